@@ -1,0 +1,79 @@
+/** What stands in the log for one request: the body as received, and what the door knew about it. */
+export type ReceivedEvents = {
+  /** UUIDv7 of the log entry; event ids derive from it (ids.ts). */
+  entryId: string
+  receivedAt: Date
+  /** The request body, decompressed and decoded, never re-serialised. */
+  body: string
+  context: EventContext
+}
+
+export type EventContext = TrackContext | CdpContext | InboundContext
+
+type RequestFacts = {
+  ip: string | null
+  /** Allow-listed request headers, lower-case names; never credentials. */
+  headers: Record<string, string>
+}
+
+/** Native `POST /v1/track/`. */
+export type TrackContext = RequestFacts & { door: 'track' }
+
+/** CDP-compatible routes of the event host. `kind` is what the path says; 'batch' and 'any' read it from the items. */
+export type CdpContext = RequestFacts & { door: 'cdp'; kind: CdpKind | 'batch' | 'any' }
+
+export type CdpKind = 'track' | 'identify' | 'page' | 'screen' | 'group' | 'alias'
+
+/** `POST /ingest/inbound/:sourceConfigId`, with the source's settings as they were when the request came in. */
+export type InboundContext = RequestFacts & {
+  door: 'inbound'
+  sourceId: string
+  sourceType: SourceType
+  preset: string | null
+  eventTypeOverride: EventTypeOverride | null
+  eventIdPath: string | null
+  /** How the signature was given: 't,v1' | 'sha256' | 'stripe' | … ; null when the source has no secret. */
+  signature: string | null
+  /** Only these items of the batch belong to this entry (volume protection split it); absent: all. */
+  items?: number[]
+}
+
+export type SourceType = 'webhook' | 'automation' | 'cdp'
+
+export type EventTypeOverride =
+  | { set: string }
+  | { prefix: string }
+  | { map: Record<string, string> }
+  | { path: string }
+
+/** The one shape that every door's events are brought into. */
+export type NormalizedEvent = {
+  id: string
+  /** Position in the request: 0 for single events. */
+  index: number
+  eventType: string
+  occurredAt: Date
+  receivedAt: Date
+  source: EventSource
+  sourceType: 'tracking' | SourceType
+  sourceConfigId: string | null
+  /** The sender's id of this event (event_id, messageId, inbound_event_id): what duplicates are found by. */
+  inboundEventId: string | null
+  providerEventId: string | null
+  visitor: string | null
+  sessionId: string | null
+  userId: string | null
+  email: string | null
+  /** JSON text as stored: exact digits, storable text. */
+  payload: string
+  /** The business object inside: `data`, `properties` / `traits`, or the webhook's payload. */
+  subject: Record<string, unknown>
+  headers: Record<string, string>
+  meta: Record<string, unknown>
+}
+
+export type EventSource = 'tracking' | 'cdp' | 'webhook' | 'automation'
+
+export type RejectedItem = { index: number; message: string }
+
+export type Normalized = { events: NormalizedEvent[]; rejected: RejectedItem[] }
