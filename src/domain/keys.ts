@@ -1,0 +1,80 @@
+import { hash, randomBytes } from 'node:crypto'
+
+export const SCOPES = [
+  'products:read',
+  'products:write',
+  'contacts:read',
+  'contacts:write',
+  'orders:read',
+  'orders:write',
+  'events:read',
+  'conversions:read',
+  'subscriptions:read',
+] as const
+export type Scope = (typeof SCOPES)[number]
+
+export type KeyKind = 'private' | 'tracking' | 'admin'
+
+const PREFIX: Record<KeyKind, string> = { private: 'private-', tracking: 'trk_', admin: 'adm_' }
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const RANDOM_LENGTH = 32 // 62^32 ≈ 2^190
+const CHECKSUM_LENGTH = 6
+
+export function newKey(kind: KeyKind): string {
+  return withChecksum(PREFIX[kind] + randomText(RANDOM_LENGTH))
+}
+
+export function newToken(): string {
+  return withChecksum(`tok_${randomText(RANDOM_LENGTH)}`)
+}
+
+export function newSigningSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`
+}
+
+export function newPublicId(prefix: 'key' | 'src'): string {
+  return `${prefix}_${randomText(16)}`
+}
+
+/** Tells a mistyped or made-up key from one that may exist, without asking the database. */
+export function kindOfKey(key: string): KeyKind | null {
+  for (const kind of ['private', 'tracking', 'admin'] as const) {
+    const prefix = PREFIX[kind]
+    if (key.startsWith(prefix)) {
+      const isWhole = key.length === prefix.length + RANDOM_LENGTH + CHECKSUM_LENGTH
+      return isWhole && withChecksum(key.slice(0, -CHECKSUM_LENGTH)) === key ? kind : null
+    }
+  }
+  return null
+}
+
+/** What is stored of a key or token: it has ≥160 random bits, so a plain hash suffices. */
+export function hashOfSecret(secret: string): Buffer {
+  return hash('sha256', secret, 'buffer')
+}
+
+export function hintOf(secret: string): string {
+  return `…${secret.slice(-4)}`
+}
+
+function withChecksum(body: string): string {
+  let sum = hash('sha256', body, 'buffer').readUIntBE(0, 6)
+  let text = ''
+  for (let i = 0; i < CHECKSUM_LENGTH; i++) {
+    text += ALPHABET[sum % 62]
+    sum = Math.floor(sum / 62)
+  }
+  return body + text
+}
+
+function randomText(length: number): string {
+  let text = ''
+  while (text.length < length) {
+    for (const byte of randomBytes(length)) {
+      // 248 = 4 × 62: bytes above it would make some letters likelier than others
+      if (byte < 248 && text.length < length) text += ALPHABET[byte % 62]
+    }
+  }
+  return text
+}

@@ -1,0 +1,94 @@
+import pg from 'pg'
+
+export type Db = { query: pg.Pool['query'] }
+
+export type Connection =
+  | { url: string }
+  | { host: string; port: number; user: string; password: string; database: string }
+
+const JSON_OIDS = new Set([114, 3802])
+const INT8_OID = 20
+
+// json and jsonb stay text: most of it is passed on as it is, and parsing would cost exact digits.
+const types = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    if (JSON_OIDS.has(oid)) return (text: string) => text
+    if (oid === INT8_OID) return (text: string) => Number(text)
+    return pg.types.getTypeParser(oid, format as 'text')
+  },
+} as pg.CustomTypesConfig
+
+export function openPool(options: {
+  connection: Connection
+  max: number
+  name: string
+  onError: (error: Error) => void
+}): pg.Pool {
+  const target =
+    'url' in options.connection ? { connectionString: options.connection.url } : { ...options.connection }
+  const pool = new pg.Pool({
+    ...target,
+    max: options.max,
+    application_name: options.name,
+    types,
+    connectionTimeoutMillis: 5_000,
+    idleTimeoutMillis: 60_000,
+    keepAlive: true,
+  })
+  // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
+  pool.on('error', options.onError)
+  return pool
+}
+
+export async function inTransaction<T>(
+  pool: pg.Pool,
+  work: (client: pg.PoolClient) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect()
+  let broken: Error | undefined
+  try {
+    await client.query('begin')
+    const result = await work(client)
+    await client.query('commit')
+    return result
+  } catch (error) {
+    await client.query('rollback').catch(reason => {
+      broken = reason
+    })
+    throw error
+  } finally {
+    client.release(broken)
+  }
+}
+
+const NETWORK = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOENT',
+  'ETIMEDOUT',
+  'EPIPE',
+  'EHOSTUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+])
+
+/** The database is away, starting, stopping or out of room: worth trying again, nobody's fault. */
+export function isUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const code = (error as { code?: unknown }).code
+  if (typeof code === 'string') {
+    if (NETWORK.has(code) || code.startsWith('08') || code.startsWith('53') || code.startsWith('57P'))
+      return true
+    // read-only: a failed-over primary; 3D000: the database is not (yet) there
+    if (code === '25006' || code === '3D000') return true
+  }
+  return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Cannot use a pool after/.test(
+    error.message,
+  )
+}
+
+/** A conflict between transactions: the same work succeeds when it is simply done again. */
+export function isConflict(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code
+  return code === '40P01' || code === '40001' || code === '55P03'
+}

@@ -1,0 +1,103 @@
+import type pg from 'pg'
+import { hashOfSecret, kindOfKey } from '../domain/keys.ts'
+import type { Tenant } from '../domain/tenants.ts'
+import { type ApiKey, configVersion, findKeyByHash, touchKeys } from './keys.ts'
+import { findSource, type Source } from './sources.ts'
+import { findTenantById } from './tenants.ts'
+
+/**
+ * What a node remembers of tenants, keys and sources, so that a request needs no query to be let in and an
+ * outage of the database does not turn known senders away. Any change empties it (see `refresh`).
+ * A lookup that is not remembered while the database is away throws: the answer is 503, never 401.
+ */
+export type Directory = {
+  /** The key, whether usable or not (see `isUsable`), or null when there is none. */
+  key(secret: string): ApiKey | null | Promise<ApiKey | null>
+  source(id: string): Source | null | Promise<Source | null>
+  tenant(id: number): Tenant | null | Promise<Tenant | null>
+  /** Remembers that the key was used; written down later, many at a time. */
+  noteUse(key: ApiKey, at: Date): void
+  /** Looks whether anything changed since the last look, and forgets everything if so. */
+  refresh(): Promise<void>
+  forget(): void
+  writeUses(): Promise<void>
+}
+
+// Bounds the memory that made-up credentials can take.
+const MAX_REMEMBERED = 50_000
+
+export function openDirectory({ pool }: { pool: pg.Pool }): Directory {
+  const keys = remembering<string, ApiKey>(secret => findKeyByHash(pool, hashOfSecret(secret)))
+  const sources = remembering<string, Source>(id => findSource(pool, id))
+  const tenants = remembering<number, Tenant>(id => findTenantById(pool, id))
+  const uses = new Map<string, Date>()
+  let seenVersion: number | null = null
+
+  function forget() {
+    keys.forget()
+    sources.forget()
+    tenants.forget()
+  }
+
+  return {
+    key: secret => (kindOfKey(secret) === null ? null : keys.get(secret)),
+    source: id => (/^src_[0-9A-Za-z]{1,40}$/.test(id) ? sources.get(id) : null),
+    tenant: id => tenants.get(id),
+    noteUse: (key, at) => uses.set(key.id, at),
+    forget,
+    async refresh() {
+      const version = await configVersion(pool)
+      if (seenVersion !== null && version !== seenVersion) forget()
+      seenVersion = version
+    },
+    async writeUses() {
+      if (uses.size === 0) return
+      const written = [...uses].map(([id, at]) => ({ id, at }))
+      uses.clear()
+      await touchKeys(pool, written)
+    },
+  }
+}
+
+export function isUsable(key: ApiKey, now: Date): boolean {
+  return key.revokedAt === null && (key.expiresAt === null || key.expiresAt > now)
+}
+
+/** Remembers answers, also negative ones; concurrent questions for one thing share one query. */
+function remembering<K, V>(find: (key: K) => Promise<V | null>) {
+  const known = new Map<K, V | null>()
+  const asking = new Map<K, Promise<V | null>>()
+  let generation = 0
+
+  function ask(key: K): Promise<V | null> {
+    const under = asking.get(key)
+    if (under) return under
+    const asked = generation
+    const answer = find(key)
+      .then(value => {
+        // An answer from before a change must not outlive the change.
+        if (asked === generation) {
+          if (known.size >= MAX_REMEMBERED) known.clear()
+          known.set(key, value)
+        }
+        return value
+      })
+      .finally(() => {
+        if (asking.get(key) === answer) asking.delete(key)
+      })
+    asking.set(key, answer)
+    return answer
+  }
+
+  return {
+    get(key: K): V | null | Promise<V | null> {
+      const value = known.get(key)
+      return value === undefined ? ask(key) : value
+    },
+    forget() {
+      generation++
+      known.clear()
+      asking.clear()
+    },
+  }
+}

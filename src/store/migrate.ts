@@ -1,0 +1,48 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import type pg from 'pg'
+
+const directory = new URL('../../migrations/', import.meta.url)
+// Any fixed number: nodes that start together take turns on it.
+const MIGRATION_LOCK = 4_911_001
+
+/** Brings the database to the newest schema and returns the names of what was applied. Safe from several nodes at once. */
+export async function migrate(pool: pg.Pool): Promise<string[]> {
+  const files = readdirSync(directory)
+    .filter(name => name.endsWith('.sql'))
+    .sort()
+    .map(name => ({ name, sql: readFileSync(new URL(name, directory), 'utf8') }))
+  const client = await pool.connect()
+  try {
+    // One transaction: a kill in the middle leaves the old schema, and the lock works behind a transaction pooler.
+    await client.query('begin')
+    await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+    await client.query(`create table if not exists schema_migrations (
+      name text primary key, checksum text not null, applied_at timestamptz not null default now())`)
+    const { rows } = await client.query<{ name: string; checksum: string }>(
+      'select name, checksum from schema_migrations',
+    )
+    const done = new Map(rows.map(row => [row.name, row.checksum]))
+    const applied: string[] = []
+    for (const { name, sql } of files) {
+      const checksum = createHash('sha256').update(sql).digest('hex')
+      const before = done.get(name)
+      if (before === undefined) {
+        await client.query(sql)
+        await client.query('insert into schema_migrations (name, checksum) values ($1, $2)', [name, checksum])
+        applied.push(name)
+      } else if (before !== checksum) {
+        throw new Error(
+          `migration ${name} was changed after it had been applied; migrations are forward only`,
+        )
+      }
+    }
+    await client.query('commit')
+    return applied
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined)
+    throw error
+  } finally {
+    client.release()
+  }
+}
