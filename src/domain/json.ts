@@ -1,0 +1,298 @@
+/**
+ * JSON as it comes in: parsed without losing digits, cut into raw slices without re-serialising, and kept to what
+ * PostgreSQL's jsonb can hold.
+ */
+
+/** jsonb parses recursively; far below its own limit, and far above any honest document. */
+export const MAX_DEPTH = 200
+/** Numbers beyond a double's range (1e400), or written with more characters than this, are nobody's data. */
+const MAX_NUMBER_LENGTH = 1000
+/** jsonb writes exponents out: 1e-16000 would print 16,000 digits. Doubles end at 1e308 and 5e-324. */
+const MAX_EXPONENT = 400
+
+const QUOTE = 0x22
+const COMMA = 0x2c
+const BACKSLASH = 0x5c
+const OPEN_BRACKET = 0x5b
+const CLOSE_BRACKET = 0x5d
+const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
+
+const TOO_DEEP = 1
+/** Holds a number of 16 or more characters: perhaps an integer beyond 2^53. */
+const WIDE_NUMBER = 2
+const UNSTORABLE_NUMBER = 4
+const UNSTORABLE_TEXT = 8
+
+/** One pass over the text, before anything is built from it; it need not be valid JSON. */
+function survey(text: string): number {
+  let flags = holdsStorableText(text) ? 0 : UNSTORABLE_TEXT
+  let depth = 0
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i)
+    if (c === QUOTE) {
+      i = endOfString(text, i) - 1
+    } else if (c === OPEN_BRACE || c === OPEN_BRACKET) {
+      if (++depth > MAX_DEPTH) return flags | TOO_DEEP
+    } else if (c === CLOSE_BRACE || c === CLOSE_BRACKET) {
+      depth--
+    } else if (isDigit(c)) {
+      const start = i
+      i = endOfNumber(text, i)
+      const length = i - start
+      if (length > 15) flags |= WIDE_NUMBER
+      if (length > 3 && isUnstorableNumber(text.slice(start, i))) flags |= UNSTORABLE_NUMBER
+      i--
+    }
+  }
+  return flags
+}
+
+function holdsStorableText(text: string): boolean {
+  if (!text.isWellFormed()) return false
+  return !/\\u(?:0000|[dD][89a-fA-F])/.test(text) || withStorableText(text) === text
+}
+
+function isDigit(c: number): boolean {
+  return c >= 0x30 && c <= 0x39
+}
+
+function endOfNumber(text: string, from: number): number {
+  let i = from
+  for (; i < text.length; i++) {
+    const c = text.charCodeAt(i)
+    // digits, '.', '+', '-', 'e', 'E'
+    if (!isDigit(c) && c !== 0x2e && c !== 0x2b && c !== 0x2d && c !== 0x65 && c !== 0x45) break
+  }
+  return i
+}
+
+/** `token` is without its sign. */
+function isUnstorableNumber(token: string): boolean {
+  if (token.length > MAX_NUMBER_LENGTH) return true
+  const e = Math.max(token.indexOf('e'), token.indexOf('E'))
+  if (e >= 0 && Math.abs(Number(token.slice(e + 1))) > MAX_EXPONENT) return true
+  return token.length > 300 || e >= 0 ? Math.abs(Number(token)) === Number.POSITIVE_INFINITY : false
+}
+
+/**
+ * JSON.parse, with integers beyond 2^53 as strings of their exact digits and numbers that nothing can hold as NaN.
+ * Throws SyntaxError, also for what is nested too deeply.
+ */
+export function parseJson(text: string): unknown {
+  return parseSurveyed(text, survey(text))
+}
+
+function parseSurveyed(text: string, flags: number): unknown {
+  if (flags & TOO_DEEP) throw new SyntaxError(`The JSON is nested deeper than ${MAX_DEPTH} levels`)
+  try {
+    return flags & (WIDE_NUMBER | UNSTORABLE_NUMBER) ? JSON.parse(text, exactNumber) : JSON.parse(text)
+  } catch (error) {
+    throw new SyntaxError(`The body is not valid JSON: ${describeSyntaxError(text, error as Error)}`)
+  }
+}
+
+function exactNumber(_key: string, value: unknown, context?: { source?: string }): unknown {
+  const source = context?.source
+  if (typeof value !== 'number' || source === undefined) return value
+  if (isUnstorableNumber(source.startsWith('-') ? source.slice(1) : source)) return Number.NaN
+  return Number.isSafeInteger(value) || !/^-?\d+$/.test(source) ? value : source
+}
+
+/** V8 quotes the text around the fault; senders' data does not belong in messages, the place does. */
+function describeSyntaxError(text: string, error: Error): string {
+  if (text.trim() === '') return 'it is empty'
+  const position = /position (\d+)/.exec(error.message)?.[1]
+  if (position !== undefined) return `unexpected character at position ${position}`
+  return /end of JSON input|Unterminated/.test(error.message) ? 'it ends too early' : 'unexpected character'
+}
+
+/** Whether PostgreSQL can hold this JSON as it is. */
+export function storable(text: string): boolean {
+  return (survey(text) & (UNSTORABLE_TEXT | UNSTORABLE_NUMBER)) === 0
+}
+
+/** Valid JSON text in the form PostgreSQL can hold: bad text becomes U+FFFD, impossible numbers become null. */
+export function sanitize(text: string): { text: string; sanitized: boolean } {
+  return sanitizeSurveyed(text, survey(text))
+}
+
+function sanitizeSurveyed(text: string, flags: number): { text: string; sanitized: boolean } {
+  if ((flags & (UNSTORABLE_TEXT | UNSTORABLE_NUMBER)) === 0) return { text, sanitized: false }
+  const wellFormed = flags & UNSTORABLE_TEXT ? withStorableText(text.toWellFormed()) : text
+  return {
+    text: flags & UNSTORABLE_NUMBER ? withStorableNumbers(wellFormed) : wellFormed,
+    sanitized: true,
+  }
+}
+
+/** Backslashes stand only inside strings, and every escape is stepped over whole: `\\u0000` is not an escaped NUL. */
+function withStorableText(text: string): string {
+  return text.replace(/\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u(?:0000|[dD][89a-fA-F]..)|\\./g, sequence =>
+    sequence.length === 6 ? '\\ufffd' : sequence,
+  )
+}
+
+function withStorableNumbers(text: string): string {
+  let out = ''
+  let copied = 0
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i)
+    if (c === QUOTE) {
+      i = endOfString(text, i) - 1
+    } else if (isDigit(c)) {
+      const start = i
+      i = endOfNumber(text, i)
+      if (isUnstorableNumber(text.slice(start, i))) {
+        const sign = text.charCodeAt(start - 1) === 0x2d ? 1 : 0
+        out += `${text.slice(copied, start - sign)}null`
+        copied = i
+      }
+      i--
+    }
+  }
+  return out + text.slice(copied)
+}
+
+/** A body opened for reading: what it says, and the same as text that PostgreSQL can hold. */
+export type Document = { value: unknown; text: string; original: string }
+
+/** parseJson and sanitize in one: the value is read from the sanitized text, so both always agree. */
+export function openJson(original: string): Document {
+  const flags = survey(original)
+  const value = parseSurveyed(original, flags)
+  const { text, sanitized } = sanitizeSurveyed(original, flags)
+  return { value: sanitized ? parseSurveyed(text, flags) : value, text, original }
+}
+
+/** JSON pointers of the strings, keys and numbers in a parsed value that PostgreSQL cannot hold. */
+export function unstorablePointers(value: unknown): string[] {
+  const pointers: string[] = []
+  collectUnstorable(value, '', pointers)
+  return pointers
+}
+
+function collectUnstorable(value: unknown, pointer: string, pointers: string[]): void {
+  if (typeof value === 'string') {
+    if (!isStorableText(value)) pointers.push(pointer)
+  } else if (typeof value === 'number') {
+    if (!Number.isFinite(value)) pointers.push(pointer)
+  } else if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) collectUnstorable(value[i], `${pointer}/${i}`, pointers)
+  } else if (typeof value === 'object' && value !== null) {
+    for (const key of Object.keys(value)) {
+      const storableKey = isStorableText(key)
+      const at = `${pointer}/${pointerToken(storableKey ? key : storableText(key))}`
+      if (!storableKey) pointers.push(at)
+      collectUnstorable((value as Record<string, unknown>)[key], at, pointers)
+    }
+  }
+}
+
+function isStorableText(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0')
+}
+
+/** Plain text (not JSON) as PostgreSQL can hold it. */
+export function storableText(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\ufffd')
+}
+
+export function pointerToken(key: string): string {
+  return key.includes('~') || key.includes('/') ? key.replaceAll('~', '~0').replaceAll('/', '~1') : key
+}
+
+/** The fields of a JSON object as written, in order, repeated keys included. The text must be valid JSON. */
+export function objectFields(text: string): [key: string, raw: string][] {
+  const fields: [string, string][] = []
+  let i = skipSpace(text, skipSpace(text, 0) + 1)
+  while (text.charCodeAt(i) === QUOTE) {
+    const keyEnd = endOfString(text, i)
+    const start = skipSpace(text, skipSpace(text, keyEnd) + 1)
+    const end = endOfValue(text, start)
+    fields.push([keyOf(text.slice(i, keyEnd)), text.slice(start, end)])
+    i = skipSpace(text, end)
+    if (text.charCodeAt(i) === COMMA) i = skipSpace(text, i + 1)
+  }
+  return fields
+}
+
+/** The items of a JSON array as written. The text must be valid JSON. */
+export function arrayItems(text: string, from = 0): string[] {
+  const items: string[] = []
+  scanArray(text, skipSpace(text, from), items)
+  return items
+}
+
+/** The items of the array that is an object's field `key`, in one pass over the text. */
+export function arrayItemsOfField(text: string, key: string): string[] {
+  let items: string[] = []
+  let i = skipSpace(text, skipSpace(text, 0) + 1)
+  while (text.charCodeAt(i) === QUOTE) {
+    const keyEnd = endOfString(text, i)
+    const start = skipSpace(text, skipSpace(text, keyEnd) + 1)
+    let end: number
+    if (text.charCodeAt(start) === OPEN_BRACKET && keyOf(text.slice(i, keyEnd)) === key) {
+      items = []
+      end = scanArray(text, start, items)
+    } else {
+      end = endOfValue(text, start)
+    }
+    i = skipSpace(text, end)
+    if (text.charCodeAt(i) === COMMA) i = skipSpace(text, i + 1)
+  }
+  return items
+}
+
+function keyOf(raw: string): string {
+  return raw.includes('\\') ? JSON.parse(raw) : raw.slice(1, -1)
+}
+
+/** Index after the array that begins at `from`. */
+function scanArray(text: string, from: number, items: string[]): number {
+  let i = skipSpace(text, from + 1)
+  while (i < text.length && text.charCodeAt(i) !== CLOSE_BRACKET) {
+    const end = endOfValue(text, i)
+    items.push(text.slice(i, end))
+    i = skipSpace(text, end)
+    if (text.charCodeAt(i) === COMMA) i = skipSpace(text, i + 1)
+  }
+  return i + 1
+}
+
+function skipSpace(text: string, from: number): number {
+  let i = from
+  while (text.charCodeAt(i) <= 0x20) i++
+  return i
+}
+
+/** Index after the closing quote of the string that begins at `from`. */
+function endOfString(text: string, from: number): number {
+  let quote = text.indexOf('"', from + 1)
+  while (quote >= 0) {
+    let before = quote - 1
+    while (text.charCodeAt(before) === BACKSLASH) before--
+    if ((quote - before) % 2 === 1) return quote + 1
+    quote = text.indexOf('"', quote + 1)
+  }
+  return text.length
+}
+
+function endOfValue(text: string, from: number): number {
+  let depth = 0
+  for (let i = from; i < text.length; i++) {
+    const c = text.charCodeAt(i)
+    if (c === QUOTE) {
+      i = endOfString(text, i) - 1
+      if (depth === 0) return i + 1
+    } else if (c === OPEN_BRACE || c === OPEN_BRACKET) {
+      depth++
+    } else if (c === CLOSE_BRACE || c === CLOSE_BRACKET) {
+      if (depth === 0) return i
+      if (--depth === 0) return i + 1
+    } else if (depth === 0 && (c === COMMA || c <= 0x20)) {
+      return i
+    }
+  }
+  return text.length
+}

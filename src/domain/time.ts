@@ -1,0 +1,69 @@
+/** Timestamps as senders write them, and when an event is held to have happened. */
+
+const TIMESTAMP =
+  /^(\d{4})-(\d\d)-(\d\d)(?:[Tt](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)?)?$/
+
+const EARLIEST_MS = Date.parse('0001-01-01T00:00:00Z')
+const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z')
+
+/** Clocks that differ by no more than this are taken at their word. */
+const CLOCK_TOLERANCE_MS = 5 * 60_000
+
+/** ISO 8601 date-time; without a zone it is UTC, a bare date is 00:00 UTC. Anything else is null. */
+export function parseTimestamp(value: unknown): Date | null {
+  const match = typeof value === 'string' ? TIMESTAMP.exec(value) : null
+  if (!match) return null
+  const year = Number(match[1])
+  const month = Number(match[2])
+  const day = Number(match[3])
+  const hour = Number(match[4] ?? 0)
+  const minute = Number(match[5] ?? 0)
+  const second = Number(match[6] ?? 0)
+  const offsetHour = Number(match[9] ?? 0)
+  const offsetMinute = Number(match[10] ?? 0)
+  if (month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return null
+  if (hour > 23 || minute > 59 || second > 59 || offsetHour > 23 || offsetMinute > 59) return null
+  const millisecond = match[7] === undefined ? 0 : Number(match[7].padEnd(3, '0').slice(0, 3))
+  const local = new Date(0)
+  // not Date.UTC: it takes the years 0 to 99 for 1900 to 1999
+  local.setUTCFullYear(year, month - 1, day)
+  local.setUTCHours(hour, minute, second, millisecond)
+  const offsetMs = (offsetHour * 60 + offsetMinute) * (match[8] === '-' ? -60_000 : 60_000)
+  const ms = local.getTime() - offsetMs
+  return ms >= EARLIEST_MS && ms <= LATEST_MS ? new Date(ms) : null
+}
+
+/**
+ * The same instant as text with the microseconds that PostgreSQL keeps and Date does not: of two changes within
+ * one millisecond the newer one must win.
+ */
+export function timestampText(value: unknown): string | null {
+  const date = parseTimestamp(value)
+  if (!date) return null
+  const fraction = /[.,](\d+)/.exec(value as string)?.[1] ?? ''
+  return `${date.toISOString().slice(0, 19)}.${fraction.padEnd(6, '0').slice(0, 6)}Z`
+}
+
+function daysIn(year: number, month: number): number {
+  if (month !== 2) return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31
+  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28
+}
+
+/**
+ * When an event happened: its own time, corrected by the sender's clock error where `sentAt` shows one of more than
+ * five minutes; the time of receipt when it has none, or one that is still in the future.
+ */
+export function occurredAt(
+  own: Date | null,
+  sentAt: Date | null,
+  receivedAt: Date,
+): { at: Date; future: boolean } {
+  if (!own) return { at: receivedAt, future: false }
+  const receivedMs = receivedAt.getTime()
+  let ms = own.getTime()
+  if (sentAt && Math.abs(receivedMs - sentAt.getTime()) > CLOCK_TOLERANCE_MS) {
+    ms = receivedMs - (sentAt.getTime() - ms)
+  }
+  if (ms > receivedMs + CLOCK_TOLERANCE_MS) return { at: receivedAt, future: true }
+  return { at: ms >= EARLIEST_MS ? new Date(ms) : receivedAt, future: false }
+}
