@@ -11,6 +11,7 @@ create table log (
   ordering_key text not null,
   received_at timestamptz not null,
   context text not null,
+  body_bytes int not null,
   body text not null
 ) partition by range (received_at);
 create index log_by_position on log (partition, xid, ord);
@@ -25,11 +26,10 @@ create table log_cursors (
 ) with (fillfactor = 50);
 
 -- Entries whose application failed and is tried again later, and the later entries of the same ordering key
--- that wait behind them.
+-- that wait behind them. `lane` is the log and partition they came from.
 create table parked_entries (
-  partition smallint not null,
-  xid xid8 not null,
-  ord int not null,
+  lane text collate "C" not null,
+  place bigint generated always as identity,
   id uuid not null,
   tenant_id int not null,
   kind text not null,
@@ -40,7 +40,7 @@ create table parked_entries (
   attempts int not null,
   next_attempt_at timestamptz not null,
   last_error text,
-  primary key (partition, xid, ord, id)
+  primary key (lane, place)
 );
 
 create table dead_letters (

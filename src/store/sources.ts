@@ -54,9 +54,13 @@ type Row = {
   updated_at: Date
 }
 
-const COLUMNS = 'id, tenant_id, name, type, preset, enabled, tokens, signing_secrets, config, created_at, updated_at'
+const COLUMNS =
+  'id, tenant_id, name, type, preset, enabled, tokens, signing_secrets, config, created_at, updated_at'
 
-export type NewSource = Pick<Source, 'id' | 'tenantId' | 'name' | 'type' | 'preset' | 'tokens' | 'signingSecrets' | 'config'>
+export type NewSource = Pick<
+  Source,
+  'id' | 'tenantId' | 'name' | 'type' | 'preset' | 'tokens' | 'signingSecrets' | 'config'
+>
 
 export async function insertSource(db: Db, source: NewSource): Promise<Source> {
   const { rows } = await db.query<Row>(
@@ -77,7 +81,10 @@ export async function insertSource(db: Db, source: NewSource): Promise<Source> {
 }
 
 export async function findSource(db: Db, id: string): Promise<Source | null> {
-  const { rows } = await db.query<Row>(`select ${COLUMNS} from sources where id = $1 and deleted_at is null`, [id])
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from sources where id = $1 and deleted_at is null`,
+    [id],
+  )
   return rows[0] ? toSource(rows[0]) : null
 }
 

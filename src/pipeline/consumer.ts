@@ -1,0 +1,263 @@
+import type pg from 'pg'
+import type { Entry, EntryKind, Log, Taken } from '../log/log.ts'
+import { isConflict, isUnavailable } from '../store/database.ts'
+import { insertDeadLetters, type NewDeadLetter } from '../store/dead-letters.ts'
+import { lanesWithDueEntries, listParked, type Parked, park, postpone, unpark } from '../store/parked.ts'
+import { applyCarefully, type Failure } from './isolate.ts'
+import { type Kind, orderOf, type Transaction, type Unit } from './unit.ts'
+
+export type Retry = { attempts: number; firstDelayMs: number; maxDelayMs: number }
+
+export const DEFAULT_RETRY: Retry = { attempts: 6, firstDelayMs: 1_000, maxDelayMs: 60_000 }
+
+const MAX_LANES = 4
+const MAX_ENTRIES_PER_LANE = 500
+// Without a wake-up (another process appended, a retry came due) a worker looks this often.
+const IDLE_LOOK_MS = 250
+
+export type ConsumerOptions = {
+  pool: pg.Pool
+  log: Log
+  kinds: Record<EntryKind, Kind>
+  workers: number
+  retry?: Retry
+  logger: { error(facts: object, message: string): void; warn(facts: object, message: string): void }
+}
+
+/** Workers that take partitions of the log, apply their entries and move the positions on, in one transaction. */
+export function openConsumer(options: ConsumerOptions) {
+  const { log, logger } = options
+  const retry = options.retry ?? DEFAULT_RETRY
+  const sleepers = new Set<() => void>()
+  let stopping = false
+  let woken = false
+  let lastDueLook = 0
+
+  function wake(): void {
+    woken = true
+    for (const rouse of sleepers) rouse()
+  }
+  const unsubscribe = log.onAppend(wake)
+
+  async function work(): Promise<void> {
+    let careful = false
+    let troubles = 0
+    while (!stopping) {
+      try {
+        woken = false
+        const applied = await runOnce(careful)
+        careful = false
+        troubles = 0
+        if (!applied && !woken) await idle(IDLE_LOOK_MS)
+      } catch (error) {
+        if (isConflict(error)) continue
+        if (isUnavailable(error)) {
+          logger.warn({ err: error }, 'the pipeline waits for the database')
+          await idle(Math.min(5_000, 200 * 2 ** troubles++))
+        } else if (!careful) {
+          careful = true
+        } else {
+          logger.error({ err: error }, 'the pipeline failed outside of any entry')
+          await idle(Math.min(5_000, 200 * 2 ** troubles++))
+        }
+      }
+    }
+  }
+
+  /** One transaction. Returns whether there was anything to do. */
+  async function runOnce(careful: boolean): Promise<boolean> {
+    const client = await options.pool.connect()
+    const afterCommit: (() => void)[] = []
+    let broken: Error | undefined
+    try {
+      await client.query('begin')
+      const taken = await log.take(client, {
+        maxLanes: MAX_LANES,
+        maxEntries: MAX_ENTRIES_PER_LANE,
+        alsoLanes: await dueLanes(client),
+      })
+      if (taken.length > 0) {
+        const transaction: Transaction = {
+          client,
+          now: new Date(),
+          afterCommit: action => afterCommit.push(action),
+        }
+        await process(transaction, taken, careful, afterCommit)
+        await log.advance(client, taken)
+      }
+      await client.query('commit')
+      for (const action of afterCommit) action()
+      return taken.length > 0
+    } catch (error) {
+      await client.query('rollback').catch(reason => {
+        broken = reason
+      })
+      throw error
+    } finally {
+      client.release(broken)
+    }
+  }
+
+  async function process(
+    transaction: Transaction,
+    taken: Taken[],
+    careful: boolean,
+    undoable: unknown[],
+  ): Promise<void> {
+    const { client } = transaction
+    const parked = await listParked(
+      client,
+      taken.map(({ lane }) => lane),
+    )
+    const { entries, blocked } = plan(taken, parked, transaction.now)
+    const failures: Failure[] = []
+    const heldBack: Unit[] = []
+    const { units, rejected } = decode(entries, options.kinds, failures)
+    if (rejected.length > 0) await insertDeadLetters(client, rejected)
+    if (careful) await applyCarefully({ transaction, units, apply, failures, heldBack, undoable })
+    else await apply(transaction, units)
+
+    for (const { lane, entry } of blocked) await parkBehind(transaction, lane, entry)
+    await settle(transaction, entries, failures, heldBack)
+  }
+
+  async function apply(transaction: Transaction, units: Unit[]): Promise<void> {
+    for (const kind of ['record', 'events'] as const) {
+      const own = units.filter(unit => unit.entry.kind === kind)
+      if (own.length > 0) await options.kinds[kind].apply(transaction, own)
+    }
+  }
+
+  /** What was tried is done, tried again later, or given up; what stood behind a failure waits for it. */
+  async function settle(
+    transaction: Transaction,
+    entries: Planned[],
+    failures: Failure[],
+    heldBack: Unit[],
+  ): Promise<void> {
+    const { client, now } = transaction
+    const stillParked = new Set<number>()
+    for (const { unit, error } of failures) {
+      const kind = options.kinds[unit.entry.kind]
+      const attempts = (unit.parked?.attempts ?? 0) + 1
+      const message = error instanceof Error ? error.message : String(error)
+      logger.warn({ err: error, entry: unit.entry.id, attempts }, 'an entry could not be applied')
+      const givenUp = attempts >= retry.attempts
+      if (givenUp) await insertDeadLetters(client, [await kind.giveUp(transaction, unit, message, attempts)])
+      // A parked row can hold several items: the failed one and those behind it stay in its place.
+      const behind = unit.parked ? heldBack.filter(other => other.parked?.place === unit.parked?.place) : []
+      const remaining = givenUp ? behind : [unit, ...behind]
+      if (remaining.length === 0) continue
+      const next = {
+        lane: unit.lane,
+        entry: narrow(unit.entry, remaining),
+        attempts: givenUp ? 0 : attempts,
+        nextAttemptAt: givenUp ? now : new Date(now.getTime() + delayMs(retry, attempts)),
+        error: givenUp ? null : message,
+      }
+      if (unit.parked) {
+        stillParked.add(unit.parked.place)
+        await postpone(client, { ...next, place: unit.parked.place })
+      } else await park(client, next)
+    }
+    for (const unit of heldBack) if (unit.parked) stillParked.add(unit.parked.place)
+    const fresh = heldBack.filter(unit => !unit.parked)
+    for (const units of Map.groupBy(fresh, unit => unit.entry).values()) {
+      await parkBehind(transaction, units[0]!.lane, narrow(units[0]!.entry, units))
+    }
+    const done = entries.flatMap(({ lane, parked }) =>
+      parked && !stillParked.has(parked.place) ? [{ lane, place: parked.place }] : [],
+    )
+    if (done.length > 0) await unpark(client, done)
+  }
+
+  /** The entry with just these units in it; one that could not even be read stays whole. */
+  function narrow(entry: Entry, units: Unit[]): Entry {
+    if (units.some(unit => unit.work === undefined)) return entry
+    return options.kinds[entry.kind].narrow(
+      entry,
+      units.map(unit => unit.work),
+    )
+  }
+
+  async function parkBehind({ client, now }: Transaction, lane: string, entry: Entry): Promise<void> {
+    await park(client, { lane, entry, attempts: 0, nextAttemptAt: now, error: null })
+  }
+
+  /** Lanes with a retry that came due; asked now and then, not in every transaction. */
+  async function dueLanes(client: pg.PoolClient): Promise<string[]> {
+    const now = Date.now()
+    if (now - lastDueLook < IDLE_LOOK_MS) return []
+    lastDueLook = now
+    return lanesWithDueEntries(client)
+  }
+
+  function idle(ms: number): Promise<void> {
+    return new Promise(resolve => {
+      function rouse() {
+        clearTimeout(timer)
+        sleepers.delete(rouse)
+        resolve()
+      }
+      const timer = setTimeout(rouse, ms)
+      sleepers.add(rouse)
+      if (stopping) rouse()
+    })
+  }
+
+  let running: Promise<unknown> = Promise.resolve()
+  return {
+    start() {
+      running = Promise.all(Array.from({ length: options.workers }, () => work()))
+    },
+    /** Lets the transactions under way finish. */
+    async stop() {
+      stopping = true
+      unsubscribe()
+      wake()
+      await running
+    },
+  }
+}
+
+type Planned = { lane: string; entry: Entry; parked: Parked | null }
+
+/** Due retries first, each with what waits behind it; then the new entries, but for those behind a retry not yet due. */
+function plan(taken: Taken[], parked: Parked[], now: Date) {
+  const entries: Planned[] = []
+  const blockedOrders = new Set<string>()
+  for (const group of Map.groupBy(parked, row => orderOf(row.entry)).values()) {
+    const isDue = group[0]!.nextAttemptAt <= now
+    if (isDue) for (const row of group) entries.push({ lane: row.lane, entry: row.entry, parked: row })
+    else blockedOrders.add(orderOf(group[0]!.entry))
+  }
+  const blocked: { lane: string; entry: Entry }[] = []
+  for (const { lane, entries: fresh } of taken) {
+    for (const entry of fresh) {
+      if (blockedOrders.size > 0 && blockedOrders.has(orderOf(entry))) blocked.push({ lane, entry })
+      else entries.push({ lane, entry, parked: null })
+    }
+  }
+  return { entries, blocked }
+}
+
+function decode(entries: Planned[], kinds: Record<EntryKind, Kind>, failures: Failure[]) {
+  const units: Unit[] = []
+  const rejected: NewDeadLetter[] = []
+  for (const { lane, entry, parked } of entries) {
+    try {
+      const decoded = kinds[entry.kind].decode(entry)
+      for (const work of decoded.works) units.push({ entry, lane, parked, work })
+      for (const letter of decoded.rejected) rejected.push(letter)
+    } catch (error) {
+      failures.push({ unit: { entry, lane, parked, work: undefined }, error })
+    }
+  }
+  return { units, rejected }
+}
+
+/** Doubling, with jitter so that many failures do not come back together. */
+function delayMs(retry: Retry, attempts: number): number {
+  const full = Math.min(retry.maxDelayMs, retry.firstDelayMs * 2 ** (attempts - 1))
+  return full / 2 + (Math.random() * full) / 2
+}

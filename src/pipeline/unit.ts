@@ -1,0 +1,36 @@
+import type pg from 'pg'
+import type { Entry } from '../log/log.ts'
+import type { NewDeadLetter } from '../store/dead-letters.ts'
+
+/** The smallest thing that takes effect or fails by itself: a record write, or one event of a batch. */
+export type Unit<Work = unknown> = {
+  entry: Entry
+  lane: string
+  /** Set when it was parked: which row, and how often it was tried. */
+  parked: { place: number; attempts: number } | null
+  /** undefined when the entry could not even be read */
+  work: Work
+}
+
+export type Transaction = {
+  client: pg.PoolClient
+  now: Date
+  /** Runs once the effects are committed: for what is remembered in memory. */
+  afterCommit(action: () => void): void
+}
+
+/** How entries of one kind take effect. */
+export type Kind<Work = unknown> = {
+  /** Reads an entry into units; what can never take effect comes back as dead letters. */
+  decode(entry: Entry): { works: Work[]; rejected: NewDeadLetter[] }
+  /** Applies units in their order, set-based. Runs in the worker's transaction; throwing undoes all of it. */
+  apply(transaction: Transaction, units: Unit<Work>[]): Promise<void>
+  /** The entry that holds just these works: what is parked or dead-lettered. */
+  narrow(entry: Entry, works: Work[]): Entry
+  /** What is recorded when a unit is given up, beside the dead letter that this returns. */
+  giveUp(transaction: Transaction, unit: Unit<Work>, error: string, attempts: number): Promise<NewDeadLetter>
+}
+
+export function orderOf(entry: Entry): string {
+  return `${entry.tenantId} ${entry.kind} ${entry.orderingKey}`
+}
