@@ -1,0 +1,66 @@
+import { readFile, realpath, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { EmbeddedError } from './error.ts'
+
+/** The user that PostgreSQL runs as when Kontor runs as root, which PostgreSQL itself refuses to do. */
+export type Account = { name: string; uid: number; gid: number }
+
+export const isRoot = (): boolean => process.getuid?.() === 0
+
+/** Options of child_process.spawn that switch to the account; libuv drops the supplementary groups as well. */
+export const spawnAs = (account: Account | null) => (account ? { uid: account.uid, gid: account.gid } : {})
+
+/** For a new cluster: `postgres` where the machine has that user, else `nobody`; null: Kontor's own user. */
+export async function accountForNewCluster(): Promise<Account | null> {
+  if (!isRoot()) return null
+  const accounts = await readAccounts()
+  for (const name of ['postgres', '_postgres', 'nobody']) {
+    const account = accounts.find(account => account.name === name && account.uid !== 0)
+    if (account) return account
+  }
+  throw new EmbeddedError(
+    'PostgreSQL does not run as root, and this machine has neither a user "postgres" nor "nobody" to run it as. ' +
+      'Start Kontor as an ordinary user, or set DATABASE_URL to a PostgreSQL of your own.',
+  )
+}
+
+/** For an existing cluster: the user who owns its files, whatever users the machine has got or lost since. */
+export async function accountOfCluster(data: string): Promise<Account | null> {
+  const owner = await stat(data)
+  const ourselves = process.getuid?.()
+  if (ourselves === undefined || ourselves === owner.uid) return null
+  if (ourselves !== 0) {
+    throw new EmbeddedError(
+      `The PostgreSQL files in ${data} belong to another user (uid ${owner.uid}). ` +
+        'Run Kontor as that user or as root, or give another directory with --data or KONTOR_DATA_DIR.',
+    )
+  }
+  const known = (await readAccounts()).find(account => account.uid === owner.uid)
+  return known ?? { name: `uid ${owner.uid}`, uid: owner.uid, gid: owner.gid }
+}
+
+async function readAccounts(): Promise<Account[]> {
+  const passwd = await readFile('/etc/passwd', 'utf8').catch(() => '')
+  return passwd.split('\n').flatMap(line => {
+    const [name, , uid, gid] = line.split(':')
+    // macOS writes nobody's uid as -2; the system calls want it unsigned.
+    return name && uid && gid ? [{ name, uid: Number(uid) >>> 0, gid: Number(gid) >>> 0 }] : []
+  })
+}
+
+/**
+ * The first directory on the way to `path` that the account may not enter, or `path` itself when it lacks a permission
+ * (a bit mask like 0o5 for reading and executing) there; null when all is open.
+ */
+export async function obstacle(path: string, account: Account | null, needs: number): Promise<string | null> {
+  if (account === null) return null
+  let needed = needs
+  let found: string | null = null
+  for (let place = await realpath(path); ; place = dirname(place)) {
+    const { mode, uid, gid } = await stat(place)
+    const shift = uid === account.uid ? 6 : gid === account.gid ? 3 : 0
+    if (((mode >> shift) & needed) !== needed) found = place
+    if (place === dirname(place)) return found
+    needed = 0o1
+  }
+}

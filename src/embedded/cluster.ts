@@ -1,0 +1,174 @@
+import { mkdir, readFile, realpath } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import pg from 'pg'
+import { isRoot } from './account.ts'
+import { findBinaries } from './binaries.ts'
+import { codeOf, EmbeddedError, explain, explaining } from './error.ts'
+import { removeLeftovers, writeWhole } from './files.ts'
+import { chooseSite, findHome, type Home, pointTo, readPassword } from './home.ts'
+import { initialise, superuser } from './initialise.ts'
+import { withLock } from './lock.ts'
+import { inspectMachine } from './machine.ts'
+import { enter, leave, liveUsers, type Role } from './ownership.ts'
+import { findPostmaster, type Postmaster } from './postmaster.ts'
+import { type Installation, launch, settled, stop } from './server.ts'
+import { type Settings, settingsFile, settingsFor } from './settings.ts'
+import { listening } from './socket.ts'
+import { defaultSystemDirectory } from './system-directory.ts'
+
+export { EmbeddedError } from './error.ts'
+
+/** `host` is a socket directory or '127.0.0.1'. */
+export type EmbeddedConnection = {
+  host: string
+  port: number
+  user: string
+  password: string
+  database: string
+}
+
+export type Embedded = {
+  connection: EmbeddedConnection
+  /** initialised: there was no cluster; started: it was not running; adopted: it was. */
+  state: 'initialised' | 'started' | 'adopted'
+  stop(): Promise<void>
+}
+
+export type EmbeddedOptions = {
+  dataDir: string
+  log: (message: string) => void
+  /** PostgreSQL settings that take the place of ours when this call starts the cluster. */
+  settings?: Settings
+  /** Where root keeps what PostgreSQL's user could not reach in the data directory. */
+  systemDirectory?: string
+}
+
+const database = 'kontor'
+const lockPatienceMs = 120_000 // longer than a start or a stop may take
+
+/** For `kontor start`: owns the data directory exclusively. */
+export function ownCluster(options: EmbeddedOptions): Promise<Embedded> {
+  return use(options, 'server')
+}
+
+/**
+ * For the other commands: uses the running cluster beside a server, or starts one for the duration of the command.
+ * The last one to leave a cluster that no server owns stops it.
+ */
+export function joinCluster(options: EmbeddedOptions): Promise<Embedded> {
+  return use(options, 'command')
+}
+
+function use(options: EmbeddedOptions, role: Role): Promise<Embedded> {
+  return explaining(`The embedded PostgreSQL in ${options.dataDir} cannot be used.`, async () => {
+    const dataDir = await prepareDataDirectory(options.dataDir)
+    const usage = join(dataDir, 'usage')
+    return withLock(usage, lockPatienceMs, async () => {
+      const server = (await liveUsers(usage)).find(user => user.role === 'server')
+      if (role === 'server' && server) {
+        throw new EmbeddedError(
+          `Another Kontor server (process ${server.pid}) uses the data directory ${dataDir}. ` +
+            'Stop it first, or give this one a directory of its own with --data or KONTOR_DATA_DIR.',
+        )
+      }
+      const { installation, postmaster, state } = await bringUp(dataDir, options)
+      const connection = await connect(installation.home, postmaster)
+      const user = await enter(usage, role)
+      const withdraw = () =>
+        withLock(usage, lockPatienceMs, async () => {
+          const others = await leave(usage, user)
+          const running = await findPostmaster(installation.home)
+          if (running && role === 'server') await stop(installation, running, 'fast')
+          if (running && role === 'command' && others.length === 0) await stop(installation, running, 'smart')
+        })
+      let stopped: Promise<void> | undefined
+      return {
+        connection,
+        state,
+        stop: () => {
+          stopped ??= explaining('The embedded PostgreSQL cannot be stopped.', withdraw)
+          return stopped
+        },
+      }
+    })
+  })
+}
+
+async function prepareDataDirectory(path: string): Promise<string> {
+  // 711 for root: PostgreSQL's user must pass through; what lies in it has modes of its own.
+  await mkdir(path, { recursive: true, mode: isRoot() ? 0o711 : 0o700 })
+  const dataDir = await realpath(resolve(path))
+  if (Buffer.byteLength(dataDir) > 900) {
+    throw new EmbeddedError(
+      `The path of the data directory is too long for PostgreSQL (900 bytes): ${dataDir}`,
+    )
+  }
+  return dataDir
+}
+
+async function bringUp(
+  dataDir: string,
+  { log, settings = {}, systemDirectory = defaultSystemDirectory }: EmbeddedOptions,
+): Promise<{ installation: Installation; postmaster: Postmaster; state: Embedded['state'] }> {
+  const existing = await findHome(dataDir)
+  if (existing === null) {
+    log(`Initialising PostgreSQL in ${dataDir}.`)
+    const { account, target } = await chooseSite(dataDir, systemDirectory, log)
+    const binaries = await findBinaries(account, systemDirectory, log)
+    const home = await initialise(target, account, binaries)
+    await pointTo(target, dataDir)
+    const installation = { home, account, binaries, log }
+    return { installation, postmaster: await start(installation, settings), state: 'initialised' }
+  }
+  const binaries = await findBinaries(existing.account, systemDirectory, log)
+  const installation = { ...existing, binaries, log }
+  const running = await settled(installation)
+  if (running) return { installation, postmaster: running, state: 'adopted' }
+  await checkVersion(existing.home, binaries.major)
+  return { installation, postmaster: await start(installation, settings), state: 'started' }
+}
+
+async function start(installation: Installation, settings: Settings): Promise<Postmaster> {
+  const { home, account, binaries } = installation
+  await removeLeftovers(home.directory)
+  const machine = await inspectMachine(home, account, binaries)
+  const all = { ...settingsFor(machine), ...(await listening(home, account)), ...settings }
+  const content = settingsFile(join(home.data, 'postgresql.conf'), all)
+  await writeWhole(home.settingsFile, content, { mode: 0o644 })
+  return launch(installation)
+}
+
+async function checkVersion(home: Home, major: string): Promise<void> {
+  const written = (await readFile(join(home.data, 'PG_VERSION'), 'utf8')).trim()
+  if (written === major) return
+  throw new EmbeddedError(
+    `The database in ${home.directory} was written by PostgreSQL ${written}, and this Kontor brings PostgreSQL ${major}. ` +
+      `Either start the Kontor version that wrote it; or convert it with pg_upgrade (of an installed PostgreSQL ${major}); or serve ` +
+      `it with an installed PostgreSQL ${written} and set DATABASE_URL.`,
+  )
+}
+
+/** Sees that PostgreSQL lets us in and that the database is there: a crash may have come before it was made. */
+async function connect(home: Home, { host, port }: Postmaster): Promise<EmbeddedConnection> {
+  const connection = { host, port, user: superuser, password: await readPassword(home), database }
+  const client = new pg.Client({ ...connection, database: 'postgres', connectionTimeoutMillis: 10_000 })
+  try {
+    await client.connect()
+    const { rowCount } = await client.query('select from pg_database where datname = $1', [database])
+    if (rowCount === 0) await client.query(`create database ${database}`)
+  } catch (error) {
+    throw noEntry(home, error as Error)
+  } finally {
+    await client.end()
+  }
+  return connection
+}
+
+function noEntry(home: Home, error: Error): EmbeddedError {
+  const explained =
+    codeOf(error) === '28P01'
+      ? new EmbeddedError(`PostgreSQL refuses the password in ${home.passwordFile}. Bring the file back from a backup.`)
+      : explain('PostgreSQL is running but cannot be reached.', error.message)
+  explained.cause = error
+  return explained
+}

@@ -1,0 +1,105 @@
+import { randomBytes } from 'node:crypto'
+import { lstat, mkdir, readFile, readlink, realpath, stat, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Account, accountForNewCluster, accountOfCluster, obstacle } from './account.ts'
+import { codeOf, EmbeddedError } from './error.ts'
+import { syncDirectory } from './files.ts'
+import { prepareSystemDirectory } from './system-directory.ts'
+
+/**
+ * Where a cluster lives: <dataDir>/postgres, or what that symbolic link points to. The home belongs to Kontor's user; only
+ * `data` and the socket directory in it belong to the account that PostgreSQL runs as.
+ */
+export type Home = {
+  directory: string
+  data: string
+  passwordFile: string
+  settingsFile: string
+  logFile: string
+}
+
+export const homeAt = (directory: string): Home => ({
+  directory,
+  data: join(directory, 'data'),
+  passwordFile: join(directory, 'password'),
+  settingsFile: join(directory, 'postgres.conf'),
+  logFile: join(directory, 'postgres.log'),
+})
+
+const entranceOf = (dataDir: string) => join(dataDir, 'postgres')
+
+/** The home of an existing cluster; null when the data directory has none yet. */
+export async function findHome(dataDir: string): Promise<{ home: Home; account: Account | null } | null> {
+  const entrance = entranceOf(dataDir)
+  const found = await lstat(entrance).catch(ifMissing(null))
+  if (found === null) return null
+  const directory = await realpath(entrance).catch(ifMissing(null))
+  if (directory === null) {
+    throw new EmbeddedError(
+      `${entrance} points to ${await readlink(entrance)}, which is gone, and the data with it. ` +
+        'Bring it back from a backup, or remove the link to begin with an empty database.',
+    )
+  }
+  const home = homeAt(directory)
+  const parts = await Promise.all(
+    [home.data, home.passwordFile].map(path => stat(path).catch(ifMissing(null))),
+  )
+  if (parts.includes(null)) {
+    throw new EmbeddedError(
+      `${directory} is not a database that Kontor made (it lacks "data" or "password"). ` +
+        'Bring the files back, or move the directory away to begin with an empty database.',
+    )
+  }
+  const account = await accountOfCluster(home.data)
+  const blocked = await obstacle(home.data, account, 0o7)
+  if (blocked) {
+    throw new EmbeddedError(
+      `PostgreSQL runs as user ${account!.name} on this data, who can no longer enter ${blocked}. ` +
+        `Allow it (chmod o+x ${JSON.stringify(blocked)}), or move the data directory to a place that user can enter.`,
+    )
+  }
+  return { home, account }
+}
+
+/** Decides where a new cluster shall live: in the data directory if the account can get there. */
+export async function chooseSite(dataDir: string, systemDirectory: string, log: (message: string) => void) {
+  const account = await accountForNewCluster()
+  const blocked = await obstacle(dataDir, account, 0o1)
+  if (account === null || blocked === null) return { account, target: entranceOf(dataDir) }
+  await prepareSystemDirectory(systemDirectory, account)
+  const clusters = join(systemDirectory, 'clusters')
+  await mkdir(clusters, { recursive: true, mode: 0o711 })
+  // A name of its own each time: what a deleted data directory left behind is never taken for this one's.
+  const target = join(clusters, randomBytes(8).toString('hex'))
+  log(
+    `PostgreSQL runs as user ${account.name}, who cannot enter ${blocked}: ` +
+      `the database files go to ${target}, and ${entranceOf(dataDir)} points there.`,
+  )
+  return { account, target }
+}
+
+/** Makes the data directory point to a cluster that lives elsewhere. */
+export async function pointTo(target: string, dataDir: string): Promise<void> {
+  if (target === entranceOf(dataDir)) return
+  await symlink(target, entranceOf(dataDir))
+  await syncDirectory(dataDir)
+}
+
+export async function readPassword(home: Home): Promise<string> {
+  try {
+    return (await readFile(home.passwordFile, 'utf8')).trim()
+  } catch (error) {
+    throw new EmbeddedError(
+      `The database password in ${home.passwordFile} cannot be read (${codeOf(error)}). ` +
+        'Run this command as the user who runs the Kontor server.',
+      { cause: error },
+    )
+  }
+}
+
+const ifMissing =
+  <T>(value: T) =>
+  (error: unknown): T => {
+    if (codeOf(error) === 'ENOENT') return value
+    throw error
+  }

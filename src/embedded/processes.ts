@@ -1,0 +1,64 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { codeOf } from './error.ts'
+
+/** A process that a recycled pid cannot be mistaken for. `started` is safe to use in file names. */
+export type ProcessStamp = { pid: number; started: string }
+
+export const thisProcess = (): ProcessStamp => ({
+  pid: process.pid,
+  started: startOf(process.pid) ?? 'unknown',
+})
+
+export const isAlive = ({ pid, started }: ProcessStamp): boolean => startOf(pid) === started
+
+/** When a process started, in the system's own terms; null when there is no such process (or only its zombie). */
+export function startOf(pid: number): string | null {
+  if (!Number.isSafeInteger(pid) || pid <= 0) return null
+  if (process.platform === 'linux') return startFromProc(pid)
+  if (process.platform === 'win32') return pidExists(pid) ? 'running' : null
+  return startFromPs(pid)
+}
+
+// Start times count from boot, and a machine may boot to the same pid at the same tick: hence the boot's own id.
+let bootId: string | undefined
+
+function startFromProc(pid: number): string | null {
+  let stat: string
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  } catch {
+    return null
+  }
+  // The second field is the program's name in parentheses and may itself contain blanks and parentheses.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const [state, startTicks] = [fields[0], fields[19]]
+  if (state === 'Z' || state === 'X') return null
+  bootId ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').slice(0, 8)
+  return `${bootId}.${startTicks}`
+}
+
+function startFromPs(pid: number): string | null {
+  try {
+    const environment = { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
+    const said = execFileSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], {
+      encoding: 'utf8',
+      env: environment,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim()
+    const [state, ...when] = said.split(/\s+/)
+    return state === undefined || state.startsWith('Z') ? null : when.join('-').replaceAll(':', '.')
+  } catch {
+    return null
+  }
+}
+
+/** Whether the pid is taken, be it by a zombie or somebody else's process. */
+export function pidExists(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return codeOf(error) === 'EPERM'
+  }
+}

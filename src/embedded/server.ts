@@ -1,0 +1,177 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { open, rename, rmdir, stat } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Account } from './account.ts'
+import type { Binaries } from './binaries.ts'
+import { codeOf, EmbeddedError, explain } from './error.ts'
+import type { Home } from './home.ts'
+import { ended, findPostmaster, type Postmaster, removeStaleFiles } from './postmaster.ts'
+import { cannotStart, programOptions, run } from './program.ts'
+
+export type Installation = {
+  home: Home
+  account: Account | null
+  binaries: Binaries
+  log: (message: string) => void
+}
+
+const patienceMs = 30_000 // without a sign of progress in PostgreSQL's log
+const largestLogBytes = 10 * 1024 ** 2
+
+/** Starts PostgreSQL, so that neither the end of this process nor Ctrl-C in its terminal ends it, and waits until it is ready. */
+export async function launch(installation: Installation): Promise<Postmaster> {
+  const deadline = Date.now() + patienceMs
+  for (;;) {
+    await removeStaleFiles(installation.home)
+    const attempt = await tryLaunch(installation)
+    if ('postmaster' in attempt) return attempt.postmaster
+    // Processes of a PostgreSQL whose main process was killed end by themselves, and only then may a new one begin.
+    if (!attempt.said.includes('shared memory block') || Date.now() > deadline) {
+      throw explain(`PostgreSQL did not start (its log: ${installation.home.logFile}).`, attempt.said)
+    }
+    await sleep(50)
+  }
+}
+
+async function tryLaunch(installation: Installation): Promise<{ postmaster: Postmaster } | { said: string }> {
+  const { home, account, binaries } = installation
+  const logFile = await openLog(home)
+  try {
+    const { size: logStart } = await logFile.stat()
+    const { failure } = spawnServer(home, account, binaries, logFile.fd)
+    let lastSize = logStart
+    for (let deadline = Date.now() + patienceMs; Date.now() < deadline; await sleep(5)) {
+      if (failure.error) throw failure.error
+      if (failure.hasEnded) return { said: await tail(home, logStart) }
+      const postmaster = await findPostmaster(home)
+      if (postmaster?.status === 'ready') return { postmaster }
+      const { size } = await logFile.stat()
+      if (size !== lastSize) deadline = Date.now() + patienceMs
+      lastSize = size
+    }
+    return { said: await giveUp(installation, logStart) }
+  } finally {
+    await logFile.close()
+  }
+}
+
+async function giveUp(installation: Installation, logStart: number): Promise<string> {
+  const postmaster = await findPostmaster(installation.home)
+  if (postmaster) await stop(installation, postmaster, 'fast')
+  return `No sign of life for ${patienceMs / 1000} s.\n${await tail(installation.home, logStart)}`
+}
+
+function spawnServer(home: Home, account: Account | null, binaries: Binaries, logFile: number) {
+  const failure: { hasEnded: boolean; error?: Error } = { hasEnded: false }
+  const args = ['-D', home.data, '-c', `config_file=${home.settingsFile}`]
+  let child: ChildProcess
+  if (process.platform === 'win32') {
+    // pg_ctl sheds administrators' rights, with which PostgreSQL refuses to run; it ends before the server is ready.
+    const options = `-c "config_file=${home.settingsFile}"`
+    child = spawn(binaries.pgCtl, ['start', '-W', '-s', '-D', home.data, '-o', options], {
+      ...programOptions(account, binaries.pgCtl),
+      stdio: ['ignore', logFile, logFile],
+    })
+    child.on('exit', status => {
+      failure.hasEnded = status !== 0
+    })
+  } else {
+    child = spawn(binaries.postgres, args, {
+      ...programOptions(account, binaries.postgres),
+      detached: true,
+      stdio: ['ignore', logFile, logFile],
+    })
+    child.on('exit', () => {
+      failure.hasEnded = true
+    })
+  }
+  child.on('error', error => {
+    failure.error = cannotStart(error, account, binaries.postgres)
+  })
+  child.unref()
+  return { failure }
+}
+
+/** The log goes on in one file; when that has grown large it is put aside at a start, in place of the one put aside before. */
+async function openLog(home: Home) {
+  const size = await stat(home.logFile).then(
+    ({ size }) => size,
+    () => 0,
+  )
+  if (size > largestLogBytes) await rename(home.logFile, `${home.logFile}.1`)
+  return open(home.logFile, 'a', 0o600)
+}
+
+async function tail(home: Home, from: number): Promise<string> {
+  const handle = await open(home.logFile, 'r')
+  try {
+    const { size } = await handle.stat()
+    const start = Math.max(from, size - 8192)
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(size - start), 0, size - start, start)
+    return buffer.toString('utf8', 0, bytesRead).trim().split('\n').slice(-15).join('\n')
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Waits for a PostgreSQL that is on its way up or down to get there: ready, or gone (null). */
+export async function settled(installation: Installation): Promise<Postmaster | null> {
+  const { home, log } = installation
+  const deadline = Date.now() + patienceMs
+  for (;;) {
+    const postmaster = await findPostmaster(home)
+    if (postmaster === null || postmaster.status === 'ready') return postmaster
+    if (Date.now() > deadline) {
+      log(`PostgreSQL (process ${postmaster.pid}) has been ${postmaster.status} for too long: restarting it.`)
+      await stop(installation, postmaster, 'fast')
+      return null
+    }
+    await sleep(10)
+  }
+}
+
+const signals = { smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' } as const
+type Mode = keyof typeof signals
+
+/**
+ * Stops PostgreSQL. smart: when the last client has gone, and this waits for that only 5 s; fast: clients are cut off, all is
+ * written to the tables; if that takes longer than 20 s, immediate: the next start recovers from the log.
+ */
+export async function stop(
+  installation: Installation,
+  postmaster: Postmaster,
+  mode: 'smart' | 'fast',
+): Promise<void> {
+  const { home, log } = installation
+  await request(installation, postmaster, mode)
+  if (!(await ended(postmaster, mode === 'smart' ? 5_000 : 20_000))) {
+    if (mode === 'smart') return log('PostgreSQL stops as soon as its last client has gone.')
+    log('PostgreSQL takes long to stop: ending it at once, the next start recovers.')
+    await request(installation, postmaster, 'immediate')
+    if (!(await ended(postmaster, 10_000))) {
+      throw new EmbeddedError(
+        `PostgreSQL (process ${postmaster.pid}) does not stop. Its log: ${home.logFile}`,
+      )
+    }
+  }
+  // A socket directory outside of the home is of no use to anybody now.
+  if (postmaster.host.startsWith('/') && !postmaster.host.startsWith(home.directory)) {
+    await rmdir(postmaster.host).catch(() => {})
+  }
+}
+
+async function request(
+  { home, account, binaries }: Installation,
+  postmaster: Postmaster,
+  mode: Mode,
+): Promise<void> {
+  if (process.platform === 'win32') {
+    await run(account, binaries.pgCtl, ['stop', '-W', '-s', '-m', mode, '-D', home.data])
+    return
+  }
+  try {
+    process.kill(postmaster.pid, signals[mode])
+  } catch (error) {
+    if (codeOf(error) !== 'ESRCH') throw error
+  }
+}

@@ -1,0 +1,82 @@
+const MiB = 1024 ** 2
+
+export type Settings = Record<string, string>
+
+export type Machine = {
+  memoryBytes: number
+  freeDiskBytes: number
+  /** Size of /dev/shm; null where the platform has none. */
+  sharedMemoryBytes: number | null
+  /** Whether this build of PostgreSQL can compress with LZ4. */
+  hasLz4: boolean
+}
+
+/** Settings of the embedded PostgreSQL: durable first, then quick at taking in many small writes. */
+export function settingsFor(machine: Machine): Settings {
+  const { memoryBytes, freeDiskBytes, sharedMemoryBytes, hasLz4 } = machine
+  return {
+    fsync: 'on',
+    synchronous_commit: 'on',
+    full_page_writes: 'on',
+
+    shared_buffers: megabytes(memoryBytes / 16, 64, 512),
+    effective_cache_size: megabytes(memoryBytes / 2, 256, 64 * 1024),
+    work_mem: '16MB',
+    maintenance_work_mem: megabytes(memoryBytes / 32, 32, 256),
+    max_connections: '100',
+    max_locks_per_transaction: '256', // tables partitioned by day: one query may lock hundreds
+
+    // Checkpoints far apart: each one makes the next write of every page log the whole page again.
+    max_wal_size: megabytes(freeDiskBytes / 10, 512, 4096),
+    min_wal_size: megabytes(freeDiskBytes / 40, 128, 1024),
+    wal_buffers: '16MB',
+    checkpoint_timeout: '15min',
+    checkpoint_completion_target: '0.9',
+    ...(hasLz4 ? { wal_compression: 'lz4', default_toast_compression: 'lz4' } : {}),
+
+    random_page_cost: '1.1',
+    jit: 'off', // compiling costs more than our short queries take
+    autovacuum_naptime: '15s',
+    autovacuum_vacuum_scale_factor: '0.05',
+    autovacuum_analyze_scale_factor: '0.05',
+    autovacuum_vacuum_cost_limit: '1000',
+
+    password_encryption: 'scram-sha-256',
+    idle_in_transaction_session_timeout: '60s',
+    client_connection_check_interval: '10s',
+    timezone: 'UTC',
+    // Containers often have 64 MB of /dev/shm, which a parallel query outgrows.
+    ...(sharedMemoryBytes !== null && sharedMemoryBytes < 256 * MiB
+      ? { dynamic_shared_memory_type: 'sysv' }
+      : {}),
+
+    logging_collector: 'off',
+    log_destination: 'stderr',
+    log_line_prefix: '%m [%p] ',
+    log_timezone: 'UTC',
+    log_statement: 'none',
+    log_min_error_statement: 'panic', // statements carry customers' data
+    log_checkpoints: 'off',
+    log_startup_progress_interval: '5s', // the start waits as long as recovery reports progress
+  }
+}
+
+function megabytes(wantedBytes: number, least: number, most: number): string {
+  return `${Math.round(Math.min(most, Math.max(least, wantedBytes / MiB)))}MB`
+}
+
+/** The file PostgreSQL is started with: what initdb found out about the machine, then ours. ALTER SYSTEM overrides both. */
+export function settingsFile(initdbFile: string, settings: Settings): string {
+  const lines = Object.entries(settings).map(([name, value]) => `${name} = ${quoted(value)}`)
+  return [
+    '# Written by Kontor at every start. To change a setting for good, use ALTER SYSTEM.',
+    `include ${quoted(initdbFile)}`,
+    ...lines,
+    '',
+  ].join('\n')
+}
+
+const quoted = (value: string) => `'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+
+/** One directory as PostgreSQL's list of directories wants it: a comma or a blank in it does not split it. */
+export const asDirectoryList = (directory: string) => `"${directory.replaceAll('"', '""')}"`
