@@ -3,6 +3,12 @@
  * PostgreSQL's jsonb can hold.
  */
 
+export type JsonObject = Record<string, unknown>
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 /** jsonb parses recursively; far below its own limit, and far above any honest document. */
 export const MAX_DEPTH = 200
 /** Numbers beyond a double's range (1e400), or written with more characters than this, are nobody's data. */
@@ -179,12 +185,12 @@ function collectUnstorable(value: unknown, pointer: string, pointers: string[]):
     if (!Number.isFinite(value)) pointers.push(pointer)
   } else if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) collectUnstorable(value[i], `${pointer}/${i}`, pointers)
-  } else if (typeof value === 'object' && value !== null) {
+  } else if (isObject(value)) {
     for (const key of Object.keys(value)) {
       const storableKey = isStorableText(key)
       const at = `${pointer}/${pointerToken(storableKey ? key : storableText(key))}`
       if (!storableKey) pointers.push(at)
-      collectUnstorable((value as Record<string, unknown>)[key], at, pointers)
+      collectUnstorable(value[key], at, pointers)
     }
   }
 }
