@@ -1,0 +1,264 @@
+import { resolve } from 'node:path'
+import {
+  bytes,
+  duration,
+  headerName,
+  host,
+  httpUrl,
+  integer,
+  orOff,
+  port,
+  postgresUrl,
+  type Read,
+  secretKeys,
+  trustedProxies,
+  word,
+  wordsOf,
+} from './values.ts'
+
+export const SURFACES = ['data', 'events', 'inbound', 'console', 'worker'] as const
+export type Surface = (typeof SURFACES)[number]
+
+const DAY_MS = 86_400_000
+const retention = duration(DAY_MS, 36_500 * DAY_MS)
+
+export type Setting<T> = {
+  /** The environment variable. */
+  name: string
+  /** The command line's name for it, where it has one. */
+  flag?: string
+  /** As text, read like a given value; null: no default. */
+  default: string | null
+  meaning: string
+  /** Completes "must be …", with an example that can be copied. */
+  expects: string
+  read: Read<T>
+  /** What may be shown of the value; absent: all of it. */
+  show?: (text: string) => string
+}
+
+const setting = <T>(definition: Setting<T>): Setting<T> => definition
+const withoutDefault = <T>(definition: Omit<Setting<T>, 'default'>): Setting<T> & { default: null } => ({
+  ...definition,
+  default: null,
+})
+
+/** Every setting there is. docs/configuration.md lists the same ones, and a test compares the two. */
+export const settings = {
+  port: setting({
+    name: 'KONTOR_PORT',
+    flag: 'port',
+    default: '8080',
+    meaning: 'The port of the HTTP surfaces. 0 takes any free one.',
+    expects: 'a port number from 0 to 65535, for example 8080',
+    read: port,
+  }),
+  host: setting({
+    name: 'KONTOR_HOST',
+    flag: 'host',
+    default: '127.0.0.1',
+    meaning: 'The address to listen on. 0.0.0.0 makes Kontor reachable from other machines and containers.',
+    expects: 'an IP address or a host name, for example 0.0.0.0',
+    read: host,
+  }),
+  opsPort: setting({
+    name: 'KONTOR_OPS_PORT',
+    default: '9464',
+    meaning:
+      'The port of /healthz, /readyz and /metrics. `off` serves none; 0 takes any free one. ' +
+      'When it is not set and 9464 is taken, Kontor starts without it and says so.',
+    expects: 'a port number from 0 to 65535 or "off", for example 9464',
+    read: orOff(port),
+  }),
+  opsHost: setting({
+    name: 'KONTOR_OPS_HOST',
+    default: '127.0.0.1',
+    meaning: 'The address the operations port listens on. It asks for no credentials: keep it private.',
+    expects: 'an IP address or a host name, for example 0.0.0.0',
+    read: host,
+  }),
+  dataDir: setting({
+    name: 'KONTOR_DATA_DIR',
+    flag: 'data',
+    default: './data',
+    meaning: 'Where the embedded PostgreSQL and the master key live. Not used with DATABASE_URL.',
+    expects: 'a directory, for example /var/lib/kontor',
+    read: text => (text.includes('\0') ? undefined : resolve(text)),
+    show: text => resolve(text),
+  }),
+  databaseUrl: withoutDefault({
+    name: 'DATABASE_URL',
+    meaning:
+      'A PostgreSQL of your own (version 15 or newer, also behind a transaction-mode pooler) instead of the embedded one.',
+    expects:
+      'an address with a database name, for example postgres://kontor:PASSWORD@db.internal:5432/kontor',
+    read: postgresUrl,
+    show: withoutPassword,
+  }),
+  natsUrl: withoutDefault({
+    name: 'NATS_URL',
+    meaning: 'Reserved for a JetStream log. Not supported yet: leave it unset.',
+    expects: 'left unset: a JetStream log is not supported yet, the log is kept in PostgreSQL',
+    read: (): string | undefined => undefined,
+    show: withoutPassword,
+  }),
+  surfaces: setting({
+    name: 'KONTOR_SURFACES',
+    flag: 'surfaces',
+    default: SURFACES.join(','),
+    meaning:
+      'What this process runs: any of data, events, inbound, console, worker, separated by commas, or `all`.',
+    expects: `one or more of ${SURFACES.join(', ')}, separated by commas, for example events,inbound`,
+    read: wordsOf(SURFACES),
+  }),
+  secretKeys: withoutDefault({
+    name: 'KONTOR_SECRET_KEY',
+    meaning:
+      'The master key that signing secrets are encrypted under: 32 random bytes as hex or base64. With the embedded ' +
+      'PostgreSQL one is made on first use (`secret.key` in the data directory); with DATABASE_URL it must be set before ' +
+      'a source can have a signing secret, to the same value on every node. Several, separated by commas: the first one encrypts, all of them decrypt.',
+    expects:
+      '32 bytes as 64 hex digits or 44 base64 characters (several are separated by commas). Make one with: openssl rand -hex 32',
+    read: secretKeys,
+    show: () => '(hidden)',
+  }),
+  logRetentionMs: setting({
+    name: 'KONTOR_LOG_RETENTION',
+    default: '7d',
+    meaning: 'How long accepted entries stay in the log after they have been processed.',
+    expects: 'a time of at least a day, for example 7d',
+    read: retention,
+  }),
+  operationsRetentionMs: setting({
+    name: 'KONTOR_OPERATIONS_RETENTION',
+    default: '30d',
+    meaning: 'How long GET /v1/operations/:operationId knows what became of a write.',
+    expects: 'a time of at least a day, for example 30d',
+    read: retention,
+  }),
+  receiptsRetentionMs: setting({
+    name: 'KONTOR_RECEIPTS_RETENTION',
+    default: '30d',
+    meaning: 'How long receipts of inbound events are kept.',
+    expects: 'a time of at least a day, for example 30d',
+    read: retention,
+  }),
+  archiveRetentionMs: setting({
+    name: 'KONTOR_ARCHIVE_RETENTION',
+    default: '30d',
+    meaning: 'How long the archived results of inbound events are kept.',
+    expects: 'a time of at least a day, for example 30d',
+    read: retention,
+  }),
+  processedRetentionMs: setting({
+    name: 'KONTOR_PROCESSED_RETENTION',
+    default: '90d',
+    meaning: 'How long a repeated event is recognised. Not shorter than receipts and archive are kept.',
+    expects: 'a time of at least a day, for example 90d',
+    read: retention,
+  }),
+  eventsRetentionMs: setting({
+    name: 'KONTOR_EVENTS_RETENTION',
+    default: 'off',
+    meaning: 'How long normalized events are kept. `off` keeps them for good.',
+    expects: 'a time of at least a day or "off", for example 730d',
+    read: orOff(retention),
+  }),
+  logPartitions: setting({
+    name: 'KONTOR_LOG_PARTITIONS',
+    default: '16',
+    meaning:
+      'Into how many partitions the log is cut: the most workers that can share it. Fixed when the database is initialised.',
+    expects: 'a number from 1 to 256, for example 16',
+    read: integer(1, 256),
+  }),
+  logLevel: setting({
+    name: 'KONTOR_LOG_LEVEL',
+    default: 'info',
+    meaning: 'The least severe messages to log: trace, debug, info, warn, error, fatal or silent.',
+    expects: 'one of trace, debug, info, warn, error, fatal, silent',
+    read: word('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+  }),
+  logFormat: setting({
+    name: 'KONTOR_LOG_FORMAT',
+    default: 'auto',
+    meaning: 'json: one object a line; pretty: for people; auto: pretty on a terminal, else json.',
+    expects: 'one of json, pretty, auto',
+    read: word('json', 'pretty', 'auto'),
+  }),
+  poolSize: setting({
+    name: 'KONTOR_POOL_SIZE',
+    default: '10',
+    meaning:
+      'The most connections to PostgreSQL that this process opens for requests; its workers have their own.',
+    expects: 'a number from 2 to 500, for example 10',
+    read: integer(2, 500),
+  }),
+  workers: setting({
+    name: 'KONTOR_WORKERS',
+    default: '2',
+    meaning: 'How many partitions of the log this process works on at a time.',
+    expects: 'a number from 1 to 64, for example 2',
+    read: integer(1, 64),
+  }),
+  maxPendingBytes: setting({
+    name: 'KONTOR_MAX_PENDING_BYTES',
+    default: '64MiB',
+    meaning:
+      'How much accepted but not yet durable data may wait in memory; beyond it requests are answered 503.',
+    expects: 'a size from 1MiB to 16GiB, for example 64MiB',
+    read: bytes(2 ** 20, 2 ** 34),
+  }),
+  signatureHeader: setting({
+    name: 'KONTOR_SIGNATURE_HEADER',
+    default: 'x-service-signature',
+    meaning: 'The request header that carries the signature of inbound webhooks.',
+    expects: 'a header name, for example x-service-signature',
+    read: headerName,
+  }),
+  volumeStore: setting({
+    name: 'KONTOR_VOLUME_STORE',
+    default: 'memory',
+    meaning:
+      'Where the budgets of volume protection are counted: memory (one node) or postgres (shared by all nodes).',
+    expects: 'memory or postgres',
+    read: word('memory', 'postgres'),
+  }),
+  trustProxy: setting({
+    name: 'KONTOR_TRUST_PROXY',
+    default: 'off',
+    meaning:
+      'Whose X-Forwarded-For header is believed: off, all, a number of hops, or addresses and networks separated by commas.',
+    expects:
+      '"off", "all", a number of hops from 1 to 9, or addresses and networks, for example 10.0.0.0/8,loopback',
+    read: trustedProxies,
+  }),
+  publicUrl: withoutDefault({
+    name: 'KONTOR_PUBLIC_URL',
+    meaning: 'The address under which clients reach Kontor, for links and printed examples.',
+    expects: 'an http or https address, for example https://data.example.com',
+    read: httpUrl,
+  }),
+  requestTimeoutMs: setting({
+    name: 'KONTOR_REQUEST_TIMEOUT',
+    default: '30s',
+    meaning: 'How long a client may take to send a request.',
+    expects: 'a time from 1s to 10m, for example 30s',
+    read: duration(1_000, 600_000),
+  }),
+  drainTimeoutMs: setting({
+    name: 'KONTOR_DRAIN_TIMEOUT',
+    default: '10s',
+    meaning: 'How long a stop waits for requests in flight and for the workers.',
+    expects: 'a time from 1s to 10m, for example 10s',
+    read: duration(1_000, 600_000),
+  }),
+}
+
+export function withoutPassword(address: string): string {
+  if (!URL.canParse(address)) return '(hidden)'
+  const url = new URL(address)
+  if (url.password !== '') url.password = 'hidden'
+  for (const name of url.searchParams.keys()) if (/password/i.test(name)) url.searchParams.set(name, 'hidden')
+  return url.href
+}
