@@ -72,7 +72,10 @@ function use(options: EmbeddedOptions, role: Role): Promise<Embedded> {
         )
       }
       const { installation, postmaster, state } = await bringUp(dataDir, options)
-      const connection = await connect(installation.home, postmaster)
+      const connection = await connect(installation.home, postmaster).catch(async error => {
+        if (state !== 'adopted') await stop(installation, postmaster, 'fast')
+        throw error
+      })
       const user = await enter(usage, role)
       const withdraw = () =>
         withLock(usage, lockPatienceMs, async () => {
@@ -167,7 +170,9 @@ async function connect(home: Home, { host, port }: Postmaster): Promise<Embedded
 function noEntry(home: Home, error: Error): EmbeddedError {
   const explained =
     codeOf(error) === '28P01'
-      ? new EmbeddedError(`PostgreSQL refuses the password in ${home.passwordFile}. Bring the file back from a backup.`)
+      ? new EmbeddedError(
+          `PostgreSQL refuses the password in ${home.passwordFile}. Bring the file back from a backup.`,
+        )
       : explain('PostgreSQL is running but cannot be reached.', error.message)
   explained.cause = error
   return explained

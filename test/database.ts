@@ -1,0 +1,208 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { afterEach } from 'node:test'
+import pg from 'pg'
+import { type EmbeddedConnection, joinCluster, ownCluster } from '../src/embedded/cluster.ts'
+import { codeOf } from '../src/embedded/error.ts'
+import { findHome } from '../src/embedded/home.ts'
+import { ended, findPostmaster } from '../src/embedded/postmaster.ts'
+import { isAlive, thisProcess } from '../src/embedded/processes.ts'
+import { freePort } from '../src/embedded/socket.ts'
+import { migrate } from '../src/store/migrate.ts'
+
+const variable = 'KONTOR_TEST_DATABASE_URL'
+
+let anyFailed = false
+if (/\.test\.ts$/.test(process.argv[1] ?? '')) {
+  afterEach(context => {
+    if ('passed' in context && !context.passed) anyFailed = true
+  })
+}
+
+/**
+ * A database of its own for one test file, cloned from the migrated template; dropped at the end (kept and named on failure).
+ * Close what is connected to it before drop(): a connection left open fails the run.
+ */
+export async function testDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
+  const cluster = process.env[variable]
+    ? { url: process.env[variable], stop: async () => {} }
+    : await joinShared()
+  const template = await ensureTemplate(cluster.url)
+  const name = databaseName()
+  await asAdministrator(cluster.url, client =>
+    client.query(`create database ${name} template ${template} strategy wal_log`),
+  )
+  const url = withDatabase(cluster.url, name)
+  return {
+    url,
+    drop: async () => {
+      if (anyFailed) {
+        // The shared cluster is left running for whoever wants to look; the next run that joins it ends it.
+        console.error(`The database of the failed test is kept: ${url}`)
+        return
+      }
+      await asAdministrator(cluster.url, client => dropDatabase(client, name))
+      await cluster.stop()
+    },
+  }
+}
+
+/** For a run of all tests: a throw-away cluster, which the test files find through the environment. */
+export async function startTestCluster(): Promise<{ url: string; stop(): Promise<void> }> {
+  await removeAbandonedClusters()
+  const { pid, started } = thisProcess()
+  const directory = join(tmpdir(), `kontor-test-${pid}-${started}`)
+  await makeReachable(directory)
+  const embedded = await ownCluster({ dataDir: directory, log: () => {}, settings: await testSettings() })
+  const url = urlOf(embedded.connection)
+  const stop = async () => {
+    delete process.env[variable]
+    await embedded.stop()
+    await rm(directory, { recursive: true, force: true })
+  }
+  try {
+    await ensureTemplate(url)
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  process.env[variable] = url
+  return { url, stop }
+}
+
+/** For a test file that is run alone: a cluster that such files share and keep, so that only the first one waits for initdb. */
+async function joinShared(): Promise<{ url: string; stop(): Promise<void> }> {
+  const directory = join(tmpdir(), `kontor-test-shared-${process.getuid?.() ?? 'user'}`)
+  await makeReachable(directory)
+  const embedded = await joinCluster({ dataDir: directory, log: () => {}, settings: await testSettings() })
+  const url = urlOf(embedded.connection)
+  await asAdministrator(url, dropOldDatabases)
+  return { url, stop: embedded.stop }
+}
+
+/** Throw-away data: what durability costs is saved, everything else is as in production. */
+async function testSettings() {
+  return {
+    fsync: 'off',
+    synchronous_commit: 'off',
+    full_page_writes: 'off',
+    autovacuum: 'off',
+    shared_buffers: '128MB',
+    max_connections: '300',
+    listen_addresses: '127.0.0.1',
+    port: String(await freePort()),
+  }
+}
+
+async function makeReachable(directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true })
+  const found = await lstat(directory)
+  if (!found.isDirectory() || (process.getuid && found.uid !== process.getuid())) {
+    throw new Error(`${directory} belongs to somebody else: remove it and run the tests again`)
+  }
+  await chmod(directory, 0o711)
+}
+
+/** Ends and removes what test runs left behind that were killed. */
+async function removeAbandonedClusters(): Promise<void> {
+  for (const entry of await readdir(tmpdir())) {
+    const maker = /^kontor-test-(\d+)-(.+)$/.exec(entry)
+    if (!maker || isAlive({ pid: Number(maker[1]), started: maker[2]! })) continue
+    const directory = join(tmpdir(), entry)
+    if (process.getuid && (await lstat(directory)).uid !== process.getuid()) continue
+    const found = await findHome(directory).catch(() => null)
+    const postmaster = found && (await findPostmaster(found.home))
+    if (postmaster) {
+      process.kill(postmaster.pid, 'SIGQUIT')
+      await ended(postmaster, 10_000)
+    }
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+/** The name of a database with the newest schema, made unless it is there. Other migrations: another template. */
+async function ensureTemplate(clusterUrl: string): Promise<string> {
+  const name = `kontor_template_${schemaFingerprint()}`
+  await asAdministrator(clusterUrl, async client => {
+    if (await exists(client, name)) return
+    await client.query('select pg_advisory_lock(7416)')
+    if (await exists(client, name)) return
+    const unfinished = `${name}_unfinished`
+    await client.query(`drop database if exists ${unfinished} with (force)`)
+    await client.query(`create database ${unfinished}`)
+    const pool = new pg.Pool({ connectionString: withDatabase(clusterUrl, unfinished), max: 2 })
+    await migrate(pool).finally(() => pool.end())
+    // Cloning needs a template that nobody is connected to, so nobody may.
+    await client.query(`alter database ${unfinished} with allow_connections false`)
+    await client.query(`alter database ${unfinished} rename to ${name}`)
+  })
+  return name
+}
+
+function schemaFingerprint(): string {
+  const migrations = new URL('../migrations/', import.meta.url)
+  const hash = createHash('sha256').update(readFileSync(new URL('../src/store/migrate.ts', import.meta.url)))
+  for (const name of readdirSync(migrations).sort())
+    hash.update(name).update(readFileSync(new URL(name, migrations)))
+  return hash.digest('hex').slice(0, 12)
+}
+
+async function exists(client: pg.Client, name: string): Promise<boolean> {
+  const { rowCount } = await client.query('select from pg_database where datname = $1', [name])
+  return rowCount === 1
+}
+
+async function dropDatabase(client: pg.Client, name: string): Promise<void> {
+  try {
+    await client.query(`drop database ${name}`) // waits 5 s for connections that are just being closed
+  } catch (error) {
+    if (codeOf(error) !== '55006') throw error
+    const { rows } = await client.query<{ who: string }>(
+      `select application_name || ': ' || query as who from pg_stat_activity where datname = $1`,
+      [name],
+    )
+    await client.query(`drop database ${name} with (force)`)
+    throw new Error(`connections left open at the end of the test:\n${rows.map(({ who }) => who).join('\n')}`)
+  }
+}
+
+const day = () => Math.floor(Date.now() / 86_400_000)
+
+function databaseName(): string {
+  const file = basename(process.argv[1] ?? 'test', '.test.ts')
+    .replaceAll(/[^a-z0-9]/gi, '_')
+    .toLowerCase()
+  return `kontor_test_${day()}_${file.slice(0, 30)}_${randomBytes(4).toString('hex')}`
+}
+
+/** Databases that failed or killed tests left in the shared cluster are kept for a day. */
+async function dropOldDatabases(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ datname: string }>(
+    `select datname from pg_database where datname ~ '^kontor_test_[0-9]+_' and split_part(datname, '_', 3)::int < $1`,
+    [day() - 1],
+  )
+  for (const { datname } of rows) await client.query(`drop database if exists ${datname} with (force)`)
+}
+
+function urlOf({ user, password, port }: EmbeddedConnection): string {
+  return `postgres://${user}:${password}@127.0.0.1:${port}/postgres`
+}
+
+function withDatabase(clusterUrl: string, name: string): string {
+  const url = new URL(clusterUrl)
+  url.pathname = `/${name}`
+  return url.href
+}
+
+async function asAdministrator<T>(clusterUrl: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: clusterUrl, application_name: 'kontor tests' })
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
