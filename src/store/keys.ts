@@ -38,11 +38,13 @@ export async function insertKey(
     scopes: Scope[]
     expiresAt: Date | null
   },
-): Promise<void> {
-  await db.query(
-    `insert into api_keys (id, tenant_id, kind, hash, hint, scopes, expires_at) values ($1, $2, $3, $4, $5, $6, $7)`,
+): Promise<ApiKey> {
+  const { rows } = await db.query<Row>(
+    `insert into api_keys (id, tenant_id, kind, hash, hint, scopes, expires_at)
+     values ($1, $2, $3, $4, $5, $6, $7) returning ${COLUMNS}`,
     [key.id, key.tenantId, key.kind, key.hash, key.hint, key.scopes, key.expiresAt],
   )
+  return toKey(rows[0]!)
 }
 
 export async function findKeyByHash(db: Db, hash: Buffer): Promise<ApiKey | null> {

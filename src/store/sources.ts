@@ -1,6 +1,7 @@
 import type { EventTypeOverride, SourceType } from '../domain/events.ts'
 import type { Db } from './database.ts'
 
+/** `hash`: SHA-256 of the token, in hex. */
 export type SourceToken = { hash: string; hint: string; expires_at: string | null }
 export type SealedSecret = { sealed: string; hint: string; expires_at: string | null }
 
@@ -59,19 +60,20 @@ const COLUMNS =
 
 export type NewSource = Pick<
   Source,
-  'id' | 'tenantId' | 'name' | 'type' | 'preset' | 'tokens' | 'signingSecrets' | 'config'
+  'id' | 'tenantId' | 'name' | 'type' | 'preset' | 'enabled' | 'tokens' | 'signingSecrets' | 'config'
 >
 
 export async function insertSource(db: Db, source: NewSource): Promise<Source> {
   const { rows } = await db.query<Row>(
-    `insert into sources (id, tenant_id, name, type, preset, tokens, signing_secrets, config)
-     values ($1, $2, $3, $4, $5, $6, $7, $8) returning ${COLUMNS}`,
+    `insert into sources (id, tenant_id, name, type, preset, enabled, tokens, signing_secrets, config)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9) returning ${COLUMNS}`,
     [
       source.id,
       source.tenantId,
       source.name,
       source.type,
       source.preset,
+      source.enabled,
       JSON.stringify(source.tokens),
       JSON.stringify(source.signingSecrets),
       JSON.stringify(source.config),
@@ -83,6 +85,15 @@ export async function insertSource(db: Db, source: NewSource): Promise<Source> {
 export async function findSource(db: Db, id: string): Promise<Source | null> {
   const { rows } = await db.query<Row>(
     `select ${COLUMNS} from sources where id = $1 and deleted_at is null`,
+    [id],
+  )
+  return rows[0] ? toSource(rows[0]) : null
+}
+
+/** Nobody else changes the source until the caller's transaction ends. */
+export async function lockSource(db: Db, id: string): Promise<Source | null> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from sources where id = $1 and deleted_at is null for update`,
     [id],
   )
   return rows[0] ? toSource(rows[0]) : null

@@ -1,0 +1,27 @@
+export type Fault = { pointer: string; message: string }
+
+/** Why a change was not made, in words for the person who asked for it. Whoever shows it decides how. */
+export class AdminError extends Error {
+  override name = 'AdminError'
+  readonly kind: 'not_found' | 'conflict' | 'invalid'
+  readonly code: string
+  readonly faults: Fault[]
+
+  constructor(kind: AdminError['kind'], code: string, message: string, faults: Fault[] = []) {
+    super(message)
+    this.kind = kind
+    this.code = code
+    this.faults = faults
+  }
+}
+
+export function notFound(what: 'tenant' | 'key' | 'source', name: string): AdminError {
+  return new AdminError('not_found', `${what}_not_found`, `There is no ${what} ${JSON.stringify(name)}.`)
+}
+
+/** Does nothing when there are no faults. */
+export function refuse(faults: Fault[]): void {
+  if (faults.length === 0) return
+  const count = faults.length === 1 ? 'One value is' : `${faults.length} values are`
+  throw new AdminError('invalid', 'invalid_request', `${count} not valid.`, faults)
+}

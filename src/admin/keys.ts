@@ -1,0 +1,112 @@
+import type pg from 'pg'
+import {
+  hashOfSecret,
+  hintOf,
+  type KeyKind,
+  newKey,
+  newPublicId,
+  SCOPES,
+  type Scope,
+} from '../domain/keys.ts'
+import { publicTenantId } from '../domain/tenants.ts'
+import { parseTimestamp } from '../domain/time.ts'
+import type { Db } from '../store/database.ts'
+import { type ApiKey, insertKey, listKeys, revokeKey } from '../store/keys.ts'
+import { type Fault, notFound, refuse } from './error.ts'
+import { tenantNamed } from './tenants.ts'
+
+export const KEY_KINDS = ['private', 'tracking', 'admin'] as const satisfies KeyKind[]
+
+export type KeyView = {
+  id: string
+  kind: KeyKind
+  scopes: Scope[]
+  /** null for admin keys, which belong to no tenant. */
+  tenant: string | null
+  /** How the key ends, to tell keys apart. */
+  hint: string
+  created_at: string
+  expires_at: string | null
+  revoked_at: string | null
+  last_used_at: string | null
+}
+
+/** The only moment in which the key itself is there. */
+export type CreatedKey = KeyView & { key: string }
+
+export type NewKey = {
+  tenant?: string | null | undefined
+  kind: string
+  /** Default: all of them for a private key; the other kinds have none. */
+  scopes?: string[] | undefined
+  expires_at?: string | null | undefined
+}
+
+export type KeyAdmin = ReturnType<typeof keyAdmin>
+
+export function keyAdmin({ pool }: { pool: pg.Pool }) {
+  return {
+    async create(input: NewKey): Promise<CreatedKey> {
+      refuse(faultsOf(input, new Date()))
+      const tenantId = input.kind === 'admin' ? null : (await tenantNamed(pool, input.tenant ?? '')).id
+      const scopes = input.kind === 'private' ? ((input.scopes as Scope[]) ?? [...SCOPES]) : []
+      const expiresAt = input.expires_at ? parseTimestamp(input.expires_at) : null
+      return makeKey(pool, { tenantId, kind: input.kind as KeyKind, scopes: [...new Set(scopes)], expiresAt })
+    },
+    /** Without a tenant: the admin keys. */
+    async list(tenant: string | null): Promise<KeyView[]> {
+      const tenantId = tenant === null ? null : (await tenantNamed(pool, tenant)).id
+      return (await listKeys(pool, tenantId)).map(keyView)
+    },
+    async revoke(id: string): Promise<KeyView> {
+      const key = await revokeKey(pool, id)
+      if (key === null) throw notFound('key', id)
+      return keyView(key)
+    },
+  }
+}
+
+export async function makeKey(
+  db: Db,
+  key: { tenantId: number | null; kind: KeyKind; scopes: Scope[]; expiresAt: Date | null },
+): Promise<CreatedKey> {
+  const secret = newKey(key.kind)
+  const id = newPublicId('key')
+  const made = await insertKey(db, { id, ...key, hash: hashOfSecret(secret), hint: hintOf(secret) })
+  return { ...keyView(made), key: secret }
+}
+
+function faultsOf(input: NewKey, now: Date): Fault[] {
+  const faults: Fault[] = []
+  const fault = (pointer: string, message: string) => faults.push({ pointer, message })
+  if (!KEY_KINDS.includes(input.kind as KeyKind)) fault('/kind', `must be one of ${KEY_KINDS.join(', ')}`)
+  if (input.kind === 'admin' && input.tenant)
+    fault('/tenant', 'must be left out: an admin key belongs to no tenant')
+  if (input.kind !== 'admin' && !input.tenant) fault('/tenant', 'is required: the id or the name of a tenant')
+  if (input.scopes && input.kind !== 'private' && KEY_KINDS.includes(input.kind as KeyKind))
+    fault('/scopes', `must be left out: a key of kind ${input.kind} has no scopes`)
+  else if (input.scopes?.length === 0) fault('/scopes', 'must name at least one scope')
+  for (const [index, scope] of (input.scopes ?? []).entries())
+    if (!SCOPES.includes(scope as Scope))
+      fault(`/scopes/${index}`, `${JSON.stringify(scope)} is not a scope; there are ${SCOPES.join(', ')}`)
+  if (input.expires_at) {
+    const at = parseTimestamp(input.expires_at)
+    if (at === null) fault('/expires_at', 'must be an ISO 8601 date-time, for example 2030-01-31T00:00:00Z')
+    else if (at <= now) fault('/expires_at', 'must lie in the future')
+  }
+  return faults
+}
+
+function keyView(key: ApiKey): KeyView {
+  return {
+    id: key.id,
+    kind: key.kind,
+    scopes: key.scopes,
+    tenant: key.tenantId === null ? null : publicTenantId(key.tenantId),
+    hint: key.hint,
+    created_at: key.createdAt.toISOString(),
+    expires_at: key.expiresAt?.toISOString() ?? null,
+    revoked_at: key.revokedAt?.toISOString() ?? null,
+    last_used_at: key.lastUsedAt?.toISOString() ?? null,
+  }
+}

@@ -1,0 +1,98 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { link, open, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AdminError } from './error.ts'
+
+/** Encrypts what must be read again later (signing secrets); everything else is only hashed. */
+export type Secrets = {
+  seal(text: string): string
+  /** Throws where none of the master keys opens it. */
+  open(sealed: string): string
+}
+
+const FORMAT = 'v1'
+const KEY_FILE = 'secret.key'
+const MISSING =
+  'Signing secrets are encrypted under a master key, and KONTOR_SECRET_KEY is not set. ' +
+  'Make one with `openssl rand -hex 32` and set it on every node.'
+
+/** The first key seals, all of them open: that is how a master key is replaced. Null: there is no key. */
+export function openSecrets(keys: readonly Buffer[] | null): Secrets {
+  return {
+    seal(text) {
+      const key = keys?.[0]
+      if (!key) throw new AdminError('invalid', 'secret_key_missing', MISSING)
+      const iv = randomBytes(12)
+      const cipher = createCipheriv('aes-256-gcm', key, iv)
+      const data = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+      return [FORMAT, ...[iv, cipher.getAuthTag(), data].map(part => part.toString('base64url'))].join('.')
+    },
+    open(sealed) {
+      const [format, ...parts] = sealed.split('.')
+      if (format !== FORMAT || parts.length !== 3) throw new Error('a sealed secret has an unknown format')
+      if (!keys?.length) throw new Error(MISSING)
+      const [iv, tag, data] = parts.map(part => Buffer.from(part, 'base64url')) as [Buffer, Buffer, Buffer]
+      for (const key of keys) {
+        const text = decrypt(key, iv, tag, data)
+        if (text !== null) return text
+      }
+      throw new Error('a signing secret was encrypted under another master key than KONTOR_SECRET_KEY')
+    },
+  }
+}
+
+function decrypt(key: Buffer, iv: Buffer, tag: Buffer, data: Buffer): string | null {
+  try {
+    const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: 16 })
+    decipher.setAuthTag(tag)
+    return Buffer.concat([decipher.update(data), decipher.final()]).toString('utf8')
+  } catch {
+    return null
+  }
+}
+
+/**
+ * The configured keys; with the embedded PostgreSQL also the one in the data directory, which is made when there is
+ * no other. Null where there is none.
+ */
+export async function loadMasterKeys(from: {
+  secretKeys: Buffer[] | null
+  dataDir: string
+  isEmbedded: boolean
+}): Promise<Buffer[] | null> {
+  if (!from.isEmbedded) return from.secretKeys
+  const path = join(from.dataDir, KEY_FILE)
+  if (from.secretKeys === null) await makeKeyFile(path)
+  const kept = await readKeyFile(path)
+  return [...(from.secretKeys ?? []), ...(kept ? [kept] : [])]
+}
+
+async function readKeyFile(path: string): Promise<Buffer | null> {
+  const text = await readFile(path, 'utf8').catch(unlessMissing)
+  if (text === null) return null
+  const key = Buffer.from(text.trim(), 'hex')
+  if (key.length !== 32) throw new Error(`${path} does not hold a master key. Bring it back from a backup.`)
+  return key
+}
+
+/** Written under another name and then linked: it is there whole or not at all, and the first of two writers wins. */
+async function makeKeyFile(path: string): Promise<void> {
+  if ((await readFile(path).catch(unlessMissing)) !== null) return
+  const draft = `${path}.${process.pid}-${randomBytes(4).toString('hex')}`
+  const file = await open(draft, 'wx', 0o600)
+  try {
+    await file.writeFile(`${randomBytes(32).toString('hex')}\n`)
+    await file.sync()
+    await link(draft, path).catch(error => {
+      if (error.code !== 'EEXIST') throw error
+    })
+  } finally {
+    await file.close()
+    await rm(draft, { force: true })
+  }
+}
+
+function unlessMissing(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null
+  throw error
+}

@@ -1,0 +1,232 @@
+import type pg from 'pg'
+import type { SourceType } from '../domain/events.ts'
+import { hashOfSecret, newPublicId, newSigningSecret, newToken } from '../domain/keys.ts'
+import { publicTenantId } from '../domain/tenants.ts'
+import { type Db, inTransaction } from '../store/database.ts'
+import {
+  DEFAULT_SOURCE_CONFIG,
+  deleteSource,
+  findSource,
+  insertSource,
+  listSources,
+  lockSource,
+  type SealedSecret,
+  type Source,
+  type SourceConfig,
+  type SourceToken,
+  updateSource,
+} from '../store/sources.ts'
+import { type Fault, notFound, refuse } from './error.ts'
+import type { Secrets } from './secrets.ts'
+import {
+  faultsOfSettings,
+  SECRET_FIELDS,
+  type SecretSettings,
+  SOURCE_FIELDS,
+  type SourceSettings,
+} from './source-settings.ts'
+import { tenantNamed } from './tenants.ts'
+
+export const SOURCE_TYPES = ['webhook', 'automation', 'cdp'] as const satisfies SourceType[]
+export const GENERATE = 'generate'
+export const DEFAULT_OVERLAP_HOURS = 24
+export const MAX_OVERLAP_HOURS = 720
+
+type CredentialView = { hint: string; expires_at: string | null }
+
+export type SourceView = {
+  id: string
+  tenant: string
+  name: string
+  type: SourceType
+  preset: string | null
+  enabled: boolean
+  /** Where events are posted to, below the address of this service. */
+  path: string
+  tokens: CredentialView[]
+  signing_secrets: CredentialView[]
+  created_at: string
+  updated_at: string
+} & SourceConfig
+
+/** The only moment in which token and secret themselves are there. */
+export type CreatedSource = SourceView & { token: string; signing_secret: string | null }
+export type RotatedSource = SourceView & { token?: string; signing_secret?: string }
+
+export type NewSource = SourceSettings & SecretSettings & { tenant: string; type: string }
+
+export type Rotation = {
+  what: 'token' | 'signing_secret'
+  value?: string | undefined
+  overlapHours?: number | undefined
+}
+
+export type SourceAdmin = ReturnType<typeof sourceAdmin>
+
+export function sourceAdmin({ pool, secrets }: { pool: pg.Pool; secrets: Secrets }) {
+  /** Reads, changes and writes one source while nobody else does. */
+  async function change(id: string, decide: (source: Source) => Partial<Source>): Promise<SourceView> {
+    return inTransaction(pool, async client => {
+      const source = await lockSource(client, id)
+      const changed = source && (await updateSource(client, id, { ...source, ...decide(source) }))
+      if (!changed) throw notFound('source', id)
+      return sourceView(changed)
+    })
+  }
+
+  return {
+    async create(input: NewSource): Promise<CreatedSource> {
+      refuse(faultsOfNewSource(input))
+      const tenant = await tenantNamed(pool, input.tenant)
+      return makeSource(pool, secrets, tenant.id, input)
+    },
+    async list(tenant: string): Promise<SourceView[]> {
+      return (await listSources(pool, (await tenantNamed(pool, tenant)).id)).map(sourceView)
+    },
+    async show(id: string): Promise<SourceView> {
+      const source = await findSource(pool, id)
+      if (source === null) throw notFound('source', id)
+      return sourceView(source)
+    },
+    async update(id: string, settings: SourceSettings): Promise<SourceView> {
+      refuse(faultsOfChange(settings))
+      const { name, enabled, preset, ...config } = settings
+      return change(id, source => ({
+        name: name ?? source.name,
+        enabled: enabled ?? source.enabled,
+        preset: preset === undefined ? source.preset : preset,
+        config: withGiven(source.config, config),
+      }))
+    },
+    async rotate(id: string, rotation: Rotation): Promise<RotatedSource> {
+      refuse(faultsOfRotation(rotation))
+      const now = new Date()
+      const until = new Date(now.getTime() + (rotation.overlapHours ?? DEFAULT_OVERLAP_HOURS) * 3_600_000)
+      if (rotation.what === 'token') {
+        const token = rotation.value ?? newToken()
+        const view = await change(id, ({ tokens }) => ({
+          tokens: [tokenOf(token), ...expiring(tokens, now, until)],
+        }))
+        return { ...view, token }
+      }
+      const secret = secretFrom(rotation.value ?? GENERATE)
+      const sealed = sealedOf(secrets, secret)
+      const view = await change(id, ({ signingSecrets }) => ({
+        // Two at most: the new one and the one it replaces.
+        signingSecrets: [sealed, ...expiring(signingSecrets, now, until).slice(0, 1)],
+      }))
+      return { ...view, signing_secret: secret }
+    },
+    async setEnabled(id: string, enabled: boolean): Promise<SourceView> {
+      return change(id, () => ({ enabled }))
+    },
+    async delete(id: string): Promise<void> {
+      if (!(await deleteSource(pool, id))) throw notFound('source', id)
+    },
+  }
+}
+
+export async function makeSource(
+  db: Db,
+  secrets: Secrets,
+  tenantId: number,
+  input: Omit<NewSource, 'tenant'>,
+): Promise<CreatedSource> {
+  const { type, token: givenToken, signing_secret: givenSecret, name, enabled, preset, ...rest } = input
+  const { tenant: _, ...config } = rest as Partial<SourceConfig> & { tenant?: string }
+  const token = givenToken ?? newToken()
+  const secret = givenSecret ? secretFrom(givenSecret) : null
+  const source = await insertSource(db, {
+    id: newPublicId('src'),
+    tenantId,
+    name: name ?? type,
+    type: type as SourceType,
+    preset: preset ?? null,
+    enabled: enabled ?? true,
+    tokens: [tokenOf(token)],
+    signingSecrets: secret === null ? [] : [sealedOf(secrets, secret)],
+    config: withGiven(DEFAULT_SOURCE_CONFIG, config),
+  })
+  return { ...sourceView(source), token, signing_secret: secret }
+}
+
+function withGiven(config: SourceConfig, settings: Partial<SourceConfig>): SourceConfig {
+  const given = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined))
+  const merged: SourceConfig = { ...config, ...given }
+  return { ...merged, headers: [...new Set(merged.headers.map(name => name.toLowerCase()))] }
+}
+
+function faultsOfNewSource({ tenant, type, ...settings }: NewSource): Fault[] {
+  const faults: Fault[] = []
+  if (!tenant) faults.push({ pointer: '/tenant', message: 'is required: the id or the name of a tenant' })
+  if (!SOURCE_TYPES.includes(type as SourceType))
+    faults.push({ pointer: '/type', message: `must be one of ${SOURCE_TYPES.join(', ')}` })
+  return [...faults, ...faultsOfSettings(settings, { ...SOURCE_FIELDS, ...SECRET_FIELDS })]
+}
+
+function faultsOfChange(settings: object): Fault[] {
+  const elsewhere: Record<string, string> = {
+    type: 'cannot be changed: make another source',
+    token: 'is changed by rotating it',
+    signing_secret: 'is changed by rotating it',
+  }
+  const named = Object.keys(settings).filter(name => Object.hasOwn(elsewhere, name))
+  const others = Object.fromEntries(Object.entries(settings).filter(([name]) => !named.includes(name)))
+  return [
+    ...named.map(name => ({ pointer: `/${name}`, message: elsewhere[name]! })),
+    ...faultsOfSettings(others, SOURCE_FIELDS),
+  ]
+}
+
+function faultsOfRotation({ what, value, overlapHours }: Rotation): Fault[] {
+  const faults = value === undefined ? [] : faultsOfSettings({ [what]: value }, SECRET_FIELDS)
+  const hours = overlapHours ?? 0
+  if (!(hours >= 0 && hours <= MAX_OVERLAP_HOURS))
+    faults.push({ pointer: '/overlap_hours', message: `must be a number from 0 to ${MAX_OVERLAP_HOURS}` })
+  return faults
+}
+
+/** What is still good stays so until the overlap ends, and not longer than it was going to. */
+function expiring<C extends { expires_at: string | null }>(credentials: C[], now: Date, until: Date): C[] {
+  return credentials
+    .map(credential => {
+      const own = credential.expires_at === null ? until : new Date(credential.expires_at)
+      return { ...credential, expires_at: (own < until ? own : until).toISOString() }
+    })
+    .filter(({ expires_at }) => new Date(expires_at) > now)
+}
+
+function tokenOf(token: string): SourceToken {
+  return { hash: hashOfSecret(token).toString('hex'), hint: hintOf(token), expires_at: null }
+}
+
+function secretFrom(given: string): string {
+  return given === GENERATE ? newSigningSecret() : given
+}
+
+function sealedOf(secrets: Secrets, secret: string): SealedSecret {
+  return { sealed: secrets.seal(secret), hint: hintOf(secret), expires_at: null }
+}
+
+/** Four of few characters would tell too much. */
+function hintOf(secret: string): string {
+  return secret.length < 20 ? '…' : `…${secret.slice(-4)}`
+}
+
+function sourceView(source: Source): SourceView {
+  const credential = ({ hint, expires_at }: CredentialView) => ({ hint, expires_at })
+  return {
+    id: source.id,
+    tenant: publicTenantId(source.tenantId),
+    name: source.name,
+    type: source.type,
+    preset: source.preset,
+    enabled: source.enabled,
+    path: `/ingest/inbound/${source.id}`,
+    ...source.config,
+    tokens: source.tokens.map(credential),
+    signing_secrets: source.signingSecrets.map(credential),
+    created_at: source.createdAt.toISOString(),
+    updated_at: source.updatedAt.toISOString(),
+  }
+}

@@ -1,0 +1,89 @@
+import type pg from 'pg'
+import { parseTenantId, publicTenantId, type Tenant } from '../domain/tenants.ts'
+import { createTenant, findTenant, listTenants, setConversionTypes } from '../store/tenants.ts'
+import { AdminError, type Fault, notFound, refuse } from './error.ts'
+
+export type TenantView = {
+  id: string
+  name: string
+  /** Event types that count as conversions; null: the default list. */
+  conversion_types: string[] | null
+  created_at: string
+}
+
+export type TenantAdmin = ReturnType<typeof tenantAdmin>
+
+export function tenantAdmin({ pool }: { pool: pg.Pool }) {
+  return {
+    async create({ name }: { name: string }): Promise<TenantView> {
+      refuse(faultsOfName(name))
+      const tenant = await createTenant(pool, name.trim())
+      if (tenant === null)
+        throw new AdminError(
+          'conflict',
+          'tenant_exists',
+          `There is already a tenant ${JSON.stringify(name)}.`,
+        )
+      return tenantView(tenant)
+    },
+    async list(): Promise<TenantView[]> {
+      return (await listTenants(pool)).map(tenantView)
+    },
+    async show(idOrName: string): Promise<TenantView> {
+      return tenantView(await tenantNamed(pool, idOrName))
+    },
+    /** null goes back to the default list. */
+    async setConversionTypes(idOrName: string, types: string[] | null): Promise<TenantView> {
+      refuse(faultsOfTypes(types ?? []))
+      const tenant = await tenantNamed(pool, idOrName)
+      const conversionTypes = types && [...new Set(types)]
+      await setConversionTypes(pool, tenant.id, conversionTypes)
+      return tenantView({ ...tenant, conversionTypes })
+    },
+  }
+}
+
+export async function tenantNamed(pool: pg.Pool, idOrName: string): Promise<Tenant> {
+  const tenant = await findTenant(pool, idOrName)
+  if (tenant === null) throw notFound('tenant', idOrName)
+  return tenant
+}
+
+export const MAX_TENANT_NAME = 100
+export const MAX_EVENT_TYPE = 200
+
+function faultsOfName(name: string): Fault[] {
+  const trimmed = name.trim()
+  const pointer = '/name'
+  if (trimmed === '' || trimmed.length > MAX_TENANT_NAME || hasControlCharacter(trimmed))
+    return [{ pointer, message: `must have 1 to ${MAX_TENANT_NAME} printable characters` }]
+  // It could not be told from the id of another tenant.
+  if (parseTenantId(trimmed) !== null) return [{ pointer, message: 'must not look like a tenant id' }]
+  return []
+}
+
+function faultsOfTypes(types: string[]): Fault[] {
+  return types.flatMap((type, index) =>
+    type === '' || type.length > MAX_EVENT_TYPE || hasControlCharacter(type)
+      ? [
+          {
+            pointer: `/conversion_types/${index}`,
+            message: `must have 1 to ${MAX_EVENT_TYPE} printable characters`,
+          },
+        ]
+      : [],
+  )
+}
+
+export function hasControlCharacter(text: string): boolean {
+  return /[\u0000-\u001f\u007f]/.test(text) || !text.isWellFormed()
+}
+
+function tenantView(tenant: Tenant): TenantView {
+  return {
+    id: publicTenantId(tenant.id),
+    name: tenant.name,
+    conversion_types: tenant.conversionTypes,
+    created_at: tenant.createdAt.toISOString(),
+  }
+}
