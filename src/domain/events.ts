@@ -63,17 +63,37 @@ export type NormalizedEvent = {
   visitor: string | null
   sessionId: string | null
   userId: string | null
+  /** The id that an alias joins to `userId`. */
+  previousId: string | null
   email: string | null
   /** JSON text as stored: exact digits, storable text. */
   payload: string
   /** The business object inside: `data`, `properties` / `traits`, or the webhook's payload. */
   subject: Record<string, unknown>
+  /** A CDP item's `context` (page, campaign, traits …); null elsewhere. */
+  context: Record<string, unknown> | null
   headers: Record<string, string>
   meta: Record<string, unknown>
 }
 
 export type EventSource = 'tracking' | 'cdp' | 'webhook' | 'automation'
 
+/** An item that cannot be taken, with all its faults in words. */
 export type RejectedItem = { index: number; message: string }
 
-export type Normalized = { events: NormalizedEvent[]; rejected: RejectedItem[] }
+/** `raw`: the item as received, made storable, for the dead letter. */
+export type Normalized = { events: NormalizedEvent[]; rejected: (RejectedItem & { raw: string })[] }
+
+export type Fault = { pointer: string; message: string }
+
+/** What the door must know of a request before it is accepted; the same reading that `normalize` does later. */
+export type Inspection = {
+  /** accepted + rejected; 1 where the body as a whole is at fault, 0 for an empty batch. */
+  items: number
+  accepted: { index: number; inboundEventId: string | null }[]
+  rejected: RejectedItem[]
+  /** Every fault of every rejected item, by JSON pointer into the body. */
+  faults: Fault[]
+  /** Whose order must be kept: visitor, user or object of the first good item; null when it names none. */
+  orderingKey: string | null
+}

@@ -1,0 +1,19 @@
+import { isbot } from 'isbot'
+
+/** Programs that send events on somebody's behalf: their name in the request says nothing about the visitor. */
+const CLIENT_LIBRARY =
+  /^(?:analytics-|rudder|jitsu|kontor|node\b|undici|axios|got\b|curl|wget|python|aiohttp|httpx|go-http-client|okhttp|java|ruby|faraday|php|guzzle|dart|postman|insomnia|apache-httpclient|libwww-perl|reqwest|bun\b|deno\b)/i
+
+const known = new Map<string, boolean>()
+const MAX_KNOWN = 2000
+
+/** Whether a user agent is a crawler's or the like; remembered, since a list of 200 patterns is tried on it. */
+export function isBot(userAgent: string): boolean {
+  let bot = known.get(userAgent)
+  if (bot === undefined) {
+    bot = !CLIENT_LIBRARY.test(userAgent) && isbot(userAgent.slice(0, 1000))
+    if (known.size >= MAX_KNOWN) known.clear()
+    known.set(userAgent, bot)
+  }
+  return bot
+}
