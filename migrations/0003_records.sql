@@ -5,13 +5,15 @@ create table records (
   external_id text collate "C",
   -- The newest write, or delete by id. A delete by another name never moves it: see record_tombstones.
   source_updated_at timestamptz not null,
+  -- the entry that brought it: of equal source times, the later arrival wins
+  entry_id uuid not null,
   deleted boolean not null,
   -- null when deleted
   data jsonb,
   created_at timestamptz not null,
   updated_at timestamptz not null,
-  sku text collate "C" generated always as (case when entity_type = 'product' then data ->> 'sku' end) stored,
-  code text collate "C" generated always as (case when entity_type = 'product' then data ->> 'code' end) stored,
+  sku text collate "C" generated always as (case when entity_type = 'product' then left(data ->> 'sku', 255) end) stored,
+  code text collate "C" generated always as (case when entity_type = 'product' then left(data ->> 'code', 255) end) stored,
   primary key (tenant_id, entity_type, id)
 ) with (fillfactor = 90);
 create index records_by_sku on records (tenant_id, sku) where sku is not null;
@@ -26,5 +28,6 @@ create table record_tombstones (
   name text collate "C" not null check (name in ('external_id', 'sku', 'code')),
   value text collate "C" not null,
   source_updated_at timestamptz not null,
+  entry_id uuid not null,
   primary key (tenant_id, entity_type, name, value)
 );

@@ -1,9 +1,10 @@
 -- Everything that is known of a person under one name: a visitor id, a user id, an e-mail, a contact id.
 -- Names seen together share a profile. Events keep the node they were seen with and read the profile through
 -- it, so a merge rewrites the smaller side's nodes and no event.
+create sequence identity_nodes;
 create table identities (
   tenant_id int not null,
-  node bigint generated always as identity,
+  node bigint not null,
   kind text collate "C" not null check (kind in ('visitor', 'user', 'email', 'contact')),
   value text collate "C" not null,
   profile bigint not null,
@@ -66,13 +67,11 @@ create table conversions (
   sale_key text collate "C" not null,
   id uuid not null,
   order_state text check (order_state in ('live', 'deleted')),
-  order_id text,
-  order_placed_at timestamptz,
+    order_placed_at timestamptz,
   order_updated_at timestamptz,
   order_amount numeric,
   order_currency text,
-  order_contact_kind text,
-  order_contact text,
+  order_contact_id text collate "C",
   order_node bigint,
   event_id uuid,
   event_occurred_at timestamptz,
@@ -80,7 +79,8 @@ create table conversions (
   event_conversion_type text collate "C",
   event_source text,
   event_source_config_id text,
-  event_object_id text,
+  -- the order, invoice or object that was bought
+  object_id text,
   event_amount numeric,
   event_currency text,
   event_node bigint,
@@ -88,6 +88,8 @@ create table conversions (
     generated always as (coalesce(order_placed_at, event_occurred_at, order_updated_at)) stored,
   conversion_type text collate "C" not null
     generated always as (case when order_state = 'live' then 'order' else coalesce(event_conversion_type, 'order') end) stored,
+  source text not null
+    generated always as (case when order_state = 'live' then 'orders' else coalesce(event_source, 'orders') end) stored,
   listed boolean not null generated always as (order_state is distinct from 'deleted') stored,
   primary key (tenant_id, sale_key)
 ) with (fillfactor = 90);

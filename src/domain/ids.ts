@@ -5,21 +5,28 @@ import { randomFillSync } from 'node:crypto'
  * so that every event of an entry has an id of its own that can be computed from the entry and back.
  */
 const ITEM_BITS = 20
+const VARIANT = ['8', '9', 'a', 'b']
 export const MAX_ITEMS_PER_ENTRY = 1 << ITEM_BITS
 
-const pool = Buffer.alloc(8 * 512)
+const pool = Buffer.alloc(6 * 512)
 let used = pool.length
+let lastMs = 0
+let countInMs = 0
 
+/** Ids of one process grow: within a millisecond by a counter in the 12 bits after the version. */
 export function newEntryId(nowMs: number): string {
   if (used === pool.length) {
     randomFillSync(pool)
     used = 0
   }
+  countInMs = nowMs === lastMs ? Math.min(countInMs + 1, 0xfff) : 0
+  lastMs = nowMs
   const time = nowMs.toString(16).padStart(12, '0')
-  const random = pool.toString('hex', used, used + 8)
-  used += 8
-  const variant = (0x8 | (Number.parseInt(random[3]!, 16) & 0x3)).toString(16)
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(0, 3)}-${variant}${random.slice(4, 7)}-${random.slice(7, 14)}00000`
+  const count = countInMs.toString(16).padStart(3, '0')
+  const random = pool.toString('hex', used, used + 6)
+  used += 6
+  const variant = VARIANT[Number.parseInt(random[0]!, 16) & 0x3]
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${count}-${variant}${random.slice(1, 4)}-${random.slice(4, 11)}00000`
 }
 
 export function itemId(entryId: string, index: number): string {

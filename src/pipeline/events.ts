@@ -1,0 +1,257 @@
+import { touchOf } from '../domain/attribution.ts'
+import { conversionOf } from '../domain/conversions.ts'
+import type { EventContext, NormalizedEvent } from '../domain/events.ts'
+import { identitiesOf, identitiesOfContact } from '../domain/identity.ts'
+import { itemId } from '../domain/ids.ts'
+import { normalize } from '../domain/normalize/normalize.ts'
+import type { Entry } from '../log/log.ts'
+import type { NewDeadLetter } from '../store/dead-letters.ts'
+import { insertEvents } from '../store/events.ts'
+import { upsertTouches } from '../store/identities.ts'
+import { claimEvents, processedKey } from '../store/processed.ts'
+import { insertArchive, insertReceipts } from '../store/receipts.ts'
+import { applyConversions, type ConversionEvent } from './conversions.ts'
+import type { Identities } from './identity.ts'
+import type { RecordListener } from './records.ts'
+import type { Kind, Transaction, Unit } from './unit.ts'
+
+/** An event that takes effect now: no duplicate. */
+export type FreshEvent = { tenantId: number; event: NormalizedEvent; node: number | null }
+
+/** What other parts derive from events hears of each of them once. */
+export type EventListener = (transaction: Transaction, events: FreshEvent[]) => Promise<void>
+
+export type EventKindOptions = {
+  identities: Identities
+  /** Which event types the tenant counts as conversions. */
+  conversionTypes(tenantId: number): Promise<Set<string>>
+  /** Makes room for events of months that were not prepared; in a transaction of its own. */
+  ensureMonths(moments: Date[]): Promise<void>
+  listeners: EventListener[]
+}
+
+export function eventKind(options: EventKindOptions): Kind<NormalizedEvent> {
+  return {
+    decode,
+    narrow,
+    apply: (transaction, units) => apply(options, transaction, units),
+    async giveUp({ client }, unit, error, attempts) {
+      const letter = deadLetterOf(unit, error, attempts)
+      const { work: event, entry } = unit
+      if (event?.sourceConfigId) {
+        await insertReceipts(client, [
+          { ...receiptOf(entry.tenantId, event), outcome: 'dead_letter', detail: error },
+        ])
+      }
+      return letter
+    },
+  }
+}
+
+function contextOf(entry: Entry): EventContext {
+  return JSON.parse(entry.context) as EventContext
+}
+
+function decode(entry: Entry): { works: NormalizedEvent[]; rejected: NewDeadLetter[] } {
+  const context = contextOf(entry)
+  const { events, rejected } = normalize({
+    entryId: entry.id,
+    receivedAt: entry.receivedAt,
+    body: entry.body,
+    context,
+  })
+  return {
+    works: events,
+    rejected: rejected.map(({ index, message, raw }) => ({
+      id: itemId(entry.id, index),
+      entry: { ...entry, body: raw, context: JSON.stringify(singleItem(context)) },
+      sourceId: context.door === 'inbound' ? context.sourceId : null,
+      inboundEventId: null,
+      reason: 'rejected',
+      error: message,
+      attempts: 0,
+    })),
+  }
+}
+
+/** The context of a batch's item that stands alone from now on. */
+function singleItem(context: EventContext): EventContext {
+  return context.door === 'cdp' && context.kind === 'batch' ? { ...context, kind: 'any' } : context
+}
+
+function narrow(entry: Entry, events: NormalizedEvent[]): Entry {
+  const items = events.map(event => event.index)
+  return { ...entry, context: JSON.stringify({ ...contextOf(entry), items }) }
+}
+
+function deadLetterOf(
+  { entry, work: event }: Unit<NormalizedEvent | undefined>,
+  error: string,
+  attempts: number,
+): NewDeadLetter {
+  const context = contextOf(entry)
+  return {
+    id: event?.id ?? entry.id,
+    entry: event ? narrow(entry, [event]) : entry,
+    sourceId: context.door === 'inbound' ? context.sourceId : null,
+    inboundEventId: event?.inboundEventId ?? null,
+    reason: 'failed',
+    error,
+    attempts,
+  }
+}
+
+async function apply(
+  options: EventKindOptions,
+  transaction: Transaction,
+  units: Unit<NormalizedEvent>[],
+): Promise<void> {
+  const { client } = transaction
+  const { fresh, duplicates } = await withoutDuplicates(transaction, units)
+  if (fresh.length > 0) {
+    const nodes = await options.identities.resolve(
+      transaction,
+      fresh.map(({ entry, work }) => ({ tenantId: entry.tenantId, identities: identitiesOf(work) })),
+    )
+    const events = fresh.map(
+      ({ entry, work }, i): FreshEvent => ({ tenantId: entry.tenantId, event: work, node: nodes[i] ?? null }),
+    )
+    const conversions = await conversionsAmong(options, events)
+    const converting = new Set(conversions.map(({ event }) => event))
+    await options.ensureMonths(events.map(({ event }) => event.occurredAt))
+    await insertEvents(
+      client,
+      events.map(one => ({ ...one, conversion: converting.has(one.event) })),
+    )
+    await applyTouches(transaction, events)
+    if (conversions.length > 0) await applyConversions(transaction, options.identities, conversions)
+    for (const listener of options.listeners) await listener(transaction, events)
+  }
+  await keepInboundTraces(transaction, fresh, duplicates)
+}
+
+/** Skips what the processed-event store knows; what is new is marked in it, with the effects or not at all. */
+async function withoutDuplicates({ client, now }: Transaction, units: Unit<NormalizedEvent>[]) {
+  const claims = new Map<string, { tenantId: number; key: string; eventId: string }>()
+  const duplicates: Unit<NormalizedEvent>[] = []
+  const candidates: Unit<NormalizedEvent>[] = []
+  for (const unit of units) {
+    const { inboundEventId, sourceConfigId, id } = unit.work
+    if (inboundEventId !== null) {
+      const { tenantId } = unit.entry
+      const key = processedKey(sourceConfigId, inboundEventId)
+      if (claims.has(tenantId + key)) {
+        duplicates.push(unit)
+        continue
+      }
+      claims.set(tenantId + key, { tenantId, key, eventId: id })
+    }
+    candidates.push(unit)
+  }
+  if (claims.size === 0) return { fresh: candidates, duplicates }
+  const claimed = await claimEvents(client, [...claims.values()], now)
+  const fresh = candidates.filter(unit => {
+    const isFresh = unit.work.inboundEventId === null || claimed.has(unit.work.id)
+    if (!isFresh) duplicates.push(unit)
+    return isFresh
+  })
+  return { fresh, duplicates }
+}
+
+async function conversionsAmong(options: EventKindOptions, events: FreshEvent[]): Promise<ConversionEvent[]> {
+  const types = new Map<number, Set<string>>()
+  for (const { tenantId } of events) {
+    if (!types.has(tenantId)) types.set(tenantId, await options.conversionTypes(tenantId))
+  }
+  return events.flatMap(one => {
+    const conversion = conversionOf(one.event, types.get(one.tenantId)!)
+    return conversion ? [{ ...one, conversion }] : []
+  })
+}
+
+async function applyTouches({ client }: Transaction, events: FreshEvent[]): Promise<void> {
+  const earliest = new Map<string, Parameters<typeof upsertTouches>[1][number]>()
+  for (const { tenantId, event, node } of events) {
+    const touch = node === null ? null : touchOf(event)
+    if (!touch || node === null) continue
+    const key = `${tenantId} ${node}`
+    const before = earliest.get(key)
+    if (before && before.occurredAt <= event.occurredAt) continue
+    earliest.set(key, { tenantId, node, occurredAt: event.occurredAt, eventId: event.id, ...touch })
+  }
+  if (earliest.size > 0) await upsertTouches(client, [...earliest.values()])
+}
+
+/** Of events from inbound sources: the result into the archive, then the receipt. */
+async function keepInboundTraces(
+  { client }: Transaction,
+  fresh: Unit<NormalizedEvent>[],
+  duplicates: Unit<NormalizedEvent>[],
+): Promise<void> {
+  const inbound = fresh.filter(unit => unit.work.sourceConfigId !== null)
+  const repeated = duplicates.filter(unit => unit.work.sourceConfigId !== null)
+  if (inbound.length > 0) {
+    await insertArchive(
+      client,
+      inbound.map(({ entry, work }) => ({
+        tenantId: entry.tenantId,
+        id: work.id,
+        receivedAt: work.receivedAt,
+        sourceId: work.sourceConfigId!,
+        result: archived(work),
+      })),
+    )
+  }
+  const receipts = [
+    ...inbound.map(({ entry, work }) => ({
+      ...receiptOf(entry.tenantId, work),
+      outcome: 'processed' as const,
+      detail: null,
+    })),
+    ...repeated.map(({ entry, work }) => ({
+      ...receiptOf(entry.tenantId, work),
+      outcome: 'duplicate' as const,
+      detail: null,
+    })),
+  ]
+  if (receipts.length > 0) await insertReceipts(client, receipts)
+}
+
+function receiptOf(tenantId: number, event: NormalizedEvent) {
+  return {
+    tenantId,
+    sourceId: event.sourceConfigId!,
+    id: event.id,
+    receivedAt: event.receivedAt,
+    inboundEventId: event.inboundEventId,
+    eventType: event.eventType,
+  }
+}
+
+/** The normalized event as it was processed. */
+function archived(event: NormalizedEvent): string {
+  const facts = JSON.stringify({
+    inbound_event_id: event.inboundEventId,
+    source_config_id: event.sourceConfigId,
+    source_type: event.sourceType,
+    provider_event_id: event.providerEventId,
+    event_type: event.eventType,
+    occurred_at: event.occurredAt,
+    received_at: event.receivedAt,
+    headers: event.headers,
+    meta: event.meta,
+  })
+  return `${facts.slice(0, -1)},"payload":${event.payload}}`
+}
+
+/** Contact records join the names of a person. */
+export function contactIdentities(identities: Identities): RecordListener {
+  return async (transaction, changed) => {
+    const sightings = changed.flatMap(record =>
+      record.entityType === 'contact' && record.data
+        ? [{ tenantId: record.tenantId, identities: identitiesOfContact(record.id, record.data) }]
+        : [],
+    )
+    if (sightings.length > 0) await identities.resolve(transaction, sightings)
+  }
+}

@@ -1,0 +1,157 @@
+import type { Identity } from '../domain/identity.ts'
+import {
+  ensureIdentities,
+  type IdentityKey,
+  lockMerges,
+  mergeProfiles,
+  profilesOf,
+} from '../store/identities.ts'
+import type { Transaction } from './unit.ts'
+
+/** Names of one person, seen together. */
+export type Sighting = { tenantId: number; identities: Identity[] }
+
+// About 20 MB at the most. A node never changes and links are never undone, so remembering is safe.
+const MAX_REMEMBERED = 100_000
+
+export type Identities = {
+  /** The node of the first name of each sighting (null where it has none); all its names share one profile after. */
+  resolve(transaction: Transaction, sightings: Sighting[]): Promise<(number | null)[]>
+  /** These nodes belong to one person. */
+  link(transaction: Transaction, links: Link[]): Promise<void>
+  /** After an erasure what was remembered may be gone. */
+  forget(): void
+}
+
+export type Link = { tenantId: number; a: number; b: number }
+
+export function openIdentities(): Identities {
+  const nodes = new Map<string, number>()
+  const linked = new Set<string>()
+
+  async function resolve(transaction: Transaction, sightings: Sighting[]): Promise<(number | null)[]> {
+    const known = await nodesOf(transaction, sightings)
+    const links = new Map<string, Link>()
+    const firsts = sightings.map(({ tenantId, identities }) => {
+      const [first, ...others] = identities
+      if (!first) return null
+      const a = known.get(identityText(tenantId, first))!
+      for (const other of others) {
+        const b = known.get(identityText(tenantId, other))!
+        const key = linkText(tenantId, a, b)
+        if (!linked.has(key)) links.set(key, { tenantId, a, b })
+      }
+      return a
+    })
+    await link(transaction, [...links.values()])
+    return firsts
+  }
+
+  async function nodesOf(
+    { client, afterCommit }: Transaction,
+    sightings: Sighting[],
+  ): Promise<Map<string, number>> {
+    const known = new Map<string, number>()
+    const unknown = new Map<string, IdentityKey>()
+    for (const { tenantId, identities } of sightings) {
+      for (const identity of identities) {
+        const text = identityText(tenantId, identity)
+        const node = nodes.get(text)
+        if (node === undefined) unknown.set(text, { tenantId, ...identity })
+        else known.set(text, node)
+      }
+    }
+    if (unknown.size > 0) {
+      const found = await ensureIdentities(client, [...unknown.values()])
+      for (const one of found) known.set(identityText(one.tenantId, one), one.node)
+      afterCommit(() => {
+        if (nodes.size + found.length > MAX_REMEMBERED) nodes.clear()
+        for (const one of found) nodes.set(identityText(one.tenantId, one), one.node)
+      })
+    }
+    return known
+  }
+
+  async function link({ client, afterCommit }: Transaction, links: Link[]): Promise<void> {
+    if (links.length === 0) return
+    const apart = await stillApart(client, links)
+    if (apart.length > 0) {
+      await lockMerges(client, [...new Set(apart.map(one => one.tenantId))])
+      // Another worker may have merged them while this one waited for its turn.
+      const merges = mergesFor(apart, await profileMap(client, apart))
+      if (merges.length > 0) await mergeProfiles(client, merges)
+    }
+    afterCommit(() => {
+      if (linked.size + links.length > MAX_REMEMBERED) linked.clear()
+      for (const one of links) linked.add(linkText(one.tenantId, one.a, one.b))
+    })
+  }
+
+  return {
+    resolve,
+    link,
+    forget() {
+      nodes.clear()
+      linked.clear()
+    },
+  }
+}
+
+async function stillApart(client: Transaction['client'], links: Link[]): Promise<Link[]> {
+  const profiles = await profileMap(client, links)
+  return links.filter(
+    ({ tenantId, a, b }) => profiles.get(nodeText(tenantId, a)) !== profiles.get(nodeText(tenantId, b)),
+  )
+}
+
+async function profileMap(client: Transaction['client'], links: Link[]): Promise<Map<string, number>> {
+  const rows = await profilesOf(
+    client,
+    links.flatMap(({ tenantId, a, b }) => [
+      { tenantId, node: a },
+      { tenantId, node: b },
+    ]),
+  )
+  return new Map(rows.map(row => [nodeText(row.tenantId, row.node), row.profile]))
+}
+
+/** The oldest profile of each connected group takes the others in: the same whatever the order of the links. */
+function mergesFor(links: Link[], profiles: Map<string, number>) {
+  const parents = new Map<string, number>()
+  const find = (tenantId: number, profile: number): number => {
+    let root = profile
+    for (let parent = parents.get(nodeText(tenantId, root)); parent !== undefined; ) {
+      root = parent
+      parent = parents.get(nodeText(tenantId, root))
+    }
+    return root
+  }
+  const seen = new Map<string, { tenantId: number; profile: number }>()
+  for (const { tenantId, a, b } of links) {
+    const ofA = profiles.get(nodeText(tenantId, a))
+    const ofB = profiles.get(nodeText(tenantId, b))
+    // erased in the meantime
+    if (ofA === undefined || ofB === undefined) continue
+    for (const profile of [ofA, ofB]) seen.set(nodeText(tenantId, profile), { tenantId, profile })
+    const [older, newer] = [find(tenantId, ofA), find(tenantId, ofB)].sort((x, y) => x - y) as [
+      number,
+      number,
+    ]
+    if (older !== newer) parents.set(nodeText(tenantId, newer), older)
+  }
+  return [...seen.values()]
+    .map(({ tenantId, profile }) => ({ tenantId, from: profile, into: find(tenantId, profile) }))
+    .filter(merge => merge.from !== merge.into)
+}
+
+function identityText(tenantId: number, identity: Identity): string {
+  return `${tenantId} ${identity.kind} ${identity.value}`
+}
+
+function nodeText(tenantId: number, node: number): string {
+  return `${tenantId} ${node}`
+}
+
+function linkText(tenantId: number, a: number, b: number): string {
+  return a < b ? `${tenantId} ${a} ${b}` : `${tenantId} ${b} ${a}`
+}

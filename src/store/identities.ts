@@ -1,0 +1,119 @@
+import type { Identity, IdentityKind } from '../domain/identity.ts'
+import type { Db } from './database.ts'
+
+// Class of the advisory locks of merges, one a tenant.
+const MERGE_LOCK = 4_911_200
+
+export type IdentityKey = Identity & { tenantId: number }
+export type IdentityNode = { tenantId: number; node: number; profile: number }
+
+/** The nodes of these identities; what was never seen becomes a profile of its own. */
+export async function ensureIdentities(
+  db: Db,
+  identities: IdentityKey[],
+): Promise<(IdentityKey & { node: number })[]> {
+  const columns = [
+    identities.map(identity => identity.tenantId),
+    identities.map(identity => identity.kind),
+    identities.map(identity => identity.value),
+  ]
+  const found = await db.query<IdentityRow>(ENSURE, columns)
+  if (found.rows.length === identities.length) return found.rows.map(toIdentity)
+  // Another worker added the rest at the same moment: it is committed now, and visible to a new statement.
+  const { rows } = await db.query<IdentityRow>(
+    `select tenant_id, kind, value, node from identities
+     join unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, kind, value) using (tenant_id, kind, value)`,
+    columns,
+  )
+  return rows.map(toIdentity)
+}
+
+// Sorted, so that two workers that add the same identities wait for each other and never in a circle.
+const ENSURE = `
+with input as materialized (
+  select * from unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, kind, value)
+), found as (
+  select tenant_id, kind, value, node from identities join input using (tenant_id, kind, value)
+), added as (
+  insert into identities (tenant_id, kind, value, node, profile)
+  select tenant_id, kind, value, node, node
+  from (
+    select i.*, nextval('identity_nodes') as node
+    from (select * from input except select tenant_id, kind, value from found order by 1, 2, 3) i
+  ) fresh
+  on conflict do nothing returning tenant_id, kind, value, node
+)
+select * from found union all select * from added`
+
+type IdentityRow = { tenant_id: number; kind: IdentityKind; value: string; node: number }
+
+function toIdentity(row: IdentityRow) {
+  return { tenantId: row.tenant_id, kind: row.kind, value: row.value, node: row.node }
+}
+
+export async function profilesOf(
+  db: Db,
+  nodes: { tenantId: number; node: number }[],
+): Promise<IdentityNode[]> {
+  const { rows } = await db.query<{ tenant_id: number; node: number; profile: number }>(
+    `select i.tenant_id, i.node, i.profile from identities i
+     join unnest($1::int[], $2::bigint[]) as n (tenant_id, node) on n.tenant_id = i.tenant_id and n.node = i.node`,
+    [nodes.map(node => node.tenantId), nodes.map(node => node.node)],
+  )
+  return rows.map(row => ({ tenantId: row.tenant_id, node: row.node, profile: row.profile }))
+}
+
+/** Merges of one tenant take turns: each sees what the one before left. */
+export async function lockMerges(db: Db, tenantIds: number[]): Promise<void> {
+  await db.query(
+    'select pg_advisory_xact_lock($1, t) from unnest($2::int[]) with ordinality as l (t, n) order by n',
+    [MERGE_LOCK, [...tenantIds].sort((a, b) => a - b)],
+  )
+}
+
+/** Every node of profile `from` belongs to `into` from now on. No event is touched. */
+export async function mergeProfiles(
+  db: Db,
+  merges: { tenantId: number; from: number; into: number }[],
+): Promise<void> {
+  await db.query(
+    `update identities i set profile = m.into_profile
+     from unnest($1::int[], $2::bigint[], $3::bigint[]) as m (tenant_id, from_profile, into_profile)
+     where i.tenant_id = m.tenant_id and i.profile = m.from_profile`,
+    [merges.map(m => m.tenantId), merges.map(m => m.from), merges.map(m => m.into)],
+  )
+}
+
+/** The first touch under each node: the earliest stays. */
+export async function upsertTouches(
+  db: Db,
+  touches: {
+    tenantId: number
+    node: number
+    occurredAt: Date
+    eventId: string
+    source: string
+    medium: string | null
+    campaign: string | null
+  }[],
+): Promise<void> {
+  await db.query(
+    `insert into touches as t (tenant_id, node, occurred_at, event_id, source, medium, campaign)
+     select * from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::uuid[], $5::text[], $6::text[], $7::text[])
+       as n (tenant_id, node, occurred_at, event_id, source, medium, campaign)
+     order by tenant_id, node
+     on conflict (tenant_id, node) do update set
+       occurred_at = excluded.occurred_at, event_id = excluded.event_id, source = excluded.source,
+       medium = excluded.medium, campaign = excluded.campaign
+     where (excluded.occurred_at, excluded.event_id) < (t.occurred_at, t.event_id)`,
+    [
+      touches.map(touch => touch.tenantId),
+      touches.map(touch => touch.node),
+      touches.map(touch => touch.occurredAt),
+      touches.map(touch => touch.eventId),
+      touches.map(touch => touch.source),
+      touches.map(touch => touch.medium),
+      touches.map(touch => touch.campaign),
+    ],
+  )
+}

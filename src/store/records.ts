@@ -1,0 +1,236 @@
+import { ENTITY_TYPES, type EntityType, type RecordName, type Version } from '../domain/records.ts'
+import type { Db } from './database.ts'
+
+// Class of the advisory locks below, so that they meet no other use of a tenant's number.
+const RECORD_LOCK = 4_911_100
+
+export type RecordKey = { tenantId: number; entityType: EntityType; id: string }
+export type RecordNameKey = { tenantId: number; entityType: EntityType; name: RecordName; value: string }
+
+/**
+ * A delete by name must see every record of that name, also one that another worker is writing at this moment.
+ * Writers share the tenant's lock for a type, deleters by name have it alone.
+ */
+export async function lockRecordTypes(
+  db: Db,
+  locks: { tenantId: number; entityType: EntityType; exclusive: boolean }[],
+): Promise<void> {
+  const sorted = locks
+    .map(lock => ({ ...lock, type: ENTITY_TYPES.indexOf(lock.entityType) }))
+    .sort((a, b) => a.tenantId - b.tenantId || a.type - b.type)
+  await db.query(
+    `select case when exclusive then pg_advisory_xact_lock(class, tenant) else pg_advisory_xact_lock_shared(class, tenant) end
+     from unnest($1::int[], $2::int[], $3::bool[]) with ordinality as l (class, tenant, exclusive, n) order by n`,
+    [
+      sorted.map(lock => RECORD_LOCK + lock.type),
+      sorted.map(lock => lock.tenantId),
+      sorted.map(lock => lock.exclusive),
+    ],
+  )
+}
+
+const VERSION = `to_char(source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as source_updated_at, entry_id`
+
+export async function loadVersions(db: Db, keys: RecordKey[]): Promise<(RecordKey & Version)[]> {
+  const { rows } = await db.query<{
+    tenant_id: number
+    entity_type: EntityType
+    id: string
+    source_updated_at: string
+    entry_id: string
+  }>(
+    `select tenant_id, entity_type, id, ${VERSION} from records
+     join unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, entity_type, id) using (tenant_id, entity_type, id)`,
+    [keys.map(key => key.tenantId), keys.map(key => key.entityType), keys.map(key => key.id)],
+  )
+  return rows.map(row => ({
+    tenantId: row.tenant_id,
+    entityType: row.entity_type,
+    id: row.id,
+    sourceUpdatedAt: row.source_updated_at,
+    entryId: row.entry_id,
+  }))
+}
+
+export async function loadTombstones(db: Db, names: RecordNameKey[]): Promise<(RecordNameKey & Version)[]> {
+  const { rows } = await db.query<{
+    tenant_id: number
+    entity_type: EntityType
+    name: RecordName
+    value: string
+    source_updated_at: string
+    entry_id: string
+  }>(
+    `select tenant_id, entity_type, name, value, ${VERSION} from record_tombstones
+     join unnest($1::int[], $2::text[], $3::text[], $4::text[]) as k (tenant_id, entity_type, name, value)
+       using (tenant_id, entity_type, name, value)`,
+    [
+      names.map(name => name.tenantId),
+      names.map(name => name.entityType),
+      names.map(name => name.name),
+      names.map(name => name.value),
+    ],
+  )
+  return rows.map(row => ({
+    tenantId: row.tenant_id,
+    entityType: row.entity_type,
+    name: row.name,
+    value: row.value,
+    sourceUpdatedAt: row.source_updated_at,
+    entryId: row.entry_id,
+  }))
+}
+
+export type RecordRow = RecordKey &
+  Version & { externalId: string | null; deleted: boolean; dataText: string | null }
+
+/** Writes the newest versions; the caller has compared them with what was there. */
+export async function upsertRecords(db: Db, rows: RecordRow[]): Promise<void> {
+  // The data is JSON already: it goes into the parameter as it came, without a second round of quoting.
+  const text = rows.map(
+    row =>
+      `{"tenant_id":${row.tenantId},"entity_type":"${row.entityType}","id":${JSON.stringify(row.id)},"external_id":${JSON.stringify(row.externalId)},"source_updated_at":"${row.sourceUpdatedAt}","entry_id":"${row.entryId}","deleted":${row.deleted},"data":${row.dataText ?? 'null'}}`,
+  )
+  await db.query(
+    `insert into records (tenant_id, entity_type, id, external_id, source_updated_at, entry_id, deleted, data, created_at, updated_at)
+     select tenant_id, entity_type, id, external_id, source_updated_at, entry_id, deleted,
+            case when not deleted then data end, now(), now()
+     from json_to_recordset($1) as r (tenant_id int, entity_type text, id text, external_id text,
+       source_updated_at timestamptz, entry_id uuid, deleted boolean, data jsonb)
+     order by tenant_id, entity_type, id
+     on conflict (tenant_id, entity_type, id) do update set
+       external_id = excluded.external_id, source_updated_at = excluded.source_updated_at,
+       entry_id = excluded.entry_id, deleted = excluded.deleted, data = excluded.data, updated_at = now(),
+       created_at = case when records.deleted then now() else records.created_at end`,
+    [`[${text.join(',')}]`],
+  )
+}
+
+/** Keeps the newest tombstone of each name and deletes the records of that name which are older. */
+export async function deleteByNames(db: Db, deletes: (RecordNameKey & Version)[]): Promise<RecordKey[]> {
+  const columns = [
+    deletes.map(one => one.tenantId),
+    deletes.map(one => one.entityType),
+    deletes.map(one => one.name),
+    deletes.map(one => one.value),
+    deletes.map(one => one.sourceUpdatedAt),
+    deletes.map(one => one.entryId),
+  ]
+  const input = `unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::uuid[])
+    as d (tenant_id, entity_type, name, value, source_updated_at, entry_id)`
+  await db.query(
+    `insert into record_tombstones as t (tenant_id, entity_type, name, value, source_updated_at, entry_id)
+     select * from ${input} order by tenant_id, entity_type, name, value
+     on conflict (tenant_id, entity_type, name, value) do update
+       set source_updated_at = excluded.source_updated_at, entry_id = excluded.entry_id
+       where (t.source_updated_at, t.entry_id) < (excluded.source_updated_at, excluded.entry_id)`,
+    columns,
+  )
+  const { rows } = await db.query<{ tenant_id: number; entity_type: EntityType; id: string }>(
+    `update records r set deleted = true, data = null, updated_at = now()
+     from ${input}
+     where r.tenant_id = d.tenant_id and r.entity_type = d.entity_type and not r.deleted
+       and ((d.name = 'external_id' and r.external_id = d.value) or (d.name = 'sku' and r.sku = d.value)
+         or (d.name = 'code' and r.code = d.value))
+       and (r.source_updated_at, r.entry_id) < (d.source_updated_at, d.entry_id)
+     returning r.tenant_id, r.entity_type, r.id`,
+    columns,
+  )
+  return rows.map(row => ({ tenantId: row.tenant_id, entityType: row.entity_type, id: row.id }))
+}
+
+export type StoredRecord = {
+  entityType: EntityType
+  id: string
+  externalId: string | null
+  sourceUpdatedAt: Date
+  /** JSON text; null when deleted */
+  data: string | null
+  deleted: boolean
+  createdAt: Date
+  updatedAt: Date
+}
+
+type Row = {
+  entity_type: EntityType
+  id: string
+  external_id: string | null
+  source_updated_at: Date
+  data: string | null
+  deleted: boolean
+  created_at: Date
+  updated_at: Date
+}
+
+const COLUMNS = 'entity_type, id, external_id, source_updated_at, data, deleted, created_at, updated_at'
+
+export async function findRecord(
+  db: Db,
+  tenantId: number,
+  entityType: EntityType,
+  id: string,
+): Promise<StoredRecord | null> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from records where tenant_id = $1 and entity_type = $2 and id = $3 and not deleted`,
+    [tenantId, entityType, id],
+  )
+  return rows[0] ? toRecord(rows[0]) : null
+}
+
+/** By SKU, and by id where no product has that SKU. Of several with one SKU, the one that changed last. */
+export async function findProduct(db: Db, tenantId: number, skuOrId: string): Promise<StoredRecord | null> {
+  const { rows } = await db.query<Row>(
+    `select * from (
+       (select ${COLUMNS}, 0 as rank from records where tenant_id = $1 and sku = $2 and not deleted
+        order by source_updated_at desc, id limit 1)
+       union all
+       select ${COLUMNS}, 1 from records where tenant_id = $1 and entity_type = 'product' and id = $2 and not deleted
+     ) found order by rank limit 1`,
+    [tenantId, skuOrId],
+  )
+  return rows[0] ? toRecord(rows[0]) : null
+}
+
+/** In the order of their last change here; `after` is the last row of the page before. */
+export async function listRecords(
+  db: Db,
+  tenantId: number,
+  entityType: EntityType,
+  page: {
+    limit: number
+    updatedSince: Date | null
+    includeDeleted: boolean
+    after: { updatedAt: string; id: string } | null
+  },
+): Promise<(StoredRecord & { cursor: { updatedAt: string; id: string } })[]> {
+  const { rows } = await db.query<Row & { exact_updated_at: string }>(
+    `select ${COLUMNS}, to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as exact_updated_at
+     from records
+     where tenant_id = $1 and entity_type = $2 and (updated_at, id) > ($3::timestamptz, $4)
+       and ($5::timestamptz is null or updated_at >= $5) and (not deleted or $6)
+     order by updated_at, id limit $7`,
+    [
+      tenantId,
+      entityType,
+      page.after?.updatedAt ?? '-infinity',
+      page.after?.id ?? '',
+      page.updatedSince,
+      page.includeDeleted,
+      page.limit,
+    ],
+  )
+  return rows.map(row => ({ ...toRecord(row), cursor: { updatedAt: row.exact_updated_at, id: row.id } }))
+}
+
+function toRecord(row: Row): StoredRecord {
+  return {
+    entityType: row.entity_type,
+    id: row.id,
+    externalId: row.external_id,
+    sourceUpdatedAt: row.source_updated_at,
+    data: row.data,
+    deleted: row.deleted,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  }
+}
