@@ -14,6 +14,8 @@ type RequestFacts = {
   ip: string | null
   /** Allow-listed request headers, lower-case names; never credentials. */
   headers: Record<string, string>
+  /** Only these items of the body belong to this entry (volume protection or a retry split it); absent: all. */
+  items?: number[]
 }
 
 /** Native `POST /v1/track/`. */
@@ -34,8 +36,6 @@ export type InboundContext = RequestFacts & {
   eventIdPath: string | null
   /** How the signature was given: 't,v1' | 'sha256' | 'stripe' | … ; null when the source has no secret. */
   signature: string | null
-  /** Only these items of the batch belong to this entry (volume protection split it); absent: all. */
-  items?: number[]
 }
 
 export type SourceType = 'webhook' | 'automation' | 'cdp'
