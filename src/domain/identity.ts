@@ -52,8 +52,9 @@ export function identitiesOf(event: NormalizedEvent): Identity[] {
 }
 
 function addContact(found: Identity[], event: NormalizedEvent): void {
-  const object = stripeObject(event.subject) ?? event.subject
-  if (object !== event.subject || /^(?:subscription|invoice|refund)\./.test(event.eventType)) {
+  const stripe = stripeObject(event.subject)
+  const object = stripe ?? event.subject
+  if (stripe || /^(?:subscription|invoice|refund)\./.test(event.eventType)) {
     const customer = object.object === 'customer' ? object : object.customer
     add(found, 'contact', idOf(isObject(customer) ? customer.id : customer))
     add(

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { timeOfId } from '../domain/ids.ts'
+import type { Db } from '../store/database.ts'
 import { isNearPeriodStart, periodOf } from '../store/partitions.ts'
 import type { Append, Appended, Entry, EntryKind, FirstUse, Log, Taken } from './log.ts'
 import { partitionOf } from './log.ts'
@@ -13,23 +14,9 @@ export function openPostgresLog({ pool, partitions }: { pool: pg.Pool; partition
   const listeners = new Set<() => void>()
 
   async function append(batch: Append[]): Promise<Appended[]> {
-    const { firstUses, unclaimed } = sortOutClaims(batch)
-    const now = new Date()
-    const { rows } = await pool.query<{ id: string }>(APPEND, [
-      toRows(unclaimed, partitions),
-      periodOf('idempotency_keys', now),
-      isNearPeriodStart('idempotency_keys', now),
-    ])
-    const appended = new Set(rows.map(row => row.id))
-    const lost = unclaimed.filter(({ entry }) => !appended.has(entry.id))
-    if (lost.length > 0) {
-      for (const use of await findFirstUses(pool, lost)) firstUses.set(claimId(use.tenantId, use.key), use)
-    }
+    const appended = await appendBatch(pool, batch, partitions)
     for (const listener of listeners) listener()
-    return batch.map(({ entry, claim }) => {
-      const first = claim ? firstUses.get(claimId(entry.tenantId, claim.key)) : undefined
-      return { duplicateOf: first && first.operationId !== entry.id ? first : null }
-    })
+    return appended
   }
 
   return {
@@ -53,6 +40,26 @@ export function openPostgresLog({ pool, partitions }: { pool: pg.Pool; partition
       return rows[0] ? toEntry(rows[0]) : null
     },
   }
+}
+
+/** Appends in a statement of its own, or as part of the caller's transaction. */
+export async function appendBatch(db: Db, batch: Append[], partitions: number): Promise<Appended[]> {
+  const { firstUses, unclaimed } = sortOutClaims(batch)
+  const now = new Date()
+  const { rows } = await db.query<{ id: string }>(APPEND, [
+    toRows(unclaimed, partitions),
+    periodOf('idempotency_keys', now),
+    isNearPeriodStart('idempotency_keys', now),
+  ])
+  if (rows.length < unclaimed.length) {
+    const appended = new Set(rows.map(row => row.id))
+    const lost = unclaimed.filter(({ entry }) => !appended.has(entry.id))
+    for (const use of await findFirstUses(db, lost)) firstUses.set(claimId(use.tenantId, use.key), use)
+  }
+  return batch.map(({ entry, claim }) => {
+    const first = claim ? firstUses.get(claimId(entry.tenantId, claim.key)) : undefined
+    return { duplicateOf: first && first.operationId !== entry.id ? first : null }
+  })
 }
 
 /** Makes the cursors of a new installation. The number of partitions is fixed then: it decides who waits behind whom. */
@@ -157,10 +164,10 @@ function claimId(tenantId: number, key: string): string {
 }
 
 async function findFirstUses(
-  pool: pg.Pool,
+  db: Db,
   appends: Append[],
 ): Promise<(FirstUse & { tenantId: number; key: string })[]> {
-  const { rows } = await pool.query<{
+  const { rows } = await db.query<{
     tenant_id: number
     key: string
     operation_id: string

@@ -54,12 +54,10 @@ function contextOf(entry: Entry): EventContext {
 
 function decode(entry: Entry): { works: NormalizedEvent[]; rejected: NewDeadLetter[] } {
   const context = contextOf(entry)
-  const { events, rejected } = normalize({
-    entryId: entry.id,
-    receivedAt: entry.receivedAt,
-    body: entry.body,
-    context,
-  })
+  // Of a replay, the times of its events count from when it first came in.
+  const receivedAt = context.firstReceivedAt ? new Date(context.firstReceivedAt) : entry.receivedAt
+  const { events, rejected } = normalize({ entryId: entry.id, receivedAt, body: entry.body, context })
+  for (const event of events) event.receivedAt = entry.receivedAt
   return {
     works: events,
     rejected: rejected.map(({ index, message, raw }) => ({
