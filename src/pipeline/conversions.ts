@@ -1,4 +1,4 @@
-import { type EventConversion, orderConversion, orderSaleKey } from '../domain/conversions.ts'
+import { type Conversion, orderConversion, orderSaleKey } from '../domain/conversions.ts'
 import type { NormalizedEvent } from '../domain/events.ts'
 import { identitiesOfOrder } from '../domain/identity.ts'
 import { newEntryId } from '../domain/ids.ts'
@@ -26,18 +26,18 @@ export function orderConversions(identities: Identities): RecordListener {
       })),
     )
     const sales = orders.map((order, i): OrderSale => {
-      const facts = order.data ? orderConversion(order.id, order.data) : null
+      const facts = order.data ? orderConversion(order.data) : null
       return {
         tenantId: order.tenantId,
         saleKey: orderSaleKey(order.id),
         id: newEntryId(transaction.now.getTime()),
         state: order.data ? 'live' : 'deleted',
         objectId: order.id,
-        placedAt: facts?.occurredAt ?? null,
+        placedAt: facts?.placedAt ?? null,
         updatedAt: order.sourceUpdatedAt,
         amount: facts?.amount ?? null,
         currency: facts?.currency ?? null,
-        contactId: facts?.contactRef?.kind === 'contact' ? facts.contactRef.value : null,
+        contactId: facts?.contactId ?? null,
         node: nodes[i] ?? null,
       }
     })
@@ -49,7 +49,7 @@ export type ConversionEvent = {
   tenantId: number
   event: NormalizedEvent
   node: number | null
-  conversion: EventConversion
+  conversion: Conversion
 }
 
 /** Writes what events say of sales; events that name one order meet in one row. */
@@ -80,7 +80,7 @@ export async function applyConversions(
 function saleOf({ tenantId, event, node, conversion }: ConversionEvent): EventSale {
   return {
     tenantId,
-    saleKey: conversion.saleKey,
+    saleKey: conversion.saleKey ?? `event:${event.id}`,
     eventId: event.id,
     occurredAt: event.occurredAt,
     eventType: event.eventType,
