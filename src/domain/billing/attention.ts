@@ -1,0 +1,76 @@
+/** What needs looking at: payment trouble, renewals, cancellations. Amounts in minor units, instants in milliseconds. */
+
+import { DAY_MS, isLongerThanAMonth } from './calendar.ts'
+import { type Charge, type ChargeCycle, chargesBetween } from './charges.ts'
+import type { InvoiceState } from './invoices.ts'
+import type { Segment } from './timeline.ts'
+import type { Instant } from './types.ts'
+
+export type IssueType =
+  | 'payment_failed'
+  | 'action_required'
+  | 'overdue'
+  | 'uncollectible'
+  | 'subscription_unpaid'
+
+export type Renewal = {
+  renewsAt: Instant
+  interval: ChargeCycle['interval']
+  intervalCount: number
+  amount: number | null
+}
+
+/** What is wrong with an invoice at `asOf`; null when nothing is, or nothing is owed. */
+export function invoiceIssue(state: InvoiceState, asOf: Instant): IssueType | null {
+  if (state.amountRemaining <= 0) return null
+  if (state.status === 'uncollectible') return 'uncollectible'
+  if (state.status !== 'open') return null
+  if (state.failure) return state.failure.kind
+  if (state.attemptCount > 0) return 'payment_failed'
+  return state.dueAt !== null && state.dueAt < asOf ? 'overdue' : null
+}
+
+/** An unpaid subscription is an issue of its own only where none of its invoices is one already. */
+export function subscriptionIssue(segment: Segment, hasInvoiceIssue: boolean): IssueType | null {
+  return segment.status === 'unpaid' && !hasInvoiceIssue ? 'subscription_unpaid' : null
+}
+
+/** Whole days since an invoice fell due; null when it has no due date. */
+export function daysOverdue(dueAt: Instant | null, asOf: Instant): number | null {
+  return dueAt === null ? null : Math.max(0, Math.floor((asOf - dueAt) / DAY_MS))
+}
+
+/** Days that remain, begun ones included: something due within the hour is one day away, not none. */
+export function daysUntil(at: Instant, asOf: Instant): number {
+  return Math.max(0, Math.ceil((at - asOf) / DAY_MS))
+}
+
+/** The next renewal of a term longer than a month within (asOf, until], unless the subscription is cancelling. */
+export function renewalOf(segment: Segment, asOf: Instant, until: Instant): Renewal | null {
+  if (segment.cancelling || !(segment.status === 'active' || segment.status === 'past_due')) return null
+  let next: Renewal | null = null
+  for (const cycle of segment.cycles) {
+    if (!isLongerThanAMonth(cycle.interval, cycle.intervalCount)) continue
+    const charge = chargesBetween([cycle], asOf, until)[0]
+    if (!charge || charge.billsAt === segment.startedAt || (next && next.renewsAt <= charge.billsAt)) continue
+    next = {
+      renewsAt: charge.billsAt,
+      interval: cycle.interval,
+      intervalCount: cycle.intervalCount,
+      amount: charge.amount,
+    }
+  }
+  return next
+}
+
+/** Whether the subscription is scheduled to end within (asOf, until]. */
+export function cancelsWithin(segment: Segment, asOf: Instant, until: Instant): boolean {
+  return (
+    segment.cancelling && segment.cancelsAt !== null && segment.cancelsAt > asOf && segment.cancelsAt <= until
+  )
+}
+
+/** Every charge expected within (asOf, until]: a monthly plan has three in 90 days. */
+export function upcomingCharges(segment: Segment, asOf: Instant, until: Instant): Charge[] {
+  return chargesBetween(segment.cycles, asOf, until)
+}

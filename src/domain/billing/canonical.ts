@@ -1,0 +1,173 @@
+/** Canonical `subscription.*`, `invoice.*` and `refund.*` events: the payload is the object, amounts in major units. */
+
+import { knownCurrency, toMinor } from '../money.ts'
+import {
+  acquisitionOf,
+  boundedTerms,
+  decimalOrNull,
+  type Fields,
+  fieldsOf,
+  flag,
+  type GivenItem,
+  idOf,
+  instant,
+  intervalCountOf,
+  listOf,
+  lowerText,
+  quantityOf,
+  text,
+  usageTypeOf,
+  whole,
+} from './fields.ts'
+import type {
+  BillingChange,
+  Discount,
+  Instant,
+  InvoiceVersion,
+  Refund,
+  SubscriptionVersion,
+} from './types.ts'
+import {
+  changeOf,
+  durationOf,
+  failureOf,
+  invoiceStatus,
+  refundCounts,
+  subscriptionStatus,
+} from './vocabulary.ts'
+
+const CANONICAL = /^(subscription|invoice|refund)\.\w/
+
+export function isCanonicalType(eventType: string): boolean {
+  return CANONICAL.test(eventType)
+}
+
+/** What a canonical event says; null when its type is none of ours or its payload names no object. */
+export function readCanonical(
+  eventType: string,
+  payload: unknown,
+  occurredAt: Instant,
+): BillingChange | null {
+  const object = fieldsOf(payload)
+  const subject = CANONICAL.exec(eventType)?.[1]
+  const id = text(object?.id)
+  if (!object || !subject || !id) return null
+  const sourceAt = instant(object.updated_at) ?? occurredAt
+  if (subject === 'subscription') {
+    return { kind: 'subscription', version: subscriptionOf(eventType, id, object, sourceAt) }
+  }
+  if (subject === 'invoice') return { kind: 'invoice', version: invoiceOf(eventType, id, object, sourceAt) }
+  return { kind: 'refunds', refunds: [refundOf(eventType, id, object, sourceAt)] }
+}
+
+function subscriptionOf(
+  eventType: string,
+  id: string,
+  object: Fields,
+  sourceAt: Instant,
+): SubscriptionVersion {
+  const currency = knownCurrency(object.currency)
+  return {
+    id,
+    sourceAt,
+    change: changeOf(eventType),
+    customer: idOf(object.customer),
+    customerName: text(object.customer_name) ?? text(fieldsOf(object.customer)?.name),
+    customerEmail: text(object.customer_email) ?? text(fieldsOf(object.customer)?.email),
+    status: subscriptionStatus(eventType, object.status),
+    currency,
+    startedAt: instant(object.started_at),
+    trialEnd: instant(object.trial_end),
+    currentPeriodStart: instant(object.current_period_start),
+    currentPeriodEnd: instant(object.current_period_end),
+    billingAnchor: instant(object.billing_cycle_anchor),
+    cancelAtPeriodEnd: flag(object.cancel_at_period_end),
+    cancelAt: instant(object.cancel_at),
+    canceledAt: instant(object.canceled_at),
+    endedAt: instant(object.ended_at),
+    cancellationReason: text(object.cancellation_reason),
+    collectionMethod: text(object.collection_method),
+    acquisition: acquisitionOf(object.acquisition, object.metadata),
+    ...boundedTerms(
+      listOf(object.items).map(item => itemOf(fieldsOf(item) ?? {}, currency)),
+      listOf(object.discounts).map(discount => discountOf(fieldsOf(discount) ?? {}, currency)),
+    ),
+  }
+}
+
+function itemOf(item: Fields, currency: string | null): GivenItem {
+  const quantity = quantityOf(item.quantity)
+  return {
+    id: text(item.id),
+    priceId: text(item.price_id),
+    productId: text(item.product_id),
+    name: text(item.name),
+    quantity,
+    billedQuantity: quantity,
+    unitAmount: decimalOrNull(item.unit_amount),
+    tiered: listOf(item.tiers).length > 0 || lowerText(item.billing_scheme) === 'tiered',
+    interval: typeof item.interval === 'string' ? lowerText(item.interval) : null,
+    intervalCount: intervalCountOf(item.interval_count),
+    usageType: usageTypeOf(item.type, item.usage_type, item.interval),
+    currentPeriodStart: instant(item.current_period_start),
+    currentPeriodEnd: instant(item.current_period_end),
+    discounts: listOf(item.discounts).map(discount => discountOf(fieldsOf(discount) ?? {}, currency)),
+  }
+}
+
+function discountOf(discount: Fields, currency: string | null): Discount {
+  const endsAt = instant(discount.ends_at)
+  const foreign = discount.currency != null && knownCurrency(discount.currency) !== currency
+  const amountOff = currency && !foreign ? toMinor(discount.amount_off, currency) : null
+  return {
+    percentOff: decimalOrNull(discount.percent_off),
+    amountOff: amountOff !== null && amountOff >= 0 ? amountOff : null,
+    duration: durationOf(discount.duration, endsAt),
+    endsAt,
+    productIds: null,
+  }
+}
+
+function invoiceOf(eventType: string, id: string, object: Fields, sourceAt: Instant): InvoiceVersion {
+  const currency = knownCurrency(object.currency)
+  const amount = (value: unknown) => (currency ? toMinor(value, currency) : null)
+  return {
+    id,
+    sourceAt,
+    number: text(object.number),
+    subscriptionId: idOf(object.subscription),
+    customer: idOf(object.customer),
+    customerName: text(object.customer_name),
+    customerEmail: text(object.customer_email),
+    status: invoiceStatus(eventType, object.status),
+    currency,
+    total: amount(object.total),
+    tax: amount(object.tax),
+    amountDue: amount(object.amount_due),
+    amountPaid: amount(object.amount_paid),
+    amountRemaining: amount(object.amount_remaining),
+    attemptCount: whole(object.attempt_count, 0) ?? 0,
+    nextPaymentAttemptAt: instant(object.next_payment_attempt),
+    dueAt: instant(object.due_date),
+    finalizedAt: instant(object.finalized_at),
+    paidAt: instant(object.paid_at),
+    failure: failureOf(eventType, text(object.failure_code), text(object.failure_message)),
+  }
+}
+
+function refundOf(eventType: string, id: string, object: Fields, sourceAt: Instant): Refund {
+  const currency = knownCurrency(object.currency)
+  const amount = currency ? toMinor(object.amount, currency) : null
+  return {
+    id,
+    sourceAt,
+    invoiceId: idOf(object.invoice),
+    chargeId: idOf(object.charge),
+    customer: idOf(object.customer),
+    amount: amount !== null && amount >= 0 ? amount : null,
+    currency,
+    createdAt: instant(object.created_at) ?? sourceAt,
+    counts: refundCounts(eventType, object.status),
+    fromChargeTotal: false,
+  }
+}

@@ -1,0 +1,22 @@
+/** Which events are about billing, and what they say: the one way from an event to the ledger. */
+
+import { isCanonicalType, readCanonical } from './canonical.ts'
+import { isStripeBillingEvent, isStripeEvent, isStripeObject, readBareStripe, readStripe } from './stripe.ts'
+import type { BillingChange, Instant } from './types.ts'
+
+/** `subject` is the business object of the event; a Stripe event is told by its shape, whatever name it was given. */
+export function isBillingEvent(eventType: string, subject: unknown): boolean {
+  if (isStripeEvent(subject)) return isStripeBillingEvent(subject)
+  return isCanonicalType(eventType) || isForwardedStripeObject(eventType, subject)
+}
+
+/** What the event changes; null when it is no billing event, or one that names no object. Never throws. */
+export function readBilling(eventType: string, subject: unknown, occurredAt: Instant): BillingChange | null {
+  if (isStripeEvent(subject)) return readStripe(subject, occurredAt)
+  if (isForwardedStripeObject(eventType, subject)) return readBareStripe(eventType, subject, occurredAt)
+  return readCanonical(eventType, subject, occurredAt)
+}
+
+function isForwardedStripeObject(eventType: string, subject: unknown): boolean {
+  return isStripeObject(subject) && /^((customer\.)?subscription|invoice|refund|charge)\.\w/.test(eventType)
+}

@@ -1,0 +1,117 @@
+/** How the MRR of an account changes, and why: one movement per account, currency and instant. */
+
+import type { Segment } from './timeline.ts'
+import type { Instant } from './types.ts'
+
+export type MovementType = 'new' | 'expansion' | 'contraction' | 'churn' | 'reactivation'
+
+export type Movement = {
+  at: Instant
+  type: MovementType
+  before: number
+  after: number
+  /** The subscriptions behind it: each one's own MRR before and after. */
+  changes: { subscriptionId: string; before: number; after: number }[]
+}
+
+/** MRR from `at` on, until the next step. */
+export type Step = { at: Instant; mrr: number }
+
+export type AccountLedger = { currency: string; steps: Step[]; movements: Movement[] }
+
+export type MovementTotals = {
+  opening: number
+  new: number
+  expansion: number
+  contraction: number
+  churn: number
+  reactivation: number
+  net: number
+  closing: number
+}
+
+type Priced = Pick<Segment, 'subscriptionId' | 'from' | 'to' | 'currency' | 'mrr'>
+
+/** All segments of one account's subscriptions, in any order and in all their currencies. */
+export function deriveAccount(segments: Priced[]): AccountLedger[] {
+  const currencies = [...new Set(segments.map(segment => segment.currency))].filter(code => code !== null)
+  return currencies
+    .sort()
+    .map(currency =>
+      ledgerOf(
+        currency,
+        segments.filter(segment => segment.currency === currency),
+      ),
+    )
+    .filter(ledger => ledger.steps.length > 0)
+}
+
+function ledgerOf(currency: string, segments: Priced[]): AccountLedger {
+  const byInstant = new Map<Instant, Map<string, number>>()
+  const set = (at: Instant, subscriptionId: string, mrr: number) => {
+    const values = byInstant.get(at) ?? new Map<string, number>()
+    byInstant.set(at, values.set(subscriptionId, mrr))
+  }
+  // in order of time a segment's end comes before the start of the next one, which overwrites it
+  for (const segment of [...segments].sort((a, b) => a.from - b.from)) {
+    set(segment.from, segment.subscriptionId, segment.mrr)
+    if (segment.to !== null) set(segment.to, segment.subscriptionId, 0)
+  }
+  const steps: Step[] = []
+  const movements: Movement[] = []
+  const current = new Map<string, number>()
+  let total = 0
+  for (const at of [...byInstant.keys()].sort((a, b) => a - b)) {
+    const changes = changesAt(byInstant.get(at)!, current)
+    const after = changes.reduce((sum, change) => sum + change.after - change.before, total)
+    for (const change of changes) current.set(change.subscriptionId, change.after)
+    if (after === total) continue
+    movements.push({ at, type: typeOf(total, after, movements.length === 0), before: total, after, changes })
+    steps.push({ at, mrr: after })
+    total = after
+  }
+  return { currency, steps, movements }
+}
+
+function changesAt(values: Map<string, number>, current: Map<string, number>): Movement['changes'] {
+  return [...values]
+    .map(([subscriptionId, after]) => ({ subscriptionId, before: current.get(subscriptionId) ?? 0, after }))
+    .filter(change => change.before !== change.after)
+    .sort((a, b) => (a.subscriptionId < b.subscriptionId ? -1 : 1))
+}
+
+/** An account's first rise is new, every later one from nothing a reactivation. */
+function typeOf(before: number, after: number, isFirst: boolean): MovementType {
+  if (before === 0) return isFirst ? 'new' : 'reactivation'
+  if (after === 0) return 'churn'
+  return after > before ? 'expansion' : 'contraction'
+}
+
+export function mrrAt(steps: Step[], at: Instant): number {
+  return steps.findLast(step => step.at <= at)?.mrr ?? 0
+}
+
+/** Movements of any number of accounts in one currency within (since, until], counted one by one, not netted. */
+export function movementTotals(movements: Movement[], since: Instant, until: Instant): MovementTotals {
+  const totals = {
+    opening: 0,
+    new: 0,
+    expansion: 0,
+    contraction: 0,
+    churn: 0,
+    reactivation: 0,
+    net: 0,
+    closing: 0,
+  }
+  for (const { at, type, before, after } of movements) {
+    if (at > until) continue
+    const delta = after - before
+    totals.closing += delta
+    if (at <= since) totals.opening += delta
+    else {
+      totals[type] += Math.abs(delta)
+      totals.net += delta
+    }
+  }
+  return totals
+}

@@ -1,0 +1,138 @@
+/** What the items of a subscription cost per billing period, exactly, before and after discounts. */
+
+import { MAX_MINOR, minorDigits, parseDecimal } from '../money.ts'
+import { type Discount, INTERVALS, type Instant, type Interval, type Item, type ReasonCode } from './types.ts'
+
+/** n ÷ d, d > 0: minor units that have not been rounded yet. */
+export type Ratio = { n: bigint; d: bigint }
+
+export type PriceFault = Extract<
+  ReasonCode,
+  | 'missing_price'
+  | 'one_time_price'
+  | 'missing_interval'
+  | 'unsupported_interval'
+  | 'metered_usage'
+  | 'tiered_price_unknown'
+  | 'discount_terms_unknown'
+>
+
+/** One item, priced per billing period in minor units. Without a fault, `gross` and `net` are known. */
+export type Line = { item: Item; fault: PriceFault | null; gross: Ratio | null; net: Ratio | null }
+
+/** Months of a year's price and so on, in twelfths: year 1/12, month 1, week 52/12, day 365/12. */
+const TWELFTHS: Record<Interval, bigint> = { year: 1n, month: 12n, week: 52n, day: 365n }
+
+const ZERO: Ratio = { n: 0n, d: 1n }
+
+export function isInterval(value: string | null): value is Interval {
+  return (INTERVALS as readonly (string | null)[]).includes(value)
+}
+
+/** A period's amount as an amount per month. */
+export function perMonth(amount: Ratio, item: Item): Ratio {
+  return {
+    n: amount.n * TWELFTHS[item.interval as Interval],
+    d: amount.d * 12n * BigInt(item.intervalCount ?? 1),
+  }
+}
+
+/** The items of a subscription with what they cost at that instant. */
+export function priceLines(
+  terms: { currency: string | null; items: Item[]; discounts: Discount[] },
+  at: Instant,
+): Line[] {
+  const lines = terms.items.map(item => grossLine(item, terms.currency))
+  for (const line of lines) {
+    const own = line.item.discounts.filter(discount => runs(discount, at))
+    applyDiscounts([line], own)
+  }
+  const common = terms.discounts.filter(discount => runs(discount, at))
+  applyDiscounts(lines, common)
+  return lines
+}
+
+function grossLine(item: Item, currency: string | null): Line {
+  const fault = (fault: PriceFault): Line => ({ item, fault, gross: null, net: null })
+  const price = item.unitAmount === null ? null : parseDecimal(item.unitAmount)
+  const quantity = item.billedQuantity === null ? null : parseDecimal(item.billedQuantity)
+  if ((!price && !item.tiered) || !quantity || !currency) return fault('missing_price')
+  if (item.usageType === 'one_time') return fault('one_time_price')
+  if (item.interval === null) return fault('missing_interval')
+  if (!isInterval(item.interval) || item.intervalCount === null) return fault('unsupported_interval')
+  if (item.usageType === 'metered') return fault('metered_usage')
+  if (!price) return fault('tiered_price_unknown')
+  const gross = {
+    n: price.digits * quantity.digits * 10n ** BigInt(minorDigits(currency)),
+    d: 10n ** BigInt(price.scale + quantity.scale),
+  }
+  if (exceeds(gross) || exceeds(perMonth(gross, item))) return fault('missing_price')
+  return { item, fault: null, gross, net: gross }
+}
+
+function exceeds(amount: Ratio): boolean {
+  return amount.n > amount.d * BigInt(MAX_MINOR)
+}
+
+/** `once` is cash off one invoice, not a lower price; an end takes effect at its instant. */
+function runs(discount: Discount, at: Instant): boolean {
+  return discount.duration !== 'once' && (discount.endsAt === null || at < discount.endsAt)
+}
+
+function isKnown(discount: Discount): boolean {
+  if (discount.percentOff === null && discount.amountOff === null) return false
+  if (discount.duration === 'unknown') return false
+  return discount.duration !== 'repeating' || discount.endsAt !== null
+}
+
+function applyDiscounts(lines: Line[], discounts: Discount[]): void {
+  for (const discount of discounts) {
+    const touched = lines.filter(line => line.net !== null && appliesTo(discount, line.item))
+    if (!isKnown(discount)) {
+      for (const line of touched) {
+        line.fault = 'discount_terms_unknown'
+        line.net = null
+      }
+    } else if (discount.percentOff !== null) {
+      for (const line of touched) line.net = percentOff(line.net!, discount.percentOff)
+    } else {
+      takeAmountOff(touched, BigInt(discount.amountOff!))
+    }
+  }
+}
+
+function appliesTo(discount: Discount, item: Item): boolean {
+  return discount.productIds === null || discount.productIds.includes(item.productId ?? '')
+}
+
+function percentOff(amount: Ratio, percent: string): Ratio {
+  const off = parseDecimal(percent)!
+  const whole = 100n * 10n ** BigInt(off.scale)
+  return off.digits >= whole ? ZERO : { n: amount.n * (whole - off.digits), d: amount.d * whole }
+}
+
+/**
+ * An amount off several items is spread over them in proportion to what they cost per month, in whole minor units:
+ * every item gets its share rounded down, and what is left goes, a unit each, to those that lost most by it (the
+ * earlier item where they tie). So the shares add up to the amount, to the cent. What exceeds the price is lost.
+ */
+function takeAmountOff(lines: Line[], amount: bigint): void {
+  const costs = lines.map(line => perMonth(line.net!, line.item))
+  const common = [...new Set(costs.map(cost => cost.d))].reduce((product, d) => product * d, 1n)
+  const weights = costs.map(cost => cost.n * (common / cost.d))
+  const total = weights.reduce((sum, weight) => sum + weight, 0n)
+  if (total === 0n) return
+  const shares = weights.map(weight => (amount * weight) / total)
+  const byRemainder = weights
+    .map((weight, index) => ({ index, remainder: (amount * weight) % total }))
+    .sort((a, b) => (a.remainder === b.remainder ? a.index - b.index : a.remainder > b.remainder ? -1 : 1))
+  let left = Number(amount - shares.reduce((sum, share) => sum + share, 0n))
+  for (const { index } of byRemainder) {
+    if (left-- <= 0) break
+    shares[index] = shares[index]! + 1n
+  }
+  lines.forEach((line, index) => {
+    const rest = line.net!.n - shares[index]! * line.net!.d
+    line.net = rest > 0n ? { n: rest, d: line.net!.d } : ZERO
+  })
+}

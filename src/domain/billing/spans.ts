@@ -1,0 +1,41 @@
+/** From what was said, and when, to what held from when to when. */
+
+import { contentText } from './order.ts'
+import type { Instant } from './types.ts'
+
+/** A version with the time it holds for. `first`: it also stands for the time before its source spoke. */
+export type Span<V> = { version: V; first: boolean; from: Instant; to: Instant | null }
+
+/** In order, each said once. */
+export function distinct<V>(versions: V[], compare: (a: V, b: V) => number): V[] {
+  return [...versions]
+    .sort(compare)
+    .filter((version, i, all) => i === 0 || compare(all[i - 1]!, version) !== 0)
+}
+
+/** Without gaps or overlaps; what a later version says of an earlier time wins over what was said before. */
+export function spansOf<V>(ordered: V[], fromOf: (version: V, first: boolean) => Instant): Span<V>[] {
+  const spans: Span<V>[] = []
+  let limit: Instant | null = null
+  for (let i = ordered.length - 1; i >= 0; i--) {
+    const version = ordered[i]!
+    const from = fromOf(version, i === 0)
+    if (limit !== null && from >= limit) continue
+    spans.push({ version, first: i === 0, from, to: limit })
+    limit = from
+  }
+  return spans.reverse()
+}
+
+/** Neighbours that differ in nothing become one. */
+export function mergeEqual<S extends { from: Instant; to: Instant | null }>(segments: S[]): S[] {
+  const result: S[] = []
+  let lastContent = ''
+  for (const segment of segments) {
+    const content = contentText({ ...segment, from: 0, to: 0 })
+    if (content === lastContent) result[result.length - 1]!.to = segment.to
+    else result.push(segment)
+    lastContent = content
+  }
+  return result
+}

@@ -1,0 +1,164 @@
+/**
+ * What billing systems tell us, in one shape. Everything here is plain JSON: instants are epoch milliseconds, amounts
+ * are whole minor units of the currency, and prices that may be finer than that are decimal text in major units.
+ */
+
+/** Epoch milliseconds. */
+export type Instant = number
+
+export type SubscriptionStatus =
+  | 'active'
+  | 'past_due'
+  | 'trialing'
+  | 'unpaid'
+  | 'incomplete'
+  | 'incomplete_expired'
+  | 'canceled'
+  | 'paused'
+  | 'unknown'
+
+/** A subscription as its source described it at one time: always the whole object, never a difference. */
+export type SubscriptionVersion = {
+  id: string
+  /** When the source says this became so: `updated_at`, or a Stripe event's `created`. */
+  sourceAt: Instant
+  change: 'created' | 'updated' | 'deleted'
+  customer: string | null
+  customerName: string | null
+  customerEmail: string | null
+  status: SubscriptionStatus
+  currency: string | null
+  startedAt: Instant | null
+  trialEnd: Instant | null
+  currentPeriodStart: Instant | null
+  currentPeriodEnd: Instant | null
+  /** Where the billing cycle is counted from, if the source says so: tells a 31st from a 28th. */
+  billingAnchor: Instant | null
+  cancelAtPeriodEnd: boolean
+  cancelAt: Instant | null
+  canceledAt: Instant | null
+  endedAt: Instant | null
+  cancellationReason: string | null
+  collectionMethod: string | null
+  acquisition: Acquisition | null
+  items: Item[]
+  /** In the order they apply, after the items' own. */
+  discounts: Discount[]
+}
+
+export type Acquisition = { source: string; medium: string | null; campaign: string | null }
+
+export type Item = {
+  id: string
+  priceId: string | null
+  productId: string | null
+  name: string | null
+  /** null: given, but not a quantity. */
+  quantity: number | null
+  /** What the price is multiplied by: differs from `quantity` where units are sold in packs. */
+  billedQuantity: number | null
+  /** Decimal text in major units; may be finer than the currency's minor unit. */
+  unitAmount: string | null
+  tiered: boolean
+  /** As given, in lower case: what is supported is the engine's question. */
+  interval: string | null
+  /** null: given, but not a positive whole number. */
+  intervalCount: number | null
+  usageType: 'licensed' | 'metered' | 'one_time'
+  currentPeriodStart: Instant | null
+  currentPeriodEnd: Instant | null
+  discounts: Discount[]
+}
+
+/** Without `percentOff` and `amountOff` its terms are unknown. */
+export type Discount = {
+  /** Decimal text, 0 to 100. */
+  percentOff: string | null
+  /** Minor units per billing period. */
+  amountOff: number | null
+  duration: 'forever' | 'once' | 'repeating' | 'unknown'
+  endsAt: Instant | null
+  /** Only items of these products; null: all. */
+  productIds: string[] | null
+}
+
+export type InvoiceStatus = 'draft' | 'open' | 'paid' | 'uncollectible' | 'void' | 'unknown'
+
+/** An invoice as its source described it at one time. */
+export type InvoiceVersion = {
+  id: string
+  sourceAt: Instant
+  number: string | null
+  subscriptionId: string | null
+  customer: string | null
+  customerName: string | null
+  customerEmail: string | null
+  status: InvoiceStatus
+  currency: string | null
+  total: number | null
+  tax: number | null
+  amountDue: number | null
+  amountPaid: number | null
+  amountRemaining: number | null
+  attemptCount: number
+  nextPaymentAttemptAt: Instant | null
+  dueAt: Instant | null
+  finalizedAt: Instant | null
+  paidAt: Instant | null
+  failure: PaymentFailure | null
+}
+
+export type PaymentFailure = {
+  kind: 'payment_failed' | 'action_required'
+  code: string | null
+  message: string | null
+}
+
+export type Refund = {
+  id: string
+  sourceAt: Instant
+  invoiceId: string | null
+  chargeId: string | null
+  customer: string | null
+  amount: number | null
+  currency: string | null
+  createdAt: Instant
+  /** False once the refund failed or was canceled: the money stayed. */
+  counts: boolean
+  /**
+   * Read off a charge's running total because the event did not list its refunds. It stands in only until a refund
+   * of the same charge is known by its own id.
+   */
+  fromChargeTotal: boolean
+}
+
+/** What one billing event says. */
+export type BillingChange =
+  | { kind: 'subscription'; version: SubscriptionVersion }
+  | { kind: 'invoice'; version: InvoiceVersion }
+  | { kind: 'refunds'; refunds: Refund[] }
+
+export const INTERVALS = ['day', 'week', 'month', 'year'] as const
+export type Interval = (typeof INTERVALS)[number]
+
+export type ReasonCode =
+  | 'other_currency'
+  | 'missing_currency'
+  | 'canceled'
+  | 'incomplete'
+  | 'incomplete_expired'
+  | 'unpaid'
+  | 'trialing'
+  | 'paused'
+  | 'not_started'
+  | 'missing_items'
+  | 'missing_price'
+  | 'missing_interval'
+  | 'unsupported_interval'
+  | 'one_time_price'
+  | 'metered_usage'
+  | 'tiered_price_unknown'
+  | 'discount_terms_unknown'
+  | 'free'
+  | 'fully_discounted'
+  | 'pending_subscription'
