@@ -53,7 +53,8 @@ export type SourceView = {
 export type CreatedSource = SourceView & { token: string; signing_secret: string | null }
 export type RotatedSource = SourceView & { token?: string; signing_secret?: string }
 
-export type NewSource = SourceSettings & SecretSettings & { tenant: string; type: string }
+export type NewSource = SourceSettings & SecretSettings & { type: string }
+type Unchecked = Record<string, unknown>
 
 export type Rotation = {
   what: 'token' | 'signing_secret'
@@ -75,10 +76,10 @@ export function sourceAdmin({ pool, secrets }: { pool: pg.Pool; secrets: Secrets
   }
 
   return {
-    async create(input: NewSource): Promise<CreatedSource> {
-      refuse(faultsOfNewSource(input))
-      const tenant = await tenantNamed(pool, input.tenant)
-      return makeSource(pool, secrets, tenant.id, input)
+    async create({ tenant, ...input }: Unchecked & { tenant: string; type: string }): Promise<CreatedSource> {
+      refuse(faultsOfNewSource(tenant, input))
+      const { id } = await tenantNamed(pool, tenant)
+      return makeSource(pool, secrets, id, input as NewSource)
     },
     async list(tenant: string): Promise<SourceView[]> {
       return (await listSources(pool, (await tenantNamed(pool, tenant)).id)).map(sourceView)
@@ -88,9 +89,9 @@ export function sourceAdmin({ pool, secrets }: { pool: pg.Pool; secrets: Secrets
       if (source === null) throw notFound('source', id)
       return sourceView(source)
     },
-    async update(id: string, settings: SourceSettings): Promise<SourceView> {
+    async update(id: string, settings: Unchecked): Promise<SourceView> {
       refuse(faultsOfChange(settings))
-      const { name, enabled, preset, ...config } = settings
+      const { name, enabled, preset, ...config } = settings as SourceSettings
       return change(id, source => ({
         name: name ?? source.name,
         enabled: enabled ?? source.enabled,
@@ -130,10 +131,9 @@ export async function makeSource(
   db: Db,
   secrets: Secrets,
   tenantId: number,
-  input: Omit<NewSource, 'tenant'>,
+  input: NewSource,
 ): Promise<CreatedSource> {
-  const { type, token: givenToken, signing_secret: givenSecret, name, enabled, preset, ...rest } = input
-  const { tenant: _, ...config } = rest as Partial<SourceConfig> & { tenant?: string }
+  const { type, token: givenToken, signing_secret: givenSecret, name, enabled, preset, ...config } = input
   const token = givenToken ?? newToken()
   const secret = givenSecret ? secretFrom(givenSecret) : null
   const source = await insertSource(db, {
@@ -156,7 +156,7 @@ function withGiven(config: SourceConfig, settings: Partial<SourceConfig>): Sourc
   return { ...merged, headers: [...new Set(merged.headers.map(name => name.toLowerCase()))] }
 }
 
-function faultsOfNewSource({ tenant, type, ...settings }: NewSource): Fault[] {
+function faultsOfNewSource(tenant: string, { type, ...settings }: Unchecked): Fault[] {
   const faults: Fault[] = []
   if (!tenant) faults.push({ pointer: '/tenant', message: 'is required: the id or the name of a tenant' })
   if (!SOURCE_TYPES.includes(type as SourceType))

@@ -79,7 +79,7 @@ export function hasControlCharacter(text: string): boolean {
   return /[\u0000-\u001f\u007f]/.test(text) || !text.isWellFormed()
 }
 
-function tenantView(tenant: Tenant): TenantView {
+export function tenantView(tenant: Tenant): TenantView {
   return {
     id: publicTenantId(tenant.id),
     name: tenant.name,

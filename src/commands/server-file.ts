@@ -1,0 +1,30 @@
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** What a running server leaves in its data directory, so that `kontor status` finds it. */
+export type RunningServer = {
+  pid: number
+  version: string
+  url: string
+  ops_url: string | null
+  started_at: string
+}
+
+const pathIn = (dataDir: string) => join(dataDir, 'server.json')
+
+export async function announceServer(dataDir: string, server: RunningServer): Promise<void> {
+  await writeFile(pathIn(dataDir), `${JSON.stringify(server)}\n`)
+}
+
+export async function withdrawServer(dataDir: string): Promise<void> {
+  await rm(pathIn(dataDir), { force: true })
+}
+
+/** Null where none was announced; one that was killed may still be. */
+export async function announcedServer(dataDir: string): Promise<RunningServer | null> {
+  try {
+    return JSON.parse(await readFile(pathIn(dataDir), 'utf8')) as RunningServer
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,123 @@
+import { onFirstStart } from '../admin/first-start.ts'
+import { withoutPassword } from '../config/settings.ts'
+import { type Config, inspectConfig, readConfig } from '../config.ts'
+import { ownCluster } from '../embedded/cluster.ts'
+import { openLogger } from '../http/logging.ts'
+import { type Connection, openPool } from '../store/database.ts'
+import { migrate } from '../store/migrate.ts'
+import { banner, firstBanner, type Place } from './banner.ts'
+import { defineCommand } from './command.ts'
+import type { Output } from './output.ts'
+import { announceServer, withdrawServer } from './server-file.ts'
+import { secretsOf } from './session.ts'
+import { version } from './version.ts'
+
+export const start = defineCommand({
+  name: 'start',
+  summary: 'Run the server until it is told to stop.',
+  flags: {
+    port: { value: 'N', meaning: 'the port to listen on (default: KONTOR_PORT, or 8080)' },
+    host: { value: 'ADDRESS', meaning: 'the address to listen on (default: KONTOR_HOST, or 127.0.0.1)' },
+    data: { value: 'DIR', meaning: 'the data directory (default: KONTOR_DATA_DIR, or ./data)' },
+    surfaces: {
+      value: 'A,B',
+      meaning: 'what to run: data, events, inbound, console, worker (default: all of them)',
+    },
+  },
+  notes: [
+    'The first start makes the tenant "default" with keys and prints them, this once.\n' +
+      'SIGINT or SIGTERM: requests in flight are answered, then everything stops. A second signal stops at once.\n' +
+      'All other settings are environment variables: see docs/configuration.md and `kontor check-config`.',
+  ],
+  examples: [
+    'kontor start',
+    'kontor start --port 9000 --data /var/lib/kontor',
+    'DATABASE_URL=postgres://kontor:PASSWORD@db.internal/kontor kontor start --surfaces events,inbound',
+  ],
+  run: async ({ flags, out }) => {
+    const { port, host, data, surfaces } = flags
+    const given = { port, host, dataDir: data, surfaces }
+    const config = readConfig(undefined, given)
+    for (const warning of inspectConfig(undefined, given).warnings) out.say(`Warning: ${warning}`)
+    const stopped = stopSignal(out)
+    const embedded =
+      config.databaseUrl === null ? await ownCluster({ dataDir: config.dataDir, log: out.say }) : null
+    try {
+      await serve(config, embedded?.connection ?? { url: config.databaseUrl! }, stopped, out)
+    } finally {
+      await embedded?.stop()
+    }
+    return 0
+  },
+})
+
+async function serve(
+  config: Config,
+  connection: Connection,
+  stopped: Promise<void>,
+  out: Output,
+): Promise<void> {
+  const isEmbedded = config.databaseUrl === null
+  const pretty = config.logFormat === 'pretty' || (config.logFormat === 'auto' && process.stderr.isTTY)
+  const log = openLogger({ level: config.logLevel, pretty })
+  const pool = openPool({ connection, max: 2, name: 'kontor start', onError: () => {} })
+  try {
+    await migrate(pool)
+    // Loaded only here: the other commands start in half the time without it.
+    const { startRuntime } = await import('../runtime.ts')
+    const runtime = await startRuntime({ config, connection, log })
+    try {
+      const place: Place = {
+        version,
+        url: config.publicUrl ?? runtime.url,
+        opsUrl: runtime.opsUrl,
+        data: isEmbedded ? config.dataDir : withoutPassword(config.databaseUrl!),
+        surfaces: config.surfaces,
+        isLoopback: config.publicUrl === null && ['127.0.0.1', '::1', 'localhost'].includes(config.host),
+      }
+      if (isEmbedded) await announceServer(config.dataDir, announcement(runtime))
+      const keys = await loadMasterKeys({
+        secretKeys: config.secretKeys,
+        dataDir: config.dataDir,
+        isEmbedded,
+      })
+      const isFirst = await onFirstStart({ pool, secrets: openSecrets(keys) }, made =>
+        out.sayNow(firstBanner(place, made)),
+      )
+      if (!isFirst) out.say(banner(place))
+      await stopped
+    } finally {
+      if (isEmbedded) await withdrawServer(config.dataDir)
+      await runtime.close()
+    }
+  } finally {
+    await pool.end()
+  }
+}
+
+function announcement(runtime: { url: string; opsUrl: string | null }) {
+  const { url, opsUrl } = runtime
+  return { pid: process.pid, version, url, ops_url: opsUrl, started_at: new Date().toISOString() }
+}
+
+// A terminal's Ctrl-C reaches this process directly and again through npm, within milliseconds.
+const ECHO_MS = 500
+
+/** Resolves with the first signal to stop; a later one ends the process where it stands. */
+function stopSignal(out: Output): Promise<void> {
+  return new Promise(resolve => {
+    let first: number | null = null
+    const hear = (signal: NodeJS.Signals) => {
+      const now = Date.now()
+      if (first === null) {
+        first = now
+        out.say(`\nStopping (${signal}): answering what is in flight. A second signal stops at once.`)
+        resolve()
+      } else if (now - first > ECHO_MS) {
+        out.say('Stopped at once. What was acknowledged is safe; the next start recovers it.')
+        process.exit(1)
+      }
+    }
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, hear)
+  })
+}

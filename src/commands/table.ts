@@ -1,0 +1,25 @@
+import { checkConfig } from './check-config.ts'
+import type { Command } from './command.ts'
+import type { Group } from './help.ts'
+import { keyCommands } from './key.ts'
+import { migrate } from './migrate.ts'
+import { sourceCommands } from './source.ts'
+import { start } from './start.ts'
+import { status } from './status.ts'
+import { tenantCommands } from './tenant.ts'
+
+export const groups: Group[] = [
+  { name: 'tenant', summary: 'Tenants: whose data it is.' },
+  { name: 'key', summary: 'Keys: who may use the APIs.' },
+  { name: 'source', summary: 'Sources: external systems that post events.' },
+]
+
+export const commands: Command[] = [
+  start,
+  status,
+  migrate,
+  checkConfig,
+  ...tenantCommands,
+  ...keyCommands,
+  ...sourceCommands,
+]
