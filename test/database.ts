@@ -4,9 +4,9 @@ import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterEach } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type EmbeddedConnection, joinCluster, ownCluster } from '../src/embedded/cluster.ts'
-import { codeOf } from '../src/embedded/error.ts'
 import { findHome } from '../src/embedded/home.ts'
 import { ended, findPostmaster } from '../src/embedded/postmaster.ts'
 import { isAlive, thisProcess } from '../src/embedded/processes.ts'
@@ -44,8 +44,7 @@ export async function testDatabase(): Promise<{ url: string; drop(): Promise<voi
         console.error(`The database of the failed test is kept: ${url}`)
         return
       }
-      await asAdministrator(cluster.url, client => dropDatabase(client, name))
-      await cluster.stop()
+      await asAdministrator(cluster.url, client => dropDatabase(client, name)).finally(cluster.stop)
     },
   }
 }
@@ -156,15 +155,18 @@ async function exists(client: pg.Client, name: string): Promise<boolean> {
 }
 
 async function dropDatabase(client: pg.Client, name: string): Promise<void> {
-  try {
-    await client.query(`drop database ${name}`) // waits 5 s for connections that are just being closed
-  } catch (error) {
-    if (codeOf(error) !== '55006') throw error
+  const deadline = Date.now() + 2_000 // a closed connection is gone for the server a moment later
+  for (;;) {
     const { rows } = await client.query<{ who: string }>(
       `select application_name || ': ' || query as who from pg_stat_activity where datname = $1`,
       [name],
     )
+    if (rows.length > 0 && Date.now() < deadline) {
+      await sleep(5)
+      continue
+    }
     await client.query(`drop database ${name} with (force)`)
+    if (rows.length === 0) return
     throw new Error(`connections left open at the end of the test:\n${rows.map(({ who }) => who).join('\n')}`)
   }
 }

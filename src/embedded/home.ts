@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { lstat, mkdir, readFile, readlink, realpath, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Account, accountForNewCluster, accountOfCluster, obstacle } from './account.ts'
@@ -11,6 +11,8 @@ import { prepareSystemDirectory } from './system-directory.ts'
  * `data` and the socket directory in it belong to the account that PostgreSQL runs as.
  */
 export type Home = {
+  /** What PostgreSQL's processes are called, so that they can be told from those of other clusters. */
+  name: string
   directory: string
   data: string
   passwordFile: string
@@ -19,6 +21,7 @@ export type Home = {
 }
 
 export const homeAt = (directory: string): Home => ({
+  name: `kontor-${createHash('sha256').update(directory).digest('hex').slice(0, 16)}`,
   directory,
   data: join(directory, 'data'),
   passwordFile: join(directory, 'password'),

@@ -1,8 +1,10 @@
+import { execFile } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
-import { readFile, rm } from 'node:fs/promises'
+import { readdir, readFile, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { codeOf, EmbeddedError } from './error.ts'
 import type { Home } from './home.ts'
 import { isAlive, type ProcessStamp, pidExists, startOf } from './processes.ts'
@@ -93,6 +95,38 @@ export async function removeStaleFiles(home: Home): Promise<void> {
   if (pid > 0 && !pidExists(pid)) return
   await rm(pidFile(home), { force: true })
   if (socketDirectory !== '') await rm(`${socketPath(socketDirectory, port)}.lock`, { force: true })
+}
+
+/**
+ * Ends the processes of a PostgreSQL whose main process was killed. Idle ones end by themselves, but one in the middle of a long
+ * query would not notice, and PostgreSQL rightly refuses to start beside it.
+ */
+export async function endOrphans(home: Home): Promise<void> {
+  for (const { pid, command } of await allProcesses()) {
+    if (!command.startsWith(`postgres: ${home.name}: `)) continue
+    try {
+      process.kill(pid, 'SIGQUIT')
+    } catch {
+      // ended by itself
+    }
+  }
+}
+
+async function allProcesses(): Promise<{ pid: number; command: string }[]> {
+  if (process.platform === 'win32') return []
+  if (process.platform !== 'linux') {
+    const { stdout } = await promisify(execFile)('ps', ['-axo', 'pid=,command='])
+    return stdout
+      .split('\n')
+      .map(line => ({ pid: Number.parseInt(line, 10), command: line.trim().replace(/^\d+ +/, '') }))
+  }
+  const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name))
+  return Promise.all(
+    pids.map(async pid => ({
+      pid: Number(pid),
+      command: await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''),
+    })),
+  )
 }
 
 /** Waits until the process has ended; false when it has not within the time. */

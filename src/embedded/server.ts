@@ -5,7 +5,7 @@ import type { Account } from './account.ts'
 import type { Binaries } from './binaries.ts'
 import { codeOf, EmbeddedError, explain } from './error.ts'
 import type { Home } from './home.ts'
-import { ended, findPostmaster, type Postmaster, removeStaleFiles } from './postmaster.ts'
+import { ended, endOrphans, findPostmaster, type Postmaster, removeStaleFiles } from './postmaster.ts'
 import { cannotStart, programOptions, run } from './program.ts'
 
 export type Installation = {
@@ -25,10 +25,10 @@ export async function launch(installation: Installation): Promise<Postmaster> {
     await removeStaleFiles(installation.home)
     const attempt = await tryLaunch(installation)
     if ('postmaster' in attempt) return attempt.postmaster
-    // Processes of a PostgreSQL whose main process was killed end by themselves, and only then may a new one begin.
     if (!attempt.said.includes('shared memory block') || Date.now() > deadline) {
       throw explain(`PostgreSQL did not start (its log: ${installation.home.logFile}).`, attempt.said)
     }
+    await endOrphans(installation.home)
     await sleep(50)
   }
 }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { chmod, chown, lstat, mkdtemp } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -38,8 +37,7 @@ async function temporaryDirectory(home: Home, account: Account | null): Promise<
   const fits = Buffer.byteLength(own) <= 50 && (await obstacle(own, account, 0o1)) === null
   const base = fits ? own : '/tmp'
   // The same name for the same cluster each time, so that crashes do not litter.
-  const name = createHash('sha256').update(home.data).digest('hex').slice(0, 16)
-  const usual = join(base, `kontor-${name}`)
+  const usual = join(base, home.name)
   if (await makePrivate(usual, account)) return usual
   const other = await mkdtemp(`${usual}-`)
   await chmod(other, 0o700)

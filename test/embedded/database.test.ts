@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pg from 'pg'
+import { testDatabase } from '../database.ts'
+
+async function tables(url: string): Promise<string[]> {
+  const client = new pg.Client(url)
+  await client.connect()
+  const { rows } = await client.query(`select tablename from pg_tables where schemaname = 'public'`)
+  await client.end()
+  return rows.map(row => row.tablename)
+}
+
+test('every test database is migrated, apart from the others, and gone when dropped', async () => {
+  const [one, two] = await Promise.all([testDatabase(), testDatabase()])
+  const client = new pg.Client(one.url)
+  await client.connect()
+  await client.query('create table only_here ()')
+  await client.end()
+  assert.ok((await tables(one.url)).includes('only_here'))
+  assert.ok((await tables(two.url)).includes('schema_migrations'))
+  assert.ok(!(await tables(two.url)).includes('only_here'))
+  await one.drop()
+  await assert.rejects(tables(one.url))
+  await two.drop()
+})
+
+test('a connection left open fails the drop and is named', async () => {
+  const { url, drop } = await testDatabase()
+  const client = new pg.Client({ connectionString: url, application_name: 'left open' })
+  client.on('error', () => {})
+  await client.connect()
+  await assert.rejects(drop(), /left open/)
+})
