@@ -14,7 +14,7 @@ type Table = { groups: Group[]; commands: Command[]; version: string }
 export async function dispatch(words: string[], table: Table, out: Output): Promise<number> {
   if (words[0] === '--version' || words[0] === '-v') return answer(out, table.version)
   const asksForHelp = words.some(word => word === '--help' || word === '-h') || words[0] === 'help'
-  const path = words[0] === 'help' ? words.slice(1) : words
+  const path = dataFlagLast(words[0] === 'help' ? words.slice(1) : words)
   const command = commandNamed(table, path)
   if (command)
     return asksForHelp
@@ -28,6 +28,12 @@ export async function dispatch(words: string[], table: Table, out: Output): Prom
     ? helpOfGroup(group, commandsOf(table, group))
     : helpOfAll(table.groups, table.commands, table.version)
   return asksForHelp ? answer(out, help) : refuse(out, help)
+}
+
+/** `kontor --data DIR tenant list` is as good as `kontor tenant list --data DIR`. */
+function dataFlagLast(words: string[]): string[] {
+  if (words[0] === '--data' && words.length > 2) return [...words.slice(2), ...words.slice(0, 2)]
+  return words[0]?.startsWith('--data=') ? [...words.slice(1), words[0]] : words
 }
 
 function answer(out: Output, text: string): number {
@@ -82,9 +88,23 @@ function explain(error: unknown): { words: string; code: 1 | 2 } | null {
     return { words: [error.message, ...faults].join('\n'), code: error.kind === 'invalid' ? 2 : 1 }
   }
   if (error instanceof EmbeddedError) return { words: error.message, code: 1 }
-  if (isUnavailable(error))
-    return { words: `PostgreSQL cannot be reached: ${(error as Error).message}`, code: 1 }
-  return null
+  const words = explainSystemError(error as NodeJS.ErrnoException & { address?: string; port?: number })
+  return words === null ? null : { words, code: 1 }
+}
+
+function explainSystemError(
+  error: NodeJS.ErrnoException & { address?: string; port?: number },
+): string | null {
+  const { code, syscall, address, port, message } = error
+  if (code === 'EADDRINUSE')
+    return `Port ${port} on ${address} is taken by another program. Give another one with --port or KONTOR_PORT.`
+  if (code === 'EACCES' && syscall === 'listen')
+    return `Port ${port} needs more rights than this user has. Give one above 1023 with --port or KONTOR_PORT.`
+  // 28…: not let in; 42501: no right to make tables
+  if (/^(28...|42501)$/.test(code ?? ''))
+    return `PostgreSQL refused: ${message}. Check the user in DATABASE_URL.`
+  const isFile = code === 'ENOENT' && syscall !== 'connect'
+  return isUnavailable(error) && !isFile ? `PostgreSQL cannot be reached: ${message}` : null
 }
 
 function readWords(command: Command, words: string[]) {

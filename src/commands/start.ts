@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import { onFirstStart } from '../admin/first-start.ts'
 import { withoutPassword } from '../config/settings.ts'
 import { type Config, inspectConfig, readConfig } from '../config.ts'
@@ -60,43 +61,42 @@ async function serve(
   const isEmbedded = config.databaseUrl === null
   const pretty = config.logFormat === 'pretty' || (config.logFormat === 'auto' && process.stderr.isTTY)
   const log = openLogger({ level: config.logLevel, pretty })
-  const pool = openPool({ connection, max: 2, name: 'kontor start', onError: () => {} })
+  await withPool(connection, migrate)
+  // Loaded only here: the other commands start in half the time without it.
+  const { startRuntime } = await import('../runtime.ts')
+  const runtime = await startRuntime({ config, connection, log })
   try {
-    await migrate(pool)
-    // Loaded only here: the other commands start in half the time without it.
-    const { startRuntime } = await import('../runtime.ts')
-    const runtime = await startRuntime({ config, connection, log })
-    try {
-      const place: Place = {
-        version,
-        url: config.publicUrl ?? runtime.url,
-        opsUrl: runtime.opsUrl,
-        data: isEmbedded ? config.dataDir : withoutPassword(config.databaseUrl!),
-        surfaces: config.surfaces,
-        isLoopback: config.publicUrl === null && ['127.0.0.1', '::1', 'localhost'].includes(config.host),
-      }
-      if (isEmbedded) await announceServer(config.dataDir, announcement(runtime))
-      const keys = await loadMasterKeys({
-        secretKeys: config.secretKeys,
-        dataDir: config.dataDir,
-        isEmbedded,
-      })
-      const isFirst = await onFirstStart({ pool, secrets: openSecrets(keys) }, made =>
-        out.sayNow(firstBanner(place, made)),
-      )
-      if (!isFirst) out.say(banner(place))
-      await stopped
-    } finally {
-      if (isEmbedded) await withdrawServer(config.dataDir)
-      await runtime.close()
-    }
+    if (isEmbedded) await announceServer(config.dataDir, announcement(runtime))
+    await withPool(connection, pool => greet(pool, config, runtime, out))
+    await stopped
   } finally {
-    await pool.end()
+    if (isEmbedded) await withdrawServer(config.dataDir)
+    await runtime.close()
   }
 }
 
-function announcement(runtime: { url: string; opsUrl: string | null }) {
-  const { url, opsUrl } = runtime
+async function greet(pool: pg.Pool, config: Config, runtime: Addresses, out: Output): Promise<void> {
+  const place: Place = {
+    version,
+    url: config.publicUrl ?? runtime.url,
+    opsUrl: runtime.opsUrl,
+    data: config.databaseUrl === null ? config.dataDir : withoutPassword(config.databaseUrl),
+    surfaces: config.surfaces,
+    isLoopback: config.publicUrl === null && ['127.0.0.1', '::1', 'localhost'].includes(config.host),
+  }
+  const secrets = await secretsOf(config)
+  const isFirst = await onFirstStart({ pool, secrets }, made => out.sayNow(firstBanner(place, made)))
+  if (!isFirst) out.say(banner(place))
+}
+
+async function withPool<T>(connection: Connection, work: (pool: pg.Pool) => Promise<T>): Promise<T> {
+  const pool = openPool({ connection, max: 2, name: 'kontor start', onError: () => {} })
+  return work(pool).finally(() => pool.end())
+}
+
+type Addresses = { url: string; opsUrl: string | null }
+
+function announcement({ url, opsUrl }: Addresses) {
   return { pid: process.pid, version, url, ops_url: opsUrl, started_at: new Date().toISOString() }
 }
 
