@@ -1,6 +1,6 @@
 import type { EventSource, NormalizedEvent } from './events.ts'
 import { contactIdIn, emailOf, idOf } from './identity.ts'
-import type { JsonObject } from './json.ts'
+import { isObject, type JsonObject } from './json.ts'
 import { decimalText, knownCurrency, majorText, parseDecimal } from './money.ts'
 import { isLongerThan, looseId, MAX_EVENT_TYPE_LENGTH } from './normalize/draft.ts'
 import { stripeObject } from './normalize/stripe.ts'
@@ -66,9 +66,10 @@ function conversionTypeOf(object: JsonObject): string | null {
     : null
 }
 
-/** `order_id | orderId`; in an event about an order (order.paid, orders/paid, Order Completed) its own id. */
+/** `order_id | orderId`, also as Stripe metadata; in an event about an order (order.paid, Order Completed) its own id. */
 function orderIdOf(eventType: string, object: JsonObject): string | null {
-  const named = idOf(object.order_id ?? object.orderId)
+  const metadata = isObject(object.metadata) ? object.metadata : null
+  const named = idOf(object.order_id ?? object.orderId ?? metadata?.order_id ?? metadata?.orderId)
   return named ?? (/^orders?\b|^order_/i.test(eventType) ? idOf(object.id) : null)
 }
 
@@ -119,7 +120,7 @@ export function contactFacts(data: JsonObject): ContactFacts {
   const parts = first && last ? `${first} ${last}` : (first ?? last)
   return {
     name: textOf(data.name) ?? parts,
-    email: emailOf(data.email),
+    email: emailOf(data.email) && textOf(data.email),
     company: textOf(data.company) ?? textOf(data.company_name) ?? textOf(data.companyName),
   }
 }

@@ -33,7 +33,6 @@ export function readWebhook(item: JsonObject, context: InboundContext, faults: F
     ownTime,
     sentAt: null,
     userAgent: null,
-    overriddenFrom: null,
     objectId: looseId(object.id ?? object.order_id ?? object.orderId),
   } satisfies Draft
 }
