@@ -1,5 +1,5 @@
-import { mkdir, readFile, realpath } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { chmod, mkdir, readFile, realpath } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import pg from 'pg'
 import { isRoot } from './account.ts'
 import { findBinaries } from './binaries.ts'
@@ -9,9 +9,9 @@ import { chooseSite, findHome, type Home, pointTo, readPassword } from './home.t
 import { initialise, superuser } from './initialise.ts'
 import { withLock } from './lock.ts'
 import { inspectMachine } from './machine.ts'
-import { enter, leave, liveUsers, type Role } from './ownership.ts'
+import { enter, leave, liveUsers, type Role, type User } from './ownership.ts'
 import { findPostmaster, type Postmaster } from './postmaster.ts'
-import { type Installation, launch, settled, stop } from './server.ts'
+import { type Installation, launch, settled, stopServer } from './server.ts'
 import { type Settings, settingsFile, settingsFor } from './settings.ts'
 import { listening } from './socket.ts'
 import { defaultSystemDirectory } from './system-directory.ts'
@@ -72,38 +72,48 @@ function use(options: EmbeddedOptions, role: Role): Promise<Embedded> {
         )
       }
       const { installation, postmaster, state } = await bringUp(dataDir, options)
-      const connection = await connect(installation.home, postmaster).catch(async error => {
-        if (state !== 'adopted') await stop(installation, postmaster, 'fast')
-        throw error
-      })
-      const user = await enter(usage, role)
-      const withdraw = () =>
-        withLock(usage, lockPatienceMs, async () => {
-          const others = await leave(usage, user)
-          const running = await findPostmaster(installation.home)
-          if (running && role === 'server') await stop(installation, running, 'fast')
-          if (running && role === 'command' && others.length === 0) await stop(installation, running, 'smart')
-        })
-      let stopped: Promise<void> | undefined
-      return {
-        connection,
-        state,
-        stop: () => {
-          stopped ??= explaining('The embedded PostgreSQL cannot be stopped.', withdraw)
+      try {
+        const connection = await connect(installation.home, postmaster)
+        const user = await enter(usage, role)
+        let stopped: Promise<void> | undefined
+        const stop = () => {
+          stopped ??= withdraw(installation, usage, user)
           return stopped
-        },
+        }
+        return { connection, state, stop }
+      } catch (error) {
+        if (state !== 'adopted') await stopServer(installation, postmaster, 'fast')
+        throw error
       }
     })
   })
 }
 
+function withdraw(installation: Installation, usage: string, user: User): Promise<void> {
+  return explaining('The embedded PostgreSQL cannot be stopped.', () =>
+    withLock(usage, lockPatienceMs, async () => {
+      const hasOthers = (await liveUsers(usage)).some(({ id }) => id !== user.id)
+      const running = await findPostmaster(installation.home)
+      // First of all stop: taking oneself off the list writes a file, which fails on a full disk.
+      if (running && user.role === 'server') await stopServer(installation, running, 'fast')
+      if (running && user.role === 'command' && !hasOthers) await stopServer(installation, running, 'smart')
+      await leave(usage, user)
+    }),
+  )
+}
+
 async function prepareDataDirectory(path: string): Promise<string> {
   // 711 for root: PostgreSQL's user must pass through; what lies in it has modes of its own.
-  await mkdir(path, { recursive: true, mode: isRoot() ? 0o711 : 0o700 })
-  const dataDir = await realpath(resolve(path))
-  if (Buffer.byteLength(dataDir) > 900) {
+  const mode = isRoot() ? 0o711 : 0o700
+  const outermost = await mkdir(path, { recursive: true, mode })
+  for (let made = resolve(path); outermost && made.startsWith(resolve(outermost)); made = dirname(made)) {
+    await chmod(made, mode)
+  }
+  const dataDir = await realpath(path)
+  if (Buffer.byteLength(dataDir) > 900 || /[\r\n]/.test(dataDir)) {
     throw new EmbeddedError(
-      `The path of the data directory is too long for PostgreSQL (900 bytes): ${dataDir}`,
+      `PostgreSQL cannot work in ${JSON.stringify(dataDir)}: the path must be shorter than 900 bytes and in one line. ` +
+        'Give another directory with --data or KONTOR_DATA_DIR.',
     )
   }
   return dataDir

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { lstat, mkdir, readFile, readlink, realpath, stat, symlink } from 'node:fs/promises'
+import { chmod, lstat, mkdir, readFile, readlink, realpath, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Account, accountForNewCluster, accountOfCluster, obstacle } from './account.ts'
 import { codeOf, EmbeddedError } from './error.ts'
@@ -71,7 +71,8 @@ export async function chooseSite(dataDir: string, systemDirectory: string, log: 
   if (account === null || blocked === null) return { account, target: entranceOf(dataDir) }
   await prepareSystemDirectory(systemDirectory, account)
   const clusters = join(systemDirectory, 'clusters')
-  await mkdir(clusters, { recursive: true, mode: 0o711 })
+  await mkdir(clusters, { recursive: true })
+  await chmod(clusters, 0o711)
   // A name of its own each time: what a deleted data directory left behind is never taken for this one's.
   const target = join(clusters, randomBytes(8).toString('hex'))
   log(

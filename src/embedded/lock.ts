@@ -5,11 +5,9 @@ import { codeOf, EmbeddedError } from './error.ts'
 import { isAlive, type ProcessStamp, startOf, thisProcess } from './processes.ts'
 
 // A lock between processes, made of directories `lock-<n>`, each with a file that names its holder. The highest n is the lock;
-// it is free when its file says so or its holder is dead. Taking it means making n + 1, which only one process can do
+// it is free when that file was renamed (which works on a full disk, too) or its holder is dead. Taking it means making n + 1, which only one process can do
 // (renaming onto a directory that is not empty fails). The highest one is never removed, only overtaken, so there is
 // no moment in which a slow process could remove or replace a lock that has meanwhile passed to somebody else.
-
-const free = 'free'
 
 /** Runs `work` while no other process (nor another call in this one) runs its own under the same directory. */
 export async function withLock<T>(directory: string, limitMs: number, work: () => Promise<T>): Promise<T> {
@@ -18,18 +16,17 @@ export async function withLock<T>(directory: string, limitMs: number, work: () =
   try {
     return await work()
   } finally {
-    const released = join(directory, `released-${process.pid}`)
-    await writeFile(released, free)
-    await rename(released, join(lockPath(directory, mine), 'holder'))
+    const lock = lockPath(directory, mine)
+    await rename(join(lock, 'holder'), join(lock, 'released'))
   }
 }
 
 async function take(directory: string, deadline: number): Promise<number> {
   for (;;) {
     const newest = await newestLock(directory)
-    const holder = newest === 0 ? free : await holderOf(directory, newest)
+    const holder = newest === 0 ? 'free' : await holderOf(directory, newest)
     if (holder === 'overtaken') continue
-    if (holder !== free && isAlive(holder)) {
+    if (holder !== 'free' && isAlive(holder)) {
       if (Date.now() > deadline) throw new EmbeddedError(tooLong(holder.pid))
       await sleep(20)
       continue
@@ -61,12 +58,10 @@ async function make(directory: string, number: number): Promise<boolean> {
 
 async function holderOf(directory: string, number: number): Promise<ProcessStamp | 'free' | 'overtaken'> {
   try {
-    const holder = await readFile(join(lockPath(directory, number), 'holder'), 'utf8')
-    return holder === free ? free : (JSON.parse(holder) as ProcessStamp)
+    return JSON.parse(await readFile(join(lockPath(directory, number), 'holder'), 'utf8')) as ProcessStamp
   } catch (error) {
-    // A file lost or cut short by a power failure: its holder died with the machine.
-    if (error instanceof SyntaxError) return free
-    if (codeOf(error) === 'ENOENT') return (await newestLock(directory)) === number ? free : 'overtaken'
+    if (error instanceof SyntaxError) return 'free' // cut short by a power failure: its holder died with the machine
+    if (codeOf(error) === 'ENOENT') return (await newestLock(directory)) === number ? 'free' : 'overtaken'
     throw error
   }
 }
@@ -79,7 +74,7 @@ async function newestLock(directory: string): Promise<number> {
 async function removeOlder(directory: string, mine: number): Promise<void> {
   for (const name of await readdir(directory)) {
     const number = Number(/^lock-(\d+)$/.exec(name)?.[1] ?? mine)
-    const maker = Number(/^(?:prepared|released)-(\d+)/.exec(name)?.[1] ?? process.pid)
+    const maker = Number(/^prepared-(\d+)/.exec(name)?.[1] ?? process.pid)
     if (number < mine || startOf(maker) === null)
       await rm(join(directory, name), { recursive: true, force: true }).catch(() => {})
   }

@@ -27,11 +27,9 @@ export async function enter(directory: string, role: Role): Promise<User> {
   return user
 }
 
-/** Takes a user off the list and returns those who remain. */
-export async function leave(directory: string, user: User): Promise<User[]> {
+export async function leave(directory: string, user: User): Promise<void> {
   const others = (await liveUsers(directory)).filter(({ id }) => id !== user.id)
   await write(directory, others)
-  return others
 }
 
 async function write(directory: string, users: User[]): Promise<void> {

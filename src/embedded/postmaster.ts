@@ -29,6 +29,8 @@ export async function findPostmaster(home: Home): Promise<Postmaster | null> {
   const started = startOf(pid)
   if (started === null || !isOurs(pid, home.data)) {
     if (socketDirectory !== '' && (await answers(socketPath(socketDirectory, port)))) {
+      const wasReplaced = (await readPidFile(home))?.[0] !== lines[0]
+      if (wasReplaced) return findPostmaster(home)
       throw new EmbeddedError(
         `PostgreSQL is running on ${home.data} out of reach, most likely in another container that has the same data ` +
           'directory. Stop that one first, or give this one a directory of its own.',

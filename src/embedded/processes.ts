@@ -34,8 +34,16 @@ function startFromProc(pid: number): string | null {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const [state, startTicks] = [fields[0], fields[19]]
   if (state === 'Z' || state === 'X') return null
-  bootId ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').slice(0, 8)
+  bootId ??= readBootId()
   return `${bootId}.${startTicks}`
+}
+
+function readBootId(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').slice(0, 8)
+  } catch {
+    return 'boot' // some sandboxes hide it
+  }
 }
 
 function startFromPs(pid: number): string | null {

@@ -39,15 +39,11 @@ async function tryLaunch(installation: Installation): Promise<{ postmaster: Post
   try {
     const { size: logStart } = await logFile.stat()
     const { failure } = spawnServer(home, account, binaries, logFile.fd)
-    let lastSize = logStart
-    for (let deadline = Date.now() + patienceMs; Date.now() < deadline; await sleep(5)) {
+    for (const isStuck = progressWatch(home); !(await isStuck()); await sleep(5)) {
       if (failure.error) throw failure.error
       if (failure.hasEnded) return { said: await tail(home, logStart) }
       const postmaster = await findPostmaster(home)
       if (postmaster?.status === 'ready') return { postmaster }
-      const { size } = await logFile.stat()
-      if (size !== lastSize) deadline = Date.now() + patienceMs
-      lastSize = size
     }
     return { said: await giveUp(installation, logStart) }
   } finally {
@@ -55,9 +51,20 @@ async function tryLaunch(installation: Installation): Promise<{ postmaster: Post
   }
 }
 
+/** Recovery after a crash may take minutes, and says so in the log every few seconds: only silence counts as being stuck. */
+function progressWatch(home: Home): () => Promise<boolean> {
+  let [lastSize, deadline] = [-1, 0]
+  return async () => {
+    const size = await logSize(home)
+    if (size !== lastSize) deadline = Date.now() + patienceMs
+    lastSize = size
+    return Date.now() > deadline
+  }
+}
+
 async function giveUp(installation: Installation, logStart: number): Promise<string> {
   const postmaster = await findPostmaster(installation.home)
-  if (postmaster) await stop(installation, postmaster, 'fast')
+  if (postmaster) await stopServer(installation, postmaster, 'fast')
   return `No sign of life for ${patienceMs / 1000} s.\n${await tail(installation.home, logStart)}`
 }
 
@@ -94,13 +101,15 @@ function spawnServer(home: Home, account: Account | null, binaries: Binaries, lo
 
 /** The log goes on in one file; when that has grown large it is put aside at a start, in place of the one put aside before. */
 async function openLog(home: Home) {
-  const size = await stat(home.logFile).then(
+  if ((await logSize(home)) > largestLogBytes) await rename(home.logFile, `${home.logFile}.1`)
+  return open(home.logFile, 'a', 0o600)
+}
+
+const logSize = (home: Home) =>
+  stat(home.logFile).then(
     ({ size }) => size,
     () => 0,
   )
-  if (size > largestLogBytes) await rename(home.logFile, `${home.logFile}.1`)
-  return open(home.logFile, 'a', 0o600)
-}
 
 async function tail(home: Home, from: number): Promise<string> {
   const handle = await open(home.logFile, 'r')
@@ -117,13 +126,13 @@ async function tail(home: Home, from: number): Promise<string> {
 /** Waits for a PostgreSQL that is on its way up or down to get there: ready, or gone (null). */
 export async function settled(installation: Installation): Promise<Postmaster | null> {
   const { home, log } = installation
-  const deadline = Date.now() + patienceMs
+  const isStuck = progressWatch(home)
   for (;;) {
     const postmaster = await findPostmaster(home)
     if (postmaster === null || postmaster.status === 'ready') return postmaster
-    if (Date.now() > deadline) {
+    if (await isStuck()) {
       log(`PostgreSQL (process ${postmaster.pid}) has been ${postmaster.status} for too long: restarting it.`)
-      await stop(installation, postmaster, 'fast')
+      await stopServer(installation, postmaster, 'fast')
       return null
     }
     await sleep(10)
@@ -137,7 +146,7 @@ type Mode = keyof typeof signals
  * Stops PostgreSQL. smart: when the last client has gone, and this waits for that only 5 s; fast: clients are cut off, all is
  * written to the tables; if that takes longer than 20 s, immediate: the next start recovers from the log.
  */
-export async function stop(
+export async function stopServer(
   installation: Installation,
   postmaster: Postmaster,
   mode: 'smart' | 'fast',

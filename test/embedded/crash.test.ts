@@ -14,7 +14,7 @@ test('after kill -9 of the server PostgreSQL goes on, and the next server adopts
   const { connection } = await killed.answer
   await query(connection, 'create table adopted as select 7 as n')
   const before = await postmasterOf(dataDir)
-  await killed.crash()
+  await killed.crashWithGroup() // as a terminal does it with Ctrl-C, only harder
 
   const server = await ownCluster({ dataDir, log: silent })
   assert.equal(server.state, 'adopted')

@@ -17,6 +17,7 @@ export function startProcess(
   const script = fileURLToPath(new URL('using.ts', import.meta.url))
   const child = spawn(process.execPath, [script, how, dataDir], {
     ...options,
+    detached: true, // leader of a group of its own, as in a terminal
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   const exited = once(child, 'exit')
@@ -26,6 +27,10 @@ export function startProcess(
     answer,
     crash: async () => {
       child.kill('SIGKILL')
+      await exited
+    },
+    crashWithGroup: async () => {
+      process.kill(-child.pid!, 'SIGKILL')
       await exited
     },
     stop: async () => {
