@@ -1,7 +1,8 @@
+import { stripeMajorText } from './billing/stripe-amounts.ts'
 import type { EventSource, NormalizedEvent } from './events.ts'
 import { contactIdIn, emailOf, idOf } from './identity.ts'
 import { isObject, type JsonObject } from './json.ts'
-import { decimalText, knownCurrency, majorText, parseDecimal } from './money.ts'
+import { decimalText, knownCurrency, parseDecimal } from './money.ts'
 import { isLongerThan, looseId, MAX_EVENT_TYPE_LENGTH } from './normalize/draft.ts'
 import { stripeObject } from './normalize/stripe.ts'
 import { parseTimestamp } from './time.ts'
@@ -103,13 +104,12 @@ function amountText(value: unknown): string | null {
   return decimal && decimalText(decimal)
 }
 
-/** Stripe counts in minor units. */
+/** Stripe counts in minor units of its own. */
 function stripePrice(object: JsonObject): Price {
   const currency = knownCurrency(object.currency)
   const given =
     object.amount_paid ?? object.amount_total ?? object.amount_received ?? object.amount ?? object.total
-  const amount = currency && Number.isSafeInteger(given) ? majorText(given as number, currency) : null
-  return { amount: amountText(amount), currency }
+  return { amount: stripeMajorText(given, currency), currency }
 }
 
 export type ContactFacts = { name: string | null; email: string | null; company: string | null }

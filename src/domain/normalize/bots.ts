@@ -6,14 +6,21 @@ const CLIENT_LIBRARY =
 
 const known = new Map<string, boolean>()
 const MAX_KNOWN = 2000
+/** What is longer is judged by its beginning and not remembered: 2,000 of these stay below 2 MB. */
+const MAX_LENGTH = 500
 
 /** Whether a user agent is a crawler's or the like; remembered, since a list of 200 patterns is tried on it. */
 export function isBot(userAgent: string): boolean {
+  if (userAgent.length > MAX_LENGTH) return judge(userAgent.slice(0, MAX_LENGTH))
   let bot = known.get(userAgent)
   if (bot === undefined) {
-    bot = !CLIENT_LIBRARY.test(userAgent) && isbot(userAgent.slice(0, 1000))
+    bot = judge(userAgent)
     if (known.size >= MAX_KNOWN) known.clear()
     known.set(userAgent, bot)
   }
   return bot
+}
+
+function judge(userAgent: string): boolean {
+  return !CLIENT_LIBRARY.test(userAgent) && isbot(userAgent)
 }
