@@ -97,3 +97,20 @@ export async function unpark(db: Db, parked: { lane: string; place: number }[]):
     [parked.map(row => row.lane), parked.map(row => row.place)],
   )
 }
+
+export async function findParked(db: Db, tenantId: number, id: string): Promise<Entry | null> {
+  const { rows } = await db.query<{
+    kind: EntryKind
+    ordering_key: string
+    received_at: Date
+    context: string
+    body: string
+  }>(
+    'select kind, ordering_key, received_at, context, body from parked_entries where tenant_id = $1 and id = $2 limit 1',
+    [tenantId, id],
+  )
+  const row = rows[0]
+  if (!row) return null
+  const { kind, context, body } = row
+  return { id, tenantId, kind, orderingKey: row.ordering_key, receivedAt: row.received_at, context, body }
+}

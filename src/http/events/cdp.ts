@@ -1,0 +1,141 @@
+import type { FastifyRequest } from 'fastify'
+import { type Static, Type } from 'typebox'
+import type { CdpContext, CdpKind } from '../../domain/events.ts'
+import { openBody } from '../../domain/normalize/normalize.ts'
+import type { RawBody } from '../body.ts'
+import type { App } from '../server.ts'
+import { acceptEvents, factsOf } from './request.ts'
+import { callerOf, type EventRouteOptions, SINGLE_EVENT_BYTES } from './track.ts'
+
+const BATCH_BYTES = 1_048_576
+
+type Kind = CdpContext['kind']
+
+/** Segment's long and browser routes, and RudderStack's. /v1/track is shared with the native event: see track.ts. */
+const ROUTES: [path: string, kind: Kind][] = [
+  ['/v1/identify', 'identify'],
+  ['/v1/page', 'page'],
+  ['/v1/screen', 'screen'],
+  ['/v1/group', 'group'],
+  ['/v1/alias', 'alias'],
+  ['/v1/batch', 'batch'],
+  ['/v1/import', 'batch'],
+  ['/v1/t', 'track'],
+  ['/v1/i', 'identify'],
+  ['/v1/p', 'page'],
+  ['/v1/s', 'screen'],
+  ['/v1/g', 'group'],
+  ['/v1/a', 'alias'],
+  ['/v1/b', 'batch'],
+  ['/beacon/v1/batch', 'batch'],
+]
+
+const KINDS = new Set<string>(['track', 'identify', 'page', 'screen', 'group', 'alias', 'batch'])
+
+const Success = Type.Object({
+  success: Type.Boolean(),
+  rejected: Type.Optional(Type.Array(Type.Object({ index: Type.Integer(), message: Type.String() }))),
+})
+
+export function cdpRoutes(app: App, options: EventRouteOptions): void {
+  for (const [path, kind] of ROUTES) {
+    app.post(
+      path,
+      {
+        config: { body: 'raw', bodyLimit: kind === 'batch' ? BATCH_BYTES : SINGLE_EVENT_BYTES },
+        schema: {
+          tags: ['CDP-compatible'],
+          summary: kind === 'batch' ? 'A batch of events' : `A call of kind ${kind}`,
+          description:
+            'As the SDKs of Segment and RudderStack send it. Good items are accepted, bad ones are named in rejected.',
+          response: { 200: Success },
+        },
+      },
+      request => receive(request, kind, options),
+    )
+  }
+
+  const jitsuTypes = Type.Object({ type: Type.String() })
+  for (const path of ['/api/s/:type', '/api/s/s2s/:type'] as const) {
+    app.post(
+      path,
+      {
+        config: { body: 'raw', bodyLimit: BATCH_BYTES },
+        schema: {
+          tags: ['CDP-compatible'],
+          summary: 'An event as the SDK of Jitsu sends it',
+          params: jitsuTypes,
+          response: { 200: Success },
+        },
+      },
+      request => receive(request, kindOf(request.params.type), options),
+    )
+  }
+
+  app.post(
+    '/v1/m',
+    {
+      config: { body: 'raw' },
+      schema: {
+        tags: ['CDP-compatible'],
+        summary: 'Metrics of browser SDKs: accepted and ignored',
+        response: { 200: Success },
+      },
+    },
+    async () => ({ success: true }),
+  )
+}
+
+/** What a browser SDK asks for before it sends anything; the key in the path is public. */
+export function settingsRoute(app: App): void {
+  app.get(
+    '/v1/projects/:writeKey/settings',
+    {
+      schema: {
+        tags: ['CDP-compatible'],
+        summary: 'Settings for the Segment browser SDK',
+        params: Type.Object({ writeKey: Type.String() }),
+      },
+    },
+    async request => ({
+      integrations: {
+        'Segment.io': {
+          apiKey: request.params.writeKey,
+          apiHost: `${request.host}/v1`,
+          protocol: request.protocol,
+          unbundledIntegrations: [],
+          addBundledMetadata: true,
+          versionSettings: { version: '4.4.7', componentTypes: ['browser'] },
+        },
+      },
+      plan: {
+        track: { __default: { enabled: true, integrations: {} } },
+        identify: { __default: { enabled: true } },
+      },
+      edgeFunction: {},
+      analyticsNextEnabled: true,
+      middlewareSettings: {},
+      enabledMiddleware: {},
+      metrics: { sampleRate: 0 },
+      legacyVideoPluginsEnabled: false,
+      remotePlugins: [],
+    }),
+  )
+}
+
+async function receive(
+  request: FastifyRequest,
+  kind: Kind,
+  options: EventRouteOptions,
+): Promise<Static<typeof Success>> {
+  const body = openBody((request.body as RawBody).text)
+  const caller = await callerOf(request, body.value, options)
+  const context: CdpContext = { ...factsOf(request), door: 'cdp', kind }
+  const rejected = await acceptEvents(options.accept, caller.tenantId, body, context, options.now())
+  return rejected.length > 0 ? { success: true, rejected } : { success: true }
+}
+
+/** A type that is not one of the kinds says it in the body. */
+function kindOf(type: string): Kind {
+  return KINDS.has(type) ? (type as CdpKind | 'batch') : 'any'
+}

@@ -1,0 +1,39 @@
+import type { FastifyRequest } from 'fastify'
+import type { EventContext, RejectedItem } from '../../domain/events.ts'
+import type { Body } from '../../domain/normalize/normalize.ts'
+import type { Accept } from '../../intake/accept.ts'
+import { eventEntry } from '../../intake/events.ts'
+import { problems } from '../problems.ts'
+
+const KEPT_HEADERS = ['content-type', 'user-agent', 'x-request-id'] as const
+
+/** What is kept of a request beside its body: never a credential. */
+export function factsOf(request: FastifyRequest): { ip: string; headers: Record<string, string> } {
+  const headers: Record<string, string> = {}
+  for (const name of KEPT_HEADERS) {
+    const value = request.headers[name]
+    if (typeof value === 'string') headers[name] = value.slice(0, 1_024)
+  }
+  return { ip: request.ip, headers }
+}
+
+/** Takes in what is good of a request's events and returns the rest by name; nothing good at all is a 400. */
+export async function acceptEvents(
+  accept: Accept,
+  tenantId: number,
+  body: Body,
+  context: EventContext,
+  now: Date,
+): Promise<RejectedItem[]> {
+  if (body.fault !== null) throw problems.malformed(`${body.fault}.`)
+  const { inspection, append } = eventEntry(tenantId, body, context, now)
+  if (inspection.accepted.length === 0) {
+    throw problems.invalid(
+      inspection.faults.length > 0
+        ? inspection.faults
+        : [{ pointer: '/batch', message: 'must not be empty' }],
+    )
+  }
+  await accept([append])
+  return inspection.rejected
+}

@@ -1,0 +1,38 @@
+import { Type } from 'typebox'
+import type { Accept } from '../../intake/accept.ts'
+import type { Directory } from '../../store/directory.ts'
+import { authenticateTracking, trackingCaller } from '../auth.ts'
+import { openCors } from '../cors.ts'
+import type { SurfacePlugin } from '../server.ts'
+import { cdpRoutes, settingsRoute } from './cdp.ts'
+import { scriptRoutes } from './script.ts'
+import { type EventRouteOptions, trackRoutes } from './track.ts'
+
+/** The event ingestion API. */
+export function eventSurface(deps: { accept: Accept; directory: Directory; now: () => Date }): SurfacePlugin {
+  return {
+    name: 'events',
+    async register(app) {
+      openCors(app)
+      app.get(
+        '/',
+        {
+          schema: {
+            tags: ['Events'],
+            summary: 'Welcome',
+            response: { 200: Type.Object({ message: Type.String(), docs: Type.String() }) },
+          },
+        },
+        async () => ({ message: 'Welcome to Kontor. Send events to POST /v1/track/.', docs: '/docs' }),
+      )
+      scriptRoutes(app)
+      settingsRoute(app)
+      const options: EventRouteOptions = { ...deps, trackingCaller: trackingCaller(deps) }
+      await app.register(async keyed => {
+        keyed.addHook('onRequest', authenticateTracking({ ...deps, optional: true }))
+        trackRoutes(keyed as typeof app, options)
+        cdpRoutes(keyed as typeof app, options)
+      })
+    },
+  }
+}

@@ -1,0 +1,112 @@
+import type { FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+import { isObject } from '../../domain/json.ts'
+import { openBody } from '../../domain/normalize/normalize.ts'
+import type { Accept } from '../../intake/accept.ts'
+import type { Caller } from '../auth.ts'
+import type { RawBody } from '../body.ts'
+import { problems } from '../problems.ts'
+import type { App } from '../server.ts'
+import { acceptEvents, factsOf } from './request.ts'
+
+export const SINGLE_EVENT_BYTES = 65_536
+
+export type EventRouteOptions = {
+  accept: Accept
+  /** Who a tracking key found in a body belongs to. */
+  trackingCaller: (secret: string) => Caller | Promise<Caller>
+  now: () => Date
+}
+
+// What makes a body on /v1/track a message of a customer-data-platform SDK.
+const CDP_FIELDS = ['event', 'type', 'messageId', 'anonymousId', 'userId', 'writeKey', 'properties', 'batch']
+
+export const TrackBody = Type.Object(
+  {
+    event_type: Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description: 'Event name, for example page_view or convert',
+    }),
+    visitor: Type.Optional(Type.String({ description: 'Visitor identifier' })),
+    session_id: Type.Optional(Type.String({ description: 'Session identifier' })),
+    user_id: Type.Optional(Type.String()),
+    event_id: Type.Optional(
+      Type.String({ description: 'Repeats with the same id are recognised as duplicates' }),
+    ),
+    occurred_at: Type.Optional(
+      Type.String({ format: 'timestamp', description: 'Default: when it is received' }),
+    ),
+    data: Type.Optional(Type.Object({}, { description: 'Event data; page is the URL' })),
+  },
+  {
+    examples: [
+      {
+        event_type: 'page_view',
+        visitor: 'v-1',
+        session_id: 's-1',
+        data: { page: 'https://shop.example/?utm_source=newsletter' },
+      },
+    ],
+  },
+)
+
+export function trackRoutes(app: App, options: EventRouteOptions): void {
+  app.post(
+    '/v1/track',
+    {
+      config: { body: 'raw', bodyLimit: SINGLE_EVENT_BYTES },
+      schema: {
+        tags: ['Events'],
+        summary: 'Ingest a tracking event',
+        description:
+          'The body is JSON whatever the Content-Type says. {} is answered once the event is durable. A body in the form of a customer-data-platform track call (event, messageId, …) is understood too and answered {"success": true}.',
+        response: { 200: Type.Object({}) },
+      },
+    },
+    request => track(request, options),
+  )
+}
+
+async function track(request: FastifyRequest, options: EventRouteOptions): Promise<object> {
+  const body = openBody((request.body as RawBody).text)
+  const facts = factsOf(request)
+  if (isNative(body.value)) {
+    const caller = await callerOf(request, undefined, options)
+    await acceptEvents(options.accept, caller.tenantId, body, { ...facts, door: 'track' }, options.now())
+    return {}
+  }
+  const caller = await callerOf(request, body.value, options)
+  await acceptEvents(
+    options.accept,
+    caller.tenantId,
+    body,
+    { ...facts, door: 'cdp', kind: 'track' },
+    options.now(),
+  )
+  return { success: true }
+}
+
+function isNative(value: unknown): boolean {
+  return !isObject(value) || 'event_type' in value || !CDP_FIELDS.some(field => field in value)
+}
+
+/** The caller of the header or query, or else of the body's writeKey. */
+export function callerOf(
+  request: FastifyRequest,
+  body: unknown,
+  { trackingCaller }: EventRouteOptions,
+): Caller | Promise<Caller> {
+  if (request.caller) return request.caller
+  const writeKey = isObject(body) ? (body.writeKey ?? firstWriteKey(body)) : undefined
+  if (typeof writeKey === 'string' && writeKey !== '') return trackingCaller(writeKey)
+  throw problems.unauthorized(
+    'missing_credentials',
+    'Send a tracking key (trk_…): header Authorization: Bearer, query parameter key, or writeKey in the body.',
+  )
+}
+
+function firstWriteKey(body: Record<string, unknown>): unknown {
+  const first = Array.isArray(body.batch) ? body.batch[0] : undefined
+  return isObject(first) ? first.writeKey : undefined
+}

@@ -1,0 +1,30 @@
+import type { EventContext, Inspection } from '../domain/events.ts'
+import { newEntryId } from '../domain/ids.ts'
+import { type Body, inspect } from '../domain/normalize/normalize.ts'
+import type { Append } from '../log/log.ts'
+
+/** A request with events, read: what is wrong with it, and the entry it becomes if anything in it is good. */
+export function eventEntry(
+  tenantId: number,
+  body: Body,
+  context: EventContext,
+  now: Date,
+): { inspection: Inspection; append: Append } {
+  const inspection = inspect(body, context)
+  const id = newEntryId(now.getTime())
+  return {
+    inspection,
+    append: {
+      entry: {
+        id,
+        tenantId,
+        kind: 'events',
+        orderingKey: inspection.orderingKey ?? id,
+        receivedAt: now,
+        context: JSON.stringify(context),
+        body: body.original,
+      },
+      claim: null,
+    },
+  }
+}

@@ -1,0 +1,200 @@
+import type { AddressInfo } from 'node:net'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { Config } from './config.ts'
+import { DEFAULT_CONVERSION_TYPES } from './domain/conversions.ts'
+import { dataSurface } from './http/data/surface.ts'
+import { eventSurface } from './http/events/surface.ts'
+import { type Metrics, openMetrics } from './http/metrics.ts'
+import { type Ops, startOps } from './http/ops.ts'
+import { type App, buildServer, type SurfacePlugin } from './http/server.ts'
+import { openAccept } from './intake/accept.ts'
+import { type Job, startJobs } from './jobs/jobs.ts'
+import { directoryUpkeep, partitionUpkeep, retention } from './jobs/upkeep.ts'
+import type { Log } from './log/log.ts'
+import { initialisePostgresLog, openPostgresLog } from './log/postgres.ts'
+import { openConsumer } from './pipeline/consumer.ts'
+import { orderConversions } from './pipeline/conversions.ts'
+import { contactIdentities, eventKind } from './pipeline/events.ts'
+import { openIdentities } from './pipeline/identity.ts'
+import { recordKind } from './pipeline/records.ts'
+import type { Kind } from './pipeline/unit.ts'
+import { type Connection, isUnavailable, openPool } from './store/database.ts'
+import { countDeadLetters } from './store/dead-letters.ts'
+import { type Directory, openDirectory } from './store/directory.ts'
+import { listenForNotices } from './store/notices.ts'
+import { ensurePartitions, ensurePartitionsFor, periodOf } from './store/partitions.ts'
+
+export type Runtime = { url: string; opsUrl: string | null; close(): Promise<void> }
+
+type RuntimeOptions = { config: Config; connection: Connection; log: Logger; now?: () => Date }
+
+/** Builds everything that the chosen surfaces need, in order; `close` takes it down in reverse. */
+export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
+  const { config, connection, log } = options
+  const now = options.now ?? (() => new Date())
+  const closers: (() => Promise<unknown>)[] = []
+  async function close() {
+    for (const closer of closers.splice(0).reverse()) {
+      await closer().catch(error => log.error({ err: error }, 'a part did not close cleanly'))
+    }
+  }
+
+  try {
+    const onError = (error: Error) => log.warn({ err: error }, 'a database connection broke')
+    const pool = openPool({ connection, max: config.poolSize, name: 'kontor', onError })
+    closers.push(() => pool.end())
+    await ensurePartitions(pool, now())
+    const partitions = await initialisePostgresLog(pool, config.logPartitions)
+    const postgresLog = openPostgresLog({ pool, partitions })
+
+    const metrics = openMetrics()
+    watch(metrics, pool, postgresLog)
+    const directory = openDirectory({ pool })
+    await directory.refresh()
+    const notices = listenForNotices(pool, 'kontor_config', () => directory.forget())
+    closers.push(() => notices.stop())
+
+    const jobs: Job[] = directoryUpkeep(directory)
+    closers.push(() => directory.writeUses())
+    if (config.surfaces.includes('worker')) {
+      jobs.push(
+        partitionUpkeep(pool, now),
+        retention(pool, config, now, () => oldestUnread(postgresLog)),
+      )
+      closers.push(await startWorkers(options, postgresLog, directory, metrics))
+    }
+    const runningJobs = startJobs(jobs, log)
+    closers.push(() => runningJobs.stop())
+
+    const intake = openAccept({
+      append: postgresLog.append,
+      maxPendingBytes: config.maxPendingBytes,
+      metrics: metrics.accept,
+    })
+    closers.push(() => intake.drained())
+    const app = await buildServer({
+      plugins: surfaces(config, { pool, log: postgresLog, accept: intake.accept, directory, now }),
+      log,
+      metrics,
+      isUnavailable,
+      trustProxy: config.trustProxy,
+      publicUrl: config.publicUrl,
+      timeouts: { requestMs: config.requestTimeoutMs, drainMs: config.drainTimeoutMs },
+    })
+    await app.listen({ port: config.port, host: config.host })
+    closers.push(() => app.close())
+
+    const ops = await openOps(config, log, metrics, pool)
+    if (ops) closers.push(() => ops.close())
+    return { url: urlOf(app, config.host), opsUrl: ops && `http://${config.opsHost}:${ops.port}`, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+type Parts = Parameters<typeof dataSurface>[0]
+
+function surfaces(config: Config, parts: Parts): SurfacePlugin[] {
+  const plugins: SurfacePlugin[] = []
+  if (config.surfaces.includes('data')) plugins.push(dataSurface(parts))
+  if (config.surfaces.includes('events')) plugins.push(eventSurface(parts))
+  return plugins
+}
+
+/** The workers have connections of their own: requests never wait behind a batch. */
+async function startWorkers(
+  { config, connection, log }: RuntimeOptions,
+  postgresLog: Log,
+  directory: Directory,
+  metrics: Metrics,
+): Promise<() => Promise<void>> {
+  const pool = openPool({
+    connection,
+    max: config.workers + 1,
+    name: 'kontor worker',
+    onError: error => log.warn({ err: error }, 'a database connection broke'),
+  })
+  metrics.watchPool('workers', pool)
+  const identities = openIdentities()
+  const kinds = {
+    record: recordKind([contactIdentities(identities), orderConversions(identities)]) as Kind,
+    events: eventKind({
+      identities,
+      conversionTypes: tenantId => conversionTypesOf(directory, tenantId),
+      ensureMonths: monthKeeper(pool),
+      listeners: [],
+    }) as Kind,
+  }
+  const consumer = openConsumer({ pool, log: postgresLog, kinds, workers: config.workers, logger: log })
+  consumer.start()
+  return async () => {
+    await consumer.stop()
+    await pool.end()
+  }
+}
+
+const defaultConversionTypes = new Set(DEFAULT_CONVERSION_TYPES)
+
+async function conversionTypesOf(directory: Directory, tenantId: number): Promise<Set<string>> {
+  const own = (await directory.tenant(tenantId))?.conversionTypes
+  return own ? new Set(own) : defaultConversionTypes
+}
+
+const FIRST_MONTH = Date.parse('2000-01-01T00:00:00Z')
+
+/** Makes the partitions of months that events turn up for; what is older than 2000 has one for all. */
+function monthKeeper(pool: pg.Pool): (moments: Date[]) => Promise<void> {
+  const known = new Set<number>()
+  return async moments => {
+    const missing = moments.filter(at => at.getTime() >= FIRST_MONTH && !known.has(periodOf('events', at)))
+    if (missing.length === 0) return
+    await ensurePartitionsFor(pool, 'events', missing)
+    for (const at of missing) known.add(periodOf('events', at))
+  }
+}
+
+async function oldestUnread(log: Log): Promise<Date | null> {
+  const times = (await log.lag()).flatMap(({ oldestAt }) => oldestAt ?? [])
+  return times.length === 0 ? null : new Date(Math.min(...times.map(Number)))
+}
+
+function watch(metrics: Metrics, pool: pg.Pool, log: Log): void {
+  metrics.watchPool('requests', pool)
+  metrics.watchDeadLetters(() => countDeadLetters(pool))
+  metrics.watchPipeline(async () => {
+    const lags = await log.lag()
+    return lags.map(({ lane, entries, oldestAt }) => ({
+      partition: Number(lane.split('/')[1]),
+      entries,
+      seconds: oldestAt ? (Date.now() - oldestAt.getTime()) / 1000 : 0,
+    }))
+  })
+}
+
+/** A taken operations port stops the service only when it was asked for by name. */
+async function openOps(config: Config, log: Logger, metrics: Metrics, pool: pg.Pool): Promise<Ops | null> {
+  if (config.opsPort === null) return null
+  const readiness = async () => {
+    const started = performance.now()
+    await pool.query('select 1')
+    return { ok: true, checks: { database: `answered in ${Math.round(performance.now() - started)} ms` } }
+  }
+  try {
+    return await startOps({ port: config.opsPort, host: config.opsHost, metrics, readiness })
+  } catch (error) {
+    if (config.opsPortIsGiven) throw error
+    log.warn(
+      { port: config.opsPort, reason: (error as Error).message },
+      'the operations port is taken: this process serves no /healthz, /readyz and /metrics. Set KONTOR_OPS_PORT.',
+    )
+    return null
+  }
+}
+
+function urlOf(app: App, host: string): string {
+  const { port } = app.server.address() as AddressInfo
+  const name = host === '0.0.0.0' || host === '::' || host === '127.0.0.1' ? 'localhost' : host
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
+}
