@@ -1,0 +1,200 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { KeyKind, Scope } from '../domain/keys.ts'
+import type { Directory } from '../store/directory.ts'
+import type { ApiKey } from '../store/keys.ts'
+import { Problem, problems } from './problems.ts'
+
+/** On whose behalf a request is made. */
+export type Caller = { tenantId: number; key: ApiKey }
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /**
+     * What a private key must be allowed to do; of several, one suffices. A route behind `authenticatePrivate` must
+     * say it: `[]` leaves the decision to the handler (see `requireScope`).
+     */
+    scope?: Scope | readonly Scope[]
+  }
+  interface FastifyRequest {
+    /** Set by `authenticatePrivate` and `authenticateTracking`. */
+    caller: Caller
+    /** Set by `authenticateAdmin`. */
+    adminKey: ApiKey
+  }
+}
+
+type Deps = { directory: Pick<Directory, 'key' | 'noteUse'>; now: () => Date }
+type Done = (error?: Error) => void
+type OnRequest = (request: FastifyRequest, reply: FastifyReply, done: Done) => void
+
+const KINDS: Record<KeyKind, string> = {
+  private: 'a private key (private-…)',
+  tracking: 'a tracking key (trk_…)',
+  admin: 'an admin key (adm_…)',
+}
+
+/** For the data API: `Authorization: Bearer` or `x-api-key`, and the scope that the route declares. */
+export function authenticatePrivate(deps: Deps): OnRequest {
+  return (request, _reply, done) => {
+    const { scope } = request.routeOptions.config
+    if (scope === undefined) return done(new Error(`${request.routeOptions.url} declares no scope`))
+    const secret = bearerOrApiKey(request.raw.headers, 'private')
+    if (secret instanceof Problem) return done(secret)
+    admit(deps, 'private', secret, done, key => {
+      if (!hasScope(key, scope)) return problems.insufficientScope(scope)
+      request.caller = callerOf(key)
+    })
+  }
+}
+
+/**
+ * For the event API. With `optional` a request without any credential passes, and `request.caller` stays null: the
+ * key may be in the body, for the handler to find and give to `trackingCaller`.
+ */
+export function authenticateTracking(deps: Deps & { optional?: boolean }): OnRequest {
+  return (request, _reply, done) => {
+    // browsers send preflights without credentials
+    if (request.method === 'OPTIONS') return done()
+    const secret = trackingSecret(request)
+    if (secret === null) return done(deps.optional ? undefined : missing('tracking'))
+    admit(deps, 'tracking', secret, done, key => {
+      request.caller = callerOf(key)
+    })
+  }
+}
+
+/** Who a tracking key found in a body belongs to; throws or rejects with a Problem. Not a promise when remembered. */
+export function trackingCaller(deps: Deps): (secret: string) => Caller | Promise<Caller> {
+  return secret => {
+    const key = lookUp(deps, beforeColon(secret))
+    return key instanceof Promise
+      ? key.then(found => callerOf(accept(deps, 'tracking', found)))
+      : callerOf(accept(deps, 'tracking', key))
+  }
+}
+
+/** For the admin API: `Authorization: Bearer` or `x-api-key`. */
+export function authenticateAdmin(deps: Deps): OnRequest {
+  return (request, _reply, done) => {
+    const secret = bearerOrApiKey(request.raw.headers, 'admin')
+    if (secret instanceof Problem) return done(secret)
+    admit(deps, 'admin', secret, done, key => {
+      request.adminKey = key
+    })
+  }
+}
+
+export function hasScope(key: ApiKey, scope: Scope | readonly Scope[]): boolean {
+  if (typeof scope === 'string') return key.scopes.includes(scope)
+  return scope.length === 0 || scope.some(one => key.scopes.includes(one))
+}
+
+/** For handlers that learn only later which scope they need. */
+export function requireScope(caller: Caller, scope: Scope | readonly Scope[]): void {
+  if (!hasScope(caller.key, scope)) throw problems.insufficientScope(scope)
+}
+
+/** The token of `Authorization: Bearer`, or null. */
+export function bearerToken(headers: IncomingHttpHeaders): string | null {
+  const { authorization } = headers
+  if (authorization === undefined) return null
+  // the spelling everyone uses, without a regular expression
+  if (authorization.startsWith('Bearer ')) return authorization.slice(7).trim() || null
+  return /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? null
+}
+
+function bearerOrApiKey(headers: IncomingHttpHeaders, kind: KeyKind): string | Problem {
+  const { authorization, 'x-api-key': header } = headers
+  const apiKey = typeof header === 'string' ? header.trim() : undefined
+  if (authorization === undefined) return apiKey || missing(kind)
+  const token = bearerToken(headers)
+  if (apiKey !== undefined && apiKey !== token)
+    return problems.unauthorized(
+      'conflicting_credentials',
+      'The headers Authorization and x-api-key are both there, and different. Send one of them.',
+    )
+  if (token !== null) return token
+  return problems.unauthorized(
+    'invalid_credentials',
+    `The header Authorization must be "Bearer" and ${KINDS[kind]}.`,
+  )
+}
+
+function trackingSecret(request: FastifyRequest): string | null {
+  const { headers } = request.raw
+  const bearer = bearerToken(headers)
+  if (bearer !== null) return bearer
+  const basic = headers.authorization && /^basic +(\S+) *$/i.exec(headers.authorization)?.[1]
+  if (basic) return beforeColon(Buffer.from(basic, 'base64').toString())
+  const writeKey = headers['x-write-key']
+  if (typeof writeKey === 'string' && writeKey !== '') return beforeColon(writeKey.trim())
+  const query = request.query as Record<string, unknown>
+  if (typeof query.key === 'string' && query.key !== '') return query.key
+  return typeof query.writeKey === 'string' && query.writeKey !== '' ? beforeColon(query.writeKey) : null
+}
+
+/** Of `key:secret`, the key; of Basic credentials `key:`, too. */
+function beforeColon(text: string): string {
+  const colon = text.indexOf(':')
+  return colon < 0 ? text : text.slice(0, colon)
+}
+
+/** Calls `use` with the key, at once when it is remembered; a Problem that `use` returns is the answer. */
+function admit(
+  deps: Deps,
+  kind: KeyKind,
+  secret: string,
+  done: Done,
+  use: (key: ApiKey) => Problem | undefined,
+) {
+  const settle = (found: ApiKey | null) => {
+    let refusal: Error | undefined
+    try {
+      refusal = use(accept(deps, kind, found))
+    } catch (error) {
+      refusal = error as Error
+    }
+    done(refusal)
+  }
+  const key = lookUp(deps, secret)
+  if (key instanceof Promise) key.then(settle, done)
+  else settle(key)
+}
+
+/** A look-up that fails says nothing about the key: 503, never 401, because SDKs throw away what gets a 401. */
+function lookUp({ directory }: Deps, secret: string): ApiKey | null | Promise<ApiKey | null> {
+  try {
+    const key = directory.key(secret)
+    return key instanceof Promise
+      ? key.catch(error => {
+          throw problems.unavailable(undefined, undefined, error)
+        })
+      : key
+  } catch (error) {
+    throw problems.unavailable(undefined, undefined, error)
+  }
+}
+
+function accept({ directory, now }: Deps, kind: KeyKind, key: ApiKey | null): ApiKey {
+  if (key === null)
+    throw problems.unauthorized('invalid_credentials', `This is not ${KINDS[kind]} that is known here.`)
+  if (key.kind !== kind)
+    throw problems.unauthorized('wrong_key_kind', `This takes ${KINDS[kind]}; ${KINDS[key.kind]} was sent.`)
+  const at = now()
+  if (key.revokedAt !== null) throw problems.unauthorized('key_revoked', 'This key has been revoked.')
+  if (key.expiresAt !== null && key.expiresAt <= at)
+    throw problems.unauthorized('key_expired', 'This key has expired.')
+  directory.noteUse(key, at)
+  return key
+}
+
+function callerOf(key: ApiKey): Caller {
+  if (key.tenantId === null) throw new Error(`key ${key.id} belongs to no tenant`)
+  return { tenantId: key.tenantId, key }
+}
+
+function missing(kind: KeyKind): Problem {
+  const how = kind === 'tracking' ? 'Authorization: Bearer, or ?key=' : 'Authorization: Bearer, or x-api-key'
+  return problems.unauthorized('missing_credentials', `This takes ${KINDS[kind]}, sent as ${how}.`)
+}

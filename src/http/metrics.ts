@@ -1,0 +1,220 @@
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type Metric,
+  type MetricValue,
+  Registry,
+} from 'prom-client'
+
+export type Lag = { partition: number; entries: number; seconds: number }
+export type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number }
+export type ObserveRequest = (status: number, seconds: number) => void
+
+/** What the parts count, and where it can be read. */
+export type Metrics = {
+  /** Made once for a route; calling it costs a few additions. */
+  request(method: string, route: string): ObserveRequest
+  /** Group commit: how much each flush took along and how long it was under way, and what was turned away. */
+  accept: { flushed(entries: number, seconds: number): void; shed(): void }
+  inbound(source: string, outcome: string, events?: number): void
+  /** Read when somebody looks. A reader that fails or takes longer than a second is left out of that look. */
+  watchPipeline(read: () => Promise<Lag[]>): void
+  watchDeadLetters(read: () => Promise<number>): void
+  watchPool(name: string, pool: PoolCounts): void
+  contentType: string
+  text(): Promise<string>
+}
+
+const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const APPEND_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
+const FLUSH_ENTRIES = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000]
+const LONGEST_READ_MS = 1_000
+
+export function openMetrics(): Metrics {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+
+  const appendSeconds = new Histogram({
+    name: 'kontor_log_append_seconds',
+    help: 'How long it took until a flush was durable',
+    buckets: APPEND_SECONDS,
+    registers,
+  })
+  const flushEntries = new Histogram({
+    name: 'kontor_flush_entries',
+    help: 'Entries that shared one flush',
+    buckets: FLUSH_ENTRIES,
+    registers,
+  })
+  const shed = new Counter({ name: 'kontor_shed_total', help: 'Requests turned away under load', registers })
+  const inboundEvents = new Counter({
+    name: 'kontor_inbound_events_total',
+    help: 'Events that external systems posted, by what became of them',
+    labelNames: ['source', 'outcome'],
+    registers,
+  })
+
+  return {
+    request: requestMetrics(registry),
+    accept: {
+      flushed(entries, seconds) {
+        flushEntries.observe(entries)
+        appendSeconds.observe(seconds)
+      },
+      shed: () => shed.inc(),
+    },
+    inbound: (source, outcome, events = 1) => inboundEvents.inc({ source, outcome }, events),
+    watchPipeline: read => watchPipeline(registry, read),
+    watchDeadLetters(read) {
+      new Gauge({
+        name: 'kontor_dead_letters',
+        help: 'Entries that could not be processed and wait for a decision',
+        registers,
+        async collect() {
+          const count = await within(LONGEST_READ_MS, read)
+          if (count !== null) this.set(count)
+        },
+      })
+    },
+    watchPool: poolMetrics(registry),
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+  }
+}
+
+type RouteCounts = {
+  labels: { method: string; route: string }
+  byClass: number[]
+  buckets: number[]
+  sum: number
+}
+
+/**
+ * Requests are counted here and handed to the registry when somebody looks: its own histogram builds a string out
+ * of the labels at every observation, this costs a few additions.
+ */
+function requestMetrics(registry: Registry): Metrics['request'] {
+  const routes: RouteCounts[] = []
+  new Counter({
+    name: 'http_requests_total',
+    help: 'Requests answered',
+    labelNames: ['method', 'route', 'status'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const { labels, byClass } of routes)
+        byClass.forEach((count, hundreds) => {
+          if (count > 0) this.inc({ ...labels, status: `${hundreds}xx` }, count)
+        })
+    },
+  })
+  const durations = {
+    name: 'http_request_duration_seconds',
+    help: 'From the arrival of the headers to the answer',
+    type: 'histogram',
+    aggregator: 'sum',
+  }
+  registry.registerMetric({
+    ...durations,
+    reset: () => {},
+    get: async () => ({ ...durations, values: routes.flatMap(durationValues) }),
+  } as unknown as Metric)
+
+  return (method, route) => {
+    const counts: RouteCounts = {
+      labels: { method, route },
+      byClass: [0, 0, 0, 0, 0, 0],
+      buckets: new Array(REQUEST_SECONDS.length + 1).fill(0),
+      sum: 0,
+    }
+    routes.push(counts)
+    return (status, seconds) => {
+      counts.byClass[(status / 100) | 0]!++
+      counts.sum += seconds
+      let bucket = 0
+      while (bucket < REQUEST_SECONDS.length && seconds > REQUEST_SECONDS[bucket]!) bucket++
+      counts.buckets[bucket]!++
+    }
+  }
+}
+
+function durationValues({
+  labels,
+  buckets,
+  sum,
+}: RouteCounts): (MetricValue<string> & { metricName: string })[] {
+  const name = 'http_request_duration_seconds'
+  let count = 0
+  const values = buckets.map((inBucket, index) => {
+    count += inBucket
+    const le = REQUEST_SECONDS[index] ?? '+Inf'
+    return { metricName: `${name}_bucket`, labels: { ...labels, le }, value: count }
+  })
+  if (count === 0) return []
+  return [
+    ...values,
+    { metricName: `${name}_sum`, labels, value: sum },
+    { metricName: `${name}_count`, labels, value: count },
+  ]
+}
+
+function watchPipeline(registry: Registry, read: () => Promise<Lag[]>): void {
+  let reading: Promise<Lag[] | null> | null = null
+  // The gauges are collected together: one look serves both.
+  const look = () => {
+    reading ??= within(LONGEST_READ_MS, read).finally(() => {
+      reading = null
+    })
+    return reading
+  }
+  const gauge = (name: string, help: string, value: (lag: Lag) => number) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['partition'],
+      registers: [registry],
+      async collect() {
+        const lags = await look()
+        this.reset()
+        for (const lag of lags ?? []) this.set({ partition: lag.partition }, value(lag))
+      },
+    })
+  gauge('kontor_pipeline_lag_entries', 'Entries that wait to be processed', lag => lag.entries)
+  gauge('kontor_pipeline_lag_seconds', 'Age of the oldest entry that waits', lag => lag.seconds)
+}
+
+function poolMetrics(registry: Registry): Metrics['watchPool'] {
+  const pools = new Map<string, PoolCounts>()
+  const gauge = (name: string, help: string, count: (pool: PoolCounts) => number) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['pool'],
+      registers: [registry],
+      collect() {
+        for (const [pool, counts] of pools) this.set({ pool }, count(counts))
+      },
+    })
+  gauge('kontor_pool_total', 'Open database connections', pool => pool.totalCount)
+  gauge('kontor_pool_idle', 'Database connections that nobody uses', pool => pool.idleCount)
+  gauge('kontor_pool_waiting', 'Callers that wait for a database connection', pool => pool.waitingCount)
+  return (name, pool) => pools.set(name, pool)
+}
+
+/** Null when it fails or takes too long: whoever watches a sick service must still get the other numbers. */
+async function within<T>(ms: number, read: () => Promise<T>): Promise<T | null> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<null>(resolve => {
+    timer = setTimeout(resolve, ms, null)
+  })
+  try {
+    return await Promise.race([read(), late])
+  } catch {
+    return null
+  } finally {
+    clearTimeout(timer)
+  }
+}

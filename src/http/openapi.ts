@@ -1,0 +1,236 @@
+import { STATUS_CODES } from 'node:http'
+import swagger from '@fastify/swagger'
+import type { RouteOptions } from 'fastify'
+import type { Scope } from '../domain/keys.ts'
+import { type Problem, problemBody, problems } from './problems.ts'
+import { registerReference } from './reference.ts'
+import type { App } from './server.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Statuses that a route answers with a problem beyond those that follow from what it declares, such as 409. */
+    problems?: readonly number[]
+  }
+  interface FastifyInstance {
+    /** Every route declared on this server, in order. */
+    routeTable: DeclaredRoute[]
+  }
+}
+
+export type DeclaredRoute = { method: string; url: string; isHidden: boolean; options: RouteOptions }
+
+type Operation = {
+  description?: string
+  parameters?: unknown[]
+  requestBody?: unknown
+  responses: Record<string, { description: string; $ref?: string }>
+  security?: Record<string, string[]>[]
+}
+type Document = {
+  openapi: string
+  paths: Record<string, Record<string, Operation>>
+  components: { schemas: Record<string, unknown>; responses?: object; securitySchemes?: object }
+}
+
+/** For a route's `schema.security`. Routes that declare a scope need none of it. */
+export const security = {
+  private: [{ privateKey: [] }, { privateKeyHeader: [] }] as Record<string, string[]>[],
+  tracking: [
+    { trackingKey: [] },
+    { trackingKeyBasic: [] },
+    { trackingKeyQuery: [] },
+    { writeKeyHeader: [] },
+  ] as Record<string, string[]>[],
+  source: [{ sourceToken: [] }] as Record<string, string[]>[],
+  admin: [{ adminKey: [] }] as Record<string, string[]>[],
+  none: [] as Record<string, string[]>[],
+}
+
+const securitySchemes = {
+  privateKey: { type: 'http', scheme: 'bearer', description: 'A private key: `private-…`' },
+  privateKeyHeader: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'A private key' },
+  trackingKey: { type: 'http', scheme: 'bearer', description: 'A tracking key: `trk_…`' },
+  trackingKeyBasic: {
+    type: 'http',
+    scheme: 'basic',
+    description: 'A tracking key as user name, no password',
+  },
+  trackingKeyQuery: { type: 'apiKey', in: 'query', name: 'key', description: 'A tracking key' },
+  writeKeyHeader: { type: 'apiKey', in: 'header', name: 'x-write-key', description: 'A tracking key' },
+  sourceToken: { type: 'http', scheme: 'bearer', description: "An inbound source's token: `tok_…`" },
+  adminKey: { type: 'http', scheme: 'bearer', description: 'An admin key: `adm_…`' },
+} as const
+
+const EXAMPLES: Record<number, Problem> = {
+  400: problems.invalid([
+    { pointer: '/id', message: 'is required' },
+    {
+      pointer: '/sourceUpdatedAt',
+      message: 'must be an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z',
+    },
+  ]),
+  401: problems.unauthorized('missing_credentials', 'This takes a private key (private-…).'),
+  403: problems.insufficientScope('products:read'),
+  404: problems.notFound(),
+  409: problems.conflict('already_exists', 'There is one of this name already.'),
+  413: problems.tooLarge(1_048_576),
+  415: problems.unsupportedMediaType(),
+  429: problems.tooManyRequests(30),
+  503: problems.unavailable(),
+}
+
+const problemSchema = {
+  type: 'object',
+  description: 'What every error answer looks like (RFC 9457).',
+  required: ['type', 'title', 'status', 'detail', 'code', 'request_id'],
+  properties: {
+    type: { type: 'string', description: 'A URN made from the code' },
+    title: { type: 'string' },
+    status: { type: 'integer' },
+    detail: { type: 'string', description: 'What is wrong, for people' },
+    code: { type: 'string', description: 'What is wrong, for programs: stable, in snake_case' },
+    request_id: { type: 'string', description: 'The same as in the header X-Request-Id' },
+    errors: {
+      type: 'array',
+      description: 'All faults of the request',
+      items: {
+        type: 'object',
+        required: ['pointer', 'message'],
+        properties: {
+          pointer: { type: 'string', description: 'JSON pointer into the body, or `/` and a parameter name' },
+          message: { type: 'string' },
+        },
+      },
+    },
+  },
+}
+
+/** To be called before any route is declared. The document is made when it is first asked for. */
+export async function registerOpenApi(
+  app: App,
+  options: { publicUrl: string | null; version: string },
+): Promise<void> {
+  const table: DeclaredRoute[] = []
+  app.decorate('routeTable', table)
+  app.addHook('onRoute', route => {
+    const isHidden = (route.schema as { hide?: boolean } | undefined)?.hide === true
+    for (const method of [route.method].flat())
+      table.push({ method, url: route.url, isHidden, options: route })
+  })
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Kontor',
+        version: options.version,
+        description: 'Commerce records, events, inbound webhooks and subscription reports.',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [{ url: options.publicUrl ?? '/' }],
+      components: { securitySchemes },
+    },
+    convertConstToEnum: false,
+  })
+
+  let text: string | null = null
+  app.get('/openapi.json', { schema: { hide: true } }, (_request, reply) => {
+    text ??= JSON.stringify(openApiDocument(app))
+    reply.header('access-control-allow-origin', '*').type('application/json').send(text)
+  })
+  registerReference(app, options)
+}
+
+export function openApiDocument(app: App): Document {
+  const document = asDateTime(app.swagger()) as Document
+  const used = new Set<number>()
+  for (const { method, url, isHidden, options } of app.routeTable) {
+    const operation = document.paths[documentedPath(url)]?.[method.toLowerCase()]
+    if (!operation || isHidden) continue
+    describeSecurity(operation, options)
+    for (const [status, response] of Object.entries(operation.responses))
+      if (response.description === 'Default Response')
+        response.description = STATUS_CODES[status] ?? 'The answer'
+    for (const status of problemStatuses(operation, options, url)) {
+      operation.responses[status] ??= { $ref: `#/components/responses/problem-${status}`, description: '' }
+      used.add(status)
+    }
+  }
+  document.components.schemas.Problem = problemSchema
+  document.components.responses = Object.fromEntries([...used].sort().map(status => problemResponse(status)))
+  return document
+}
+
+/** Routes that the document leaves out though they are not hidden, and operations that no route answers. */
+export function compareWithOpenApi(app: App): {
+  undocumented: string[]
+  unanswered: string[]
+  hidden: string[]
+} {
+  const document = openApiDocument(app)
+  const documented = Object.entries(document.paths).flatMap(([path, operations]) =>
+    Object.keys(operations).map(method => `${method.toUpperCase()} ${path}`),
+  )
+  const declared = app.routeTable
+    .filter(({ method }) => method !== 'HEAD' && method !== 'OPTIONS')
+    .map(({ method, url, isHidden }) => ({ name: `${method} ${documentedPath(url)}`, isHidden }))
+  const visible = declared.filter(route => !route.isHidden).map(route => route.name)
+  return {
+    undocumented: visible.filter(name => !documented.includes(name)),
+    unanswered: documented.filter(name => !visible.includes(name)),
+    hidden: declared.filter(route => route.isHidden).map(route => route.name),
+  }
+}
+
+function documentedPath(url: string): string {
+  return url.replace(/:(\w+)/g, '{$1}')
+}
+
+function describeSecurity(operation: Operation, { config }: RouteOptions): void {
+  const scope = config?.scope
+  if (scope === undefined) return
+  const scopes = [scope].flat() as Scope[]
+  operation.security ??= [{ privateKey: scopes }, { privateKeyHeader: scopes }]
+  if (scopes.length === 0) return
+  const note = `Scope: ${scopes.map(one => `\`${one}\``).join(' or ')}.`
+  operation.description = operation.description ? `${operation.description}\n\n${note}` : note
+}
+
+function problemStatuses(operation: Operation, { config }: RouteOptions, url: string): number[] {
+  const hasBody = operation.requestBody !== undefined
+  const isGuarded = (operation.security?.length ?? 0) > 0
+  return [
+    ...(hasBody || (operation.parameters?.length ?? 0) > 0 ? [400] : []),
+    ...(isGuarded ? [401] : []),
+    ...(config?.scope === undefined ? [] : [403]),
+    ...(url.includes(':') ? [404] : []),
+    ...(hasBody ? [413, 415] : []),
+    ...(isGuarded || hasBody ? [503] : []),
+    ...(config?.problems ?? []),
+  ]
+}
+
+function problemResponse(status: number): [string, object] {
+  const problem = EXAMPLES[status]
+  const description = problem?.title ?? STATUS_CODES[status] ?? 'Problem'
+  const retryAfter = { 'retry-after': { description: 'Seconds', schema: { type: 'integer' } } }
+  const response = {
+    description,
+    ...(status === 429 || status === 503 ? { headers: retryAfter } : {}),
+    content: {
+      'application/problem+json': {
+        schema: { $ref: '#/components/schemas/Problem' },
+        ...(problem && { example: problemBody(problem, 'req_3Zk0b1xT9aQe-1c') }),
+      },
+    },
+  }
+  return [`problem-${status}`, response]
+}
+
+/** Our timestamps are wider than RFC 3339, but no tool knows another name for them. */
+function asDateTime(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(asDateTime)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).map(([key, inner]) => [key, asDateTime(inner)])
+  const copy = Object.fromEntries(entries) as Record<string, unknown>
+  return copy.format === 'timestamp' ? { ...copy, format: 'date-time' } : copy
+}

@@ -1,0 +1,228 @@
+import { AdminError } from '../admin/error.ts'
+import { Overloaded } from '../intake/accept.ts'
+import { validationFaults } from './validation.ts'
+
+/** A fault of the request: where (a JSON pointer into the body, or the name of a query parameter) and what. */
+export type Fault = { pointer: string; message: string }
+
+/** What every error answer looks like (RFC 9457). */
+export type ProblemBody = {
+  type: string
+  title: string
+  status: number
+  detail: string
+  code: string
+  request_id: string
+  errors?: Fault[]
+}
+
+type Facts = {
+  status: number
+  code: string
+  title: string
+  detail: string
+  errors?: Fault[]
+  headers?: Record<string, string>
+  cause?: unknown
+}
+
+/** An answer other than the one hoped for. Everything in it is meant for the client; the cause is not. */
+export class Problem extends Error {
+  override name = 'Problem'
+  readonly status: number
+  readonly code: string
+  readonly title: string
+  readonly detail: string
+  readonly errors: Fault[] | undefined
+  readonly headers: Record<string, string> | undefined
+
+  constructor(facts: Facts) {
+    super(facts.detail, { cause: facts.cause })
+    this.status = facts.status
+    this.code = facts.code
+    this.title = facts.title
+    this.detail = facts.detail
+    this.errors = facts.errors
+    this.headers = facts.headers
+  }
+}
+
+// 503 means "again soon": the SDKs that obey Retry-After would lose time with more, the others ignore it.
+const RETRY_AFTER_S = 1
+const REALM = 'Bearer realm="kontor"'
+
+/** Every error answer there is; no other file decides a status. */
+export const problems = {
+  invalid(errors: Fault[], detail = invalidDetail(errors)) {
+    return new Problem({ status: 400, code: 'invalid_request', title: 'Invalid request', detail, errors })
+  },
+  malformed(detail: string, code = 'malformed_json') {
+    return new Problem({ status: 400, code, title: 'Malformed request', detail })
+  },
+  unauthorized(code: string, detail: string) {
+    // RFC 6750: no error attribute where no credential was sent
+    const challenge = code === 'missing_credentials' ? REALM : `${REALM}, error="invalid_token"`
+    const headers = { 'www-authenticate': challenge }
+    return new Problem({ status: 401, code, title: 'Not authenticated', detail, headers })
+  },
+  insufficientScope(scope: string | readonly string[]) {
+    const scopes = typeof scope === 'string' ? [scope] : scope
+    return new Problem({
+      status: 403,
+      code: 'insufficient_scope',
+      title: 'Insufficient scope',
+      detail: `This needs a key with the scope ${scopes.join(' or ')}.`,
+      headers: { 'www-authenticate': `${REALM}, error="insufficient_scope", scope="${scopes.join(' ')}"` },
+    })
+  },
+  forbidden(code: string, detail: string) {
+    return new Problem({ status: 403, code, title: 'Forbidden', detail })
+  },
+  notFound(detail = 'There is nothing here.', code = 'not_found') {
+    return new Problem({ status: 404, code, title: 'Not found', detail })
+  },
+  methodNotAllowed(allow: readonly string[]) {
+    return new Problem({
+      status: 405,
+      code: 'method_not_allowed',
+      title: 'Method not allowed',
+      detail: `This path answers ${allow.join(', ')}.`,
+      headers: { allow: allow.join(', ') },
+    })
+  },
+  requestTimeout() {
+    const detail = 'The request did not arrive in time.'
+    return new Problem({ status: 408, code: 'request_timeout', title: 'Request timeout', detail })
+  },
+  conflict(code: string, detail: string) {
+    return new Problem({ status: 409, code, title: 'Conflict', detail })
+  },
+  tooLarge(limitBytes: number) {
+    return new Problem({
+      status: 413,
+      code: 'payload_too_large',
+      title: 'Payload too large',
+      detail: `The body is larger than ${limitBytes} bytes, the most that is accepted here (counted after decompression).`,
+    })
+  },
+  uriTooLong() {
+    const detail = 'A part of the path is too long.'
+    return new Problem({ status: 414, code: 'uri_too_long', title: 'URI too long', detail })
+  },
+  unsupportedMediaType(detail = 'The body must be JSON, with Content-Type: application/json.') {
+    return new Problem({
+      status: 415,
+      code: 'unsupported_media_type',
+      title: 'Unsupported media type',
+      detail,
+      headers: { accept: 'application/json' },
+    })
+  },
+  unsupportedEncoding() {
+    return new Problem({
+      status: 415,
+      code: 'unsupported_encoding',
+      title: 'Unsupported content encoding',
+      detail: 'A body may be sent as it is or with Content-Encoding: gzip.',
+      headers: { 'accept-encoding': 'gzip' },
+    })
+  },
+  tooManyRequests(retryAfterS: number, detail = 'Too many requests: try again later.') {
+    return new Problem({
+      status: 429,
+      code: 'too_many_requests',
+      title: 'Too many requests',
+      detail,
+      headers: { 'retry-after': wholeSeconds(retryAfterS) },
+    })
+  },
+  headersTooLarge() {
+    const detail = 'The headers of the request are too large.'
+    return new Problem({ status: 431, code: 'headers_too_large', title: 'Headers too large', detail })
+  },
+  internal(cause: unknown) {
+    const detail = 'Something went wrong on our side. Quote the request_id when you ask about it.'
+    return new Problem({ status: 500, code: 'internal_error', title: 'Internal error', detail, cause })
+  },
+  unavailable(
+    detail = 'The service cannot reach its storage at the moment: try again soon.',
+    retryAfterS = RETRY_AFTER_S,
+    cause?: unknown,
+  ) {
+    return new Problem({
+      status: 503,
+      code: 'service_unavailable',
+      title: 'Service unavailable',
+      detail,
+      headers: { 'retry-after': wholeSeconds(retryAfterS) },
+      cause,
+    })
+  },
+  overloaded(cause?: unknown) {
+    return new Problem({
+      status: 503,
+      code: 'overloaded',
+      title: 'Service overloaded',
+      detail: 'More is arriving than can be stored at the moment: try again soon.',
+      headers: { 'retry-after': wholeSeconds(RETRY_AFTER_S) },
+      cause,
+    })
+  },
+}
+
+/** The answer to whatever was thrown. What is not known to be meant for clients stays inside. */
+export function problemOf(error: unknown, isUnavailable: (error: unknown) => boolean): Problem {
+  if (error instanceof Problem) return error
+  const faults = validationFaults(error)
+  if (faults.length > 0) return problems.invalid(faults)
+  if (error instanceof AdminError) return problemOfAdminError(error)
+  if (error instanceof Overloaded) return problems.overloaded(error)
+  if (isUnavailable(error)) return problems.unavailable(undefined, undefined, error)
+  return problemOfFramework(error) ?? problems.internal(error)
+}
+
+function problemOfAdminError(error: AdminError): Problem {
+  switch (error.kind) {
+    case 'not_found':
+      return problems.notFound(error.message, error.code)
+    case 'conflict':
+      return problems.conflict(error.code, error.message)
+    case 'invalid':
+      return error.faults.length > 0
+        ? problems.invalid(error.faults, error.message)
+        : problems.malformed(error.message, error.code)
+  }
+}
+
+function problemOfFramework(error: unknown): Problem | null {
+  switch ((error as { code?: unknown } | null)?.code) {
+    case 'FST_ERR_BAD_URL':
+      return problems.malformed('The path is not valid percent-encoding.', 'malformed_url')
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return problems.uriTooLong()
+    default:
+      return null
+  }
+}
+
+export function problemBody(problem: Problem, requestId: string): ProblemBody {
+  return {
+    type: `urn:kontor:problem:${problem.code}`,
+    title: problem.title,
+    status: problem.status,
+    detail: problem.detail,
+    code: problem.code,
+    request_id: requestId,
+    ...(problem.errors && { errors: problem.errors }),
+  }
+}
+
+function invalidDetail(errors: Fault[]): string {
+  const [only] = errors
+  if (errors.length === 1 && only) return `${only.pointer || 'The body'} ${only.message}.`
+  return `The request has ${errors.length} faults; errors lists all of them.`
+}
+
+function wholeSeconds(seconds: number): string {
+  return String(Math.max(1, Math.ceil(seconds)))
+}

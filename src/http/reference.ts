@@ -1,0 +1,76 @@
+import { hash } from 'node:crypto'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import Fastify from 'fastify'
+import type { App } from './server.ts'
+
+type Reference = { page: string; policy: string; script: Buffer; scriptGzipped: Buffer; etag: string }
+
+const SCRIPT_PATH = '/docs/scalar.js'
+
+// Nothing but this server: no fonts, no proxy, no statistics, no assistant.
+const configuration = {
+  pageTitle: 'Kontor API',
+  url: '/openapi.json',
+  cdn: SCRIPT_PATH,
+  theme: 'default',
+  withDefaultFonts: false,
+  telemetry: false,
+  hideClientButton: true,
+  showDeveloperTools: 'never',
+  agent: { disabled: true },
+  mcp: { disabled: true },
+} as const
+
+/** The API reference at /docs. Its four megabytes are loaded when somebody first opens it. */
+export function registerReference(app: App, { publicUrl }: { publicUrl: string | null }): void {
+  let loading: Promise<Reference> | null = null
+  const load = () => {
+    loading ??= loadReference(publicUrl).catch(error => {
+      loading = null
+      throw error
+    })
+    return loading
+  }
+
+  app.get('/docs', { schema: { hide: true } }, async (_request, reply) => {
+    const { page, policy } = await load()
+    return reply.type('text/html; charset=utf-8').header('content-security-policy', policy).send(page)
+  })
+  app.get(SCRIPT_PATH, { schema: { hide: true } }, async (request, reply) => {
+    const { script, scriptGzipped, etag } = await load()
+    reply.header('etag', etag).header('cache-control', 'no-cache').header('vary', 'accept-encoding')
+    if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+    reply.type('text/javascript; charset=utf-8')
+    if (!/\bgzip\b/.test(String(request.headers['accept-encoding']))) return reply.send(script)
+    return reply.header('content-encoding', 'gzip').send(scriptGzipped)
+  })
+}
+
+/** The package hands out page and script only as routes, so it gets a server of its own to declare them on. */
+async function loadReference(publicUrl: string | null): Promise<Reference> {
+  const { default: scalar } = await import('@scalar/fastify-api-reference')
+  const server = Fastify()
+  await server.register(scalar, { routePrefix: '/docs', configuration })
+  const page = (await server.inject('/docs/')).body
+  const script = (await server.inject('/docs/js/scalar.js')).rawPayload
+  await server.close()
+
+  const inline = /<script type="text\/javascript">([\s\S]*?)<\/script>/.exec(page)?.[1]
+  if (inline === undefined) throw new Error('the API reference has no start script')
+  const reached = publicUrl ? ` ${new URL(publicUrl).origin}` : ''
+  const policy = [
+    "default-src 'none'",
+    `script-src 'self' 'sha256-${hash('sha256', inline, 'base64')}'`,
+    "style-src 'unsafe-inline'",
+    "img-src 'self' data: blob:",
+    "font-src 'self' data:",
+    `connect-src 'self'${reached}`,
+    "worker-src 'self' blob:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+  const scriptGzipped = await promisify(gzip)(script)
+  return { page, policy, script, scriptGzipped, etag: `"${hash('sha256', script, 'hex').slice(0, 16)}"` }
+}

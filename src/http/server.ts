@@ -1,0 +1,151 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  LogController,
+  type RawServerDefault,
+  type RouteOptions,
+} from 'fastify'
+import type { Logger } from 'pino'
+import { type Finish, finisher, problemAnswer, unmatchedAnswer } from './answers.ts'
+import { type BodyMode, bodyReader } from './body.ts'
+import { clientErrorAnswerer, drainOnClose, requestIds, type Timeouts, timeoutsOf } from './connections.ts'
+import type { Metrics } from './metrics.ts'
+import { registerOpenApi } from './openapi.ts'
+import { problemOf } from './problems.ts'
+import { validatorCompiler } from './validation.ts'
+
+export type App = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>
+
+/** Routes that belong together. `register` gets an instance of its own: its hooks touch no other surface. */
+export type SurfacePlugin = { name: string; register(app: App): void | Promise<void> }
+
+export type ServerOptions = {
+  plugins: SurfacePlugin[]
+  log: Logger
+  metrics: Pick<Metrics, 'request'>
+  /** Whose X-Forwarded-For is believed: nobody's, everybody's, that of so many hops, or of these networks. */
+  trustProxy?: boolean | number | string[]
+  timeouts?: Partial<Timeouts>
+  /** Where clients reach this server, for the OpenAPI document. */
+  publicUrl?: string | null
+  version?: string
+  /** Tells an outage (503, try again) from a fault of ours (500). */
+  isUnavailable: (error: unknown) => boolean
+}
+
+type Compile = ReturnType<typeof validatorCompiler>
+
+const BODY_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE']
+
+/** All surfaces on one listener, ready to `listen`; `close` drains it. */
+export async function buildServer(options: ServerOptions): Promise<App> {
+  const newRequestId = requestIds()
+  const timeouts = timeoutsOf(options.timeouts)
+  const app = createApp(options, timeouts, newRequestId)
+  const finish = finisher({ log: options.log, isDraining: drainOnClose(app, timeouts.drainMs) })
+  const unmatched = options.metrics.request('any', 'unmatched')
+  const compile = validatorCompiler()
+
+  app.log = options.log
+  app.decorateRequest('startedAt', 0)
+  app.decorateRequest('problem', null)
+  app.decorateRequest('rawText', '')
+  app.decorateRequest('caller', null as never)
+  app.decorateRequest('adminKey', null as never)
+  app.setValidatorCompiler(compile)
+  app.setSerializerCompiler(() => data => JSON.stringify(data))
+  app.addHook('onRequest', (request, _reply, done) => {
+    request.startedAt = performance.now()
+    done()
+  })
+  app.addHook('onRoute', route => equip(route, options.metrics, finish, compile))
+  app.setErrorHandler((error, request, reply) => {
+    reply.send(problemAnswer(request, reply, problemOf(error, options.isUnavailable)))
+  })
+  app.setNotFoundHandler((request, reply) => {
+    const answer = unmatchedAnswer(app, request, reply)
+    finish(request, reply, unmatched)
+    reply.send(answer)
+  })
+  await registerOpenApi(app, { publicUrl: options.publicUrl ?? null, version: options.version ?? '0.0.0' })
+  for (const plugin of options.plugins) {
+    await app.register(async scope => plugin.register(scope as unknown as App))
+  }
+  await app.ready()
+  // Bodies are read by the routes' own preParsing hook (see `equip`); told that no method has one, Fastify does not
+  // look for a second reader. It would cost a tenth of a small request, and refuse odd Content-Types of raw routes.
+  for (const method of app.supportedMethods) {
+    app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
+  }
+  return app
+}
+
+function createApp(
+  options: ServerOptions,
+  timeouts: Timeouts,
+  newRequestId: ReturnType<typeof requestIds>,
+): App {
+  const trusted = options.trustProxy ?? false
+  const unroutable = options.metrics.request('any', 'unroutable')
+  const finish = finisher({ log: options.log, isDraining: () => false })
+  return Fastify({
+    trustProxy: typeof trusted === 'number' ? (_address, hop) => hop < trusted : trusted,
+    genReqId: newRequestId,
+    logController: new LogController({ disableRequestLogging: true }),
+    // A child logger for every request would cost more than it tells: the request's log line names its id.
+    childLoggerFactory: () => options.log,
+    routerOptions: { ignoreTrailingSlash: true, caseSensitive: true, maxParamLength: 8_192 },
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    http: {
+      headersTimeout: timeouts.headersMs,
+      requestTimeout: timeouts.requestMs,
+      connectionsCheckingInterval: Math.min(5_000, Math.max(50, timeouts.headersMs / 4)),
+    },
+    return503OnClosing: false,
+    clientErrorHandler: clientErrorAnswerer(() => newRequestId({ headers: {} })),
+    frameworkErrors(error, request, reply) {
+      const answer = problemAnswer(request, reply, problemOf(error, options.isUnavailable))
+      finish(request, reply, unroutable)
+      ;(reply as FastifyReply).send(answer)
+    },
+  }).withTypeProvider<TypeBoxTypeProvider>()
+}
+
+/** Gives a route what it shares with all others, bound when it is declared so that a request looks nothing up. */
+function equip(
+  route: RouteOptions,
+  metrics: ServerOptions['metrics'],
+  finish: Finish,
+  compile: Compile,
+): void {
+  const methods = [route.method].flat()
+  const isRead = methods.includes('GET') || methods.includes('HEAD')
+  const observe = metrics.request(methods.join(' '), route.url)
+  route.onSend = [
+    ...[route.onSend ?? []].flat(),
+    (request, reply, _payload, done) => {
+      // What a key may see is nobody else's; pages and scripts say otherwise themselves.
+      if (isRead && !reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store')
+      finish(request, reply, observe)
+      done()
+    },
+  ]
+  const mode: BodyMode =
+    route.config?.body ?? (methods.some(method => BODY_METHODS.includes(method)) ? 'json' : 'none')
+  if (mode === 'none') return
+  route.preParsing = [bodyReader(mode, route.config?.bodyLimit), ...[route.preParsing ?? []].flat()]
+  // The schema of a raw body is documentation: its handler decides what is good.
+  if (mode === 'raw')
+    route.validatorCompiler = part =>
+      part.httpPart === 'body' ? () => true : compile(part as Parameters<Compile>[0])
+}

@@ -1,0 +1,169 @@
+import { Ajv2020, type ErrorObject, type Options } from 'ajv/dist/2020.js'
+import { pointerToken } from '../domain/json.ts'
+import { parseTimestamp } from '../domain/time.ts'
+import type { Fault } from './problems.ts'
+
+// A hostile body can have a fault in every byte; nobody reads more than this.
+const MAX_FAULTS = 1_000
+
+const TYPE_WORDS: Record<string, string> = {
+  string: 'a string',
+  number: 'a number',
+  integer: 'an integer',
+  boolean: 'true or false',
+  object: 'an object',
+  array: 'an array',
+  null: 'null',
+}
+
+type Schema = Record<string, unknown>
+
+const options: Options = {
+  allErrors: true,
+  useDefaults: true,
+  // with it every fault brings along the schema it broke, which the words below are made from
+  verbose: true,
+  strict: true,
+  strictTypes: false,
+  strictTuples: false,
+  strictRequired: false,
+}
+
+function newAjv(coerceTypes: boolean): Ajv2020 {
+  const ajv = new Ajv2020({ ...options, coerceTypes })
+  ajv.addFormat('timestamp', { type: 'string', validate: text => parseTimestamp(text) !== null })
+  for (const documented of ['uri', 'email', 'uuid', 'date']) ajv.addFormat(documented, true)
+  ajv.addVocabulary(['example'])
+  return ajv
+}
+
+/** Fastify's validator compiler: bodies are taken as they are, everything that arrives as text is converted. */
+export function validatorCompiler() {
+  const strictly = newAjv(false)
+  const coercing = newAjv(true)
+  return ({ schema, httpPart }: { schema: unknown; httpPart?: string | undefined }) =>
+    (httpPart === 'body' ? strictly : coercing).compile(schema as Schema)
+}
+
+/**
+ * The faults that validation found, in plain words; none when the error is about something else. A route with
+ * `attachValidation` takes them from `request.validationError`, adds its own and throws `problems.invalid` once.
+ */
+export function validationFaults(error: unknown): Fault[] {
+  const errors = (error as { validation?: unknown } | null | undefined)?.validation
+  return Array.isArray(errors) ? faultsOf(errors as ErrorObject[]) : []
+}
+
+function faultsOf(errors: ErrorObject[]): Fault[] {
+  const faults = new Map<string, Fault>()
+  for (const error of withoutAlternatives(errors)) {
+    const fault = { pointer: pointerOf(error), message: messageOf(error) }
+    faults.set(`${fault.pointer} ${fault.message}`, fault)
+    if (faults.size === MAX_FAULTS) break
+  }
+  return [...faults.values()]
+}
+
+/**
+ * A value that fits no alternative breaks each of them, and Ajv reports all. Where only one alternative was meant
+ * (the other being null) its faults are the telling ones; otherwise the choice itself is.
+ */
+function withoutAlternatives(errors: ErrorObject[]): ErrorObject[] {
+  const choices = errors.filter(isChoice)
+  if (choices.length === 0) return errors
+  return errors.filter(error => {
+    if (isChoice(error) && meantAlternative(error) !== null) return false
+    return !choices.some(choice => error !== choice && isHiddenBy(choice, error))
+  })
+}
+
+function isChoice({ keyword }: ErrorObject): boolean {
+  return keyword === 'anyOf' || keyword === 'oneOf'
+}
+
+function isHiddenBy(choice: ErrorObject, error: ErrorObject): boolean {
+  const under = `${choice.schemaPath}/`
+  if (!error.schemaPath.startsWith(under) || !error.instancePath.startsWith(choice.instancePath)) return false
+  const meant = meantAlternative(choice)
+  return meant === null || !error.schemaPath.startsWith(`${under}${meant}/`)
+}
+
+/** Index of the only alternative that is not null, unless it is a mere constant. */
+function meantAlternative(choice: ErrorObject): number | null {
+  const alternatives = choice.schema as Schema[]
+  const others = alternatives.flatMap((schema, index) => (schema.type === 'null' ? [] : [index]))
+  return others.length === 1 && alternatives.length > 1 && choice.data !== null ? others[0]! : null
+}
+
+function pointerOf({ keyword, instancePath, params }: ErrorObject): string {
+  const child = keyword === 'required' ? params.missingProperty : params.additionalProperty
+  return typeof child === 'string' ? `${instancePath}/${pointerToken(child)}` : instancePath
+}
+
+function messageOf(error: ErrorObject): string {
+  const { keyword, params, schema } = error
+  switch (keyword) {
+    case 'required':
+      return 'is required'
+    case 'additionalProperties':
+    case 'unevaluatedProperties':
+      return 'is not a known field'
+    case 'type':
+      return `must be ${[params.type].flat().map(wordOfType).join(' or ')}`
+    case 'enum':
+      return `must be one of ${(schema as unknown[]).join(', ')}`
+    case 'const':
+      return `must be ${JSON.stringify(schema)}`
+    case 'anyOf':
+    case 'oneOf':
+      return choiceMessage(schema as Schema[])
+    case 'format':
+      return formatMessage(String(schema))
+    default:
+      return limitMessage(keyword, Number(schema)) ?? error.message ?? 'is not valid'
+  }
+}
+
+function wordOfType(type: string): string {
+  return TYPE_WORDS[type] ?? type
+}
+
+function choiceMessage(alternatives: Schema[]): string {
+  if (alternatives.every(alternative => 'const' in alternative))
+    return `must be one of ${alternatives.map(alternative => String(alternative.const)).join(', ')}`
+  const types = alternatives.flatMap(({ type }) => type ?? [])
+  return types.length >= alternatives.length
+    ? `must be ${[...new Set(types.map(type => wordOfType(String(type))))].join(' or ')}`
+    : 'has none of the accepted forms'
+}
+
+function formatMessage(format: string): string {
+  return format === 'timestamp'
+    ? 'must be an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z'
+    : `must be a valid ${format}`
+}
+
+function limitMessage(keyword: string, limit: number): string | null {
+  const characters = limit === 1 ? 'character' : 'characters'
+  const items = limit === 1 ? 'item' : 'items'
+  switch (keyword) {
+    case 'minLength':
+      return limit === 1 ? 'must not be empty' : `must have at least ${limit} ${characters}`
+    case 'maxLength':
+      return `must have at most ${limit} ${characters}`
+    case 'minItems':
+      return limit === 1 ? 'must not be empty' : `must have at least ${limit} ${items}`
+    case 'maxItems':
+      return `must have at most ${limit} ${items}`
+    case 'minimum':
+      return `must be at least ${limit}`
+    case 'maximum':
+      return `must be at most ${limit}`
+    case 'exclusiveMinimum':
+      return `must be more than ${limit}`
+    case 'exclusiveMaximum':
+      return `must be less than ${limit}`
+    default:
+      return null
+  }
+}
