@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { daysOverdue, invoiceIssue, subscriptionIssue } from '../../../src/domain/billing/attention.ts'
+import { readCanonical } from '../../../src/domain/billing/canonical.ts'
+import {
+  countedRefunds,
+  deriveInvoice,
+  type InvoiceState,
+  isCollected,
+  isInvoiced,
+  mergeRefund,
+} from '../../../src/domain/billing/invoices.ts'
+import type { InvoiceVersion, Refund } from '../../../src/domain/billing/types.ts'
+import { at, derive, type Payload, version } from './subscriptions.ts'
+
+function invoice(changes: Payload = {}, eventType = 'invoice.updated'): InvoiceVersion {
+  const change = readCanonical(
+    eventType,
+    {
+      id: 'in_1',
+      subscription: 'sub_1',
+      customer: 'acme',
+      status: 'open',
+      currency: 'USD',
+      total: 23.8,
+      tax: 3.8,
+      amount_due: 23.8,
+      finalized_at: '2025-02-01',
+      updated_at: '2025-02-01',
+      ...changes,
+    },
+    at('2025-06-01'),
+  )
+  if (change?.kind !== 'invoice') throw new Error('not an invoice')
+  return change.version
+}
+
+function refund(changes: Payload = {}, eventType = 'refund.created'): Refund {
+  const given = {
+    id: 're_1',
+    invoice: 'in_1',
+    amount: 5,
+    currency: 'USD',
+    created_at: '2025-02-10',
+    ...changes,
+  }
+  const change = readCanonical(eventType, given, at('2025-02-11'))
+  if (change?.kind !== 'refunds') throw new Error('not a refund')
+  return change.refunds[0]!
+}
+
+function day(instant: number | null): string | null {
+  return instant === null ? null : new Date(instant).toISOString().slice(0, 10)
+}
+
+function stretches(...versions: InvoiceVersion[]): [string | null, string | null, string, number][] {
+  return deriveInvoice(versions).map(({ from, to, status, amountRemaining }) => [
+    day(from),
+    day(to),
+    status,
+    amountRemaining,
+  ])
+}
+
+const paid = {
+  status: 'paid',
+  amount_paid: 23.8,
+  amount_remaining: 0,
+  paid_at: '2025-02-03',
+  updated_at: '2025-02-03',
+}
+
+test('an invoice is owed from when it was finalized until it was paid', () => {
+  const expected = [
+    ['2025-02-01', '2025-02-03', 'open', 23_80],
+    ['2025-02-03', null, 'paid', 0],
+  ]
+  assert.deepEqual(stretches(invoice(), invoice(paid)), expected)
+  assert.deepEqual(stretches(invoice(paid)), expected)
+  assert.deepEqual(stretches(invoice({ ...paid, updated_at: '2025-05-01' }), invoice()), expected)
+})
+
+test('invoiced: finalized and neither draft nor void, tax included', () => {
+  const state = (changes: Payload) => deriveInvoice([invoice(changes)]).at(-1)!
+  assert.equal(isInvoiced(state({})), true)
+  assert.equal(state({}).total, 23_80)
+  assert.equal(isInvoiced(state(paid)), true)
+  assert.equal(isInvoiced(state({ status: 'uncollectible' })), true)
+  assert.equal(isInvoiced(state({ status: 'draft', finalized_at: null })), false)
+  assert.equal(isInvoiced(state({ status: 'void' })), false)
+  assert.equal(isInvoiced(state({ status: 'odd' })), false)
+})
+
+test('collected: paid, on the day it was', () => {
+  const state = deriveInvoice([invoice(paid)]).at(-1)!
+  assert.deepEqual([isCollected(state), state.amountPaid, day(state.paidAt)], [true, 23_80, '2025-02-03'])
+  assert.equal(isCollected(deriveInvoice([invoice({ amount_paid: 5 })])[0]!), false)
+})
+
+test('what a source leaves out is taken from what it says', () => {
+  const bare = { status: undefined, amount_due: undefined, finalized_at: undefined, updated_at: '2025-02-05' }
+  const state = deriveInvoice([invoice(bare, 'invoice.paid')]).at(-1)!
+  assert.deepEqual(
+    [
+      state.status,
+      state.amountDue,
+      state.amountPaid,
+      state.amountRemaining,
+      day(state.finalizedAt),
+      day(state.paidAt),
+    ],
+    ['paid', 23_80, 23_80, 0, '2025-02-05', '2025-02-05'],
+  )
+})
+
+test('paid twice over, the first day stands when none is named', () => {
+  const silent = { ...paid, paid_at: undefined }
+  const states = deriveInvoice([invoice({ ...silent, updated_at: '2025-03-01' }), invoice(silent)])
+  assert.equal(day(states.at(-1)!.paidAt), '2025-02-03')
+})
+
+function issueOf(versions: InvoiceVersion[], asOf = '2025-02-20'): string | null {
+  const state: InvoiceState = deriveInvoice(versions).at(-1)!
+  return invoiceIssue(state, at(asOf))
+}
+
+test('payment issues, the gravest first', () => {
+  assert.equal(issueOf([invoice()]), null)
+  assert.equal(issueOf([invoice({ attempt_count: 1 })]), 'payment_failed')
+  assert.equal(issueOf([invoice({ failure_code: 'card_declined' })]), 'payment_failed')
+  assert.equal(issueOf([invoice({}, 'invoice.payment_failed')]), 'payment_failed')
+  assert.equal(issueOf([invoice({}, 'invoice.payment_action_required')]), 'action_required')
+  assert.equal(issueOf([invoice({ failure_code: 'authentication_required' })]), 'action_required')
+  assert.equal(issueOf([invoice({ due_date: '2025-02-15' })]), 'overdue')
+  assert.equal(issueOf([invoice({ due_date: '2025-02-25' })]), null)
+  assert.equal(issueOf([invoice({ status: 'uncollectible', attempt_count: 4 })]), 'uncollectible')
+  assert.equal(issueOf([invoice({ ...paid, attempt_count: 2 })]), null)
+  assert.equal(issueOf([invoice({ status: 'void', attempt_count: 2 })]), null)
+  assert.equal(issueOf([invoice({ attempt_count: 1, amount_remaining: 0 })]), null)
+})
+
+test('a failure is remembered while the invoice stays open', () => {
+  const failed = invoice(
+    { failure_code: 'card_declined', failure_message: 'Declined' },
+    'invoice.payment_failed',
+  )
+  const later = invoice({ updated_at: '2025-02-05' })
+  const state = deriveInvoice([later, failed]).at(-1)!
+  assert.equal(state.failure?.code, 'card_declined')
+  assert.equal(
+    deriveInvoice([later, failed, invoice({ ...paid, updated_at: '2025-02-06' })]).at(-1)!.failure,
+    null,
+  )
+})
+
+test('failed and action required within one second: the action is what counts', () => {
+  const failed = invoice({}, 'invoice.payment_failed')
+  const action = invoice({}, 'invoice.payment_action_required')
+  assert.equal(issueOf([action, failed]), 'action_required')
+})
+
+test('an unpaid subscription is an issue where no invoice is', () => {
+  const [segment] = derive(version({ status: 'unpaid' })).segments
+  assert.equal(subscriptionIssue(segment!, false), 'subscription_unpaid')
+  assert.equal(subscriptionIssue(segment!, true), null)
+  assert.equal(subscriptionIssue(derive(version()).segments[0]!, false), null)
+})
+
+test('days overdue are whole days', () => {
+  assert.equal(daysOverdue(null, at('2025-02-20')), null)
+  assert.equal(daysOverdue(at('2025-02-10'), at('2025-02-20') + 5), 10)
+  assert.equal(daysOverdue(at('2025-02-21'), at('2025-02-20')), 0)
+})
+
+const anyInvoice = fc
+  .record({
+    status: fc.constantFrom('draft', 'open', 'paid', 'void', 'uncollectible'),
+    updated_at: fc.integer({ min: 1, max: 9 }).map(n => `2025-02-0${n}`),
+    paid_at: fc.option(fc.constantFrom('2025-02-03', '2025-02-06'), { nil: undefined }),
+    finalized_at: fc.option(fc.constantFrom('2025-02-01', '2025-02-04'), { nil: undefined }),
+    attempt_count: fc.integer({ min: 0, max: 2 }),
+    kind: fc.constantFrom('updated', 'paid', 'payment_failed', 'payment_action_required'),
+  })
+  .map(({ kind, ...changes }) => invoice(changes, `invoice.${kind}`))
+
+test('an invoice told in any order, with repeats, is the same invoice', () => {
+  const feed = fc.array(anyInvoice, { minLength: 1, maxLength: 8 })
+  fc.assert(
+    fc.property(
+      feed.chain(given =>
+        fc.tuple(
+          fc.constant(given),
+          fc.shuffledSubarray([...given, ...given], { minLength: given.length * 2 }),
+        ),
+      ),
+      ([given, shuffled]) => {
+        const states = deriveInvoice(given)
+        assert.deepEqual(deriveInvoice(shuffled), states)
+        for (const [i, state] of states.entries()) assert.equal(state.to, states[i + 1]?.from ?? null)
+        for (const state of states) assert.ok(state.status !== 'paid' || state.paidAt! <= state.from)
+      },
+    ),
+  )
+})
+
+test('refunds: newest word wins, failed ones do not count', () => {
+  const created = refund()
+  const failed = refund({ status: 'failed', updated_at: '2025-02-12' }, 'refund.updated')
+  assert.deepEqual(mergeRefund(created, failed), mergeRefund(failed, created))
+  assert.deepEqual(countedRefunds([mergeRefund(failed, created)]), [])
+  assert.deepEqual([created.amount, day(created.createdAt), created.invoiceId], [5_00, '2025-02-10', 'in_1'])
+  assert.equal(refund({ amount: 'x' }).amount, null)
+  assert.equal(refund({ amount: -5 }).amount, null)
+})
