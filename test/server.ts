@@ -1,0 +1,106 @@
+import { pino } from 'pino'
+import { type Admin, openAdmin } from '../src/admin/admin.ts'
+import { openSecrets } from '../src/admin/secrets.ts'
+import { type ConfigFlags, readConfig } from '../src/config.ts'
+import { startRuntime } from '../src/runtime.ts'
+import { openPool } from '../src/store/database.ts'
+import { testDatabase } from './database.ts'
+
+export const TEST_SECRET_KEY = '11'.repeat(32)
+
+/** A tenant with a key of each kind. */
+export type TestTenant = { id: string; name: string; privateKey: string; trackingKey: string }
+
+export type TestServer = Awaited<ReturnType<typeof startServer>>
+
+/** The whole service on a database of its own and a free port, as `kontor start` runs it. */
+export async function startServer(settings: Record<string, string> = {}, flags: ConfigFlags = {}) {
+  const database = await testDatabase()
+  const config = readConfig(
+    {
+      DATABASE_URL: database.url,
+      KONTOR_OPS_PORT: 'off',
+      KONTOR_PORT: '0',
+      KONTOR_SECRET_KEY: TEST_SECRET_KEY,
+      ...settings,
+    },
+    flags,
+  )
+  const log = pino({ level: process.env.KONTOR_TEST_LOG ?? 'silent' })
+  const pool = openPool({
+    connection: { url: database.url },
+    max: 4,
+    name: 'kontor test',
+    onError: () => undefined,
+  })
+  const admin = openAdmin({ pool, secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]) })
+  const tenant = await makeTenant(admin, 'default')
+  const start = () => startRuntime({ config, connection: { url: database.url }, log })
+  let runtime = await start()
+
+  return {
+    get url() {
+      return runtime.url
+    },
+    databaseUrl: database.url,
+    pool,
+    admin,
+    tenant,
+    anotherTenant: (name: string) => makeTenant(admin, name),
+    request: (path: string, options: RequestInit & { key?: string } = {}) =>
+      request(runtime.url, path, options),
+    /** Stops and starts again on the same database, on a new port. */
+    async restart() {
+      await runtime.close()
+      runtime = await start()
+    },
+    /** Resolves when everything accepted so far has taken effect. */
+    settled: () => settled(pool),
+    async close() {
+      await runtime.close()
+      await pool.end()
+      await database.drop()
+    },
+  }
+}
+
+async function makeTenant(admin: Admin, name: string): Promise<TestTenant> {
+  const { id } = await admin.tenants.create({ name })
+  const [privateKey, trackingKey] = await Promise.all(
+    (['private', 'tracking'] as const).map(async kind => (await admin.keys.create({ tenant: id, kind })).key),
+  )
+  return { id, name, privateKey: privateKey!, trackingKey: trackingKey! }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
+export type Answer = { status: number; headers: Headers; body: any }
+
+/** A JSON request; `key` is sent as bearer. An object body is sent as JSON. */
+async function request(url: string, path: string, options: RequestInit & { key?: string }): Promise<Answer> {
+  const headers = new Headers(options.headers)
+  if (options.key) headers.set('authorization', `Bearer ${options.key}`)
+  if (options.body && !headers.has('content-type')) headers.set('content-type', 'application/json')
+  const response = await fetch(url + path, { ...options, headers })
+  const text = await response.text()
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: isJson(response) ? JSON.parse(text) : text,
+  }
+}
+
+function isJson(response: Response): boolean {
+  return /json/.test(response.headers.get('content-type') ?? '')
+}
+
+/** The log is read to its end and nothing is parked. */
+async function settled(pool: ReturnType<typeof openPool>): Promise<void> {
+  for (;;) {
+    const { rows } = await pool.query(
+      `select exists (select 1 from log l join log_cursors c using (partition) where (l.xid, l.ord) > (c.xid, c.ord))
+           or exists (select 1 from parked_entries) as waiting`,
+    )
+    if (!rows[0].waiting) return
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+}
