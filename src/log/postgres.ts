@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { timeOfId } from '../domain/ids.ts'
-import type { Db } from '../store/database.ts'
+import { type Db, isConflict, queryPrepared } from '../store/database.ts'
 import { isNearPeriodStart, periodOf } from '../store/partitions.ts'
 import type { Append, Appended, Entry, EntryKind, FirstUse, Log, Taken } from './log.ts'
 import { partitionOf } from './log.ts'
@@ -14,7 +14,11 @@ export function openPostgresLog({ pool, partitions }: { pool: pg.Pool; partition
   const listeners = new Set<() => void>()
 
   async function append(batch: Append[]): Promise<Appended[]> {
-    const appended = await appendBatch(pool, batch, partitions)
+    const attempt = () => appendBatch(pool, batch, partitions)
+    const appended = await attempt().catch(error => {
+      if (isConflict(error)) return attempt()
+      throw error
+    })
     for (const listener of listeners) listener()
     return appended
   }
@@ -44,9 +48,13 @@ export function openPostgresLog({ pool, partitions }: { pool: pg.Pool; partition
 
 /** Appends in a statement of its own, or as part of the caller's transaction. */
 export async function appendBatch(db: Db, batch: Append[], partitions: number): Promise<Appended[]> {
+  if (batch.every(({ claim }) => claim === null)) {
+    await queryPrepared(db, APPEND, [toRows(batch, partitions)])
+    return batch.map(() => ({ duplicateOf: null }))
+  }
   const { firstUses, unclaimed } = sortOutClaims(batch)
   const now = new Date()
-  const { rows } = await db.query<{ id: string }>(APPEND, [
+  const { rows } = await queryPrepared<{ id: string }>(db, APPEND_CLAIMING, [
     toRows(unclaimed, partitions),
     periodOf('idempotency_keys', now),
     isNearPeriodStart('idempotency_keys', now),
@@ -89,9 +97,15 @@ with foreign_entries as (
 )
 update log_cursors set xid = pg_current_xact_id(), ord = 0 where xid >= pg_snapshot_xmax(pg_current_snapshot())`
 
+const APPEND = `
+insert into log (partition, ord, id, tenant_id, kind, ordering_key, received_at, context, body_bytes, body)
+select * from json_to_recordset($1) as r (
+  partition smallint, ord int, id uuid, tenant_id int, kind text, ordering_key text, received_at timestamptz,
+  context text, body_bytes int, body text)`
+
 // One statement, so that keys and entries become durable together in one round trip. In the first minutes of a
 // period a key is claimed in the period before as well: two nodes on either side of midnight meet there.
-const APPEND = `
+const APPEND_CLAIMING = `
 with input as materialized (
   select * from json_to_recordset($1) as r (
     partition smallint, ord int, id uuid, tenant_id int, kind text, ordering_key text, received_at timestamptz,
@@ -196,9 +210,9 @@ async function take(
   { maxLanes, maxEntries, alsoLanes }: { maxLanes: number; maxEntries: number; alsoLanes: string[] },
 ): Promise<Taken[]> {
   const also = alsoLanes.filter(lane => lane.startsWith(LANE)).map(lane => Number(lane.slice(LANE.length)))
-  const { rows: cursors } = await client.query<Position>(OWN, [maxLanes, also])
+  const { rows: cursors } = await queryPrepared<Position>(client, OWN, [maxLanes, also])
   if (cursors.length === 0) return []
-  const { rows } = await client.query<EntryRow & Position>(READ, [
+  const { rows } = await queryPrepared<EntryRow & Position>(client, READ, [
     cursors.map(cursor => cursor.partition),
     cursors.map(cursor => cursor.xid),
     cursors.map(cursor => cursor.ord),
@@ -250,7 +264,8 @@ async function advance(client: pg.PoolClient, taken: Taken[]): Promise<void> {
     .map(({ position }) => position as Position | null)
     .filter(position => position !== null)
   if (positions.length === 0) return
-  await client.query(
+  await queryPrepared(
+    client,
     `update log_cursors c set xid = p.xid, ord = p.ord, updated_at = now()
      from unnest($1::smallint[], $2::xid8[], $3::int[]) as p (partition, xid, ord) where c.partition = p.partition`,
     [positions.map(p => p.partition), positions.map(p => p.xid), positions.map(p => p.ord)],

@@ -1,4 +1,4 @@
-import type { Db } from './database.ts'
+import { type Db, queryPrepared } from './database.ts'
 import type { TimePage } from './events.ts'
 
 /** What an event says of a sale. Amounts are exact decimal text. */
@@ -37,7 +37,8 @@ export type SaleLink = { tenantId: number; eventNode: number; orderNode: number 
 
 /** One row a sale key; of several events that name one sale, the first with an amount speaks, whatever came when. */
 export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<SaleLink[]> {
-  const { rows } = await db.query<LinkRow>(
+  const { rows } = await queryPrepared<LinkRow>(
+    db,
     `insert into conversions as c (tenant_id, sale_key, id, event_id, event_occurred_at, event_type,
        event_conversion_type, event_source, event_source_config_id, object_id, event_amount, event_currency, event_node)
      select tenant_id, sale_key, event_id, event_id, occurred_at, event_type, conversion_type, source,
@@ -83,7 +84,8 @@ export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<Sale
 }
 
 export async function upsertOrderSales(db: Db, sales: OrderSale[]): Promise<SaleLink[]> {
-  const { rows } = await db.query<LinkRow>(
+  const { rows } = await queryPrepared<LinkRow>(
+    db,
     `insert into conversions as c (tenant_id, sale_key, id, order_state, object_id, order_placed_at, order_updated_at,
        order_amount, order_currency, order_contact_id, order_node)
      select tenant_id, sale_key, id, state, object_id, placed_at, updated_at, amount, currency, contact_id, node

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import pg from 'pg'
 
 export type Db = { query: pg.Pool['query'] }
@@ -61,6 +62,42 @@ export async function inTransaction<T>(
   }
 }
 
+// Behind a transaction pooler that does not know prepared statements, a statement is prepared on one connection and
+// missed on the next. The first time that happens, this process stops preparing.
+let canPrepare = true
+const statementNames = new Map<string, string>()
+
+/**
+ * Runs a constant statement whose plan is kept by the connection: planning took longer than running for most of
+ * the statements on the hot path.
+ */
+export async function queryPrepared<R extends pg.QueryResultRow>(
+  db: Db,
+  text: string,
+  values: unknown[] = [],
+): Promise<pg.QueryResult<R>> {
+  if (!canPrepare) return db.query<R>(text, values)
+  let name = statementNames.get(text)
+  if (name === undefined) {
+    name = `kontor_${hash('sha256', text, 'hex').slice(0, 16)}`
+    statementNames.set(text, name)
+  }
+  try {
+    return await db.query<R>({ name, text, values })
+  } catch (error) {
+    if (!isLostStatement(error)) throw error
+    canPrepare = false
+    // Inside a transaction the caller has to begin again.
+    if ('totalCount' in db) return db.query<R>(text, values)
+    throw error
+  }
+}
+
+function isLostStatement(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code
+  return code === '26000' || code === '42P05'
+}
+
 const NETWORK = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -90,5 +127,5 @@ export function isUnavailable(error: unknown): boolean {
 /** A conflict between transactions: the same work succeeds when it is simply done again. */
 export function isConflict(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
-  return code === '40P01' || code === '40001' || code === '55P03'
+  return code === '40P01' || code === '40001' || code === '55P03' || isLostStatement(error)
 }

@@ -1,11 +1,12 @@
 import type { NormalizedEvent } from '../domain/events.ts'
 import { timeOfId } from '../domain/ids.ts'
-import type { Db } from './database.ts'
+import { type Db, queryPrepared } from './database.ts'
 
 export type NewEvent = { tenantId: number; event: NormalizedEvent; node: number | null; conversion: boolean }
 
 export async function insertEvents(db: Db, events: NewEvent[]): Promise<void> {
-  await db.query(
+  await queryPrepared(
+    db,
     `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type,
        source_config_id, inbound_event_id, provider_event_id, visitor, session_id, node, payload, headers, meta)
      select * from json_to_recordset($1) as r (tenant_id int, id uuid, occurred_at timestamptz,

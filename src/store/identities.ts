@@ -1,5 +1,5 @@
 import type { Identity, IdentityKind } from '../domain/identity.ts'
-import type { Db } from './database.ts'
+import { type Db, queryPrepared } from './database.ts'
 
 // Class of the advisory locks of merges, one a tenant.
 const MERGE_LOCK = 4_911_200
@@ -17,10 +17,11 @@ export async function ensureIdentities(
     identities.map(identity => identity.kind),
     identities.map(identity => identity.value),
   ]
-  const found = await db.query<IdentityRow>(ENSURE, columns)
+  const found = await queryPrepared<IdentityRow>(db, ENSURE, columns)
   if (found.rows.length === identities.length) return found.rows.map(toIdentity)
   // Another worker added the rest at the same moment: it is committed now, and visible to a new statement.
-  const { rows } = await db.query<IdentityRow>(
+  const { rows } = await queryPrepared<IdentityRow>(
+    db,
     `select tenant_id, kind, value, node from identities
      join unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, kind, value) using (tenant_id, kind, value)`,
     columns,
@@ -55,7 +56,8 @@ export async function profilesOf(
   db: Db,
   nodes: { tenantId: number; node: number }[],
 ): Promise<IdentityNode[]> {
-  const { rows } = await db.query<{ tenant_id: number; node: number; profile: number }>(
+  const { rows } = await queryPrepared<{ tenant_id: number; node: number; profile: number }>(
+    db,
     `select i.tenant_id, i.node, i.profile from identities i
      join unnest($1::int[], $2::bigint[]) as n (tenant_id, node) on n.tenant_id = i.tenant_id and n.node = i.node`,
     [nodes.map(node => node.tenantId), nodes.map(node => node.node)],
@@ -65,7 +67,8 @@ export async function profilesOf(
 
 /** Merges of one tenant take turns: each sees what the one before left. */
 export async function lockMerges(db: Db, tenantIds: number[]): Promise<void> {
-  await db.query(
+  await queryPrepared(
+    db,
     'select pg_advisory_xact_lock($1, t) from unnest($2::int[]) with ordinality as l (t, n) order by n',
     [MERGE_LOCK, [...tenantIds].sort((a, b) => a - b)],
   )
@@ -76,7 +79,8 @@ export async function mergeProfiles(
   db: Db,
   merges: { tenantId: number; from: number; into: number }[],
 ): Promise<void> {
-  await db.query(
+  await queryPrepared(
+    db,
     `update identities i set profile = m.into_profile
      from unnest($1::int[], $2::bigint[], $3::bigint[]) as m (tenant_id, from_profile, into_profile)
      where i.tenant_id = m.tenant_id and i.profile = m.from_profile`,
@@ -97,7 +101,8 @@ export async function upsertTouches(
     campaign: string | null
   }[],
 ): Promise<void> {
-  await db.query(
+  await queryPrepared(
+    db,
     `insert into touches as t (tenant_id, node, occurred_at, event_id, source, medium, campaign)
      select * from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::uuid[], $5::text[], $6::text[], $7::text[])
        as n (tenant_id, node, occurred_at, event_id, source, medium, campaign)

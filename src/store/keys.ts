@@ -1,5 +1,5 @@
 import type { KeyKind, Scope } from '../domain/keys.ts'
-import type { Db } from './database.ts'
+import { type Db, queryPrepared } from './database.ts'
 
 export type ApiKey = {
   id: string
@@ -48,7 +48,7 @@ export async function insertKey(
 }
 
 export async function findKeyByHash(db: Db, hash: Buffer): Promise<ApiKey | null> {
-  const { rows } = await db.query<Row>(`select ${COLUMNS} from api_keys where hash = $1`, [hash])
+  const { rows } = await queryPrepared<Row>(db, `select ${COLUMNS} from api_keys where hash = $1`, [hash])
   return rows[0] ? toKey(rows[0]) : null
 }
 
@@ -79,7 +79,7 @@ export async function touchKeys(db: Db, uses: { id: string; at: Date }[]): Promi
 }
 
 export async function configVersion(db: Db): Promise<number> {
-  const { rows } = await db.query<{ version: number }>('select version from config_version')
+  const { rows } = await queryPrepared<{ version: number }>(db, 'select version from config_version')
   return rows[0]?.version ?? 0
 }
 

@@ -1,6 +1,6 @@
 import { timeOfId } from '../domain/ids.ts'
 import type { EntityType } from '../domain/records.ts'
-import type { Db } from './database.ts'
+import { type Db, queryPrepared } from './database.ts'
 
 export type OperationStatus = 'applied' | 'superseded' | 'failed'
 
@@ -25,8 +25,8 @@ export async function insertOperations(
     error: string | null
   }[],
 ): Promise<void> {
-  await db.query(
-    // A replayed dead letter has an outcome already: the new one takes its place.
+  await queryPrepared(
+    db, // A replayed dead letter has an outcome already: the new one takes its place.
     `insert into operations (tenant_id, id, received_at, status, entity_type, record_id, error)
      select * from json_to_recordset($1) as r (
        tenant_id int, id uuid, received_at timestamptz, status text, entity_type text, record_id text, error text)
@@ -53,7 +53,7 @@ export async function findOperations(
   tenantIds: number[],
   ids: string[],
 ): Promise<(Operation & { tenantId: number })[]> {
-  const { rows } = await db.query<{
+  const { rows } = await queryPrepared<{
     tenant_id: number
     id: string
     status: OperationStatus
@@ -63,6 +63,7 @@ export async function findOperations(
     applied_at: Date
     error: string | null
   }>(
+    db,
     `select o.tenant_id, o.id, o.status, o.entity_type, o.record_id, o.received_at, o.applied_at, o.error
      from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as k (tenant_id, id, received_at)
      join operations o on o.tenant_id = k.tenant_id and o.id = k.id and o.received_at = k.received_at`,

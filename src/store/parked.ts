@@ -1,11 +1,11 @@
 import type { Entry, EntryKind } from '../log/log.ts'
-import type { Db } from './database.ts'
+import { type Db, queryPrepared } from './database.ts'
 
 /** An entry that waits for its next attempt, or behind one that does. */
 export type Parked = { place: number; lane: string; entry: Entry; attempts: number; nextAttemptAt: Date }
 
 export async function listParked(db: Db, lanes: string[]): Promise<Parked[]> {
-  const { rows } = await db.query<{
+  const { rows } = await queryPrepared<{
     place: number
     lane: string
     id: string
@@ -18,6 +18,7 @@ export async function listParked(db: Db, lanes: string[]): Promise<Parked[]> {
     attempts: number
     next_attempt_at: Date
   }>(
+    db,
     `select place, lane, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at
      from parked_entries where lane = any($1) order by lane, place limit 1000`,
     [lanes],
@@ -40,7 +41,8 @@ export async function listParked(db: Db, lanes: string[]): Promise<Parked[]> {
 }
 
 export async function lanesWithDueEntries(db: Db): Promise<string[]> {
-  const { rows } = await db.query<{ lane: string }>(
+  const { rows } = await queryPrepared<{ lane: string }>(
+    db,
     'select distinct lane from parked_entries where next_attempt_at <= now()',
   )
   return rows.map(row => row.lane)

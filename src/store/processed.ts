@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Db } from './database.ts'
+import { type Db, queryPrepared } from './database.ts'
 import { isNearPeriodStart, periodOf } from './partitions.ts'
 
 /** An event is known by its sender's id within its source; tracking and CDP events by their id within the tenant. */
@@ -19,7 +19,7 @@ export async function claimEvents(
   events: (ProcessedKey & { eventId: string })[],
   now: Date,
 ): Promise<Set<string>> {
-  const { rows } = await db.query<{ event_id: string }>(CLAIM, [
+  const { rows } = await queryPrepared<{ event_id: string }>(db, CLAIM, [
     events.map(event => event.tenantId),
     events.map(event => event.key),
     events.map(event => event.eventId),
@@ -50,7 +50,8 @@ export async function findProcessed(
   db: Db,
   keys: ProcessedKey[],
 ): Promise<(ProcessedKey & { eventId: string })[]> {
-  const { rows } = await db.query<{ tenant_id: number; key: string; event_id: string }>(
+  const { rows } = await queryPrepared<{ tenant_id: number; key: string; event_id: string }>(
+    db,
     `select p.tenant_id, p.key, p.event_id from processed_events p
      join unnest($1::int[], $2::uuid[]) as k (tenant_id, key) on k.tenant_id = p.tenant_id and k.key = p.key`,
     [keys.map(key => key.tenantId), keys.map(key => key.key)],

@@ -1,4 +1,4 @@
-import type { Db } from './database.ts'
+import { type Db, queryPrepared } from './database.ts'
 
 export type ReceiptOutcome = 'processed' | 'duplicate' | 'dropped' | 'dead_letter'
 
@@ -14,7 +14,8 @@ export type Receipt = {
 }
 
 export async function insertReceipts(db: Db, receipts: Receipt[]): Promise<void> {
-  await db.query(
+  await queryPrepared(
+    db,
     `insert into receipts (tenant_id, source_id, id, received_at, inbound_event_id, event_type, outcome, detail)
      select * from json_to_recordset($1) as r (tenant_id int, source_id text, id uuid, received_at timestamptz,
        inbound_event_id text, event_type text, outcome text, detail text)`,
@@ -40,7 +41,8 @@ export async function insertArchive(
   db: Db,
   rows: { tenantId: number; id: string; receivedAt: Date; sourceId: string; result: string }[],
 ): Promise<void> {
-  await db.query(
+  await queryPrepared(
+    db,
     `insert into archive (tenant_id, id, received_at, source_id, result)
      select * from json_to_recordset($1) as r (tenant_id int, id uuid, received_at timestamptz, source_id text, result jsonb)`,
     [

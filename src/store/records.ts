@@ -1,5 +1,5 @@
 import { ENTITY_TYPES, type EntityType, type RecordName, type Version } from '../domain/records.ts'
-import type { Db } from './database.ts'
+import { type Db, queryPrepared } from './database.ts'
 
 // Class of the advisory locks below, so that they meet no other use of a tenant's number.
 const RECORD_LOCK = 4_911_100
@@ -18,7 +18,8 @@ export async function lockRecordTypes(
   const sorted = locks
     .map(lock => ({ ...lock, type: ENTITY_TYPES.indexOf(lock.entityType) }))
     .sort((a, b) => a.tenantId - b.tenantId || a.type - b.type)
-  await db.query(
+  await queryPrepared(
+    db,
     `select case when exclusive then pg_advisory_xact_lock(class, tenant) else pg_advisory_xact_lock_shared(class, tenant) end
      from unnest($1::int[], $2::int[], $3::bool[]) with ordinality as l (class, tenant, exclusive, n) order by n`,
     [
@@ -32,13 +33,14 @@ export async function lockRecordTypes(
 const VERSION = `to_char(source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as source_updated_at, entry_id`
 
 export async function loadVersions(db: Db, keys: RecordKey[]): Promise<(RecordKey & Version)[]> {
-  const { rows } = await db.query<{
+  const { rows } = await queryPrepared<{
     tenant_id: number
     entity_type: EntityType
     id: string
     source_updated_at: string
     entry_id: string
   }>(
+    db,
     `select tenant_id, entity_type, id, ${VERSION} from records
      join unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, entity_type, id) using (tenant_id, entity_type, id)`,
     [keys.map(key => key.tenantId), keys.map(key => key.entityType), keys.map(key => key.id)],
@@ -53,7 +55,7 @@ export async function loadVersions(db: Db, keys: RecordKey[]): Promise<(RecordKe
 }
 
 export async function loadTombstones(db: Db, names: RecordNameKey[]): Promise<(RecordNameKey & Version)[]> {
-  const { rows } = await db.query<{
+  const { rows } = await queryPrepared<{
     tenant_id: number
     entity_type: EntityType
     name: RecordName
@@ -61,6 +63,7 @@ export async function loadTombstones(db: Db, names: RecordNameKey[]): Promise<(R
     source_updated_at: string
     entry_id: string
   }>(
+    db,
     `select tenant_id, entity_type, name, value, ${VERSION} from record_tombstones
      join unnest($1::int[], $2::text[], $3::text[], $4::text[]) as k (tenant_id, entity_type, name, value)
        using (tenant_id, entity_type, name, value)`,
@@ -91,7 +94,8 @@ export async function upsertRecords(db: Db, rows: RecordRow[]): Promise<void> {
     row =>
       `{"tenant_id":${row.tenantId},"entity_type":"${row.entityType}","id":${JSON.stringify(row.id)},"external_id":${JSON.stringify(row.externalId)},"source_updated_at":"${row.sourceUpdatedAt}","entry_id":"${row.entryId}","deleted":${row.deleted},"data":${row.dataText ?? 'null'}}`,
   )
-  await db.query(
+  await queryPrepared(
+    db,
     `insert into records (tenant_id, entity_type, id, external_id, source_updated_at, entry_id, deleted, data, created_at, updated_at)
      select tenant_id, entity_type, id, external_id, source_updated_at, entry_id, deleted,
             case when not deleted then data end, now(), now()
@@ -170,7 +174,8 @@ export async function findRecord(
   entityType: EntityType,
   id: string,
 ): Promise<StoredRecord | null> {
-  const { rows } = await db.query<Row>(
+  const { rows } = await queryPrepared<Row>(
+    db,
     `select ${COLUMNS} from records where tenant_id = $1 and entity_type = $2 and id = $3 and not deleted`,
     [tenantId, entityType, id],
   )
@@ -179,7 +184,8 @@ export async function findRecord(
 
 /** By SKU, and by id where no product has that SKU. Of several with one SKU, the one that changed last. */
 export async function findProduct(db: Db, tenantId: number, skuOrId: string): Promise<StoredRecord | null> {
-  const { rows } = await db.query<Row>(
+  const { rows } = await queryPrepared<Row>(
+    db,
     `select * from (
        (select ${COLUMNS}, 0 as rank from records where tenant_id = $1 and sku = $2 and not deleted
         order by source_updated_at desc, id limit 1)
@@ -203,7 +209,8 @@ export async function listRecords(
     after: { updatedAt: string; id: string } | null
   },
 ): Promise<(StoredRecord & { cursor: { updatedAt: string; id: string } })[]> {
-  const { rows } = await db.query<Row & { exact_updated_at: string }>(
+  const { rows } = await queryPrepared<Row & { exact_updated_at: string }>(
+    db,
     `select ${COLUMNS}, to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as exact_updated_at
      from records
      where tenant_id = $1 and entity_type = $2 and (updated_at, id) > ($3::timestamptz, $4)
