@@ -14,10 +14,11 @@ create table identities (
 create unique index identities_by_node on identities (tenant_id, node) include (profile);
 create index identities_by_profile on identities (tenant_id, profile);
 
--- The first touch seen under a node: where the person came from.
+-- The first touch seen under a node: where the person came from. One that names a sender comes before a direct one.
 create table touches (
   tenant_id int not null,
   node bigint not null,
+  direct boolean not null,
   occurred_at timestamptz not null,
   event_id uuid not null,
   source text not null,
@@ -47,7 +48,7 @@ create table events (
 ) partition by range (occurred_at);
 create index events_by_time on events (tenant_id, occurred_at, id) where not conversion;
 create index events_by_type on events (tenant_id, event_type, occurred_at, id) where not conversion;
-create index events_by_receipt on events using brin (received_at) with (pages_per_range = 32);
+create index events_by_receipt on events using brin (received_at) with (pages_per_range = 32, autosummarize = on);
 create table events_before_2000 partition of events for values from (minvalue) to ('2000-01-01');
 
 -- The processed-event store. key: hash of the source and the sender's event id; a period is a month.
@@ -67,7 +68,7 @@ create table conversions (
   sale_key text collate "C" not null,
   id uuid not null,
   order_state text check (order_state in ('live', 'deleted')),
-    order_placed_at timestamptz,
+  order_placed_at timestamptz,
   order_updated_at timestamptz,
   order_amount numeric,
   order_currency text,

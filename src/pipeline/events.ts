@@ -1,4 +1,4 @@
-import { touchOf } from '../domain/attribution.ts'
+import { isEarlierTouch, touchOf } from '../domain/attribution.ts'
 import { conversionOf } from '../domain/conversions.ts'
 import type { EventContext, NormalizedEvent } from '../domain/events.ts'
 import { identitiesOf, identitiesOfContact } from '../domain/identity.ts'
@@ -7,7 +7,7 @@ import { normalize } from '../domain/normalize/normalize.ts'
 import type { Entry } from '../log/log.ts'
 import type { NewDeadLetter } from '../store/dead-letters.ts'
 import { insertEvents } from '../store/events.ts'
-import { upsertTouches } from '../store/identities.ts'
+import { type NewTouch, upsertTouches } from '../store/identities.ts'
 import { claimEvents, processedKey } from '../store/processed.ts'
 import { insertArchive, insertReceipts } from '../store/receipts.ts'
 import { applyConversions, type ConversionEvent } from './conversions.ts'
@@ -168,14 +168,14 @@ async function conversionsAmong(options: EventKindOptions, events: FreshEvent[])
 }
 
 async function applyTouches({ client }: Transaction, events: FreshEvent[]): Promise<void> {
-  const earliest = new Map<string, Parameters<typeof upsertTouches>[1][number]>()
+  const earliest = new Map<string, NewTouch>()
   for (const { tenantId, event, node } of events) {
     const touch = node === null ? null : touchOf(event)
     if (!touch || node === null) continue
+    const one = { tenantId, node, occurredAt: event.occurredAt, eventId: event.id, ...touch }
     const key = `${tenantId} ${node}`
     const before = earliest.get(key)
-    if (before && before.occurredAt <= event.occurredAt) continue
-    earliest.set(key, { tenantId, node, occurredAt: event.occurredAt, eventId: event.id, ...touch })
+    if (!before || isEarlierTouch(one, before)) earliest.set(key, one)
   }
   if (earliest.size > 0) await upsertTouches(client, [...earliest.values()])
 }

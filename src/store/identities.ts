@@ -1,3 +1,4 @@
+import type { PlacedTouch } from '../domain/attribution.ts'
 import type { Identity, IdentityKind } from '../domain/identity.ts'
 import { type Db, queryPrepared } from './database.ts'
 
@@ -88,32 +89,27 @@ export async function mergeProfiles(
   )
 }
 
-/** The first touch under each node: the earliest stays. */
-export async function upsertTouches(
-  db: Db,
-  touches: {
-    tenantId: number
-    node: number
-    occurredAt: Date
-    eventId: string
-    source: string
-    medium: string | null
-    campaign: string | null
-  }[],
-): Promise<void> {
-  await queryPrepared(
-    db,
-    `insert into touches as t (tenant_id, node, occurred_at, event_id, source, medium, campaign)
-     select * from unnest($1::int[], $2::bigint[], $3::timestamptz[], $4::uuid[], $5::text[], $6::text[], $7::text[])
-       as n (tenant_id, node, occurred_at, event_id, source, medium, campaign)
+export type NewTouch = PlacedTouch & { tenantId: number; node: number }
+
+/** The first touch under each node stays, whatever arrives when (see `isEarlierTouch`); one a node. */
+export async function upsertTouches(db: Db, touches: NewTouch[]): Promise<void> {
+  await db.query(
+    `insert into touches as t (tenant_id, node, direct, occurred_at, event_id, source, medium, campaign)
+     select * from unnest($1::int[], $2::bigint[], $3::boolean[], $4::timestamptz[], $5::uuid[], $6::text[],
+       $7::text[], $8::text[]) as n (tenant_id, node, direct, occurred_at, event_id, source, medium, campaign)
+     -- Most are not the first. Looking is cheap; a conflict would lock, and so write, a row for each of them.
+     where not exists (
+       select 1 from touches t where t.tenant_id = n.tenant_id and t.node = n.node
+         and (t.direct, t.occurred_at, t.event_id) <= (n.direct, n.occurred_at, n.event_id))
      order by tenant_id, node
      on conflict (tenant_id, node) do update set
-       occurred_at = excluded.occurred_at, event_id = excluded.event_id, source = excluded.source,
-       medium = excluded.medium, campaign = excluded.campaign
-     where (excluded.occurred_at, excluded.event_id) < (t.occurred_at, t.event_id)`,
+       direct = excluded.direct, occurred_at = excluded.occurred_at, event_id = excluded.event_id,
+       source = excluded.source, medium = excluded.medium, campaign = excluded.campaign
+     where (excluded.direct, excluded.occurred_at, excluded.event_id) < (t.direct, t.occurred_at, t.event_id)`,
     [
       touches.map(touch => touch.tenantId),
       touches.map(touch => touch.node),
+      touches.map(touch => touch.direct),
       touches.map(touch => touch.occurredAt),
       touches.map(touch => touch.eventId),
       touches.map(touch => touch.source),
