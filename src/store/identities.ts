@@ -93,7 +93,8 @@ export type NewTouch = PlacedTouch & { tenantId: number; node: number }
 
 /** The first touch under each node stays, whatever arrives when (see `isEarlierTouch`); one a node. */
 export async function upsertTouches(db: Db, touches: NewTouch[]): Promise<void> {
-  await db.query(
+  await queryPrepared(
+    db,
     `insert into touches as t (tenant_id, node, direct, occurred_at, event_id, source, medium, campaign)
      select * from unnest($1::int[], $2::bigint[], $3::boolean[], $4::timestamptz[], $5::uuid[], $6::text[],
        $7::text[], $8::text[]) as n (tenant_id, node, direct, occurred_at, event_id, source, medium, campaign)
