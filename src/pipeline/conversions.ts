@@ -5,11 +5,11 @@ import { newEntryId } from '../domain/ids.ts'
 import {
   type EventSale,
   type OrderSale,
-  type SaleLink,
+  type SalePeople,
   upsertEventSales,
   upsertOrderSales,
 } from '../store/conversions.ts'
-import type { Identities } from './identity.ts'
+import type { Identities, Link } from './identity.ts'
 import type { RecordListener } from './records.ts'
 import type { Transaction } from './unit.ts'
 
@@ -41,7 +41,7 @@ export function orderConversions(identities: Identities): RecordListener {
         node: nodes[i] ?? null,
       }
     })
-    await linkSales(transaction, identities, await upsertOrderSales(transaction.client, sales))
+    await linkPeople(transaction, identities, sales, await upsertOrderSales(transaction.client, sales))
   }
 }
 
@@ -58,7 +58,6 @@ export async function applyConversions(
   identities: Identities,
   conversions: ConversionEvent[],
 ): Promise<void> {
-  const links: SaleLink[] = []
   // One statement may touch a row once: a second event of the same sale goes into the next one.
   for (let rest = conversions; rest.length > 0; ) {
     const seen = new Set<string>()
@@ -66,15 +65,14 @@ export async function applyConversions(
     const sales: EventSale[] = []
     for (const one of rest) {
       const sale = saleOf(one)
-      const key = `${sale.tenantId} ${sale.saleKey}`
+      const key = saleText(sale)
       if (seen.has(key)) later.push(one)
       else sales.push(sale)
       seen.add(key)
     }
-    links.push(...(await upsertEventSales(transaction.client, sales)))
+    await linkPeople(transaction, identities, sales, await upsertEventSales(transaction.client, sales))
     rest = later
   }
-  await linkSales(transaction, identities, links)
 }
 
 function saleOf({ tenantId, event, node, conversion }: ConversionEvent): EventSale {
@@ -94,9 +92,26 @@ function saleOf({ tenantId, event, node, conversion }: ConversionEvent): EventSa
   }
 }
 
-async function linkSales(transaction: Transaction, identities: Identities, links: SaleLink[]): Promise<void> {
-  await identities.link(
-    transaction,
-    links.map(({ tenantId, eventNode, orderNode }) => ({ tenantId, a: eventNode, b: orderNode })),
-  )
+/** Whoever names a sale is who the others meant that named it: in any order of arrival all of them are joined. */
+async function linkPeople(
+  transaction: Transaction,
+  identities: Identities,
+  sales: { tenantId: number; saleKey: string; node: number | null }[],
+  people: SalePeople[],
+): Promise<void> {
+  const known = new Map(people.map(one => [saleText(one), one]))
+  const links: Link[] = []
+  for (const sale of sales) {
+    const { eventNode, orderNode } = known.get(saleText(sale))!
+    for (const other of [eventNode, orderNode]) {
+      if (sale.node !== null && other !== null && other !== sale.node) {
+        links.push({ tenantId: sale.tenantId, a: sale.node, b: other })
+      }
+    }
+  }
+  await identities.link(transaction, links)
+}
+
+function saleText(sale: { tenantId: number; saleKey: string }): string {
+  return `${sale.tenantId} ${sale.saleKey}`
 }

@@ -1,5 +1,5 @@
 import { type Db, queryPrepared } from './database.ts'
-import type { TimePage } from './events.ts'
+import { CONTACT_OF_PROFILE, type TimePage } from './events.ts'
 
 /** What an event says of a sale. Amounts are exact decimal text. */
 export type EventSale = {
@@ -32,12 +32,17 @@ export type OrderSale = {
   node: number | null
 }
 
-/** Both sides of a sale are known: whoever sent the event is who the order belongs to. */
-export type SaleLink = { tenantId: number; eventNode: number; orderNode: number }
+/** Who is known to stand behind a sale, after it was written: whoever names it is the same person. */
+export type SalePeople = {
+  tenantId: number
+  saleKey: string
+  eventNode: number | null
+  orderNode: number | null
+}
 
 /** One row a sale key; of several events that name one sale, the first with an amount speaks, whatever came when. */
-export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<SaleLink[]> {
-  const { rows } = await queryPrepared<LinkRow>(
+export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<SalePeople[]> {
+  const { rows } = await queryPrepared<PeopleRow>(
     db,
     `insert into conversions as c (tenant_id, sale_key, id, event_id, event_occurred_at, event_type,
        event_conversion_type, event_source, event_source_config_id, object_id, event_amount, event_currency, event_node)
@@ -51,16 +56,17 @@ export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<Sale
        (event_id, event_occurred_at, event_type, event_conversion_type, event_source, event_source_config_id,
         event_amount, event_currency, object_id, event_node)
        = (select s.event_id, s.occurred_at, s.event_type, s.conversion_type, s.source, s.source_config_id, s.amount,
-            s.currency, coalesce(c.object_id, excluded.object_id), coalesce(s.node, c.event_node, excluded.event_node)
+            s.currency, case when c.order_state is null then s.object_id else c.object_id end,
+            coalesce(s.node, c.event_node, excluded.event_node)
           from (values
             (c.event_id, c.event_occurred_at, c.event_type, c.event_conversion_type, c.event_source,
-             c.event_source_config_id, c.event_amount, c.event_currency, c.event_node),
+             c.event_source_config_id, c.event_amount, c.event_currency, c.object_id, c.event_node),
             (excluded.event_id, excluded.event_occurred_at, excluded.event_type, excluded.event_conversion_type,
              excluded.event_source, excluded.event_source_config_id, excluded.event_amount, excluded.event_currency,
-             excluded.event_node)
-          ) as s (event_id, occurred_at, event_type, conversion_type, source, source_config_id, amount, currency, node)
+             excluded.object_id, excluded.event_node)
+          ) as s (event_id, occurred_at, event_type, conversion_type, source, source_config_id, amount, currency, object_id, node)
           where s.event_id is not null order by s.amount is null, s.occurred_at, s.event_id limit 1)
-     returning tenant_id, event_node, order_node`,
+     returning tenant_id, sale_key, event_node, order_node`,
     [
       JSON.stringify(
         sales.map(sale => ({
@@ -80,11 +86,11 @@ export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<Sale
       ),
     ],
   )
-  return rows.flatMap(toLink)
+  return rows.map(toPeople)
 }
 
-export async function upsertOrderSales(db: Db, sales: OrderSale[]): Promise<SaleLink[]> {
-  const { rows } = await queryPrepared<LinkRow>(
+export async function upsertOrderSales(db: Db, sales: OrderSale[]): Promise<SalePeople[]> {
+  const { rows } = await queryPrepared<PeopleRow>(
     db,
     `insert into conversions as c (tenant_id, sale_key, id, order_state, object_id, order_placed_at, order_updated_at,
        order_amount, order_currency, order_contact_id, order_node)
@@ -97,7 +103,7 @@ export async function upsertOrderSales(db: Db, sales: OrderSale[]): Promise<Sale
        order_updated_at = excluded.order_updated_at, order_amount = excluded.order_amount,
        order_currency = excluded.order_currency, order_contact_id = excluded.order_contact_id,
        order_node = excluded.order_node
-     returning tenant_id, event_node, order_node`,
+     returning tenant_id, sale_key, event_node, order_node`,
     [
       JSON.stringify(
         sales.map(sale => ({
@@ -116,15 +122,23 @@ export async function upsertOrderSales(db: Db, sales: OrderSale[]): Promise<Sale
       ),
     ],
   )
-  return rows.flatMap(toLink)
+  return rows.map(toPeople)
 }
 
-type LinkRow = { tenant_id: number; event_node: number | null; order_node: number | null }
+type PeopleRow = {
+  tenant_id: number
+  sale_key: string
+  event_node: number | null
+  order_node: number | null
+}
 
-function toLink(row: LinkRow): SaleLink[] {
-  return row.event_node !== null && row.order_node !== null
-    ? [{ tenantId: row.tenant_id, eventNode: row.event_node, orderNode: row.order_node }]
-    : []
+function toPeople(row: PeopleRow): SalePeople {
+  return {
+    tenantId: row.tenant_id,
+    saleKey: row.sale_key,
+    eventNode: row.event_node,
+    orderNode: row.order_node,
+  }
 }
 
 export type ConversionRow = {
@@ -187,9 +201,7 @@ const COLUMNS = `c.id, c.occurred_at, c.conversion_type, c.event_type, c.source,
 
 const PERSON = `
   left join identities i on i.tenant_id = c.tenant_id and i.node = coalesce(c.event_node, c.order_node)
-  left join lateral (
-    select p.value from identities p where p.tenant_id = i.tenant_id and p.profile = i.profile and p.kind = 'contact'
-    order by p.node limit 1) person on true
+  left join lateral (${CONTACT_OF_PROFILE}) person on true
   left join records contact on contact.tenant_id = c.tenant_id and contact.entity_type = 'contact'
     and contact.id = coalesce(c.order_contact_id, person.value)`
 

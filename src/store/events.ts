@@ -76,12 +76,17 @@ const COLUMNS = `e.id, e.event_type, e.occurred_at, e.received_at, e.source, e.s
   e.inbound_event_id, e.provider_event_id, e.visitor, e.session_id, e.conversion, e.payload, e.headers, e.meta,
   i.profile, contact.value as contact_id`
 
+// Of several contact ids of one person, one with a contact record: others are ids of billing systems and the like.
+export const CONTACT_OF_PROFILE = `
+  select c.value from identities c
+  left join records r on r.tenant_id = c.tenant_id and r.entity_type = 'contact' and r.id = c.value and not r.deleted
+  where c.tenant_id = i.tenant_id and c.profile = i.profile and c.kind = 'contact'
+  order by r.id is null, c.node limit 1`
+
 // The profile is read through the node, so that what is learnt later shows in rows that came earlier.
 const PERSON = `
   left join identities i on i.tenant_id = e.tenant_id and i.node = e.node
-  left join lateral (
-    select c.value from identities c where c.tenant_id = i.tenant_id and c.profile = i.profile and c.kind = 'contact'
-    order by c.node limit 1) contact on true`
+  left join lateral (${CONTACT_OF_PROFILE}) contact on true`
 
 /** Newest first, without conversions. */
 export async function listEvents(db: Db, tenantId: number, page: TimePage): Promise<EventRow[]> {
