@@ -84,6 +84,7 @@ create table conversions (
   object_id text,
   event_amount numeric,
   event_currency text,
+  event_visitor text,
   event_node bigint,
   occurred_at timestamptz not null
     generated always as (coalesce(order_placed_at, event_occurred_at, order_updated_at)) stored,

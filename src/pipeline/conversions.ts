@@ -88,6 +88,7 @@ function saleOf({ tenantId, event, node, conversion }: ConversionEvent): EventSa
     objectId: conversion.sourceObjectId,
     amount: conversion.amount,
     currency: conversion.currency,
+    visitor: event.visitor,
     node,
   }
 }

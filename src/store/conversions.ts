@@ -14,6 +14,7 @@ export type EventSale = {
   objectId: string | null
   amount: string | null
   currency: string | null
+  visitor: string | null
   node: number | null
 }
 
@@ -45,26 +46,30 @@ export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<Sale
   const { rows } = await queryPrepared<PeopleRow>(
     db,
     `insert into conversions as c (tenant_id, sale_key, id, event_id, event_occurred_at, event_type,
-       event_conversion_type, event_source, event_source_config_id, object_id, event_amount, event_currency, event_node)
+       event_conversion_type, event_source, event_source_config_id, object_id, event_amount, event_currency, event_visitor,
+       event_node)
      select tenant_id, sale_key, event_id, event_id, occurred_at, event_type, conversion_type, source,
-       source_config_id, object_id, amount, currency, node
+       source_config_id, object_id, amount, currency, visitor, node
      from json_to_recordset($1) as r (tenant_id int, sale_key text, event_id uuid, occurred_at timestamptz,
        event_type text, conversion_type text, source text, source_config_id text, object_id text, amount numeric,
-       currency text, node bigint)
+       currency text, visitor text, node bigint)
      order by tenant_id, sale_key
      on conflict (tenant_id, sale_key) do update set
        (event_id, event_occurred_at, event_type, event_conversion_type, event_source, event_source_config_id,
-        event_amount, event_currency, object_id, event_node)
+        event_amount, event_currency, object_id, event_visitor, event_node)
        = (select s.event_id, s.occurred_at, s.event_type, s.conversion_type, s.source, s.source_config_id, s.amount,
             s.currency, case when c.order_state is null then s.object_id else c.object_id end,
+            coalesce(s.visitor, c.event_visitor, excluded.event_visitor),
             coalesce(s.node, c.event_node, excluded.event_node)
           from (values
             (c.event_id, c.event_occurred_at, c.event_type, c.event_conversion_type, c.event_source,
-             c.event_source_config_id, c.event_amount, c.event_currency, c.object_id, c.event_node),
+             c.event_source_config_id, c.event_amount, c.event_currency, c.object_id, c.event_visitor,
+             c.event_node),
             (excluded.event_id, excluded.event_occurred_at, excluded.event_type, excluded.event_conversion_type,
              excluded.event_source, excluded.event_source_config_id, excluded.event_amount, excluded.event_currency,
-             excluded.object_id, excluded.event_node)
-          ) as s (event_id, occurred_at, event_type, conversion_type, source, source_config_id, amount, currency, object_id, node)
+             excluded.object_id, excluded.event_visitor, excluded.event_node)
+          ) as s (event_id, occurred_at, event_type, conversion_type, source, source_config_id, amount, currency, object_id,
+            visitor, node)
           where s.event_id is not null order by s.amount is null, s.occurred_at, s.event_id limit 1)
      returning tenant_id, sale_key, event_node, order_node`,
     [
@@ -81,6 +86,7 @@ export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<Sale
           object_id: sale.objectId,
           amount: sale.amount,
           currency: sale.currency,
+          visitor: sale.visitor,
           node: sale.node,
         })),
       ),
@@ -151,6 +157,7 @@ export type ConversionRow = {
   /** exact decimal text */
   amount: string | null
   currency: string | null
+  visitor: string | null
   profile: number | null
   contactId: string | null
   /** the contact record's data, JSON text */
@@ -196,7 +203,7 @@ export async function listConversions(db: Db, tenantId: number, page: TimePage):
 const COLUMNS = `c.id, c.occurred_at, c.conversion_type, c.event_type, c.source, c.object_id,
   coalesce(c.order_amount, c.event_amount) as amount,
   case when c.order_amount is not null then c.order_currency else coalesce(c.event_currency, c.order_currency) end as currency,
-  i.profile, coalesce(c.order_contact_id, person.value) as contact_id, contact.data as contact_data,
+  c.event_visitor, i.profile, coalesce(c.order_contact_id, person.value) as contact_id, contact.data as contact_data,
   c.event_source_config_id as integration_id`
 
 const PERSON = `
@@ -214,6 +221,7 @@ type Row = {
   object_id: string | null
   amount: string | null
   currency: string | null
+  event_visitor: string | null
   profile: number | null
   contact_id: string | null
   contact_data: string | null
@@ -230,6 +238,7 @@ function toConversion(row: Row): ConversionRow {
     sourceObjectId: row.object_id,
     amount: row.amount,
     currency: row.currency,
+    visitor: row.event_visitor,
     profile: row.profile,
     contactId: row.contact_id,
     contactData: row.contact_data,

@@ -121,6 +121,7 @@ function conversionText(row: ConversionRow): string {
     source: row.source,
     source_object_id: row.sourceObjectId,
     currency: row.currency,
+    visitor: row.visitor,
     profile_id: profileId(row.profile),
     contact_id: row.contactId,
     contact_name: contact?.name ?? null,

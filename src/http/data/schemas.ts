@@ -148,6 +148,7 @@ export const ConversionBody = Type.Object({
   source_object_id: Nullable,
   amount: Type.Union([Type.Number(), Type.Null()]),
   currency: Nullable,
+  visitor: Nullable,
   profile_id: Nullable,
   contact_id: Nullable,
   contact_name: Nullable,
