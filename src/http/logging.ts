@@ -36,5 +36,5 @@ function prettyStream(): DestinationStream {
 export function redactUrl(url: string): string {
   return url
     .replace(/([?&](?:key|writekey|token)=)[^&#]*/gi, '$1[redacted]')
-    .replace(/(private-|trk_|adm_|tok_|whsec_)[\w%+/=.-]+/gi, '$1[redacted]')
+    .replace(/(private-|trk_|adm_|tok_|whsec_)[^/?&#]*/gi, '$1[redacted]')
 }

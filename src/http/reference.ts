@@ -7,6 +7,8 @@ import type { App } from './server.ts'
 type Reference = { page: string; policy: string; script: Buffer; scriptGzipped: Buffer; etag: string }
 
 const SCRIPT_PATH = '/docs/scalar.js'
+// browsers would ask for /favicon.ico
+const NO_ICON = '<link rel="icon" href="data:," />'
 
 // Nothing but this server: no fonts, no proxy, no statistics, no assistant.
 const configuration = {
@@ -52,7 +54,7 @@ async function loadReference(publicUrl: string | null): Promise<Reference> {
   const { default: scalar } = await import('@scalar/fastify-api-reference')
   const server = Fastify()
   await server.register(scalar, { routePrefix: '/docs', configuration })
-  const page = (await server.inject('/docs/')).body
+  const page = (await server.inject('/docs/')).body.replace('<head>', `<head>${NO_ICON}`)
   const script = (await server.inject('/docs/js/scalar.js')).rawPayload
   await server.close()
 

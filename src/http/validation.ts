@@ -5,6 +5,8 @@ import type { Fault } from './problems.ts'
 
 // A hostile body can have a fault in every byte; nobody reads more than this.
 const MAX_FAULTS = 1_000
+// A choice breaks once for itself and once for each alternative.
+const MAX_ERRORS = 3 * MAX_FAULTS
 
 const TYPE_WORDS: Record<string, string> = {
   string: 'a string',
@@ -56,7 +58,7 @@ export function validationFaults(error: unknown): Fault[] {
 
 function faultsOf(errors: ErrorObject[]): Fault[] {
   const faults = new Map<string, Fault>()
-  for (const error of withoutAlternatives(errors)) {
+  for (const error of withoutAlternatives(errors.slice(0, MAX_ERRORS))) {
     const fault = { pointer: pointerOf(error), message: messageOf(error) }
     faults.set(`${fault.pointer} ${fault.message}`, fault)
     if (faults.size === MAX_FAULTS) break

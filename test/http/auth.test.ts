@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type pg from 'pg'
+import { keyAdmin } from '../../src/admin/keys.ts'
+import { tenantAdmin } from '../../src/admin/tenants.ts'
+import { newKey } from '../../src/domain/keys.ts'
+import {
+  authenticateAdmin,
+  authenticatePrivate,
+  authenticateTracking,
+  requireScope,
+  trackingCaller,
+} from '../../src/http/auth.ts'
+import type { App } from '../../src/http/server.ts'
+import { openPool } from '../../src/store/database.ts'
+import { type Directory, openDirectory } from '../../src/store/directory.ts'
+import { testDatabase } from '../database.ts'
+import { openShell, problemIn } from './shell.ts'
+
+let database: Awaited<ReturnType<typeof testDatabase>>
+let pool: pg.Pool
+let directory: Directory
+let keys: Record<'private' | 'tracking' | 'admin' | 'reader' | 'revoked' | 'expired', string>
+let clock = new Date()
+
+before(async () => {
+  database = await testDatabase()
+  pool = openPool({ connection: { url: database.url }, max: 2, name: 'test', onError: () => {} })
+  directory = openDirectory({ pool })
+  const tenant = (await tenantAdmin({ pool }).create({ name: 'acme' })).id
+  const admin = keyAdmin({ pool })
+  const create = async (kind: string, more: { scopes?: string[]; expires_at?: string } = {}) =>
+    admin.create({ tenant: kind === 'admin' ? undefined : tenant, kind, ...more })
+  const revoked = await create('private')
+  await admin.revoke(revoked.id)
+  keys = {
+    private: (await create('private')).key,
+    tracking: (await create('tracking')).key,
+    admin: (await create('admin')).key,
+    reader: (await create('private', { scopes: ['products:read'] })).key,
+    revoked: revoked.key,
+    expired: (await create('private', { expires_at: new Date(Date.now() + 60_000).toISOString() })).key,
+  }
+})
+after(async () => {
+  await pool.end()
+  await database.drop()
+})
+
+function routes(app: App, known: Directory = directory): void {
+  const deps = { directory: known, now: () => clock }
+  app.register(async scope => {
+    scope.addHook('onRequest', authenticatePrivate(deps))
+    const answer = async (request: { caller: { tenantId: number } }) => ({ tenant: request.caller.tenantId })
+    scope.get('/read', { config: { scope: 'products:read' } }, answer)
+    scope.get('/write', { config: { scope: 'products:write' } }, answer)
+    scope.get('/either', { config: { scope: ['orders:read', 'products:read'] } }, answer)
+    scope.get('/neither', { config: { scope: ['orders:read', 'orders:write'] } }, answer)
+    scope.get('/undeclared', answer)
+    scope.get('/later', { config: { scope: [] } }, async request => {
+      requireScope(request.caller, 'orders:write')
+      return {}
+    })
+  })
+  app.register(async scope => {
+    scope.addHook('onRequest', authenticateTracking(deps))
+    scope.post('/track', { config: { body: 'raw' } }, async request => ({ tenant: request.caller.tenantId }))
+  })
+  app.register(async scope => {
+    scope.addHook('onRequest', authenticateTracking({ ...deps, optional: true }))
+    const find = trackingCaller(deps)
+    scope.post('/cdp', async request => {
+      const { writeKey } = request.body as { writeKey: string }
+      const caller = (request.caller as unknown) === null ? await find(writeKey) : request.caller
+      return { tenant: caller.tenantId }
+    })
+  })
+  app.register(async scope => {
+    scope.addHook('onRequest', authenticateAdmin(deps))
+    scope.get('/admin', async request => ({ key: request.adminKey.kind }))
+  })
+}
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+
+async function refusal(app: App, url: string, headers: Record<string, string>) {
+  const answer = await app.inject({ method: /track/.test(url) ? 'POST' : 'GET', url, headers })
+  const { code, detail } = problemIn(answer)
+  if (answer.statusCode === 401)
+    assert.match(String(answer.headers['www-authenticate']), /^Bearer realm="kontor"/)
+  return { status: answer.statusCode, code, detail }
+}
+
+test('a private key opens the data API by either header, or by both when they agree', async t => {
+  const { app } = await openShell(t, routes)
+  for (const headers of [
+    bearer(keys.private),
+    { authorization: `bearer   ${keys.private}` },
+    { 'x-api-key': keys.private },
+    { ...bearer(keys.private), 'x-api-key': keys.private },
+  ]) {
+    const answer = await app.inject({ url: '/read', headers })
+    assert.equal(answer.statusCode, 200)
+    assert.equal(typeof answer.json().tenant, 'number')
+  }
+})
+
+test('two headers that differ are 401, also when one of them is good', async t => {
+  const { app } = await openShell(t, routes)
+  for (const headers of [
+    { ...bearer(keys.private), 'x-api-key': keys.reader },
+    { ...bearer('nonsense'), 'x-api-key': keys.private },
+    { authorization: 'Basic abc', 'x-api-key': keys.private },
+  ])
+    assert.deepEqual(await refusal(app, '/read', headers).then(({ status, code }) => [status, code]), [
+      401,
+      'conflicting_credentials',
+    ])
+})
+
+test('every way of not being authenticated is 401 with a code of its own', async t => {
+  const { app } = await openShell(t, routes)
+  clock = new Date(Date.now() + 61_000)
+  t.after(() => {
+    clock = new Date()
+  })
+  for (const [url, headers, code] of [
+    ['/read', {}, 'missing_credentials'],
+    ['/read', { 'x-api-key': '' }, 'missing_credentials'],
+    ['/read', { authorization: keys.private }, 'invalid_credentials'],
+    ['/read', { authorization: 'Bearer ' }, 'invalid_credentials'],
+    ['/read', { authorization: `Basic ${btoa(`${keys.private}:`)}` }, 'invalid_credentials'],
+    ['/read', bearer(newKey('private')), 'invalid_credentials'],
+    ['/read', bearer(`${keys.private}x`), 'invalid_credentials'],
+    ['/read', bearer('private-'), 'invalid_credentials'],
+    ['/read', bearer(keys.revoked), 'key_revoked'],
+    ['/read', bearer(keys.expired), 'key_expired'],
+    ['/read', bearer(keys.tracking), 'wrong_key_kind'],
+    ['/read', bearer(keys.admin), 'wrong_key_kind'],
+    ['/track', {}, 'missing_credentials'],
+    ['/track', bearer(keys.private), 'wrong_key_kind'],
+    ['/track?key=nonsense', {}, 'invalid_credentials'],
+    ['/admin', bearer(keys.private), 'wrong_key_kind'],
+    ['/admin', {}, 'missing_credentials'],
+  ] as const) {
+    const { status, code: answered } = await refusal(app, url, headers)
+    assert.deepEqual([url, status, answered], [url, 401, code])
+  }
+  assert.match((await refusal(app, '/read', bearer(keys.tracking))).detail, /private key \(private-…\)/)
+  assert.match((await refusal(app, '/track', bearer(keys.private))).detail, /tracking key \(trk_…\)/)
+})
+
+test('a key without the scope is 403 and learns which one it lacks', async t => {
+  const { app } = await openShell(t, routes)
+  for (const [url, scope] of [
+    ['/write', 'products:write'],
+    ['/later', 'orders:write'],
+    ['/neither', 'orders:read or orders:write'],
+  ] as const) {
+    const { status, code, detail } = await refusal(app, url, bearer(keys.reader))
+    assert.deepEqual([status, code], [403, 'insufficient_scope'])
+    assert.match(detail, new RegExp(scope))
+  }
+  for (const url of ['/read', '/either'])
+    assert.equal((await app.inject({ url, headers: bearer(keys.reader) })).statusCode, 200)
+})
+
+test('a data route that forgot to declare its scope is closed', async t => {
+  const { app } = await openShell(t, routes)
+  assert.equal((await refusal(app, '/undeclared', bearer(keys.private))).status, 500)
+})
+
+test('a tracking key is found wherever SDKs put it', async t => {
+  const { app } = await openShell(t, routes)
+  const key = keys.tracking
+  for (const [url, headers] of [
+    ['/track', bearer(key)],
+    ['/track', { authorization: `Basic ${btoa(`${key}:`)}` }],
+    ['/track', { authorization: `Basic ${btoa(`${key}:secret`)}` }],
+    ['/track', { 'x-write-key': key }],
+    ['/track', { 'x-write-key': `${key}:secret` }],
+    [`/track?key=${key}`, {}],
+    [`/track/?writeKey=${key}`, {}],
+    [`/track?key=${key}`, { authorization: 'Digest of-a-proxy' }],
+  ] as const)
+    assert.equal((await app.inject({ method: 'POST', url, headers, payload: '' })).statusCode, 200, url)
+})
+
+test('a key in the body is asked for only when there is none elsewhere', async t => {
+  const { app } = await openShell(t, routes)
+  const post = (writeKey: unknown, headers = {}) =>
+    app.inject({ method: 'POST', url: '/cdp', headers, payload: { writeKey } })
+  assert.equal((await post(keys.tracking)).statusCode, 200)
+  assert.equal((await post('', bearer(keys.tracking))).statusCode, 200)
+  const bad = await post(keys.private)
+  assert.equal(bad.statusCode, 401)
+  assert.equal(problemIn(bad).code, 'wrong_key_kind')
+})
+
+test('an admin key opens the admin API', async t => {
+  const { app } = await openShell(t, routes)
+  const answer = await app.inject({ url: '/admin', headers: bearer(keys.admin) })
+  assert.deepEqual(answer.json(), { key: 'admin' })
+})
+
+test('while storage is away known keys work and unknown ones get 503, never 401', async t => {
+  const broken = openPool({
+    connection: { url: 'postgres://kontor@127.0.0.1:1/kontor' },
+    max: 1,
+    name: 'test',
+    onError: () => {},
+  })
+  t.after(() => broken.end())
+  const { app } = await openShell(t, app => routes(app, openDirectory({ pool: broken })))
+  for (const [url, key] of [
+    ['/read', keys.private],
+    ['/track', keys.tracking],
+    ['/admin', keys.admin],
+  ] as const) {
+    const answer = await app.inject({
+      method: url === '/track' ? 'POST' : 'GET',
+      url,
+      headers: bearer(key),
+    })
+    assert.equal(answer.statusCode, 503)
+    assert.match(String(answer.headers['retry-after']), /^[1-9]\d*$/)
+    assert.equal(problemIn(answer).code, 'service_unavailable')
+  }
+  const inBody = await app.inject({ method: 'POST', url: '/cdp', payload: { writeKey: keys.tracking } })
+  assert.equal(inBody.statusCode, 503)
+})
+
+test('the use of a key is noted', async t => {
+  const { app } = await openShell(t, routes)
+  await app.inject({ url: '/read', headers: bearer(keys.reader) })
+  await directory.writeUses()
+  directory.forget()
+  const key = await directory.key(keys.reader)
+  assert.equal(key?.lastUsedAt?.getTime(), clock.getTime())
+})

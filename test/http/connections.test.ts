@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
+import { test } from 'node:test'
+import type { App } from '../../src/http/server.ts'
+import { exchange, listen, openShell } from './shell.ts'
+
+/** A route that answers when told to, and a promise of its being reached. */
+function held() {
+  const reached = Promise.withResolvers<void>()
+  const release = Promise.withResolvers<void>()
+  const register = (app: App) => {
+    app.get('/held', async () => {
+      reached.resolve()
+      await release.promise
+      return { done: true }
+    })
+    app.post('/post', { onRequest: async () => reached.resolve() }, async () => ({}))
+  }
+  return { register, reached: reached.promise, release: release.resolve }
+}
+
+async function refusesConnections(port: number): Promise<void> {
+  for (;;) {
+    const socket = connect(port, '127.0.0.1')
+    const isOpen = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    )
+    socket.destroy()
+    if (!isOpen) return
+  }
+}
+
+test('a client that is slow with its headers is told so and let go', async t => {
+  const { app } = await openShell(t, held().register, { timeouts: { headersMs: 100 } })
+  const port = await listen(app)
+  const answer = await exchange(port, 'GET /held HTTP/1.1\r\nhost: a\r\nx-slow: ')
+  assert.match(answer, /^HTTP\/1\.1 408 /)
+  assert.match(answer, /"code":"request_timeout"/)
+  assert.match(answer, /^x-request-id: \S+/im)
+})
+
+test('a client that is slow with its body is told so and let go', async t => {
+  const { app } = await openShell(t, held().register, { timeouts: { requestMs: 200 } })
+  const port = await listen(app)
+  const answer = await exchange(
+    port,
+    'POST /post HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{',
+  )
+  assert.match(answer, /^HTTP\/1\.1 408 /)
+  assert.equal((await app.inject({ method: 'POST', url: '/post', payload: {} })).statusCode, 200)
+})
+
+test('what is not HTTP gets a problem all the same', async t => {
+  const { app } = await openShell(t, held().register)
+  const port = await listen(app)
+  const head = 'POST /post HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n'
+  for (const [bytes, status] of [
+    ['\x16\x03\x01 hello\r\n\r\n', 400],
+    ['GET\r\n\r\n', 400],
+    [`${head}content-length: x\r\n\r\n`, 400],
+    [`${head}content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n{}`, 400],
+    [`${head}transfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n`, 400],
+    [`GET /held HTTP/1.1\r\nhost: a\r\nx-large: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+  ] as const) {
+    const answer = await exchange(port, bytes)
+    assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} `), JSON.stringify(bytes.slice(0, 80)))
+    assert.match(answer, /content-type: application\/problem\+json/i)
+    const [, body = ''] = answer.split('\r\n\r\n')
+    assert.equal(JSON.parse(body).status, status)
+  }
+})
+
+test('closing finishes what is in flight, accepts nothing new and ends the connection', async t => {
+  const { register, reached, release } = held()
+  const { app } = await openShell(t, register)
+  const port = await listen(app)
+  const agent = new Agent({ keepAlive: true })
+  const inFlight = httpRequest({ port, host: '127.0.0.1', path: '/held', agent }).end()
+  await reached
+
+  const closed = app.close()
+  await refusesConnections(port)
+  release()
+  const [response] = (await once(inFlight, 'response')) as [IncomingMessage]
+  assert.equal(response.statusCode, 200)
+  assert.equal(response.headers.connection, 'close')
+  response.resume()
+  await closed
+  agent.destroy()
+})
+
+test('a body that was on its way when closing began is read to its end and answered', async t => {
+  const { register, reached } = held()
+  const { app } = await openShell(t, register)
+  const port = await listen(app)
+  let text = ''
+  const socket = connect(port, '127.0.0.1')
+  socket.setEncoding('utf8').on('data', part => {
+    text += part
+  })
+  socket.write(
+    'POST /post HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{',
+  )
+  await reached
+  const closed = app.close()
+  await refusesConnections(port)
+  socket.write('}')
+  await once(socket, 'close')
+  await closed
+  assert.match(text, /^HTTP\/1\.1 200 [\s\S]*connection: close[\s\S]*\{\}$/i)
+})
+
+test('closing does not wait for those who sent nothing', { timeout: 20_000 }, async t => {
+  const { app } = await openShell(t, held().register, { timeouts: { drainMs: 60_000 } })
+  const silent = connect(await listen(app), '127.0.0.1')
+  await once(silent, 'connect')
+  const ended = once(silent, 'close')
+  // the server has seen the connection once it answers on a later one
+  await exchange(silent.remotePort!, 'GET /nope HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
+  await app.close()
+  await ended
+})
+
+test('closing does not wait for ever', { timeout: 20_000 }, async t => {
+  const { register, reached } = held()
+  const { app } = await openShell(t, register, { timeouts: { drainMs: 100 } })
+  const stuck = connect(await listen(app), '127.0.0.1')
+  stuck.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n')
+  await reached
+  const ended = once(stuck, 'close')
+  await app.close()
+  await ended
+})

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import type { TestContext } from 'node:test'
+import { openLogger } from '../../src/http/logging.ts'
+import { type Metrics, openMetrics } from '../../src/http/metrics.ts'
+import type { ProblemBody } from '../../src/http/problems.ts'
+import { type App, buildServer, type ServerOptions } from '../../src/http/server.ts'
+import { isUnavailable } from '../../src/store/database.ts'
+
+export type Shell = { app: App; metrics: Metrics; lines: Record<string, unknown>[] }
+
+/** A server with the given routes, closed when the test ends, and everything it logs. */
+export async function openShell(
+  t: TestContext,
+  register: (app: App) => void | Promise<void>,
+  options: Partial<ServerOptions> = {},
+): Promise<Shell> {
+  const lines: Record<string, unknown>[] = []
+  const metrics = openMetrics()
+  const log = openLogger({
+    level: 'debug',
+    pretty: false,
+    to: { write: line => lines.push(JSON.parse(line)) },
+  })
+  const app = await buildServer({
+    plugins: [{ name: 'routes under test', register }],
+    log,
+    metrics,
+    isUnavailable,
+    ...options,
+  })
+  t.after(() => app.close())
+  return { app, metrics, lines }
+}
+
+export async function listen(app: App): Promise<number> {
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  const address = app.server.address()
+  assert(address !== null && typeof address === 'object')
+  return address.port
+}
+
+/** Sends the bytes as they are and returns everything that comes back until the server closes the connection. */
+export function exchange(port: number, ...parts: (string | Buffer)[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = ''
+    const socket = connect(port, '127.0.0.1', () => {
+      for (const part of parts) socket.write(part)
+    })
+    socket.setEncoding('utf8')
+    socket.on('data', text => {
+      answer += text
+    })
+    socket.on('error', error => (answer === '' ? reject(error) : resolve(answer)))
+    socket.on('close', () => resolve(answer))
+  })
+}
+
+/** The problem in an answer, after the checks that hold for every problem. */
+export function problemIn(answer: {
+  statusCode: number
+  headers: Record<string, unknown>
+  body: string
+}): ProblemBody {
+  assert.equal(answer.headers['content-type'], 'application/problem+json')
+  const problem = JSON.parse(answer.body) as ProblemBody
+  assert.equal(problem.status, answer.statusCode)
+  assert.equal(problem.request_id, answer.headers['x-request-id'])
+  for (const field of ['type', 'title', 'detail'] as const) assert.equal(typeof problem[field], 'string')
+  assert.match(problem.code, /^[a-z][a-z_]+$/)
+  return problem
+}
