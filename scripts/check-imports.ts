@@ -1,0 +1,122 @@
+// Keeps the direction of imports, and SQL and process.env where they belong. `npm run lint` runs it.
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { splitSource } from './split-source.ts'
+
+/** What each part may import of ours, besides itself. */
+const mayImport = {
+  main: ['commands'],
+  commands: [
+    'runtime',
+    'http',
+    'pipeline',
+    'jobs',
+    'admin',
+    'intake',
+    'log',
+    'store',
+    'domain',
+    'embedded',
+    'config',
+  ],
+  runtime: ['http', 'pipeline', 'jobs', 'admin', 'intake', 'log', 'store', 'domain', 'embedded', 'config'],
+  http: ['admin', 'intake', 'log', 'store', 'domain'],
+  pipeline: ['admin', 'intake', 'log', 'store', 'domain'],
+  jobs: ['admin', 'intake', 'log', 'store', 'domain'],
+  admin: ['intake', 'log', 'store', 'domain'],
+  intake: ['log', 'store', 'domain'],
+  log: ['store', 'domain'],
+  store: ['domain'],
+  domain: [],
+  embedded: [],
+  config: [],
+} as const satisfies Record<string, string[]>
+
+type Part = keyof typeof mayImport
+
+/** Types travel further: the store keeps the log's entries and says so. */
+const mayImportTypes: Partial<Record<Part, Part[]>> = { store: ['log'] }
+
+const SQL_PARTS: Part[] = ['store', 'log', 'embedded']
+const ENVIRONMENT_PARTS: Part[] = ['config', 'embedded']
+
+const SQL = new RegExp(
+  [
+    'select\\s[^;]*?\\sfrom\\s+[a-z_]+',
+    'insert\\s+into\\s+[a-z_]+',
+    'update\\s+[a-z_]+(\\s+[a-z]+)?\\s+set\\s',
+    'delete\\s+from\\s+[a-z_]+(\\s+where\\s|$)',
+    '(create|alter|drop)\\s+(table|index|database|role|trigger)\\s+[a-z_]+',
+  ]
+    .map(pattern => `^\\s*${pattern}|[(;]\\s*${pattern}`)
+    .join('|'),
+  'i',
+)
+
+export type Violation = { file: string; line: number; rule: string }
+
+/** Every breach in the sources below `root`. */
+export function findViolations(root: string): Violation[] {
+  return globSync('src/**/*.ts', { cwd: root })
+    .sort()
+    .flatMap(file => violationsOf(root, file.split(sep).join('/')))
+}
+
+function violationsOf(root: string, file: string): Violation[] {
+  const part = partOf(file)
+  if (part === null)
+    return [{ file, line: 1, rule: 'belongs to no part: give it one in scripts/check-imports.ts' }]
+  const { code, strings } = splitSource(readFileSync(join(root, file), 'utf8'))
+  const violations: Violation[] = []
+  const breach = (line: number, rule: string) => violations.push({ file, line, rule })
+  for (const { line, text, before } of strings) {
+    const kind = importKind(before)
+    if (kind === null) {
+      if (!SQL_PARTS.includes(part) && SQL.test(text))
+        breach(line, `SQL is written only in ${SQL_PARTS.join(', ')}`)
+    } else if (text.startsWith('.')) {
+      const rule = importRule(part, join(dirname(file), text).split(sep).join('/'), kind)
+      if (rule) breach(line, rule)
+    }
+  }
+  if (!ENVIRONMENT_PARTS.includes(part))
+    for (const [index, line] of code.split('\n').entries())
+      if (/\bprocess\s*\.\s*env\b/.test(line)) breach(index + 1, 'only config reads process.env')
+  return violations
+}
+
+/** How the string that follows this code is used: in an import, or not (null). */
+function importKind(before: string): 'value' | 'type' | null {
+  if (/\bimport\s*\(\s*$/.test(before)) return 'value'
+  const statement =
+    /(?:^|[;\n}])\s*(import|export)\b((?:(?!\b(?:import|export)\b)[^;'"`])*?)(?:\bfrom\s*)?$/.exec(before)
+  if (!statement) return null
+  const isWhole = /\bfrom\s*$/.test(before) || (statement[1] === 'import' && statement[2]!.trim() === '')
+  if (!isWhole) return null
+  return /^\s*type\b/.test(statement[2]!) ? 'type' : 'value'
+}
+
+function importRule(from: Part, target: string, kind: 'value' | 'type'): string | null {
+  if (!target.startsWith('src/')) return `imports ${target}, which is not part of the server`
+  const to = partOf(target)
+  if (to === null || to === from) return null
+  const allowed: readonly Part[] = mayImport[from]
+  if (allowed.includes(to) || (kind === 'type' && mayImportTypes[from]?.includes(to))) return null
+  const list = allowed.length === 0 ? 'nothing else of ours' : allowed.join(', ')
+  return `imports ${target}: ${from} may import ${list}, not ${to}`
+}
+
+function partOf(file: string): Part | null {
+  const name = /^src\/([^/.]+)/.exec(file)?.[1] ?? ''
+  return Object.hasOwn(mayImport, name) ? (name as Part) : null
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const root = process.argv[2] ?? fileURLToPath(new URL('..', import.meta.url))
+  const violations = findViolations(root)
+  for (const { file, line, rule } of violations) console.error(`${relative('.', file)}:${line} ${rule}`)
+  if (violations.length > 0)
+    console.error(`${violations.length} breaches of the import rules (docs/architecture.md).`)
+  process.exitCode = violations.length > 0 ? 1 : 0
+}
