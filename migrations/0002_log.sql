@@ -56,6 +56,8 @@ create table dead_letters (
   received_at timestamptz not null,
   failed_at timestamptz not null default now(),
   replayed_at timestamptz,
+  -- the id under which a replay went in
+  replayed_as uuid,
   context text not null,
   body text not null,
   primary key (tenant_id, id)

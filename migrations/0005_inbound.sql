@@ -50,14 +50,17 @@ create table overflow (
   kind text not null,
   ordering_key text not null,
   received_at timestamptz not null,
+  -- events in it, each worth one unit of the budget
   items int not null,
   context text not null,
+  body_bytes int not null,
   body text not null,
   primary key (source_id, position)
 );
 
 -- A bounded sample of refused requests, for the people who run the source.
 create table rejections (
+  id bigint generated always as identity,
   tenant_id int not null,
   source_id text collate "C" not null,
   rejected_at timestamptz not null default now(),
@@ -67,6 +70,15 @@ create table rejections (
   ip text,
   user_agent text,
   bytes int,
+  -- how many more like it came, and were only counted
   suppressed int not null default 0
 );
-create index rejections_by_time on rejections (tenant_id, source_id, rejected_at desc);
+create index rejections_by_time on rejections (tenant_id, source_id, id);
+
+-- What each source has used of its budget, where nodes share it (in the form that rate-limiter-flexible reads).
+-- Unlogged: a crash only means fresh budgets.
+create unlogged table volume_budgets (
+  key varchar(255) primary key,
+  points integer not null default 0,
+  expire bigint
+) with (fillfactor = 50);

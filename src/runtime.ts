@@ -1,15 +1,23 @@
 import type { AddressInfo } from 'node:net'
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import { loadMasterKeys, openSecrets } from './admin/secrets.ts'
 import type { Config } from './config.ts'
 import { DEFAULT_CONVERSION_TYPES } from './domain/conversions.ts'
 import { dataSurface } from './http/data/surface.ts'
 import { eventSurface } from './http/events/surface.ts'
+import { inboundSurface } from './http/inbound/surface.ts'
 import { type Metrics, openMetrics } from './http/metrics.ts'
 import { type Ops, startOps } from './http/ops.ts'
 import { type App, buildServer, type SurfacePlugin } from './http/server.ts'
 import { openAccept } from './intake/accept.ts'
+import { openInbound } from './intake/inbound.ts'
+import { openOverflow } from './intake/overflow.ts'
+import { openTraces } from './intake/traces.ts'
+import { openBudgets } from './intake/volume.ts'
+import { inboundUpkeep } from './jobs/inbound-upkeep.ts'
 import { type Job, startJobs } from './jobs/jobs.ts'
+import { overflowDrain } from './jobs/overflow.ts'
 import { directoryUpkeep, partitionUpkeep, retention } from './jobs/upkeep.ts'
 import type { Log } from './log/log.ts'
 import { initialisePostgresLog, openPostgresLog } from './log/postgres.ts'
@@ -55,8 +63,22 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     const notices = listenForNotices(pool, 'kontor_config', () => directory.forget())
     closers.push(() => notices.stop())
 
+    const intake = openAccept({
+      append: postgresLog.append,
+      maxPendingBytes: config.maxPendingBytes,
+      metrics: metrics.accept,
+    })
+    closers.push(() => intake.drained())
+    const parts = { pool, log: postgresLog, accept: intake.accept, directory, now }
+    const plugins = surfaces(config, parts)
     const jobs: Job[] = directoryUpkeep(directory)
     closers.push(() => directory.writeUses())
+    if (config.surfaces.includes('inbound')) {
+      const inbound = await openInboundSurface(config, { ...parts, partitions, metrics })
+      plugins.push(inbound.plugin)
+      jobs.push(...inbound.jobs)
+      closers.push(inbound.close)
+    }
     if (config.surfaces.includes('worker')) {
       jobs.push(
         partitionUpkeep(pool, now),
@@ -67,14 +89,8 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     const runningJobs = startJobs(jobs, log)
     closers.push(() => runningJobs.stop())
 
-    const intake = openAccept({
-      append: postgresLog.append,
-      maxPendingBytes: config.maxPendingBytes,
-      metrics: metrics.accept,
-    })
-    closers.push(() => intake.drained())
     const app = await buildServer({
-      plugins: surfaces(config, { pool, log: postgresLog, accept: intake.accept, directory, now }),
+      plugins,
       log,
       metrics,
       isUnavailable,
@@ -101,6 +117,32 @@ function surfaces(config: Config, parts: Parts): SurfacePlugin[] {
   if (config.surfaces.includes('data')) plugins.push(dataSurface(parts))
   if (config.surfaces.includes('events')) plugins.push(eventSurface(parts))
   return plugins
+}
+
+/** The inbound route, with the budgets of its sources and the lane for what is over them. */
+async function openInboundSurface(
+  config: Config,
+  parts: Parts & { partitions: number; metrics: Metrics },
+): Promise<{ plugin: SurfacePlugin; jobs: Job[]; close(): Promise<void> }> {
+  const { pool, directory, metrics, now } = parts
+  const isEmbedded = config.databaseUrl === null
+  const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
+  const budgets = openBudgets({ store: config.volumeStore, pool })
+  const overflow = openOverflow({ pool, maxPendingBytes: config.maxPendingBytes })
+  // Before the first request: what comes now queues behind what was left waiting.
+  await overflow.refresh()
+  const traces = openTraces({ pool, now })
+  const inbound = openInbound({ ...parts, budgets, overflow, traces })
+  const moved = (sourceId: string, events: number) => metrics.inbound(sourceId, 'drained', events)
+  return {
+    plugin: inboundSurface({
+      ...{ directory, inbound, traces, metrics, now },
+      openSecret: secrets.open,
+      signatureHeader: config.signatureHeader,
+    }),
+    jobs: [overflowDrain({ ...parts, overflow, budgets, moved }), ...inboundUpkeep(pool, traces, now)],
+    close: () => traces.write(),
+  }
 }
 
 /** The workers have connections of their own: requests never wait behind a batch. */

@@ -1,0 +1,51 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Directory } from '../../store/directory.ts'
+import type { Source } from '../../store/sources.ts'
+import { type Problem, problems } from '../problems.ts'
+import { type Credentials, tokenProblem } from './credentials.ts'
+
+/** The source that a request is posted to. */
+export type Target = { source: Source; credentials: Credentials }
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set on the inbound route as soon as the source is known, also where the request is refused. */
+    target: Target | null
+  }
+}
+
+type Deps = {
+  directory: Pick<Directory, 'source'>
+  credentials: (source: Source) => Credentials
+  now: () => Date
+}
+type Done = (error?: Error) => void
+
+/** An onRequest hook: finds the source and looks at the token, before any of the body is read. */
+export function admit(deps: Deps) {
+  return (request: FastifyRequest, _reply: FastifyReply, done: Done): void => {
+    const settle = (source: Source | null) => {
+      let problem: Problem | null
+      try {
+        problem = enter(deps, request, source)
+      } catch (error) {
+        return done(error as Error)
+      }
+      done(problem ?? undefined)
+    }
+    const source = deps.directory.source((request.params as { sourceConfigId: string }).sourceConfigId)
+    // A look-up that fails says nothing about the source: 503, never 404.
+    if (source instanceof Promise)
+      source.then(settle, error => done(problems.unavailable(undefined, undefined, error)))
+    else settle(source)
+  }
+}
+
+function enter(deps: Deps, request: FastifyRequest, source: Source | null): Problem | null {
+  if (source === null) return problems.notFound('There is no such source.', 'source_not_found')
+  const credentials = deps.credentials(source)
+  request.target = { source, credentials }
+  if (!source.enabled)
+    return problems.forbidden('source_disabled', 'This source is disabled and accepts nothing.')
+  return tokenProblem(credentials, request.raw.headers, deps.now())
+}

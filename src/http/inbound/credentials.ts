@@ -1,0 +1,127 @@
+import { timingSafeEqual } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { hashOfSecret } from '../../domain/keys.ts'
+import { type Headers, type Preset, presetNamed } from '../../domain/presets.ts'
+import { type SignatureFormat, type Verification, verifySignature } from '../../domain/signatures.ts'
+import type { Source } from '../../store/sources.ts'
+import { bearerToken } from '../auth.ts'
+import { type Problem, problems } from '../problems.ts'
+
+/** What a source lets in, made ready once for each version of it. */
+export type Credentials = {
+  preset: Preset | null
+  tokens: { hash: Buffer; expiresAt: number }[]
+  secrets: { secret: string; expiresAt: number }[]
+  hasSecrets: boolean
+  /** A signing secret that no master key opens; whatever it would have let in is not turned away for good. */
+  unreadable: Error | null
+}
+
+export type OpenSecret = (sealed: string) => string
+
+/** The directory hands out the same object until the source changes. */
+export function credentialsBySource(open: OpenSecret): (source: Source) => Credentials {
+  const known = new WeakMap<Source, Credentials>()
+  return source => {
+    let credentials = known.get(source)
+    if (!credentials) {
+      credentials = credentialsOf(source, open)
+      known.set(source, credentials)
+    }
+    return credentials
+  }
+}
+
+function credentialsOf(source: Source, open: OpenSecret): Credentials {
+  const secrets: Credentials['secrets'] = []
+  let unreadable: Error | null = null
+  for (const { sealed, expires_at } of source.signingSecrets) {
+    try {
+      secrets.push({ secret: open(sealed), expiresAt: endOf(expires_at) })
+    } catch (error) {
+      unreadable = error as Error
+    }
+  }
+  return {
+    preset: presetNamed(source.preset),
+    tokens: source.tokens.map(({ hash, expires_at }) => ({
+      hash: Buffer.from(hash, 'hex'),
+      expiresAt: endOf(expires_at),
+    })),
+    secrets,
+    hasSecrets: source.signingSecrets.length > 0,
+    unreadable,
+  }
+}
+
+function endOf(expiresAt: string | null): number {
+  return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
+}
+
+/**
+ * Why the request's token does not let it in, or null. No token at all is good enough where the sender's own
+ * signature will be asked for: such senders cannot be told to send one.
+ */
+export function tokenProblem(
+  credentials: Credentials,
+  headers: IncomingHttpHeaders,
+  now: Date,
+): Problem | null {
+  if (headers.authorization === undefined) {
+    if (credentials.preset !== null && credentials.hasSecrets) return null
+    return problems.unauthorized(
+      'missing_credentials',
+      "This takes the source's token (tok_…), sent as Authorization: Bearer.",
+    )
+  }
+  const token = bearerToken(headers)
+  const hash = token === null ? null : hashOfSecret(token)
+  let found: Credentials['tokens'][number] | null = null
+  for (const known of credentials.tokens) if (hash && isSame(known.hash, hash)) found = known
+  if (found === null)
+    return problems.unauthorized('invalid_credentials', "This is not the source's token (Bearer tok_…).")
+  if (found.expiresAt <= now.getTime())
+    return problems.unauthorized('token_expired', 'This token has been replaced, and its time is over.')
+  return null
+}
+
+function isSame(a: Buffer, b: Buffer): boolean {
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+const REFUSALS = {
+  signature_missing: 'The source has a signing secret, and the request carries no signature.',
+  signature_invalid: 'The signature does not fit the body and the signing secret of this source.',
+  signature_expired: 'The signature is good, but its timestamp lies more than 5 minutes from now.',
+}
+
+/** How the request was signed; null where the source has no secret. Throws where it had to be and is not. */
+export function verifiedSignature(
+  source: Source,
+  credentials: Credentials,
+  request: { headers: IncomingHttpHeaders; body: Buffer; now: Date; signatureHeader: string },
+): SignatureFormat | null {
+  if (!credentials.hasSecrets) return null
+  const { body, now, signatureHeader } = request
+  const headers = request.headers as Headers
+  const secrets = credentials.secrets
+    .filter(({ expiresAt }) => expiresAt > now.getTime())
+    .map(({ secret }) => secret)
+  const verification: Verification = credentials.preset
+    ? credentials.preset.verify({ headers, body, secrets, now })
+    : verifySignature({
+        header: headers[signatureHeader],
+        body,
+        secrets,
+        now,
+        requireTimestamped: source.config.require_timestamped_signature,
+      })
+  if (verification.ok) return verification.format
+  if (credentials.unreadable && verification.code === 'signature_invalid')
+    throw problems.unavailable(
+      'The signature cannot be checked at the moment: try again soon.',
+      undefined,
+      credentials.unreadable,
+    )
+  throw problems.unauthorized(verification.code, REFUSALS[verification.code])
+}

@@ -1,0 +1,35 @@
+import type { FastifyRequest } from 'fastify'
+import type { NewRejection } from '../../store/rejections.ts'
+import type { RawBody } from '../body.ts'
+
+const MAX_TEXT = 500
+
+/** What the people who run a source want to know of a refused request; null where nothing was refused. */
+export function rejectionOf(request: FastifyRequest, now: Date): Omit<NewRejection, 'suppressed'> | null {
+  const { problem, target } = request
+  // 5xx is our trouble, not the sender's.
+  if (problem === null || target === null || problem.status >= 500) return null
+  const { source } = target
+  return {
+    tenantId: source.tenantId,
+    sourceId: source.id,
+    rejectedAt: now,
+    status: problem.status,
+    code: problem.code === 'malformed_json' ? 'unparsable_json' : problem.code,
+    detail: detailOf(problem).slice(0, MAX_TEXT),
+    ip: request.ip,
+    userAgent: request.headers['user-agent']?.slice(0, MAX_TEXT) ?? null,
+    bytes: bytesOf(request),
+  }
+}
+
+function detailOf({ detail, errors }: NonNullable<FastifyRequest['problem']>): string {
+  const faults = errors?.map(({ pointer, message }) => `${pointer || 'the body'}: ${message}`)
+  return faults && faults.length > 1 ? `${detail} ${faults.join('; ')}` : detail
+}
+
+function bytesOf(request: FastifyRequest): number | null {
+  const body = request.body as RawBody | undefined
+  const sent = body?.raw.length ?? Number(request.headers['content-length'])
+  return Number.isSafeInteger(sent) ? Math.min(sent, 2_147_483_647) : null
+}

@@ -1,0 +1,121 @@
+import type { FastifyRequest } from 'fastify'
+import type { InboundContext } from '../../domain/events.ts'
+import { openBody } from '../../domain/normalize/normalize.ts'
+import type { Inbound, Received } from '../../intake/inbound.ts'
+import type { Traces } from '../../intake/traces.ts'
+import type { Directory } from '../../store/directory.ts'
+import { DEFAULT_SOURCE_CONFIG, type Source } from '../../store/sources.ts'
+import type { RawBody } from '../body.ts'
+import type { Metrics } from '../metrics.ts'
+import { security } from '../openapi.ts'
+import { problems } from '../problems.ts'
+import type { SurfacePlugin } from '../server.ts'
+import { admit } from './admission.ts'
+import { type Credentials, credentialsBySource, type OpenSecret, verifiedSignature } from './credentials.ts'
+import { keptHeaders } from './headers.ts'
+import { rejectionOf } from './rejection.ts'
+import { DESCRIPTION, InboundAnswer, InboundBody, InboundParams } from './schemas.ts'
+
+export type InboundSurfaceOptions = {
+  directory: Directory
+  inbound: Inbound
+  traces: Traces
+  openSecret: OpenSecret
+  /** Lower-case name of the header that carries our own signature. */
+  signatureHeader: string
+  metrics: Pick<Metrics, 'inbound'>
+  now: () => Date
+}
+
+/** The inbound webhook route. */
+export function inboundSurface(options: InboundSurfaceOptions): SurfacePlugin {
+  const credentials = credentialsBySource(options.openSecret)
+  return {
+    name: 'inbound',
+    register(app) {
+      app.decorateRequest('target', null)
+      app.addHook('onRequest', admit({ ...options, credentials }))
+      app.addHook('onResponse', (request, _reply, done) => {
+        const rejection = rejectionOf(request, options.now())
+        if (rejection) {
+          options.traces.rejection(rejection)
+          options.metrics.inbound(rejection.sourceId, 'refused')
+        }
+        done()
+      })
+      app.post(
+        '/ingest/inbound/:sourceConfigId',
+        {
+          config: {
+            body: 'raw',
+            bodyLimit: request =>
+              request.target?.source.config.max_body_bytes ?? DEFAULT_SOURCE_CONFIG.max_body_bytes,
+            problems: [403],
+          },
+          schema: {
+            tags: ['Inbound webhooks'],
+            summary: 'Accept an event or a batch from an external system',
+            description: DESCRIPTION,
+            security: security.source,
+            params: InboundParams,
+            body: InboundBody,
+            response: { 200: InboundAnswer },
+          },
+        },
+        request => receive(request, options),
+      )
+    },
+  }
+}
+
+async function receive(request: FastifyRequest, options: InboundSurfaceOptions): Promise<Received> {
+  const { source, credentials } = request.target!
+  const { raw, text } = request.body as RawBody
+  const now = options.now()
+  const signature = verifiedSignature(source, credentials, {
+    headers: request.raw.headers,
+    body: raw,
+    now,
+    signatureHeader: options.signatureHeader,
+  })
+  const body = openBody(text)
+  if (body.fault !== null) throw problems.malformed(`${body.fault}.`)
+  const context = contextOf(request, source, credentials, signature, options.signatureHeader)
+  const { inspection, received } = await options.inbound(source, body, context, now)
+  if (received === null)
+    throw problems.invalid(
+      inspection.faults.length > 0
+        ? inspection.faults
+        : [{ pointer: '', message: 'must hold at least one event' }],
+    )
+  const { accepted, duplicates, deferred, rejected, dropped } = received
+  const count = (outcome: string, events: number) => {
+    if (events > 0) options.metrics.inbound(source.id, outcome, events)
+  }
+  count('accepted', accepted)
+  count('duplicate', duplicates)
+  count('deferred', deferred)
+  count('dropped', dropped)
+  count('rejected', rejected.length - dropped)
+  return { accepted, duplicates, deferred, rejected }
+}
+
+function contextOf(
+  request: FastifyRequest,
+  source: Source,
+  credentials: Credentials,
+  signature: string | null,
+  signatureHeader: string,
+): InboundContext {
+  return {
+    door: 'inbound',
+    sourceId: source.id,
+    sourceType: source.type,
+    preset: source.preset,
+    eventTypeOverride: source.config.event_type_override,
+    eventIdPath: source.config.event_id_path,
+    signature,
+    ip: request.ip,
+    headers: keptHeaders(request.raw.headers, source, credentials.preset, signatureHeader),
+  }
+}

@@ -1,0 +1,177 @@
+import type pg from 'pg'
+import type { InboundContext, Inspection, RejectedItem } from '../domain/events.ts'
+import { itemId, newEntryId } from '../domain/ids.ts'
+import type { Body } from '../domain/normalize/normalize.ts'
+import type { Append, Entry } from '../log/log.ts'
+import { isUnavailable } from '../store/database.ts'
+import { findProcessed, type ProcessedKey, processedKey } from '../store/processed.ts'
+import { insertReceipts, type Receipt, type ReceiptOutcome } from '../store/receipts.ts'
+import type { Source } from '../store/sources.ts'
+import type { Accept } from './accept.ts'
+import { eventEntry } from './events.ts'
+import { grouped } from './grouping.ts'
+import type { Overflow } from './overflow.ts'
+import type { Traces } from './traces.ts'
+import type { Budgets } from './volume.ts'
+
+/** What became of the items of a request: the four add up to all of them. */
+export type Received = {
+  accepted: number
+  duplicates: number
+  deferred: number
+  rejected: RejectedItem[]
+}
+
+/** `dropped` of the rejected were good, but over the limit. */
+export type Inbound = (
+  source: Source,
+  body: Body,
+  context: InboundContext,
+  now: Date,
+) => Promise<{ inspection: Inspection; received: (Received & { dropped: number }) | null }>
+
+type Good = Inspection['accepted'][number]
+type Known = { item: Good; firstId: string | null }
+
+export const DROPPED = "dropped: over the source's volume limit"
+
+/** Sorts the events of a request into known, due now, and over the budget, and has each part kept. */
+export function openInbound(deps: {
+  pool: pg.Pool
+  accept: Accept
+  budgets: Budgets
+  overflow: Overflow
+  traces: Traces
+}): Inbound {
+  const { accept, budgets, overflow, traces } = deps
+  const firstIds = grouped((keys: ProcessedKey[]) => findFirstIds(deps.pool, keys), LOOK_UPS)
+  const writeReceipts = grouped(async (receipts: Receipt[]) => {
+    await insertReceipts(deps.pool, receipts)
+    return receipts
+  }, WRITES)
+
+  /** Takes what there is for now. What waits already goes first. */
+  async function budgetFor(source: Source, wanted: number): Promise<number> {
+    const { overflow: mode, rate_limit } = source.config
+    if (wanted === 0 || (mode === 'defer' && overflow.isBacklogged(source.id))) return 0
+    return budgets.take(source.id, rate_limit, wanted)
+  }
+
+  async function keep(source: Source, parts: Parts, append: Append, context: InboundContext): Promise<void> {
+    const { entry } = append
+    const { due, over, rejected } = parts
+    const kept: Promise<unknown>[] = []
+    // Bad items go with the good ones; alone, where no good one is due.
+    const items = [...due, ...rejected].map(({ index }) => index).sort((a, b) => a - b)
+    if (items.length > 0)
+      kept.push(accept([parts.isWhole ? append : { ...append, entry: withItems(entry, context, items) }]))
+    if (over.length > 0 && source.config.overflow === 'defer') {
+      const later = { ...entry, id: newEntryId(entry.receivedAt.getTime()) }
+      const deferred = withItems(
+        later,
+        context,
+        over.map(({ index }) => index),
+      )
+      kept.push(overflow.defer({ sourceId: source.id, entry: deferred, items: over.length }))
+    } else if (over.length > 0) {
+      kept.push(writeReceipts(receiptsOf(source, entry, over, 'dropped', DROPPED)))
+    }
+    try {
+      await Promise.all(kept)
+    } catch (error) {
+      budgets.giveBack(source.id, source.config.rate_limit, due.length).catch(() => undefined)
+      throw error
+    }
+  }
+
+  return async (source, body, context, now) => {
+    const { inspection, append } = eventEntry(source.tenantId, body, context, now)
+    if (inspection.accepted.length === 0) return { inspection, received: null }
+    const { fresh, known } = await sortOut(source, inspection.accepted, firstIds)
+    const budget = await budgetFor(source, fresh.length)
+    const due = fresh.slice(0, budget)
+    const over = fresh.slice(budget)
+    const { rejected } = inspection
+    const isWhole = due.length === inspection.accepted.length
+    await keep(source, { due, over, rejected, isWhole }, append, context)
+    for (const { item, firstId } of known)
+      traces.receipts(receiptsOf(source, append.entry, [item], 'duplicate', firstId && `first: ${firstId}`))
+
+    const defers = source.config.overflow === 'defer'
+    const dropped = defers ? [] : over.map(({ index }) => ({ index, message: DROPPED }))
+    const received = {
+      accepted: due.length,
+      duplicates: known.length,
+      deferred: defers ? over.length : 0,
+      rejected: [...rejected, ...dropped].sort((a, b) => a.index - b.index),
+      dropped: dropped.length,
+    }
+    return { inspection, received }
+  }
+}
+
+type Parts = { due: Good[]; over: Good[]; rejected: RejectedItem[]; isWhole: boolean }
+
+const LOOK_UPS = { maxItems: 2_000, maxInFlight: 2 }
+const WRITES = { maxItems: 5_000, maxInFlight: 1 }
+
+/** Repeats of what was processed, or of an item further up in the same body, cost nothing and are not kept. */
+async function sortOut(
+  source: Source,
+  items: Good[],
+  firstIds: (keys: ProcessedKey[]) => Promise<(string | null)[]>,
+): Promise<{ fresh: Good[]; known: Known[] }> {
+  const named = items.filter(item => item.inboundEventId !== null)
+  const keys = named.map(({ inboundEventId }) => ({
+    tenantId: source.tenantId,
+    key: processedKey(source.id, inboundEventId!),
+  }))
+  const firsts = keys.length > 0 ? await firstIds(keys) : []
+  const firstIdOf = new Map(named.map((item, i) => [item, firsts[i] ?? null]))
+  const seen = new Set<string>()
+  const fresh: Good[] = []
+  const known: Known[] = []
+  for (const item of items) {
+    const firstId = firstIdOf.get(item) ?? null
+    const isRepeat = item.inboundEventId !== null && seen.has(item.inboundEventId)
+    if (firstId !== null || isRepeat) known.push({ item, firstId })
+    else fresh.push(item)
+    if (item.inboundEventId !== null) seen.add(item.inboundEventId)
+  }
+  return { fresh, known }
+}
+
+/** A courtesy: what is missed here, or while storage is away, the pipeline finds. */
+async function findFirstIds(pool: pg.Pool, keys: ProcessedKey[]): Promise<(string | null)[]> {
+  try {
+    const found = await findProcessed(pool, keys)
+    const ids = new Map(found.map(({ tenantId, key, eventId }) => [`${tenantId} ${key}`, eventId]))
+    return keys.map(({ tenantId, key }) => ids.get(`${tenantId} ${key}`) ?? null)
+  } catch (error) {
+    if (isUnavailable(error)) return keys.map(() => null)
+    throw error
+  }
+}
+
+function withItems(entry: Entry, context: InboundContext, items: number[]): Entry {
+  return { ...entry, context: JSON.stringify({ ...context, items }) }
+}
+
+function receiptsOf(
+  source: Source,
+  entry: Entry,
+  items: Good[],
+  outcome: ReceiptOutcome,
+  detail: string | null,
+): Receipt[] {
+  return items.map(({ index, inboundEventId }) => ({
+    tenantId: source.tenantId,
+    sourceId: source.id,
+    id: itemId(entry.id, index),
+    receivedAt: entry.receivedAt,
+    inboundEventId,
+    eventType: null,
+    outcome,
+    detail,
+  }))
+}

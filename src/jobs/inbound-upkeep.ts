@@ -1,0 +1,25 @@
+import type pg from 'pg'
+import type { Traces } from '../intake/traces.ts'
+import { pruneRejections } from '../store/rejections.ts'
+import { deleteExpiredBudgets } from '../store/volume.ts'
+import type { Job } from './jobs.ts'
+
+const DAY_MS = 86_400_000
+export const REJECTIONS_PER_SOURCE = 1_000
+export const REJECTIONS_KEPT_MS = 14 * DAY_MS
+
+/** What the inbound route leaves behind: written down now and then, and kept within bounds. */
+export function inboundUpkeep(pool: pg.Pool, traces: Traces, now: () => Date): Job[] {
+  return [
+    { name: 'inbound traces', everyMs: 250, run: () => traces.write() },
+    {
+      name: 'rejection upkeep',
+      everyMs: 5 * 60_000,
+      async run() {
+        const before = new Date(now().getTime() - REJECTIONS_KEPT_MS)
+        await pruneRejections(pool, { before, perSource: REJECTIONS_PER_SOURCE })
+        await deleteExpiredBudgets(pool, now())
+      },
+    },
+  ]
+}

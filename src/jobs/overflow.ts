@@ -1,0 +1,129 @@
+import type pg from 'pg'
+import type { EventContext } from '../domain/events.ts'
+import { newEntryId } from '../domain/ids.ts'
+import type { Overflow } from '../intake/overflow.ts'
+import type { Budgets, RateLimit } from '../intake/volume.ts'
+import type { Entry } from '../log/log.ts'
+import { appendBatch } from '../log/postgres.ts'
+import { inTransaction } from '../store/database.ts'
+import type { Directory } from '../store/directory.ts'
+import {
+  deleteOverflow,
+  firstInOverflow,
+  lockOverflow,
+  shrinkOverflow,
+  type Waiting,
+} from '../store/overflow.ts'
+import { DEFAULT_SOURCE_CONFIG } from '../store/sources.ts'
+import type { Job } from './jobs.ts'
+
+const EVERY_MS = 250
+// A budget that comes back all at once goes out in portions, so that others are not held up behind it.
+const MIN_EVENTS_AT_A_TIME = 500
+const MAX_ROWS_AT_A_TIME = 500
+const MAX_BYTES_AT_A_TIME = 4_000_000
+// The log's partition of a day is there for a day at least.
+const KEEPS_ITS_TIME_MS = 12 * 3_600_000
+
+type Deps = {
+  pool: pg.Pool
+  partitions: number
+  overflow: Overflow
+  budgets: Budgets
+  directory: Pick<Directory, 'source'>
+  now: () => Date
+  /** Told how many events of a source went on. */
+  moved(sourceId: string, events: number): void
+}
+
+/** Moves what was over the budget into the log as there is budget again, each source's in order. */
+export function overflowDrain(deps: Deps): Job {
+  return {
+    name: 'overflow drain',
+    everyMs: EVERY_MS,
+    async run() {
+      for (const sourceId of await deps.overflow.refresh()) {
+        const events = await drain(deps, sourceId)
+        if (events > 0) deps.moved(sourceId, events)
+      }
+    },
+  }
+}
+
+async function drain(deps: Deps, sourceId: string): Promise<number> {
+  // What a source accepted before it was deleted is owed all the same.
+  const limit = (await deps.directory.source(sourceId))?.config.rate_limit ?? DEFAULT_SOURCE_CONFIG.rate_limit
+  const budget = await deps.budgets.take(sourceId, limit, atATime(limit))
+  if (budget === 0) return 0
+  let moved = 0
+  try {
+    moved = await inTransaction(deps.pool, client => move(deps, client, sourceId, budget))
+    return moved
+  } finally {
+    await deps.budgets.giveBack(sourceId, limit, budget - moved)
+  }
+}
+
+/** Four times the limit's own pace at least: a portion is never what holds a source back. */
+function atATime({ events, per_seconds }: RateLimit): number {
+  return Math.max(MIN_EVENTS_AT_A_TIME, Math.ceil(events / per_seconds))
+}
+
+async function move(deps: Deps, client: pg.PoolClient, sourceId: string, budget: number): Promise<number> {
+  if (!(await lockOverflow(client, sourceId))) return 0
+  const first = await firstInOverflow(client, sourceId, {
+    maxRows: MAX_ROWS_AT_A_TIME,
+    maxBytes: MAX_BYTES_AT_A_TIME,
+  })
+  const entries: Entry[] = []
+  const done: number[] = []
+  let left = budget
+  for (const waiting of first) {
+    if (left === 0) break
+    if (waiting.items <= left) {
+      entries.push(waiting.entry)
+      done.push(waiting.position)
+      left -= waiting.items
+    } else {
+      const { due, later } = split(waiting, left)
+      entries.push(due)
+      await shrinkOverflow(client, later)
+      left = 0
+    }
+  }
+  if (entries.length === 0) return 0
+  await appendBatch(
+    client,
+    entries.map(entry => ({ entry: asOf(entry, deps.now()), claim: null })),
+    deps.partitions,
+  )
+  await deleteOverflow(client, sourceId, done)
+  return budget - left
+}
+
+/** Both parts keep the entry's id: its events are told apart by their place in the body. */
+function split(waiting: Waiting, events: number): { due: Entry; later: Waiting } {
+  const context = JSON.parse(waiting.entry.context) as EventContext
+  const items = context.items ?? Array.from({ length: waiting.items }, (_, index) => index)
+  const part = (some: number[]): Entry => ({
+    ...waiting.entry,
+    context: JSON.stringify({ ...context, items: some }),
+  })
+  return {
+    due: part(items.slice(0, events)),
+    later: { ...waiting, entry: part(items.slice(events)), items: waiting.items - events },
+  }
+}
+
+/** What waited for long comes in under a new id; its events still count from when they first came. */
+function asOf(entry: Entry, now: Date): Entry {
+  if (now.getTime() - entry.receivedAt.getTime() < KEEPS_ITS_TIME_MS) return entry
+  const context = JSON.parse(entry.context) as EventContext
+  const firstReceivedAt = context.firstReceivedAt ?? entry.receivedAt.toISOString()
+  return {
+    ...entry,
+    id: newEntryId(now.getTime()),
+    receivedAt: now,
+    context: JSON.stringify({ ...context, firstReceivedAt }),
+  }
+}
