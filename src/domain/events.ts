@@ -83,8 +83,10 @@ export type EventSource = 'tracking' | 'cdp' | 'webhook' | 'automation'
 /** An item that cannot be taken, with all its faults in words. */
 export type RejectedItem = { index: number; message: string }
 
-/** `raw`: the item as received, made storable, for the dead letter. */
-export type Normalized = { events: NormalizedEvent[]; rejected: (RejectedItem & { raw: string })[] }
+/** For the dead letter: the item as received, made storable, and the id it has at its sender, if that can be read. */
+export type RejectedEvent = RejectedItem & { raw: string; inboundEventId: string | null }
+
+export type Normalized = { events: NormalizedEvent[]; rejected: RejectedEvent[] }
 
 export type Fault = { pointer: string; message: string }
 

@@ -1,4 +1,3 @@
-import { isEarlierTouch, touchOf } from '../domain/attribution.ts'
 import { conversionOf } from '../domain/conversions.ts'
 import type { EventContext, NormalizedEvent } from '../domain/events.ts'
 import { identitiesOf, identitiesOfContact } from '../domain/identity.ts'
@@ -7,12 +6,12 @@ import { normalize } from '../domain/normalize/normalize.ts'
 import type { Entry } from '../log/log.ts'
 import type { NewDeadLetter } from '../store/dead-letters.ts'
 import { insertEvents } from '../store/events.ts'
-import { type NewTouch, upsertTouches } from '../store/identities.ts'
 import { claimEvents, processedKey } from '../store/processed.ts'
 import { insertArchive, insertReceipts } from '../store/receipts.ts'
 import { applyConversions, type ConversionEvent } from './conversions.ts'
 import type { Identities } from './identity.ts'
 import type { RecordListener } from './records.ts'
+import type { Touches } from './touches.ts'
 import type { Kind, Transaction, Unit } from './unit.ts'
 
 /** An event that takes effect now: no duplicate. */
@@ -23,6 +22,7 @@ export type EventListener = (transaction: Transaction, events: FreshEvent[]) => 
 
 export type EventKindOptions = {
   identities: Identities
+  touches: Touches
   /** Which event types the tenant counts as conversions. */
   conversionTypes(tenantId: number): Promise<Set<string>>
   /** Makes room for events of months that were not prepared; in a transaction of its own. */
@@ -60,11 +60,11 @@ function decode(entry: Entry): { works: NormalizedEvent[]; rejected: NewDeadLett
   for (const event of events) event.receivedAt = entry.receivedAt
   return {
     works: events,
-    rejected: rejected.map(({ index, message, raw }) => ({
+    rejected: rejected.map(({ index, message, raw, inboundEventId }) => ({
       id: itemId(entry.id, index),
       entry: { ...entry, body: raw, context: JSON.stringify(singleItem(context)) },
       sourceId: context.door === 'inbound' ? context.sourceId : null,
-      inboundEventId: null,
+      inboundEventId,
       reason: 'rejected',
       error: message,
       attempts: 0,
@@ -74,7 +74,8 @@ function decode(entry: Entry): { works: NormalizedEvent[]; rejected: NewDeadLett
 
 /** The context of a batch's item that stands alone from now on. */
 function singleItem(context: EventContext): EventContext {
-  return context.door === 'cdp' && context.kind === 'batch' ? { ...context, kind: 'any' } : context
+  const { items: _, ...alone } = context
+  return alone.door === 'cdp' && alone.kind === 'batch' ? { ...alone, kind: 'any' } : alone
 }
 
 function narrow(entry: Entry, events: NormalizedEvent[]): Entry {
@@ -121,7 +122,7 @@ async function apply(
       client,
       events.map(one => ({ ...one, conversion: converting.has(one.event) })),
     )
-    await applyTouches(transaction, events)
+    await options.touches.apply(transaction, events)
     if (conversions.length > 0) await applyConversions(transaction, options.identities, conversions)
     for (const listener of options.listeners) await listener(transaction, events)
   }
@@ -147,9 +148,9 @@ async function withoutDuplicates({ client, now }: Transaction, units: Unit<Norma
     candidates.push(unit)
   }
   if (claims.size === 0) return { fresh: candidates, duplicates }
-  const claimed = await claimEvents(client, [...claims.values()], now)
+  const repeated = await claimEvents(client, [...claims.values()], now)
   const fresh = candidates.filter(unit => {
-    const isFresh = unit.work.inboundEventId === null || claimed.has(unit.work.id)
+    const isFresh = unit.work.inboundEventId === null || !repeated.has(unit.work.id)
     if (!isFresh) duplicates.push(unit)
     return isFresh
   })
@@ -165,19 +166,6 @@ async function conversionsAmong(options: EventKindOptions, events: FreshEvent[])
     const conversion = conversionOf(one.event, types.get(one.tenantId)!)
     return conversion ? [{ ...one, conversion }] : []
   })
-}
-
-async function applyTouches({ client }: Transaction, events: FreshEvent[]): Promise<void> {
-  const earliest = new Map<string, NewTouch>()
-  for (const { tenantId, event, node } of events) {
-    const touch = node === null ? null : touchOf(event)
-    if (!touch || node === null) continue
-    const one = { tenantId, node, occurredAt: event.occurredAt, eventId: event.id, ...touch }
-    const key = `${tenantId} ${node}`
-    const before = earliest.get(key)
-    if (!before || isEarlierTouch(one, before)) earliest.set(key, one)
-  }
-  if (earliest.size > 0) await upsertTouches(client, [...earliest.values()])
 }
 
 /** Of events from inbound sources: the result into the archive, then the receipt. */

@@ -24,7 +24,7 @@ function post(path: string, body: unknown, options: RequestInit & { key?: string
   return server.request(path, {
     method: 'POST',
     key: server.tenant.trackingKey,
-    body: typeof body === 'string' || body instanceof Uint8Array ? (body as BodyInit) : json(body),
+    body: typeof body === 'string' || body instanceof Uint8Array ? (body as RequestInit['body']) : json(body),
     ...options,
   })
 }

@@ -21,7 +21,7 @@ function track(body: unknown, options: RequestInit & { key?: string; path?: stri
   return server.request(path, {
     method: 'POST',
     key: server.tenant.trackingKey,
-    body: typeof body === 'string' || body instanceof Uint8Array ? (body as BodyInit) : json(body),
+    body: typeof body === 'string' || body instanceof Uint8Array ? (body as RequestInit['body']) : json(body),
     ...init,
   })
 }

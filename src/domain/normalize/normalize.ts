@@ -24,6 +24,8 @@ type Reading = {
   items: Items | null
   drafts: { index: number; draft: Draft }[]
   rejected: RejectedItem[]
+  /** Of rejected items, by index: the ids they have at their senders. */
+  rejectedIds: Map<number, string>
   faults: Fault[]
 }
 
@@ -44,8 +46,10 @@ export function inspect(body: Body, context: EventContext): Inspection {
 /** In the pipeline: the same reading, brought into the one shape. Never throws. */
 export function normalize(received: ReceivedEvents): Normalized {
   const body = openBody(received.body)
-  const { items, drafts, rejected } = read(body, received.context)
-  if (!items) return { events: [], rejected: rejected.map(item => ({ ...item, raw: body.text })) }
+  const { items, drafts, rejected, rejectedIds } = read(body, received.context)
+  if (!items) {
+    return { events: [], rejected: rejected.map(item => ({ ...item, raw: body.text, inboundEventId: null })) }
+  }
   const raws = rawItems(body.text, items.form)
   const originals = body.text === body.original ? raws : rawItems(body.original, items.form)
   const batchContext = rawEnvelopeContext(body.text, items.envelope)
@@ -57,24 +61,38 @@ export function normalize(received: ReceivedEvents): Normalized {
     const sanitized = raw !== originals[index]
     events.push(eventOf(received, index, items, draft, payload, sanitized))
   }
-  return { events, rejected: rejected.map(item => ({ ...item, raw: raws[item.index]! })) }
+  return {
+    events,
+    rejected: rejected.map(item => ({
+      ...item,
+      raw: raws[item.index]!,
+      inboundEventId: rejectedIds.get(item.index) ?? null,
+    })),
+  }
 }
 
 function read(body: Body, context: EventContext): Reading {
   const faults: Fault[] = []
   const drafts: Reading['drafts'] = []
   const rejected: RejectedItem[] = []
+  const rejectedIds = new Map<number, string>()
   const items = itemsOf(body, context, faults)
-  if (!items) return { items, drafts, rejected: [{ index: 0, message: faults[0]!.message }], faults }
+  if (!items) {
+    return { items, drafts, rejected: [{ index: 0, message: faults[0]!.message }], rejectedIds, faults }
+  }
   const wanted = context.items ? new Set(context.items) : null
   for (let index = 0; index < items.values.length; index++) {
     if (wanted && !wanted.has(index)) continue
     const known = faults.length
     const draft = readItem(items.values[index], context, items.envelope, faults)
-    if (draft && faults.length === known) drafts.push({ index, draft })
-    else rejected.push({ index, message: settle(faults, known, pointerTo(items.form, index)) })
+    if (draft && faults.length === known) {
+      drafts.push({ index, draft })
+      continue
+    }
+    rejected.push({ index, message: settle(faults, known, pointerTo(items.form, index)) })
+    if (draft?.inboundEventId) rejectedIds.set(index, draft.inboundEventId)
   }
-  return { items, drafts, rejected, faults }
+  return { items, drafts, rejected, rejectedIds, faults }
 }
 
 /** Gives the faults of one item their full pointers, and puts them into one sentence. */

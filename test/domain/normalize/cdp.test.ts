@@ -54,14 +54,20 @@ test('a bad item does not sink the good ones', () => {
     [[itemId(ENTRY_ID, 1), 1, 1, 5]],
   )
   assert.deepEqual(rejected, [
-    { index: 0, message: 'event is required', raw: '{"type":"track"}' },
-    { index: 2, message: 'an event must be a JSON object', raw: '5' },
+    { index: 0, message: 'event is required', raw: '{"type":"track"}', inboundEventId: null },
+    { index: 2, message: 'an event must be a JSON object', raw: '5', inboundEventId: null },
     {
       index: 3,
       message: 'type must be one of track, identify, page, screen, group, alias',
       raw: '{"type":"x"}',
+      inboundEventId: null,
     },
-    { index: 4, message: 'userId must be a string', raw: '{"type":"screen","userId":{}}' },
+    {
+      index: 4,
+      message: 'userId must be a string',
+      raw: '{"type":"screen","userId":{}}',
+      inboundEventId: null,
+    },
   ])
 })
 

@@ -85,6 +85,7 @@ test('all faults of an event are named at once', () => {
       index: 0,
       message: 'data must be an object; event_type must not be empty',
       raw: '{"event_type":"","data":"x"}',
+      inboundEventId: null,
     },
   ])
 })

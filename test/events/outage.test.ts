@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { pino } from 'pino'
+import { readConfig } from '../../src/config.ts'
+import { type Runtime, startRuntime } from '../../src/runtime.ts'
+import { startServer, TEST_SECRET_KEY, type TestServer } from '../server.ts'
+import { json, rowsOf } from './rows.ts'
+import { stretchWire } from './wire.ts'
+
+let server: TestServer
+let wire: Awaited<ReturnType<typeof stretchWire>>
+/** A second node on the same database, over a wire that can be cut. */
+let node: Runtime
+
+before(async () => {
+  server = await startServer()
+  const url = new URL(server.databaseUrl)
+  wire = await stretchWire({ host: url.hostname, port: Number(url.port) })
+  url.port = String(wire.port)
+  const config = readConfig({
+    DATABASE_URL: url.href,
+    KONTOR_OPS_PORT: 'off',
+    KONTOR_PORT: '0',
+    KONTOR_SECRET_KEY: TEST_SECRET_KEY,
+    KONTOR_SURFACES: 'data,events',
+  })
+  node = await startRuntime({ config, connection: { url: url.href }, log: pino({ level: 'silent' }) })
+})
+after(async () => {
+  await node.close()
+  await wire.close()
+  await server.close()
+})
+
+async function send(path: string, key: string, body: object) {
+  const response = await fetch(node.url + path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: json(body),
+  })
+  return { status: response.status, headers: response.headers, body: (await response.json()) as Problem }
+}
+
+type Problem = { code?: string; detail?: string }
+
+test('while storage is away: 503 with Retry-After, never 401, whether the key is known here or not', async () => {
+  const stranger = await server.anotherTenant('never seen by this node')
+  const { trackingKey, privateKey } = server.tenant
+  assert.equal((await send('/v1/track/', trackingKey, { event_type: 'before', event_id: 'b' })).status, 200)
+
+  wire.cut()
+  const tries: [string, string, object][] = [
+    ['/v1/track/', trackingKey, { event_type: 'during', event_id: 'd' }],
+    ['/v1/batch', trackingKey, { batch: [{ type: 'page', messageId: 'p' }] }],
+    ['/v1/track/', stranger.trackingKey, { event_type: 'during' }],
+    ['/v1/batch', stranger.trackingKey, { batch: [{ type: 'page' }] }],
+  ]
+  for (const [path, key, body] of tries) {
+    const answer = await send(path, key, body)
+    assert.equal(answer.status, 503, `${path} ${answer.body.code}`)
+    assert.match(answer.headers.get('retry-after')!, /^[1-9]\d*$/)
+    assert.equal(answer.headers.get('access-control-allow-origin'), '*')
+    assert.doesNotMatch(json(answer.body), /ECONN|select|insert|127\.0\.0\.1|\.ts/)
+  }
+  for (const path of ['/v1/events', '/v1/conversions', '/v1/events/lookup?event_id=b']) {
+    for (const key of [privateKey, stranger.privateKey]) {
+      const response = await fetch(node.url + path, { headers: { authorization: `Bearer ${key}` } })
+      assert.equal(response.status, 503, path)
+      assert.match(response.headers.get('retry-after')!, /^[1-9]\d*$/)
+    }
+  }
+
+  wire.mend()
+  // the senders come back, as they were told to
+  for (const [path, key, body] of tries.slice(0, 3)) {
+    let answer = await send(path, key, body)
+    while (answer.status === 503) answer = await send(path, key, body)
+    assert.equal(answer.status, 200, path)
+  }
+  assert.deepEqual((await rowsOf(server, 'events')).map(row => row.event_type).sort(), [
+    'before',
+    'during',
+    'page',
+  ])
+})
