@@ -2,7 +2,7 @@
 
 import { divideHalfUp } from '../money.ts'
 import { addIntervals, anchorOf, termsBetween } from './calendar.ts'
-import { isInterval, type Line, priceLines } from './pricing.ts'
+import { discountEnds, isInterval, type Line, type LinesAt } from './pricing.ts'
 import type { Instant, Interval, Item, SubscriptionStatus, SubscriptionVersion } from './types.ts'
 
 /**
@@ -29,25 +29,36 @@ export type Charge = {
   includesMetered: boolean
 }
 
+/** Items that are charged together, by their place. */
+type Group = { first: Instant; places: number[] }
+
 /** Charges that `version` leads to when it holds, with `status`, from `at` on. */
 export function chargeCycles(
   version: SubscriptionVersion,
   status: SubscriptionStatus,
   at: Instant,
   endsAt: Instant | null,
+  linesAt: LinesAt,
 ): ChargeCycle[] {
   if (version.currency === null || !(status === 'active' || status === 'past_due' || status === 'trialing'))
     return []
-  const groups = new Map<string, { first: Instant; items: Item[] }>()
-  for (const item of version.items) {
+  const groups = new Map<string, Group>()
+  for (const [place, item] of version.items.entries()) {
     const first = firstCharge(version, item, status, at)
     if (first === null || (endsAt !== null && first >= endsAt)) continue
     const key = `${item.interval} ${item.intervalCount} ${first}`
     const group = groups.get(key)
-    if (group) group.items.push(item)
-    else groups.set(key, { first, items: [item] })
+    if (group) group.places.push(place)
+    else groups.set(key, { first, places: [place] })
   }
-  return [...groups.values()].map(group => cycleOf(version, status, group, endsAt)).filter(isWorthAnInvoice)
+  const ends = discountEnds(version).filter(end => endsAt === null || end < endsAt)
+  return [...groups.values()]
+    .map(group => ({
+      ...cycleOf(version, status, group),
+      endsAt,
+      amounts: amountsOf(group, ends, linesAt),
+    }))
+    .filter(isWorthAnInvoice)
 }
 
 function firstCharge(
@@ -67,39 +78,34 @@ function firstCharge(
 function cycleOf(
   version: SubscriptionVersion,
   status: SubscriptionStatus,
-  { first, items }: { first: Instant; items: Item[] },
-  endsAt: Instant | null,
-): ChargeCycle {
-  const interval = items[0]!.interval as Interval
-  const intervalCount = items[0]!.intervalCount!
+  { first, places }: Group,
+): Omit<ChargeCycle, 'endsAt' | 'amounts'> {
+  const item = version.items[places[0]!]!
+  const interval = item.interval as Interval
+  const intervalCount = item.intervalCount!
   const trialConversion = status === 'trialing'
   const hints = [
     version.billingAnchor,
-    items[0]!.currentPeriodStart,
+    item.currentPeriodStart,
     version.currentPeriodStart,
     version.startedAt,
   ]
-  const wanted = new Set(items.map(item => item.id))
-  const amountAt = (at: Instant) =>
-    chargedAmount(priceLines(version, at).filter(line => wanted.has(line.item.id)))
-  const changes = discountEnds(version).filter(end => end > first && (endsAt === null || end < endsAt))
   return {
     interval,
     intervalCount,
     anchorAt: trialConversion ? first : anchorOf(first, interval, intervalCount, hints),
     firstAt: first,
-    endsAt,
     trialConversion,
-    includesMetered: items.some(item => item.usageType === 'metered'),
-    amounts: [first, ...changes].map((from, i) => ({ until: changes[i] ?? null, amount: amountAt(from) })),
+    includesMetered: places.some(place => version.items[place]!.usageType === 'metered'),
   }
 }
 
-/** Every instant at which a discount of the subscription or of an item ends, in order. */
-export function discountEnds(version: SubscriptionVersion): Instant[] {
-  const all = [...version.discounts, ...version.items.flatMap(item => item.discounts)]
-  const ends = all.map(discount => discount.endsAt).filter(end => end !== null)
-  return [...new Set(ends)].sort((a, b) => a - b)
+function amountsOf({ first, places }: Group, ends: Instant[], linesAt: LinesAt): ChargeCycle['amounts'] {
+  const changes = ends.filter(end => end > first)
+  return [first, ...changes].map((from, i) => {
+    const lines = linesAt(from)
+    return { until: changes[i] ?? null, amount: chargedAmount(places.map(place => lines[place]!)) }
+  })
 }
 
 /** The sum of what is known; null when an amount is due and none is known. */

@@ -12,9 +12,9 @@ const LATEST_MS = Date.UTC(9999, 11, 31)
 /** Longer text is no name or id, and does not belong in an index. */
 const MAX_TEXT = 500
 const MAX_INTERVAL_COUNT = 1200
-/** A subscription is laid out anew with every event: what a sender may put into one has to have an end. */
-const MAX_ITEMS = 1000
-const MAX_DISCOUNTS = 100
+/** A subscription is laid out anew with every event: what one may hold has to have an end. Stripe's is 20 of each. */
+const MAX_ITEMS = 250
+const MAX_DISCOUNTS = 30
 
 export function fieldsOf(value: unknown): Fields | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : null

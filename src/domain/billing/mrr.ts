@@ -1,8 +1,8 @@
 /** Monthly recurring revenue of one subscription at one instant, item by item; the policy is in policy.ts. */
 
 import { divideHalfUp } from '../money.ts'
-import { type Line, perMonth, priceLines, type Ratio } from './pricing.ts'
-import type { Discount, Instant, Item, ReasonCode, SubscriptionStatus } from './types.ts'
+import { type Line, type LinesAt, linesOf, perMonth, type Ratio, type Terms } from './pricing.ts'
+import type { Instant, Item, ReasonCode, SubscriptionStatus } from './types.ts'
 
 /** An item's part in MRR. `grossMrr` − `discountMrr` = `mrr`, always; an excluded item has a reason and no `mrr`. */
 export type ItemState = {
@@ -28,13 +28,7 @@ export type ItemState = {
   excludedMrr: number | null
 }
 
-export type MrrTerms = {
-  status: SubscriptionStatus
-  currency: string | null
-  startedAt: Instant | null
-  items: Item[]
-  discounts: Discount[]
-}
+export type MrrTerms = Terms & { status: SubscriptionStatus; startedAt: Instant | null }
 
 /** Why a subscription does not count as a whole, in the order in which reasons are looked for. */
 function subscriptionReason(terms: MrrTerms, at: Instant): ReasonCode | null {
@@ -52,10 +46,10 @@ function subscriptionReason(terms: MrrTerms, at: Instant): ReasonCode | null {
   return terms.items.length === 0 ? 'missing_items' : null
 }
 
-export function itemStates(terms: MrrTerms, at: Instant): ItemState[] {
+export function itemStates(terms: MrrTerms, at: Instant, linesAt: LinesAt = linesOf(terms)): ItemState[] {
   const reason = subscriptionReason(terms, at)
   if (terms.items.length === 0) return [excluded(NO_ITEM, reason ?? 'missing_items', null)]
-  return priceLines(terms, at).map(line => itemState(line, reason))
+  return linesAt(at).map(line => itemState(line, reason))
 }
 
 function itemState(line: Line, subscriptionReason: ReasonCode | null): ItemState {

@@ -37,11 +37,31 @@ export function perMonth(amount: Ratio, item: Item): Ratio {
   }
 }
 
-/** The items of a subscription with what they cost at that instant. */
-export function priceLines(
-  terms: { currency: string | null; items: Item[]; discounts: Discount[] },
-  at: Instant,
-): Line[] {
+export type Terms = { currency: string | null; items: Item[]; discounts: Discount[] }
+
+/** The lines of a subscription by instant. They change only where a discount ends, and are worked out once each. */
+export type LinesAt = (at: Instant) => Line[]
+
+export function linesOf(terms: Terms): LinesAt {
+  const ends = discountEnds(terms)
+  const known = new Map<number, Line[]>()
+  return at => {
+    const ended = ends.findLastIndex(end => end <= at)
+    const lines = known.get(ended) ?? priceLines(terms, at)
+    known.set(ended, lines)
+    return lines
+  }
+}
+
+/** Every instant at which a discount of the subscription or of an item ends, in order. */
+export function discountEnds(terms: Terms): Instant[] {
+  const all = [...terms.discounts, ...terms.items.flatMap(item => item.discounts)]
+  const ends = all.map(discount => discount.endsAt).filter(end => end !== null)
+  return [...new Set(ends)].sort((a, b) => a - b)
+}
+
+/** One line an item, in their order. */
+function priceLines(terms: Terms, at: Instant): Line[] {
   const lines = terms.items.map(item => grossLine(item, terms.currency))
   for (const line of lines) {
     const own = line.item.discounts.filter(discount => runs(discount, at))
@@ -117,9 +137,7 @@ function percentOff(amount: Ratio, percent: string): Ratio {
  * earlier item where they tie). So the shares add up to the amount, to the cent. What exceeds the price is lost.
  */
 function takeAmountOff(lines: Line[], amount: bigint): void {
-  const costs = lines.map(line => perMonth(line.net!, line.item))
-  const common = [...new Set(costs.map(cost => cost.d))].reduce((product, d) => product * d, 1n)
-  const weights = costs.map(cost => cost.n * (common / cost.d))
+  const weights = lines.map(line => weightOf(perMonth(line.net!, line.item)))
   const total = weights.reduce((sum, weight) => sum + weight, 0n)
   if (total === 0n) return
   const shares = weights.map(weight => (amount * weight) / total)
@@ -135,4 +153,9 @@ function takeAmountOff(lines: Line[], amount: bigint): void {
     const rest = line.net!.n - shares[index]! * line.net!.d
     line.net = rest > 0n ? { n: rest, d: line.net!.d } : ZERO
   })
+}
+
+/** Fine enough to share by, and of a size that stays the same however many discounts went before. */
+function weightOf(amount: Ratio): bigint {
+  return (amount.n * 1_000_000n) / amount.d
 }

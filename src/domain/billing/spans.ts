@@ -1,6 +1,6 @@
 /** From what was said, and when, to what held from when to when. */
 
-import { contentText } from './order.ts'
+import { isDeepStrictEqual } from 'node:util'
 import type { Instant } from './types.ts'
 
 /** A version with the time it holds for. `first`: it also stands for the time before its source spoke. */
@@ -30,12 +30,11 @@ export function spansOf<V>(ordered: V[], fromOf: (version: V, first: boolean) =>
 /** Neighbours that differ in nothing become one. */
 export function mergeEqual<S extends { from: Instant; to: Instant | null }>(segments: S[]): S[] {
   const result: S[] = []
-  let lastContent = ''
   for (const segment of segments) {
-    const content = contentText({ ...segment, from: 0, to: 0 })
-    if (content === lastContent) result[result.length - 1]!.to = segment.to
+    const last = result.at(-1)
+    if (last && isDeepStrictEqual({ ...last, from: 0, to: 0 }, { ...segment, from: 0, to: 0 }))
+      last.to = segment.to
     else result.push(segment)
-    lastContent = content
   }
   return result
 }

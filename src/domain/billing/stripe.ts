@@ -15,13 +15,20 @@ export type StripeSubject = {
   sourceAt: Instant
 }
 
-const BILLING_TYPE = /^(customer\.subscription|invoice|refund|charge)\.\w/
 const BILLING_OBJECTS = new Set(['subscription', 'invoice', 'refund', 'charge'])
 
-/** `object: "event"` with the object inside tells Stripe's `invoice.paid` from the canonical one. */
+/** What the name of an event says it is about; the object itself has the last word. */
+const OBJECT_BY_TYPE: [RegExp, string][] = [
+  [/^customer\.subscription\.\w/, 'subscription'],
+  [/^invoice\.\w/, 'invoice'],
+  [/^(refund|charge\.refund)\.\w/, 'refund'],
+  [/^charge\.\w/, 'charge'],
+]
+
+/** A `type` beside the object in `data` tells Stripe's `invoice.paid` from the canonical one. */
 export function isStripeEvent(value: unknown): boolean {
   const event = fieldsOf(value)
-  return event?.object === 'event' && fieldsOf(fieldsOf(event.data)?.object) !== null
+  return typeof event?.type === 'string' && fieldsOf(fieldsOf(event.data)?.object) !== null
 }
 
 /** One of Stripe's own objects; canonical payloads have neither `object` nor a numeric `created`. */
@@ -31,9 +38,14 @@ export function isStripeObject(value: unknown): boolean {
 }
 
 export function isStripeBillingEvent(value: unknown): boolean {
-  const event = fieldsOf(value)
-  if (!event || !isStripeEvent(event)) return false
-  return BILLING_TYPE.test(text(event.type) ?? '') && isStripeObject(fieldsOf(event.data)?.object)
+  return isStripeEvent(value) && aboutOf(value as Fields) !== null
+}
+
+function aboutOf(event: Fields): string | null {
+  const byType = OBJECT_BY_TYPE.find(([type]) => type.test(event.type as string))?.[1]
+  const own = text(fieldsOf(fieldsOf(event.data)?.object)?.object)
+  if (!byType || (own !== null && !BILLING_OBJECTS.has(own))) return null
+  return own ?? byType
 }
 
 /** What a Stripe event says about billing; null when it says nothing. */
@@ -42,8 +54,8 @@ export function readStripe(value: unknown, occurredAt: Instant): BillingChange |
   if (!event || !isStripeBillingEvent(event)) return null
   const data = fieldsOf(event.data)!
   return changeOfObject({
-    type: text(event.type)!,
-    object: fieldsOf(data.object)!,
+    type: event.type as string,
+    object: { ...fieldsOf(data.object), object: aboutOf(event) },
     previous: fieldsOf(data.previous_attributes) ?? {},
     sourceAt: instant(event.created) ?? occurredAt,
   })

@@ -3,9 +3,10 @@
  * Derived anew from all its versions whenever one is added, so a late one corrects the past it speaks of.
  */
 
-import { type ChargeCycle, chargeCycles, discountEnds } from './charges.ts'
+import { type ChargeCycle, chargeCycles } from './charges.ts'
 import { type ItemState, itemStates, totalMrr } from './mrr.ts'
 import { compareSubscriptions } from './order.ts'
+import { discountEnds, type LinesAt, linesOf } from './pricing.ts'
 import { distinct, mergeEqual, type Span, spansOf } from './spans.ts'
 import type { Acquisition, Instant, SubscriptionStatus, SubscriptionVersion } from './types.ts'
 
@@ -125,7 +126,8 @@ function statesOf(span: Span<SubscriptionVersion>): Segment[] {
   ]
   const within = changes.filter(at => at !== null && at > from && (to === null || at < to)) as Instant[]
   const starts = [...new Set([from, ...within])].sort((a, b) => a - b)
-  return starts.map((start, i) => stateAt(span, start, starts[i + 1] ?? to))
+  const linesAt = linesOf(version)
+  return starts.map((start, i) => stateAt(span, start, starts[i + 1] ?? to, linesAt))
 }
 
 /** An end that its source puts into the future is a cancellation that was scheduled. */
@@ -151,10 +153,15 @@ function wasInTrial(version: SubscriptionVersion, over: boolean, at: Instant): b
   return over || (billed && version.trialEnd <= version.sourceAt)
 }
 
-function stateAt(span: Span<SubscriptionVersion>, at: Instant, to: Instant | null): Segment {
+function stateAt(
+  span: Span<SubscriptionVersion>,
+  at: Instant,
+  to: Instant | null,
+  linesAt: LinesAt,
+): Segment {
   const { version } = span
   const status = statusAt(span, at)
-  const items = itemStates({ ...version, status }, at)
+  const items = itemStates({ ...version, status }, at, linesAt)
   const requestedBy = span.first ? version.canceledAt : null
   const planned = version.cancelAtPeriodEnd || scheduledEnd(version) !== null
   const cancelling = status !== 'canceled' && planned && (requestedBy === null || at >= requestedBy)
@@ -183,7 +190,7 @@ function stateAt(span: Span<SubscriptionVersion>, at: Instant, to: Instant | nul
     cancellationReason: cancelling || status === 'canceled' ? version.cancellationReason : null,
     collectionMethod: version.collectionMethod,
     acquisition: version.acquisition,
-    cycles: chargeCycles(version, status, at, earlier(cancelsAt, endOf(version, span.first))),
+    cycles: chargeCycles(version, status, at, earlier(cancelsAt, endOf(version, span.first)), linesAt),
   }
 }
 

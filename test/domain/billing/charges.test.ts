@@ -93,6 +93,7 @@ test('discounts count while they run, once-discounts never', () => {
 test('there is no charge at or after a scheduled end', () => {
   assert.deepEqual(charges({ current_period_end: '2025-04-01', cancel_at_period_end: true }), [])
   assert.equal(charges({ current_period_end: '2025-04-01', cancel_at: '2025-05-15' }).length, 2)
+  assert.equal(charges({ current_period_end: '2025-04-01', cancel_at: '2025-05-01' }).length, 1)
 })
 
 test('a trial ends in a charge, and only that one is its conversion', () => {

@@ -407,6 +407,13 @@ test('a Stripe object forwarded without its event is still in minor units', () =
   assert.equal(change?.kind === 'subscription' && change.version.sourceAt, NOW)
 })
 
+test('an event cut down to what matters is still understood', () => {
+  const { object: _, created: __, ...bare } = subscription()
+  const event = { type: 'customer.subscription.updated', data: { object: bare } }
+  const change = readBilling('customer.subscription.updated', event, NOW)
+  assert.equal(change?.kind === 'subscription' && change.version.items[0]!.unitAmount, '20')
+})
+
 test('an event that names no object, or an object of another kind, changes nothing', () => {
   for (const subject of [null, 'sub_1', [], {}, { id: '' }, { id: {} }]) {
     assert.equal(readBilling('subscription.updated', subject, NOW), null)
