@@ -26,6 +26,7 @@ import { orderConversions } from './pipeline/conversions.ts'
 import { contactIdentities, eventKind } from './pipeline/events.ts'
 import { openIdentities } from './pipeline/identity.ts'
 import { recordKind } from './pipeline/records.ts'
+import { openTouches } from './pipeline/touches.ts'
 import type { Kind } from './pipeline/unit.ts'
 import { type Connection, isUnavailable, openPool } from './store/database.ts'
 import { countDeadLetters } from './store/dead-letters.ts'
@@ -164,6 +165,7 @@ async function startWorkers(
     record: recordKind([contactIdentities(identities), orderConversions(identities)]) as Kind,
     events: eventKind({
       identities,
+      touches: openTouches(),
       conversionTypes: tenantId => conversionTypesOf(directory, tenantId),
       ensureMonths: monthKeeper(pool),
       listeners: [],

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { timeOfId } from '../domain/ids.ts'
-import { type Db, isConflict, queryPrepared } from '../store/database.ts'
+import { copyRows, copyText } from '../store/copy.ts'
+import { type Db, isConflict, queryPrepared, withClient } from '../store/database.ts'
 import { isNearPeriodStart, periodOf } from '../store/partitions.ts'
 import type { Append, Appended, Entry, EntryKind, FirstUse, Log, Taken } from './log.ts'
 import { partitionOf } from './log.ts'
@@ -8,13 +9,13 @@ import { partitionOf } from './log.ts'
 type Position = { partition: number; xid: string; ord: number }
 
 // A batch is cut by size too: a hundred 1 MiB bodies would hold the other partitions up.
-const MAX_BYTES_PER_LANE = 4_000_000
+const MAX_BYTES_PER_LANE = 600_000
 
 export function openPostgresLog({ pool, partitions }: { pool: pg.Pool; partitions: number }): Log {
   const listeners = new Set<() => void>()
 
   async function append(batch: Append[]): Promise<Appended[]> {
-    const attempt = () => appendBatch(pool, batch, partitions)
+    const attempt = () => withClient(pool, client => appendBatch(client, batch, partitions))
     const appended = await attempt().catch(error => {
       if (isConflict(error)) return attempt()
       throw error
@@ -47,14 +48,18 @@ export function openPostgresLog({ pool, partitions }: { pool: pg.Pool; partition
 }
 
 /** Appends in a statement of its own, or as part of the caller's transaction. */
-export async function appendBatch(db: Db, batch: Append[], partitions: number): Promise<Appended[]> {
+export async function appendBatch(
+  client: pg.PoolClient,
+  batch: Append[],
+  partitions: number,
+): Promise<Appended[]> {
   if (batch.every(({ claim }) => claim === null)) {
-    await queryPrepared(db, APPEND, [toRows(batch, partitions)])
+    await copyRows(client, APPEND, toLines(batch, partitions))
     return batch.map(() => ({ duplicateOf: null }))
   }
   const { firstUses, unclaimed } = sortOutClaims(batch)
   const now = new Date()
-  const { rows } = await queryPrepared<{ id: string }>(db, APPEND_CLAIMING, [
+  const { rows } = await queryPrepared<{ id: string }>(client, APPEND_CLAIMING, [
     toRows(unclaimed, partitions),
     periodOf('idempotency_keys', now),
     isNearPeriodStart('idempotency_keys', now),
@@ -62,7 +67,7 @@ export async function appendBatch(db: Db, batch: Append[], partitions: number): 
   if (rows.length < unclaimed.length) {
     const appended = new Set(rows.map(row => row.id))
     const lost = unclaimed.filter(({ entry }) => !appended.has(entry.id))
-    for (const use of await findFirstUses(db, lost)) firstUses.set(claimId(use.tenantId, use.key), use)
+    for (const use of await findFirstUses(client, lost)) firstUses.set(claimId(use.tenantId, use.key), use)
   }
   return batch.map(({ entry, claim }) => {
     const first = claim ? firstUses.get(claimId(entry.tenantId, claim.key)) : undefined
@@ -97,11 +102,17 @@ with foreign_entries as (
 )
 update log_cursors set xid = pg_current_xact_id(), ord = 0 where xid >= pg_snapshot_xmax(pg_current_snapshot())`
 
-const APPEND = `
-insert into log (partition, ord, id, tenant_id, kind, ordering_key, received_at, context, body_bytes, body)
-select * from json_to_recordset($1) as r (
-  partition smallint, ord int, id uuid, tenant_id int, kind text, ordering_key text, received_at timestamptz,
-  context text, body_bytes int, body text)`
+const APPEND = `copy log (partition, ord, id, tenant_id, kind, ordering_key, received_at, context, body_bytes, body)
+from stdin`
+
+function toLines(batch: Append[], partitions: number): string {
+  let lines = ''
+  for (const [ord, { entry }] of batch.entries()) {
+    const partition = partitionOf(entry.tenantId, entry.orderingKey, partitions)
+    lines += `${partition}\t${ord}\t${entry.id}\t${entry.tenantId}\t${entry.kind}\t${copyText(entry.orderingKey)}\t${entry.receivedAt.toISOString()}\t${copyText(entry.context)}\t${entry.body.length}\t${copyText(entry.body)}\n`
+  }
+  return lines
+}
 
 // One statement, so that keys and entries become durable together in one round trip. In the first minutes of a
 // period a key is claimed in the period before as well: two nodes on either side of midnight meet there.

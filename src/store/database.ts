@@ -41,6 +41,20 @@ export function openPool(options: {
   return pool
 }
 
+/** A connection of the pool for a while. One that breaks is not given back. */
+export async function withClient<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect()
+  let broken: Error | undefined
+  try {
+    return await work(client)
+  } catch (error) {
+    if (isUnavailable(error)) broken = error as Error
+    throw error
+  } finally {
+    client.release(broken)
+  }
+}
+
 export async function inTransaction<T>(
   pool: pg.Pool,
   work: (client: pg.PoolClient) => Promise<T>,

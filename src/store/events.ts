@@ -1,44 +1,20 @@
+import type pg from 'pg'
 import type { NormalizedEvent } from '../domain/events.ts'
 import { timeOfId } from '../domain/ids.ts'
-import { type Db, queryPrepared } from './database.ts'
+import { copyRows, copyText } from './copy.ts'
+import type { Db } from './database.ts'
 
 export type NewEvent = { tenantId: number; event: NormalizedEvent; node: number | null; conversion: boolean }
 
-export async function insertEvents(db: Db, events: NewEvent[]): Promise<void> {
-  await queryPrepared(
-    db,
-    `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type,
-       source_config_id, inbound_event_id, provider_event_id, visitor, session_id, node, payload, headers, meta)
-     select * from json_to_recordset($1) as r (tenant_id int, id uuid, occurred_at timestamptz,
-       received_at timestamptz, event_type text, conversion boolean, source text, source_type text,
-       source_config_id text, inbound_event_id text, provider_event_id text, visitor text, session_id text,
-       node bigint, payload jsonb, headers jsonb, meta jsonb)`,
-    [`[${events.map(rowText).join(',')}]`],
-  )
+export async function insertEvents(client: pg.PoolClient, events: NewEvent[]): Promise<void> {
+  await copyRows(client, COPY, events.map(rowText).join(''))
 }
 
-// Payloads are JSON text already: they go into the parameter as they came.
+const COPY = `copy events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type,
+  source_config_id, inbound_event_id, provider_event_id, visitor, session_id, node, payload, headers, meta) from stdin`
+
 function rowText({ tenantId, event, node, conversion }: NewEvent): string {
-  const { payload, headers, meta } = event
-  const columns = JSON.stringify({
-    tenant_id: tenantId,
-    id: event.id,
-    occurred_at: event.occurredAt,
-    received_at: event.receivedAt,
-    event_type: event.eventType,
-    conversion,
-    source: event.source,
-    source_type: event.sourceType,
-    source_config_id: event.sourceConfigId,
-    inbound_event_id: event.inboundEventId,
-    provider_event_id: event.providerEventId,
-    visitor: event.visitor,
-    session_id: event.sessionId,
-    node,
-    headers,
-    meta,
-  })
-  return `${columns.slice(0, -1)},"payload":${payload}}`
+  return `${tenantId}\t${event.id}\t${event.occurredAt.toISOString()}\t${event.receivedAt.toISOString()}\t${copyText(event.eventType)}\t${conversion ? 't' : 'f'}\t${event.source}\t${event.sourceType}\t${event.sourceConfigId ?? '\\N'}\t${copyText(event.inboundEventId)}\t${copyText(event.providerEventId)}\t${copyText(event.visitor)}\t${copyText(event.sessionId)}\t${node ?? '\\N'}\t${copyText(event.payload)}\t${copyText(JSON.stringify(event.headers))}\t${copyText(JSON.stringify(event.meta))}\n`
 }
 
 export type EventRow = {

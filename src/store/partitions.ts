@@ -82,7 +82,7 @@ async function makePartitions(
       const name = partitionName(table, period)
       // create + attach instead of "partition of": writers to the parent are not held up.
       await client.query(
-        `create table ${name} (like ${table} including defaults including constraints including generated)`,
+        `create table ${name} (like ${table} including defaults including constraints including generated including storage)`,
       )
       await client.query(
         `alter table ${table} attach partition ${name} for values from (${bound(table, period)}) to (${bound(table, period + 1)})`,

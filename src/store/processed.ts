@@ -11,7 +11,7 @@ export function processedKey(sourceId: string | null, inboundEventId: string): s
 export type ProcessedKey = { tenantId: number; key: string }
 
 /**
- * Marks events as processed and returns those that were not yet. Older periods are only looked at; the current one
+ * Marks events as processed and returns the ids of those that were already. Older periods are only looked at; the current one
  * decides by its primary key, also between workers. In the first minutes of a period the one before decides too.
  */
 export async function claimEvents(
@@ -39,12 +39,14 @@ with input as materialized (
   insert into processed_events (period, tenant_id, key, event_id)
   select $4 - 1, tenant_id, key, event_id from fresh where $5 order by tenant_id, key
   on conflict do nothing returning tenant_id, key
+), claimed as (
+  insert into processed_events (period, tenant_id, key, event_id)
+  select $4, tenant_id, key, event_id from fresh f
+  where not $5 or exists (select 1 from before b where b.tenant_id = f.tenant_id and b.key = f.key)
+  order by tenant_id, key
+  on conflict do nothing returning event_id
 )
-insert into processed_events (period, tenant_id, key, event_id)
-select $4, tenant_id, key, event_id from fresh f
-where not $5 or exists (select 1 from before b where b.tenant_id = f.tenant_id and b.key = f.key)
-order by tenant_id, key
-on conflict do nothing returning event_id`
+select event_id from input except select event_id from claimed`
 
 export async function findProcessed(
   db: Db,
