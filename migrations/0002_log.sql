@@ -65,6 +65,7 @@ create table dead_letters (
   primary key (tenant_id, id)
 );
 create index dead_letters_by_time on dead_letters (tenant_id, failed_at desc, id desc);
+create index dead_letters_by_event on dead_letters (tenant_id, inbound_event_id) where inbound_event_id is not null;
 
 -- Keys are kept 30 days; a period is 10 days, and goes by dropping its partition.
 create table idempotency_keys (

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { pino } from 'pino'
-import { readConfig } from '../../src/config.ts'
-import { type Runtime, startRuntime } from '../../src/runtime.ts'
-import { startServer, TEST_SECRET_KEY, type TestServer } from '../server.ts'
+import type { Runtime } from '../../src/runtime.ts'
+import { startServer, type TestServer } from '../server.ts'
+import { startNode } from './node.ts'
 import { json, rowsOf } from './rows.ts'
 import { stretchWire } from './wire.ts'
 
@@ -17,14 +16,7 @@ before(async () => {
   const url = new URL(server.databaseUrl)
   wire = await stretchWire({ host: url.hostname, port: Number(url.port) })
   url.port = String(wire.port)
-  const config = readConfig({
-    DATABASE_URL: url.href,
-    KONTOR_OPS_PORT: 'off',
-    KONTOR_PORT: '0',
-    KONTOR_SECRET_KEY: TEST_SECRET_KEY,
-    KONTOR_SURFACES: 'data,events',
-  })
-  node = await startRuntime({ config, connection: { url: url.href }, log: pino({ level: 'silent' }) })
+  node = await startNode(server, 'data,events', url.href)
 })
 after(async () => {
   await node.close()

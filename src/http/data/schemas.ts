@@ -139,6 +139,26 @@ export const EventBody = Type.Object({
   meta: Type.Object({}),
 })
 
+const NullableTime = Type.Union([Timestamp, Type.Null()])
+
+export const EventOutcomeBody = Type.Object({
+  id: Type.String({ format: 'uuid' }),
+  status: Type.Enum(['queued', 'deferred', 'stored', 'duplicate', 'dead_letter', 'dropped']),
+  reason: Nullable,
+  received_at: Timestamp,
+  duplicate_of: Type.Union([Type.String({ format: 'uuid' }), Type.Null()]),
+  attempts: Type.Union([Type.Integer(), Type.Null()]),
+  next_attempt_at: NullableTime,
+  failed_at: NullableTime,
+  replayed_at: NullableTime,
+  replayed_as: Type.Union([
+    Type.String({ format: 'uuid', description: 'What a replay went in as' }),
+    Type.Null(),
+  ]),
+  conversion: Type.Union([Type.Boolean(), Type.Null()]),
+  event: Type.Union([EventBody, Type.Null()]),
+})
+
 export const ConversionBody = Type.Object({
   id: Type.String({ format: 'uuid' }),
   occurred_at: Timestamp,

@@ -5,6 +5,7 @@ import type { Directory } from '../../store/directory.ts'
 import { authenticatePrivate } from '../auth.ts'
 import type { SurfacePlugin } from '../server.ts'
 import { eventListRoutes } from './events.ts'
+import { lookupRoutes } from './lookup.ts'
 import { operationRoutes } from './operations.ts'
 import { recordRoutes } from './records.ts'
 import { openWaiting } from './waiting.ts'
@@ -26,6 +27,7 @@ export function dataSurface(options: DataSurfaceOptions): SurfacePlugin {
       recordRoutes(app, { ...options, waiting: openWaiting(options) })
       operationRoutes(app, options)
       eventListRoutes(app, options)
+      lookupRoutes(app, options)
     },
   }
 }

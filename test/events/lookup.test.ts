@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startServer, type TestServer } from '../server.ts'
+import { startNode } from './node.ts'
+import { json, rowsOf } from './rows.ts'
+
+let server: TestServer
+before(async () => {
+  // what it accepts waits until a test starts a worker
+  server = await startServer({ KONTOR_SURFACES: 'data,events' })
+})
+after(() => server.close())
+
+const batch = (...items: object[]) =>
+  server.request('/v1/batch', {
+    method: 'POST',
+    key: server.tenant.trackingKey,
+    body: json({ batch: items }),
+  })
+
+const ask = (path: string, key = server.tenant.privateKey) => server.request(`/v1/events/${path}`, { key })
+
+async function withWorker(work: () => Promise<void> = async () => {}): Promise<void> {
+  const worker = await startNode(server, 'worker')
+  try {
+    await server.settled()
+    await work()
+  } finally {
+    await worker.close()
+  }
+}
+
+test('queued until a worker comes, stored after, duplicate for who came second, dead letter for who cannot be', async () => {
+  const page = { type: 'page', messageId: 'm-page', anonymousId: 'a' }
+  await batch(page, { type: 'track', messageId: 'm-bad' }, { ...page }, { type: 'identify', userId: 'u' })
+  const queued = await ask('lookup?event_id=m-page')
+  assert.equal(queued.status, 200)
+  assert.equal(queued.body.status, 'queued')
+  assert.equal(queued.body.event, null)
+  const { id } = queued.body
+  assert.equal((await ask(id)).body.status, 'queued')
+  const repeatId = id.replace(/.$/, '2')
+  const unnamedId = id.replace(/.$/, '3')
+  assert.equal((await ask(unnamedId)).body.status, 'queued')
+  assert.equal((await ask(id.replace(/.$/, '4'))).status, 404, 'the batch has four items')
+
+  await withWorker()
+  const stored = await ask(id)
+  assert.equal(stored.body.status, 'stored')
+  const [row] = (await rowsOf(server, 'events')).filter(event => event.inbound_event_id === 'm-page')
+  assert.deepEqual(stored.body.event, row)
+  assert.equal(stored.body.conversion, false)
+  assert.deepEqual((await ask('lookup?event_id=m-page')).body, stored.body)
+  assert.deepEqual((await ask('lookup?inbound_event_id=m-page')).body, stored.body)
+  assert.deepEqual((await ask(id.toUpperCase())).body, stored.body)
+
+  const repeat = (await ask(repeatId)).body
+  assert.equal(repeat.status, 'duplicate')
+  assert.equal(repeat.duplicate_of, id)
+  assert.equal((await ask(unnamedId)).body.status, 'stored')
+
+  const letter = (await ask('lookup?event_id=m-bad')).body
+  assert.equal(letter.status, 'dead_letter')
+  assert.equal(letter.reason, 'event is required')
+  assert.ok(letter.failed_at)
+  assert.equal(letter.replayed_as, null)
+  assert.deepEqual((await ask(letter.id)).body, letter)
+  assert.equal(letter.id, id.replace(/.$/, '1'))
+})
+
+test('conversions are found too, and retries that wait say why', async () => {
+  await server.request('/v1/track/', {
+    method: 'POST',
+    key: server.tenant.trackingKey,
+    body: json({ event_type: 'convert', event_id: 'm-sale', data: { amount: 5, currency: 'EUR' } }),
+  })
+  await withWorker()
+  const { body } = await ask('lookup?event_id=m-sale')
+  assert.equal(body.status, 'stored')
+  assert.equal(body.conversion, true)
+  assert.equal(body.event.event_type, 'convert')
+
+  await server.pool.query("alter table events add constraint refuse check (event_type <> 'unlucky')")
+  await server.request('/v1/track/', {
+    method: 'POST',
+    key: server.tenant.trackingKey,
+    body: json({ event_type: 'unlucky', event_id: 'm-unlucky' }),
+  })
+  const worker = await startNode(server, 'worker')
+  let waiting = (await ask('lookup?event_id=m-unlucky')).body
+  while (!waiting.reason) waiting = (await ask('lookup?event_id=m-unlucky')).body
+  await worker.close()
+  assert.equal(waiting.status, 'queued')
+  assert.match(waiting.reason, /could not be applied so far/)
+  assert.ok(waiting.attempts >= 1)
+  assert.ok(waiting.next_attempt_at)
+  assert.equal((await ask(waiting.id)).body.status, 'queued')
+  await server.pool.query('alter table events drop constraint refuse')
+  await server.pool.query('update parked_entries set next_attempt_at = now()')
+  await withWorker()
+  assert.equal((await ask(waiting.id)).body.status, 'stored')
+})
+
+test('nobody learns of what belongs to another tenant, or is not there', async () => {
+  const other = await server.anotherTenant('another')
+  const { id } = (await ask('lookup?event_id=m-page')).body
+  for (const path of [id, 'lookup?event_id=m-page', 'lookup?event_id=m-bad', 'lookup?event_id=m-sale']) {
+    const answer = await ask(path, other.privateKey)
+    assert.equal(answer.status, 404, path)
+    assert.equal(answer.body.code, 'not_found')
+  }
+  for (const path of [
+    'lookup?event_id=never',
+    'lookup?event_id=%00',
+    'lookup?event_id=m-page&source_config_id=src_other',
+    '01890000-0000-7000-8000-000000000000',
+    'ffffffff-ffff-ffff-ffff-ffffffffffff',
+    'not-an-id',
+    '%00',
+  ]) {
+    assert.equal((await ask(path)).status, 404, path)
+  }
+  assert.equal((await ask('lookup')).status, 400)
+  const { id: tenant } = server.tenant
+  const { key } = await server.admin.keys.create({ tenant, kind: 'private', scopes: ['orders:read'] })
+  const refused = await ask('lookup?event_id=m-page', key)
+  assert.equal(refused.status, 403)
+  assert.equal(refused.body.code, 'insufficient_scope')
+})

@@ -1,0 +1,20 @@
+import { pino } from 'pino'
+import { readConfig } from '../../src/config.ts'
+import { type Runtime, startRuntime } from '../../src/runtime.ts'
+import { TEST_SECRET_KEY, type TestServer } from '../server.ts'
+
+/** A further node beside a test server, on the same database or on another way to it. */
+export async function startNode(
+  server: TestServer,
+  surfaces: string,
+  databaseUrl = server.databaseUrl,
+): Promise<Runtime> {
+  const config = readConfig({
+    DATABASE_URL: databaseUrl,
+    KONTOR_OPS_PORT: 'off',
+    KONTOR_PORT: '0',
+    KONTOR_SECRET_KEY: TEST_SECRET_KEY,
+    KONTOR_SURFACES: surfaces,
+  })
+  return startRuntime({ config, connection: { url: databaseUrl }, log: pino({ level: 'silent' }) })
+}
