@@ -1,0 +1,51 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const TICKS_PER_S = 100
+
+/** CPU seconds that a process and its children have used (children: PostgreSQL's backends). Null where /proc is not. */
+export function cpuSeconds(pid: number, withChildren = false): number | null {
+  try {
+    let ticks = 0
+    for (const entry of withChildren ? readdirSync('/proc') : [String(pid)]) {
+      if (!/^\d+$/.test(entry)) continue
+      const fields = statOf(entry)
+      if (fields && (entry === String(pid) || fields[1] === String(pid))) {
+        ticks += Number(fields[11]) + Number(fields[12])
+      }
+    }
+    return ticks / TICKS_PER_S
+  } catch {
+    return null
+  }
+}
+
+/** The fields after the name, which may hold spaces: state, parent, … */
+function statOf(pid: string): string[] | null {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+  } catch {
+    return null
+  }
+}
+
+/** How many cores others keep busy before anything is measured: the noise to expect. Null where /proc is not. */
+export async function backgroundCores(): Promise<number | null> {
+  const before = busyTicks()
+  if (before === null) return null
+  await sleep(1_000)
+  return (busyTicks()! - before) / TICKS_PER_S
+}
+
+function busyTicks(): number | null {
+  try {
+    const [user, nice, system, , , irq, softirq] = readFileSync('/proc/stat', 'utf8')
+      .split('\n')[0]!
+      .split(/\s+/)
+      .slice(1)
+      .map(Number)
+    return user! + nice! + system! + irq! + softirq!
+  } catch {
+    return null
+  }
+}

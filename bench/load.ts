@@ -1,0 +1,117 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import autocannon from 'autocannon'
+
+/** "@@" in path and body becomes a number of its own in every request. */
+export type Sent = { method: 'GET' | 'POST' | 'DELETE'; path: string; body?: string }
+
+export type LoadOptions = {
+  url: string
+  traffic: Sent[]
+  authorization: string
+  connections: number
+  seconds: number
+  /** Requests a second; absent: as many as are answered. */
+  rate?: number
+}
+
+export type LoadResult = {
+  perSecond: number
+  requests: number
+  p50Ms: number
+  p99Ms: number
+  maxMs: number
+  /** answers other than 2xx */
+  refused: number
+  /** connections that failed, broke or timed out */
+  broken: number
+}
+
+let runs = 0
+
+export async function load(options: LoadOptions): Promise<LoadResult> {
+  const run = `${process.pid}x${++runs}x`
+  return hasWrk() ? withWrk(options, run) : withAutocannon(options, run)
+}
+
+let wrkFound: boolean | undefined
+
+/** wrk costs a fraction of what a load generator in JavaScript does: on two cores that shows. */
+export function hasWrk(): boolean {
+  if (wrkFound === undefined) {
+    try {
+      execFileSync('which', ['wrk'], { stdio: 'ignore' })
+      wrkFound = true
+    } catch {
+      wrkFound = false
+    }
+  }
+  return wrkFound
+}
+
+const LATENCY_GUESS_MS = 3
+
+async function withWrk(options: LoadOptions, run: string): Promise<LoadResult> {
+  const directory = await mkdtemp(join(tmpdir(), 'kontor-bench-'))
+  try {
+    const file = join(directory, 'traffic')
+    writeFileSync(
+      file,
+      options.traffic.map(({ method, path, body }) => `${method}\t${path}\t${body ?? ''}\n`).join(''),
+    )
+    const pauseMs = options.rate
+      ? Math.max(0, (1000 * options.connections) / options.rate - LATENCY_GUESS_MS)
+      : 0
+    const { stdout } = await promisify(execFile)(
+      'wrk',
+      [
+        ...['-t', '1', '-c', String(options.connections), '-d', `${options.seconds}s`, '--timeout', '10s'],
+        ...['-s', join(import.meta.dirname, 'wrk.lua'), options.url],
+        ...['--', file, options.authorization, run, String(pauseMs)],
+      ],
+      { env: { ...process.env, ...(options.rate && { BENCH_PACED: '1' }) } },
+    )
+    const { seconds, ...result } = JSON.parse(/RESULT (.*)/.exec(stdout)![1]!)
+    return { ...result, perSecond: result.requests / seconds }
+  } finally {
+    await rm(directory, { recursive: true })
+  }
+}
+
+async function withAutocannon(options: LoadOptions, run: string): Promise<LoadResult> {
+  let sent = 0
+  const result = await autocannon({
+    url: options.url,
+    connections: options.connections,
+    duration: options.seconds,
+    ...(options.rate && { overallRate: Math.round(options.rate) }),
+    headers: { authorization: options.authorization, 'content-type': 'application/json' },
+    requests: [
+      {
+        setupRequest(request) {
+          const { method, path, body } = options.traffic[sent++ % options.traffic.length]!
+          const number = run + sent
+          return {
+            ...request,
+            method,
+            path: path.replaceAll('@@', number),
+            ...(body !== undefined && { body: body.replaceAll('@@', number) }),
+          }
+        },
+      },
+    ],
+  })
+  return {
+    perSecond: result.requests.total / result.duration,
+    requests: result.requests.total,
+    p50Ms: result.latency.p50,
+    p99Ms: result.latency.p99,
+    maxMs: result.latency.max,
+    refused: result.non2xx,
+    broken: result.errors,
+  }
+}

@@ -1,0 +1,79 @@
+import { cpuSeconds } from './cpu.ts'
+import { type Floor, startFloor } from './floor.ts'
+import { type LoadOptions, type LoadResult, load } from './load.ts'
+import type { Service } from './service.ts'
+
+export type Options = { seconds: number; connections: number; profileTo: string | undefined }
+
+/** What one request cost whom, in CPU: the steadiest number on a machine that others use as well. */
+export type Cost = { nodeUs: number | null; postgresUs: number | null }
+
+export type Measured = LoadResult & Cost
+
+/** One load on the service, after a short one that lets the compiler warm up. */
+export async function loadService(
+  service: Service,
+  options: Omit<LoadOptions, 'url'> & { warmUp?: boolean },
+): Promise<Measured> {
+  const target = { ...options, url: service.url }
+  if (options.warmUp ?? true) {
+    await load({ ...target, seconds: 2 })
+    await service.drained()
+  }
+  return costing({ node: service.pid, postgres: await service.postmasterPid() }, target)
+}
+
+/** Adds what the processes spent while the load went on. */
+async function costing(
+  pids: { node: number; postgres: number | null },
+  options: LoadOptions,
+): Promise<Measured> {
+  const spent = () => ({
+    node: cpuSeconds(pids.node),
+    postgres: pids.postgres === null ? null : cpuSeconds(pids.postgres, true),
+  })
+  const before = spent()
+  const result = await load(options)
+  const after = spent()
+  const each = (from: number | null, to: number | null) =>
+    from === null || to === null ? null : Math.round(((to - from) / result.requests) * 1e6)
+  return {
+    ...result,
+    nodeUs: each(before.node, after.node),
+    postgresUs: each(before.postgres, after.postgres),
+  }
+}
+
+export type FloorMeasured = { perSecond: number; p50Ms: number; runs: Measured[] }
+
+/** Measures the floor before and after `work` and gives the mean, so that a change of the noise shows less. */
+export async function besideFloor<T>(
+  floor: Floor,
+  floorLoad: Pick<LoadOptions, 'traffic' | 'connections'>,
+  work: () => Promise<T>,
+): Promise<{ floor: FloorMeasured; result: T }> {
+  const server = await startFloor(floor)
+  const pids = { node: server.pid, postgres: null }
+  const target = { ...floorLoad, url: server.url, authorization: 'none', seconds: 3 }
+  try {
+    await load({ ...target, seconds: 1 })
+    const before = await costing(pids, target)
+    const result = await work()
+    const after = await costing(pids, target)
+    return {
+      result,
+      floor: {
+        perSecond: (before.perSecond + after.perSecond) / 2,
+        p50Ms: (before.p50Ms + after.p50Ms) / 2,
+        runs: [before, after],
+      },
+    }
+  } finally {
+    await server.stop()
+  }
+}
+
+export async function countOf(service: Service, table: 'events' | 'records'): Promise<number> {
+  const { rows } = await service.pool.query<{ count: number }>(`select count(*) from ${table}`)
+  return rows[0]!.count
+}

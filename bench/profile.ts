@@ -1,0 +1,48 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+type Node = { id: number; callFrame: { functionName: string; url: string; lineNumber: number } }
+type Profile = { nodes: Node[]; samples: number[]; timeDeltas: number[] }
+
+/** Where the process spent its time, by its own account: functions and parts, in percent of what it was busy. */
+export function summarise(directory: string): { functions: [string, number][]; parts: [string, number][] } {
+  const [file] = readdirSync(directory).filter(name => name.endsWith('.cpuprofile'))
+  const profile = JSON.parse(readFileSync(join(directory, file!), 'utf8')) as Profile
+  const frames = new Map(profile.nodes.map(node => [node.id, node.callFrame]))
+  const functions = new Map<string, number>()
+  const parts = new Map<string, number>()
+  let busy = 0
+  for (const [i, id] of profile.samples.entries()) {
+    const { functionName, url, lineNumber } = frames.get(id)!
+    if (functionName === '(idle)') continue
+    const time = profile.timeDeltas[i]!
+    busy += time
+    const place = url === '' ? '' : ` ${shortened(url)}:${lineNumber + 1}`
+    add(functions, `${functionName || '(anonymous)'}${place}`, time)
+    add(parts, partOf(functionName, url), time)
+  }
+  return { functions: ranked(functions, busy, 25), parts: ranked(parts, busy, 25) }
+}
+
+function add(sums: Map<string, number>, key: string, time: number): void {
+  sums.set(key, (sums.get(key) ?? 0) + time)
+}
+
+function ranked(sums: Map<string, number>, total: number, count: number): [string, number][] {
+  return [...sums]
+    .sort((a, b) => b[1] - a[1])
+    .slice(0, count)
+    .map(([key, time]) => [key, Math.round((time / total) * 1000) / 10])
+}
+
+function shortened(url: string): string {
+  return url.replace(/^.*\/node_modules\//, '').replace(/^.*\/src\//, 'src/')
+}
+
+function partOf(functionName: string, url: string): string {
+  if (url === '') return functionName.startsWith('(') ? functionName : 'native'
+  if (url.startsWith('node:')) return url.split('/')[0]!
+  const dependency = /\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1]
+  if (dependency) return dependency
+  return shortened(url).split('/').slice(0, -1).join('/') || shortened(url)
+}

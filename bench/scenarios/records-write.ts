@@ -1,0 +1,41 @@
+import { besideFloor, countOf, loadService } from '../measure.ts'
+import type { Scenario } from '../scenario.ts'
+import { startService } from '../service.ts'
+import { productWrites } from '../traffic.ts'
+
+/** Single writes, each of another product: the clock stops when the last one is applied. */
+export const recordsWrite: Scenario = async options => {
+  const { connections, seconds } = options
+  const traffic = productWrites()
+  const service = await startService(options)
+  try {
+    const { floor, result } = await besideFloor({ kind: 'parse' }, { traffic, connections }, async () => {
+      const writing = { traffic, connections, authorization: service.private, warmUp: false }
+      await loadService(service, { ...writing, seconds: 2 })
+      await service.drained()
+      const before = await countOf(service, 'records')
+      const startedAt = performance.now()
+      const accepted = await loadService(service, { ...writing, seconds })
+      const acceptedAt = performance.now()
+      const drainedAt = await service.drained()
+      const applied = (await countOf(service, 'records')) - before
+      return {
+        accepted,
+        applied,
+        drainedAfterS: (drainedAt - acceptedAt) / 1000,
+        appliedPerSecond: applied / ((drainedAt - startedAt) / 1000),
+      }
+    })
+    const { accepted } = result
+    return {
+      facts: { floor, ...result, shareOfFloor: accepted.perSecond / floor.perSecond },
+      bars: [
+        { what: 'writes accepted and applied a second', value: result.appliedPerSecond, atLeast: 3_000 },
+        { what: 'errors', value: accepted.refused + accepted.broken, atMost: 0 },
+        { what: 'writes lost', value: Math.max(0, accepted.requests - result.applied), atMost: 0 },
+      ],
+    }
+  } finally {
+    await service.stop()
+  }
+}

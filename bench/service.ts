@@ -1,0 +1,112 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import type pg from 'pg'
+import { announcedServer } from '../src/commands/server-file.ts'
+import { type EmbeddedConnection, joinCluster } from '../src/embedded/cluster.ts'
+import { openPool } from '../src/store/database.ts'
+
+const root = join(import.meta.dirname, '..')
+const main = join(root, 'src/main.ts')
+
+export type Service = Awaited<ReturnType<typeof startService>>
+
+/** The real thing: `kontor start` as its users run it, on an embedded database that is thrown away after. */
+export async function startService(options: { profileTo?: string | undefined } = {}) {
+  const directory = await mkdtemp(join(tmpdir(), 'kontor-bench-'))
+  await chmod(directory, 0o711)
+  const dataDir = join(directory, 'data')
+  let child = await run(dataDir, [], options.profileTo)
+  let url = (await announcedServer(dataDir))!.url
+  const cluster = await joinCluster({ dataDir, log: () => {} })
+  const pool = openPool({ connection: cluster.connection, max: 2, name: 'bench', onError: () => {} })
+  const privateKey = await createKey(dataDir, 'private')
+  const trackingKey = await createKey(dataDir, 'tracking')
+  const { rows } = await pool.query<{ id: number }>(`select id from tenants where name = 'default'`)
+
+  return {
+    get url() {
+      return url
+    },
+    get pid() {
+      return child.pid!
+    },
+    postmasterPid: () => postmasterPid(pool),
+    connection: cluster.connection as EmbeddedConnection,
+    pool,
+    tenantId: rows[0]!.id,
+    private: `Bearer ${privateKey}`,
+    tracking: `Bearer ${trackingKey}`,
+    async restart(flags: string[]) {
+      await stopProcess(child)
+      child = await run(dataDir, flags)
+      url = (await announcedServer(dataDir))!.url
+    },
+    drained: () => drained(pool),
+    async stop() {
+      await pool.end()
+      await stopProcess(child)
+      await cluster.stop()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function run(dataDir: string, flags: string[], profileTo?: string): Promise<ChildProcess> {
+  const profiling = profileTo ? ['--cpu-prof', `--cpu-prof-dir=${profileTo}`] : []
+  const child = spawn(
+    process.execPath,
+    [...profiling, main, 'start', '--port', '0', '--data', dataDir, ...flags],
+    {
+      env: { ...process.env, KONTOR_OPS_PORT: 'off', KONTOR_LOG_LEVEL: 'warn' },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  )
+  let said = ''
+  child.stderr!.on('data', text => {
+    said += text
+  })
+  for (;;) {
+    const announced = await announcedServer(dataDir)
+    if (announced?.pid === child.pid) return child
+    if (child.exitCode !== null) throw new Error(`the service did not start:\n${said}`)
+    await sleep(20)
+  }
+}
+
+async function stopProcess(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return
+  const exited = once(child, 'exit')
+  child.kill('SIGTERM')
+  await exited
+}
+
+async function createKey(dataDir: string, kind: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    ...[main, 'key', 'create', '--tenant', 'default', '--kind', kind, '--data', dataDir],
+  ])
+  return JSON.parse(stdout).key
+}
+
+async function postmasterPid(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query<{ directory: string }>(
+    `select current_setting('data_directory') as directory`,
+  )
+  return Number((await readFile(join(rows[0]!.directory, 'postmaster.pid'), 'utf8')).split('\n')[0])
+}
+
+/** Waits until everything accepted has taken effect; returns the moment. */
+async function drained(pool: pg.Pool): Promise<number> {
+  for (;;) {
+    const { rows } = await pool.query<{ waiting: boolean }>(
+      `select exists (select 1 from log_cursors c where exists (
+         select 1 from log l where l.partition = c.partition and (l.xid, l.ord) > (c.xid, c.ord))) as waiting`,
+    )
+    if (!rows[0]!.waiting) return performance.now()
+    await sleep(20)
+  }
+}

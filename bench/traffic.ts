@@ -1,0 +1,116 @@
+import type { Sent } from './load.ts'
+
+const VISITORS = 5_000
+const KINDS = 1_000
+
+function range<T>(count: number, make: (index: number) => T): T[] {
+  return Array.from({ length: count }, (_, index) => make(index))
+}
+
+/** Single tracking events of many visitors. */
+export function trackingEvents(): Sent[] {
+  return range(VISITORS, index => ({
+    method: 'POST',
+    path: '/v1/track/',
+    body: JSON.stringify({
+      event_type: index % 20 === 0 ? 'add_to_cart' : 'page_view',
+      visitor: `visitor-${index}`,
+      session_id: `session-${index}`,
+      data: {
+        page: `https://shop.example/collections/mugs/products/mug-${index % 300}?variant=${index}`,
+        title: 'Mug, blue, 300 ml',
+        referrer: 'https://www.search.example/',
+      },
+    }),
+  }))
+}
+
+/** Batches as the SDKs of customer-data platforms send them: 100 events of some persons, message ids all different. */
+export function cdpBatches(): Sent[] {
+  return range(50, batch => ({
+    method: 'POST',
+    path: '/v1/batch',
+    body: JSON.stringify({
+      sentAt: new Date().toISOString(),
+      batch: range(100, item => cdpEvent(batch, item)),
+    }),
+  }))
+}
+
+function cdpEvent(batch: number, item: number) {
+  const person = (batch * 100 + item * 7) % VISITORS
+  const common = {
+    messageId: `m-@@-${item}`,
+    anonymousId: `visitor-${person}`,
+    timestamp: new Date().toISOString(),
+    context: {
+      library: { name: 'analytics.js', version: '2.11.1' },
+      page: { url: `https://shop.example/products/${item}`, path: `/products/${item}` },
+      locale: 'en-GB',
+    },
+  }
+  if (item % 25 === 0) {
+    return { ...common, type: 'identify', userId: `user-${person}`, traits: { plan: 'basic' } }
+  }
+  if (item % 3 === 0) return { ...common, type: 'page', name: 'Product', properties: { index: item } }
+  return {
+    ...common,
+    type: 'track',
+    event: 'Product Viewed',
+    properties: { product_id: `p-${item}`, price: 12.9 },
+  }
+}
+
+/** Products, each with an id of its own. */
+export function productWrites(): Sent[] {
+  return range(KINDS, index => ({
+    method: 'POST',
+    path: '/v1/products',
+    body: JSON.stringify({
+      entityType: 'product',
+      id: 'p-@@',
+      sourceUpdatedAt: '2026-01-31T09:30:00Z',
+      data: {
+        sku: 'SKU-@@',
+        name: `Mug ${index}`,
+        price: 12.9,
+        currency: 'EUR',
+        description: 'A mug of stoneware, glazed blue, for 300 ml of tea or coffee.',
+        tags: ['mug', 'blue', 'stoneware'],
+      },
+    }),
+  }))
+}
+
+/** Records that `contactReads` and `productReads` ask for, as batches. */
+export function storedRecords(count: number): Sent[] {
+  return (['contact', 'product'] as const).flatMap(entityType =>
+    range(count / KINDS, batch => ({
+      method: 'POST' as const,
+      path: `/v1/${entityType}s/batch`,
+      body: JSON.stringify({
+        records: range(KINDS, index => record(entityType, batch * KINDS + index)),
+      }),
+    })),
+  )
+}
+
+function record(entityType: 'contact' | 'product', number: number) {
+  return {
+    entityType,
+    id: `r-${number}`,
+    sourceUpdatedAt: '2026-01-31T09:30:00Z',
+    data:
+      entityType === 'product'
+        ? { sku: `SKU-${number}`, name: `Mug ${number}`, price: 12.9, currency: 'EUR' }
+        : { name: `Person ${number}`, email: `person-${number}@shop.example`, company: 'Mugs & Sons' },
+  }
+}
+
+export function contactReads(count: number): Sent[] {
+  return range(count, index => ({ method: 'GET', path: `/v1/contacts/r-${(index * 7_919) % count}` }))
+}
+
+export function productReads(count: number): Sent[] {
+  return range(count, index => ({ method: 'GET', path: `/v1/products/SKU-${(index * 7_919) % count}` }))
+}
