@@ -56,7 +56,8 @@ function printFailures(
 ): void {
   // Files that died before they could sum up: what they said is all there is.
   for (const [file, words] of said) print(`${nameOf(file)} said:\n${indented(words)}`)
-  if (failures.length > 1) print(`\n${failures.length} failures:\n${failures.join('\n')}`)
+  if (failures.length > 0) print(`\nFailed (${failures.length}):`)
+  for (const failure of failures) print(`  ${failure.split('\n')[0]}`)
 }
 
 type Failure = Extract<TestEvent, { type: 'test:fail' }>['data']
@@ -75,6 +76,7 @@ function indented(text: string): string {
   return text
     .trimEnd()
     .split('\n')
+    .filter(line => !/^\s+at .*\(?node:internal\//.test(line))
     .map(line => `    ${line}`)
     .join('\n')
 }

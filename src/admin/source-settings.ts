@@ -26,7 +26,7 @@ export const SOURCE_FIELDS = {
   name: { schema: text(100), expects: 'a name of 1 to 100 characters' },
   enabled: { schema: Type.Boolean(), expects: 'true or false' },
   preset: {
-    schema: Type.Union([...PRESET_NAMES.map(name => Type.Literal(name)), Type.Null()]),
+    schema: Type.Union([Type.Enum([...PRESET_NAMES]), Type.Null()]),
     expects: `one of ${PRESET_NAMES.join(', ')}, or null`,
   },
   event_type_override: {
@@ -58,7 +58,7 @@ export const SOURCE_FIELDS = {
     expects: 'like {"events": 6000, "per_seconds": 60}: whole numbers, a period of at most 86400 seconds',
   },
   overflow: {
-    schema: Type.Union([Type.Literal('defer'), Type.Literal('drop')]),
+    schema: Type.Enum(['defer', 'drop']),
     expects: '"defer" or "drop"',
   },
   max_body_bytes: {

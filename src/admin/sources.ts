@@ -158,7 +158,8 @@ function withGiven(config: SourceConfig, settings: Partial<SourceConfig>): Sourc
 
 function faultsOfNewSource(tenant: string, { type, ...settings }: Unchecked): Fault[] {
   const faults: Fault[] = []
-  if (!tenant) faults.push({ pointer: '/tenant', message: 'is required: the id or the name of a tenant' })
+  if (typeof tenant !== 'string' || tenant === '')
+    faults.push({ pointer: '/tenant', message: 'is required: the id or the name of a tenant' })
   if (!SOURCE_TYPES.includes(type as SourceType))
     faults.push({ pointer: '/type', message: `must be one of ${SOURCE_TYPES.join(', ')}` })
   return [...faults, ...faultsOfSettings(settings, { ...SOURCE_FIELDS, ...SECRET_FIELDS })]

@@ -1,0 +1,196 @@
+import type pg from 'pg'
+import type { EventContext } from '../domain/events.ts'
+import { isUuid, newEntryId } from '../domain/ids.ts'
+import { publicTenantId } from '../domain/tenants.ts'
+import type { Entry } from '../log/log.ts'
+import { appendBatch } from '../log/postgres.ts'
+import { inTransaction } from '../store/database.ts'
+import {
+  countDeadLetters,
+  type DeadLetter,
+  type DeadLetterFilter,
+  findDeadLetter,
+  listDeadLetters,
+  markReplayed,
+  takeForReplay,
+} from '../store/dead-letters.ts'
+import { findSource } from '../store/sources.ts'
+import { AdminError, refuse } from './error.ts'
+import { tenantNamed } from './tenants.ts'
+
+export const DEAD_LETTER_REASONS = ['rejected', 'failed'] as const
+
+export type DeadLetterView = {
+  id: string
+  tenant: string
+  kind: 'record' | 'events'
+  source_config_id: string | null
+  inbound_event_id: string | null
+  reason: 'rejected' | 'failed'
+  error: string
+  attempts: number
+  received_at: string
+  failed_at: string
+  replayed_at: string | null
+  replayed_as: string | null
+}
+
+export type DeadLetterQuery = {
+  tenant?: string | undefined
+  source?: string | undefined
+  reason?: string | undefined
+  limit: number
+  before?: { failedAt: Date; id: string } | undefined
+}
+
+/** Which letters to replay: one, those of a source or of a reason, or all of them. */
+export type ReplayQuery = {
+  tenant?: string | undefined
+  id?: string | undefined
+  source?: string | undefined
+  reason?: string | undefined
+  all?: boolean | undefined
+}
+
+/** `remaining`: what was there before the replay began and has not been replayed. */
+export type Replayed = { replayed: number; remaining: number }
+
+// Short transactions, so that readers of the log are not held back; enough for 100,000 letters in seconds.
+const LETTERS_AT_A_TIME = 500
+const BYTES_AT_A_TIME = 4_000_000
+
+export type DeadLetterAdmin = ReturnType<typeof deadLetterAdmin>
+
+export function deadLetterAdmin({ pool, partitions }: { pool: pg.Pool; partitions: number }) {
+  const tenantIdOf = async (tenant: string | undefined) =>
+    tenant === undefined ? null : (await tenantNamed(pool, tenant)).id
+
+  async function replaySome(filter: DeadLetterFilter): Promise<number> {
+    return inTransaction(pool, async client => {
+      const letters = await takeForReplay(client, {
+        ...filter,
+        limit: LETTERS_AT_A_TIME,
+        maxBytes: BYTES_AT_A_TIME,
+      })
+      if (letters.length === 0) return 0
+      const now = new Date()
+      const entries: Entry[] = []
+      for (const letter of letters) entries.push(await replayOf(client, letter, now))
+      await appendBatch(
+        client,
+        entries.map(entry => ({ entry, claim: null })),
+        partitions,
+      )
+      await markReplayed(
+        client,
+        letters.map(({ tenantId, id }, i) => ({ tenantId, id, as: entries[i]!.id })),
+      )
+      return letters.length
+    })
+  }
+
+  return {
+    async list(query: DeadLetterQuery): Promise<DeadLetterView[]> {
+      const letters = await listDeadLetters(pool, {
+        tenantId: await tenantIdOf(query.tenant),
+        sourceId: query.source,
+        reason: query.reason,
+        limit: query.limit,
+        before: query.before,
+      })
+      return letters.map(deadLetterView)
+    },
+    /** With the body as it came in. */
+    async show(id: string, tenant?: string): Promise<DeadLetterView & { body: string }> {
+      const letter = isUuid(id) ? await findDeadLetter(pool, await tenantIdOf(tenant), id) : null
+      if (!letter) throw notThere(id)
+      return { ...deadLetterView(letter), body: letter.body }
+    },
+    /**
+     * Puts letters back into the log, oldest first, each exactly once. What fails again meanwhile is left alone. Stops
+     * after `atMost`, if given; `remaining` then says how many are left.
+     */
+    async replay(
+      query: ReplayQuery,
+      { atMost, progress }: { atMost?: number; progress?: (replayed: number) => void } = {},
+    ): Promise<Replayed> {
+      refuse(faultsOf(query))
+      const filter = {
+        tenantId: await tenantIdOf(query.tenant),
+        id: query.id,
+        sourceId: query.source,
+        reason: query.reason,
+        failedBefore: new Date(),
+      }
+      if (query.id !== undefined && !(await findDeadLetter(pool, filter.tenantId, query.id)))
+        throw notThere(query.id)
+      let replayed = 0
+      while (atMost === undefined || replayed < atMost) {
+        const more = await replaySome(filter)
+        if (more === 0) break
+        replayed += more
+        progress?.(replayed)
+      }
+      return { replayed, remaining: await countDeadLetters(pool, filter) }
+    },
+  }
+}
+
+function faultsOf({ id, source, reason, all }: ReplayQuery) {
+  const faults = []
+  if (id !== undefined && !isUuid(id))
+    faults.push({ pointer: '/id', message: 'must be the id of a dead letter' })
+  if (reason !== undefined && !DEAD_LETTER_REASONS.includes(reason as never))
+    faults.push({ pointer: '/reason', message: `must be one of ${DEAD_LETTER_REASONS.join(', ')}` })
+  if (id === undefined && source === undefined && reason === undefined && all !== true)
+    faults.push({ pointer: '', message: 'must say which: id, source, reason, or all: true' })
+  return faults
+}
+
+/**
+ * The letter as a new entry. A record keeps its id, because its operation is known by it; events get new ones, since
+ * their id tells when they came in, and count from when they first did. They are read with the source's settings of
+ * today: what was rejected for a setting goes through once that is mended.
+ */
+async function replayOf(client: pg.PoolClient, letter: Entry, now: Date): Promise<Entry> {
+  if (letter.kind === 'record') return { ...letter, receivedAt: now }
+  const context = JSON.parse(letter.context) as EventContext
+  const firstReceivedAt = context.firstReceivedAt ?? letter.receivedAt.toISOString()
+  const source = context.door === 'inbound' ? await findSource(client, context.sourceId) : null
+  const settings = source && {
+    preset: source.preset,
+    eventTypeOverride: source.config.event_type_override,
+    eventIdPath: source.config.event_id_path,
+  }
+  return {
+    ...letter,
+    id: newEntryId(now.getTime()),
+    receivedAt: now,
+    context: JSON.stringify({ ...context, ...settings, firstReceivedAt }),
+  }
+}
+
+function notThere(id: string): AdminError {
+  return new AdminError(
+    'not_found',
+    'dead_letter_not_found',
+    `There is no dead letter ${JSON.stringify(id)}.`,
+  )
+}
+
+function deadLetterView(letter: DeadLetter): DeadLetterView {
+  return {
+    id: letter.id,
+    tenant: publicTenantId(letter.tenantId),
+    kind: letter.kind,
+    source_config_id: letter.sourceId,
+    inbound_event_id: letter.inboundEventId,
+    reason: letter.reason,
+    error: letter.error,
+    attempts: letter.attempts,
+    received_at: letter.receivedAt.toISOString(),
+    failed_at: letter.failedAt.toISOString(),
+    replayed_at: letter.replayedAt?.toISOString() ?? null,
+    replayed_as: letter.replayedAs,
+  }
+}

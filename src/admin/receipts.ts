@@ -1,0 +1,151 @@
+import type pg from 'pg'
+import { isUuid } from '../domain/ids.ts'
+import { publicTenantId } from '../domain/tenants.ts'
+import { parseTimestamp } from '../domain/time.ts'
+import { countBacklog, listBacklogged } from '../store/overflow.ts'
+import { findArchived, listReceipts, type ReceiptOutcome, type StoredReceipt } from '../store/receipts.ts'
+import { listRejections, type Rejection } from '../store/rejections.ts'
+import { AdminError } from './error.ts'
+import { tenantNamed } from './tenants.ts'
+
+export const RECEIPT_OUTCOMES = [
+  'processed',
+  'duplicate',
+  'dropped',
+  'dead_letter',
+] as const satisfies ReceiptOutcome[]
+
+export type ReceiptView = {
+  id: string
+  tenant: string
+  source_config_id: string
+  inbound_event_id: string | null
+  event_type: string | null
+  outcome: ReceiptOutcome
+  detail: string | null
+  received_at: string
+  written_at: string
+}
+
+export type RejectionView = {
+  id: string
+  tenant: string
+  source_config_id: string
+  rejected_at: string
+  status: number
+  code: string
+  detail: string
+  ip: string | null
+  user_agent: string | null
+  bytes: number | null
+  suppressed: number
+}
+
+export type ReceiptQuery = {
+  tenant?: string | undefined
+  source?: string | undefined
+  outcome?: ReceiptOutcome | undefined
+  inbound_event_id?: string | undefined
+  since?: string | undefined
+  until?: string | undefined
+  limit: number
+  before?: { receivedAt: Date; id: string } | undefined
+}
+
+export type RejectionQuery = {
+  tenant?: string | undefined
+  source?: string | undefined
+  code?: string | undefined
+  limit: number
+  before?: number | undefined
+}
+
+/** What inbound events leave behind: receipts, archived results, refused requests, and who waits in the overflow lane. */
+export function receiptAdmin({ pool }: { pool: pg.Pool }) {
+  const tenantIdOf = async (tenant: string | undefined) =>
+    tenant === undefined ? null : (await tenantNamed(pool, tenant)).id
+
+  return {
+    async receipts(query: ReceiptQuery): Promise<ReceiptView[]> {
+      const receipts = await listReceipts(pool, {
+        tenantId: await tenantIdOf(query.tenant),
+        sourceId: query.source ?? null,
+        outcome: query.outcome ?? null,
+        inboundEventId: query.inbound_event_id ?? null,
+        since: parseTimestamp(query.since),
+        until: parseTimestamp(query.until),
+        limit: query.limit,
+        before: query.before ?? null,
+      })
+      return receipts.map(receiptView)
+    },
+    /** `result` is JSON text. */
+    async archived(id: string, tenant?: string): Promise<{ facts: object; result: string }> {
+      const found = isUuid(id) ? await findArchived(pool, await tenantIdOf(tenant), id) : null
+      if (!found)
+        throw new AdminError(
+          'not_found',
+          'archive_not_found',
+          `Nothing is archived under ${JSON.stringify(id)}.`,
+        )
+      const { tenantId, sourceId, receivedAt, result } = found
+      const facts = {
+        id,
+        tenant: publicTenantId(tenantId),
+        source_config_id: sourceId,
+        received_at: receivedAt.toISOString(),
+      }
+      return { facts, result }
+    },
+    async rejections(query: RejectionQuery): Promise<RejectionView[]> {
+      const rejections = await listRejections(pool, {
+        tenantId: await tenantIdOf(query.tenant),
+        sourceId: query.source ?? null,
+        code: query.code ?? null,
+        limit: query.limit,
+        before: query.before ?? null,
+      })
+      return rejections.map(rejectionView)
+    },
+    async backlogs(): Promise<{ source_config_id: string; events: number; oldest_at: string }[]> {
+      const backlogs = await countBacklog(pool, await listBacklogged(pool))
+      return backlogs.map(({ sourceId, events, oldestAt }) => ({
+        source_config_id: sourceId,
+        events,
+        oldest_at: oldestAt.toISOString(),
+      }))
+    },
+  }
+}
+
+export type ReceiptAdmin = ReturnType<typeof receiptAdmin>
+
+export function receiptView(receipt: StoredReceipt): ReceiptView {
+  return {
+    id: receipt.id,
+    tenant: publicTenantId(receipt.tenantId),
+    source_config_id: receipt.sourceId,
+    inbound_event_id: receipt.inboundEventId,
+    event_type: receipt.eventType,
+    outcome: receipt.outcome,
+    detail: receipt.detail,
+    received_at: receipt.receivedAt.toISOString(),
+    written_at: receipt.writtenAt.toISOString(),
+  }
+}
+
+function rejectionView(rejection: Rejection): RejectionView {
+  return {
+    id: String(rejection.id),
+    tenant: publicTenantId(rejection.tenantId),
+    source_config_id: rejection.sourceId,
+    rejected_at: rejection.rejectedAt.toISOString(),
+    status: rejection.status,
+    code: rejection.code,
+    detail: rejection.detail,
+    ip: rejection.ip,
+    user_agent: rejection.userAgent,
+    bytes: rejection.bytes,
+    suppressed: rejection.suppressed,
+  }
+}

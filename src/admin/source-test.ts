@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { itemId } from '../domain/ids.ts'
+import type { JsonObject } from '../domain/json.ts'
+import { type Body, normalize, openBody } from '../domain/normalize/normalize.ts'
+import { eventEntry } from '../intake/events.ts'
+import { inboundContext } from '../intake/inbound.ts'
+import { appendBatch } from '../log/postgres.ts'
+import { inTransaction } from '../store/database.ts'
+import { findArchived, findReceipts } from '../store/receipts.ts'
+import { findSource, type Source } from '../store/sources.ts'
+import { notFound, refuse } from './error.ts'
+import { receiptView } from './receipts.ts'
+
+/** One step of an event's way, and how it went. */
+export type TestStep = {
+  step: 'source' | 'normalize' | 'accept' | 'process' | 'archive'
+  ok: boolean
+  detail: string
+}
+
+export type SourceTest = {
+  source_config_id: string
+  ok: boolean
+  sent: { headers: Record<string, string>; body: string }
+  steps: TestStep[]
+  /** What became of each event: its receipt, and the result that was archived. */
+  receipts: object[]
+  archived: unknown[]
+}
+
+/** `body`: JSON text to send in place of the sample. */
+export type SourceTestOptions = {
+  body?: string | undefined
+  headers?: Record<string, string> | undefined
+  waitMs?: number | undefined
+}
+
+const WAIT_MS = 10_000
+const LOOK_EVERY_MS = 50
+
+/** Sends a sample event the way of a real one, past the door, and tells how far it comes. */
+export function sourceTestAdmin({ pool, partitions }: { pool: pg.Pool; partitions: number }) {
+  return {
+    async test(id: string, options: SourceTestOptions = {}): Promise<SourceTest> {
+      const source = await findSource(pool, id)
+      if (source === null) throw notFound('source', id)
+      const sent = sampleFor(source, options)
+      const steps: TestStep[] = []
+      const test: SourceTest = { source_config_id: id, ok: false, sent, steps, receipts: [], archived: [] }
+      const tell = (step: TestStep['step'], ok: boolean, detail: string) => steps.push({ step, ok, detail })
+
+      if (!source.enabled) {
+        tell('source', false, 'The source is disabled: a real request is answered 403.')
+        return test
+      }
+      tell(
+        'source',
+        true,
+        `A source of type ${source.type}${source.preset ? ` with preset ${source.preset}` : ''}.`,
+      )
+      const body = openBody(sent.body)
+      const now = new Date()
+      const context = inboundContext(source, { ip: null, headers: sent.headers, signature: null })
+      const { inspection, append } = eventEntry(source.tenantId, body, context, now)
+      if (inspection.accepted.length === 0) {
+        tell('normalize', false, `A real request is answered 400: ${faultsOf(body, inspection.faults)}.`)
+        return test
+      }
+      const { entry } = append
+      const [event] = normalize({ entryId: entry.id, receivedAt: now, body: entry.body, context }).events
+      tell(
+        'normalize',
+        true,
+        `Read as ${JSON.stringify(event!.eventType)}, id ${JSON.stringify(event!.inboundEventId)}.`,
+      )
+
+      await inTransaction(pool, client => appendBatch(client, [append], partitions))
+      tell('accept', true, `Durable in the log as ${entry.id}: a real request is answered 200.`)
+
+      const eventId = itemId(entry.id, event!.index)
+      const receipts = await awaitReceipts(pool, id, eventId, options.waitMs ?? WAIT_MS)
+      test.receipts = receipts.map(receiptView)
+      const last = receipts.at(-1)
+      if (!last) {
+        tell(
+          'process',
+          false,
+          'No worker has processed it yet. Is a server with the surface "worker" running?',
+        )
+        return test
+      }
+      tell(
+        'process',
+        last.outcome !== 'dead_letter',
+        `The receipt says ${last.outcome}${last.detail ? `: ${last.detail}` : ''}.`,
+      )
+      const archived = await findArchived(pool, source.tenantId, eventId)
+      if (archived) {
+        test.archived = [JSON.parse(archived.result)]
+        tell('archive', true, `The result is kept under ${eventId}.`)
+      }
+      test.ok = steps.every(({ ok }) => ok)
+      return test
+    },
+  }
+}
+
+export type SourceTestAdmin = ReturnType<typeof sourceTestAdmin>
+
+function faultsOf(body: Body, faults: { pointer: string; message: string }[]): string {
+  if (body.fault !== null) return body.fault
+  return (
+    faults.map(({ pointer, message }) => `${pointer || 'the body'}: ${message}`).join('; ') || 'it is empty'
+  )
+}
+
+async function awaitReceipts(pool: pg.Pool, sourceId: string, eventId: string, waitMs: number) {
+  const deadline = Date.now() + waitMs
+  for (;;) {
+    const receipts = await findReceipts(pool, sourceId, eventId)
+    if (receipts.length > 0 || Date.now() >= deadline) return receipts
+    await sleep(LOOK_EVERY_MS)
+  }
+}
+
+function sampleFor(source: Source, { body, headers = {} }: SourceTestOptions): SourceTest['sent'] {
+  refuse(
+    Object.entries(headers).some(([name, value]) => name !== name.toLowerCase() || typeof value !== 'string')
+      ? [{ pointer: '/headers', message: 'must have lower-case names and text values' }]
+      : [],
+  )
+  const sample = source.type === 'cdp' ? cdpSample() : samples[source.preset ?? 'none']!()
+  const own = { 'content-type': 'application/json', 'user-agent': 'kontor source test' }
+  return {
+    headers: { ...own, ...sample.headers, ...headers },
+    body: body ?? JSON.stringify(sample.body),
+  }
+}
+
+type Sample = { headers?: Record<string, string>; body: JsonObject }
+
+const TYPE = 'kontor.test'
+const content = { test: true, message: 'A sample event sent by `kontor source test`.' }
+const newId = () => `test-${randomUUID()}`
+
+function cdpSample(): Sample {
+  return { body: { type: 'track', event: TYPE, messageId: newId(), properties: content } }
+}
+
+const samples: Record<string, () => Sample> = {
+  none: () => ({ body: { inbound_event_id: newId(), event_type: TYPE, payload: content } }),
+  stripe: () => ({
+    body: {
+      id: newId(),
+      object: 'event',
+      type: TYPE,
+      created: Math.floor(Date.now() / 1000),
+      data: { object: { object: 'kontor_test', ...content } },
+    },
+  }),
+  shopify: () => ({
+    headers: { 'x-shopify-topic': 'kontor/test', 'x-shopify-webhook-id': newId() },
+    body: content,
+  }),
+  github: () => ({
+    headers: { 'x-github-event': 'kontor_test', 'x-github-delivery': newId() },
+    body: content,
+  }),
+  'standard-webhooks': () => ({
+    headers: { 'webhook-id': newId(), 'webhook-timestamp': String(Math.floor(Date.now() / 1000)) },
+    body: { type: TYPE, timestamp: new Date().toISOString(), data: content },
+  }),
+}

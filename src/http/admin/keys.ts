@@ -1,0 +1,50 @@
+import { Type } from 'typebox'
+import type { KeyAdmin } from '../../admin/keys.ts'
+import { security } from '../openapi.ts'
+import type { App } from '../server.ts'
+import { ById, CreatedKeyBody, KeyBody, List, NewKeyBody } from './schemas.ts'
+
+const documented = { tags: ['Admin: keys'], security: security.admin }
+
+export function keyRoutes(app: App, { keys }: { keys: KeyAdmin }): void {
+  app.get(
+    '/admin/v1/keys',
+    {
+      schema: {
+        ...documented,
+        summary: 'List keys; never the keys themselves',
+        querystring: Type.Object({
+          tenant: Type.Optional(Type.String({ description: 'Id or name; without it: the admin keys' })),
+        }),
+        response: { 200: List(KeyBody) },
+      },
+    },
+    async request => ({ results: await keys.list(request.query.tenant ?? null), next_cursor: null }),
+  )
+  app.post(
+    '/admin/v1/keys',
+    {
+      config: { problems: [404] },
+      schema: {
+        ...documented,
+        summary: 'Make a key; the answer is the only place that shows it',
+        body: NewKeyBody,
+        response: { 201: CreatedKeyBody },
+      },
+    },
+    async (request, reply) => reply.code(201).send(await keys.create(request.body)),
+  )
+  app.post(
+    '/admin/v1/keys/:id/revoke',
+    {
+      config: { body: 'none' },
+      schema: {
+        ...documented,
+        summary: 'End a key for good; every node refuses it within two seconds',
+        params: ById,
+        response: { 200: KeyBody },
+      },
+    },
+    async request => keys.revoke(request.params.id),
+  )
+}

@@ -1,0 +1,136 @@
+import { Type } from 'typebox'
+import type { SourceAdmin } from '../../admin/sources.ts'
+import { isObject, type JsonObject } from '../../domain/json.ts'
+import { security } from '../openapi.ts'
+import { problems } from '../problems.ts'
+import type { App } from '../server.ts'
+import {
+  ById,
+  CreatedSourceBody,
+  List,
+  NewSourceBody,
+  RotatedSourceBody,
+  RotationBody,
+  SourceBody,
+  SourceChangeBody,
+} from './schemas.ts'
+
+const documented = { tags: ['Admin: sources'], security: security.admin }
+
+export function sourceRoutes(app: App, { sources }: { sources: SourceAdmin }): void {
+  app.get(
+    '/admin/v1/sources',
+    {
+      config: { problems: [404] },
+      schema: {
+        ...documented,
+        summary: 'List the sources of a tenant',
+        querystring: Type.Object({ tenant: Type.String({ description: 'Id or name' }) }),
+        response: { 200: List(SourceBody) },
+      },
+    },
+    async request => ({ results: await sources.list(request.query.tenant), next_cursor: null }),
+  )
+  app.post(
+    '/admin/v1/sources',
+    {
+      config: { problems: [404] },
+      // The settings have rules of their own, whose words are better than the schema's.
+      attachValidation: true,
+      schema: {
+        ...documented,
+        summary: 'Make a source; the answer is the only place that shows its token and secret',
+        body: NewSourceBody,
+        response: { 201: CreatedSourceBody },
+      },
+    },
+    async (request, reply) => {
+      const source = await sources.create(settingsIn(request.body) as { tenant: string; type: string })
+      return reply.code(201).header('location', `/admin/v1/sources/${source.id}`).send(source)
+    },
+  )
+  app.get(
+    '/admin/v1/sources/:id',
+    {
+      schema: {
+        ...documented,
+        summary: 'Get a source; never its token or secret',
+        params: ById,
+        response: { 200: SourceBody },
+      },
+    },
+    async request => sources.show(request.params.id),
+  )
+  app.patch(
+    '/admin/v1/sources/:id',
+    {
+      attachValidation: true,
+      schema: {
+        ...documented,
+        summary: 'Change settings; what is not named stays as it is',
+        params: ById,
+        body: SourceChangeBody,
+        response: { 200: SourceBody },
+      },
+    },
+    async request => sources.update(request.params.id, settingsIn(request.body)),
+  )
+  app.delete(
+    '/admin/v1/sources/:id',
+    {
+      config: { body: 'none' },
+      schema: {
+        ...documented,
+        summary: 'Remove a source; events it has brought stay',
+        params: ById,
+        response: { 204: Type.Null() },
+      },
+    },
+    async (request, reply) => {
+      await sources.delete(request.params.id)
+      return reply.code(204).send(null)
+    },
+  )
+  actionRoutes(app, sources)
+}
+
+function actionRoutes(app: App, sources: SourceAdmin): void {
+  app.post(
+    '/admin/v1/sources/:id/rotate',
+    {
+      schema: {
+        ...documented,
+        summary: 'Replace the token or the signing secret; the one before stays good for a while',
+        params: ById,
+        body: RotationBody,
+        response: { 200: RotatedSourceBody },
+      },
+    },
+    async request => {
+      const { what, value, overlap_hours } = request.body
+      return sources.rotate(request.params.id, { what, value, overlapHours: overlap_hours })
+    },
+  )
+  for (const [verb, enabled] of [
+    ['enable', true],
+    ['disable', false],
+  ] as const)
+    app.post(
+      `/admin/v1/sources/:id/${verb}`,
+      {
+        config: { body: 'none' },
+        schema: {
+          ...documented,
+          summary: enabled ? 'Accept events again' : 'Refuse events (403) until it is enabled again',
+          params: ById,
+          response: { 200: SourceBody },
+        },
+      },
+      async request => sources.setEnabled(request.params.id, enabled),
+    )
+}
+
+function settingsIn(body: unknown): JsonObject {
+  if (!isObject(body)) throw problems.invalid([{ pointer: '', message: 'must be an object' }])
+  return body
+}

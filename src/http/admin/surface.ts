@@ -1,0 +1,22 @@
+import type { Admin } from '../../admin/admin.ts'
+import type { Directory } from '../../store/directory.ts'
+import { authenticateAdmin } from '../auth.ts'
+import type { SurfacePlugin } from '../server.ts'
+import { keyRoutes } from './keys.ts'
+import { sourceRoutes } from './sources.ts'
+import { tenantRoutes } from './tenants.ts'
+
+export type AdminSurfaceOptions = { admin: Admin; directory: Directory; now: () => Date }
+
+/** The admin API: what the console and operators use, behind an admin key. One file a subject. */
+export function adminSurface(options: AdminSurfaceOptions): SurfacePlugin {
+  return {
+    name: 'admin',
+    register(app) {
+      app.addHook('onRequest', authenticateAdmin(options))
+      tenantRoutes(app, options.admin)
+      keyRoutes(app, options.admin)
+      sourceRoutes(app, options.admin)
+    },
+  }
+}

@@ -1,0 +1,50 @@
+import type { TenantAdmin } from '../../admin/tenants.ts'
+import { security } from '../openapi.ts'
+import type { App } from '../server.ts'
+import { ById, List, NewTenantBody, TenantBody, TenantChangeBody } from './schemas.ts'
+
+const documented = { tags: ['Admin: tenants'], security: security.admin }
+
+export function tenantRoutes(app: App, { tenants }: { tenants: TenantAdmin }): void {
+  app.get(
+    '/admin/v1/tenants',
+    { schema: { ...documented, summary: 'List the tenants', response: { 200: List(TenantBody) } } },
+    async () => ({ results: await tenants.list(), next_cursor: null }),
+  )
+  app.post(
+    '/admin/v1/tenants',
+    {
+      config: { problems: [409] },
+      schema: { ...documented, summary: 'Make a tenant', body: NewTenantBody, response: { 201: TenantBody } },
+    },
+    async (request, reply) => {
+      const tenant = await tenants.create(request.body)
+      return reply.code(201).header('location', `/admin/v1/tenants/${tenant.id}`).send(tenant)
+    },
+  )
+  app.get(
+    '/admin/v1/tenants/:id',
+    {
+      schema: {
+        ...documented,
+        summary: 'Get a tenant by id or name',
+        params: ById,
+        response: { 200: TenantBody },
+      },
+    },
+    async request => tenants.show(request.params.id),
+  )
+  app.patch(
+    '/admin/v1/tenants/:id',
+    {
+      schema: {
+        ...documented,
+        summary: 'Set which event types count as conversions',
+        params: ById,
+        body: TenantChangeBody,
+        response: { 200: TenantBody },
+      },
+    },
+    async request => tenants.setConversionTypes(request.params.id, request.body.conversion_types),
+  )
+}

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { hashOfSecret, kindOfKey, SCOPES } from '../../src/domain/keys.ts'
+import { findKeyByHash } from '../../src/store/keys.ts'
+import { openedAdmin } from './opened.ts'
+
+const opened = await openedAdmin()
+const { id: tenant } = await opened.admin.tenants.create({ name: 'acme' })
+
+test('a private key has every scope unless told otherwise', async () => {
+  const { keys } = opened.admin
+  const all = await keys.create({ tenant, kind: 'private' })
+  assert.equal(kindOfKey(all.key), 'private')
+  assert.deepEqual(all.scopes, SCOPES)
+  const some = await keys.create({ tenant: 'acme', kind: 'private', scopes: ['orders:read', 'orders:read'] })
+  assert.deepEqual(some.scopes, ['orders:read'])
+  assert.equal(some.tenant, tenant)
+})
+
+test('only a hash of the key is kept, and no list shows the key', async () => {
+  const { key, id } = await opened.admin.keys.create({ tenant, kind: 'tracking' })
+  assert.equal((await findKeyByHash(opened.pool, hashOfSecret(key)))?.id, id)
+  const { rows } = await opened.pool.query('select row_to_json(k)::text as row from api_keys k')
+  assert.ok(!JSON.stringify(rows).includes(key))
+  const listed = await opened.admin.keys.list(tenant)
+  assert.ok(listed.some(one => one.id === id))
+  assert.ok(!JSON.stringify(listed).includes(key))
+})
+
+test('an admin key belongs to no tenant and is listed apart', async () => {
+  const { keys } = opened.admin
+  const made = await keys.create({ kind: 'admin' })
+  assert.equal(made.tenant, null)
+  assert.deepEqual(made.scopes, [])
+  assert.ok((await keys.list(null)).some(({ id }) => id === made.id))
+  assert.ok(!(await keys.list(tenant)).some(({ id }) => id === made.id))
+})
+
+test('a revoked key stays revoked since the first time', async () => {
+  const { keys } = opened.admin
+  const { id } = await keys.create({ tenant, kind: 'private' })
+  const first = await keys.revoke(id)
+  assert.notEqual(first.revoked_at, null)
+  assert.equal((await keys.revoke(id)).revoked_at, first.revoked_at)
+  await assert.rejects(keys.revoke('key_unknown'), { kind: 'not_found', code: 'key_not_found' })
+})
+
+test('every fault of a request is named at once', async () => {
+  const asked = { kind: 'secret', scopes: ['orders:read', 'orders:eat'], expires_at: 'tomorrow' }
+  await assert.rejects(opened.admin.keys.create(asked), (error: unknown) => {
+    const { faults } = error as { faults: { pointer: string }[] }
+    assert.deepEqual(
+      faults.map(({ pointer }) => pointer),
+      ['/kind', '/tenant', '/scopes/1', '/expires_at'],
+    )
+    return true
+  })
+  await assert.rejects(opened.admin.keys.create({ tenant, kind: 'admin' }), { kind: 'invalid' })
+  await assert.rejects(opened.admin.keys.create({ tenant, kind: 'tracking', scopes: ['orders:read'] }), {
+    kind: 'invalid',
+  })
+  await assert.rejects(opened.admin.keys.create({ tenant, kind: 'private', scopes: [] }), { kind: 'invalid' })
+  await assert.rejects(opened.admin.keys.create({ tenant, kind: 'private', expires_at: '2020-01-01' }), {
+    kind: 'invalid',
+  })
+})
+
+test('a key is not made for a tenant that is not there', async () => {
+  await assert.rejects(opened.admin.keys.create({ tenant: 'nobody', kind: 'private' }), { kind: 'not_found' })
+})
+
+test('an expiry without a zone is UTC', async () => {
+  const made = await opened.admin.keys.create({ tenant, kind: 'private', expires_at: '2999-01-31' })
+  assert.equal(made.expires_at, '2999-01-31T00:00:00.000Z')
+})

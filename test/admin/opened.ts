@@ -1,0 +1,19 @@
+import { after } from 'node:test'
+import type pg from 'pg'
+import { type Admin, openAdmin } from '../../src/admin/admin.ts'
+import { openSecrets, type Secrets } from '../../src/admin/secrets.ts'
+import { openPool } from '../../src/store/database.ts'
+import { testDatabase } from '../database.ts'
+
+/** For one test file: a database of its own and the admin services on it. */
+export async function openedAdmin(): Promise<{ pool: pg.Pool; admin: Admin; secrets: Secrets; url: string }> {
+  const database = await testDatabase()
+  const { url } = database
+  const pool = openPool({ connection: { url }, max: 4, name: 'test', onError: () => {} })
+  const secrets = openSecrets([Buffer.alloc(32, 1)])
+  after(async () => {
+    await pool.end()
+    await database.drop()
+  })
+  return { pool, secrets, url, admin: openAdmin({ pool, secrets }) }
+}

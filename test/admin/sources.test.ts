@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { hashOfSecret } from '../../src/domain/keys.ts'
+import { findSource } from '../../src/store/sources.ts'
+import { openedAdmin } from './opened.ts'
+
+const opened = await openedAdmin()
+const { id: tenant } = await opened.admin.tenants.create({ name: 'acme' })
+
+const create = (settings: Record<string, unknown> = {}) =>
+  opened.admin.sources.create({ tenant, type: 'webhook', ...settings })
+
+async function faultsOf(work: Promise<unknown>): Promise<string[]> {
+  let faults: { pointer: string }[] = []
+  await assert.rejects(work, (error: { kind?: string; faults?: { pointer: string }[] }) => {
+    assert.equal(error.kind, 'invalid')
+    faults = error.faults!
+    return true
+  })
+  return faults.map(({ pointer }) => pointer)
+}
+
+test('a new source has a random token, no secret and the documented defaults', async () => {
+  const made = await create()
+  assert.match(made.id, /^src_[0-9A-Za-z]+$/)
+  assert.match(made.token, /^tok_/)
+  assert.equal(made.signing_secret, null)
+  assert.equal(made.tenant, tenant)
+  assert.equal(made.enabled, true)
+  assert.deepEqual(made.rate_limit, { events: 6000, per_seconds: 60 })
+  assert.equal(made.overflow, 'defer')
+  assert.equal(made.max_body_bytes, 1_048_576)
+  assert.equal(made.path, `/ingest/inbound/${made.id}`)
+})
+
+test('every setting given is kept', async () => {
+  const settings = {
+    name: 'shop',
+    enabled: false,
+    preset: 'stripe',
+    event_type_override: { map: { a: 'b' } },
+    event_id_path: 'payload.id',
+    require_timestamped_signature: true,
+    rate_limit: { events: 1, per_seconds: 2 },
+    overflow: 'drop',
+    max_body_bytes: 8_388_608,
+  }
+  const made = await create({ ...settings, headers: ['X-Shop-Id', 'x-shop-id'] })
+  const { token: _, signing_secret: __, ...view } = made
+  assert.deepEqual(await opened.admin.sources.show(made.id), view)
+  assert.deepEqual({ ...view, ...settings, headers: ['x-shop-id'] }, view)
+})
+
+test('token and secret are kept as hash and sealed, and shown never again', async () => {
+  const made = await create({ token: 'my-own-token', signing_secret: 'my-own-secret' })
+  assert.equal(made.token, 'my-own-token')
+  assert.equal(made.signing_secret, 'my-own-secret')
+  const kept = (await findSource(opened.pool, made.id))!
+  assert.equal(kept.tokens[0]!.hash, hashOfSecret('my-own-token').toString('hex'))
+  assert.equal(opened.secrets.open(kept.signingSecrets[0]!.sealed), 'my-own-secret')
+  const shown = JSON.stringify([
+    kept,
+    await opened.admin.sources.show(made.id),
+    await opened.admin.sources.list(tenant),
+    await opened.admin.sources.update(made.id, { name: 'renamed' }),
+  ])
+  for (const secret of ['my-own-token', 'my-own-secret', 'oken"', 'cret"'])
+    assert.ok(!shown.includes(secret), secret)
+})
+
+test('a secret can be generated', async () => {
+  const made = await create({ signing_secret: 'generate' })
+  assert.match(made.signing_secret!, /^whsec_/)
+})
+
+test('every fault is named at once', async () => {
+  const bad = {
+    type: 'ftp',
+    tenant: '',
+    name: '',
+    enabled: 'yes',
+    preset: 'paypal',
+    event_type_override: { set: 'a', prefix: 'b' },
+    event_id_path: '.id',
+    require_timestamped_signature: 1,
+    rate_limit: { events: 0, per_seconds: 60 },
+    overflow: 'explode',
+    max_body_bytes: 8_388_609,
+    headers: ['Authorization'],
+    token: 'short',
+    signing_secret: 'with blanks in it',
+    colour: 'green',
+  }
+  const faults = await faultsOf(opened.admin.sources.create(bad))
+  assert.deepEqual(
+    faults.toSorted(),
+    Object.keys(bad)
+      .map(name => `/${name}`)
+      .toSorted(),
+  )
+})
+
+test('what the database cannot hold is refused, not stored and not a crash', async () => {
+  assert.deepEqual(await faultsOf(create({ name: 'a\u0000b' })), ['/name'])
+  assert.deepEqual(await faultsOf(create({ event_type_override: { map: { '\ud800': 'x' } } })), [
+    '/event_type_override',
+  ])
+})
+
+test('no credential or signature can be among the kept headers', async () => {
+  for (const name of ['Cookie', 'x-api-key', 'Stripe-Signature', 'x-shopify-hmac-sha256', 'x-auth-token'])
+    assert.deepEqual(await faultsOf(create({ headers: [name] })), ['/headers'], name)
+})
+
+test('an update changes what it names and nothing else', async () => {
+  const {
+    token: _,
+    signing_secret: __,
+    ...before
+  } = await create({ name: 'one', event_type_override: { set: 'x' } })
+  const after = await opened.admin.sources.update(before.id, { overflow: 'drop', event_type_override: null })
+  assert.deepEqual(
+    { ...after, updated_at: before.updated_at },
+    {
+      ...before,
+      overflow: 'drop',
+      event_type_override: null,
+    },
+  )
+})
+
+test('an update cannot change the type, nor a secret past the rotation', async () => {
+  const { id } = await create()
+  const faults = await faultsOf(
+    opened.admin.sources.update(id, { type: 'cdp', token: 'another-token', signing_secret: 'x', colour: 1 }),
+  )
+  assert.deepEqual(faults.toSorted(), ['/colour', '/signing_secret', '/token', '/type'])
+})
+
+test('rotating a token leaves the one before good for the overlap', async () => {
+  const { sources } = opened.admin
+  const made = await create()
+  const rotated = await sources.rotate(made.id, { what: 'token', overlapHours: 2 })
+  assert.match(rotated.token!, /^tok_/)
+  const [now, before, ...rest] = (await findSource(opened.pool, made.id))!.tokens
+  assert.deepEqual(rest, [])
+  assert.equal(now!.hash, hashOfSecret(rotated.token!).toString('hex'))
+  assert.equal(now!.expires_at, null)
+  assert.equal(before!.hash, hashOfSecret(made.token).toString('hex'))
+  const hours = (Date.parse(before!.expires_at!) - Date.now()) / 3_600_000
+  assert.ok(hours > 1.9 && hours <= 2)
+})
+
+test('a second rotation does not prolong what is running out', async () => {
+  const { sources } = opened.admin
+  const made = await create()
+  const first = await sources.rotate(made.id, { what: 'token', overlapHours: 1 })
+  const second = await sources.rotate(made.id, { what: 'token', overlapHours: 48 })
+  assert.equal(second.tokens.length, 3)
+  assert.equal(second.tokens[2]!.expires_at, first.tokens[1]!.expires_at)
+})
+
+test('without an overlap the one before ends at once', async () => {
+  const made = await create()
+  const rotated = await opened.admin.sources.rotate(made.id, { what: 'token', overlapHours: 0 })
+  assert.equal(rotated.tokens.length, 1)
+})
+
+test('at most two signing secrets are good, and the newest are', async () => {
+  const { sources } = opened.admin
+  const made = await create({ signing_secret: 'first-secret' })
+  await sources.rotate(made.id, { what: 'signing_secret', value: 'second-secret' })
+  const third = await sources.rotate(made.id, { what: 'signing_secret' })
+  assert.match(third.signing_secret!, /^whsec_/)
+  const kept = (await findSource(opened.pool, made.id))!.signingSecrets
+  assert.deepEqual(
+    kept.map(({ sealed }) => opened.secrets.open(sealed)),
+    [third.signing_secret, 'second-secret'],
+  )
+})
+
+test('rotations that happen together all count', async () => {
+  const { sources } = opened.admin
+  const made = await create()
+  const rotated = await Promise.all(
+    Array.from({ length: 5 }, () => sources.rotate(made.id, { what: 'token', overlapHours: 1 })),
+  )
+  const hashes = (await findSource(opened.pool, made.id))!.tokens.map(({ hash }) => hash)
+  for (const token of [made.token, ...rotated.map(one => one.token!)])
+    assert.ok(hashes.includes(hashOfSecret(token).toString('hex')))
+})
+
+test('an impossible overlap is refused', async () => {
+  const { id } = await create()
+  for (const overlapHours of [-1, 721, Number.NaN])
+    assert.deepEqual(await faultsOf(opened.admin.sources.rotate(id, { what: 'token', overlapHours })), [
+      '/overlap_hours',
+    ])
+})
+
+test('a source is disabled, enabled and deleted; then it is gone', async () => {
+  const { sources } = opened.admin
+  const { id } = await create()
+  assert.equal((await sources.setEnabled(id, false)).enabled, false)
+  assert.equal((await sources.setEnabled(id, true)).enabled, true)
+  await sources.delete(id)
+  const gone = { kind: 'not_found', code: 'source_not_found' }
+  await assert.rejects(sources.show(id), gone)
+  await assert.rejects(sources.update(id, { name: 'x' }), gone)
+  await assert.rejects(sources.rotate(id, { what: 'token' }), gone)
+  await assert.rejects(sources.setEnabled(id, true), gone)
+  await assert.rejects(sources.delete(id), gone)
+  assert.ok(!(await sources.list(tenant)).some(source => source.id === id))
+})
+
+test('a tenant sees its own sources only', async () => {
+  const other = await opened.admin.tenants.create({ name: 'other' })
+  await create()
+  assert.deepEqual(await opened.admin.sources.list(other.id), [])
+})

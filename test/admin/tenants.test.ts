@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openedAdmin } from './opened.ts'
+
+const opened = await openedAdmin()
+
+test('a tenant is found by its id and by its name', async () => {
+  const { tenants } = opened.admin
+  const made = await tenants.create({ name: '  acme ' })
+  assert.match(made.id, /^ten_\d+$/)
+  assert.equal(made.name, 'acme')
+  assert.deepEqual(await tenants.show(made.id), made)
+  assert.deepEqual(await tenants.show('acme'), made)
+  assert.ok((await tenants.list()).some(({ id }) => id === made.id))
+})
+
+test('a name is given once', async () => {
+  const { tenants } = opened.admin
+  await tenants.create({ name: 'twice' })
+  await assert.rejects(tenants.create({ name: 'twice' }), { kind: 'conflict', code: 'tenant_exists' })
+})
+
+test('a name that is empty, too long, unprintable or like an id is refused', async () => {
+  for (const name of ['', '  ', 'x'.repeat(101), 'a\u0000b', 'a\nb', '\ud800', 'ten_7'])
+    await assert.rejects(opened.admin.tenants.create({ name }), { kind: 'invalid' }, JSON.stringify(name))
+})
+
+test('an unknown tenant is not found', async () => {
+  await assert.rejects(opened.admin.tenants.show('nobody'), { kind: 'not_found', code: 'tenant_not_found' })
+})
+
+test('conversion types are set, each once, and reset to the default list', async () => {
+  const { tenants } = opened.admin
+  const { id } = await tenants.create({ name: 'converting' })
+  const set = await tenants.setConversionTypes(id, ['purchase', 'demo.booked', 'purchase'])
+  assert.deepEqual(set.conversion_types, ['purchase', 'demo.booked'])
+  assert.deepEqual((await tenants.show(id)).conversion_types, ['purchase', 'demo.booked'])
+  await tenants.setConversionTypes(id, null)
+  assert.equal((await tenants.show(id)).conversion_types, null)
+  await assert.rejects(tenants.setConversionTypes(id, ['good', '', 'x'.repeat(201)]), (error: unknown) => {
+    assert.deepEqual(
+      (error as { faults: { pointer: string }[] }).faults.map(({ pointer }) => pointer),
+      ['/conversion_types/1', '/conversion_types/2'],
+    )
+    return true
+  })
+})
