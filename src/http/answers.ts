@@ -18,11 +18,15 @@ export type Finish = (request: FastifyRequest, reply: FastifyReply, observe: Obs
 
 const PAGE_POLICY =
   "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+// An outage or a flood turns away thousands a second; a line for each would make it worse.
+const OUTAGE_LINE_EVERY_MS = 1_000
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 /** What every answer has in common, done once, just before it is sent: headers, numbers, the log line. */
 export function finisher(options: { log: Logger; isDraining: () => boolean }): Finish {
   const { log, isDraining } = options
+  let outageToldAt = Number.NEGATIVE_INFINITY
+  let untold = 0
   return (request, reply, observe) => {
     reply.header('x-request-id', request.id)
     reply.header('x-content-type-options', 'nosniff')
@@ -35,7 +39,15 @@ export function finisher(options: { log: Logger; isDraining: () => boolean }): F
     const now = performance.now()
     const elapsedMs = now - (request.startedAt || now)
     observe(status, elapsedMs / 1000)
-    if (status >= 500 || log.isLevelEnabled('debug')) logRequest(log, request, status, elapsedMs)
+    if (log.isLevelEnabled('debug')) logRequest(log, request, status, elapsedMs)
+    else if (status === 503) {
+      if (now - outageToldAt < OUTAGE_LINE_EVERY_MS) untold++
+      else {
+        logRequest(log, request, status, elapsedMs, { untold_before: untold })
+        outageToldAt = now
+        untold = 0
+      }
+    } else if (status >= 500) logRequest(log, request, status, elapsedMs)
   }
 }
 
@@ -45,7 +57,13 @@ function protectPage(reply: FastifyReply): void {
 }
 
 /** One wide line: everything there is to know about the request. */
-function logRequest(log: Logger, request: FastifyRequest, status: number, elapsedMs: number): void {
+function logRequest(
+  log: Logger,
+  request: FastifyRequest,
+  status: number,
+  elapsedMs: number,
+  more: object = {},
+): void {
   const level = status < 500 ? 'debug' : status === 503 ? 'warn' : 'error'
   const { problem } = request
   log[level](
@@ -62,6 +80,7 @@ function logRequest(log: Logger, request: FastifyRequest, status: number, elapse
       key_id: request.caller?.key.id ?? request.adminKey?.id,
       code: problem?.code,
       err: problem?.cause,
+      ...more,
     },
     `${request.method} ${request.routeOptions.url ?? 'unmatched'} ${status}`,
   )
@@ -88,6 +107,6 @@ export function unmatchedAnswer(app: App, request: FastifyRequest, reply: Fastif
     return null
   }
   // Only `openCors` declares OPTIONS routes.
-  if (app.findRoute({ method: 'OPTIONS', url }) !== null) allowOrigin(reply)
+  if (app.findRoute({ method: 'OPTIONS', url }) !== null) allowOrigin(request, reply)
   return problemAnswer(request, reply, problems.methodNotAllowed(allow))
 }

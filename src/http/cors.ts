@@ -14,8 +14,8 @@ const MAX_AGE_S = '86400'
  */
 export function openCors(app: App): void {
   const opened = new Set<string>()
-  app.addHook('onRequest', (_request, reply, done) => {
-    allowOrigin(reply)
+  app.addHook('onRequest', (request, reply, done) => {
+    allowOrigin(request, reply)
     done()
   })
   app.addHook('onRoute', function (this: App, route) {
@@ -30,9 +30,12 @@ export function openCors(app: App): void {
   })
 }
 
-export function allowOrigin(reply: FastifyReply): void {
+export function allowOrigin(request: FastifyRequest, reply: FastifyReply): void {
+  // also without an Origin: what a cache keeps from a server's request may be given to a browser
   reply.header('access-control-allow-origin', '*')
-  reply.header('access-control-expose-headers', EXPOSED_HEADERS)
+  if (request.raw.headers.origin !== undefined) {
+    reply.header('access-control-expose-headers', EXPOSED_HEADERS)
+  }
 }
 
 function answerPreflight(request: FastifyRequest, reply: FastifyReply): void {

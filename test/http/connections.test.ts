@@ -73,6 +73,20 @@ test('what is not HTTP gets a problem all the same', async t => {
   }
 })
 
+test('a body that ends before its announced length is a 400 problem', async t => {
+  const { app } = await openShell(t, held().register)
+  const socket = connect(await listen(app), '127.0.0.1')
+  let text = ''
+  socket.setEncoding('utf8').on('data', part => {
+    text += part
+  })
+  socket.end(
+    'POST /post HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{}',
+  )
+  await once(socket, 'close')
+  assert.match(text, /^HTTP\/1\.1 400 [\s\S]*application\/problem\+json/)
+})
+
 test('closing finishes what is in flight, accepts nothing new and ends the connection', async t => {
   const { register, reached, release } = held()
   const { app } = await openShell(t, register)

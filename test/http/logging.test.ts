@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newKey, newToken } from '../../src/domain/keys.ts'
 import { openLogger, redactUrl } from '../../src/http/logging.ts'
+import { problems } from '../../src/http/problems.ts'
 import { openShell } from './shell.ts'
 
 test('a request is one line that tells everything but the credentials', async t => {
@@ -31,6 +32,43 @@ test('a request is one line that tells everything but the credentials', async t 
   assert.equal(line.status, 200)
   assert.equal(line.user_agent, 'curl/8')
   assert.equal(typeof line.duration_ms, 'number')
+})
+
+test('an outage is told, not shouted: one line a second, with the number of those it stands for', async t => {
+  const lines: Record<string, unknown>[] = []
+  const log = openLogger({
+    level: 'info',
+    pretty: false,
+    to: { write: line => lines.push(JSON.parse(line)) },
+  })
+  const { app } = await openShell(
+    t,
+    app => {
+      app.get('/away', async () => {
+        throw problems.unavailable()
+      })
+      app.get('/boom', async () => {
+        throw new Error('boom')
+      })
+    },
+    { log },
+  )
+  let at = 1_000_000
+  t.mock.method(performance, 'now', () => at)
+  for (let i = 0; i < 50; i++) await app.inject('/away')
+  for (let i = 0; i < 3; i++) await app.inject('/boom')
+  at += 1_001
+  for (let i = 0; i < 5; i++) await app.inject('/away')
+  assert.deepEqual(
+    lines.map(({ status, untold_before }) => [status, untold_before]),
+    [
+      [503, 0],
+      [500, undefined],
+      [500, undefined],
+      [500, undefined],
+      [503, 49],
+    ],
+  )
 })
 
 test('headers that somebody logs lose their credentials', () => {
