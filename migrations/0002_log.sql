@@ -56,7 +56,8 @@ create table dead_letters (
   error text not null,
   attempts int not null,
   received_at timestamptz not null,
-  failed_at timestamptz not null default now(),
+  -- to the millisecond, as it is shown: a page's last row tells where the next one begins
+  failed_at timestamptz(3) not null default now(),
   replayed_at timestamptz,
   -- the id under which a replay went in
   replayed_as uuid,

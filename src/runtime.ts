@@ -1,9 +1,12 @@
 import type { AddressInfo } from 'node:net'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { loadMasterKeys, openSecrets } from './admin/secrets.ts'
+import { openAdmin } from './admin/admin.ts'
+import { loadMasterKeys, openSecrets, type Secrets } from './admin/secrets.ts'
 import type { Config } from './config.ts'
 import { DEFAULT_CONVERSION_TYPES } from './domain/conversions.ts'
+import { inboundAdminSurface } from './http/admin/inbound.ts'
+import { adminSurface } from './http/admin/surface.ts'
 import { dataSurface } from './http/data/surface.ts'
 import { eventSurface } from './http/events/surface.ts'
 import { inboundSurface } from './http/inbound/surface.ts'
@@ -71,11 +74,13 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     })
     closers.push(() => intake.drained())
     const parts = { pool, log: postgresLog, accept: intake.accept, directory, now }
-    const plugins = surfaces(config, parts)
+    const isEmbedded = config.databaseUrl === null
+    const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
+    const plugins = surfaces(config, { ...parts, partitions, secrets })
     const jobs: Job[] = directoryUpkeep(directory)
     closers.push(() => directory.writeUses())
     if (config.surfaces.includes('inbound')) {
-      const inbound = await openInboundSurface(config, { ...parts, partitions, metrics })
+      const inbound = await openInboundSurface(config, { ...parts, partitions, secrets, metrics })
       plugins.push(inbound.plugin)
       jobs.push(...inbound.jobs)
       closers.push(inbound.close)
@@ -111,23 +116,23 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   }
 }
 
-type Parts = Parameters<typeof dataSurface>[0]
+type Parts = Parameters<typeof dataSurface>[0] & { partitions: number; secrets: Secrets }
 
 function surfaces(config: Config, parts: Parts): SurfacePlugin[] {
   const plugins: SurfacePlugin[] = []
   if (config.surfaces.includes('data')) plugins.push(dataSurface(parts))
   if (config.surfaces.includes('events')) plugins.push(eventSurface(parts))
+  if (config.surfaces.includes('console'))
+    plugins.push(adminSurface({ ...parts, admin: openAdmin(parts) }), inboundAdminSurface(parts))
   return plugins
 }
 
 /** The inbound route, with the budgets of its sources and the lane for what is over them. */
 async function openInboundSurface(
   config: Config,
-  parts: Parts & { partitions: number; metrics: Metrics },
+  parts: Parts & { metrics: Metrics },
 ): Promise<{ plugin: SurfacePlugin; jobs: Job[]; close(): Promise<void> }> {
-  const { pool, directory, metrics, now } = parts
-  const isEmbedded = config.databaseUrl === null
-  const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
+  const { pool, directory, metrics, now, secrets } = parts
   const budgets = openBudgets({ store: config.volumeStore, pool })
   const overflow = openOverflow({ pool, maxPendingBytes: config.maxPendingBytes })
   // Before the first request: what comes now queues behind what was left waiting.

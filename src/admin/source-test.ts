@@ -11,7 +11,7 @@ import { inTransaction } from '../store/database.ts'
 import { findArchived, findReceipts } from '../store/receipts.ts'
 import { findSource, type Source } from '../store/sources.ts'
 import { notFound, refuse } from './error.ts'
-import { receiptView } from './receipts.ts'
+import { type ReceiptView, receiptView } from './receipts.ts'
 
 /** One step of an event's way, and how it went. */
 export type TestStep = {
@@ -26,8 +26,8 @@ export type SourceTest = {
   sent: { headers: Record<string, string>; body: string }
   steps: TestStep[]
   /** What became of each event: its receipt, and the result that was archived. */
-  receipts: object[]
-  archived: unknown[]
+  receipts: ReceiptView[]
+  archived: object[]
 }
 
 /** `body`: JSON text to send in place of the sample. */

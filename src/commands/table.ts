@@ -1,9 +1,11 @@
 import { checkConfig } from './check-config.ts'
 import type { Command } from './command.ts'
+import { deadLetterCommands } from './dead-letters.ts'
 import type { Group } from './help.ts'
 import { keyCommands } from './key.ts'
 import { migrate } from './migrate.ts'
 import { sourceCommands } from './source.ts'
+import { sourceTest } from './source-test.ts'
 import { start } from './start.ts'
 import { status } from './status.ts'
 import { tenantCommands } from './tenant.ts'
@@ -12,6 +14,7 @@ export const groups: Group[] = [
   { name: 'tenant', summary: 'Tenants: whose data it is.' },
   { name: 'key', summary: 'Keys: who may use the APIs.' },
   { name: 'source', summary: 'Sources: external systems that post events.' },
+  { name: 'dead-letters', summary: 'Dead letters: what could not be processed.' },
 ]
 
 export const commands: Command[] = [
@@ -22,4 +25,6 @@ export const commands: Command[] = [
   ...tenantCommands,
   ...keyCommands,
   ...sourceCommands,
+  sourceTest,
+  ...deadLetterCommands,
 ]

@@ -30,6 +30,22 @@ export type Inbound = (
   now: Date,
 ) => Promise<{ inspection: Inspection; received: (Received & { dropped: number }) | null }>
 
+/** What goes with the body into the log: the source's settings as they are now, and the facts of the request. */
+export function inboundContext(
+  source: Source,
+  facts: Pick<InboundContext, 'ip' | 'headers' | 'signature'>,
+): InboundContext {
+  return {
+    door: 'inbound',
+    sourceId: source.id,
+    sourceType: source.type,
+    preset: source.preset,
+    eventTypeOverride: source.config.event_type_override,
+    eventIdPath: source.config.event_id_path,
+    ...facts,
+  }
+}
+
 type Good = Inspection['accepted'][number]
 type Known = { item: Good; firstId: string | null }
 

@@ -4,6 +4,7 @@ import { isConflict, isUnavailable } from '../store/database.ts'
 import { insertDeadLetters, type NewDeadLetter } from '../store/dead-letters.ts'
 import { lanesWithDueEntries, listParked, type Parked, park, postpone, unpark } from '../store/parked.ts'
 import { applyCarefully, type Failure } from './isolate.ts'
+import { keepRejected } from './rejected.ts'
 import { type Kind, orderOf, type Transaction, type Unit } from './unit.ts'
 
 export type Retry = { attempts: number; firstDelayMs: number; maxDelayMs: number }
@@ -117,7 +118,7 @@ export function openConsumer(options: ConsumerOptions) {
     const failures: Failure[] = []
     const heldBack: Unit[] = []
     const { units, rejected } = decode(entries, options.kinds, failures)
-    if (rejected.length > 0) await insertDeadLetters(client, rejected)
+    if (rejected.length > 0) await keepRejected(client, rejected)
     if (careful) await applyCarefully({ transaction, units, apply, failures, heldBack, undoable })
     else await apply(transaction, units)
 

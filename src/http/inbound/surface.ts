@@ -1,17 +1,16 @@
 import type { FastifyRequest } from 'fastify'
-import type { InboundContext } from '../../domain/events.ts'
 import { openBody } from '../../domain/normalize/normalize.ts'
-import type { Inbound, Received } from '../../intake/inbound.ts'
+import { type Inbound, inboundContext, type Received } from '../../intake/inbound.ts'
 import type { Traces } from '../../intake/traces.ts'
 import type { Directory } from '../../store/directory.ts'
-import { DEFAULT_SOURCE_CONFIG, type Source } from '../../store/sources.ts'
+import { DEFAULT_SOURCE_CONFIG } from '../../store/sources.ts'
 import type { RawBody } from '../body.ts'
 import type { Metrics } from '../metrics.ts'
 import { security } from '../openapi.ts'
 import { problems } from '../problems.ts'
 import type { SurfacePlugin } from '../server.ts'
 import { admit } from './admission.ts'
-import { type Credentials, credentialsBySource, type OpenSecret, verifiedSignature } from './credentials.ts'
+import { credentialsBySource, type OpenSecret, verifiedSignature } from './credentials.ts'
 import { keptHeaders } from './headers.ts'
 import { rejectionOf } from './rejection.ts'
 import { DESCRIPTION, InboundAnswer, InboundBody, InboundParams } from './schemas.ts'
@@ -80,7 +79,8 @@ async function receive(request: FastifyRequest, options: InboundSurfaceOptions):
   })
   const body = openBody(text)
   if (body.fault !== null) throw problems.malformed(`${body.fault}.`)
-  const context = contextOf(request, source, credentials, signature, options.signatureHeader)
+  const headers = keptHeaders(request.raw.headers, source, credentials.preset, options.signatureHeader)
+  const context = inboundContext(source, { ip: request.ip, headers, signature })
   const { inspection, received } = await options.inbound(source, body, context, now)
   if (received === null)
     throw problems.invalid(
@@ -98,24 +98,4 @@ async function receive(request: FastifyRequest, options: InboundSurfaceOptions):
   count('dropped', dropped)
   count('rejected', rejected.length - dropped)
   return { accepted, duplicates, deferred, rejected }
-}
-
-function contextOf(
-  request: FastifyRequest,
-  source: Source,
-  credentials: Credentials,
-  signature: string | null,
-  signatureHeader: string,
-): InboundContext {
-  return {
-    door: 'inbound',
-    sourceId: source.id,
-    sourceType: source.type,
-    preset: source.preset,
-    eventTypeOverride: source.config.event_type_override,
-    eventIdPath: source.config.event_id_path,
-    signature,
-    ip: request.ip,
-    headers: keptHeaders(request.raw.headers, source, credentials.preset, signatureHeader),
-  }
 }

@@ -1,0 +1,23 @@
+import type { Db } from '../store/database.ts'
+import { insertDeadLetters, type NewDeadLetter } from '../store/dead-letters.ts'
+import { insertReceipts } from '../store/receipts.ts'
+
+/** What can never take effect is kept as dead letters; if it came from an inbound source, with a receipt. */
+export async function keepRejected(db: Db, letters: NewDeadLetter[]): Promise<void> {
+  await insertDeadLetters(db, letters)
+  const receipts = letters.flatMap(({ id, entry, sourceId, inboundEventId, error }) =>
+    sourceId === null
+      ? []
+      : [
+          {
+            ...{ id, sourceId, inboundEventId },
+            tenantId: entry.tenantId,
+            receivedAt: entry.receivedAt,
+            eventType: null,
+            outcome: 'dead_letter' as const,
+            detail: error,
+          },
+        ],
+  )
+  if (receipts.length > 0) await insertReceipts(db, receipts)
+}
