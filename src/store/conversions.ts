@@ -100,7 +100,9 @@ export async function upsertOrderSales(db: Db, sales: OrderSale[]): Promise<Sale
     db,
     `insert into conversions as c (tenant_id, sale_key, id, order_state, object_id, order_placed_at, order_updated_at,
        order_amount, order_currency, order_contact_id, order_node)
-     select tenant_id, sale_key, id, state, object_id, placed_at, updated_at, amount, currency, contact_id, node
+     -- to the millisecond, as all times are shown: cursors and bounds are made from what is shown
+     select tenant_id, sale_key, id, state, object_id, placed_at, date_trunc('milliseconds', updated_at), amount,
+       currency, contact_id, node
      from json_to_recordset($1) as r (tenant_id int, sale_key text, id uuid, state text, object_id text,
        placed_at timestamptz, updated_at timestamptz, amount numeric, currency text, contact_id text, node bigint)
      order by tenant_id, sale_key
@@ -167,6 +169,12 @@ export type ConversionRow = {
 
 /** Newest first. An event type matches a row's event type or its conversion type. */
 export async function listConversions(db: Db, tenantId: number, page: TimePage): Promise<ConversionRow[]> {
+  const { rows } = await db.query<Row>(conversionPage(tenantId, page))
+  return rows.map(toConversion)
+}
+
+/** The statement of a page: exported so that a test can ask PostgreSQL how it is carried out. */
+export function conversionPage(tenantId: number, page: TimePage): { text: string; values: unknown[] } {
   const where = ['c.tenant_id = $1', 'c.listed']
   const values: unknown[] = [tenantId]
   const add = (condition: (n: string) => string, value: unknown) => {
@@ -193,11 +201,8 @@ export async function listConversions(db: Db, tenantId: number, page: TimePage):
         (${select(`and c.event_type = ${type} and c.conversion_type <> ${type}`)} ${upTo})
       ) c order by c.occurred_at desc, c.id desc limit ${page.limit} offset ${page.offset}`
   }
-  const { rows } = await db.query<Row>(
-    `select ${COLUMNS} from (${rowsOf}) c ${PERSON} order by c.occurred_at desc, c.id desc`,
-    values,
-  )
-  return rows.map(toConversion)
+  const text = `select ${COLUMNS} from (${rowsOf}) c ${PERSON} order by c.occurred_at desc, c.id desc`
+  return { text, values }
 }
 
 const COLUMNS = `c.id, c.occurred_at, c.conversion_type, c.event_type, c.source, c.object_id,

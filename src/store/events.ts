@@ -66,6 +66,12 @@ const PERSON = `
 
 /** Newest first, without conversions. */
 export async function listEvents(db: Db, tenantId: number, page: TimePage): Promise<EventRow[]> {
+  const { rows } = await db.query<Row>(eventPage(tenantId, page))
+  return rows.map(toEvent)
+}
+
+/** The statement of a page: exported so that a test can ask PostgreSQL how it is carried out. */
+export function eventPage(tenantId: number, page: TimePage): { text: string; values: unknown[] } {
   const where = ['e.tenant_id = $1', 'not e.conversion']
   const values: unknown[] = [tenantId]
   const add = (condition: (n: string) => string, value: unknown) => {
@@ -82,14 +88,11 @@ export async function listEvents(db: Db, tenantId: number, page: TimePage): Prom
     where.push(`(e.occurred_at, e.id) < ($${values.length - 1}, $${values.length}::uuid)`)
   }
   values.push(page.limit, page.offset)
-  const { rows } = await db.query<Row>(
-    `select ${COLUMNS} from (
-       select * from events e where ${where.join(' and ')}
-       order by e.occurred_at desc, e.id desc limit $${values.length - 1} offset $${values.length}
-     ) e ${PERSON} order by e.occurred_at desc, e.id desc`,
-    values,
-  )
-  return rows.map(toEvent)
+  const text = `select ${COLUMNS} from (
+      select * from events e where ${where.join(' and ')}
+      order by e.occurred_at desc, e.id desc limit $${values.length - 1} offset $${values.length}
+    ) e ${PERSON} order by e.occurred_at desc, e.id desc`
+  return { text, values }
 }
 
 /** By our id, whether conversion or not. */

@@ -18,5 +18,5 @@ export function decodeCursor(cursor: string, parts: number): string[] {
   } catch {
     // not one of ours
   }
-  throw problems.invalid([{ pointer: 'cursor', message: 'is not a cursor of this list' }])
+  throw problems.invalid([{ pointer: '/cursor', message: 'is not a cursor of this list' }])
 }

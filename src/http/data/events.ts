@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Static } from 'typebox'
 import { contactFacts } from '../../domain/conversions.ts'
 import { isUuid } from '../../domain/ids.ts'
+import { storableText } from '../../domain/json.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import { type ConversionRow, listConversions } from '../../store/conversions.ts'
 import { type EventRow, listEvents, type TimePage } from '../../store/events.ts'
@@ -56,14 +57,14 @@ function pageOf(query: Static<typeof TimeQuery>): TimePage {
   const since = parseTimestamp(query.since)
   const until = parseTimestamp(query.until)
   if (since && until && since > until) {
-    throw problems.invalid([{ pointer: 'since', message: 'must not be after until' }])
+    throw problems.invalid([{ pointer: '/since', message: 'must not be after until' }])
   }
   return {
     limit: Math.min(query.limit, MAX_LIMIT),
     offset: query.cursor === undefined ? query.offset : 0,
     since,
     until,
-    eventType: query.event_type ?? null,
+    eventType: query.event_type === undefined ? null : storableText(query.event_type),
     after: query.cursor === undefined ? null : placeOf(query.cursor),
   }
 }

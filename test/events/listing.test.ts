@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startServer, type TestServer } from '../server.ts'
+import { json, type Row, rowsOf } from './rows.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+  for (let i = 0; i < 130; i++) events.push({ event_type: i % 3 ? 'page_view' : 'click', at: i })
+  await send(events.map(({ event_type, at }) => ({ event_type, occurred_at: minute(at), data: { at } })))
+  await server.settled()
+})
+after(() => server.close())
+
+const events: { event_type: string; at: number }[] = []
+const START = Date.parse('2026-03-30T23:00:00Z')
+/** Over the end of a month: rows come from two partitions. */
+const minute = (n: number) => new Date(START + n * 60_000).toISOString()
+
+async function send(bodies: object[], key = server.tenant.trackingKey) {
+  for (const body of bodies) {
+    const { status } = await server.request('/v1/track/', { method: 'POST', key, body: json(body) })
+    assert.equal(status, 200)
+  }
+}
+
+const list = (query: string, key = server.tenant.privateKey, name = 'events') =>
+  server.request(`/v1/${name}?${query}`, { key })
+const places = (rows: Row[]) => rows.map(row => row.payload.at)
+const down = (from: number, to: number) => Array.from({ length: from - to + 1 }, (_, i) => from - i)
+
+test('newest first, 50 unless told otherwise, in the envelope', async () => {
+  const { body } = await list('')
+  assert.deepEqual(Object.keys(body), ['results', 'limit', 'offset', 'has_more', 'next_cursor'])
+  assert.deepEqual(places(body.results), down(129, 80))
+  assert.deepEqual([body.limit, body.offset, body.has_more], [50, 0, true])
+  assert.equal(typeof body.next_cursor, 'string')
+})
+
+test('limit and offset; more than 100 is served as 100; what is no count is refused', async () => {
+  assert.deepEqual(places((await list('limit=3&offset=2')).body.results), [127, 126, 125])
+  const all = (await list('limit=500')).body
+  assert.equal(all.results.length, 100)
+  assert.equal(all.limit, 100)
+  const last = (await list('limit=100&offset=30')).body
+  assert.deepEqual(
+    [last.results.length, last.has_more, last.next_cursor, last.offset],
+    [100, false, null, 30],
+  )
+  assert.deepEqual((await list('offset=130')).body.results, [])
+  assert.deepEqual((await list('offset=1000000')).body.results, [])
+  for (const query of [
+    'limit=0',
+    'limit=-1',
+    'limit=ten',
+    'limit=1.5',
+    'limit=',
+    'offset=-1',
+    'offset=x',
+    'offset=0.5',
+  ]) {
+    for (const name of ['events', 'conversions']) {
+      const refused = await list(query, undefined, name)
+      assert.equal(refused.status, 400, `${name}?${query}`)
+      assert.equal(refused.body.errors[0].pointer, `/${query.split('=')[0]}`)
+    }
+  }
+})
+
+test('since and until are both inclusive, in any zone; since after until is refused', async () => {
+  const from = async (query: string) => places((await list(`limit=100&${query}`)).body.results)
+  assert.deepEqual(await from(`since=${minute(127)}`), [129, 128, 127])
+  assert.deepEqual(await from(`until=${minute(2)}`), [2, 1, 0])
+  assert.deepEqual(await from(`since=${minute(58)}&until=${minute(61)}`), [61, 60, 59, 58])
+  assert.deepEqual(await from(`since=${minute(7)}&until=${minute(7)}`), [7])
+  assert.deepEqual(await from(`since=2026-03-31T02:58:00%2B02:00&until=2026-03-31T00:59:00`), [119, 118])
+  assert.deepEqual(await from('until=2026-03-30'), [])
+  assert.equal((await from('since=2026-03-31')).length, 70)
+  for (const query of [
+    `since=${minute(2)}&until=${minute(1)}`,
+    'since=yesterday',
+    'until=1775000000',
+    'until=',
+  ]) {
+    assert.equal((await list(query)).status, 400, query)
+    assert.equal((await list(query, undefined, 'conversions')).status, 400, query)
+  }
+})
+
+test('event_type is exact', async () => {
+  const clicks = await rowsOf(server, 'events', { query: '&event_type=click' })
+  assert.deepEqual(
+    places(clicks),
+    down(129, 0).filter(n => n % 3 === 0),
+  )
+  assert.deepEqual((await list('event_type=Click')).body.results, [])
+  assert.deepEqual((await list('event_type=clic')).body.results, [])
+  assert.deepEqual((await list('event_type=%00')).body.results, [])
+  assert.deepEqual(places((await list(`event_type=click&until=${minute(7)}&limit=2`)).body.results), [6, 3])
+})
+
+test('the cursor walks the whole list once, and new rows do not shift it', async () => {
+  const seen: number[] = []
+  let cursor = ''
+  for (let page = 0; ; page++) {
+    const { body } = await list(`limit=20${cursor}`)
+    seen.push(...places(body.results))
+    if (!body.has_more) break
+    cursor = `&cursor=${body.next_cursor}`
+    // one that is newer than everything, one in what is still to come
+    await send([
+      { event_type: 'page_view', occurred_at: minute(1000 + page), data: { at: 1000 + page } },
+      ...(page === 1 ? [{ event_type: 'page_view', occurred_at: minute(5), data: { at: 5.5 } }] : []),
+    ])
+    await server.settled()
+  }
+  assert.deepEqual(
+    seen.filter(n => n !== 5.5),
+    down(129, 0),
+  )
+  assert.ok(seen.includes(5.5))
+  const { rowCount } = await server.pool.query(
+    "delete from events where occurred_at >= $1 or payload ->> 'at' = '5.5'",
+    [minute(999)],
+  )
+  assert.ok(rowCount! > 5)
+})
+
+test('a cursor keeps to the filters it is used with, and what is none is refused', async () => {
+  const first = (await list('event_type=click&limit=5')).body
+  const second = (await list(`event_type=click&limit=5&cursor=${first.next_cursor}`)).body
+  assert.deepEqual(
+    places([...first.results, ...second.results]),
+    down(129, 0)
+      .filter(n => n % 3 === 0)
+      .slice(0, 10),
+  )
+  assert.equal(second.offset, 0)
+  for (const cursor of ['x', 'bnVsbA', Buffer.from('["a","b"]').toString('base64url'), '%00']) {
+    const refused = await list(`cursor=${cursor}`)
+    assert.equal(refused.status, 400, cursor)
+    assert.equal(refused.body.errors[0].pointer, '/cursor')
+  }
+})
+
+test('rows of one instant are paged without loss', async () => {
+  const tenant = await server.anotherTenant('one instant')
+  await send(
+    Array.from({ length: 25 }, (_, at) => ({ event_type: 'same', occurred_at: minute(0), data: { at } })),
+    tenant.trackingKey,
+  )
+  await server.settled()
+  const seen = new Set<number>()
+  let cursor = ''
+  for (;;) {
+    const { body } = await list(`limit=7${cursor}`, tenant.privateKey)
+    for (const at of places(body.results)) seen.add(at)
+    if (!body.has_more) break
+    cursor = `&cursor=${body.next_cursor}`
+  }
+  assert.equal(seen.size, 25)
+})
+
+test('a key sees its own tenant, with the scope of the list', async () => {
+  const other = await server.anotherTenant('elsewhere')
+  for (const name of ['events', 'conversions']) {
+    assert.deepEqual((await list('', other.privateKey, name)).body.results, [])
+    assert.deepEqual((await list(`tenant_id=${server.tenant.id}`, other.privateKey, name)).body.results, [])
+  }
+  const { id: tenant } = server.tenant
+  const scoped = async (scope: string) =>
+    (await server.admin.keys.create({ tenant, kind: 'private', scopes: [scope] })).key
+  const [events, conversions] = [await scoped('events:read'), await scoped('conversions:read')]
+  assert.equal((await list('', events)).status, 200)
+  assert.equal((await list('', conversions, 'conversions')).status, 200)
+  for (const [key, name] of [
+    [conversions, 'events'],
+    [events, 'conversions'],
+  ] as const) {
+    const refused = await list('', key, name)
+    assert.equal(refused.status, 403)
+    assert.equal(refused.body.code, 'insufficient_scope')
+    assert.match(refused.body.detail, new RegExp(`${name}:read`))
+  }
+})
