@@ -215,7 +215,7 @@ function watch(metrics: Metrics, pool: pg.Pool, log: Log): void {
   metrics.watchPipeline(async () => {
     const lags = await log.lag()
     return lags.map(({ lane, entries, oldestAt }) => ({
-      partition: Number(lane.split('/')[1]),
+      partition: lane,
       entries,
       seconds: oldestAt ? (Date.now() - oldestAt.getTime()) / 1000 : 0,
     }))

@@ -2,7 +2,15 @@ import type pg from 'pg'
 import type { Entry, EntryKind, Log, Taken } from '../log/log.ts'
 import { isConflict, isUnavailable } from '../store/database.ts'
 import { insertDeadLetters, type NewDeadLetter } from '../store/dead-letters.ts'
-import { lanesWithDueEntries, listParked, type Parked, park, postpone, unpark } from '../store/parked.ts'
+import {
+  lanesWithDueEntries,
+  listParkedOrders,
+  loadParked,
+  type Parked,
+  park,
+  postpone,
+  unpark,
+} from '../store/parked.ts'
 import { applyCarefully, type Failure } from './isolate.ts'
 import { keepRejected } from './rejected.ts'
 import { type Kind, orderOf, type Transaction, type Unit } from './unit.ts'
@@ -13,6 +21,8 @@ export const DEFAULT_RETRY: Retry = { attempts: 6, firstDelayMs: 1_000, maxDelay
 
 const MAX_LANES = 4
 const MAX_ENTRIES_PER_LANE = 500
+const MAX_RETRIES = 500
+const CAREFUL_RUNS = 8
 // While more is arriving, a short rest lets the next transaction take more along: a tracked event then costs half.
 const GATHER_MS = 10
 const FULL_BATCH = 256
@@ -44,13 +54,14 @@ export function openConsumer(options: ConsumerOptions) {
   const unsubscribe = log.onAppend(wake)
 
   async function work(): Promise<void> {
-    let careful = false
+    // Partitions are taken at random: the next few transactions are careful, to meet the poisonous entry again.
+    let careful = 0
     let troubles = 0
     while (!stopping) {
       try {
         woken = false
-        const applied = await runOnce(careful)
-        careful = false
+        const applied = await runOnce(careful > 0)
+        careful = Math.max(0, careful - 1)
         troubles = 0
         if (applied === 0 && !woken) await idle(IDLE_LOOK_MS)
         else if (woken && applied < FULL_BATCH) await rest(GATHER_MS)
@@ -59,8 +70,8 @@ export function openConsumer(options: ConsumerOptions) {
         if (isUnavailable(error)) {
           logger.warn({ err: error }, 'the pipeline waits for the database')
           await idle(Math.min(5_000, 200 * 2 ** troubles++))
-        } else if (!careful) {
-          careful = true
+        } else if (careful === 0) {
+          careful = CAREFUL_RUNS
         } else {
           logger.error({ err: error }, 'the pipeline failed outside of any entry')
           await idle(Math.min(5_000, 200 * 2 ** troubles++))
@@ -110,11 +121,7 @@ export function openConsumer(options: ConsumerOptions) {
     undoable: unknown[],
   ): Promise<void> {
     const { client } = transaction
-    const parked = await listParked(
-      client,
-      taken.map(({ lane }) => lane),
-    )
-    const { entries, blocked } = plan(taken, parked, transaction.now)
+    const { entries, blocked } = plan(taken, await dueRetries(transaction, taken))
     const failures: Failure[] = []
     const heldBack: Unit[] = []
     const { units, rejected } = decode(entries, options.kinds, failures)
@@ -232,23 +239,32 @@ export function openConsumer(options: ConsumerOptions) {
 
 type Planned = { lane: string; entry: Entry; parked: Parked | null }
 
-/** Due retries first, each with what waits behind it; then the new entries, but for those behind a retry not yet due. */
-function plan(taken: Taken[], parked: Parked[], now: Date) {
-  const entries: Planned[] = []
-  const blockedOrders = new Set<string>()
-  for (const group of Map.groupBy(parked, row => orderOf(row.entry)).values()) {
-    const isDue = group[0]!.nextAttemptAt <= now
-    if (isDue) for (const row of group) entries.push({ lane: row.lane, entry: row.entry, parked: row })
-    else blockedOrders.add(orderOf(group[0]!.entry))
+/** The retries that are due, and the orders in which something waits that is not among them. */
+async function dueRetries({ client, now }: Transaction, taken: Taken[]) {
+  const lanes = taken.map(({ lane }) => lane)
+  const orders = await listParkedOrders(client, lanes)
+  const blocked = new Set(orders.map(orderOf))
+  const due = orders.filter(({ nextAttemptAt }) => nextAttemptAt <= now).slice(0, MAX_RETRIES)
+  if (due.length === 0) return { retries: [], blocked }
+  const retries = await loadParked(client, lanes, due, MAX_RETRIES)
+  const loaded = Map.groupBy(retries, ({ entry }) => orderOf(entry))
+  for (const order of due) {
+    if (loaded.get(orderOf(order))?.length === order.entries) blocked.delete(orderOf(order))
   }
-  const blocked: { lane: string; entry: Entry }[] = []
+  return { retries, blocked }
+}
+
+/** Due retries first, each with what waits behind it; then the new entries, but for those behind what still waits. */
+function plan(taken: Taken[], { retries, blocked }: Awaited<ReturnType<typeof dueRetries>>) {
+  const entries: Planned[] = retries.map(row => ({ lane: row.lane, entry: row.entry, parked: row }))
+  const behind: { lane: string; entry: Entry }[] = []
   for (const { lane, entries: fresh } of taken) {
     for (const entry of fresh) {
-      if (blockedOrders.size > 0 && blockedOrders.has(orderOf(entry))) blocked.push({ lane, entry })
+      if (blocked.size > 0 && blocked.has(orderOf(entry))) behind.push({ lane, entry })
       else entries.push({ lane, entry, parked: null })
     }
   }
-  return { entries, blocked }
+  return { entries, blocked: behind }
 }
 
 function decode(entries: Planned[], kinds: Record<EntryKind, Kind>, failures: Failure[]) {

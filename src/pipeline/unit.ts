@@ -31,6 +31,6 @@ export type Kind<Work = unknown> = {
   giveUp(transaction: Transaction, unit: Unit<Work>, error: string, attempts: number): Promise<NewDeadLetter>
 }
 
-export function orderOf(entry: Entry): string {
+export function orderOf(entry: Pick<Entry, 'tenantId' | 'kind' | 'orderingKey'>): string {
   return `${entry.tenantId} ${entry.kind} ${entry.orderingKey}`
 }

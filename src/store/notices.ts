@@ -3,8 +3,8 @@ import type pg from 'pg'
 const RECONNECT_MS = 2_000
 
 /**
- * Hears NOTIFY on a connection of its own. Behind a transaction pooler nothing is ever heard; whoever listens must
- * also look by itself now and then.
+ * Hears NOTIFY on a connection of its own. Behind a transaction pooler, or while it reconnects, nothing is heard:
+ * whoever listens must also look by itself now and then.
  */
 export function listenForNotices(
   pool: pg.Pool,
@@ -36,8 +36,6 @@ export function listenForNotices(
       broken.removeAllListeners('notification')
       broken.release(true)
     }
-    // What was missed in between is found by looking.
-    heard()
     timer = setTimeout(connect, RECONNECT_MS)
   }
 

@@ -4,8 +4,47 @@ import { type Db, queryPrepared } from './database.ts'
 /** An entry that waits for its next attempt, or behind one that does. */
 export type Parked = { place: number; lane: string; entry: Entry; attempts: number; nextAttemptAt: Date }
 
-export async function listParked(db: Db, lanes: string[]): Promise<Parked[]> {
+export type ParkedOrder = {
+  tenantId: number
+  kind: EntryKind
+  orderingKey: string
+  /** of the first entry; the others wait behind it */
+  nextAttemptAt: Date
+  entries: number
+}
+
+/** Every order of these lanes in which something waits. */
+export async function listParkedOrders(db: Db, lanes: string[]): Promise<ParkedOrder[]> {
   const { rows } = await queryPrepared<{
+    tenant_id: number
+    kind: EntryKind
+    ordering_key: string
+    next_attempt_at: Date
+    entries: number
+  }>(
+    db,
+    `select tenant_id, kind, ordering_key, (array_agg(next_attempt_at order by place))[1] as next_attempt_at,
+            count(*) as entries
+     from parked_entries where lane = any($1) group by tenant_id, kind, ordering_key`,
+    [lanes],
+  )
+  return rows.map(row => ({
+    tenantId: row.tenant_id,
+    kind: row.kind,
+    orderingKey: row.ordering_key,
+    nextAttemptAt: row.next_attempt_at,
+    entries: row.entries,
+  }))
+}
+
+/** The entries that wait in these orders, each order from its beginning. */
+export async function loadParked(
+  db: Db,
+  lanes: string[],
+  orders: ParkedOrder[],
+  limit: number,
+): Promise<Parked[]> {
+  const { rows } = await db.query<{
     place: number
     lane: string
     id: string
@@ -18,10 +57,17 @@ export async function listParked(db: Db, lanes: string[]): Promise<Parked[]> {
     attempts: number
     next_attempt_at: Date
   }>(
-    db,
     `select place, lane, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at
-     from parked_entries where lane = any($1) order by lane, place limit 1000`,
-    [lanes],
+     from parked_entries
+     join unnest($2::int[], $3::text[], $4::text[]) as o (tenant_id, kind, ordering_key) using (tenant_id, kind, ordering_key)
+     where lane = any($1) order by place limit $5`,
+    [
+      lanes,
+      orders.map(order => order.tenantId),
+      orders.map(order => order.kind),
+      orders.map(order => order.orderingKey),
+      limit,
+    ],
   )
   return rows.map(row => ({
     place: row.place,
