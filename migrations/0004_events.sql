@@ -98,7 +98,9 @@ create table conversions (
 create unique index conversions_by_id on conversions (tenant_id, id);
 create index conversions_by_time on conversions (tenant_id, occurred_at, id) where listed;
 create index conversions_by_type on conversions (tenant_id, conversion_type, occurred_at, id) where listed;
-create index conversions_by_event_type on conversions (tenant_id, event_type, occurred_at, id) where listed;
+-- rows that conversions_by_type does not find under their event type
+create index conversions_by_event_type on conversions (tenant_id, event_type, occurred_at, id)
+  where listed and event_type <> conversion_type;
 
 create table erasures (
   tenant_id int not null,

@@ -198,7 +198,7 @@ export function conversionPage(tenantId: number, page: TimePage): { text: string
     rowsOf = `select * from (
         (${select(`and c.conversion_type = ${type}`)} ${upTo})
         union all
-        (${select(`and c.event_type = ${type} and c.conversion_type <> ${type}`)} ${upTo})
+        (${select(`and c.event_type = ${type} and c.event_type <> c.conversion_type`)} ${upTo})
       ) c order by c.occurred_at desc, c.id desc limit ${page.limit} offset ${page.offset}`
   }
   const text = `select ${COLUMNS} from (${rowsOf}) c ${PERSON} order by c.occurred_at desc, c.id desc`

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import pg from 'pg'
+import { conversionPage } from '../../src/store/conversions.ts'
+import { eventPage, type TimePage } from '../../src/store/events.ts'
+import { ensurePartitionsFor } from '../../src/store/partitions.ts'
+import { testDatabase } from '../database.ts'
+
+let pool: pg.Pool
+let drop: () => Promise<void>
+const TENANT = 7
+const MONTHS = 12
+const PER_MONTH = 5_000
+
+before(async () => {
+  const database = await testDatabase()
+  pool = new pg.Pool({ connectionString: database.url, max: 2 })
+  drop = database.drop
+  const months = Array.from({ length: MONTHS }, (_, month) => new Date(Date.UTC(2025, month, 1)))
+  await ensurePartitionsFor(pool, 'events', months)
+  // every tenth row belongs to somebody else, every hundredth is rare
+  await pool.query(
+    `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, payload)
+     select case when n % 10 = 0 then 8 else $1 end, gen_random_uuid(), at, at,
+       case when n % 100 = 1 then 'rare' else 'page_view' end, false, 'tracking', 'tracking', '{}'
+     from generate_series(0, $2::int * $3::int - 1) n,
+       lateral (select timestamptz '2025-01-01' + n * interval '1 year' / ($2 * $3) as at) t`,
+    [TENANT, MONTHS, PER_MONTH],
+  )
+  await pool.query(
+    `insert into conversions (tenant_id, sale_key, id, event_id, event_occurred_at, event_type, event_conversion_type,
+       event_source)
+     select $1, 'event:' || n, gen_random_uuid(), gen_random_uuid(),
+       timestamptz '2025-01-01' + n * interval '1 minute', case when n % 100 = 1 then 'rare' when n % 2 = 0 then 'plain' else 'convert' end,
+       case when n % 100 = 3 then 'rare' when n % 2 = 0 then 'plain' else 'convert' end, 'tracking'
+     from generate_series(0, 49999) n`,
+    [TENANT],
+  )
+  await pool.query('analyze')
+})
+after(async () => {
+  await pool.end()
+  await drop()
+})
+
+const page = (more: Partial<TimePage>): TimePage => ({
+  limit: 51,
+  offset: 0,
+  since: null,
+  until: null,
+  eventType: null,
+  after: null,
+  ...more,
+})
+
+type Node = {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Name'?: string
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number
+  'Rows Removed by Index Recheck'?: number
+  Plans?: Node[]
+}
+
+/** How PostgreSQL carries a page out: every scan that ran, with the rows it read, shown or not. */
+async function scansOf(statement: { text: string; values: unknown[] }) {
+  const { rows } = await pool.query(`explain (analyze, format json) ${statement.text}`, statement.values)
+  const scans: { kind: string; table: string; index: string; read: number }[] = []
+  const walk = (node: Node) => {
+    const table = node['Relation Name']
+    if (table && node['Actual Loops'] > 0) {
+      const lost = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)
+      const read = (node['Actual Rows'] + lost) * node['Actual Loops']
+      scans.push({ kind: node['Node Type'], table, index: node['Index Name'] ?? '', read })
+    }
+    for (const child of node.Plans ?? []) walk(child)
+  }
+  walk(rows[0]['QUERY PLAN'][0].Plan)
+  return scans
+}
+
+const day = (text: string) => new Date(`${text}T00:00:00Z`)
+const midOf = (month: number, at = 15) => new Date(Date.UTC(2025, month, at))
+const NOBODY = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+test('since and until leave the partitions of other months alone', async () => {
+  const scans = await scansOf(eventPage(TENANT, page({ since: day('2025-03-02'), until: day('2025-03-28') })))
+  const tables = scans.filter(({ table }) => table.startsWith('events'))
+  assert.equal(tables.length, 1)
+  assert.equal(tables[0]!.table, `events_p${2025 * 12 + 2}`)
+  assert.ok(tables[0]!.read <= 60, `${tables[0]!.read} rows`)
+
+  const { rows } = await pool.query(
+    `explain (format json) ${eventPage(TENANT, page({ since: day('2025-03-02'), until: day('2025-04-28') })).text}`,
+    eventPage(TENANT, page({ since: day('2025-03-02'), until: day('2025-04-28') })).values,
+  )
+  const named = new Set(JSON.stringify(rows[0]['QUERY PLAN']).match(/"events_p\d+"/g))
+  assert.deepEqual([...named].sort(), [`"events_p${2025 * 12 + 2}"`, `"events_p${2025 * 12 + 3}"`])
+})
+
+test('a page deep in the list reads as many rows as the first, by the index', async () => {
+  for (const eventType of [null, 'rare']) {
+    const depths: TimePage['after'][] = [
+      null,
+      { occurredAt: midOf(5), id: NOBODY },
+      { occurredAt: midOf(1), id: NOBODY },
+    ]
+    for (const after of depths) {
+      const scans = (await scansOf(eventPage(TENANT, page({ eventType, after })))).filter(({ table }) =>
+        table.startsWith('events'),
+      )
+      const read = scans.reduce((sum, scan) => sum + scan.read, 0)
+      assert.ok(
+        read >= 40 && read <= 60,
+        `${eventType} after ${after?.occurredAt.toISOString()}: ${read} rows`,
+      )
+      for (const { kind, table, index } of scans) {
+        assert.match(kind, /^Index Scan/, table)
+        assert.match(index, eventType === null ? /occurred_at/ : /event_type/, table)
+      }
+    }
+  }
+})
+
+test('conversions: the same, also where an event type means one of two columns', async () => {
+  for (const eventType of [null, 'rare', 'convert', 'plain']) {
+    for (const after of [null, { occurredAt: midOf(0, 20), id: NOBODY }]) {
+      const scans = (await scansOf(conversionPage(TENANT, page({ eventType, after })))).filter(
+        ({ table }) => table === 'conversions',
+      )
+      const read = scans.reduce((sum, scan) => sum + scan.read, 0)
+      assert.ok(read >= 51 && read <= 110, `${eventType} after ${after?.occurredAt}: ${read} rows`)
+      for (const { kind } of scans) assert.match(kind, /^Index Scan/)
+    }
+  }
+})
