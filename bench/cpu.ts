@@ -12,6 +12,8 @@ export function cpuSeconds(pid: number, withChildren = false): number | null {
       const fields = statOf(entry)
       if (fields && (entry === String(pid) || fields[1] === String(pid))) {
         ticks += Number(fields[11]) + Number(fields[12])
+        // of children that have ended
+        if (withChildren) ticks += Number(fields[13]) + Number(fields[14])
       }
     }
     return ticks / TICKS_PER_S

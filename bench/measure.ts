@@ -8,7 +8,12 @@ export type Options = { seconds: number; connections: number; profileTo: string 
 /** What one request cost whom, in CPU: the steadiest number on a machine that others use as well. */
 export type Cost = { nodeUs: number | null; postgresUs: number | null }
 
-export type Measured = LoadResult & Cost
+export type Measured = LoadResult &
+  Cost & {
+    /** from the end of the load to its last effect, and from its beginning */
+    drainedAfterS: number
+    doneAfterS: number
+  }
 
 /** One load on the service, after a short one that lets the compiler warm up. */
 export async function loadService(
@@ -20,20 +25,25 @@ export async function loadService(
     await load({ ...target, seconds: 2 })
     await service.drained()
   }
-  return costing({ node: service.pid, postgres: await service.postmasterPid() }, target)
+  return costing({ node: service.pid, postgres: await service.postmasterPid() }, target, service.drained)
 }
 
-/** Adds what the processes spent while the load went on. */
+/** Adds what the processes spent on the load, up to the last effect of it. */
 async function costing(
   pids: { node: number; postgres: number | null },
   options: LoadOptions,
+  drained: () => Promise<unknown>,
 ): Promise<Measured> {
   const spent = () => ({
     node: cpuSeconds(pids.node),
     postgres: pids.postgres === null ? null : cpuSeconds(pids.postgres, true),
   })
   const before = spent()
+  const startedAt = performance.now()
   const result = await load(options)
+  const loadedAt = performance.now()
+  await drained()
+  const drainedAt = performance.now()
   const after = spent()
   const each = (from: number | null, to: number | null) =>
     from === null || to === null ? null : Math.round(((to - from) / result.requests) * 1e6)
@@ -41,6 +51,8 @@ async function costing(
     ...result,
     nodeUs: each(before.node, after.node),
     postgresUs: each(before.postgres, after.postgres),
+    drainedAfterS: (drainedAt - loadedAt) / 1000,
+    doneAfterS: (drainedAt - startedAt) / 1000,
   }
 }
 
@@ -57,9 +69,9 @@ export async function besideFloor<T>(
   const target = { ...floorLoad, url: server.url, authorization: 'none', seconds: 3 }
   try {
     await load({ ...target, seconds: 1 })
-    const before = await costing(pids, target)
+    const before = await costing(pids, target, async () => {})
     const result = await work()
-    const after = await costing(pids, target)
+    const after = await costing(pids, target, async () => {})
     return {
       result,
       floor: {

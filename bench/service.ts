@@ -99,14 +99,14 @@ async function postmasterPid(pool: pg.Pool): Promise<number> {
   return Number((await readFile(join(rows[0]!.directory, 'postmaster.pid'), 'utf8')).split('\n')[0])
 }
 
-/** Waits until everything accepted has taken effect; returns the moment. */
-async function drained(pool: pg.Pool): Promise<number> {
+/** Waits until everything accepted has taken effect. */
+async function drained(pool: pg.Pool): Promise<void> {
   for (;;) {
     const { rows } = await pool.query<{ waiting: boolean }>(
       `select exists (select 1 from log_cursors c where exists (
          select 1 from log l where l.partition = c.partition and (l.xid, l.ord) > (c.xid, c.ord))) as waiting`,
     )
-    if (!rows[0]!.waiting) return performance.now()
+    if (!rows[0]!.waiting) return
     await sleep(20)
   }
 }

@@ -13,12 +13,10 @@ export const track: Scenario = async (options: Options) => {
     const authorization = service.tracking
     const { floor, result } = await besideFloor({ kind: 'parse' }, { traffic, connections }, async () => {
       const full = await loadService(service, { traffic, connections, seconds, authorization })
-      const endOfFull = performance.now()
-      const drainedAfterS = ((await service.drained()) - endOfFull) / 1000
       const rate = full.perSecond / 2
       const half = await load({ url: service.url, traffic, connections, seconds: 5, authorization, rate })
       await service.drained()
-      return { full, drainedAfterS, half, events: await countOf(service, 'events') }
+      return { full, half, events: await countOf(service, 'events') }
     })
     const { full, half } = result
     return {
