@@ -1,0 +1,281 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import fc from 'fast-check'
+import type { Identity } from '../../src/domain/identity.ts'
+import { openIdentities } from '../../src/pipeline/identity.ts'
+import { inTransaction, isConflict } from '../../src/store/database.ts'
+import { startServer, type TestServer } from '../server.ts'
+import { startNode } from './node.ts'
+import { json, type Row, rowsOf } from './rows.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+})
+after(() => server.close())
+
+/** Sightings in batches, through one worker's memory. */
+async function see(tenantId: number, batches: Identity[][][]): Promise<void> {
+  const identities = openIdentities()
+  for (const batch of batches) {
+    const apply = () =>
+      inTransaction(server.pool, async client => {
+        const afterCommit: (() => void)[] = []
+        const transaction = {
+          client,
+          now: new Date(),
+          afterCommit: (act: () => void) => afterCommit.push(act),
+        }
+        await identities.resolve(
+          transaction,
+          batch.map(one => ({ tenantId, identities: one })),
+        )
+        return afterCommit
+      })
+    let done: (() => void)[] | null = null
+    while (!done) {
+      done = await apply().catch(error => {
+        if (isConflict(error)) return null
+        throw error
+      })
+    }
+    for (const act of done) act()
+  }
+}
+
+/** Who belongs together, as text that does not depend on ids. */
+async function clustersOf(tenantId: number): Promise<string[]> {
+  const { rows } = await server.pool.query(
+    `select string_agg(kind || ':' || value, ' ' order by kind, value) as names from identities
+     where tenant_id = $1 group by profile`,
+    [tenantId],
+  )
+  return rows.map(row => row.names).sort()
+}
+
+/** What the names of the sightings amount to, by the book. */
+function expectedClusters(sightings: Identity[][]): string[] {
+  let groups: Set<string>[] = []
+  for (const sighting of sightings) {
+    const joined = new Set(sighting.map(({ kind, value }) => `${kind}:${value}`))
+    const apart = groups.filter(group => {
+      if (![...group].some(name => joined.has(name))) return true
+      for (const name of group) joined.add(name)
+      return false
+    })
+    groups = [...apart, joined]
+  }
+  return groups.map(group => [...group].sort().join(' ')).sort()
+}
+
+const identity = fc.record({
+  kind: fc.constantFrom('visitor', 'user', 'email', 'contact'),
+  value: fc.constantFrom('1', '2', '3', '4', '5', '6'),
+}) as fc.Arbitrary<Identity>
+const sighting = fc.uniqueArray(identity, {
+  minLength: 1,
+  maxLength: 4,
+  selector: ({ kind, value }) => kind + value,
+})
+const cut = (sightings: Identity[][], size: number) =>
+  Array.from({ length: Math.ceil(sightings.length / size) }, (_, i) =>
+    sightings.slice(i * size, (i + 1) * size),
+  )
+
+let lastTenant = 1_000
+
+test('in any order, in any batches, and by several workers at once, the same names end in one profile', async () => {
+  const history = fc.array(sighting, { minLength: 1, maxLength: 14 })
+  await fc.assert(
+    fc.asyncProperty(
+      history.chain(sightings =>
+        fc.record({
+          first: fc.constant(sightings),
+          second: fc.shuffledSubarray(sightings, { minLength: sightings.length }),
+          size: fc.integer({ min: 1, max: 5 }),
+        }),
+      ),
+      async ({ first, second, size }) => {
+        const [one, two, three] = [++lastTenant, ++lastTenant, ++lastTenant]
+        await see(one, cut(first, 1))
+        await see(two, cut(second, size))
+        // three workers, each with a part, and the first sighting with all of them
+        await Promise.all(
+          [0, 1, 2].map(worker =>
+            see(three, cut([...first.filter((_, i) => i % 3 === worker), first[0]!], size)),
+          ),
+        )
+        const expected = expectedClusters(first)
+        for (const tenantId of [one, two, three]) assert.deepEqual(await clustersOf(tenantId), expected)
+      },
+    ),
+    { numRuns: 40 },
+  )
+})
+
+let lastId = 0
+async function track(tenant: { trackingKey: string }, body: object): Promise<void> {
+  const event = { event_id: `e-${++lastId}`, ...body }
+  const { status } = await server.request('/v1/track/', {
+    method: 'POST',
+    key: tenant.trackingKey,
+    body: json(event),
+  })
+  assert.equal(status, 200)
+}
+
+async function write(
+  tenant: { privateKey: string },
+  entityType: 'contact' | 'order',
+  id: string,
+  data: object | null,
+  at = new Date().toISOString(),
+): Promise<void> {
+  const { status, body } = await server.request(`/v1/${entityType}s`, {
+    method: data ? 'POST' : 'DELETE',
+    key: tenant.privateKey,
+    body: json({ entityType, id, sourceUpdatedAt: at, ...(data ? { data } : {}) }),
+  })
+  assert.equal(status, 202, json(body))
+}
+
+const byType = async (tenant: { privateKey: string }): Promise<Map<string, Row>> =>
+  new Map((await rowsOf(server, 'events', { key: tenant.privateKey })).map(row => [row.event_type, row]))
+
+test('later knowledge shows in earlier rows, and no event is written again', async () => {
+  const tenant = await server.anotherTenant('later knowledge')
+  await track(tenant, { event_type: 'on the phone', visitor: 'phone' })
+  await track(tenant, { event_type: 'on the desk', visitor: 'desk' })
+  const before = await byType(tenant)
+  assert.notEqual(before.get('on the phone').profile_id, before.get('on the desk').profile_id)
+  assert.equal(before.get('on the desk').contact_id, null)
+  const places = () =>
+    server.pool.query(
+      "select id, ctid, tableoid, xmin from events where event_type like 'on the %' order by id",
+    )
+  const { rows: written } = await places()
+
+  await track(tenant, { event_type: 'identify', visitor: 'phone', user_id: 'ada' })
+  await track(tenant, {
+    event_type: 'login',
+    visitor: 'desk',
+    user_id: 'ada',
+    data: { email: ' Ada@Example.com ' },
+  })
+  await write(tenant, 'contact', 'c-1', { email: 'ada@example.com', name: 'Ada' })
+  const after = await byType(tenant)
+  const profiles = new Set([...after.values()].map(row => row.profile_id))
+  assert.equal(profiles.size, 1)
+  for (const row of after.values()) assert.equal(row.contact_id, 'c-1')
+  assert.deepEqual((await places()).rows, written)
+})
+
+test('the facts of a contact come from its record, whichever way a conversion leads to it', async () => {
+  const tenant = await server.anotherTenant('contacts')
+  const sales = async () =>
+    new Map(
+      (await rowsOf(server, 'conversions', { key: tenant.privateKey })).map(row => [
+        row.source_object_id,
+        row,
+      ]),
+    )
+  await track(tenant, { event_type: 'convert', visitor: 'v', data: { order_id: 'o-visitor', amount: 1 } })
+  await track(tenant, {
+    event_type: 'convert',
+    data: { order_id: 'o-email', email: 'ADA@example.com', amount: 2 },
+  })
+  await track(tenant, { event_type: 'convert', data: { order_id: 'o-id', contact_id: 'c-9', amount: 3 } })
+  await write(tenant, 'order', 'o-order', { customerId: 'c-9', total: 4 })
+  await write(tenant, 'order', 'o-mail', { email: 'ada@example.com', total: 4 })
+  await track(tenant, { event_type: 'identify', visitor: 'v', data: { email: 'ada@example.com' } })
+  // the billing system knows the person by an id of its own
+  await track(tenant, {
+    event_type: 'invoice.paid',
+    data: { id: 'in_1', customer: 'cus_A', customer_email: 'ada@example.com' },
+  })
+  for (const row of (await sales()).values()) assert.equal(row.contact_name, null)
+
+  const data = { email: 'ada@example.com', firstName: 'Ada', last_name: 'Lovelace', companyName: 'Engines' }
+  await write(tenant, 'contact', 'c-9', data, '2026-01-01T00:00:00Z')
+  for (const [order, row] of await sales()) {
+    const { contact_id, contact_name, contact_email, company_name } = row
+    assert.deepEqual(
+      { contact_id, contact_name, contact_email, company_name },
+      {
+        contact_id: 'c-9',
+        contact_name: 'Ada Lovelace',
+        contact_email: 'ada@example.com',
+        company_name: 'Engines',
+      },
+      order,
+    )
+  }
+  await write(tenant, 'contact', 'c-9', { ...data, name: 'Countess' }, '2026-01-02T00:00:00Z')
+  for (const row of (await sales()).values()) assert.equal(row.contact_name, 'Countess')
+
+  await write(tenant, 'contact', 'c-9', null, '2026-01-03T00:00:00Z')
+  for (const row of (await sales()).values()) {
+    assert.deepEqual([row.contact_name, row.contact_email, row.company_name], [null, null, null])
+  }
+  assert.equal((await sales()).size, 6)
+})
+
+test('what stands for nobody joins nobody', async () => {
+  const tenant = await server.anotherTenant('placeholders')
+  const nobody = [
+    'null',
+    'undefined',
+    'anonymous',
+    '0',
+    '',
+    ' ',
+    'N/A',
+    '[object Object]',
+    'unknown',
+    'guest',
+  ]
+  for (const [i, id] of nobody.entries()) {
+    await track(tenant, { event_type: `visit ${i}`, visitor: `v-${i}`, user_id: id, data: { email: id } })
+  }
+  await track(tenant, { event_type: 'alone', user_id: 'null', visitor: 'undefined' })
+  const rows = await byType(tenant)
+  assert.equal(rows.get('alone').profile_id, null)
+  const profiles = [...rows.values()].map(row => row.profile_id).filter(id => id !== null)
+  assert.equal(new Set(profiles).size, nobody.length)
+})
+
+test('two nodes with workers of their own end in the same people', async () => {
+  const tenant = await server.anotherTenant('two nodes')
+  const other = await startNode(server, 'worker')
+  const people = 8
+  const bodies = Array.from({ length: 400 }, (_, i) => {
+    const person = i % people
+    const step = Math.floor(i / people) % 5
+    return [
+      { event_type: 'visit', visitor: `v-${person}-${i % 3}` },
+      { event_type: 'login', visitor: `v-${person}-${i % 3}`, user_id: `u-${person}` },
+      { event_type: 'mail', user_id: `u-${person}`, data: { email: `p${person}@example.com` } },
+      {
+        event_type: 'form',
+        visitor: `v-${person}-${(i + 1) % 3}`,
+        data: { email: `p${person}@example.com` },
+      },
+      { event_type: 'sale', data: { contact_id: `c-${person}`, email: `p${person}@example.com` } },
+    ][step]!
+  })
+  try {
+    await Promise.all(
+      Array.from({ length: 8 }, async (_, lane) => {
+        for (let i = lane; i < bodies.length; i += 8) await track(tenant, bodies[i]!)
+      }),
+    )
+    await server.settled()
+  } finally {
+    await other.close()
+  }
+  const rows = await rowsOf(server, 'events', { key: tenant.privateKey })
+  assert.equal(rows.length, bodies.length)
+  assert.equal(new Set(rows.map(row => row.profile_id)).size, people)
+  const contacts = new Map(rows.map(row => [row.profile_id, row.contact_id]))
+  assert.equal(new Set(contacts.values()).size, people)
+})
