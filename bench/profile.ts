@@ -1,11 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Statement } from './service.ts'
 
 type Node = { id: number; callFrame: { functionName: string; url: string; lineNumber: number } }
 type Profile = { nodes: Node[]; samples: number[]; timeDeltas: number[] }
 
-/** Where the process spent its time, by its own account: functions and parts, in percent of what it was busy. */
-export function summarise(directory: string): { functions: [string, number][]; parts: [string, number][] } {
+export type Summary = { functions: [string, number][]; parts: [string, number][]; statements: Statement[] }
+
+/** Where the time went: functions and parts of the service in percent of what it was busy, statements of PostgreSQL. */
+export function summarise(directory: string): Summary {
   const [file] = readdirSync(directory).filter(name => name.endsWith('.cpuprofile'))
   const profile = JSON.parse(readFileSync(join(directory, file!), 'utf8')) as Profile
   const frames = new Map(profile.nodes.map(node => [node.id, node.callFrame]))
@@ -21,7 +24,11 @@ export function summarise(directory: string): { functions: [string, number][]; p
     add(functions, `${functionName || '(anonymous)'}${place}`, time)
     add(parts, partOf(functionName, url), time)
   }
-  return { functions: ranked(functions, busy, 25), parts: ranked(parts, busy, 25) }
+  return {
+    functions: ranked(functions, busy, 25),
+    parts: ranked(parts, busy, 25),
+    statements: JSON.parse(readFileSync(join(directory, 'statements.json'), 'utf8')),
+  }
 }
 
 function add(sums: Map<string, number>, key: string, time: number): void {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { backgroundCores } from './cpu.ts'
 import { hasWrk } from './load.ts'
-import { summarise } from './profile.ts'
+import { type Summary, summarise } from './profile.ts'
 import type { Bar, Scenario } from './scenario.ts'
 import { batch } from './scenarios/batch.ts'
 import { recordsRead } from './scenarios/records-read.ts'
@@ -61,8 +61,15 @@ async function run(name: string): Promise<boolean> {
   writeFileSync(join(directory, `${name}.json`), `${JSON.stringify(result, null, 2)}\n`)
   console.log(`\n${name} (${result.generator}, ${noise?.toFixed(2) ?? '?'} cores busy before)`)
   for (const bar of bars) console.log(`  ${isHeld(bar) ? 'held  ' : 'MISSED'} ${inWords(bar)}`)
-  console.log(JSON.stringify({ facts, profile: result.profile }, null, 1))
+  console.log(JSON.stringify(facts, null, 1))
+  if (result.profile) show(result.profile)
   return bars.every(isHeld)
+}
+
+function show({ functions, parts, statements }: Summary): void {
+  for (const [name, percent] of [...functions, ...parts])
+    console.log(`${String(percent).padStart(5)} %  ${name}`)
+  console.table(statements)
 }
 
 function isHeld({ value, atLeast, atMost }: Bar): boolean {

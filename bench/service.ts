@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,6 +20,7 @@ export async function startService(options: { profileTo?: string | undefined } =
   const directory = await mkdtemp(join(tmpdir(), 'kontor-bench-'))
   await chmod(directory, 0o711)
   const dataDir = join(directory, 'data')
+  if (options.profileTo) await recordStatements(dataDir)
   let child = await run(dataDir, [], options.profileTo)
   let url = (await announcedServer(dataDir))!.url
   const cluster = await joinCluster({ dataDir, log: () => {} })
@@ -48,12 +49,35 @@ export async function startService(options: { profileTo?: string | undefined } =
     },
     drained: () => drained(pool),
     async stop() {
+      if (options.profileTo) await saveStatements(pool, options.profileTo)
       await pool.end()
       await stopProcess(child)
       await cluster.stop()
       await rm(directory, { recursive: true, force: true })
     },
   }
+}
+
+/** PostgreSQL's own account of where its time goes. It has to be asked for before a start. */
+async function recordStatements(dataDir: string): Promise<void> {
+  const cluster = await joinCluster({ dataDir, log: () => {} })
+  const pool = openPool({ connection: cluster.connection, max: 1, name: 'bench', onError: () => {} })
+  await pool.query(`alter system set shared_preload_libraries = 'pg_stat_statements'`)
+  await pool.query('create extension if not exists pg_stat_statements')
+  await pool.end()
+  await cluster.stop()
+}
+
+export type Statement = { percent: number; calls: number; rows: number; meanMs: number; query: string }
+
+async function saveStatements(pool: pg.Pool, directory: string): Promise<void> {
+  const { rows } = await pool.query<Statement>(
+    `select round((100 * total_exec_time / sum(total_exec_time) over ())::numeric, 1)::float8 as percent,
+            calls, rows, round(mean_exec_time::numeric, 3)::float8 as "meanMs",
+            left(regexp_replace(query, '\\s+', ' ', 'g'), 120) as query
+     from pg_stat_statements order by total_exec_time desc limit 20`,
+  )
+  await writeFile(join(directory, 'statements.json'), JSON.stringify(rows))
 }
 
 async function run(dataDir: string, flags: string[], profileTo?: string): Promise<ChildProcess> {
