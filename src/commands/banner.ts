@@ -7,6 +7,8 @@ export type Place = {
   opsUrl: string | null
   /** Where the data lives, in words. */
   data: string
+  /** What a command needs to reach it; empty where it finds it by itself. */
+  dataFlag: string
   surfaces: readonly Surface[]
   /** Only this machine can reach it. */
   isLoopback: boolean
@@ -38,7 +40,7 @@ export function banner(place: Place): string {
     ...heading(place),
     '',
     ...places(place),
-    '  New keys        npm run kontor -- key create --tenant default --kind private',
+    `  New keys        npm run kontor -- key create --tenant default --kind private${place.dataFlag}`,
     '  All commands    npm run kontor -- --help',
     '',
   ].join('\n')

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import type pg from 'pg'
 import { onFirstStart } from '../admin/first-start.ts'
 import { withoutPassword } from '../config/settings.ts'
@@ -76,11 +77,13 @@ async function serve(
 }
 
 async function greet(pool: pg.Pool, config: Config, runtime: Addresses, out: Output): Promise<void> {
+  const isElsewhere = config.databaseUrl === null && config.dataDir !== resolve('data')
   const place: Place = {
     version,
     url: config.publicUrl ?? runtime.url,
     opsUrl: runtime.opsUrl,
     data: config.databaseUrl === null ? config.dataDir : withoutPassword(config.databaseUrl),
+    dataFlag: isElsewhere ? ` --data '${config.dataDir}'` : '',
     surfaces: config.surfaces,
     isLoopback: config.publicUrl === null && ['127.0.0.1', '::1', 'localhost'].includes(config.host),
   }

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testDatabase } from '../database.ts'
+import { hears, type Running, startKontor, temporaryDirectory } from './kontor.ts'
+
+const END_OF_BANNER = /kill -TERM \d+/
+const settings = { KONTOR_OPS_PORT: '0', KONTOR_LOG_LEVEL: 'warn' }
+
+/** Runs the curl lines of a banner and returns their answers. */
+async function tryLines(banner: string): Promise<{ line: string; status: number; body: never }[]> {
+  const answers = []
+  for (const line of banner.split('\n').filter(text => text.startsWith('    curl '))) {
+    const words = [...line.trim().matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain!)
+    const url = words[1]!
+    const after = (flag: string) => words.flatMap((word, i) => (word === flag ? [words[i + 1]!] : []))
+    const headers = after('-H').map(header => header.split(/: (.*)/s, 2) as [string, string])
+    const body = after('-d')[0]
+    const response = await fetch(url, { headers, ...(body && { method: 'POST', body }) })
+    answers.push({ line, status: response.status, body: (await response.json()) as never })
+  }
+  return answers
+}
+
+async function stop({ child, ended }: Running): Promise<number | null> {
+  child.kill('SIGTERM')
+  return ended
+}
+
+test('the first start prints keys with lines that work, the next one prints none, and both stop cleanly', async t => {
+  const database = await testDatabase()
+  t.after(() => database.drop())
+  const env = { ...settings, DATABASE_URL: database.url }
+  const first = startKontor(t, ['start', '--port', '0'], env)
+  await hears(first, END_OF_BANNER)
+  const banner = first.err()
+  for (const key of [/private-\w{38}/, /trk_\w{38}/, /adm_\w{38}/, /tok_\w{38}/, /\/docs/])
+    assert.match(banner, key)
+  assert.ok(!banner.includes(new URL(database.url).password))
+  assert.equal(first.out(), '')
+
+  const answers = await tryLines(banner)
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [202, 200, 200, 200, 200],
+  )
+  assert.equal((answers[0]!.body as { status: string }).status, 'applied')
+  assert.equal((answers[1]!.body as { id: string }).id, 'c-1')
+  assert.equal(await stop(first), 0)
+
+  const second = startKontor(t, ['start', '--port', '0'], env)
+  await hears(second, END_OF_BANNER)
+  assert.doesNotMatch(second.err(), /private-\w|trk_|adm_|tok_/)
+  assert.match(second.err(), /key create/)
+  assert.equal(await stop(second), 0)
+})
+
+test('commands work on an empty data directory, and beside the server that then runs on it', async t => {
+  const dataDir = `${await temporaryDirectory(t)}/data dir`
+  const run = async (...words: string[]) => {
+    const running = startKontor(t, [...words, '--data', dataDir], settings)
+    const code = await running.ended
+    return { code, answer: running.out() && JSON.parse(running.out()), err: running.err() }
+  }
+  assert.deepEqual((await run('status')).answer.running, false)
+  const made = await run('tenant', 'create', 'acme')
+  assert.deepEqual([made.code, made.answer.name], [0, 'acme'], made.err)
+
+  const server = startKontor(t, ['start', '--port', '0', '--data', dataDir], settings)
+  await hears(server, END_OF_BANNER)
+  const key = await run('key', 'create', '--tenant', 'acme', '--kind', 'tracking')
+  assert.equal(key.code, 0, key.err)
+  const status = await run('status')
+  assert.equal(status.code, 0, status.err)
+  assert.equal(status.answer.pid, server.child.pid)
+  assert.equal(status.answer.tenants, 2)
+  assert.equal(status.answer.dead_letters, 0)
+
+  const tracked = await fetch(`${status.answer.url}/v1/track/?key=${key.answer.key}`, {
+    method: 'POST',
+    body: JSON.stringify({ event_type: 'page_view' }),
+  })
+  assert.deepEqual([tracked.status, await tracked.json()], [200, {}])
+
+  const rival = await run('start', '--port', '0')
+  assert.equal(rival.code, 1)
+  assert.match(rival.err, /Another Kontor server/)
+
+  assert.equal(await stop(server), 0)
+  assert.equal((await run('status')).answer.running, false)
+})
+
+test('a taken port is told in words, with exit code 1', async t => {
+  const database = await testDatabase()
+  t.after(() => database.drop())
+  const env = { ...settings, DATABASE_URL: database.url }
+  const first = startKontor(t, ['start', '--port', '0'], env)
+  const [, port] = await hears(first, /running at http:\/\/localhost:(\d+)/)
+  const second = startKontor(t, ['start', '--port', port!], env)
+  assert.equal(await second.ended, 1)
+  assert.match(second.err(), new RegExp(`Port ${port} .* is taken`))
+  assert.equal(await stop(first), 0)
+})
