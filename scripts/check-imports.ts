@@ -9,6 +9,7 @@ const mayImport = {
   main: ['commands'],
   commands: [
     'runtime',
+    'demo',
     'http',
     'pipeline',
     'jobs',
@@ -21,6 +22,7 @@ const mayImport = {
     'config',
   ],
   runtime: ['http', 'pipeline', 'jobs', 'admin', 'intake', 'log', 'store', 'domain', 'embedded', 'config'],
+  demo: ['admin', 'intake', 'log', 'store', 'domain'],
   http: ['admin', 'intake', 'log', 'store', 'domain'],
   pipeline: ['admin', 'intake', 'log', 'store', 'domain'],
   jobs: ['admin', 'intake', 'log', 'store', 'domain'],

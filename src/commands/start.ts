@@ -42,10 +42,16 @@ export const start = defineCommand({
     const config = readConfig(undefined, given)
     for (const warning of inspectConfig(undefined, given).warnings) out.say(`Warning: ${warning}`)
     const stopped = stopSignal(out)
+    // Half a second of loading, done while PostgreSQL starts; the other commands never need it.
+    const loading = import('../runtime.ts')
+    loading.catch(() => {})
     const embedded =
       config.databaseUrl === null ? await ownCluster({ dataDir: config.dataDir, log: out.say }) : null
     try {
-      await serve(config, embedded?.connection ?? { url: config.databaseUrl! }, stopped, out)
+      const connection = embedded?.connection ?? { url: config.databaseUrl! }
+      await withPool(connection, migrate)
+      const { startRuntime } = await loading
+      await serve({ startRuntime, config, connection, stopped, out })
     } finally {
       await embedded?.stop()
     }
@@ -53,18 +59,22 @@ export const start = defineCommand({
   },
 })
 
-async function serve(
-  config: Config,
-  connection: Connection,
-  stopped: Promise<void>,
-  out: Output,
-): Promise<void> {
+async function serve({
+  startRuntime,
+  config,
+  connection,
+  stopped,
+  out,
+}: {
+  startRuntime: typeof import('../runtime.ts').startRuntime
+  config: Config
+  connection: Connection
+  stopped: Promise<void>
+  out: Output
+}): Promise<void> {
   const isEmbedded = config.databaseUrl === null
   const pretty = config.logFormat === 'pretty' || (config.logFormat === 'auto' && process.stderr.isTTY)
   const log = openLogger({ level: config.logLevel, pretty })
-  await withPool(connection, migrate)
-  // Loaded only here: the other commands start in half the time without it.
-  const { startRuntime } = await import('../runtime.ts')
   const runtime = await startRuntime({ config, connection, log })
   try {
     if (isEmbedded) await announceServer(config.dataDir, announcement(runtime))
