@@ -1,0 +1,49 @@
+import { createServer, request as forward, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import type { TestContext } from 'node:test'
+
+/** busy: 503, the server never hears of it. lost: it takes effect, but the answer never arrives. */
+export type Fault = 'busy' | 'lost'
+
+/** A way to the server on which requests meet the faults of `faults`, one each, until none is left. */
+export async function flakyWay(t: TestContext, target: () => string) {
+  const way = { url: '', faults: [] as Fault[], posts: 0 }
+  const cors = { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'retry-after' }
+
+  async function pass(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const body = await buffer(incoming)
+    const fault = incoming.method === 'POST' ? way.faults.shift() : undefined
+    if (incoming.method === 'POST') way.posts++
+    if (fault === 'busy') {
+      outgoing.writeHead(503, { 'retry-after': '1', ...cors }).end('{}')
+      return
+    }
+    const onward = forward(
+      target() + incoming.url,
+      { method: incoming.method, headers: incoming.headers, agent: false },
+      async answer => {
+        const text = await buffer(answer)
+        if (fault === 'lost') incoming.socket.destroy()
+        else outgoing.writeHead(answer.statusCode!, answer.headers).end(text)
+      },
+    )
+    // nobody listens there at the moment: the server restarts
+    onward.on('error', () => incoming.socket.destroy())
+    onward.end(body)
+  }
+
+  const server = createServer((incoming, outgoing) =>
+    pass(incoming, outgoing).catch(() => incoming.socket.destroy()),
+  )
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  way.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  t.after(
+    () =>
+      new Promise(resolve => {
+        server.close(resolve)
+        server.closeAllConnections()
+      }),
+  )
+  return way
+}

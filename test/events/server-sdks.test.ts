@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { jitsuAnalytics } from '@jitsu/js'
+import RudderAnalytics from '@rudderstack/rudder-sdk-node'
+import { Analytics as SegmentAnalytics } from '@segment/analytics-node'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { flakyWay } from './flaky.ts'
+import { type Row, rowsOf } from './rows.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+})
+after(() => server.close())
+
+const SOLD = { order_id: 'o-1', revenue: 49.9, currency: 'EUR' }
+
+async function everything(tenant: TestTenant): Promise<Row[]> {
+  const rows = await rowsOf(server, 'events', { key: tenant.privateKey })
+  return [...rows, ...(await rowsOf(server, 'conversions', { key: tenant.privateKey }))]
+}
+
+/** What each SDK sends in these tests arrived, each once, as one person. */
+async function assertArrived(tenant: TestTenant, tracked: number, kinds: string[]): Promise<void> {
+  const rows = await rowsOf(server, 'events', { key: tenant.privateKey })
+  const counts = Object.fromEntries(
+    [...Map.groupBy(rows, row => row.event_type)].map(([type, { length }]) => [type, length]).sort(),
+  )
+  assert.deepEqual(
+    counts,
+    Object.fromEntries([...kinds.map(kind => [kind, 1]), ['Signed Up', tracked]].sort()),
+  )
+  assert.equal(new Set(rows.map(row => row.inbound_event_id)).size, rows.length)
+  assert.equal(new Set(rows.map(row => row.profile_id)).size, 1)
+  for (const row of rows) {
+    assert.equal(row.source, 'cdp')
+    assert.equal(row.meta.bot, undefined)
+    assert.ok(row.inbound_event_id)
+    const late = Date.parse(row.received_at) - Date.parse(row.occurred_at)
+    assert.ok(late >= -5 && late < 60_000, `${late} ms`)
+  }
+  const sales = await rowsOf(server, 'conversions', { key: tenant.privateKey })
+  assert.deepEqual(
+    sales.map(({ event_type, source_object_id, amount, currency, source, profile_id }) => ({
+      event_type,
+      source_object_id,
+      amount,
+      currency,
+      source,
+      profile_id,
+    })),
+    [
+      {
+        event_type: 'Order Completed',
+        source_object_id: 'o-1',
+        amount: 49.9,
+        currency: 'EUR',
+        source: 'cdp',
+        profile_id: rows[0].profile_id,
+      },
+    ],
+  )
+}
+
+test('@segment/analytics-node: every call once, through 503, lost answers and a restart', async t => {
+  const tenant = await server.anotherTenant('segment node')
+  const way = await flakyWay(t, () => server.url)
+  const analytics = new SegmentAnalytics({
+    writeKey: tenant.trackingKey,
+    host: way.url,
+    flushAt: 3,
+    flushInterval: 50,
+  })
+  const errors: unknown[] = []
+  analytics.on('error', error => errors.push(error))
+  const who = { anonymousId: 'a-1', userId: 'u-1' }
+  analytics.identify({ ...who, traits: { email: 'ada@example.com' } })
+  analytics.page({ ...who, name: 'Home' })
+  analytics.screen({ ...who, name: 'Home' })
+  analytics.group({ ...who, groupId: 'g-1' })
+  analytics.alias({ userId: 'u-1', previousId: 'a-1' })
+  way.faults.push('busy', 'lost', 'busy')
+  for (let n = 0; n < 10; n++) analytics.track({ ...who, event: 'Signed Up', properties: { n } })
+  const restarting = server.restart()
+  for (let n = 10; n < 20; n++) analytics.track({ ...who, event: 'Signed Up', properties: { n } })
+  analytics.track({ ...who, event: 'Order Completed', properties: SOLD })
+  await restarting
+  await analytics.closeAndFlush({ timeout: 30_000 })
+  assert.deepEqual(errors, [])
+  assert.deepEqual(way.faults, [], 'every fault was met')
+  await assertArrived(tenant, 20, ['identify', 'page', 'screen', 'group', 'alias'])
+})
+
+test('@rudderstack/rudder-sdk-node: every call once, through 503, lost answers and a restart', async t => {
+  const tenant = await server.anotherTenant('rudder node')
+  const way = await flakyWay(t, () => server.url)
+  const errors: unknown[] = []
+  const analytics = new RudderAnalytics(tenant.trackingKey, {
+    dataPlaneUrl: way.url,
+    flushAt: 3,
+    flushInterval: 50,
+    logLevel: 'silent',
+    retryCount: 20,
+    errorHandler: error => errors.push(error),
+  })
+  const who = { anonymousId: 'a-1', userId: 'u-1' }
+  analytics.identify({ ...who, traits: { email: 'ada@example.com' } })
+  analytics.page({ ...who, name: 'Home' })
+  analytics.screen({ ...who, name: 'Home' })
+  analytics.group({ ...who, groupId: 'g-1' })
+  analytics.alias({ userId: 'u-1', previousId: 'a-1' })
+  way.faults.push('busy', 'lost', 'busy')
+  for (let n = 0; n < 10; n++) analytics.track({ ...who, event: 'Signed Up', properties: { n } })
+  const restarting = server.restart()
+  for (let n = 10; n < 20; n++) analytics.track({ ...who, event: 'Signed Up', properties: { n } })
+  analytics.track({ ...who, event: 'Order Completed', properties: SOLD })
+  await restarting
+  while ((await everything(tenant)).length < 26) await analytics.flush()
+  await analytics.flush()
+  assert.deepEqual(errors, [])
+  assert.deepEqual(way.faults, [], 'every fault was met')
+  await assertArrived(tenant, 20, ['identify', 'page', 'screen', 'group', 'alias'])
+})
+
+test('@jitsu/js: every call once; it has no retries of its own, and takes a fetch that has', async t => {
+  const tenant = await server.anotherTenant('jitsu')
+  const way = await flakyWay(t, () => server.url)
+  const retrying: typeof fetch = async (url, init) => {
+    for (;;) {
+      const answer = await fetch(url, init).catch(() => null)
+      if (answer && answer.status < 500) return answer
+    }
+  }
+  const analytics = jitsuAnalytics({
+    host: way.url,
+    // it wants a key with a secret: what stands before the colon is the key
+    writeKey: `${tenant.trackingKey}:secret`,
+    fetch: retrying,
+    s2s: true,
+  })
+  const who = { anonymousId: 'a-1', userId: 'u-1' }
+  await analytics.identify('u-1', { email: 'ada@example.com' }, who)
+  await analytics.page({ name: 'Home' }, who)
+  await analytics.group('g-1', {}, who)
+  way.faults.push('busy', 'lost', 'busy')
+  for (let n = 0; n < 5; n++) await analytics.track('Signed Up', { n }, who)
+  const restarting = server.restart()
+  for (let n = 5; n < 10; n++) await analytics.track('Signed Up', { n }, who)
+  await restarting
+  await analytics.track('Order Completed', SOLD, who)
+  assert.deepEqual(way.faults, [], 'every fault was met')
+  await assertArrived(tenant, 10, ['identify', 'page', 'group'])
+})
