@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, type TestContext, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { launchChromium } from '../chromium.ts'
+import { startServer, type TestServer } from '../server.ts'
+import { flakyWay } from './flaky.ts'
+import { type Row, rowsOf } from './rows.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+})
+after(() => server.close())
+
+const STANDALONE = readFileSync(
+  new URL('../../node_modules/@segment/analytics-next/dist/umd/standalone.js', import.meta.url),
+)
+
+/** A shop on an origin of its own: any path is a page with this head. */
+async function openShop(t: TestContext, head: string): Promise<string> {
+  const shop = createServer((request, response) => {
+    if (request.url === '/analytics.js') response.setHeader('content-type', 'text/javascript').end(STANDALONE)
+    else
+      response
+        .setHeader('content-type', 'text/html')
+        .end(`<!doctype html><title>Tea</title><link rel="icon" href="data:,">${head}<p>Tea`)
+  })
+  await new Promise<void>(resolve => shop.listen(0, '127.0.0.1', resolve))
+  t.after(() => new Promise(resolve => shop.close(resolve).closeAllConnections()))
+  return `http://127.0.0.1:${(shop.address() as AddressInfo).port}`
+}
+
+/** Waits between retries pass at once. */
+const hurry = `
+  const startTimer = window.setTimeout
+  window.setTimeout = (run, ms, ...rest) => startTimer(run, Math.min(ms ?? 0, 30), ...rest)`
+
+async function openPage(t: TestContext): Promise<{ page: Page; faults: string[] } | null> {
+  const browser = await launchChromium(t)
+  if (!browser) return null
+  const page = await browser.newPage()
+  await page.addInitScript(hurry)
+  const faults: string[] = []
+  page.on('pageerror', error => faults.push(String(error)))
+  return { page, faults }
+}
+
+/** Polls the lists until they hold what was sent; what comes too often is found by the caller. */
+async function arrived(key: string, count: number): Promise<Row[]> {
+  for (;;) {
+    const rows = await rowsOf(server, 'events', { key })
+    rows.push(...(await rowsOf(server, 'conversions', { key })))
+    if (rows.length >= count) return rows
+  }
+}
+
+test('@segment/analytics-next in Chromium: settings lead it here, every call once through 503s and lost answers', {
+  timeout: 60_000,
+}, async t => {
+  const tenant = await server.anotherTenant('segment browser')
+  const opened = await openPage(t)
+  if (!opened) return
+  const { page, faults } = opened
+  const way = await flakyWay(t, () => server.url)
+  // as the snippet leaves it: a queue, the key and the CDN
+  const shop = await openShop(
+    t,
+    `<script>
+       window.analytics = Object.assign([], { _writeKey: '${tenant.trackingKey}', _cdn: '${way.url}' })
+       analytics.push(['page'])
+     </script><script src="/analytics.js"></script>`,
+  )
+  const requests: string[] = []
+  page.on('request', request => requests.push(request.url()))
+  await page.goto(`${shop}/tea?utm_source=letter&utm_medium=email`)
+  await page.waitForFunction('window.analytics && analytics.initialized')
+  way.faults.push('busy', 'lost', 'busy')
+  await page.evaluate(`(async () => {
+    await analytics.identify('u-1', { email: 'ada@example.com' })
+    for (let n = 0; n < 5; n++) await analytics.track('Signed Up', { n })
+    await analytics.group('g-1')
+    await analytics.screen('Home')
+    await analytics.alias('u-2')
+    await analytics.track('Order Completed', { order_id: 'o-9', total: 49.9, currency: 'EUR' })
+  })()`)
+  const rows = await arrived(tenant.privateKey, 11)
+  assert.deepEqual(faults, [])
+  assert.deepEqual(way.faults, [], 'every fault was met')
+  assert.deepEqual(
+    rows.map(row => row.event_type).sort(),
+    ['Order Completed', ...Array(5).fill('Signed Up'), 'alias', 'group', 'identify', 'page', 'screen'].sort(),
+  )
+  assert.equal(new Set(rows.map(row => row.profile_id)).size, 1)
+  const first = rows.find(row => row.event_type === 'page')
+  assert.equal(first.payload.context.page.url, `${shop}/tea?utm_source=letter&utm_medium=email`)
+  const sale = rows.find(row => row.source_object_id === 'o-9')
+  assert.equal(sale.amount, 49.9)
+  // it asked nobody else for anything, and needed no code that was not on the page
+  for (const url of requests) assert.ok(url.startsWith(shop) || url.startsWith(way.url), url)
+  assert.deepEqual(
+    requests.filter(url => /bundle|integrations/.test(url)),
+    [],
+  )
+  const { rows: touches } = await server.pool.query(
+    "select source, medium from touches t join tenants n on n.id = t.tenant_id where n.name = 'segment browser'",
+  )
+  assert.deepEqual(touches, [{ source: 'letter', medium: 'email' }])
+})
+
+test('/k.js in Chromium: page views, events and a person, once each through 503s and a restart', {
+  timeout: 60_000,
+}, async t => {
+  const tenant = await server.anotherTenant('own script')
+  const opened = await openPage(t)
+  if (!opened) return
+  const { page, faults } = opened
+  const way = await flakyWay(t, () => server.url)
+  const shop = await openShop(t, `<script src="${way.url}/k.js" data-key="${tenant.trackingKey}"></script>`)
+  await page.goto(`${shop}/tea`)
+  await page.waitForFunction('window.kontor && kontor.loaded')
+  way.faults.push('busy', 'lost', 'busy')
+  await page.evaluate(`
+    history.pushState({}, '', '/cart')
+    kontor.identify('u-1', { email: 'ada@example.com' })
+    for (let n = 0; n < 5; n++) kontor.track('added', { n })`)
+  await server.restart()
+  await page.evaluate(`kontor.track('convert', { order_id: 'o-1', amount: 12.5, currency: 'EUR' })`)
+  // the page goes away with an event that is not sent yet
+  await page.evaluate(`kontor.track('leaving')`)
+  await page.goto('about:blank')
+  const rows = await arrived(tenant.privateKey, 10)
+  assert.deepEqual(faults, [])
+  assert.deepEqual(way.faults, [], 'every fault was met')
+  assert.deepEqual(
+    rows.map(row => row.event_type).sort(),
+    [...Array(5).fill('added'), 'convert', 'identify', 'leaving', 'page_view', 'page_view'].sort(),
+  )
+  assert.equal(new Set(rows.map(row => row.profile_id)).size, 1)
+  const views = rows.filter(row => row.event_type === 'page_view')
+  assert.deepEqual(views.map(row => row.payload.page).sort(), [`${shop}/cart`, `${shop}/tea`])
+  assert.equal(new Set(rows.flatMap(row => row.session_id ?? [])).size, 1)
+  assert.equal(rows.find(row => row.event_type === 'convert').amount, 12.5)
+})
