@@ -118,3 +118,8 @@ function unknownVariables(env: NodeJS.ProcessEnv): string[] {
       return `${name} is not a setting and is ignored.${meant ? ` Did you mean ${meant}?` : ''}`
     })
 }
+
+/** Whether npm runs this process, through a shell of its own. */
+export function isRunByNpm(env: NodeJS.ProcessEnv = process.env): boolean {
+  return env.npm_lifecycle_event !== undefined
+}

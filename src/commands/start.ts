@@ -12,6 +12,7 @@ import { defineCommand } from './command.ts'
 import type { Output } from './output.ts'
 import { announceServer, withdrawServer } from './server-file.ts'
 import { secretsOf } from './session.ts'
+import { stopSignal } from './stop-signal.ts'
 import { version } from './version.ts'
 
 export const start = defineCommand({
@@ -111,26 +112,4 @@ type Addresses = { url: string; opsUrl: string | null }
 
 function announcement({ url, opsUrl }: Addresses) {
   return { pid: process.pid, version, url, ops_url: opsUrl, started_at: new Date().toISOString() }
-}
-
-// A terminal's Ctrl-C reaches this process directly and again through npm, within milliseconds.
-const ECHO_MS = 500
-
-/** Resolves with the first signal to stop; a later one ends the process where it stands. */
-function stopSignal(out: Output): Promise<void> {
-  return new Promise(resolve => {
-    let first: number | null = null
-    const hear = (signal: NodeJS.Signals) => {
-      const now = Date.now()
-      if (first === null) {
-        first = now
-        out.say(`\nStopping (${signal}): answering what is in flight. A second signal stops at once.`)
-        resolve()
-      } else if (now - first > ECHO_MS) {
-        out.say('Stopped at once. What was acknowledged is safe; the next start recovers it.')
-        process.exit(1)
-      }
-    }
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, hear)
-  })
 }

@@ -57,7 +57,22 @@ export type Running = {
 
 /** Starts a command as a process of its own; it is killed when the test ends. */
 export function startKontor(t: TestContext, words: string[], env: Record<string, string>): Running {
-  const child = spawn(process.execPath, [main, ...words], {
+  return startProgram(t, process.execPath, [main, ...words], env)
+}
+
+/** As npm does it: in a shell, which is the process that signals reach. */
+export function startKontorInShell(t: TestContext, words: string[], env: Record<string, string>): Running {
+  const quoted = [process.execPath, main, ...words].map(word => `'${word}'`).join(' ')
+  return startProgram(t, 'sh', ['-c', `${quoted}; exit $?`], env)
+}
+
+function startProgram(
+  t: TestContext,
+  program: string,
+  words: string[],
+  env: Record<string, string>,
+): Running {
+  const child = spawn(program, words, {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

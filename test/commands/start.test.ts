@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
-import { hears, type Running, startKontor, temporaryDirectory } from './kontor.ts'
+import { hears, type Running, startKontor, startKontorInShell, temporaryDirectory } from './kontor.ts'
 
 const END_OF_BANNER = /kill -TERM \d+/
 const settings = { KONTOR_OPS_PORT: '0', KONTOR_LOG_LEVEL: 'warn' }
@@ -99,4 +99,15 @@ test('a taken port is told in words, with exit code 1', async t => {
   assert.equal(await second.ended, 1)
   assert.match(second.err(), new RegExp(`Port ${port} .* is taken`))
   assert.equal(await stop(first), 0)
+})
+
+test('a server that npm runs ends with npm', async t => {
+  const database = await testDatabase()
+  t.after(() => database.drop())
+  const env = { ...settings, DATABASE_URL: database.url, npm_lifecycle_event: 'start' }
+  const server = startKontorInShell(t, ['start', '--port', '0'], env)
+  await hears(server, END_OF_BANNER)
+  // The shell dies of it and passes nothing on; its pipes close when the server has ended.
+  await stop(server)
+  assert.match(server.err(), /Stopping \(npm has ended\)/)
 })

@@ -5,10 +5,13 @@ import { settings } from '../../src/config/settings.ts'
 
 test('docs/configuration.md lists every setting with its default and meaning, and no other', () => {
   const text = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8')
-  const documented = text.split('\n').filter(line => /^\| `[A-Z_]+` \|/.test(line))
-  const expected = Object.values(settings).map(
-    ({ name, default: value, meaning }) =>
-      `| \`${name}\` | ${value === null ? '' : `\`${value}\``} | ${meaning} |`,
+  const cellsOf = (line: string) => line.split('|').map(cell => cell.trim())
+  const documented = text
+    .split('\n')
+    .filter(line => /^\| `[A-Z_]+` +\|/.test(line))
+    .map(cellsOf)
+  const expected = Object.values(settings).map(({ name, default: value, meaning }) =>
+    cellsOf(`| \`${name}\` | ${value === null ? '' : `\`${value}\``} | ${meaning} |`),
   )
   assert.deepEqual(documented.toSorted(), expected.toSorted())
 })
