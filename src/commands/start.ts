@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
 import type pg from 'pg'
 import { onFirstStart } from '../admin/first-start.ts'
 import { withoutPassword } from '../config/settings.ts'
@@ -38,6 +39,7 @@ export const start = defineCommand({
     'DATABASE_URL=postgres://kontor:PASSWORD@db.internal/kontor kontor start --surfaces events,inbound',
   ],
   run: async ({ flags, out }) => {
+    keepHeapSmall()
     const { port, host, data, surfaces } = flags
     const given = { port, host, dataDir: data, surfaces }
     const config = readConfig(undefined, given)
@@ -59,6 +61,14 @@ export const start = defineCommand({
     return 0
   },
 })
+
+/**
+ * Bodies are garbage as soon as they are stored, and V8 lets a heap of 60 MB grow to 250 MB before it looks. Looking
+ * at half as much again costs a few per cent of CPU and keeps the process under 300 MB.
+ */
+function keepHeapSmall(): void {
+  setFlagsFromString('--heap-growing-percent=50')
+}
 
 async function serve({
   startRuntime,

@@ -9,7 +9,7 @@ import { partitionOf } from './log.ts'
 type Position = { partition: number; xid: string; ord: number }
 
 // A batch is cut by size too: a hundred 1 MiB bodies would hold the other partitions up.
-const MAX_BYTES_PER_LANE = 600_000
+const MAX_BYTES_PER_LANE = 250_000
 
 export function openPostgresLog({ pool, partitions }: { pool: pg.Pool; partitions: number }): Log {
   const listeners = new Set<() => void>()

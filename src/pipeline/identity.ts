@@ -11,8 +11,8 @@ import type { Transaction } from './unit.ts'
 /** Names of one person, seen together. */
 export type Sighting = { tenantId: number; identities: Identity[] }
 
-// About 20 MB at the most. A node never changes and links are never undone, so remembering is safe.
-const MAX_REMEMBERED = 100_000
+// About 10 MB at the most. A node never changes and links are never undone, so remembering is safe.
+const MAX_REMEMBERED = 50_000
 
 export type Identities = {
   /** The node of the first name of each sighting (null where it has none); all its names share one profile after. */

@@ -9,7 +9,7 @@ export type Touches = {
   forget(): void
 }
 
-const MAX_REMEMBERED = 100_000
+const MAX_REMEMBERED = 50_000
 
 /** Most events come from people whose first touch is known: remembering it spares the database the question. */
 export function openTouches(): Touches {
