@@ -290,4 +290,8 @@ test('settings point the browser SDK at this host', async () => {
   const settings = body.integrations['Segment.io']
   assert.equal(`${settings.protocol}://${settings.apiHost}`, `${server.url}/v1`)
   assert.equal(settings.apiKey, server.tenant.trackingKey)
+  const behindTls = await server.request(`/v1/projects/${server.tenant.trackingKey}/settings`, {
+    headers: { 'x-forwarded-proto': 'https, http' },
+  })
+  assert.equal(behindTls.body.integrations['Segment.io'].protocol, 'https')
 })

@@ -102,7 +102,7 @@ export function settingsRoute(app: App): void {
         'Segment.io': {
           apiKey: request.params.writeKey,
           apiHost: `${request.host}/v1`,
-          protocol: request.protocol,
+          protocol: protocolOf(request),
           unbundledIntegrations: [],
           addBundledMetadata: true,
           versionSettings: { version: '4.4.7', componentTypes: ['browser'] },
@@ -121,6 +121,12 @@ export function settingsRoute(app: App): void {
       remotePlugins: [],
     }),
   )
+}
+
+/** How the page reached us. Whoever asks is told what it said itself, so any proxy may say it. */
+function protocolOf(request: FastifyRequest): string {
+  const forwarded = request.headers['x-forwarded-proto']
+  return typeof forwarded === 'string' && /^https\b/i.test(forwarded) ? 'https' : request.protocol
 }
 
 async function receive(
