@@ -21,7 +21,8 @@ export function stopSignal(out: Output): Promise<void> {
       }
     }
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, hear)
-    if (isRunByNpm()) onceOrphaned(() => hear('npm has ended'))
+    // After a signal npm ends before this process does: no reason to hurry.
+    if (isRunByNpm()) onceOrphaned(() => first ?? hear('npm has ended'))
   })
 }
 
