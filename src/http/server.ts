@@ -55,7 +55,8 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   const unmatched = options.metrics.request('any', 'unmatched')
   const compile = validatorCompiler()
 
-  app.log = options.log
+  // Fastify's own words are of use only when something is wrong
+  app.log = options.log.child({}, { level: 'warn' })
   app.decorateRequest('startedAt', 0)
   app.decorateRequest('problem', null)
   app.decorateRequest('rawText', '')
