@@ -2,7 +2,7 @@ import { conversionOf } from '../domain/conversions.ts'
 import type { EventContext, NormalizedEvent } from '../domain/events.ts'
 import { identitiesOf, identitiesOfContact } from '../domain/identity.ts'
 import { itemId } from '../domain/ids.ts'
-import { normalize } from '../domain/normalize/normalize.ts'
+import { itemAlone, normalize } from '../domain/normalize/normalize.ts'
 import type { Entry } from '../log/log.ts'
 import type { NewDeadLetter } from '../store/dead-letters.ts'
 import { insertEvents } from '../store/events.ts'
@@ -83,6 +83,11 @@ function narrow(entry: Entry, events: NormalizedEvent[]): Entry {
   return { ...entry, context: JSON.stringify({ ...contextOf(entry), items }) }
 }
 
+function alone(entry: Entry, event: NormalizedEvent): Entry {
+  const { text, context } = itemAlone(entry.body, contextOf(entry), event.index)
+  return { ...entry, body: text, context: JSON.stringify(context) }
+}
+
 function deadLetterOf(
   { entry, work: event }: Unit<NormalizedEvent | undefined>,
   error: string,
@@ -91,7 +96,7 @@ function deadLetterOf(
   const context = contextOf(entry)
   return {
     id: event?.id ?? entry.id,
-    entry: event ? narrow(entry, [event]) : entry,
+    entry: event ? alone(entry, event) : entry,
     sourceId: context.door === 'inbound' ? context.sourceId : null,
     inboundEventId: event?.inboundEventId ?? null,
     reason: 'failed',

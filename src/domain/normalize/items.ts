@@ -55,6 +55,25 @@ export function rawEnvelopeContext(text: string, envelope: Envelope): string | n
   return objectFields(text).findLast(([key]) => key === 'context')?.[1] ?? null
 }
 
+/**
+ * One item of a request as a request of its own, in its raw text: a dead letter holds no more than what it is about.
+ * What a batch says for all of its items stays with it.
+ */
+export function itemAlone(
+  text: string,
+  context: EventContext,
+  index: number,
+): { text: string; context: EventContext } {
+  const { items: _, ...rest } = context
+  const items = itemsOf(openBody(text), context, [])
+  if (!items || items.form === 'single') return { text, context: rest }
+  const raw = rawItems(text, items.form)[index]!
+  if (items.form === 'array') return { text: `[${raw}]`, context: rest }
+  const envelope = objectFields(text).filter(([key]) => key === 'sentAt' || key === 'context')
+  const fields = envelope.map(([key, value]) => `${JSON.stringify(key)}:${value},`).join('')
+  return { text: `{${fields}"batch":[${raw}]}`, context: rest }
+}
+
 /** JSON pointer of an item. */
 export function pointerTo(form: Items['form'], index: number): string {
   if (form === 'single') return ''

@@ -17,7 +17,7 @@ import { type Body, type Items, itemsOf, openBody, pointerTo, rawEnvelopeContext
 import { readTrack, trackPayload } from './track.ts'
 import { readWebhook, typeOf, webhookPayload } from './webhook.ts'
 
-export { type Body, MAX_BATCH_ITEMS, openBody } from './items.ts'
+export { type Body, itemAlone, MAX_BATCH_ITEMS, openBody } from './items.ts'
 
 /** Every item of a request, read; `items` is null when the body as a whole is at fault. */
 type Reading = {
