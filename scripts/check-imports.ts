@@ -8,6 +8,7 @@ import { splitSource } from './split-source.ts'
 const mayImport = {
   main: ['commands'],
   commands: [
+    'demo',
     'runtime',
     'demo',
     'http',
@@ -30,6 +31,7 @@ const mayImport = {
   intake: ['log', 'store', 'domain'],
   log: ['store', 'domain'],
   store: ['domain'],
+  demo: ['domain'],
   domain: [],
   embedded: [],
   config: [],

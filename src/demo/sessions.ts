@@ -1,0 +1,101 @@
+import { type Arrival, landingUrl } from './channels.ts'
+import type { Order } from './orders.ts'
+import { fullName, type Person } from './people.ts'
+import { isoTime, numbered } from './year.ts'
+
+export type Step =
+  | { kind: 'view'; path: string }
+  | { kind: 'track'; event: string; properties: Record<string, unknown> }
+  | { kind: 'identify'; person: Person }
+  | { kind: 'convert'; order: Order }
+
+/** One visit, of which the last step is known in time. */
+export type Session = {
+  id: string
+  visitor: string
+  arrival: Arrival
+  /** Who it is, where they are logged in. */
+  person: Person | null
+  endsAt: number
+  steps: Step[]
+}
+
+/** One event, for the door it goes through: the CDP's batches, or the native route. */
+export type VisitEvent = { at: number; door: 'cdp' | 'native'; body: Record<string, unknown> }
+
+const STEP_MS = 40_000
+
+/** The shop's site sends through a CDP; its checkout, and one landing page in eight, use the native route. */
+export function eventsOf(session: Session, index: number): VisitEvent[] {
+  const isNative = index % 8 === 0
+  return session.steps.map((step, i) => {
+    const at = session.endsAt - (session.steps.length - 1 - i) * STEP_MS
+    const native = isNative || step.kind === 'convert'
+    const isLanding = i === 0
+    const place = { session, step, id: `${session.id}-${numbered(i + 1, 2)}`, at, isLanding }
+    return { at, door: native ? 'native' : 'cdp', body: native ? nativeEvent(place) : cdpCall(place) }
+  })
+}
+
+type Place = { session: Session; step: Step; id: string; at: number; isLanding: boolean }
+
+function nativeEvent({ session, step, id, at, isLanding }: Place): Record<string, unknown> {
+  return {
+    ...nativeContent(session, step, isLanding),
+    event_id: id,
+    visitor: session.visitor,
+    session_id: session.id,
+    ...(session.person && { user_id: session.person.id }),
+    occurred_at: isoTime(at),
+  }
+}
+
+function nativeContent(session: Session, step: Step, isLanding: boolean): Record<string, unknown> {
+  switch (step.kind) {
+    case 'view':
+      return { event_type: 'page_view', data: pageOf(session, step.path, isLanding) }
+    case 'track':
+      return { event_type: step.event, data: step.properties }
+    case 'identify':
+      return { event_type: 'identify', user_id: step.person.id, data: { email: step.person.email } }
+    case 'convert': {
+      const { id, totalCents, currency } = step.order
+      const data = { page: 'https://shop.example/thanks', order_id: id, amount: totalCents / 100, currency }
+      return { event_type: 'convert', data }
+    }
+  }
+}
+
+function pageOf(session: Session, path: string, isLanding: boolean) {
+  const { arrival } = session
+  return {
+    page: isLanding ? landingUrl(path, arrival) : `https://shop.example${path}`,
+    referrer: isLanding ? (arrival.referrer ?? '') : 'https://shop.example/',
+  }
+}
+
+function cdpCall({ session, step, id, at, isLanding }: Place): Record<string, unknown> {
+  return {
+    messageId: id,
+    anonymousId: session.visitor,
+    ...(session.person && { userId: session.person.id }),
+    timestamp: isoTime(at),
+    ...cdpContent(session, step, isLanding),
+  }
+}
+
+function cdpContent(session: Session, step: Step, isLanding: boolean): Record<string, unknown> {
+  const context = { sessionId: session.id }
+  if (step.kind === 'view') {
+    const { page: url, referrer } = pageOf(session, step.path, isLanding)
+    const page = { url, path: step.path, referrer }
+    return { type: 'page', properties: page, context: { ...context, page } }
+  }
+  if (step.kind === 'identify') {
+    const { id, email, company } = step.person
+    const traits = { email, name: fullName(step.person), ...(company !== null && { company }) }
+    return { type: 'identify', userId: id, traits, context }
+  }
+  if (step.kind === 'track') return { type: 'track', event: step.event, properties: step.properties, context }
+  throw new Error('a sale goes through the native route')
+}

@@ -1,0 +1,126 @@
+import type { BillingEvent } from './billing-events.ts'
+import { productRecords, type RecordDelete, type RecordWrite } from './catalogue.ts'
+import { type Life, lifeOf } from './life.ts'
+import { type Order, orderRecords, ordersOf } from './orders.ts'
+import { contactRecord, type Person, peopleOf } from './people.ts'
+import { randomFor } from './random.ts'
+import { eventsOf, type VisitEvent } from './sessions.ts'
+import { firstAgreement, returnAgreement, secondAgreement } from './subscriptions.ts'
+import { visitsOf } from './visits.ts'
+import { isoTime, type Year } from './year.ts'
+
+/** A year of a coffee roaster that sells by order and by subscription, in the shape of what it sends to Kontor. */
+export type Shop = {
+  products: RecordWrite[]
+  discontinued: RecordDelete[]
+  contacts: RecordWrite[]
+  /** Oldest version first. */
+  orders: RecordWrite[]
+  /** Oldest first. */
+  events: VisitEvent[]
+  billing: BillingEvent[]
+  counts: ShopCounts
+}
+
+export type ShopCounts = {
+  products: number
+  contacts: number
+  orders: number
+  visits: number
+  events: number
+  subscriptions: number
+  invoices: number
+  refunds: number
+  billing_events: number
+}
+
+export function shopYear(year: Year): Shop {
+  const people = peopleOf(year)
+  const orders = people.flatMap(person => ordersOf(person, year))
+  const lives = people.flatMap(person => livesOf(person, year))
+  const visits = visitsOf(
+    year,
+    people,
+    orders,
+    lives.map(({ agreement }) => agreement),
+  )
+  const { writes: products, deletes: discontinued } = productRecords(year, randomFor(year.label, 'products'))
+  const events = visits.flatMap(eventsOf).sort((a, b) => a.at - b.at)
+  const billing = [
+    ...lives.flatMap(life => life.events),
+    ...orders.flatMap(order => returnEvents(order)),
+    ...strayInvoices(people, year),
+  ].sort((a, b) => (a.occurred_at < b.occurred_at ? -1 : a.occurred_at > b.occurred_at ? 1 : 0))
+  const orderWrites = orders.flatMap(order => orderRecords(order, year)).sort(bySourceTime)
+  return {
+    products,
+    discontinued,
+    contacts: people.map(contactRecord),
+    orders: orderWrites,
+    events,
+    billing,
+    counts: {
+      products: products.length - discontinued.length,
+      contacts: people.length,
+      orders: orders.length,
+      visits: visits.length,
+      events: events.length,
+      subscriptions: lives.length,
+      invoices: new Set(idsOf(billing, 'invoice.')).size,
+      refunds: idsOf(billing, 'refund.').length,
+      billing_events: billing.length,
+    },
+  }
+}
+
+function livesOf(person: Person, year: Year): Life[] {
+  const first = firstAgreement(person, year)
+  if (first === null) return []
+  const life = lifeOf(first, year)
+  const others = [
+    secondAgreement(first, year),
+    life.endedAt === null ? null : returnAgreement(first, life.endedAt, year),
+  ]
+  return [life, ...others.filter(agreement => agreement !== null).map(agreement => lifeOf(agreement, year))]
+}
+
+/** What the warehouse tells when a parcel comes back. */
+function returnEvents({ id, history, person, currency }: Order): BillingEvent[] {
+  return history
+    .filter(({ status }) => status === 'returned')
+    .map(({ at, refundedCents }) => ({
+      inbound_event_id: `${id}-returned`,
+      event_type: 'order.returned',
+      occurred_at: isoTime(at),
+      payload: { id, contact_id: person.id, refunded: refundedCents / 100, currency },
+    }))
+}
+
+/** Bills that belong to no subscription we know: of the old system, and of a stall at a fair. Reports count them as coverage. */
+function strayInvoices(people: Person[], { label, start }: Year): BillingEvent[] {
+  const customer = people[0]!
+  const paid = (id: string, at: number, total: number, subscription: string | null): BillingEvent => ({
+    inbound_event_id: `${id}-paid`,
+    event_type: 'invoice.paid',
+    occurred_at: isoTime(at),
+    payload: {
+      ...{ id, number: id.toUpperCase(), customer: customer.id, status: 'paid', currency: 'EUR' },
+      ...(subscription && { subscription }),
+      ...{ total, tax: 0, amount_due: total, amount_paid: total, amount_remaining: 0, attempt_count: 1 },
+      ...{ finalized_at: isoTime(at), paid_at: isoTime(at), updated_at: isoTime(at) },
+    },
+  })
+  const at = Math.max(start, customer.signedUpAt)
+  return [
+    paid(`${label}-in-old-01`, at, 18, `${label}-sub-of-the-old-system`),
+    paid(`${label}-in-fair-01`, at, 240, null),
+  ]
+}
+
+function idsOf(events: BillingEvent[], prefix: string): string[] {
+  return events.filter(({ event_type }) => event_type.startsWith(prefix)).map(({ payload }) => payload.id)
+}
+
+function bySourceTime(a: RecordWrite, b: RecordWrite): number {
+  return a.sourceUpdatedAt < b.sourceUpdatedAt ? -1 : a.sourceUpdatedAt > b.sourceUpdatedAt ? 1 : 0
+}

@@ -1,0 +1,142 @@
+import { PRODUCTS, type Product, skuOf } from './catalogue.ts'
+import { arrivalOfRegular, arrivalOfStranger } from './channels.ts'
+import type { Order } from './orders.ts'
+import type { Person } from './people.ts'
+import { type Random, randomFor } from './random.ts'
+import type { Session, Step } from './sessions.ts'
+import type { Agreement } from './subscriptions.ts'
+import { busyMoment, numbered, type Year } from './year.ts'
+
+export const VISITS_PER_SCALE = 8_000
+/** Browsers that block scripts: the order is known, the visit is not. */
+const UNSEEN_SHARE = 0.15
+
+const LANDINGS: [string, number][] = [
+  ['/', 40],
+  ['/subscribe', 25],
+  ['/collections/filter', 12],
+  ['/collections/espresso', 13],
+  ['/journal/how-to-brew', 10],
+]
+
+/** Every visit of the year: those that lead to something, and the many more that do not. */
+export function visitsOf(year: Year, people: Person[], orders: Order[], agreements: Agreement[]): Session[] {
+  const sessions = [
+    ...people.flatMap(person => firstVisits(person, year)),
+    ...orders.flatMap(order => orderVisit(order, year)),
+    ...agreements.map(agreement => subscribing(agreement, year)),
+  ]
+  const others = Math.max(0, VISITS_PER_SCALE * year.scale - sessions.length)
+  return [...sessions, ...browsing(others, people, year)]
+}
+
+/** The one that brought them, and the one in which they gave their name; often the same. */
+function firstVisits(person: Person, year: Year): Session[] {
+  const random = randomFor(year.label, 'visit', person.id)
+  const { arrival, firstSeenAt, signedUpAt, visitors } = person
+  const visitor = visitors[0]!
+  const signUp: Step[] = [
+    { kind: 'view', path: random.weighted(LANDINGS) },
+    { kind: 'view', path: '/account/new' },
+    { kind: 'identify', person },
+  ]
+  const id = `${person.id}-s`
+  const isOneVisit = signedUpAt - firstSeenAt < 3_600_000
+  if (isOneVisit) return [{ id, visitor, arrival, person: null, endsAt: signedUpAt, steps: signUp }]
+  const look: Step[] = [{ kind: 'view', path: random.weighted(LANDINGS) }, ...looking(random)]
+  return [
+    { id: `${id}-1`, visitor, arrival, person: null, endsAt: firstSeenAt, steps: look },
+    {
+      id: `${id}-2`,
+      visitor,
+      arrival: arrivalOfRegular(signedUpAt, random),
+      person: null,
+      endsAt: signedUpAt,
+      steps: signUp,
+    },
+  ]
+}
+
+function orderVisit(order: Order, year: Year): Session[] {
+  const random = randomFor(year.label, 'visit', order.id)
+  if (random.chance(UNSEEN_SHARE)) return []
+  const { person, placedAt } = order
+  const steps: Step[] = [
+    { kind: 'view', path: '/' },
+    ...order.lines.flatMap(({ product }): Step[] => [
+      { kind: 'view', path: pathOf(product) },
+      {
+        kind: 'track',
+        event: 'Product Added',
+        properties: { sku: skuOf(product, year), name: product.name },
+      },
+    ]),
+    { kind: 'view', path: '/checkout' },
+    { kind: 'convert', order },
+  ]
+  return [
+    {
+      id: `${order.id}-s`,
+      visitor: random.pick(person.visitors),
+      arrival: arrivalOfRegular(placedAt, random),
+      person,
+      endsAt: placedAt,
+      steps,
+    },
+  ]
+}
+
+function subscribing(agreement: Agreement, year: Year): Session {
+  const random = randomFor(year.label, 'visit', agreement.id)
+  const { person, startedAt, terms } = agreement
+  const properties = { subscription_id: agreement.id, plan: terms.plan.key, term: terms.term.key }
+  return {
+    id: `${agreement.id}-s`,
+    visitor: random.pick(person.visitors),
+    arrival: arrivalOfRegular(startedAt, random),
+    person,
+    endsAt: startedAt,
+    steps: [
+      { kind: 'view', path: '/subscribe' },
+      { kind: 'view', path: `/subscribe/${terms.plan.key}` },
+      { kind: 'track', event: 'Subscription Started', properties },
+    ],
+  }
+}
+
+/** Strangers, and customers who only look. */
+function browsing(count: number, people: Person[], year: Year): Session[] {
+  const random = randomFor(year.label, 'browsing')
+  const sessions: Session[] = []
+  for (let i = 0; i < count; i++) {
+    const id = `${year.label}-s-${numbered(i + 1, 5)}`
+    const person = random.chance(0.15) ? random.pick(people) : null
+    const at = busyMoment(person?.signedUpAt ?? year.start, year, random)
+    const endsAt = Math.max(at, person?.signedUpAt ?? at)
+    // Three of ten have been here before.
+    const stranger = `${year.label}-w-${numbered(random.chance(0.7) ? i : random.int(0, i), 5)}`
+    sessions.push({
+      id,
+      visitor: person ? random.pick(person.visitors) : stranger,
+      arrival: person ? arrivalOfRegular(endsAt, random) : arrivalOfStranger(endsAt, random),
+      person,
+      endsAt,
+      steps: [{ kind: 'view', path: random.weighted(LANDINGS) }, ...looking(random)],
+    })
+  }
+  return sessions
+}
+
+function looking(random: Random): Step[] {
+  const pages = random.weighted([
+    [0, 55],
+    [1, 22],
+    [2, 13],
+    [4, 10],
+  ])
+  return Array.from({ length: pages }, () => ({ kind: 'view', path: pathOf(random.pick(PRODUCTS)) }))
+}
+
+function pathOf(product: Product): string {
+  return `/products/${product.sku.toLowerCase()}`
+}

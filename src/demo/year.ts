@@ -1,0 +1,68 @@
+import type { Random } from './random.ts'
+
+export const HOUR_MS = 3_600_000
+export const DAY_MS = 86_400_000
+
+/** Which shop, and which year of it: from `start` to `end`, in epoch milliseconds. */
+export type Year = {
+  seed: number
+  scale: number
+  start: number
+  end: number
+  /** Begins every id, so that shops of other seeds and scales can live beside this one. */
+  label: string
+}
+
+export function yearOf({ seed, scale, end }: { seed: number; scale: number; end: number }): Year {
+  return {
+    seed,
+    scale,
+    start: end - 365 * DAY_MS,
+    end,
+    label: scale === 1 ? `d${seed}` : `d${seed}x${scale}`,
+  }
+}
+
+export function isoTime(at: number): string {
+  return new Date(at).toISOString()
+}
+
+export function numbered(number: number, digits: number): string {
+  return String(number).padStart(digits, '0')
+}
+
+// Of a hundred visits to a shop, by the hour of the day (UTC): breakfast, lunch, and the long evening.
+const HOURS = [1, 1, 0, 0, 0, 1, 3, 5, 6, 5, 5, 5, 6, 6, 4, 4, 5, 6, 8, 9, 8, 6, 4, 2].map(
+  (weight, hour) => [hour, weight] as const,
+)
+
+/** Some moment of the day that `at` lies in, when people are awake. */
+export function momentOf(at: number, random: Random): number {
+  const day = Math.floor(at / DAY_MS) * DAY_MS
+  return day + random.weighted(HOURS) * HOUR_MS + random.int(0, 3_599) * 1000
+}
+
+/** Shops grow, and sell more before Christmas: how busy a day is, about 1 in the middle of the year. */
+export function busyness(at: number, { start, end }: Year): number {
+  const month = new Date(at).getUTCMonth()
+  const season = month === 10 ? 1.5 : month === 11 ? 1.7 : month === 6 || month === 7 ? 0.8 : 1
+  return (0.7 + (0.6 * (at - start)) / (end - start)) * season
+}
+
+const BUSIEST = 1.3 * 1.7
+
+/** Some moment between `from` and the end of the year, more likely in busy times. */
+export function busyMoment(from: number, year: Year, random: Random): number {
+  for (;;) {
+    const at = from + random.next() * (year.end - from)
+    if (random.next() * BUSIEST < busyness(at, year)) return Math.min(momentOf(at, random), year.end - 1)
+  }
+}
+
+const MONTHS = 'january february march april may june july august september october november december'.split(
+  ' ',
+)
+
+export function monthName(at: number): string {
+  return MONTHS[new Date(at).getUTCMonth()]!
+}
