@@ -8,7 +8,6 @@ import { splitSource } from './split-source.ts'
 const mayImport = {
   main: ['commands'],
   commands: [
-    'demo',
     'runtime',
     'demo',
     'http',
@@ -31,7 +30,6 @@ const mayImport = {
   intake: ['log', 'store', 'domain'],
   log: ['store', 'domain'],
   store: ['domain'],
-  demo: ['domain'],
   domain: [],
   embedded: [],
   config: [],
