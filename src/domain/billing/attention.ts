@@ -45,22 +45,27 @@ export function daysUntil(at: Instant, asOf: Instant): number {
   return Math.max(0, Math.ceil((at - asOf) / DAY_MS))
 }
 
-/** The next renewal of a term longer than a month within (asOf, until], unless the subscription is cancelling. */
-export function renewalOf(segment: Segment, asOf: Instant, until: Instant): Renewal | null {
-  if (segment.cancelling || !(segment.status === 'active' || segment.status === 'past_due')) return null
-  let next: Renewal | null = null
+/**
+ * Renewals of terms longer than a month within (after, until], in order, one an instant; none where the subscription
+ * is cancelling.
+ */
+export function renewalsBetween(segment: Segment, after: Instant, until: Instant): Renewal[] {
+  if (segment.cancelling || !(segment.status === 'active' || segment.status === 'past_due')) return []
+  const renewals = new Map<Instant, Renewal>()
   for (const cycle of segment.cycles) {
     if (!isLongerThanAMonth(cycle.interval, cycle.intervalCount)) continue
-    const charge = chargesBetween([cycle], asOf, until)[0]
-    if (!charge || charge.billsAt === segment.startedAt || (next && next.renewsAt <= charge.billsAt)) continue
-    next = {
-      renewsAt: charge.billsAt,
-      interval: cycle.interval,
-      intervalCount: cycle.intervalCount,
-      amount: charge.amount,
+    for (const { billsAt, amount } of chargesBetween([cycle], after, until)) {
+      if (billsAt === segment.startedAt || renewals.has(billsAt)) continue
+      const { interval, intervalCount } = cycle
+      renewals.set(billsAt, { renewsAt: billsAt, interval, intervalCount, amount })
     }
   }
-  return next
+  return [...renewals.values()].sort((a, b) => a.renewsAt - b.renewsAt)
+}
+
+/** The next of them. */
+export function renewalOf(segment: Segment, asOf: Instant, until: Instant): Renewal | null {
+  return renewalsBetween(segment, asOf, until)[0] ?? null
 }
 
 /** Whether the subscription is scheduled to end within (asOf, until]. */

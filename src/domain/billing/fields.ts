@@ -28,7 +28,8 @@ export function text(value: unknown): string | null {
   if (typeof value === 'number' && Number.isFinite(value)) return String(value)
   if (typeof value !== 'string') return null
   const trimmed = value.trim()
-  return trimmed === '' ? null : trimmed.slice(0, MAX_TEXT)
+  // a pair of surrogates may have been cut apart
+  return trimmed === '' ? null : trimmed.slice(0, MAX_TEXT).toWellFormed()
 }
 
 export function lowerText(value: unknown): string | null {
