@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import { timeOfId } from '../domain/ids.ts'
 import { copyRows, copyText } from '../store/copy.ts'
-import { type Db, isConflict, queryPrepared, withClient } from '../store/database.ts'
-import { isNearPeriodStart, periodOf } from '../store/partitions.ts'
+import { type Db, inTransaction, isConflict, queryPrepared, withClient } from '../store/database.ts'
+import { ensurePartitions, isMissingPartition, isNearPeriodStart, periodOf } from '../store/partitions.ts'
 import type { Append, Appended, Entry, EntryKind, FirstUse, Log, Taken } from './log.ts'
 import { partitionOf } from './log.ts'
 
@@ -16,9 +16,11 @@ export function openPostgresLog({ pool, partitions }: { pool: pg.Pool; partition
 
   async function append(batch: Append[]): Promise<Appended[]> {
     const attempt = () => withClient(pool, client => appendBatch(client, batch, partitions))
-    const appended = await attempt().catch(error => {
-      if (isConflict(error)) return attempt()
-      throw error
+    const appended = await attempt().catch(async error => {
+      // The clock jumped past all that was prepared: a machine that slept for weeks does not wait for the next upkeep.
+      if (isMissingPartition(error)) await ensurePartitions(pool, batch.at(-1)!.entry.receivedAt)
+      else if (!isConflict(error)) throw error
+      return attempt()
     })
     for (const listener of listeners) listener()
     return appended
@@ -82,10 +84,16 @@ export async function initialisePostgresLog(pool: pg.Pool, partitions: number): 
      where not exists (select 1 from log_cursors) on conflict do nothing`,
     [partitions],
   )
-  await pool.query(ADOPT_RESTORED)
+  await inTransaction(pool, async client => {
+    // One node after the other: the second would take the first one's new positions for restored ones.
+    await client.query('select pg_advisory_xact_lock($1)', [ADOPT_LOCK])
+    await client.query(ADOPT_RESTORED)
+  })
   const { rows } = await pool.query<{ count: number }>('select count(*) from log_cursors')
   return rows[0]!.count
 }
+
+const ADOPT_LOCK = 4_911_004
 
 // A dump restored into another cluster brings positions from another transaction counter. They lie in the future
 // and would hide every new entry: what was not yet read is moved to the present, in its old order.

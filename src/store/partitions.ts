@@ -69,6 +69,12 @@ export async function ensurePartitionsFor(
   )
 }
 
+/** A row lies outside all partitions. Told by where PostgreSQL found out: its words depend on the language. */
+export function isMissingPartition(error: unknown): boolean {
+  const { code, routine } = (error ?? {}) as { code?: unknown; routine?: unknown }
+  return code === '23514' && routine === 'ExecFindPartition'
+}
+
 async function makePartitions(
   pool: pg.Pool,
   wanted: { table: PartitionedTable; period: number }[],

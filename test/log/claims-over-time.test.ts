@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, before, mock, test } from 'node:test'
+import { dropPartitionsBefore, ensurePartitions, periodOf } from '../../src/store/partitions.ts'
+import { anAppend, bodies, readAll } from './entries.ts'
+import { openTestLog } from './open.ts'
+
+const DAY_MS = 86_400_000
+const SECOND_MS = 1_000
+
+let opened: Awaited<ReturnType<typeof openTestLog>>
+before(async () => {
+  opened = await openTestLog()
+})
+after(() => opened.close())
+afterEach(async () => {
+  mock.timers.reset()
+  await readAll(opened.log, opened.pool)
+})
+
+/** The clock of this process stands still at a moment; that of the database goes on. */
+function at(moment: number) {
+  mock.timers.reset()
+  mock.timers.enable({ apis: ['Date'], now: moment })
+}
+
+/** The next moment at which a new period of keys begins. */
+function periodStart(): number {
+  return (periodOf('idempotency_keys', new Date()) + 1) * 10 * DAY_MS
+}
+
+test('a key used just before a new period begins is known just after', async () => {
+  const { log } = opened
+  const first = anAppend({}, 'over midnight')
+  at(periodStart() - SECOND_MS)
+  assert.deepEqual(await log.append([first]), [{ duplicateOf: null }])
+  mock.timers.setTime(Date.now() + 2 * SECOND_MS)
+  const [again] = await log.append([anAppend({}, 'over midnight')])
+  assert.equal(again!.duplicateOf?.operationId, first.entry.id)
+})
+
+test('two nodes on either side of a period, at once: one wins', async () => {
+  const { log } = opened
+  const start = periodStart()
+  for (let round = 0; round < 20; round++) {
+    const key = `either side ${round}`
+    // Both statements are under way together; each has read its own clock.
+    at(start - SECOND_MS)
+    const before = log.append([anAppend({}, key)])
+    await new Promise(resolve => setImmediate(resolve))
+    mock.timers.setTime(start + SECOND_MS)
+    const after = log.append([anAppend({}, key)])
+    const results = (await Promise.all([before, after])).flat()
+    assert.equal(results.filter(({ duplicateOf }) => duplicateOf === null).length, 1)
+  }
+})
+
+test('a key is free again after thirty days, also while its partition is still there', async () => {
+  const { log, pool } = opened
+  await log.append([anAppend({ body: 'first' }, 'old')])
+  await ensurePartitions(pool, new Date(Date.now() - 30 * DAY_MS))
+  await pool.query(
+    `update idempotency_keys set created_at = now() - interval '30 days 1 minute', period = period - 3
+     where key = 'old'`,
+  )
+  assert.deepEqual(await log.append([anAppend({ body: 'again' }, 'old')]), [{ duplicateOf: null }])
+  const [third] = await log.append([anAppend({ body: 'third' }, 'old')])
+  assert.notEqual(third!.duplicateOf, null)
+  assert.deepEqual(bodies(await readAll(log, pool)), ['first', 'again'])
+})
+
+test('keys go by the drop of their partition, never sooner than thirty days after their use', async () => {
+  const { log, pool } = opened
+  await log.append([anAppend({}, 'dropped')])
+  const used = Date.now()
+  await dropPartitionsBefore(pool, 'idempotency_keys', new Date(used))
+  assert.notEqual((await log.append([anAppend({}, 'dropped')]))[0]!.duplicateOf, null)
+  // What the retention job passes 40 days later.
+  await dropPartitionsBefore(pool, 'idempotency_keys', new Date(used + 10 * DAY_MS))
+  const { rows } = await pool.query(`select from idempotency_keys where key = 'dropped'`)
+  assert.equal(rows.length, 0)
+})
+
+test('a clock that jumps weeks ahead stops nothing', async () => {
+  const { log, pool } = opened
+  at(Date.now() + 60 * DAY_MS)
+  assert.deepEqual(await log.append([anAppend({ body: 'future' })]), [{ duplicateOf: null }])
+  assert.deepEqual(await log.append([anAppend({ body: 'with a key' }, 'future')]), [{ duplicateOf: null }])
+  mock.timers.reset()
+  assert.deepEqual(bodies(await readAll(log, pool)).sort(), ['future', 'with a key'])
+})
+
+test('a clock that jumps weeks ahead finds room for a key alone', async () => {
+  const { log, pool } = opened
+  at(Date.now() + 200 * DAY_MS)
+  assert.deepEqual(await log.append([anAppend({ body: 'far' }, 'far')]), [{ duplicateOf: null }])
+  mock.timers.reset()
+  assert.deepEqual(bodies(await readAll(log, pool)), ['far'])
+})

@@ -1,0 +1,287 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import fc from 'fast-check'
+import type pg from 'pg'
+import { newEntryId } from '../../src/domain/ids.ts'
+import type { Log } from '../../src/log/log.ts'
+import { anAppend, anEntry, asReader, bodies, EVERYTHING, readAll, takeOnce } from './entries.ts'
+
+export type OpenedLog = {
+  log: Log
+  pool: pg.Pool
+  /** Resolves when all that was appended can be taken; others' transactions may delay it. */
+  readable(): Promise<void>
+  close(): Promise<void>
+}
+
+/** What every engine of the log promises. `claims`: whether it keeps idempotency keys with its entries. */
+export function logContract(engine: string, open: () => Promise<OpenedLog>, { claims }: { claims: boolean }) {
+  describe(`a log on ${engine}`, () => {
+    let opened: OpenedLog
+    let log: Log
+    let pool: pg.Pool
+    before(async () => {
+      opened = await open()
+      log = opened.log
+      pool = opened.pool
+    })
+    after(() => opened.close())
+
+    test('an entry comes back as it went in, whatever is in it', async () => {
+      const texts = [
+        '{}',
+        '',
+        'tab\tnewline\nreturn\r\\backslash\\n \\. "quotes"',
+        '\\N',
+        '🦀 ü \u2028',
+        '\u0001',
+      ]
+      const appends = texts.map(text => anAppend({ body: text, context: text, orderingKey: `k${text}` }))
+      assert.deepEqual(
+        await log.append(appends),
+        appends.map(() => ({ duplicateOf: null })),
+      )
+      const read = await readAll(log, pool)
+      const byId = new Map(read.map(entry => [entry.id, entry]))
+      for (const { entry } of appends) assert.deepEqual(byId.get(entry.id), entry)
+    })
+
+    test('any text survives', async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(fc.string({ unit: 'binary' }), { maxLength: 50 }), async texts => {
+          const storable = texts.map(text => text.replaceAll('\0', ''))
+          await log.append(storable.map(body => anAppend({ body })))
+          assert.deepEqual(bodies(await readAll(log, pool)), storable)
+        }),
+        { numRuns: 8 },
+      )
+    })
+
+    test('entries of one ordering key are read in the order they were appended', async () => {
+      for (let round = 0; round < 5; round++) {
+        await log.append(
+          Array.from({ length: 40 }, (_, i) =>
+            anAppend({ orderingKey: `key-${i % 7}`, body: String(round * 40 + i) }),
+          ),
+        )
+      }
+      const read = await readAll(log, pool, { ...EVERYTHING, maxLanes: 2, maxEntries: 7 })
+      assert.equal(read.length, 200)
+      for (const group of Map.groupBy(read, entry => entry.orderingKey).values()) {
+        const order = bodies(group).map(Number)
+        assert.deepEqual(
+          order,
+          order.toSorted((a, b) => a - b),
+        )
+      }
+    })
+
+    test('entries of one ordering key lie in one lane, whatever else is appended', async () => {
+      await log.append(Array.from({ length: 50 }, (_, i) => anAppend({ orderingKey: `k-${i % 5}` })))
+      await opened.readable()
+      const lanes = await takeOnce(log, pool)
+      for (let i = 0; i < 5; i++) {
+        const holding = lanes.filter(lane => lane.entries.some(entry => entry.orderingKey === `k-${i}`))
+        assert.equal(holding.length, 1)
+      }
+    })
+
+    test('an append of nothing is fine', async () => {
+      assert.deepEqual(await log.append([]), [])
+    })
+
+    test('many appends at once are all durable and each is read once', async () => {
+      const appends = Array.from({ length: 200 }, (_, i) => anAppend({ orderingKey: `k-${i}` }))
+      await Promise.all(appends.map(append => log.append([append])))
+      const read = await readAll(log, pool, { ...EVERYTHING, maxLanes: 3, maxEntries: 10 })
+      assert.deepEqual(read.map(({ id }) => id).sort(), appends.map(({ entry }) => entry.id).sort())
+    })
+
+    test('a position moves with the commit of the reader, not before', async () => {
+      await log.append([anAppend({ body: 'once' })])
+      await opened.readable()
+      await assert.rejects(
+        asReader(pool, async client => {
+          const taken = await log.take(client, EVERYTHING)
+          assert.deepEqual(bodies(taken.flatMap(lane => lane.entries)), ['once'])
+          await log.advance(client, taken)
+          throw new Error('the reader fails')
+        }),
+        /the reader fails/,
+      )
+      assert.deepEqual(bodies(await readAll(log, pool)), ['once'])
+      assert.deepEqual(await readAll(log, pool), [])
+    })
+
+    test('what one transaction took, no other gets; the rest is there for it', async () => {
+      await log.append(Array.from({ length: 60 }, (_, i) => anAppend({ orderingKey: `key-${i}` })))
+      await opened.readable()
+      const [first, second] = await asReader(pool, async one => {
+        const mine = await log.take(one, { ...EVERYTHING, maxLanes: 2 })
+        const others = await asReader(pool, async other => {
+          const taken = await log.take(other, EVERYTHING)
+          await log.advance(other, taken)
+          return taken
+        })
+        await log.advance(one, mine)
+        return [mine, others]
+      })
+      const lanes = [...first!, ...second!].map(({ lane }) => lane)
+      assert.equal(first!.length, 2)
+      assert.equal(new Set(lanes).size, lanes.length)
+      const entries = [...first!, ...second!].flatMap(lane => lane.entries)
+      assert.equal(new Set(entries.map(({ id }) => id)).size, 60)
+      assert.deepEqual(await readAll(log, pool), [])
+    })
+
+    test('a take is bounded in lanes and in entries of a lane', async () => {
+      await log.append(Array.from({ length: 300 }, (_, i) => anAppend({ orderingKey: `key-${i}` })))
+      await opened.readable()
+      const taken = await takeOnce(log, pool, { ...EVERYTHING, maxLanes: 2, maxEntries: 3 })
+      assert.equal(taken.length, 2)
+      for (const { entries } of taken) assert.equal(entries.length, 3)
+      await readAll(log, pool)
+    })
+
+    test('a take is bounded in size, but never empty', async () => {
+      const body = 'x'.repeat(1_000_000)
+      await log.append(Array.from({ length: 12 }, () => anAppend({ orderingKey: 'large', body })))
+      await opened.readable()
+      const [lane] = await takeOnce(log, pool)
+      assert.ok(lane!.entries.length >= 1)
+      assert.ok(lane!.entries.length <= 5, `${lane!.entries.length} MB in one take`)
+      assert.equal((await readAll(log, pool)).length, 12 - lane!.entries.length)
+    })
+
+    test('a lane that is asked for by name comes, though there is nothing to read in it', async () => {
+      await log.append([anAppend({ orderingKey: 'somewhere' })])
+      await opened.readable()
+      const lane = (await takeOnce(log, pool))[0]!.lane
+      const taken = await takeOnce(log, pool, { ...EVERYTHING, alsoLanes: [lane] })
+      assert.deepEqual(taken, [{ lane, entries: [], position: null }])
+    })
+
+    test('lag counts what waits, lane by lane, and tells the age of the oldest', async () => {
+      const empty = await log.lag()
+      assert.ok(empty.every(({ entries, oldestAt }) => entries === 0 && oldestAt === null))
+      const oldest = new Date(Date.now() - 5_000)
+      await log.append([
+        anAppend({ orderingKey: 'lagging', receivedAt: oldest }),
+        anAppend({ orderingKey: 'lagging' }),
+      ])
+      const waiting = (await log.lag()).filter(({ entries }) => entries > 0)
+      assert.deepEqual(
+        waiting.map(({ entries, oldestAt }) => ({ entries, oldestAt })),
+        [{ entries: 2, oldestAt: oldest }],
+      )
+      await readAll(log, pool)
+      assert.ok((await log.lag()).every(({ entries }) => entries === 0))
+    })
+
+    test('an entry is found by its id, before and after it was read, by its own tenant only', async () => {
+      const { entry } = anAppend({ body: 'find me' })
+      await log.append([{ entry, claim: null }])
+      assert.deepEqual(await log.find(1, entry.id), entry)
+      await readAll(log, pool)
+      assert.deepEqual(await log.find(1, entry.id), entry)
+      assert.equal(await log.find(2, entry.id), null)
+      assert.equal(await log.find(1, newEntryId(Date.now())), null)
+    })
+
+    test('whoever listens hears of an append, until they stop listening', async () => {
+      let heard = 0
+      const stop = log.onAppend(() => heard++)
+      await log.append([anAppend()])
+      assert.equal(heard, 1)
+      stop()
+      await log.append([anAppend()])
+      assert.equal(heard, 1)
+      await readAll(log, pool)
+    })
+
+    test('an append that fails appends nothing of its batch, and the log goes on', async () => {
+      const impossible = anEntry({ body: 'holds \0' })
+      const large = Array.from({ length: 50 }, () => anAppend({ body: 'x'.repeat(100_000) }))
+      await assert.rejects(log.append([...large, { entry: impossible, claim: null }, ...large]))
+      await log.append([anAppend({ body: 'after the failure' })])
+      assert.deepEqual(bodies(await readAll(log, pool)), ['after the failure'])
+    })
+
+    if (claims) claimContract(() => opened)
+  })
+}
+
+function claimContract(opened: () => OpenedLog) {
+  test('a key that was used answers with its first use and appends nothing', async () => {
+    const { log, pool } = opened()
+    const first = anAppend({ body: 'first' }, 'key-1')
+    const second = anAppend({ body: 'second' }, 'key-1')
+    assert.deepEqual(await log.append([first]), [{ duplicateOf: null }])
+    const [again] = await log.append([second])
+    assert.equal(again!.duplicateOf?.operationId, first.entry.id)
+    assert.deepEqual(again!.duplicateOf?.bodyHash, first.claim!.bodyHash)
+    assert.equal(again!.duplicateOf?.entityType, 'product')
+    assert.equal(again!.duplicateOf?.recordId, 'p-1')
+    assert.deepEqual(bodies(await readAll(log, pool)), ['first'])
+  })
+
+  test('in one batch the first use of a key wins, and others without a key are not held up', async () => {
+    const { log, pool } = opened()
+    const batch = [
+      anAppend({ body: 'a' }, 'key-2'),
+      anAppend({ body: 'b' }),
+      anAppend({ body: 'c' }, 'key-2'),
+      anAppend({ body: 'd' }, 'key-3'),
+    ]
+    const appended = await log.append(batch)
+    assert.deepEqual(
+      appended.map(({ duplicateOf }) => duplicateOf?.operationId ?? null),
+      [null, null, batch[0]!.entry.id, null],
+    )
+    assert.deepEqual(bodies(await readAll(log, pool)), ['a', 'b', 'd'])
+  })
+
+  test('of many appends at once with one key exactly one wins, and all others name it', async () => {
+    const { log, pool } = opened()
+    const appends = Array.from({ length: 20 }, (_, i) => anAppend({ body: `try ${i}` }, 'contested'))
+    const results = await Promise.all(appends.map(append => log.append([append])))
+    const winners = appends.filter((_, i) => results[i]![0]!.duplicateOf === null)
+    assert.equal(winners.length, 1)
+    for (const [result] of results) {
+      if (result!.duplicateOf) assert.equal(result!.duplicateOf.operationId, winners[0]!.entry.id)
+    }
+    assert.deepEqual(bodies(await readAll(log, pool)), [winners[0]!.entry.body])
+  })
+
+  test('keys claimed crosswise by batches at once neither hang nor win twice', async () => {
+    const { log, pool } = opened()
+    const keys = Array.from({ length: 30 }, (_, i) => `cross-${i}`)
+    const batches = [keys, keys.toReversed(), keys, keys.toReversed()].map(order =>
+      order.map(key => anAppend({ body: key }, key)),
+    )
+    const results = await Promise.all(batches.map(batch => log.append(batch)))
+    const won = results.flatMap((result, b) =>
+      result.flatMap(({ duplicateOf }, i) => (duplicateOf ? [] : [batches[b]![i]!.entry.body])),
+    )
+    assert.deepEqual(won.sort(), keys.toSorted())
+    assert.equal((await readAll(log, pool)).length, keys.length)
+  })
+
+  test("a tenant's keys are its own", async () => {
+    const { log, pool } = opened()
+    const results = await log.append([
+      anAppend({ tenantId: 1 }, 'shared name'),
+      anAppend({ tenantId: 2 }, 'shared name'),
+    ])
+    assert.deepEqual(results, [{ duplicateOf: null }, { duplicateOf: null }])
+    await readAll(log, pool)
+  })
+
+  test('a key is consumed with its entry or not at all', async () => {
+    const { log, pool } = opened()
+    const impossible = anAppend({ body: 'holds \0' }, 'not consumed')
+    await assert.rejects(log.append([impossible]))
+    assert.deepEqual(await log.append([anAppend({ body: 'good' }, 'not consumed')]), [{ duplicateOf: null }])
+    assert.deepEqual(bodies(await readAll(log, pool)), ['good'])
+  })
+}

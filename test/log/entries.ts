@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto'
+import type pg from 'pg'
+import { newEntryId } from '../../src/domain/ids.ts'
+import type { Append, Claim, Entry, Log, Taken } from '../../src/log/log.ts'
+
+export function anEntry(given: Partial<Entry> = {}): Entry {
+  const receivedAt = given.receivedAt ?? new Date()
+  return {
+    id: newEntryId(receivedAt.getTime()),
+    tenantId: 1,
+    kind: 'record',
+    orderingKey: 'key',
+    receivedAt,
+    context: '{}',
+    body: '{}',
+    ...given,
+  }
+}
+
+export function anAppend(given: Partial<Entry> = {}, key: string | null = null): Append {
+  const entry = anEntry(given)
+  return { entry, claim: key === null ? null : aClaim(key, entry.body) }
+}
+
+export function aClaim(key: string, body = '{}'): Claim {
+  return { key, bodyHash: createHash('sha256').update(body).digest(), entityType: 'product', recordId: 'p-1' }
+}
+
+export const EVERYTHING = { maxLanes: 1_000, maxEntries: 1_000, alsoLanes: [] as string[] }
+
+/** What a reader sees in a transaction, which `work` may leave in the middle. */
+export async function asReader<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    const result = await work(client)
+    await client.query('commit')
+    return result
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  } finally {
+    client.release()
+  }
+}
+
+export async function takeOnce(log: Log, pool: pg.Pool, options = EVERYTHING): Promise<Taken[]> {
+  return asReader(pool, async client => {
+    const taken = await log.take(client, options)
+    await log.advance(client, taken)
+    return taken
+  })
+}
+
+/** Reads to the end, as one reader after the other would. */
+export async function readAll(log: Log, pool: pg.Pool, options = EVERYTHING): Promise<Entry[]> {
+  const entries: Entry[] = []
+  for (;;) {
+    const taken = await takeOnce(log, pool, options)
+    for (const lane of taken) entries.push(...lane.entries)
+    // Nothing to take may mean not yet: somebody's transaction on the same server is still open.
+    if (taken.length === 0 && (await log.lag()).every(lane => lane.entries === 0)) return entries
+  }
+}
+
+export function bodies(entries: Entry[]): string[] {
+  return entries.map(({ body }) => body)
+}

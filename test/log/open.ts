@@ -1,0 +1,35 @@
+import { initialisePostgresLog, openPostgresLog } from '../../src/log/postgres.ts'
+import { openPool } from '../../src/store/database.ts'
+import { ensurePartitions } from '../../src/store/partitions.ts'
+import { testDatabase } from '../database.ts'
+
+export const PARTITIONS = 8
+
+/** A log on a database of its own. */
+export async function openTestLog() {
+  const database = await testDatabase()
+  const pool = openPool({
+    connection: { url: database.url },
+    max: 12,
+    name: 'log test',
+    onError: () => undefined,
+  })
+  await ensurePartitions(pool, new Date())
+  const log = openPostgresLog({ pool, partitions: await initialisePostgresLog(pool, PARTITIONS) })
+  return {
+    log,
+    pool,
+    async readable() {
+      for (;;) {
+        const { rows } = await pool.query<{ all: boolean }>(
+          'select coalesce(max(xid) < pg_snapshot_xmin(pg_current_snapshot()), true) as all from log',
+        )
+        if (rows[0]!.all) return
+      }
+    },
+    async close() {
+      await pool.end()
+      await database.drop()
+    },
+  }
+}

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { appendBatch } from '../../src/log/postgres.ts'
+import { inTransaction } from '../../src/store/database.ts'
+import { anAppend, bodies, readAll, takeOnce } from './entries.ts'
+import { openTestLog, PARTITIONS } from './open.ts'
+
+let opened: Awaited<ReturnType<typeof openTestLog>>
+before(async () => {
+  opened = await openTestLog()
+})
+after(() => opened.close())
+
+/** Appends in a transaction that stays open until `commit` or `rollback`. */
+async function slowAppend(body: string) {
+  const client = await opened.pool.connect()
+  await client.query('begin')
+  await appendBatch(client, [anAppend({ body })], PARTITIONS)
+  const end = async (how: 'commit' | 'rollback') => {
+    await client.query(how)
+    client.release()
+  }
+  return { commit: () => end('commit'), rollback: () => end('rollback') }
+}
+
+test('a reader never passes an append that is not yet committed', async () => {
+  const { log, pool } = opened
+  const slow = await slowAppend('slow')
+  await log.append([anAppend({ body: 'fast' })])
+  assert.deepEqual(await takeOnce(log, pool), [])
+  await slow.commit()
+  assert.deepEqual(bodies(await readAll(log, pool)), ['slow', 'fast'])
+})
+
+test('an append that is rolled back is passed, and never seen', async () => {
+  const { log, pool } = opened
+  const failing = await slowAppend('never')
+  await log.append([anAppend({ body: 'good' })])
+  await failing.rollback()
+  assert.deepEqual(bodies(await readAll(log, pool)), ['good'])
+})
+
+test('a transaction that began earlier and appends later is not skipped', async () => {
+  const { log, pool } = opened
+  const client = await pool.connect()
+  await client.query('begin')
+  // It has its number now, lower than that of the next append.
+  await client.query('select pg_current_xact_id()')
+  await log.append([anAppend({ body: 'second' })])
+  assert.deepEqual(await takeOnce(log, pool), [])
+  await appendBatch(client, [anAppend({ body: 'first' })], PARTITIONS)
+  await client.query('commit')
+  client.release()
+  assert.deepEqual(bodies(await readAll(log, pool)), ['first', 'second'])
+})
+
+test('readers under way while appends come and go read each entry once, in order', async () => {
+  const { log, pool } = opened
+  const writers = Array.from({ length: 4 }, async (_, writer) => {
+    for (let i = 0; i < 40; i++) {
+      const append = anAppend({ orderingKey: `writer-${writer}`, body: `${writer}:${i}` })
+      // Some in transactions that stay open for a while.
+      if (i % 3 === 0) {
+        await inTransaction(pool, async client => {
+          await appendBatch(client, [append], PARTITIONS)
+          await client.query('select pg_sleep(0.003)')
+        })
+      } else await log.append([append])
+    }
+  })
+  let writing = true
+  const written = Promise.all(writers).then(() => {
+    writing = false
+  })
+  const read: string[] = []
+  const reader = async () => {
+    while (writing) {
+      const taken = await takeOnce(log, pool, { maxLanes: 2, maxEntries: 5, alsoLanes: [] })
+      read.push(...bodies(taken.flatMap(lane => lane.entries)))
+    }
+  }
+  await Promise.all([written, reader(), reader(), reader()])
+  read.push(...bodies(await readAll(log, pool)))
+  for (let writer = 0; writer < 4; writer++) {
+    const own = read.filter(body => body.startsWith(`${writer}:`))
+    assert.deepEqual(
+      own,
+      Array.from({ length: 40 }, (_, i) => `${writer}:${i}`),
+    )
+  }
+})
