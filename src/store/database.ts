@@ -36,8 +36,10 @@ export function openPool(options: {
     idleTimeoutMillis: 60_000,
     keepAlive: true,
   })
-  // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
+  // An idle connection that breaks is replaced by the pool; without a listener it would end the process. So would one
+  // that is in use, between two queries: whoever uses it hears of it with the next one.
   pool.on('error', options.onError)
+  pool.on('connect', client => client.on('error', () => {}))
   return pool
 }
 

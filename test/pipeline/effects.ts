@@ -1,0 +1,122 @@
+import type pg from 'pg'
+import { itemId } from '../../src/domain/ids.ts'
+import type { Entry, Log } from '../../src/log/log.ts'
+import { type ConsumerOptions, openConsumer, type Retry } from '../../src/pipeline/consumer.ts'
+import type { Kind } from '../../src/pipeline/unit.ts'
+import { openTestLog } from '../log/open.ts'
+
+/** One piece of work: what is noted when it takes effect, unless PostgreSQL fails on it. */
+type Work = { index: number; text: string }
+
+/**
+ * Entries whose body is a JSON array of texts, each noted in the table `effects` when it takes effect. `isPoison`
+ * decides which texts PostgreSQL fails on; a body that is no JSON cannot be read at all.
+ */
+export function effectKind(isPoison: (text: string) => boolean = () => false): Kind<Work> {
+  return {
+    decode(entry) {
+      const { items } = JSON.parse(entry.context) as { items?: number[] }
+      const works = (JSON.parse(entry.body) as string[]).map((text, index) => ({ index, text }))
+      return { works: items ? works.filter(({ index }) => items.includes(index)) : works, rejected: [] }
+    },
+    async apply({ client }, units) {
+      await client.query(
+        `insert into effects (ordering_key, entry_id, body)
+         select * from unnest($1::text[], $2::uuid[], $3::text[])`,
+        [
+          units.map(({ entry }) => entry.orderingKey),
+          units.map(({ entry }) => entry.id),
+          units.map(({ work }) => work.text),
+        ],
+      )
+      if (units.some(({ work }) => isPoison(work.text))) await client.query('select 1 / 0')
+    },
+    narrow: (entry, works) => ({
+      ...entry,
+      context: JSON.stringify({ items: works.map(({ index }) => index) }),
+    }),
+    async giveUp(_transaction, { entry, work }, error, attempts) {
+      const own = work ? { ...entry, body: JSON.stringify([work.text]), context: '{}' } : entry
+      return {
+        id: work ? itemId(entry.id, work.index) : entry.id,
+        entry: own,
+        sourceId: null,
+        inboundEventId: null,
+        reason: 'failed',
+        error,
+        attempts,
+      }
+    },
+  }
+}
+
+/** Long enough to see an entry wait, short enough to wait for it. */
+export const QUICK_RETRY: Retry = { attempts: 3, firstDelayMs: 5, maxDelayMs: 20 }
+
+const silent = { error: () => {}, warn: () => {} }
+
+export type Pipeline = Awaited<ReturnType<typeof openPipeline>>
+
+export async function openPipeline() {
+  const opened = await openTestLog()
+  const { pool, log } = opened
+  await pool.query(
+    'create table effects (n bigint generated always as identity, ordering_key text, entry_id uuid, body text)',
+  )
+  const consumers: ReturnType<typeof openConsumer>[] = []
+  return {
+    ...opened,
+    start(given: Partial<ConsumerOptions> & { kind?: Kind<Work>; log?: Log } = {}) {
+      const kind = (given.kind ?? effectKind()) as Kind
+      const consumer = openConsumer({
+        pool,
+        log,
+        kinds: { record: kind, events: kind },
+        workers: 2,
+        retry: QUICK_RETRY,
+        logger: silent,
+        ...given,
+      })
+      consumers.push(consumer)
+      consumer.start()
+      return consumer
+    },
+    /** Stops the consumers and forgets everything. */
+    async reset() {
+      await Promise.all(consumers.splice(0).map(consumer => consumer.stop()))
+      await pool.query('truncate effects, parked_entries, dead_letters')
+    },
+    settled: () => until(async () => (await waiting(pool)) === 0),
+    effects: () => effectsIn(pool),
+    async deadLetters() {
+      const { rows } = await pool.query<{ body: string; error: string; attempts: number }>(
+        'select body, error, attempts from dead_letters order by id',
+      )
+      return rows
+    },
+  }
+}
+
+async function waiting(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query<{ waiting: number }>(
+    `select (select count(*) from log l join log_cursors c using (partition) where (l.xid, l.ord) > (c.xid, c.ord))
+          + (select count(*) from parked_entries) as waiting`,
+  )
+  return rows[0]!.waiting
+}
+
+/** What took effect, by ordering key, in the order it did. */
+async function effectsIn(pool: pg.Pool): Promise<Record<string, string[]>> {
+  const { rows } = await pool.query<{ ordering_key: string; bodies: string[] }>(
+    'select ordering_key, array_agg(body order by n) as bodies from effects group by 1',
+  )
+  return Object.fromEntries(rows.map(row => [row.ordering_key, row.bodies]))
+}
+
+export async function until(holds: () => Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise(resolve => setTimeout(resolve, 5))
+}
+
+export function texts(...list: string[]): Pick<Entry, 'body'> {
+  return { body: JSON.stringify(list) }
+}

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, before, test } from 'node:test'
+import { anAppend } from '../log/entries.ts'
+import { effectKind, openPipeline, type Pipeline, texts, until } from './effects.ts'
+
+let pipeline: Pipeline
+before(async () => {
+  pipeline = await openPipeline()
+})
+afterEach(() => pipeline.reset())
+after(() => pipeline.close())
+
+const KEYS = 23
+const ENTRIES = 1_500
+
+async function appendMany() {
+  for (let from = 0; from < ENTRIES; from += 50) {
+    await pipeline.log.append(
+      Array.from({ length: 50 }, (_, i) =>
+        anAppend({ orderingKey: `key-${(from + i) % KEYS}`, ...texts(String(from + i)) }),
+      ),
+    )
+  }
+}
+
+async function assertEachOnceInOrder() {
+  const effects = await pipeline.effects()
+  assert.equal(Object.keys(effects).length, KEYS)
+  for (const [key, applied] of Object.entries(effects)) {
+    const first = Number(key.slice(4))
+    const expected = Array.from({ length: ENTRIES }, (_, i) => i).filter(i => i % KEYS === first)
+    assert.deepEqual(applied.map(Number), expected)
+  }
+}
+
+test('three consumers on one log: every entry takes effect once, and each key in its order', async () => {
+  for (let i = 0; i < 3; i++) pipeline.start()
+  await appendMany()
+  await pipeline.settled()
+  await assertEachOnceInOrder()
+})
+
+test('transactions that fail in the middle leave nothing behind and lose nothing', async () => {
+  let applications = 0
+  const kind = effectKind()
+  const flaky = {
+    ...kind,
+    async apply(...[transaction, units]: Parameters<typeof kind.apply>) {
+      await kind.apply(transaction, units)
+      // As when the database goes away after the work and before the commit.
+      if (++applications % 2 === 1 && applications < 40) {
+        throw Object.assign(new Error('gone'), { code: '40001' })
+      }
+    },
+  }
+  for (let i = 0; i < 3; i++) pipeline.start({ kind: flaky })
+  await appendMany()
+  await pipeline.settled()
+  await assertEachOnceInOrder()
+})
+
+test('connections that break in the middle leave nothing behind and lose nothing', async () => {
+  for (let i = 0; i < 2; i++) pipeline.start()
+  const written = appendMany()
+  for (let i = 0; i < 5; i++) {
+    await pipeline.pool.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null
+         and query not like 'copy%'`,
+    )
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
+  await written
+  await pipeline.settled()
+  await assertEachOnceInOrder()
+})
+
+test('a consumer that is stopped finishes what it began, and another goes on from there', async () => {
+  const first = pipeline.start()
+  const written = appendMany()
+  await until(async () => Object.keys(await pipeline.effects()).length > 0)
+  await first.stop()
+  pipeline.start()
+  await written
+  await pipeline.settled()
+  await assertEachOnceInOrder()
+})
+
+test('an entry appended by another process is found without a wake-up', async () => {
+  // A log of its own: its appends wake nobody here.
+  pipeline.start({ log: { ...pipeline.log, onAppend: () => () => {} } })
+  await pipeline.log.append([anAppend({ orderingKey: 'quiet', ...texts('a') })])
+  await pipeline.settled()
+  assert.deepEqual(await pipeline.effects(), { quiet: ['a'] })
+})

@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, before, test } from 'node:test'
+import { anAppend } from '../log/entries.ts'
+import { effectKind, openPipeline, type Pipeline, QUICK_RETRY, texts, until } from './effects.ts'
+
+let pipeline: Pipeline
+before(async () => {
+  pipeline = await openPipeline()
+})
+afterEach(() => pipeline.reset())
+after(() => pipeline.close())
+
+const isPoison = (text: string) => text.startsWith('poison')
+
+/** Fails `times` times, then takes effect. */
+function ill(times: number) {
+  const tried = new Map<string, number>()
+  return (text: string) => {
+    if (!text.startsWith('ill')) return false
+    const before = tried.get(text) ?? 0
+    tried.set(text, before + 1)
+    return before < times
+  }
+}
+
+test('one poisonous entry among many becomes a dead letter; all others take effect once', async () => {
+  const appends = Array.from({ length: 400 }, (_, i) =>
+    anAppend({ orderingKey: `key-${i}`, ...texts(i === 123 ? 'poison' : `good ${i}`) }),
+  )
+  await pipeline.log.append(appends)
+  pipeline.start({ kind: effectKind(isPoison) })
+  await pipeline.settled()
+  const effects = Object.values(await pipeline.effects())
+  assert.equal(effects.length, 399)
+  assert.ok(effects.every(applied => applied.length === 1))
+  assert.deepEqual(await pipeline.deadLetters(), [
+    { body: '["poison"]', error: 'division by zero', attempts: QUICK_RETRY.attempts },
+  ])
+})
+
+test('many poisonous entries at once neither hide each other nor stop the rest', async () => {
+  const appends = Array.from({ length: 300 }, (_, i) =>
+    anAppend({ orderingKey: `key-${i}`, ...texts(i % 3 === 0 ? `poison ${i}` : `good ${i}`) }),
+  )
+  await pipeline.log.append(appends)
+  pipeline.start({ kind: effectKind(isPoison) })
+  await pipeline.settled()
+  assert.equal(Object.keys(await pipeline.effects()).length, 200)
+  assert.equal((await pipeline.deadLetters()).length, 100)
+})
+
+test('an entry that cannot even be read becomes a dead letter with its body as it came', async () => {
+  await pipeline.log.append([
+    anAppend({ orderingKey: 'a', body: 'not json at all' }),
+    anAppend({ orderingKey: 'b', ...texts('good') }),
+  ])
+  pipeline.start()
+  await pipeline.settled()
+  assert.deepEqual(await pipeline.effects(), { b: ['good'] })
+  const [letter] = await pipeline.deadLetters()
+  assert.equal(letter!.body, 'not json at all')
+  assert.equal(letter!.attempts, QUICK_RETRY.attempts)
+})
+
+test('while an entry waits for its retry, later ones of its key wait behind it and others do not', async () => {
+  const patient = { attempts: 100, firstDelayMs: 40, maxDelayMs: 40 }
+  let isIll = true
+  const kind = effectKind(text => text === 'ill' && isIll)
+  pipeline.start({ kind, retry: patient })
+  await pipeline.log.append([
+    anAppend({ orderingKey: 'ill', ...texts('before') }),
+    anAppend({ orderingKey: 'ill', ...texts('ill') }),
+    anAppend({ orderingKey: 'ill', ...texts('behind, same flush') }),
+    anAppend({ orderingKey: 'well', ...texts('a') }),
+  ])
+  await pipeline.log.append([
+    anAppend({ orderingKey: 'ill', ...texts('behind, next flush') }),
+    anAppend({ orderingKey: 'well', ...texts('b') }),
+  ])
+  await until(async () => (await pipeline.effects()).well?.length === 2)
+  await pipeline.log.append([
+    anAppend({ orderingKey: 'ill', ...texts('behind, later') }),
+    anAppend({ orderingKey: 'well', ...texts('c') }),
+  ])
+  await until(async () => (await pipeline.effects()).well?.length === 3)
+  assert.deepEqual((await pipeline.effects()).ill, ['before'])
+  isIll = false
+  await pipeline.settled()
+  assert.deepEqual(await pipeline.effects(), {
+    ill: ['before', 'ill', 'behind, same flush', 'behind, next flush', 'behind, later'],
+    well: ['a', 'b', 'c'],
+  })
+  assert.deepEqual(await pipeline.deadLetters(), [])
+})
+
+test('what waits behind an entry that is given up goes on without it, in order', async () => {
+  await pipeline.log.append([
+    anAppend({ orderingKey: 'k', ...texts('1') }),
+    anAppend({ orderingKey: 'k', ...texts('poison') }),
+    anAppend({ orderingKey: 'k', ...texts('2') }),
+    anAppend({ orderingKey: 'k', ...texts('poison too') }),
+    anAppend({ orderingKey: 'k', ...texts('3') }),
+  ])
+  pipeline.start({ kind: effectKind(isPoison) })
+  await pipeline.settled()
+  assert.deepEqual(await pipeline.effects(), { k: ['1', '2', '3'] })
+  assert.deepEqual(
+    (await pipeline.deadLetters()).map(({ body }) => body),
+    ['["poison"]', '["poison too"]'],
+  )
+})
+
+test('an entry that fails for a while takes effect once when it no longer does', async () => {
+  await pipeline.log.append([
+    anAppend({ orderingKey: 'a', ...texts('ill 1') }),
+    anAppend({ orderingKey: 'b', ...texts('fine') }),
+  ])
+  // The first failure is in the whole batch, the second finds the culprit, which is then tried again.
+  pipeline.start({ kind: effectKind(ill(3)), workers: 1 })
+  await pipeline.settled()
+  assert.deepEqual(await pipeline.effects(), { a: ['ill 1'], b: ['fine'] })
+  assert.deepEqual(await pipeline.deadLetters(), [])
+})
+
+test('of an entry with several items only the poisonous one is lost', async () => {
+  await pipeline.log.append([
+    anAppend({ orderingKey: 'batch', ...texts('a', 'b', 'poison', 'c', 'poison 2', 'd') }),
+    anAppend({ orderingKey: 'batch', ...texts('e') }),
+  ])
+  pipeline.start({ kind: effectKind(isPoison) })
+  await pipeline.settled()
+  assert.deepEqual(await pipeline.effects(), { batch: ['a', 'b', 'c', 'd', 'e'] })
+  assert.deepEqual(
+    (await pipeline.deadLetters()).map(({ body }) => body),
+    ['["poison"]', '["poison 2"]'],
+  )
+})
+
+test('with several consumers a poisonous entry is still tried one at a time, and given up once', async () => {
+  for (let i = 0; i < 3; i++) pipeline.start({ kind: effectKind(isPoison) })
+  await pipeline.log.append(
+    Array.from({ length: 200 }, (_, i) =>
+      anAppend({ orderingKey: `key-${i % 20}`, ...texts(i === 77 ? 'poison' : String(i)) }),
+    ),
+  )
+  await pipeline.settled()
+  const effects = await pipeline.effects()
+  for (let key = 0; key < 20; key++) {
+    const expected = Array.from({ length: 10 }, (_, i) => key + i * 20).filter(i => i !== 77)
+    assert.deepEqual(effects[`key-${key}`]!.map(Number), expected)
+  }
+  assert.deepEqual(await pipeline.deadLetters(), [
+    { body: '["poison"]', error: 'division by zero', attempts: QUICK_RETRY.attempts },
+  ])
+})
+
+test('more entries behind a poisonous one than a transaction takes keep their order', async () => {
+  const behind = Array.from({ length: 1_300 }, (_, i) =>
+    anAppend({ orderingKey: 'crowd', ...texts(String(i)) }),
+  )
+  await pipeline.log.append([anAppend({ orderingKey: 'crowd', ...texts('poison') }), ...behind])
+  pipeline.start({ kind: effectKind(isPoison) })
+  await pipeline.settled()
+  assert.deepEqual(
+    (await pipeline.effects()).crowd!.map(Number),
+    Array.from({ length: 1_300 }, (_, i) => i),
+  )
+  assert.equal((await pipeline.deadLetters()).length, 1)
+})
