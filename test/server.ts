@@ -35,7 +35,7 @@ export async function startServer(settings: Record<string, string> = {}, flags: 
   })
   const admin = openAdmin({ pool, secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]) })
   const tenant = await makeTenant(admin, 'default')
-  const start = () => startRuntime({ config, connection: { url: database.url }, log })
+  const start = (url = database.url) => startRuntime({ config, connection: { url }, log })
   let runtime = await start()
 
   return {
@@ -49,10 +49,10 @@ export async function startServer(settings: Record<string, string> = {}, flags: 
     anotherTenant: (name: string) => makeTenant(admin, name),
     request: (path: string, options: RequestInit & { key?: string } = {}) =>
       request(runtime.url, path, options),
-    /** Stops and starts again on the same database, on a new port. */
-    async restart() {
+    /** Stops and starts again on the same database, on a new port; `url` may lead there another way. */
+    async restart(url?: string) {
       await runtime.close()
-      runtime = await start()
+      runtime = await start(url)
     },
     /** Resolves when everything accepted so far has taken effect. */
     settled: () => settled(pool),
