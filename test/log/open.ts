@@ -17,6 +17,7 @@ export async function openTestLog() {
   await ensurePartitions(pool, new Date())
   const log = openPostgresLog({ pool, partitions: await initialisePostgresLog(pool, PARTITIONS) })
   return {
+    url: database.url,
     log,
     pool,
     async readable() {

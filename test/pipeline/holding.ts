@@ -1,0 +1,17 @@
+import { openPostgresLog } from '../../src/log/postgres.ts'
+import { openPool } from '../../src/store/database.ts'
+import { EVERYTHING } from '../log/entries.ts'
+import { PARTITIONS } from '../log/open.ts'
+
+// A process that takes everything there is, says so, and never gets any further.
+const pool = openPool({
+  connection: { url: process.argv[2]! },
+  max: 1,
+  name: 'holding',
+  onError: () => undefined,
+})
+const client = await pool.connect()
+await client.query('begin')
+const taken = await openPostgresLog({ pool, partitions: PARTITIONS }).take(client, EVERYTHING)
+console.log(taken.length)
+setInterval(() => {}, 60_000)
