@@ -110,3 +110,6 @@ create table erasures (
   receipt jsonb not null,
   primary key (tenant_id, id)
 );
+-- Workers remember the nodes of people they saw: after an erasure they must forget.
+create trigger erasures_changed after insert on erasures
+  for each statement execute function config_changed();

@@ -1,6 +1,8 @@
 import { checkConfig } from './check-config.ts'
 import type { Command } from './command.ts'
 import { deadLetterCommands } from './dead-letters.ts'
+import { demo } from './demo.ts'
+import { erase } from './erase.ts'
 import type { Group } from './help.ts'
 import { keyCommands } from './key.ts'
 import { migrate } from './migrate.ts'
@@ -22,9 +24,11 @@ export const commands: Command[] = [
   status,
   migrate,
   checkConfig,
+  demo,
   ...tenantCommands,
   ...keyCommands,
   ...sourceCommands,
   sourceTest,
   ...deadLetterCommands,
+  erase,
 ]

@@ -6,21 +6,22 @@ import {
   mergeProfiles,
   profilesOf,
 } from '../store/identities.ts'
+import { configVersion } from '../store/keys.ts'
 import type { Transaction } from './unit.ts'
 
 /** Names of one person, seen together. */
 export type Sighting = { tenantId: number; identities: Identity[] }
 
-// About 10 MB at the most. A node never changes and links are never undone, so remembering is safe.
+// About 10 MB at the most. A node never changes, and only an erasure takes one away: see forgetErased.
 const MAX_REMEMBERED = 50_000
+// An erasure, on whatever machine, moves the version of the configuration.
+const LOOK_EVERY_MS = 1_000
 
 export type Identities = {
   /** The node of the first name of each sighting (null where it has none); all its names share one profile after. */
   resolve(transaction: Transaction, sightings: Sighting[]): Promise<(number | null)[]>
   /** These nodes belong to one person. */
   link(transaction: Transaction, links: Link[]): Promise<void>
-  /** After an erasure what was remembered may be gone. */
-  forget(): void
 }
 
 export type Link = { tenantId: number; a: number; b: number }
@@ -28,8 +29,29 @@ export type Link = { tenantId: number; a: number; b: number }
 export function openIdentities(): Identities {
   const nodes = new Map<string, number>()
   const linked = new Set<string>()
+  let lookedAt = 0
+  let version = 0
+
+  async function forgetErased({ client }: Transaction): Promise<void> {
+    if (Date.now() - lookedAt < LOOK_EVERY_MS) return
+    lookedAt = Date.now()
+    const newest = await configVersion(client)
+    if (newest === version) return
+    version = newest
+    nodes.clear()
+    linked.clear()
+  }
+
+  /** What a transaction learnt is remembered once it is committed, unless it learnt it before an erasure. */
+  function remember({ afterCommit }: Transaction, action: () => void): void {
+    const learntAt = version
+    afterCommit(() => {
+      if (learntAt === version) action()
+    })
+  }
 
   async function resolve(transaction: Transaction, sightings: Sighting[]): Promise<(number | null)[]> {
+    await forgetErased(transaction)
     const known = await nodesOf(transaction, sightings)
     const links = new Map<string, Link>()
     const firsts = sightings.map(({ tenantId, identities }) => {
@@ -47,10 +69,7 @@ export function openIdentities(): Identities {
     return firsts
   }
 
-  async function nodesOf(
-    { client, afterCommit }: Transaction,
-    sightings: Sighting[],
-  ): Promise<Map<string, number>> {
+  async function nodesOf(transaction: Transaction, sightings: Sighting[]): Promise<Map<string, number>> {
     const known = new Map<string, number>()
     const unknown = new Map<string, IdentityKey>()
     for (const { tenantId, identities } of sightings) {
@@ -62,9 +81,9 @@ export function openIdentities(): Identities {
       }
     }
     if (unknown.size > 0) {
-      const found = await ensureIdentities(client, [...unknown.values()])
+      const found = await ensureIdentities(transaction.client, [...unknown.values()])
       for (const one of found) known.set(identityText(one.tenantId, one), one.node)
-      afterCommit(() => {
+      remember(transaction, () => {
         if (nodes.size + found.length > MAX_REMEMBERED) nodes.clear()
         for (const one of found) nodes.set(identityText(one.tenantId, one), one.node)
       })
@@ -72,8 +91,9 @@ export function openIdentities(): Identities {
     return known
   }
 
-  async function link({ client, afterCommit }: Transaction, links: Link[]): Promise<void> {
+  async function link(transaction: Transaction, links: Link[]): Promise<void> {
     if (links.length === 0) return
+    const { client } = transaction
     const apart = await stillApart(client, links)
     if (apart.length > 0) {
       await lockMerges(client, [...new Set(apart.map(one => one.tenantId))])
@@ -81,20 +101,13 @@ export function openIdentities(): Identities {
       const merges = mergesFor(apart, await profileMap(client, apart))
       if (merges.length > 0) await mergeProfiles(client, merges)
     }
-    afterCommit(() => {
+    remember(transaction, () => {
       if (linked.size + links.length > MAX_REMEMBERED) linked.clear()
       for (const one of links) linked.add(linkText(one.tenantId, one.a, one.b))
     })
   }
 
-  return {
-    resolve,
-    link,
-    forget() {
-      nodes.clear()
-      linked.clear()
-    },
-  }
+  return { resolve, link }
 }
 
 async function stillApart(client: Transaction['client'], links: Link[]): Promise<Link[]> {

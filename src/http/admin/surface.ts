@@ -2,6 +2,7 @@ import type { Admin } from '../../admin/admin.ts'
 import type { Directory } from '../../store/directory.ts'
 import { authenticateAdmin } from '../auth.ts'
 import type { SurfacePlugin } from '../server.ts'
+import { erasureRoutes } from './erasure.ts'
 import { keyRoutes } from './keys.ts'
 import { sourceRoutes } from './sources.ts'
 import { tenantRoutes } from './tenants.ts'
@@ -17,6 +18,7 @@ export function adminSurface(options: AdminSurfaceOptions): SurfacePlugin {
       tenantRoutes(app, options.admin)
       keyRoutes(app, options.admin)
       sourceRoutes(app, options.admin)
+      erasureRoutes(app, options.admin)
     },
   }
 }

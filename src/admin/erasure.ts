@@ -1,0 +1,271 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { itemsAbout, KEPT_ORDER_FIELDS } from '../domain/erasure.ts'
+import { emailOf } from '../domain/identity.ts'
+import { newEntryId } from '../domain/ids.ts'
+import { publicTenantId } from '../domain/tenants.ts'
+import { inTransaction } from '../store/database.ts'
+import {
+  anonymiseSales,
+  buryContacts,
+  countUnapplied,
+  deleteArchivedOf,
+  deleteEventsAt,
+  deleteLoggedOf,
+  deleteNames,
+  deleteShelved,
+  findEventsOf,
+  findSalesOf,
+  findShelved,
+  finishErasure,
+  insertErasure,
+  type KnownName,
+  listErasures,
+  namesOf,
+  narrowShelved,
+  reduceOrders,
+  type Shelf,
+} from '../store/erasures.ts'
+import { lockMerges } from '../store/identities.ts'
+import { AdminError, refuse } from './error.ts'
+import { tenantNamed } from './tenants.ts'
+
+export type ErasureQuery = { tenant: string; email?: string | undefined; profile?: string | undefined }
+
+/** How much of each was removed; of conversions and orders, how many were made anonymous. */
+export type ErasureCounts = {
+  events: number
+  conversions: number
+  orders: number
+  contacts: number
+  identities: number
+  touches: number
+  archived: number
+  dead_letters: number
+  waiting: number
+  log_entries: number
+}
+
+/** Says what was done, and of nobody. */
+export type ErasureReceipt = {
+  id: string
+  tenant: string
+  /** SHA-256 of tenant and subject: whoever knows whom can find the receipt again. */
+  subject_hash: string
+  requested_at: string
+  completed_at: string | null
+  erased: ErasureCounts
+  /** Entries that came in before and could not be awaited: erase again once they are processed. */
+  not_yet_processed: number
+  notes: string[]
+}
+
+export type ErasureAdmin = ReturnType<typeof erasureAdmin>
+
+// Short transactions: an open one that writes holds the readers of the log back.
+const AT_A_TIME = 1_000
+const MAX_WAIT_MS = 10_000
+// Workers look for news of erasures every second (pipeline/identity.ts); what they write until then is swept up after.
+const UNTIL_FORGOTTEN_MS = 1_500
+const SWEEP_BACK_MS = 60_000
+
+const NOTES = [
+  'The log of raw requests keeps what is not listed here until its retention time is over (7 days unless set otherwise). Backups keep what they hold.',
+  'Ids of processed events are kept as hashes, so that a late repeat does not bring an event back.',
+  'What a shop or CRM sends again is stored again: erase the person there first.',
+]
+
+export function erasureAdmin({ pool, waitMs = MAX_WAIT_MS }: { pool: pg.Pool; waitMs?: number }) {
+  return {
+    async erase(query: ErasureQuery): Promise<ErasureReceipt> {
+      const subject = subjectOf(query)
+      const tenantId = (await tenantNamed(pool, query.tenant)).id
+      const requestedAt = new Date()
+      const unapplied = await untilApplied(pool, tenantId, requestedAt, waitMs)
+      const erased = nothing()
+      const id = newEntryId(requestedAt.getTime())
+      const receipt = (completedAt: Date | null): ErasureReceipt => ({
+        id,
+        tenant: publicTenantId(tenantId),
+        subject_hash: hashOf(tenantId, subject).toString('hex'),
+        requested_at: requestedAt.toISOString(),
+        completed_at: completedAt?.toISOString() ?? null,
+        erased,
+        not_yet_processed: unapplied,
+        notes: NOTES,
+      })
+
+      const names = await eraseEffects(pool, tenantId, subject, erased)
+      const all = await inTransaction(pool, async client => {
+        await lockMerges(client, [tenantId])
+        // Names that joined the person since then go as well.
+        const known = merged(names, await namesOf(client, tenantId, subject))
+        const nodes = known.map(({ node }) => node)
+        const deleted = await deleteNames(client, tenantId, nodes)
+        erased.identities += deleted.names
+        erased.touches += deleted.touches
+        await insertErasure(client, {
+          id,
+          tenantId,
+          requestedAt,
+          subjectHash: hashOf(tenantId, subject),
+          receipt: JSON.stringify(receipt(null)),
+        })
+        return known
+      })
+      if (all.length > 0) {
+        await sleep(UNTIL_FORGOTTEN_MS)
+        await eraseNamed(pool, tenantId, all, erased, new Date(requestedAt.getTime() - SWEEP_BACK_MS))
+      }
+      const done = receipt(new Date())
+      await finishErasure(pool, tenantId, id, JSON.stringify(done))
+      return done
+    },
+    /** Newest first. */
+    async list(tenant: string): Promise<ErasureReceipt[]> {
+      const { id } = await tenantNamed(pool, tenant)
+      return (await listErasures(pool, id, 100)).map(({ receipt }) => JSON.parse(receipt) as ErasureReceipt)
+    },
+  }
+}
+
+type Subject = { email: string } | { profile: number }
+
+function subjectOf({ email, profile }: ErasureQuery): Subject {
+  if ((email === undefined) === (profile === undefined)) {
+    throw new AdminError(
+      'invalid',
+      'invalid_request',
+      'Name the person by e-mail or by profile: one of the two.',
+    )
+  }
+  const address = emailOf(email)
+  const number = /^prof_([1-9]\d{0,15})$/.exec(profile ?? '')?.[1]
+  if (email !== undefined) {
+    refuse(address === null ? [{ pointer: '/email', message: 'must be an e-mail address' }] : [])
+    return { email: address! }
+  }
+  refuse(
+    number === undefined
+      ? [{ pointer: '/profile', message: 'must be a profile id, for example prof_7' }]
+      : [],
+  )
+  return { profile: Number(number) }
+}
+
+function hashOf(tenantId: number, subject: Subject): Buffer {
+  const text = 'email' in subject ? `email ${subject.email}` : `profile ${subject.profile}`
+  return createHash('sha256')
+    .update(`${publicTenantId(tenantId)} ${text}`)
+    .digest()
+}
+
+/** What came in before the request is applied first: then it can be found. Returns how much of it is not. */
+async function untilApplied(pool: pg.Pool, tenantId: number, at: Date, waitMs: number): Promise<number> {
+  const deadline = Date.now() + waitMs
+  for (;;) {
+    const unapplied = await countUnapplied(pool, tenantId, at)
+    if (unapplied === 0 || Date.now() >= deadline) return unapplied
+    await sleep(50)
+  }
+}
+
+/** Erases until no further name turns up: what is merged into the profile meanwhile belongs to the person. */
+async function eraseEffects(
+  pool: pg.Pool,
+  tenantId: number,
+  subject: Subject,
+  erased: ErasureCounts,
+): Promise<KnownName[]> {
+  let names: KnownName[] = []
+  for (;;) {
+    const known = merged(names, await namesOf(pool, tenantId, subject))
+    if (known.length === names.length) return known
+    names = known
+    await eraseNamed(pool, tenantId, names, erased, null)
+  }
+}
+
+function merged(some: KnownName[], more: KnownName[]): KnownName[] {
+  return [...new Map([...some, ...more].map(name => [name.node, name])).values()]
+}
+
+async function eraseNamed(
+  pool: pg.Pool,
+  tenantId: number,
+  names: KnownName[],
+  erased: ErasureCounts,
+  receivedSince: Date | null,
+): Promise<void> {
+  const nodes = names.map(({ node }) => node)
+  const contactIds = names.flatMap(({ kind, value }) => (kind === 'contact' ? [value] : []))
+
+  for (const events of portions(await findEventsOf(pool, tenantId, nodes, receivedSince))) {
+    await inTransaction(pool, async client => {
+      erased.archived += await deleteArchivedOf(client, tenantId, events)
+      erased.log_entries += await deleteLoggedOf(client, tenantId, events)
+      erased.events += await deleteEventsAt(client, events)
+    })
+  }
+  for (const sales of portions(await findSalesOf(pool, tenantId, nodes, contactIds))) {
+    const orderIds = sales.flatMap(({ orderId }) => orderId ?? [])
+    await inTransaction(pool, async client => {
+      erased.orders += await reduceOrders(client, tenantId, orderIds, KEPT_ORDER_FIELDS)
+      const saleKeys = sales.map(({ saleKey }) => saleKey)
+      erased.conversions += await anonymiseSales(client, tenantId, saleKeys)
+    })
+  }
+  const now = new Date()
+  erased.contacts += await buryContacts(pool, tenantId, contactIds, now, newEntryId(now.getTime()))
+  for (const shelf of ['dead_letters', 'parked_entries', 'overflow'] as const) {
+    const cleared = await clearShelf(pool, shelf, tenantId, names)
+    if (shelf === 'dead_letters') erased.dead_letters += cleared
+    else erased.waiting += cleared
+  }
+}
+
+/** What waits or was given up, and is about the person. Returns how many items. */
+async function clearShelf(
+  pool: pg.Pool,
+  shelf: Shelf,
+  tenantId: number,
+  names: KnownName[],
+): Promise<number> {
+  let cleared = 0
+  const texts = names.map(({ value }) => value)
+  for (const shelved of await findShelved(pool, shelf, tenantId, texts)) {
+    const { entry } = shelved
+    const { about, others } = itemsAbout(entry, names)
+    if (about.length === 0) continue
+    const isNarrowed =
+      others.length > 0 && shelf !== 'dead_letters'
+        ? await narrowShelved(pool, shelf, shelved, withItems(entry.context, others), others.length)
+        : await deleteShelved(pool, shelf, shelved)
+    if (isNarrowed) cleared += about.length
+  }
+  return cleared
+}
+
+function withItems(context: string, items: number[]): string {
+  return JSON.stringify({ ...JSON.parse(context), items })
+}
+
+function* portions<T>(all: T[]): Generator<T[]> {
+  for (let from = 0; from < all.length; from += AT_A_TIME) yield all.slice(from, from + AT_A_TIME)
+}
+
+function nothing(): ErasureCounts {
+  return {
+    events: 0,
+    conversions: 0,
+    orders: 0,
+    contacts: 0,
+    identities: 0,
+    touches: 0,
+    archived: 0,
+    dead_letters: 0,
+    waiting: 0,
+    log_entries: 0,
+  }
+}

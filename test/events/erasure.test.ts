@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { erasureAdmin } from '../../src/admin/erasure.ts'
+import { kontor, useDatabase } from '../commands/kontor.ts'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { startNode } from './node.ts'
+import { json, type Row, rowsOf } from './rows.ts'
+
+let server: TestServer
+let adminKey: string
+before(async () => {
+  server = await startServer()
+  adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
+})
+after(() => server.close())
+
+async function post(path: string, key: string, body: object, expected = 200) {
+  const answer = await server.request(path, { method: 'POST', key, body: json(body) })
+  assert.equal(answer.status, expected, json(answer.body))
+  return answer.body
+}
+
+const track = (tenant: TestTenant, body: object) => post('/v1/track/', tenant.trackingKey, body)
+const record = (
+  tenant: TestTenant,
+  entityType: string,
+  id: string,
+  data: object,
+  at = '2026-01-01T00:00:00Z',
+) => post(`/v1/${entityType}s`, tenant.privateKey, { entityType, id, sourceUpdatedAt: at, data }, 202)
+const erase = (body: object) => post('/admin/v1/erasures', adminKey, body, 201)
+const events = (tenant: TestTenant) => rowsOf(server, 'events', { key: tenant.privateKey })
+const sales = (tenant: TestTenant) => rowsOf(server, 'conversions', { key: tenant.privateKey })
+
+/** Ada with everything a person can leave behind, and Ben who must not notice. */
+async function twoPeople(name: string) {
+  const tenant = await server.anotherTenant(name)
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  for (const who of ['ada', 'ben']) {
+    const email = `${who}@example.com`
+    const page = 'https://shop.example/?utm_source=letter'
+    await track(tenant, {
+      event_type: 'page_view',
+      visitor: `visitor-${who}`,
+      event_id: `${who}-1`,
+      data: { page },
+    })
+    await track(tenant, {
+      event_type: 'login',
+      visitor: `visitor-${who}`,
+      user_id: `user-${who}`,
+      data: { email },
+    })
+    const sale = { order_id: `order-${who}`, amount: 50, currency: 'EUR' }
+    await track(tenant, { event_type: 'convert', visitor: `visitor-${who}`, data: sale })
+    const hook = {
+      inbound_event_id: `hook-${who}`,
+      event_type: 'ticket.opened',
+      payload: { email, text: who },
+    }
+    await post(`/ingest/inbound/${source.id}`, source.token, hook)
+    await record(tenant, 'contact', `contact-${who}`, { email, name: who, company: 'Tea' })
+    const order = { email, total: 49.9, currency: 'EUR', status: 'paid', address: { street: who }, note: who }
+    await record(tenant, 'order', `order-${who}`, order)
+    // one event of both, of which a part can never be taken
+    const bad = { type: 'track', anonymousId: `visitor-${who}`, context: { traits: { email } } }
+    await post('/v1/batch', tenant.trackingKey, { batch: [{ type: 'page', userId: `user-${who}` }, bad] })
+  }
+  await server.settled()
+  return { tenant, source }
+}
+
+/** Every table that belongs to a tenant, as text. */
+async function traces(tenant: TestTenant, text: string): Promise<string[]> {
+  const { rows: tables } = await server.pool.query(
+    `select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
+     where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace order by 1`,
+  )
+  const found: string[] = []
+  for (const { name } of tables) {
+    const { rows } = await server.pool.query(
+      `select count(*) as count from ${name} t where tenant_id = $1 and t::text ilike $2`,
+      [Number(tenant.id.slice(4)), `%${text}%`],
+    )
+    if (rows[0].count > 0) found.push(`${name}: ${rows[0].count}`)
+  }
+  return found
+}
+
+test('a person goes with everything, everybody else stays, and the receipt says what was done and of nobody', async () => {
+  const { tenant } = await twoPeople('erase by e-mail')
+  const before = await sales(tenant)
+  assert.equal(before.length, 2)
+  assert.equal((await events(tenant)).length, 8)
+  const receipt = await erase({ tenant: tenant.name, email: ' ADA@example.com ' })
+  assert.deepEqual(receipt.erased, {
+    events: 5,
+    conversions: 1,
+    orders: 1,
+    contacts: 1,
+    identities: 4,
+    touches: 2,
+    archived: 1,
+    dead_letters: 1,
+    waiting: 0,
+    log_entries: 5,
+  })
+  assert.equal(receipt.not_yet_processed, 0)
+  assert.ok(receipt.completed_at >= receipt.requested_at)
+  assert.doesNotMatch(json(receipt), /ada/i)
+
+  const left = await events(tenant)
+  assert.equal(left.length, 4)
+  assert.doesNotMatch(json(left), /ada/)
+  const rows = new Map((await sales(tenant)).map((row: Row) => [row.source_object_id, row]))
+  const { id, occurred_at } = before.find(row => row.source_object_id === 'order-ada')
+  assert.deepEqual(rows.get('order-ada'), {
+    id,
+    occurred_at,
+    conversion_type: 'order',
+    event_type: 'convert',
+    source: 'orders',
+    source_object_id: 'order-ada',
+    amount: 49.9,
+    currency: 'EUR',
+    visitor: null,
+    profile_id: null,
+    contact_id: null,
+    contact_name: null,
+    contact_email: null,
+    company_name: null,
+    integration_id: null,
+  })
+  assert.deepEqual(
+    rows.get('order-ben'),
+    before.find(row => row.source_object_id === 'order-ben'),
+  )
+  const get = (path: string) => server.request(path, { key: tenant.privateKey })
+  assert.equal((await get('/v1/contacts/contact-ada')).status, 404)
+  assert.equal((await get('/v1/contacts/contact-ben')).status, 200)
+  assert.deepEqual((await get('/v1/orders/order-ada')).body.data, {
+    total: 49.9,
+    currency: 'EUR',
+    status: 'paid',
+  })
+  assert.equal((await get('/v1/orders/order-ben')).body.data.note, 'ben')
+  assert.equal((await get('/v1/events/lookup?event_id=ada-1')).status, 404)
+
+  // what is left is in the raw log, and says so in the receipt
+  assert.deepEqual(await traces(tenant, 'ada@example.com'), ['log: 2'])
+  assert.match(receipt.notes.join(' '), /log of raw requests/)
+  assert.ok((await traces(tenant, 'ben@example.com')).length > 5)
+  const list = await server.request(`/admin/v1/erasures?tenant=${tenant.id}`, { key: adminKey })
+  assert.deepEqual(list.body.results, [receipt])
+})
+
+test('what comes late does not bring an erased person back, what comes new begins anew', async () => {
+  const { tenant } = await twoPeople('late')
+  const worker = await startNode(server, 'worker')
+  const profileOf = async (who: string) =>
+    (await events(tenant)).find(row => row.visitor === `visitor-${who}` && row.event_type === 'page_view')
+      ?.profile_id
+  const [ada, ben] = [await profileOf('ada'), await profileOf('ben')]
+  await erase({ tenant: tenant.id, profile: ada })
+  // a repeat of an old event, and an old write of the contact
+  const page = 'https://shop.example/?utm_source=letter'
+  await track(tenant, { event_type: 'page_view', visitor: 'visitor-ada', event_id: 'ada-1', data: { page } })
+  await record(tenant, 'contact', 'contact-ada', { email: 'ada@example.com', name: 'ada' })
+  await server.settled()
+  assert.doesNotMatch(json(await events(tenant)), /ada/)
+  assert.equal((await server.request('/v1/contacts/contact-ada', { key: tenant.privateKey })).status, 404)
+
+  // workers on all nodes have forgotten her: she is somebody new now, and still one person
+  for (let n = 0; n < 10; n++) {
+    await track(tenant, { event_type: `again ${n}`, visitor: 'visitor-ada', user_id: 'user-ada' })
+  }
+  const again = (await events(tenant)).filter(row => row.event_type.startsWith('again'))
+  await worker.close()
+  const profiles = new Set(again.map(row => row.profile_id))
+  assert.equal(profiles.size, 1)
+  assert.ok(!profiles.has(null) && !profiles.has(ada) && !profiles.has(ben))
+  assert.equal(again[0].contact_id, null)
+})
+
+test('from the command line too; who is not known leaves a receipt of nothing', async () => {
+  const { tenant } = await twoPeople('by command')
+  useDatabase(server.databaseUrl)
+  const done = await kontor('erase', '--tenant', tenant.name, '--email', 'ada@example.com')
+  assert.equal(done.code, 0, done.err)
+  const receipt = done.json() as Row
+  assert.equal(receipt.erased.events, 5)
+  const again = (await kontor('erase', '--tenant', tenant.name, '--email', 'ada@example.com')).json() as Row
+  assert.deepEqual(new Set(Object.values(again.erased)), new Set([0]))
+  assert.equal(again.subject_hash, receipt.subject_hash)
+  assert.equal((await kontor('erase', '--tenant', tenant.name)).code, 2)
+  assert.equal(
+    (await kontor('erase', '--tenant', tenant.name, '--email', 'x', '--profile', 'prof_1')).code,
+    2,
+  )
+  assert.equal((await kontor('erase', '--tenant', 'nobody', '--email', 'a@b.co')).code, 1)
+})
+
+test('only an admin key erases, and only whom it names properly', async () => {
+  const { tenant } = await twoPeople('refused')
+  const attempt = (body: object, key = adminKey) =>
+    server.request('/admin/v1/erasures', { method: 'POST', key, body: json(body) })
+  assert.equal(
+    (await attempt({ tenant: tenant.id, email: 'ada@example.com' }, tenant.privateKey)).status,
+    401,
+  )
+  assert.equal((await attempt({ tenant: tenant.id, email: 'nonsense' })).status, 400)
+  assert.equal((await attempt({ tenant: tenant.id, profile: '7' })).status, 400)
+  assert.equal((await attempt({ tenant: tenant.id })).status, 400)
+  assert.equal((await attempt({ tenant: tenant.id, email: 'a@b.co', profile: 'prof_1' })).status, 400)
+  assert.equal((await attempt({ tenant: 'nobody', email: 'ada@example.com' })).status, 404)
+  assert.equal((await events(tenant)).length, 8)
+  // another tenant's Ada is somebody else
+  const { tenant: other } = await twoPeople('the other shop')
+  await erase({ tenant: other.id, email: 'ada@example.com' })
+  assert.equal((await events(tenant)).length, 8)
+  assert.equal((await events(other)).length, 4)
+})
+
+test('what waits for a retry goes as well, and leaves the others of its batch waiting', async () => {
+  const tenant = await server.anotherTenant('waiting')
+  await server.pool.query("alter table events add constraint stuck check (event_type <> 'stuck')")
+  const item = (who: string) => ({
+    type: 'track',
+    event: 'stuck',
+    anonymousId: `visitor-${who}`,
+    messageId: who,
+  })
+  await track(tenant, { event_type: 'login', visitor: 'visitor-ada', data: { email: 'ada@example.com' } })
+  await post('/v1/batch', tenant.trackingKey, { batch: [item('ben'), item('ada')] })
+  const parked = async () => {
+    const { rows } = await server.pool.query(
+      "select context::json -> 'items' as items from parked_entries where tenant_id = $1 order by place",
+      [Number(tenant.id.slice(4))],
+    )
+    return rows.flatMap(row => row.items)
+  }
+  while ((await parked()).length < 2) await new Promise(resolve => setTimeout(resolve, 10))
+  const impatient = erasureAdmin({
+    pool: server.pool,
+    waitMs: 0,
+  })
+  const receipt = await impatient.erase({ tenant: tenant.id, email: 'ada@example.com' })
+  assert.ok(receipt.not_yet_processed >= 1)
+  assert.equal(receipt.erased.waiting, 1)
+  assert.equal(receipt.erased.events, 1)
+  await server.pool.query('alter table events drop constraint stuck')
+  await server.pool.query('update parked_entries set next_attempt_at = now()')
+  assert.deepEqual(
+    (await events(tenant)).map(row => row.visitor),
+    ['visitor-ben'],
+  )
+})
