@@ -48,7 +48,7 @@ export const PEOPLE_PER_SCALE = 300
 const OPENING_SHARE = 0.2
 
 export function peopleOf(year: Year): Person[] {
-  return Array.from({ length: PEOPLE_PER_SCALE * year.scale }, (_, i) => personAt(i + 1, year))
+  return Array.from({ length: Math.round(PEOPLE_PER_SCALE * year.scale) }, (_, i) => personAt(i + 1, year))
 }
 
 function personAt(number: number, year: Year): Person {

@@ -26,7 +26,7 @@ export function visitsOf(year: Year, people: Person[], orders: Order[], agreemen
     ...orders.flatMap(order => orderVisit(order, year)),
     ...agreements.map(agreement => subscribing(agreement, year)),
   ]
-  const others = Math.max(0, VISITS_PER_SCALE * year.scale - sessions.length)
+  const others = Math.max(0, Math.round(VISITS_PER_SCALE * year.scale) - sessions.length)
   return [...sessions, ...browsing(others, people, year)]
 }
 

@@ -1,0 +1,103 @@
+import type { RecordDelete, RecordWrite } from './catalogue.ts'
+import { chunksOf, eachOf, openSend, Refused, type Send } from './requests.ts'
+import type { Shop } from './shop.ts'
+
+/** Where the year goes in, and with which credentials. */
+export type Doors = {
+  url: string
+  privateKey: string
+  trackingKey: string
+  source: { path: string; token: string }
+}
+
+/** Of what was sent, what the service had seen before and did not take again; events are sorted out later. */
+export type Delivery = { sent: number; known: number }
+
+const RECORDS_AT_ONCE = 500
+const CALLS_AT_ONCE = 250
+const BILLING_EVENTS_AT_ONCE = 200
+
+/** Sends a year through the public doors, as a shop and its tools would. */
+export async function deliver(shop: Shop, doors: Doors, say: (words: string) => void): Promise<Delivery> {
+  const send = openSend(doors.url)
+  const delivery: Delivery = { sent: 0, known: 0 }
+  const calls = shop.events.filter(({ door }) => door === 'cdp').map(({ body }) => body)
+  const singles = shop.events.filter(({ door }) => door === 'native').map(({ body }) => body)
+  const steps: [number, string, () => Promise<number>][] = [
+    [shop.products.length, 'products', () => sendRecords(send, doors, shop.products)],
+    [
+      shop.discontinued.length,
+      'products taken off the shelf',
+      () => sendDeletes(send, doors, shop.discontinued),
+    ],
+    [shop.contacts.length, 'contacts', () => sendRecords(send, doors, shop.contacts)],
+    [shop.orders.length, 'versions of orders', () => sendRecords(send, doors, shop.orders)],
+    [calls.length, 'calls of the site, in batches', () => sendCalls(send, doors, calls)],
+    [singles.length, 'tracking events, one by one', () => sendSingles(send, doors, singles)],
+    [shop.billing.length, 'events of the billing system', () => sendBilling(send, doors, shop.billing)],
+  ]
+  for (const [count, what, work] of steps) {
+    const known = await work()
+    delivery.sent += count
+    delivery.known += known
+    say(`${String(count).padStart(7)} ${what}${known > 0 ? ` (${known} were there)` : ''}`)
+  }
+  return delivery
+}
+
+type Item = { accepted: boolean; duplicate?: boolean }
+
+async function sendRecords(send: Send, { privateKey }: Doors, records: RecordWrite[]): Promise<number> {
+  let known = 0
+  await eachOf(chunksOf(records, RECORDS_AT_ONCE), 3, async chunk => {
+    const path = `/v1/${chunk[0]!.entityType}s/batch`
+    const answer = await send({ path, key: privateKey, body: { records: chunk } })
+    const results = answer.results as Item[]
+    refuse(
+      path,
+      results.filter(({ accepted }) => !accepted),
+    )
+    known += results.filter(({ duplicate }) => duplicate).length
+  })
+  return known
+}
+
+async function sendDeletes(send: Send, { privateKey }: Doors, deletes: RecordDelete[]): Promise<number> {
+  let known = 0
+  await eachOf(deletes, 2, async body => {
+    const request = { path: '/v1/products', key: privateKey, body, idempotencyKey: `${body.id}-delete` }
+    const { duplicate } = await send({ ...request, method: 'DELETE' })
+    if (duplicate) known++
+  })
+  return known
+}
+
+async function sendCalls(send: Send, { trackingKey }: Doors, calls: object[]): Promise<number> {
+  await eachOf(chunksOf(calls, CALLS_AT_ONCE), 4, async batch => {
+    const { rejected } = await send({ path: '/v1/batch', key: trackingKey, body: { batch } })
+    refuse('/v1/batch', (rejected as object[] | undefined) ?? [])
+  })
+  return 0
+}
+
+async function sendSingles(send: Send, { trackingKey }: Doors, events: object[]): Promise<number> {
+  await eachOf(events, 32, async body => {
+    await send({ path: '/v1/track', key: trackingKey, body })
+  })
+  return 0
+}
+
+async function sendBilling(send: Send, { source }: Doors, events: object[]): Promise<number> {
+  let known = 0
+  await eachOf(chunksOf(events, BILLING_EVENTS_AT_ONCE), 3, async body => {
+    const { duplicates, rejected } = await send({ path: source.path, key: source.token, body })
+    refuse(source.path, rejected as object[])
+    known += duplicates as number
+  })
+  return known
+}
+
+function refuse(path: string, rejected: object[]): void {
+  if (rejected.length > 0)
+    throw new Refused(`${path} rejected ${rejected.length}: ${JSON.stringify(rejected[0])}`)
+}

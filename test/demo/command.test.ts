@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import type { ShopCounts } from '../../src/demo/shop.ts'
+import { kontor, useDatabase } from '../commands/kontor.ts'
+import { startServer } from '../server.ts'
+
+const server = await startServer()
+after(() => server.close())
+useDatabase(server.databaseUrl)
+
+type Made = {
+  tenant: string
+  private_key: string
+  keys_expire_at: string | null
+  source: string
+  url: string | null
+  end: string
+  counts: ShopCounts & { already_there: number }
+}
+
+async function demo(...words: string[]): Promise<Made> {
+  const { code, out, err } = await kontor('demo', '--scale', '0.1', ...words)
+  assert.equal(code, 0, err)
+  assert.equal(out.trimEnd().split('\n').length, 1, 'one JSON value on stdout')
+  return JSON.parse(out) as Made
+}
+
+async function rowsOf(tenant: string): Promise<Record<string, number>> {
+  const id = Number(tenant.slice('ten_'.length))
+  const tables = ['records', 'events', 'conversions', 'identities', 'receipts', 'dead_letters']
+  const counted = tables.map(table => `(select count(*) from ${table} where tenant_id = $1) as ${table}`)
+  const { rows } = await server.pool.query(`select ${counted.join(', ')}`, [id])
+  return rows[0]
+}
+
+const first = await demo('--url', server.url)
+
+test('a tenant is made, with keys that work on the server that runs', async () => {
+  assert.equal(first.keys_expire_at, null)
+  const { status, body } = await server.request('/v1/orders?limit=1', { key: first.private_key })
+  assert.equal(status, 200)
+  assert.equal(body.results[0].entityType, 'order')
+})
+
+test('when the command ends, everything has taken effect', async () => {
+  const rows = await rowsOf(first.tenant)
+  const { products, contacts, orders, events, billing_events } = first.counts
+  // a product that was taken off the shelf leaves a tombstone
+  assert.equal(rows.records, products + 2 + contacts + orders)
+  assert.equal(rows.events, events + billing_events)
+  assert.equal(rows.dead_letters, 0)
+})
+
+test('events have the times at which they happened', async () => {
+  const since = new Date(Date.parse(first.end) - 300 * 86_400_000).toISOString()
+  const { body } = await server.request(`/v1/events?limit=1&until=${since}`, { key: first.private_key })
+  assert.equal(body.results.length, 1)
+})
+
+test('a sale seen on the site and its order are one conversion', async () => {
+  const { body } = await server.request('/v1/conversions?limit=100&event_type=order', {
+    key: first.private_key,
+  })
+  const orders = body.results.map((row: { source_object_id: string }) => row.source_object_id)
+  assert.ok(orders.length > 0)
+  assert.equal(new Set(orders).size, orders.length)
+  assert.ok(body.results.some((row: { visitor: string | null }) => row.visitor !== null))
+})
+
+test('a second run adds nothing, without a server of its own either, and has keys for a day', async () => {
+  const before = await rowsOf(first.tenant)
+  const { url, keys_expire_at, source, counts, ...again } = await demo()
+  assert.deepEqual(
+    { tenant: again.tenant, source, url },
+    { tenant: first.tenant, source: first.source, url: null },
+  )
+  assert.ok(keys_expire_at !== null && counts.already_there > 0)
+  const after = await rowsOf(first.tenant)
+  // what was known already is answered, and only its receipt is new
+  assert.deepEqual({ ...after, receipts: 0 }, { ...before, receipts: 0 })
+})
+
+test('another seed in the same tenant is a second shop beside the first', async () => {
+  const before = await rowsOf(first.tenant)
+  const { counts } = await demo('--seed', '2', '--url', server.url)
+  const after = await rowsOf(first.tenant)
+  assert.equal(after.events! - before.events!, counts.events + counts.billing_events)
+})
+
+test('the same seed with another end is refused in a tenant that has it', async () => {
+  const { code, out, err } = await kontor(
+    'demo',
+    '--scale',
+    '0.1',
+    '--end',
+    '2020-01-31',
+    '--url',
+    server.url,
+  )
+  assert.deepEqual({ code, out }, { code: 2, out: '' })
+  assert.match(err, /has the year of seed 1/)
+})
+
+test('a faulty flag is explained', async () => {
+  for (const [flag, value] of [
+    ['--seed', 'x'],
+    ['--seed', '0'],
+    ['--scale', '0'],
+    ['--scale', '-1'],
+    ['--end', '31.12.2025'],
+    ['--end', '2999-01-01'],
+  ] as const) {
+    const { code, out, err } = await kontor('demo', `${flag}=${value}`)
+    assert.deepEqual({ code, out }, { code: 2, out: '' }, `${flag} ${value}`)
+    assert.match(err, new RegExp(`${flag} must`))
+  }
+})
+
+test('a server that does not know the doors is told apart from one that is slow', async () => {
+  const { code, err } = await kontor('demo', '--scale', '0.1', '--url', `${server.url}/elsewhere`)
+  assert.equal(code, 1)
+  assert.match(err, /answered 404/)
+})
