@@ -7,6 +7,7 @@ import type { Config } from './config.ts'
 import { DEFAULT_CONVERSION_TYPES } from './domain/conversions.ts'
 import { inboundAdminSurface } from './http/admin/inbound.ts'
 import { adminSurface } from './http/admin/surface.ts'
+import { consoleSurface } from './http/console/surface.ts'
 import { dataSurface } from './http/data/surface.ts'
 import { eventSurface } from './http/events/surface.ts'
 import { inboundSurface } from './http/inbound/surface.ts'
@@ -123,7 +124,11 @@ function surfaces(config: Config, parts: Parts): SurfacePlugin[] {
   if (config.surfaces.includes('data')) plugins.push(dataSurface(parts))
   if (config.surfaces.includes('events')) plugins.push(eventSurface(parts))
   if (config.surfaces.includes('console'))
-    plugins.push(adminSurface({ ...parts, admin: openAdmin(parts) }), inboundAdminSurface(parts))
+    plugins.push(
+      adminSurface({ ...parts, admin: openAdmin(parts) }),
+      inboundAdminSurface(parts),
+      consoleSurface(),
+    )
   return plugins
 }
 
