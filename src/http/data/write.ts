@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { newEntryId } from '../../domain/ids.ts'
-import { isObject, storable, unstorablePointers } from '../../domain/json.ts'
+import { isObject, pointerToken, storable, unstorablePointers } from '../../domain/json.ts'
 import { deleteTarget, type EntityType, orderingKeyOf, type RecordContext } from '../../domain/records.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import type { Append, FirstUse } from '../../log/log.ts'
@@ -69,7 +69,7 @@ export function warningsOf(body: RecordBody, now: Date): Fault[] {
   const warnings: Fault[] = []
   for (const field of Object.keys(body)) {
     if (!WRITE_FIELDS.has(field))
-      warnings.push({ pointer: `/${field}`, message: 'is not a known field and is ignored' })
+      warnings.push({ pointer: `/${pointerToken(field)}`, message: 'is not a known field and is ignored' })
   }
   if (parseTimestamp(body.sourceUpdatedAt)!.getTime() > now.getTime() + DAY_MS) {
     warnings.push({
