@@ -54,6 +54,9 @@ function heading({ version, url, isLoopback }: Place): string[] {
 function places({ url, opsUrl, data, surfaces }: Place): string[] {
   const hasHttp = surfaces.some(surface => surface !== 'worker')
   return [
+    ...(surfaces.includes('console')
+      ? [`  Console         ${url}/console (sign in with the admin key)`]
+      : []),
     ...(hasHttp ? [`  API reference   ${url}/docs`] : []),
     `  Operations      ${opsUrl === null ? 'no operations port' : `${opsUrl}/healthz, /readyz, /metrics`}`,
     `  Data            ${data}`,
