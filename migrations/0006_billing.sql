@@ -148,7 +148,7 @@ create table billing_movements (
   first_mrr bigint not null,
   -- [{subscriptionId, before, after}]
   changes json not null,
-  primary key (tenant_id, currency, account, occurred_at)
+  primary key (tenant_id, account, currency, occurred_at)
 );
 create index billing_movements_by_time on billing_movements (tenant_id, currency, occurred_at, account)
   include (type, mrr_before, mrr_after, first_at, first_mrr);

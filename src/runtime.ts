@@ -25,6 +25,7 @@ import { overflowDrain } from './jobs/overflow.ts'
 import { directoryUpkeep, partitionUpkeep, retention } from './jobs/upkeep.ts'
 import type { Log } from './log/log.ts'
 import { initialisePostgresLog, openPostgresLog } from './log/postgres.ts'
+import { billingEvents } from './pipeline/billing.ts'
 import { openConsumer } from './pipeline/consumer.ts'
 import { orderConversions } from './pipeline/conversions.ts'
 import { contactIdentities, eventKind } from './pipeline/events.ts'
@@ -178,7 +179,7 @@ async function startWorkers(
       touches: openTouches(),
       conversionTypes: tenantId => conversionTypesOf(directory, tenantId),
       ensureMonths: monthKeeper(pool),
-      listeners: [],
+      listeners: [billingEvents()],
     }) as Kind,
   }
   const consumer = openConsumer({ pool, log: postgresLog, kinds, workers: config.workers, logger: log })

@@ -30,6 +30,16 @@ export function invoiceIssue(state: InvoiceState, asOf: Instant): IssueType | nu
   return state.dueAt !== null && state.dueAt < asOf ? 'overdue' : null
 }
 
+/** From when on there is something wrong with an invoice while this state holds; null: nothing ever is. */
+export function issueFrom(state: InvoiceState): Instant | null {
+  const { from, to, dueAt } = state
+  if (invoiceIssue(state, from)) return from
+  // overdue the moment after it was due
+  const overdueFrom = dueAt === null ? null : Math.max(from, dueAt + 1)
+  if (overdueFrom === null || (to !== null && overdueFrom >= to)) return null
+  return invoiceIssue(state, overdueFrom) ? overdueFrom : null
+}
+
 /** An unpaid subscription is an issue of its own only where none of its invoices is one already. */
 export function subscriptionIssue(segment: Segment, hasInvoiceIssue: boolean): IssueType | null {
   return segment.status === 'unpaid' && !hasInvoiceIssue ? 'subscription_unpaid' : null

@@ -19,17 +19,19 @@ export type ItemRange = {
 
 export function itemRanges(segments: Segment[]): ItemRange[] {
   const rows = segments.flatMap(segment =>
-    segment.items.map((item, place): ItemRange => ({
-      place,
-      from: segment.from,
-      to: segment.to,
-      currency: segment.currency,
-      itemId: item.id,
-      reason: item.reason,
-      excludedMrr: item.excludedMrr,
-      since: item.since ?? segment.startedAt,
-      startedAt: segment.startedAt,
-    })),
+    segment.items.map(
+      (item, place): ItemRange => ({
+        place,
+        from: segment.from,
+        to: segment.to,
+        currency: segment.currency,
+        itemId: item.id,
+        reason: item.reason,
+        excludedMrr: item.excludedMrr,
+        since: item.since ?? segment.startedAt,
+        startedAt: segment.startedAt,
+      }),
+    ),
   )
   return [...Map.groupBy(rows, row => row.place).values()].flatMap(withoutSeams)
 }
