@@ -69,7 +69,7 @@ export function openInbound(deps: {
   /** Takes what there is for now. What waits already goes first. */
   async function budgetFor(source: Source, wanted: number): Promise<number> {
     const { overflow: mode, rate_limit } = source.config
-    if (wanted === 0 || (mode === 'defer' && overflow.isBacklogged(source.id))) return 0
+    if (wanted === 0 || (mode === 'defer' && (await overflow.isBacklogged(source.id)))) return 0
     return budgets.take(source.id, rate_limit, wanted)
   }
 

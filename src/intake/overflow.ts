@@ -7,10 +7,27 @@ import { grouped } from './grouping.ts'
 export type Overflow = {
   /** Resolves when it is durable. */
   defer(deferred: Deferred): Promise<void>
-  /** While something waits, what comes later queues behind it: the order of a source's events survives. */
-  isBacklogged(sourceId: string): boolean
+  /** Whether something waits: what comes later queues behind it, so the order of a source's events survives. */
+  isBacklogged(sourceId: string): Promise<boolean>
   /** Looks who waits; returns them. */
   refresh(): Promise<string[]>
+  /**
+   * Ends the queueing of a source that is as good as drained. Without it a steady stream would keep its own queue
+   * alive for ever: newcomers are held for a moment, the stragglers arrive, `drain` moves the last and says whether
+   * nothing is left.
+   */
+  end(sourceId: string, drain: () => Promise<boolean>): Promise<void>
+}
+
+/** What a node knows of a source that waits. */
+type Lane = {
+  /** How many of its entries are on their way in. */
+  arriving: number
+  /** When the last one arrived, counted in arrivals. */
+  arrivedAt: number
+  /** While it is there, newcomers wait to be told whether to queue. */
+  gate: Promise<void> | null
+  onQuiet: (() => void) | null
 }
 
 const MAX_ENTRIES_PER_FLUSH = 500
@@ -31,17 +48,24 @@ export function openOverflow({
     },
     { maxItems: MAX_ENTRIES_PER_FLUSH, maxInFlight: MAX_FLUSHES },
   )
-  /** Of each source that waits: how many of its entries are on their way in, and when the last one arrived. */
-  const backlogged = new Map<string, { arriving: number; arrivedAt: number }>()
+  const backlogged = new Map<string, Lane>()
   let arrivals = 0
   let pendingBytes = 0
+
+  function laneOf(sourceId: string): Lane {
+    let lane = backlogged.get(sourceId)
+    if (!lane) {
+      lane = { arriving: 0, arrivedAt: 0, gate: null, onQuiet: null }
+      backlogged.set(sourceId, lane)
+    }
+    return lane
+  }
 
   return {
     async defer(deferred) {
       const bytes = deferred.entry.body.length + deferred.entry.context.length
       if (pendingBytes > 0 && pendingBytes + bytes > maxPendingBytes) throw new Overloaded(pendingBytes)
-      const lane = backlogged.get(deferred.sourceId) ?? { arriving: 0, arrivedAt: 0 }
-      backlogged.set(deferred.sourceId, lane)
+      const lane = laneOf(deferred.sourceId)
       lane.arriving++
       pendingBytes += bytes
       try {
@@ -50,9 +74,13 @@ export function openOverflow({
         lane.arriving--
         lane.arrivedAt = ++arrivals
         pendingBytes -= bytes
+        if (lane.arriving === 0) lane.onQuiet?.()
       }
     },
-    isBacklogged: sourceId => backlogged.has(sourceId),
+    async isBacklogged(sourceId) {
+      for (let lane = backlogged.get(sourceId); lane?.gate; lane = backlogged.get(sourceId)) await lane.gate
+      return backlogged.has(sourceId)
+    },
     async refresh() {
       const askedAt = arrivals
       const waiting = await listBacklogged(pool)
@@ -62,9 +90,24 @@ export function openOverflow({
         const isKnown = lane.arriving === 0 && lane.arrivedAt <= askedAt
         if (isKnown && !found.has(sourceId)) backlogged.delete(sourceId)
       }
-      for (const sourceId of waiting)
-        if (!backlogged.has(sourceId)) backlogged.set(sourceId, { arriving: 0, arrivedAt: 0 })
+      for (const sourceId of waiting) laneOf(sourceId)
       return waiting
+    },
+    async end(sourceId, drain) {
+      const lane = laneOf(sourceId)
+      const { promise, resolve: open } = Promise.withResolvers<void>()
+      lane.gate = promise
+      try {
+        if (lane.arriving > 0)
+          await new Promise<void>(resolve => {
+            lane.onQuiet = resolve
+          })
+        if ((await drain()) && lane.arriving === 0) backlogged.delete(sourceId)
+      } finally {
+        lane.gate = null
+        lane.onQuiet = null
+        open()
+      }
     },
   }
 }

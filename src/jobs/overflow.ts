@@ -10,6 +10,7 @@ import type { Directory } from '../store/directory.ts'
 import {
   deleteOverflow,
   firstInOverflow,
+  hasOverflow,
   lockOverflow,
   shrinkOverflow,
   type Waiting,
@@ -43,25 +44,28 @@ export function overflowDrain(deps: Deps): Job {
     everyMs: EVERY_MS,
     async run() {
       for (const sourceId of await deps.overflow.refresh()) {
-        const events = await drain(deps, sourceId)
-        if (events > 0) deps.moved(sourceId, events)
+        if (await drain(deps, sourceId)) await deps.overflow.end(sourceId, () => drain(deps, sourceId))
       }
     },
   }
 }
 
-async function drain(deps: Deps, sourceId: string): Promise<number> {
+type Moved = { events: number; isEmpty: boolean }
+
+/** Returns whether nothing is left. */
+async function drain(deps: Deps, sourceId: string): Promise<boolean> {
   // What a source accepted before it was deleted is owed all the same.
   const limit = (await deps.directory.source(sourceId))?.config.rate_limit ?? DEFAULT_SOURCE_CONFIG.rate_limit
   const budget = await deps.budgets.take(sourceId, limit, atATime(limit))
-  if (budget === 0) return 0
-  let moved = 0
+  if (budget === 0) return false
+  let moved: Moved = { events: 0, isEmpty: false }
   try {
     moved = await inTransaction(deps.pool, client => move(deps, client, sourceId, budget))
-    return moved
   } finally {
-    await deps.budgets.giveBack(sourceId, limit, budget - moved)
+    await deps.budgets.giveBack(sourceId, limit, budget - moved.events)
   }
+  if (moved.events > 0) deps.moved(sourceId, moved.events)
+  return moved.isEmpty
 }
 
 /** Four times the limit's own pace at least: a portion is never what holds a source back. */
@@ -69,8 +73,8 @@ function atATime({ events, per_seconds }: RateLimit): number {
   return Math.max(MIN_EVENTS_AT_A_TIME, Math.ceil(events / per_seconds))
 }
 
-async function move(deps: Deps, client: pg.PoolClient, sourceId: string, budget: number): Promise<number> {
-  if (!(await lockOverflow(client, sourceId))) return 0
+async function move(deps: Deps, client: pg.PoolClient, sourceId: string, budget: number): Promise<Moved> {
+  if (!(await lockOverflow(client, sourceId))) return { events: 0, isEmpty: false }
   const first = await firstInOverflow(client, sourceId, {
     maxRows: MAX_ROWS_AT_A_TIME,
     maxBytes: MAX_BYTES_AT_A_TIME,
@@ -91,14 +95,14 @@ async function move(deps: Deps, client: pg.PoolClient, sourceId: string, budget:
       left = 0
     }
   }
-  if (entries.length === 0) return 0
+  if (entries.length === 0) return { events: 0, isEmpty: true }
   await appendBatch(
     client,
     entries.map(entry => ({ entry: asOf(entry, deps.now()), claim: null })),
     deps.partitions,
   )
   await deleteOverflow(client, sourceId, done)
-  return budget - left
+  return { events: budget - left, isEmpty: !(await hasOverflow(client, sourceId)) }
 }
 
 /** Both parts keep the entry's id: its events are told apart by their place in the body. */

@@ -45,6 +45,14 @@ export async function listBacklogged(db: Db): Promise<string[]> {
   return rows.map(row => row.source_id)
 }
 
+export async function hasOverflow(db: Db, sourceId: string): Promise<boolean> {
+  const { rows } = await db.query<{ found: boolean }>(
+    'select exists (select 1 from overflow where source_id = $1) as found',
+    [sourceId],
+  )
+  return rows[0]!.found
+}
+
 /** Nobody else drains the source until the caller's transaction ends; false when somebody does already. */
 export async function lockOverflow(db: Db, sourceId: string): Promise<boolean> {
   const { rows } = await db.query<{ locked: boolean }>(

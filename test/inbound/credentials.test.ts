@@ -1,0 +1,260 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { Webhook } from 'standardwebhooks'
+import Stripe from 'stripe'
+import { startServer, type TestServer } from '../server.ts'
+import { eventsOf, hmac, makeSource, rows, signed } from './source.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+})
+after(() => server.close())
+
+const BODY = '{ "event_type":"x",  "payload":{"n":1.50} }'
+const nowS = () => Math.floor(Date.now() / 1000)
+
+async function answers(
+  expected: [number, string?],
+  answer: ReturnType<Awaited<ReturnType<typeof makeSource>>['post']>,
+) {
+  const { status, body, headers } = await answer
+  assert.deepEqual([status, body.code], [expected[0], expected[1]])
+  if (status === 401) assert.match(headers.get('www-authenticate')!, /^Bearer realm="kontor"/)
+}
+
+test('unknown source 404, disabled 403, missing, wrong and unfit tokens 401; nothing is let in', async () => {
+  const source = await makeSource(server)
+  const other = await makeSource(server)
+  for (const id of [
+    'src_nothing',
+    'x',
+    '%00',
+    "src_'--",
+    `src_${'a'.repeat(100)}`,
+    source.id.toLowerCase(),
+  ]) {
+    const answer = await server.request(`/ingest/inbound/${id}`, {
+      method: 'POST',
+      key: source.token,
+      body: BODY,
+    })
+    assert.deepEqual([answer.status, answer.body.code], [404, 'source_not_found'])
+  }
+  await answers([401, 'missing_credentials'], source.post(BODY, { key: '' }))
+  for (const key of [
+    other.token,
+    `${source.token}x`,
+    source.token.slice(0, -1),
+    'tok_',
+    server.tenant.privateKey,
+  ])
+    await answers([401, 'invalid_credentials'], source.post(BODY, { key }))
+  for (const authorization of ['Basic dG9rOg==', source.token, `Token ${source.token}`, 'Bearer'])
+    await answers([401, 'invalid_credentials'], source.post(BODY, { key: '', headers: { authorization } }))
+  await answers(
+    [401, 'missing_credentials'],
+    source.post(BODY, { key: '', headers: { 'x-api-key': source.token } }),
+  )
+  await answers([200], source.post(BODY))
+
+  await server.admin.sources.setEnabled(source.id, false)
+  await changed(source, 403)
+  await answers([403, 'source_disabled'], source.post(BODY))
+  await answers([403, 'source_disabled'], source.post(BODY, { key: 'wrong' }))
+  await server.admin.sources.delete(other.id)
+  await changed(other, 404)
+  await answers([404, 'source_not_found'], other.post(BODY))
+  assert.equal((await eventsOf(server, source.id)).length, 1)
+})
+
+test('a rotated token stays good for the overlap, and not longer', async () => {
+  const source = await makeSource(server)
+  const { token } = await server.admin.sources.rotate(source.id, { what: 'token', overlapHours: 1 })
+  await changed(source, 200, token)
+  await answers([200], source.post(BODY, { key: token! }))
+  await answers([200], source.post(BODY))
+  // The hour passes.
+  await server.pool.query(
+    `update sources set tokens = jsonb_set(tokens, '{1,expires_at}', to_jsonb(now() - interval '1 second')) where id = $1`,
+    [source.id],
+  )
+  await changed(source, 401)
+  await answers([401, 'token_expired'], source.post(BODY))
+  await answers([200], source.post(BODY, { key: token! }))
+})
+
+test('with a signing secret every accepted format opens the door, over the raw bytes', async () => {
+  const source = await makeSource(server, { signing_secret: 'generate' })
+  const secret = source.signing_secret!
+  const signatures: [string, string][] = [
+    [signed(secret, BODY), 't,v1'],
+    [`${signed('other', BODY)},v1=${hmac(secret, `${nowS()}.${BODY}`)}`, 't,v1'],
+    [`sha256=${hmac(secret, BODY)}`, 'sha256'],
+    [hmac(secret, BODY), 'hex'],
+    [hmac(secret, BODY, 'base64'), 'base64'],
+  ]
+  for (const [signature] of signatures)
+    await answers([200], source.post(BODY, { headers: { 'x-service-signature': signature } }))
+  const events = await eventsOf(server, source.id)
+  assert.deepEqual(
+    events.map(event => event.meta.signature),
+    signatures.map(([, format]) => format),
+  )
+  assert.equal(
+    events.some(event => 'x-service-signature' in event.headers),
+    false,
+  )
+})
+
+test('a signature that is missing, wrong, old, from the future, or over other bytes is refused', async () => {
+  const source = await makeSource(server, { signing_secret: 'generate' })
+  const secret = source.signing_secret!
+  const refused: [string, string | undefined][] = [
+    ['signature_missing', undefined],
+    ['signature_missing', ''],
+    ['signature_invalid', 'x'],
+    ['signature_invalid', 't=1,v1=00'],
+    ['signature_invalid', signed('wrong', BODY)],
+    ['signature_invalid', signed(secret, JSON.stringify(JSON.parse(BODY)))],
+    ['signature_invalid', `sha256=${hmac(secret.slice(6), BODY)}`],
+    ['signature_expired', signed(secret, BODY, nowS() - 400)],
+    ['signature_expired', signed(secret, BODY, nowS() + 400)],
+  ]
+  for (const [code, signature] of refused) {
+    const headers: Record<string, string> = {}
+    if (signature !== undefined) headers['x-service-signature'] = signature
+    await answers([401, code], source.post(BODY, { headers }))
+  }
+  // A good signature does not stand in for the token.
+  const headers = { 'x-service-signature': signed(secret, BODY) }
+  await answers([401, 'missing_credentials'], source.post(BODY, { key: '', headers }))
+  await answers([401, 'invalid_credentials'], source.post(BODY, { key: 'wrong', headers }))
+
+  const strict = await makeSource(server, { signing_secret: secret, require_timestamped_signature: true })
+  await answers([200], strict.post(BODY, { headers }))
+  const plain = { 'x-service-signature': `sha256=${hmac(secret, BODY)}` }
+  await answers([401, 'signature_invalid'], strict.post(BODY, { headers: plain }))
+  assert.equal((await eventsOf(server, source.id)).length, 0)
+})
+
+test('during a rotation both secrets are good, and the third last one is not', async () => {
+  const source = await makeSource(server, { signing_secret: 'generate' })
+  const second = await server.admin.sources.rotate(source.id, { what: 'signing_secret' })
+  const third = await server.admin.sources.rotate(source.id, { what: 'signing_secret' })
+  const post = (secret: string) =>
+    source.post(BODY, { headers: { 'x-service-signature': signed(secret, BODY) } })
+  while ((await post(third.signing_secret!)).status !== 200) await server.settled()
+  await answers([200], post(second.signing_secret!))
+  await answers([401, 'signature_invalid'], post(source.signing_secret!))
+})
+
+test('a secret that cannot be opened turns nobody away for good: 503', async () => {
+  const source = await makeSource(server, { signing_secret: 'generate' })
+  await server.pool.query(
+    `update sources set signing_secrets = jsonb_set(signing_secrets, '{0,sealed}', '"v1.AAAA.AAAA.AAAA"') where id = $1`,
+    [source.id],
+  )
+  const headers = { 'x-service-signature': signed(source.signing_secret!, BODY) }
+  while ((await source.post(BODY, { headers })).status === 200) await server.settled()
+  const answer = await source.post(BODY, { headers })
+  assert.equal(answer.status, 503)
+  assert.match(answer.headers.get('retry-after')!, /^\d+$/)
+  await answers([401, 'signature_missing'], source.post(BODY))
+})
+
+test('stripe: what its own library signs comes in without a token, and nothing else does', async () => {
+  const secret = 'whsec_stripe_endpoint'
+  const source = await makeSource(server, { preset: 'stripe', signing_secret: secret })
+  const payload = JSON.stringify({
+    ...{ id: 'evt_1', object: 'event', type: 'invoice.paid', created: nowS() },
+    data: { object: { id: 'in_1', object: 'invoice', amount_paid: 500, currency: 'eur' } },
+  })
+  const stripe = new Stripe('sk_test_1')
+  const header = (timestamp = nowS(), key = secret) =>
+    stripe.webhooks.generateTestHeaderString({ payload, secret: key, timestamp })
+  const post = (signature: string, key = '') =>
+    source.post(payload, { key, headers: { 'stripe-signature': signature } })
+  await answers([200], post(header()))
+  await answers([401, 'signature_invalid'], post(header(nowS(), 'other')))
+  await answers([401, 'signature_expired'], post(header(nowS() - 400)))
+  await answers([401, 'signature_missing'], source.post(payload, { key: '' }))
+  await answers([401, 'signature_missing'], source.post(payload))
+  await answers([401, 'invalid_credentials'], post(header(), 'a wrong token beside a good signature'))
+  const [event, ...more] = await eventsOf(server, source.id)
+  assert.deepEqual(more, [])
+  assert.equal(event?.inbound_event_id, 'evt_1')
+  assert.equal(event?.event_type, 'invoice.paid')
+  assert.equal(event?.meta.signature, 'stripe')
+})
+
+test('standard webhooks: what the reference library signs comes in without a token', async () => {
+  const secret = `whsec_${Buffer.from('a key of twenty-four bytes').toString('base64')}`
+  const source = await makeSource(server, { preset: 'standard-webhooks', signing_secret: secret })
+  const payload = JSON.stringify({ type: 'order.paid', data: { id: 'o1', amount: 5 } })
+  const at = new Date()
+  const headers = {
+    'webhook-id': 'msg_1',
+    'webhook-timestamp': `${Math.floor(at.getTime() / 1000)}`,
+    'webhook-signature': new Webhook(secret).sign('msg_1', at, payload),
+  }
+  await answers([200], source.post(payload, { key: '', headers }))
+  await answers(
+    [401, 'signature_invalid'],
+    source.post(payload, { key: '', headers: { ...headers, 'webhook-id': 'msg_2' } }),
+  )
+  const [event] = await eventsOf(server, source.id)
+  assert.equal(event?.inbound_event_id, 'msg_1')
+  assert.equal(event?.event_type, 'order.paid')
+})
+
+test('shopify and github: topic, id and signature are read from their own headers', async () => {
+  const secret = 'a-shared-secret'
+  const shopify = await makeSource(server, { preset: 'shopify', signing_secret: secret })
+  const order = '{"id":820982911946154508,"total_price":"403.00"}'
+  const shopHeaders = {
+    'x-shopify-topic': 'orders/paid',
+    'x-shopify-webhook-id': 'b54557e4',
+    'x-shopify-hmac-sha256': hmac(secret, order, 'base64'),
+  }
+  await answers([200], shopify.post(order, { key: '', headers: shopHeaders }))
+  await answers([401, 'signature_invalid'], shopify.post(`${order} `, { key: '', headers: shopHeaders }))
+  const [paid] = await eventsOf(server, shopify.id)
+  assert.equal(paid?.event_type, 'orders/paid')
+  assert.equal(paid?.inbound_event_id, 'b54557e4')
+  assert.equal('x-shopify-hmac-sha256' in paid!.headers, false)
+
+  const github = await makeSource(server, { preset: 'github', signing_secret: secret })
+  const push = '{"action":"opened","number":1}'
+  const hubHeaders = {
+    'x-github-event': 'pull_request',
+    'x-github-delivery': '72d3162e',
+    'x-hub-signature-256': `sha256=${hmac(secret, push)}`,
+  }
+  await answers([200], github.post(push, { key: '', headers: hubHeaders }))
+  const [opened] = await eventsOf(server, github.id)
+  assert.equal(opened?.event_type, 'pull_request.opened')
+  assert.equal(opened?.inbound_event_id, '72d3162e')
+})
+
+test('a preset without a secret does not replace the token', async () => {
+  const source = await makeSource(server, { preset: 'stripe' })
+  await answers(
+    [401, 'missing_credentials'],
+    source.post({ id: 'e', object: 'event', type: 't' }, { key: '' }),
+  )
+  await answers([200], source.post({ id: 'e', object: 'event', type: 't' }))
+})
+
+test('tokens are kept as hashes and secrets sealed', async () => {
+  const source = await makeSource(server, { signing_secret: 'generate' })
+  const [row] = await rows(server, 'select s::text as text from sources s where id = $1', [source.id])
+  assert.equal(String(row!.text).includes(source.token), false)
+  assert.equal(String(row!.text).includes(source.signing_secret!), false)
+})
+
+/** A change reaches the node a moment later. */
+async function changed(source: Awaited<ReturnType<typeof makeSource>>, status: number, key?: string) {
+  while ((await source.post('{}', key ? { key } : {})).status !== (status === 200 ? 400 : status))
+    await server.settled()
+}

@@ -1,0 +1,20 @@
+import { pino } from 'pino'
+import { readConfig } from '../../src/config.ts'
+import { type Runtime, startRuntime } from '../../src/runtime.ts'
+import { TEST_SECRET_KEY, type TestServer } from '../server.ts'
+
+/** A further node of the inbound surface beside a test server, with settings of its own. */
+export async function startInboundNode(
+  server: TestServer,
+  settings: Record<string, string> = {},
+): Promise<Runtime> {
+  const config = readConfig({
+    DATABASE_URL: server.databaseUrl,
+    KONTOR_OPS_PORT: 'off',
+    KONTOR_PORT: '0',
+    KONTOR_SECRET_KEY: TEST_SECRET_KEY,
+    KONTOR_SURFACES: 'inbound',
+    ...settings,
+  })
+  return startRuntime({ config, connection: { url: config.databaseUrl! }, log: pino({ level: 'silent' }) })
+}

@@ -1,0 +1,75 @@
+import { createHmac } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Answer, TestServer } from '../server.ts'
+
+type Settings = Record<string, unknown> & { type?: string; tenant?: string }
+
+/** A source, and a way to post to it as an external system would. */
+export async function makeSource(server: TestServer, settings: Settings = {}) {
+  const made = await server.admin.sources.create({ tenant: server.tenant.id, type: 'webhook', ...settings })
+  const path = `/ingest/inbound/${made.id}`
+  return {
+    ...made,
+    path,
+    /** With the source's token, unless `key` says otherwise; `key: ''` sends none. */
+    post(body: unknown, options: { key?: string; headers?: Record<string, string> } = {}): Promise<Answer> {
+      const { key = made.token, headers = {} } = options
+      return server.request(path, { method: 'POST', key, headers, body: textOf(body) })
+    },
+  }
+}
+
+export function textOf(body: unknown): string {
+  return typeof body === 'string' ? body : JSON.stringify(body)
+}
+
+export function hmac(secret: string, content: string | Buffer, encoding: 'hex' | 'base64' = 'hex'): string {
+  return createHmac('sha256', secret).update(content).digest(encoding)
+}
+
+/** `t=…,v1=…` as our documentation says. */
+export function signed(secret: string, body: string, atS = Math.floor(Date.now() / 1000)): string {
+  return `t=${atS},v1=${hmac(secret, `${atS}.${body}`)}`
+}
+
+export async function rows<Row extends object = Record<string, unknown>>(
+  server: TestServer,
+  sql: string,
+  values: unknown[] = [],
+): Promise<Row[]> {
+  return (await server.pool.query<Row>(sql, values)).rows
+}
+
+/** The events of a source in the order they took effect, with their JSON parsed. */
+export async function eventsOf(server: TestServer, sourceId: string) {
+  await server.settled()
+  const found = await rows<Record<string, string>>(
+    server,
+    'select * from events where source_config_id = $1 order by received_at, id',
+    [sourceId],
+  )
+  return found.map(row => ({
+    ...row,
+    payload: JSON.parse(row.payload!),
+    headers: JSON.parse(row.headers!),
+    meta: JSON.parse(row.meta!),
+  })) as (Record<string, unknown> & {
+    payload: Record<string, unknown>
+    headers: Record<string, string>
+    meta: Record<string, unknown>
+  })[]
+}
+
+/** Looks until it is so. */
+export async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await sleep(20)
+}
+
+/** Nothing of the source waits in the overflow lane, and all of it has taken effect. */
+export async function drained(server: TestServer, sourceId: string): Promise<void> {
+  await until(
+    async () =>
+      (await rows(server, 'select from overflow where source_id = $1 limit 1', [sourceId])).length === 0,
+  )
+  await server.settled()
+}
