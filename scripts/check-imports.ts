@@ -6,7 +6,7 @@ import { splitSource } from './split-source.ts'
 
 /** What each part may import of ours, besides itself. */
 const mayImport = {
-  main: ['commands'],
+  main: ['commands', 'config'],
   commands: [
     'runtime',
     'demo',

@@ -3,6 +3,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { openAdmin } from './admin/admin.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from './admin/secrets.ts'
+import { version } from './config/version.ts'
 import type { Config } from './config.ts'
 import { DEFAULT_CONVERSION_TYPES } from './domain/conversions.ts'
 import { inboundAdminSurface } from './http/admin/inbound.ts'
@@ -104,6 +105,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
       isUnavailable,
       trustProxy: config.trustProxy,
       publicUrl: config.publicUrl,
+      version,
       timeouts: { requestMs: config.requestTimeoutMs, drainMs: config.drainTimeoutMs },
     })
     await app.listen({ port: config.port, host: config.host })

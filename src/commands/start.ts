@@ -3,6 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import type pg from 'pg'
 import { onFirstStart } from '../admin/first-start.ts'
 import { withoutPassword } from '../config/settings.ts'
+import { version } from '../config/version.ts'
 import { type Config, inspectConfig, readConfig } from '../config.ts'
 import { ownCluster } from '../embedded/cluster.ts'
 import { openLogger } from '../http/logging.ts'
@@ -14,7 +15,6 @@ import type { Output } from './output.ts'
 import { announceServer, withdrawServer } from './server-file.ts'
 import { secretsOf } from './session.ts'
 import { stopSignal } from './stop-signal.ts'
-import { version } from './version.ts'
 
 export const start = defineCommand({
   name: 'start',

@@ -1,3 +1,4 @@
+import { version } from '../config/version.ts'
 import { type Config, readConfig } from '../config.ts'
 import { findHome } from '../embedded/home.ts'
 import { openPostgresLog } from '../log/postgres.ts'
@@ -6,7 +7,6 @@ import { newestMigration } from '../store/settings.ts'
 import { defineCommand } from './command.ts'
 import { announcedServer } from './server-file.ts'
 import { databaseFlags, withDatabase } from './session.ts'
-import { version } from './version.ts'
 
 export const status = defineCommand({
   name: 'status',

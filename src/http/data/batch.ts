@@ -1,4 +1,4 @@
-import type { Static } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { arrayItems, isObject, objectFields, parseJson } from '../../domain/json.ts'
 import type { EntityType } from '../../domain/records.ts'
 import type { Append } from '../../log/log.ts'
@@ -13,6 +13,8 @@ import { entryOf, faultsOfRecord, outcomeOf, type RecordBody, warningsOf } from 
 
 const MAX_ITEMS = 1_000
 const MAX_BYTES = 8 * 1_048_576
+
+const BatchBody = Type.Object({ records: Type.Array(RecordWriteBody, { minItems: 1, maxItems: MAX_ITEMS }) })
 
 const validateWrite = validatorCompiler()({ schema: RecordWriteBody, httpPart: 'body' })
 
@@ -29,13 +31,17 @@ export function batchRoute(app: App, entityType: EntityType, options: RecordRout
         summary: `Create or update up to 1,000 ${entityType}s`,
         description:
           'The body is {"records": [...]}, or one record a line with Content-Type: application/x-ndjson. Results come in the order of the records. With the header x-idempotency-key, a record without a key of its own uses "<key>#<index>".',
+        body: BatchBody,
         response: { 202: BatchResult },
       },
     },
     async (request, reply) => {
       const now = options.now()
       const { tenantId } = request.caller
-      const texts = itemTexts((request.body as RawBody).text, String(request.headers['content-type'] ?? ''))
+      const texts = itemTexts(
+        (request.body as unknown as RawBody).text,
+        String(request.headers['content-type'] ?? ''),
+      )
       const batchKey = headerKey(request)
       const results: Result[] = []
       const accepted: { index: number; append: Append; body: RecordBody }[] = []

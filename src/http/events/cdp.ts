@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox'
 import type { CdpContext, CdpKind } from '../../domain/events.ts'
 import { openBody } from '../../domain/normalize/normalize.ts'
 import type { RawBody } from '../body.ts'
+import { security } from '../openapi.ts'
 import type { App } from '../server.ts'
 import { acceptEvents, factsOf } from './request.ts'
 import { callerOf, type EventRouteOptions, SINGLE_EVENT_BYTES } from './track.ts'
@@ -32,6 +33,44 @@ const ROUTES: [path: string, kind: Kind][] = [
 
 const KINDS = new Set<string>(['track', 'identify', 'page', 'screen', 'group', 'alias', 'batch'])
 
+const CdpBody = Type.Object(
+  {
+    type: Type.Optional(
+      Type.String({ description: 'track, identify, page, screen, group or alias; default: the path' }),
+    ),
+    event: Type.Optional(Type.String({ description: 'Name of the event; required for track' })),
+    messageId: Type.Optional(
+      Type.String({ description: 'Repeats with the same id are recognised as duplicates' }),
+    ),
+    anonymousId: Type.Optional(Type.String()),
+    userId: Type.Optional(Type.String()),
+    timestamp: Type.Optional(Type.String({ format: 'timestamp' })),
+    sentAt: Type.Optional(Type.String({ format: 'timestamp' })),
+    properties: Type.Optional(Type.Object({})),
+    traits: Type.Optional(Type.Object({})),
+    context: Type.Optional(Type.Object({})),
+    writeKey: Type.Optional(Type.String({ description: 'A tracking key, where no header can be sent' })),
+  },
+  {
+    examples: [
+      {
+        type: 'track',
+        event: 'Product Viewed',
+        messageId: 'm-1',
+        anonymousId: 'a-1',
+        timestamp: '2026-01-31T09:30:00Z',
+        properties: { sku: 'MUG-01' },
+      },
+    ],
+  },
+)
+
+const CdpBatchBody = Type.Object({
+  batch: Type.Array(CdpBody),
+  sentAt: Type.Optional(Type.String({ format: 'timestamp' })),
+  writeKey: Type.Optional(Type.String()),
+})
+
 const Success = Type.Object({
   success: Type.Boolean(),
   rejected: Type.Optional(Type.Array(Type.Object({ index: Type.Integer(), message: Type.String() }))),
@@ -48,6 +87,8 @@ export function cdpRoutes(app: App, options: EventRouteOptions): void {
           summary: kind === 'batch' ? 'A batch of events' : `A call of kind ${kind}`,
           description:
             'As the SDKs of Segment and RudderStack send it. Good items are accepted, bad ones are named in rejected.',
+          body: kind === 'batch' ? CdpBatchBody : CdpBody,
+          security: security.tracking,
           response: { 200: Success },
         },
       },
@@ -65,6 +106,8 @@ export function cdpRoutes(app: App, options: EventRouteOptions): void {
           tags: ['CDP-compatible'],
           summary: 'An event as the SDK of Jitsu sends it',
           params: jitsuTypes,
+          body: CdpBody,
+          security: security.tracking,
           response: { 200: Success },
         },
       },

@@ -5,6 +5,7 @@ import { openBody } from '../../domain/normalize/normalize.ts'
 import type { Accept } from '../../intake/accept.ts'
 import type { Caller } from '../auth.ts'
 import type { RawBody } from '../body.ts'
+import { security } from '../openapi.ts'
 import { problems } from '../problems.ts'
 import type { App } from '../server.ts'
 import { acceptEvents, factsOf } from './request.ts'
@@ -61,6 +62,8 @@ export function trackRoutes(app: App, options: EventRouteOptions): void {
         summary: 'Ingest a tracking event',
         description:
           'The body is JSON whatever the Content-Type says. {} is answered once the event is durable. A body in the form of a customer-data-platform track call (event, messageId, …) is understood too and answered {"success": true}.',
+        body: TrackBody,
+        security: security.tracking,
         response: { 200: Type.Object({}) },
       },
     },
