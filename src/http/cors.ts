@@ -1,9 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { App } from './server.ts'
 
-// What the browser SDKs send (RudderStack adds headers of its own, all beginning with rsa-).
+// What the browser SDKs send, the last two Jitsu's (RudderStack adds headers of its own, all beginning with rsa-).
 const ALLOWED_HEADERS =
-  'authorization, content-type, content-encoding, x-retry-count, anonymousid, sentat, x-write-key, x-request-id'
+  'authorization, content-type, content-encoding, x-retry-count, anonymousid, sentat, x-write-key, x-request-id, ' +
+  'x-enable-debug, x-ip-policy'
 const RUDDERSTACK_HEADER = /^rsa-[a-z0-9-]{1,60}$/
 const EXPOSED_HEADERS = 'x-request-id, retry-after'
 const MAX_AGE_S = '86400'

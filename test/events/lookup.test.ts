@@ -7,7 +7,7 @@ import { json, rowsOf } from './rows.ts'
 let server: TestServer
 before(async () => {
   // what it accepts waits until a test starts a worker
-  server = await startServer({ KONTOR_SURFACES: 'data,events' })
+  server = await startServer({ KONTOR_SURFACES: 'data,events,inbound' })
 })
 after(() => server.close())
 
@@ -126,4 +126,46 @@ test('nobody learns of what belongs to another tenant, or is not there', async (
   const refused = await ask('lookup?event_id=m-page', key)
   assert.equal(refused.status, 403)
   assert.equal(refused.body.code, 'insufficient_scope')
+})
+
+test('events of sources: deferred over the budget, dropped where that is wanted, known again at the door', async () => {
+  const { id: tenant } = server.tenant
+  const limit = { rate_limit: { events: 1, per_seconds: 3_600 } }
+  const defers = await server.admin.sources.create({ tenant, type: 'webhook', ...limit, overflow: 'defer' })
+  const drops = await server.admin.sources.create({ tenant, type: 'webhook', ...limit, overflow: 'drop' })
+  const hook = (source: typeof defers, ...ids: string[]) =>
+    server.request(`/ingest/inbound/${source.id}`, {
+      method: 'POST',
+      key: source.token,
+      body: json(ids.map(id => ({ inbound_event_id: id, event_type: 'hook', payload: { id } }))),
+    })
+  const find = async (id: string, source: typeof defers) =>
+    (await ask(`lookup?inbound_event_id=${id}&source_config_id=${source.id}`)).body
+  assert.equal((await hook(defers, 'h-1', 'h-2', 'h-3')).body.deferred, 2)
+  const waiting = await find('h-3', defers)
+  assert.equal(waiting.status, 'deferred')
+  assert.match(waiting.reason, /volume limit/)
+  assert.equal((await ask(waiting.id)).body.status, 'deferred')
+  assert.equal((await find('h-1', defers)).status, 'queued')
+  assert.equal((await ask('lookup?inbound_event_id=h-3')).body.status, 'deferred', 'without the source too')
+  assert.equal((await ask('lookup?event_id=h-1&source_config_id=src_none')).status, 404)
+
+  await hook(drops, 'h-1', 'h-2')
+  const worker = await startNode(server, 'worker')
+  while ((await find('h-1', defers)).status !== 'stored')
+    await new Promise(resolve => setTimeout(resolve, 10))
+  while ((await find('h-1', drops)).status !== 'stored') await new Promise(resolve => setTimeout(resolve, 10))
+  await worker.close()
+  const stored = await find('h-1', drops)
+  assert.equal(stored.event.source_config_id, drops.id)
+  assert.notEqual(stored.id, (await find('h-1', defers)).id, "an id is its source's own")
+
+  assert.equal((await hook(drops, 'h-1')).body.duplicates, 1)
+  const receipts = async () =>
+    (await server.pool.query('select id, outcome from receipts where source_id = $1', [drops.id])).rows
+  while ((await receipts()).length < 3) await new Promise(resolve => setTimeout(resolve, 10))
+  const outcomes = new Map((await receipts()).map(({ id, outcome }) => [outcome, id]))
+  const repeat = (await ask(outcomes.get('duplicate'))).body
+  assert.deepEqual([repeat.status, repeat.duplicate_of], ['duplicate', stored.id])
+  assert.equal((await ask(outcomes.get('dropped'))).body.status, 'dropped')
 })

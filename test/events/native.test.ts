@@ -204,7 +204,7 @@ test('bearer or key in the query; anything else is 401 with a challenge', async 
 
 test('any page may send, with the headers of real SDKs', async () => {
   const wanted =
-    'authorization,content-type,x-retry-count,anonymousid,sentat,x-write-key,rsa-anonymous-id,rsa-retry-attempt'
+    'authorization,content-type,x-retry-count,anonymousid,sentat,x-write-key,rsa-anonymous-id,rsa-retry-attempt,x-ip-policy'
   for (const path of ['/v1/track/', '/v1/track', '/v1/b', '/v1/batch', '/beacon/v1/batch', '/api/s/track']) {
     const preflight = await server.request(path, {
       method: 'OPTIONS',

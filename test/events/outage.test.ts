@@ -75,3 +75,27 @@ test('while storage is away: 503 with Retry-After, never 401, whether the key is
     'page',
   ])
 })
+
+test('what is more than can be kept waiting is sent back with 503; what was answered 200 is stored', async () => {
+  const busy = await startServer({ KONTOR_MAX_PENDING_BYTES: '1MiB', KONTOR_POOL_SIZE: '2' })
+  try {
+    const body = (n: number) =>
+      json({ event_type: 'big', event_id: `e-${n}`, data: { fill: 'x'.repeat(60_000) } })
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, n) =>
+        busy.request('/v1/track/', { method: 'POST', key: busy.tenant.trackingKey, body: body(n) }),
+      ),
+    )
+    const taken = answers.flatMap(({ status }, n) => (status === 200 ? [`e-${n}`] : []))
+    const refused = answers.filter(({ status }) => status !== 200)
+    assert.ok(taken.length > 0 && refused.length > 0, `${taken.length} taken`)
+    for (const { status, headers, body } of refused) {
+      assert.equal(status, 503)
+      assert.equal(body.code, 'overloaded')
+      assert.match(headers.get('retry-after')!, /^[1-9]\d*$/)
+    }
+    assert.deepEqual((await rowsOf(busy, 'events')).map(row => row.inbound_event_id).sort(), taken.sort())
+  } finally {
+    await busy.close()
+  }
+})
