@@ -66,8 +66,10 @@ export function openTraces({ pool, now }: { pool: pg.Pool; now: () => Date }): T
       const received = receipts
       rejections = []
       receipts = []
-      if (rejected.length > 0) await insertRejections(pool, rejected)
-      if (received.length > 0) await insertReceipts(pool, received)
+      await Promise.all([
+        rejected.length > 0 && insertRejections(pool, rejected),
+        received.length > 0 && insertReceipts(pool, received),
+      ])
     },
   }
 }

@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startServer, type TestServer } from '../server.ts'
+import { eventsOf, makeSource, rows, until } from './source.ts'
+
+let server: TestServer
+let key: string
+before(async () => {
+  server = await startServer()
+  key = (await server.admin.keys.create({ kind: 'admin' })).key
+  // An event that breaks whatever processes it, until somebody mends the world.
+  await server.pool.query(`
+    create table poison (word text primary key);
+    create function refuse_poison() returns trigger language plpgsql as $$
+    begin
+      if exists (select 1 from poison where word = new.payload ->> 'word') then
+        raise exception 'poison: %', new.payload ->> 'word';
+      end if;
+      return new;
+    end $$;
+    create trigger refuse_poison before insert on events for each row execute function refuse_poison()`)
+})
+after(() => server.close())
+
+const replay = (body: object) =>
+  server.request('/admin/v1/dead-letters/replay', { method: 'POST', key, body: JSON.stringify(body) })
+const lettersOf = async (source: string) =>
+  (await server.request(`/admin/v1/dead-letters?source=${source}`, { key })).body.results as Record<
+    string,
+    string
+  >[]
+
+/** Retries come due at once. */
+async function givenUp(source: string, letters: number): Promise<void> {
+  await until(async () => {
+    await server.pool.query('update parked_entries set next_attempt_at = now()')
+    return (await lettersOf(source)).length === letters
+  })
+}
+
+test('what fails is retried and given up, the rest of its batch is not; a replay takes effect once', async () => {
+  const source = await makeSource(server)
+  await server.pool.query(`insert into poison values ('one')`)
+  const item = (id: string, word: string) => ({ inbound_event_id: id, event_type: 'x', payload: { word } })
+  await source.post([item('a', 'fine'), item('b', 'one'), item('c', 'fine')])
+  await givenUp(source.id, 1)
+  assert.deepEqual(
+    (await eventsOf(server, source.id)).map(event => event.inbound_event_id),
+    ['a', 'c'],
+  )
+  const [letter] = await lettersOf(source.id)
+  assert.equal(letter?.reason, 'failed')
+  assert.equal(letter?.inbound_event_id, 'b')
+  assert.match(letter!.error!, /poison: one/)
+  const [receipt] = await rows(server, `select outcome, detail from receipts where id = $1`, [letter!.id])
+  assert.equal(receipt?.outcome, 'dead_letter')
+
+  await server.pool.query(`delete from poison`)
+  const answers = await Promise.all(Array.from({ length: 8 }, () => replay({ id: letter!.id })))
+  assert.equal(
+    answers.reduce((sum, answer) => sum + answer.body.replayed, 0),
+    1,
+  )
+  const events = await eventsOf(server, source.id)
+  assert.deepEqual(events.map(event => event.inbound_event_id).sort(), ['a', 'b', 'c'])
+  assert.deepEqual(await lettersOf(source.id), [])
+  const shown = await server.request(`/admin/v1/dead-letters/${letter!.id}`, { key })
+  assert.equal(
+    shown.body.replayed_as.slice(0, 31),
+    (events.find(e => e.inbound_event_id === 'b')!.id as string).slice(0, 31),
+  )
+  assert.equal((await replay({ id: letter!.id })).body.replayed, 0)
+})
+
+test('a replay of what came in again meanwhile changes nothing', async () => {
+  const source = await makeSource(server)
+  await server.pool.query(`insert into poison values ('two')`)
+  const event = { inbound_event_id: 'again', event_type: 'x', payload: { word: 'two' } }
+  await source.post(event)
+  await givenUp(source.id, 1)
+  await server.pool.query(`delete from poison`)
+  assert.equal((await source.post(event)).body.accepted, 1)
+  await server.settled()
+  assert.deepEqual((await replay({ source: source.id })).body, { replayed: 1, remaining: 0 })
+  assert.equal((await eventsOf(server, source.id)).length, 1)
+})
+
+test('a replay that fails again is a dead letter again, and is not replayed in a circle', async () => {
+  const source = await makeSource(server)
+  await server.pool.query(`insert into poison values ('three')`)
+  await source.post({ inbound_event_id: 'p', event_type: 'x', payload: { word: 'three' } })
+  await givenUp(source.id, 1)
+  assert.deepEqual((await replay({ source: source.id })).body, { replayed: 1, remaining: 0 })
+  await givenUp(source.id, 1)
+  await server.pool.query(`delete from poison`)
+  assert.deepEqual((await replay({ source: source.id, reason: 'failed' })).body, {
+    replayed: 1,
+    remaining: 0,
+  })
+  assert.equal((await eventsOf(server, source.id)).length, 1)
+})
+
+test('what was rejected goes through once the source is mended, at the time it first came in', async () => {
+  const source = await makeSource(server)
+  const { body } = await source.post([{ event_type: 'x' }, { payload: { n: 1 } }, { payload: { n: 2 } }])
+  assert.equal(body.rejected.length, 2)
+  await server.settled()
+  assert.deepEqual((await replay({ source: source.id })).body, { replayed: 2, remaining: 0 })
+  await server.settled()
+  assert.equal((await lettersOf(source.id)).length, 2, 'still without a type')
+
+  await server.pool.query(
+    `update dead_letters set received_at = received_at - interval '3 days' where source_id = $1`,
+    [source.id],
+  )
+  await server.pool.query(
+    `update dead_letters set context = (context::jsonb - 'firstReceivedAt')::text where source_id = $1`,
+    [source.id],
+  )
+  await server.admin.sources.update(source.id, { event_type_override: { set: 'mended' } })
+  assert.deepEqual((await replay({ source: source.id, reason: 'rejected' })).body, {
+    replayed: 2,
+    remaining: 0,
+  })
+  const events = (await eventsOf(server, source.id)).filter(event => event.event_type === 'mended')
+  assert.deepEqual(
+    events.map(event => event.payload),
+    [{ payload: { n: 1 } }, { payload: { n: 2 } }].map(({ payload }) => payload),
+  )
+  for (const event of events)
+    assert.ok(
+      Date.now() - (event.occurred_at as Date).getTime() > 2 * 86_400_000,
+      'counts from its first receipt',
+    )
+})
+
+test('in bulk: by tenant, by reason, all; letters of others stay', async () => {
+  const other = await server.anotherTenant('other')
+  const source = await makeSource(server)
+  const theirs = await makeSource(server, { tenant: other.id })
+  const bad = Array.from({ length: 1200 }, (_, n) => ({ payload: { n } }))
+  for (const one of [source, theirs]) await one.post([{ event_type: 'good' }, ...bad])
+  await server.settled()
+  await server.admin.sources.update(source.id, { event_type_override: { set: 'late' } })
+  assert.equal((await lettersOf(source.id)).length, 50)
+  assert.deepEqual((await replay({ tenant: server.tenant.id, all: true })).body.remaining, 0)
+  assert.equal((await eventsOf(server, source.id)).length, 1201)
+  const { count } = (
+    await rows<{ count: number }>(
+      server,
+      'select count(*) from dead_letters where source_id = $1 and replayed_at is null',
+      [theirs.id],
+    )
+  )[0]!
+  assert.equal(count, 1200)
+  let seen = 0
+  for (let cursor = ''; ; ) {
+    const page = await server.request(`/admin/v1/dead-letters?tenant=${other.id}&limit=100${cursor}`, { key })
+    seen += page.body.results.length
+    if (page.body.next_cursor === null) break
+    cursor = `&cursor=${page.body.next_cursor}`
+  }
+  assert.equal(seen, 1200)
+})
+
+test('a record keeps its operation: failed before the replay, applied after', async () => {
+  await server.pool.query(`
+    create function refuse_record() returns trigger language plpgsql as $$
+    begin
+      if exists (select 1 from poison where word = new.id) then raise exception 'poison'; end if;
+      return new;
+    end $$;
+    create trigger refuse_record before insert or update on records for each row execute function refuse_record();
+    insert into poison values ('p-1')`)
+  const written = await server.request('/v1/products', {
+    method: 'POST',
+    key: server.tenant.privateKey,
+    body: JSON.stringify({ entityType: 'product', id: 'p-1', sourceUpdatedAt: '2025-01-01T00:00:00Z' }),
+  })
+  const operation = async () =>
+    (await server.request(`/v1/operations/${written.body.operationId}`, { key: server.tenant.privateKey }))
+      .body.status
+  await until(async () => {
+    await server.pool.query('update parked_entries set next_attempt_at = now()')
+    return (await operation()) === 'failed'
+  })
+  await server.pool.query(`delete from poison`)
+  assert.deepEqual((await replay({ id: written.body.operationId })).body, { replayed: 1, remaining: 0 })
+  await server.settled()
+  assert.equal(await operation(), 'applied')
+})
+
+test('a replay must say which, and name something that is there', async () => {
+  assert.equal((await replay({})).status, 400)
+  assert.equal((await replay({ all: false })).status, 400)
+  assert.equal((await replay({ id: 'x' })).status, 400)
+  assert.equal((await replay({ reason: 'other' })).status, 400)
+  assert.equal((await replay({ id: '01900000-0000-7000-8000-000000000000' })).status, 404)
+  assert.equal((await replay({ tenant: 'nobody', all: true })).status, 404)
+})
