@@ -12,8 +12,11 @@ create table records (
   data jsonb,
   created_at timestamptz not null,
   updated_at timestamptz not null,
-  sku text collate "C" generated always as (case when entity_type = 'product' then left(data ->> 'sku', 255) end) stored,
-  code text collate "C" generated always as (case when entity_type = 'product' then left(data ->> 'code', 255) end) stored,
+  -- names of products; what is longer than a name may be stays data
+  sku text collate "C"
+    generated always as (case when entity_type = 'product' and length(data ->> 'sku') <= 255 then data ->> 'sku' end) stored,
+  code text collate "C"
+    generated always as (case when entity_type = 'product' and length(data ->> 'code') <= 255 then data ->> 'code' end) stored,
   primary key (tenant_id, entity_type, id)
 ) with (fillfactor = 90);
 create index records_by_sku on records (tenant_id, sku) where sku is not null;

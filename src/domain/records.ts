@@ -42,12 +42,24 @@ export function deleteTarget(
   if (body.externalId !== undefined) return { name: 'external_id', value: body.externalId }
   if (entityType === 'product') {
     for (const name of ['sku', 'code'] as const) {
-      const value = body.data?.[name]
-      if (typeof value === 'string' && value !== '') return { name, value }
-      if (typeof value === 'number') return { name, value: String(value) }
+      const value = nameIn(body.data?.[name])
+      if (value !== null) return { name, value }
     }
   }
   return null
+}
+
+const MAX_NAME_LENGTH = 255
+
+/** A SKU or code as a name; null where it cannot be one: what is longer than an id may be is only data. */
+function nameIn(value: unknown): string | null {
+  if (typeof value === 'number') return String(value)
+  return typeof value === 'string' && value !== '' && !isTooLongForName(value) ? value : null
+}
+
+/** Counted in characters, like ids. */
+export function isTooLongForName(text: string): boolean {
+  return text.length > MAX_NAME_LENGTH && [...text].length > MAX_NAME_LENGTH
 }
 
 export function orderingKeyOf(
@@ -98,8 +110,8 @@ export function namesOf(write: RecordWrite): { name: RecordName; value: string }
   if (write.externalId !== null) names.push({ name: 'external_id', value: write.externalId })
   if (write.entityType === 'product') {
     for (const name of ['sku', 'code'] as const) {
-      const value = write.data[name]
-      if (typeof value === 'string' || typeof value === 'number') names.push({ name, value: String(value) })
+      const value = nameIn(write.data[name])
+      if (value !== null) names.push({ name, value })
     }
   }
   return names

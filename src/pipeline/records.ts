@@ -13,6 +13,8 @@ import type { Entry } from '../log/log.ts'
 import { insertOperations, type OperationStatus } from '../store/operations.ts'
 import {
   deleteByNames,
+  deletesSurvived,
+  keepTombstones,
   loadTombstones,
   loadVersions,
   lockRecordTypes,
@@ -83,28 +85,46 @@ async function applyChanges({ client }: Transaction, units: Unit<RecordChange>[]
   const changed = new Map<string, ChangedRecord>()
 
   if (direct.length > 0) {
-    const newest = await newestOf(client, direct, statuses)
-    const rows = await withTombstones(client, newest)
+    const tombstones = await tombstonesFor(client, direct)
+    const newest = await newestOf(client, direct, tombstones, statuses)
+    const rows = [...newest.values()].map(one => rowOf(one, tombstones))
     if (rows.length > 0) await upsertRecords(client, rows)
     for (const row of rows) changed.set(keyText(row), changedRecord(row, newest))
   }
   if (byName.length > 0) {
-    const deletes = byName.map(({ entry, work }) => ({
+    for (const record of await applyNameDeletes(client, byName, statuses)) {
+      changed.set(keyText(record), { ...record, data: null })
+    }
+  }
+  return { statuses: units.map(unit => statuses.get(unit)!), changed: [...changed.values()] }
+}
+
+/** A delete by name came too late where a newer one is known, or where all records of that name are newer. */
+async function applyNameDeletes(
+  client: Transaction['client'],
+  units: Unit<RecordDeleteByName>[],
+  statuses: Map<Unit, OperationStatus>,
+) {
+  const deletes = newestPerName(
+    units.map(({ entry, work }) => ({
       tenantId: entry.tenantId,
       entityType: work.entityType,
       name: work.name,
       value: work.value,
       sourceUpdatedAt: work.sourceUpdatedAt,
       entryId: entry.id,
-    }))
-    const deleted = await deleteByNames(client, newestPerName(deletes))
-    for (const [i, unit] of byName.entries()) {
-      statuses.set(unit, 'applied')
-      const { sourceUpdatedAt } = deletes[i]!
-      for (const key of deleted) changed.set(keyText(key), { ...key, sourceUpdatedAt, data: null })
-    }
+    })),
+  )
+  const newest = await keepTombstones(client, deletes)
+  const deleted = await deleteByNames(client, deletes)
+  const survived = await deletesSurvived(client, deletes)
+  const effective = new Set(deleted.map(record => record.by))
+  for (const unit of units) {
+    const { id } = unit.entry
+    const isApplied = effective.has(id) || (newest.has(id) && !survived.has(id))
+    statuses.set(unit, isApplied ? 'applied' : 'superseded')
   }
-  return { statuses: units.map(unit => statuses.get(unit)!), changed: [...changed.values()] }
+  return deleted
 }
 
 function locksFor(units: Unit<RecordChange>[]) {
@@ -126,6 +146,7 @@ type Newest = { unit: Unit<RecordWrite | RecordDelete>; version: Version }
 async function newestOf(
   client: Transaction['client'],
   units: Unit<RecordWrite | RecordDelete>[],
+  tombstones: Tombstones,
   statuses: Map<Unit, OperationStatus>,
 ): Promise<Map<string, Newest>> {
   const keys = new Map(units.map(unit => [keyText(keyOf(unit)), keyOf(unit)]))
@@ -141,43 +162,52 @@ async function newestOf(
       statuses.set(unit, 'superseded')
       continue
     }
-    statuses.set(unit, 'applied')
+    statuses.set(unit, isBuried(unit, tombstones) ? 'superseded' : 'applied')
     versions.set(key, version)
     newest.set(key, { unit, version })
   }
   return newest
 }
 
-/** A write that is older than a delete of one of its other names is deleted from the start. */
-async function withTombstones(
+type Tombstones = Map<string, Version>
+
+/** The deletes that are known of the other names which these writes go by. */
+async function tombstonesFor(
   client: Transaction['client'],
-  newest: Map<string, Newest>,
-): Promise<RecordRow[]> {
-  const names: RecordNameKey[] = []
-  for (const { unit } of newest.values()) {
-    if (unit.work.op !== 'write') continue
-    for (const name of namesOf(unit.work)) {
-      names.push({ tenantId: unit.entry.tenantId, entityType: unit.work.entityType, ...name })
+  units: Unit<RecordWrite | RecordDelete>[],
+): Promise<Tombstones> {
+  const names = new Map<string, RecordNameKey>()
+  for (const { entry, work } of units) {
+    if (work.op !== 'write') continue
+    for (const name of namesOf(work)) {
+      const key = { tenantId: entry.tenantId, entityType: work.entityType, ...name }
+      names.set(nameText(key), key)
     }
   }
-  const tombstones = names.length > 0 ? await loadTombstones(client, names) : []
-  const deletedNames = new Map(tombstones.map(tombstone => [nameText(tombstone), tombstone]))
-  return [...newest.values()].map(({ unit, version }) => {
-    const { work } = unit
-    const isDeleted =
-      work.op === 'delete' ||
-      namesOf(work).some(name => {
-        const tombstone = deletedNames.get(nameText({ ...keyOf(unit), ...name }))
-        return tombstone !== undefined && isNewer(tombstone, version)
-      })
-    return {
-      ...keyOf(unit),
-      ...version,
-      externalId: work.op === 'write' ? work.externalId : null,
-      deleted: isDeleted,
-      dataText: work.op === 'write' ? work.dataText : null,
-    }
+  const found = names.size > 0 ? await loadTombstones(client, [...names.values()]) : []
+  return new Map(found.map(tombstone => [nameText(tombstone), tombstone]))
+}
+
+/** Whether a write is older than a delete of one of its other names: it is deleted from the start. */
+function isBuried(unit: Unit<RecordWrite | RecordDelete>, tombstones: Tombstones): boolean {
+  const { entry, work } = unit
+  if (work.op !== 'write' || tombstones.size === 0) return false
+  const version = { sourceUpdatedAt: work.sourceUpdatedAt, entryId: entry.id }
+  return namesOf(work).some(name => {
+    const tombstone = tombstones.get(nameText({ ...keyOf(unit), ...name }))
+    return tombstone !== undefined && isNewer(tombstone, version)
   })
+}
+
+function rowOf({ unit, version }: Newest, tombstones: Tombstones): RecordRow {
+  const { work } = unit
+  return {
+    ...keyOf(unit),
+    ...version,
+    externalId: work.op === 'write' ? work.externalId : null,
+    deleted: work.op === 'delete' || isBuried(unit, tombstones),
+    dataText: work.op === 'write' ? work.dataText : null,
+  }
 }
 
 function newestPerName<T extends RecordNameKey & Version>(deletes: T[]): T[] {

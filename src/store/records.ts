@@ -30,7 +30,9 @@ export async function lockRecordTypes(
   )
 }
 
-const VERSION = `to_char(source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as source_updated_at, entry_id`
+function versionOf(table: string): string {
+  return `to_char(${table}.source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as source_updated_at, ${table}.entry_id`
+}
 
 export async function loadVersions(db: Db, keys: RecordKey[]): Promise<(RecordKey & Version)[]> {
   const { rows } = await queryPrepared<{
@@ -41,8 +43,13 @@ export async function loadVersions(db: Db, keys: RecordKey[]): Promise<(RecordKe
     entry_id: string
   }>(
     db,
-    `select tenant_id, entity_type, id, ${VERSION} from records
-     join unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, entity_type, id) using (tenant_id, entity_type, id)`,
+    // A look-up for each key, whatever the planner thinks: while a first import runs the table has no statistics yet,
+    // and joined as a whole it would be read as a whole.
+    `select r.* from unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, entity_type, id)
+     cross join lateral (
+       select tenant_id, entity_type, id, ${versionOf('records')} from records
+       where tenant_id = k.tenant_id and entity_type = k.entity_type and id = k.id limit 1
+     ) r`,
     [keys.map(key => key.tenantId), keys.map(key => key.entityType), keys.map(key => key.id)],
   )
   return rows.map(row => ({
@@ -64,9 +71,11 @@ export async function loadTombstones(db: Db, names: RecordNameKey[]): Promise<(R
     entry_id: string
   }>(
     db,
-    `select tenant_id, entity_type, name, value, ${VERSION} from record_tombstones
-     join unnest($1::int[], $2::text[], $3::text[], $4::text[]) as k (tenant_id, entity_type, name, value)
-       using (tenant_id, entity_type, name, value)`,
+    `select t.* from unnest($1::int[], $2::text[], $3::text[], $4::text[]) as k (tenant_id, entity_type, name, value)
+     cross join lateral (
+       select tenant_id, entity_type, name, value, ${versionOf('record_tombstones')} from record_tombstones
+       where tenant_id = k.tenant_id and entity_type = k.entity_type and name = k.name and value = k.value limit 1
+     ) t`,
     [
       names.map(name => name.tenantId),
       names.map(name => name.entityType),
@@ -110,9 +119,26 @@ export async function upsertRecords(db: Db, rows: RecordRow[]): Promise<void> {
   )
 }
 
-/** Keeps the newest tombstone of each name and deletes the records of that name which are older. */
-export async function deleteByNames(db: Db, deletes: (RecordNameKey & Version)[]): Promise<RecordKey[]> {
-  const columns = [
+export type NameDelete = RecordNameKey & Version
+
+/** Deletes by other names than the id; at most one for each name. */
+const DELETES = `unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::uuid[])
+  as d (tenant_id, entity_type, name, value, source_updated_at, entry_id)`
+
+/** The records that go by the name of a delete, each found through the index of that name. */
+const NAMED = `cross join lateral (
+  select id, source_updated_at, entry_id from records
+  where d.name = 'external_id' and tenant_id = d.tenant_id and entity_type = d.entity_type and external_id = d.value and not deleted
+  union all
+  select id, source_updated_at, entry_id from records
+  where d.name = 'sku' and tenant_id = d.tenant_id and entity_type = d.entity_type and sku = d.value and not deleted
+  union all
+  select id, source_updated_at, entry_id from records
+  where d.name = 'code' and tenant_id = d.tenant_id and entity_type = d.entity_type and code = d.value and not deleted
+) r`
+
+function columnsOf(deletes: NameDelete[]): unknown[] {
+  return [
     deletes.map(one => one.tenantId),
     deletes.map(one => one.entityType),
     deletes.map(one => one.name),
@@ -120,27 +146,60 @@ export async function deleteByNames(db: Db, deletes: (RecordNameKey & Version)[]
     deletes.map(one => one.sourceUpdatedAt),
     deletes.map(one => one.entryId),
   ]
-  const input = `unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::uuid[])
-    as d (tenant_id, entity_type, name, value, source_updated_at, entry_id)`
-  await db.query(
+}
+
+/** Keeps the newest tombstone of each name. Returns the entry ids of those that are the newest. */
+export async function keepTombstones(db: Db, deletes: NameDelete[]): Promise<Set<string>> {
+  const { rows } = await db.query<{ entry_id: string }>(
     `insert into record_tombstones as t (tenant_id, entity_type, name, value, source_updated_at, entry_id)
-     select * from ${input} order by tenant_id, entity_type, name, value
+     select * from ${DELETES} order by tenant_id, entity_type, name, value
      on conflict (tenant_id, entity_type, name, value) do update
        set source_updated_at = excluded.source_updated_at, entry_id = excluded.entry_id
-       where (t.source_updated_at, t.entry_id) < (excluded.source_updated_at, excluded.entry_id)`,
-    columns,
+       where (t.source_updated_at, t.entry_id) < (excluded.source_updated_at, excluded.entry_id)
+     returning entry_id`,
+    columnsOf(deletes),
   )
-  const { rows } = await db.query<{ tenant_id: number; entity_type: EntityType; id: string }>(
-    `update records r set deleted = true, data = null, updated_at = now()
-     from ${input}
-     where r.tenant_id = d.tenant_id and r.entity_type = d.entity_type and not r.deleted
-       and ((d.name = 'external_id' and r.external_id = d.value) or (d.name = 'sku' and r.sku = d.value)
-         or (d.name = 'code' and r.code = d.value))
-       and (r.source_updated_at, r.entry_id) < (d.source_updated_at, d.entry_id)
-     returning r.tenant_id, r.entity_type, r.id`,
-    columns,
+  return new Set(rows.map(row => row.entry_id))
+}
+
+/** Deletes the records which are older than the delete of a name they go by. `by` is the entry of that delete. */
+export async function deleteByNames(
+  db: Db,
+  deletes: NameDelete[],
+): Promise<(RecordKey & { sourceUpdatedAt: string; by: string })[]> {
+  const { rows } = await db.query<{
+    tenant_id: number
+    entity_type: EntityType
+    id: string
+    source_updated_at: string
+    entry_id: string
+  }>(
+    `update records set deleted = true, data = null, updated_at = now()
+     from (
+       select d.tenant_id, d.entity_type, r.id, ${versionOf('d')} from ${DELETES} ${NAMED}
+       where (r.source_updated_at, r.entry_id) < (d.source_updated_at, d.entry_id)
+     ) older
+     where records.tenant_id = older.tenant_id and records.entity_type = older.entity_type and records.id = older.id
+     returning records.tenant_id, records.entity_type, records.id, older.source_updated_at, older.entry_id`,
+    columnsOf(deletes),
   )
-  return rows.map(row => ({ tenantId: row.tenant_id, entityType: row.entity_type, id: row.id }))
+  return rows.map(row => ({
+    tenantId: row.tenant_id,
+    entityType: row.entity_type,
+    id: row.id,
+    sourceUpdatedAt: row.source_updated_at,
+    by: row.entry_id,
+  }))
+}
+
+/** Entry ids of the deletes that a newer record of that name survived. */
+export async function deletesSurvived(db: Db, deletes: NameDelete[]): Promise<Set<string>> {
+  const { rows } = await db.query<{ entry_id: string }>(
+    `select distinct d.entry_id from ${DELETES} ${NAMED}
+     where (r.source_updated_at, r.entry_id) > (d.source_updated_at, d.entry_id)`,
+    columnsOf(deletes),
+  )
+  return new Set(rows.map(row => row.entry_id))
 }
 
 export type StoredRecord = {

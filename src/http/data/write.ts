@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto'
 import { newEntryId } from '../../domain/ids.ts'
 import { isObject, pointerToken, storable, unstorablePointers } from '../../domain/json.ts'
-import { deleteTarget, type EntityType, orderingKeyOf, type RecordContext } from '../../domain/records.ts'
+import {
+  deleteTarget,
+  type EntityType,
+  isTooLongForName,
+  orderingKeyOf,
+  type RecordContext,
+} from '../../domain/records.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import type { Append, FirstUse } from '../../log/log.ts'
 import type { Fault } from '../problems.ts'
@@ -41,8 +47,7 @@ export function faultsOfRecord(
     faults.push({ pointer: '/entityType', message: `must be ${entityType}, as the path says` })
   }
   if (op === 'delete' && deleteTarget(entityType, body as RecordBody) === null && namesNothing(body)) {
-    const others = entityType === 'product' ? ', externalId, data.sku or data.code' : ' or externalId'
-    faults.push({ pointer: '/id', message: `is required: name the record by id${others}` })
+    faults.push(missingTarget(entityType, body))
   }
   if (!storable(text)) {
     for (const pointer of unstorablePointers(body)) {
@@ -62,6 +67,19 @@ function isEntityType(text: string): boolean {
 /** A wrong type of id is a fault that the schema names already. */
 function namesNothing(body: Record<string, unknown>): boolean {
   return body.id === undefined && body.externalId === undefined
+}
+
+function missingTarget(entityType: EntityType, { data }: Record<string, unknown>): Fault {
+  if (entityType !== 'product')
+    return { pointer: '/id', message: 'is required: name the record by id or externalId' }
+  for (const name of ['sku', 'code']) {
+    const value = isObject(data) ? data[name] : undefined
+    if (typeof value === 'string' && isTooLongForName(value)) {
+      return { pointer: `/data/${name}`, message: 'must have at most 255 characters to name a product' }
+    }
+  }
+  const message = 'is required: name the record by id, externalId, data.sku or data.code'
+  return { pointer: '/id', message }
 }
 
 /** What is odd about a good body: kept, but told. */
