@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { kontor } from '../commands/kontor.ts'
+import { startServer, TEST_SECRET_KEY, type TestServer } from '../server.ts'
+import { eventsOf, makeSource } from './source.ts'
+
+let server: TestServer
+let key: string
+before(async () => {
+  server = await startServer()
+  key = (await server.admin.keys.create({ kind: 'admin' })).key
+  Object.assign(process.env, { DATABASE_URL: server.databaseUrl, KONTOR_SECRET_KEY: TEST_SECRET_KEY })
+})
+after(async () => {
+  delete process.env.DATABASE_URL
+  delete process.env.KONTOR_SECRET_KEY
+  await server.close()
+})
+
+type Step = { step: string; ok: boolean; detail: string }
+
+test('a sample event fits every kind of source, and its way is shown to the archive', async () => {
+  const kinds = [
+    { type: 'webhook' },
+    { type: 'automation' },
+    { type: 'cdp' },
+    { type: 'webhook', preset: 'stripe', signing_secret: 'whsec_12345678' },
+    { type: 'webhook', preset: 'shopify' },
+    { type: 'webhook', preset: 'github' },
+    { type: 'automation', preset: 'standard-webhooks' },
+  ]
+  for (const kind of kinds) {
+    const source = await makeSource(server, kind)
+    const { status, body } = await server.request(`/admin/v1/sources/${source.id}/test`, {
+      method: 'POST',
+      key,
+    })
+    assert.equal(status, 200)
+    assert.equal(body.ok, true, JSON.stringify(body))
+    assert.deepEqual(
+      body.steps.map(({ step }: Step) => step),
+      ['source', 'normalize', 'accept', 'process', 'archive'],
+    )
+    assert.equal(body.receipts[0].outcome, 'processed')
+    const [event] = await eventsOf(server, source.id)
+    assert.equal(body.archived[0].inbound_event_id, event?.inbound_event_id)
+    assert.match(String(event?.event_type), /kontor.test/)
+  }
+})
+
+test('a body of your own shows what a real request would get', async () => {
+  const source = await makeSource(server)
+  const run = async (body: object) =>
+    (
+      await server.request(`/admin/v1/sources/${source.id}/test`, {
+        method: 'POST',
+        key,
+        body: JSON.stringify(body),
+      })
+    ).body
+  const good = await run({ body: { inbound_event_id: 'mine', event_type: 'order.shipped' } })
+  assert.equal(good.archived[0].event_type, 'order.shipped')
+  const again = await run({ body: { inbound_event_id: 'mine', event_type: 'order.shipped' } })
+  assert.equal(again.receipts[0].outcome, 'duplicate')
+  const bad = await run({ body: { payload: {} } })
+  assert.equal(bad.ok, false)
+  assert.match(bad.steps.at(-1).detail, /400: \/event_type: event_type is required/)
+  await server.admin.sources.setEnabled(source.id, false)
+  assert.match((await run({})).steps[0].detail, /403/)
+  assert.equal(
+    (await server.request('/admin/v1/sources/src_nothing/test', { method: 'POST', key })).status,
+    404,
+  )
+})
+
+test('the command line says the steps and prints the whole as JSON', async () => {
+  const source = await makeSource(server, { preset: 'shopify' })
+  const tested = await kontor('source', 'test', source.id)
+  assert.equal(tested.code, 0, tested.err)
+  assert.match(tested.err, /✓ archive/)
+  assert.equal((tested.json() as { ok: boolean }).ok, true)
+  const refused = await kontor(
+    'source',
+    'test',
+    source.id,
+    '--body',
+    '{',
+    '--header',
+    'X-Shopify-Topic: orders/paid',
+  )
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /✗ normalize.*not valid JSON/)
+  const paid = await kontor(
+    ...['source', 'test', source.id, '--body', '{"id": 1}', '--header', 'X-Shopify-Topic: orders/paid'],
+  )
+  assert.equal(paid.code, 0)
+  assert.match(paid.err, /"orders\/paid"/)
+  assert.equal((await kontor('source', 'test', 'src_nothing')).code, 1)
+  assert.equal((await kontor('source', 'test', source.id, '--wait', 'x')).code, 2)
+})
+
+test('dead letters are listed, shown and replayed from the command line, with progress on stderr', async () => {
+  const source = await makeSource(server)
+  await source.post([{ event_type: 'x' }, ...Array.from({ length: 120 }, (_, n) => ({ payload: { n } }))])
+  await server.settled()
+  const listed = (await kontor('dead-letters', 'list', '--source', source.id)).json() as {
+    id: string
+    reason: string
+  }[]
+  assert.equal(listed.length, 120)
+  assert.equal(
+    ((await kontor('dead-letters', 'list', '--source', source.id, '--limit', '7')).json() as []).length,
+    7,
+  )
+  const shown = (await kontor('dead-letters', 'show', listed[0]!.id)).json() as { body: string }
+  assert.match(shown.body, /"payload"/)
+  await server.admin.sources.update(source.id, { event_type_override: { set: 'mended' } })
+  const one = await kontor('dead-letters', 'replay', '--id', listed[0]!.id)
+  assert.deepEqual(one.json(), { replayed: 1, remaining: 0 })
+  const all = await kontor('dead-letters', 'replay', '--tenant', 'default', '--all')
+  assert.deepEqual(all.json(), { replayed: 119, remaining: 0 })
+  assert.match(all.err, /119 replayed/)
+  assert.equal((await eventsOf(server, source.id)).length, 121)
+  assert.equal((await kontor('dead-letters', 'replay')).code, 2)
+  assert.equal((await kontor('dead-letters', 'replay', '--reason', 'other')).code, 2)
+  assert.equal((await kontor('dead-letters', 'show', 'x')).code, 1)
+  assert.equal((await kontor('dead-letters', 'list', '--limit', '0')).code, 2)
+})
