@@ -99,7 +99,8 @@ function itemColumns(currency) {
 function priceOf(currency) {
   return ({ quantity, unit_amount, interval, interval_count }) => {
     const term = interval_count > 1 ? `${interval_count} ${interval}s` : interval
-    return `${number(quantity)} × ${money(unit_amount, currency)}${interval ? ` / ${term}` : ''}`
+    const times = quantity === null || quantity === undefined ? '' : `${number(quantity)} × `
+    return `${times}${money(unit_amount, currency)}${interval ? ` / ${term}` : ''}`
   }
 }
 

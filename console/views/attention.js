@@ -101,12 +101,12 @@ function columnsOf(asked, amount) {
 
 function issueOf({ issue_type, failure_message, days_overdue, attempt_count }) {
   const more = [
-    failure_message,
+    failure_message?.replace(/\.$/, ''),
     days_overdue > 0 && `${plural(days_overdue, 'day')} overdue`,
     attempt_count > 0 && plural(attempt_count, 'attempt'),
   ].filter(Boolean)
   return [
     badge(words(issue_type), 'bad'),
-    more.length > 0 && h('span', { class: 'reason faint' }, more.join(', ')),
+    more.length > 0 && h('span', { class: 'reason faint' }, more.join(' · ')),
   ]
 }

@@ -47,7 +47,7 @@ export function headline({ currency, mrr, arr, arpa, committed_mrr, active_subsc
     {
       label: 'MRR',
       value: money(mrr, currency),
-      note: `${money(committed_mrr, currency)} without cancellations to come`,
+      note: `${money(committed_mrr, currency)} committed`,
     },
     { label: 'ARR', value: money(arr, currency) },
     { label: 'ARPA', value: money(arpa, currency), note: 'per paying account' },

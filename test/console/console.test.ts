@@ -1,0 +1,320 @@
+import assert from 'node:assert/strict'
+import { get } from 'node:http'
+import { after, before, test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
+import type { Browser, Page } from 'playwright-core'
+import { launchChromium } from '../chromium.ts'
+import { startServer, type TestServer } from '../server.ts'
+
+let server: TestServer
+let adminKey: string
+before(async () => {
+  server = await startServer()
+  adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
+})
+after(() => server.close())
+
+type Raw = { status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }
+
+/** As written: `fetch` would tidy the path and unpack the body. */
+function raw(path: string, headers: Record<string, string> = {}): Promise<Raw> {
+  const { hostname, port } = new URL(server.url)
+  return new Promise((resolve, reject) => {
+    get({ hostname, port, path, headers, agent: false }, async response => {
+      const chunks = []
+      for await (const chunk of response) chunks.push(chunk)
+      resolve({ status: response.statusCode!, headers: response.headers, body: Buffer.concat(chunks) })
+    }).on('error', reject)
+  })
+}
+
+test('files are served as they are, compressed when asked for, and not again when known', async () => {
+  const page = await raw('/console')
+  assert.equal(page.status, 200)
+  assert.equal(page.headers['content-type'], 'text/html; charset=utf-8')
+  assert.equal(page.headers['cache-control'], 'no-cache')
+  assert.match(String(page.headers['content-security-policy']), /default-src 'none'.*trusted-types 'none'/)
+  assert.deepEqual((await raw('/console/')).body, page.body)
+
+  const paths = [...page.body.toString().matchAll(/(?:src|href)="(\/console\/[^"]+)"/g)].map(
+    match => match[1]!,
+  )
+  assert.ok(paths.length >= 4)
+  const types: Record<string, string> = {
+    js: 'text/javascript; charset=utf-8',
+    css: 'text/css; charset=utf-8',
+    svg: 'image/svg+xml',
+  }
+  for (const path of paths) {
+    const plain = await raw(path)
+    const gzipped = await raw(path, { 'accept-encoding': 'gzip, br' })
+    assert.equal(plain.status, 200, path)
+    assert.equal(plain.headers['content-type'], types[path.split('.').pop()!])
+    assert.equal(plain.headers['content-encoding'], undefined)
+    assert.equal(gzipped.headers['content-encoding'], 'gzip')
+    assert.deepEqual(gunzipSync(gzipped.body), plain.body)
+    assert.notEqual(gzipped.headers.etag, plain.headers.etag)
+
+    const known = await raw(path, { 'if-none-match': `"other", ${plain.headers.etag}` })
+    assert.equal(known.status, 304)
+    assert.equal(known.body.length, 0)
+    const refused = await raw(path, { 'accept-encoding': 'gzip;q=0' })
+    assert.equal(refused.headers['content-encoding'], undefined)
+  }
+})
+
+test('nothing but the files of the console is served, and none of it is in the API document', async () => {
+  const strangers = [
+    '/package.json',
+    '/../package.json',
+    '/%2e%2e/package.json',
+    '/..%2fpackage.json',
+    '/views',
+    '/x.js',
+  ]
+  for (const path of strangers) assert.equal((await raw(`/console${path}`)).status, 404, path)
+  const { body } = await server.request('/openapi.json')
+  assert.deepEqual(
+    Object.keys(body.paths).filter(path => path.startsWith('/console')),
+    [],
+  )
+})
+
+type Tab = { page: Page; faults: string[]; close(): Promise<void> }
+
+/** A tab at the console. `faults` collects what must not happen: script errors, and requests that leave this server. */
+async function openTab(browser: Browser, { failing = /\/v1\/subscriptions\// } = {}): Promise<Tab> {
+  const context = await browser.newContext({ viewport: { width: 1200, height: 800 } })
+  const page = await context.newPage()
+  const faults: string[] = []
+  page.on('pageerror', error => faults.push(error.message))
+  page.on('console', message => {
+    const { url } = message.location()
+    if (message.type() === 'error' && !failing.test(url)) faults.push(`${message.text()} ${url}`)
+  })
+  page.on('request', request => {
+    if (new URL(request.url()).origin !== new URL(server.url).origin) faults.push(`leaves: ${request.url()}`)
+  })
+  await page.goto(`${server.url}/console`)
+  return { page, faults, close: () => context.close() }
+}
+
+async function signIn(page: Page, key: string) {
+  await page.getByLabel('Key').fill(key)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+/** Goes to a view as one who types its address. */
+async function open(page: Page, path: string, title: string) {
+  await page.evaluate(`location.hash = ${JSON.stringify(`#/${path}`)}`)
+  await heading(page, title)
+}
+
+const heading = (page: Page, name: string) =>
+  page.getByRole('heading', { level: 1, name, exact: true }).waitFor()
+const text = (page: Page, words: string) => page.locator('main').getByText(words).first().waitFor()
+const post = (path: string, key: string, body: unknown) =>
+  server.request(path, { method: 'POST', key, body: JSON.stringify(body) })
+const keysOfTenant = () => server.admin.keys.list(server.tenant.id)
+
+test('console in Chromium', { timeout: 120_000 }, async t => {
+  const browser = await launchChromium(t)
+  if (!browser) return
+  const { page, faults, close } = await openTab(browser)
+
+  await t.test('a wrong key is told, in words', async () => {
+    const wrong = await openTab(browser, { failing: /\/admin\/v1\// })
+    await signIn(wrong.page, server.tenant.trackingKey)
+    await wrong.page.getByRole('alert').getByText('This is a tracking key').waitFor()
+    await signIn(wrong.page, 'adm_not-a-key')
+    await wrong.page.getByRole('alert').getByText('not an admin key (adm_…) that is known here').waitFor()
+    assert.match(String(await wrong.page.getByRole('alert').textContent()), /Request req_/)
+    assert.equal(await wrong.page.evaluate('sessionStorage.length'), 0)
+    assert.deepEqual(wrong.faults, [])
+    await wrong.close()
+  })
+
+  await t.test('a private key shows its data, and no administration', async () => {
+    const other = await openTab(browser)
+    await signIn(other.page, server.tenant.privateKey)
+    await heading(other.page, 'Overview')
+    assert.equal(await other.page.getByRole('navigation', { name: 'Data' }).isVisible(), true)
+    assert.equal(await other.page.getByRole('navigation', { name: 'Administration' }).count(), 0)
+    await open(other.page, 'keys', 'Keys')
+    await other.page.getByRole('alert').getByText('This takes an admin key').waitFor()
+    assert.deepEqual(other.faults, [])
+    await other.close()
+  })
+
+  await t.test('an admin key is enough: a read key is made for it', async () => {
+    const before = new Set((await keysOfTenant()).map(({ id }) => id))
+    await signIn(page, adminKey)
+    await heading(page, 'Overview')
+    const made = (await keysOfTenant()).filter(({ id }) => !before.has(id))
+    assert.equal(made.length, 1)
+    assert.ok(made[0]!.scopes.every(scope => scope.endsWith(':read')))
+    assert.ok(Date.parse(made[0]!.expires_at!) < Date.now() + 12 * 3_600_000)
+  })
+
+  await t.test('events appear by themselves, are found again, and their text stays text', async () => {
+    await text(page, 'No events yet.')
+    const markup = '<img src=x onerror="document.title=1"><b>bold</b>'
+    const sent = { event_type: markup, event_id: 'e-1', visitor: 'v-1', data: { page: markup } }
+    await post('/v1/track/', server.tenant.trackingKey, sent)
+    await page.getByRole('link', { name: markup }).click()
+    await heading(page, markup)
+    await text(page, '"page": "<img src=x onerror=')
+    assert.equal(await page.locator('main b, main img').count(), 0)
+
+    await page.evaluate(`location.hash = '#/events/lookup?id=e-1'`)
+    await text(page, 'Accepted and applied.')
+    await open(page, 'events?event_type=nothing', 'Events')
+    await text(page, 'Nothing fits these filters.')
+    await page.getByLabel('Type').fill(markup)
+    await page.getByLabel('Type').press('Enter')
+    await page.getByRole('link', { name: markup }).waitFor()
+  })
+
+  await t.test('a list goes on page by page', async () => {
+    const batch = Array.from({ length: 70 }, (_, index) => ({
+      ...{ type: 'track', event: 'Listed', messageId: `listed-${index}`, anonymousId: 'v-1' },
+    }))
+    await post('/v1/batch', server.tenant.trackingKey, { batch })
+    await server.settled()
+    await page.evaluate(`location.hash = '#/events?event_type=Listed'`)
+    await page.getByRole('button', { name: 'Show more' }).waitFor()
+    assert.equal(await page.locator('tbody tr').count(), 50)
+    await page.getByRole('button', { name: 'Show more' }).click()
+    await page.locator('tbody tr').nth(69).waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Show more' }).count(), 0)
+  })
+
+  await t.test('a source is made, posted to, tested and disabled', async () => {
+    await page.getByRole('link', { name: 'Sources' }).click()
+    await page.getByRole('link', { name: 'New source' }).click()
+    await page.getByLabel('Name').fill('shop')
+    await page.getByRole('button', { name: 'Make the source' }).click()
+    await page.getByRole('heading', { name: 'shop is made' }).waitFor()
+    const command = String(await page.locator('.copyable code', { hasText: 'curl' }).textContent())
+    const path = /\/ingest\/inbound\/src_\w+/.exec(command)![0]
+    const token = /tok_\w+/.exec(command)![0]
+    const body = /-d '(.*)'/.exec(command)![1]!
+    const answer = await server.request(path, { method: 'POST', key: token, body })
+    assert.deepEqual([answer.status, answer.body.accepted], [200, 1])
+    await server.settled()
+
+    await page.getByRole('link', { name: 'Open the source' }).click()
+    await heading(page, 'shop')
+    await page.getByRole('row', { name: /ticket\.opened.*processed/ }).waitFor()
+    await page.getByRole('button', { name: 'Send a test event' }).click()
+    await text(page, 'The test event went all the way.')
+
+    await page.getByRole('button', { name: 'Disable' }).click()
+    await page.getByRole('button', { name: 'Enable' }).waitFor()
+    const [source] = await server.admin.sources.list(server.tenant.id)
+    assert.equal(source!.enabled, false)
+  })
+
+  await t.test('a dead letter shows its body and is replayed', async () => {
+    const good = { type: 'track', event: 'Signed Up', messageId: 'good', anonymousId: 'v-2' }
+    const bad = { type: 'track', messageId: 'bad', anonymousId: 'v-2', properties: { plan: 'pro' } }
+    const { body } = await post('/v1/batch', server.tenant.trackingKey, { batch: [good, bad] })
+    assert.equal(body.rejected.length, 1)
+    await server.settled()
+    await open(page, 'overview', 'Overview')
+    await page.locator('main').getByRole('link', { name: '1 dead letter' }).click()
+    await heading(page, 'Dead letters')
+    await page.getByRole('row').getByRole('link').click()
+    await heading(page, 'Dead letter')
+    await text(page, '"plan": "pro"')
+    await page.getByRole('button', { name: 'Replay' }).click()
+    await text(page, 'Replayed as')
+    assert.equal(await page.getByRole('button', { name: 'Replay' }).count(), 0)
+    const id = await page.evaluate(`location.hash.split('/').pop()`)
+    const letter = await server.request(`/admin/v1/dead-letters/${id}`, { key: adminKey })
+    assert.notEqual(letter.body.replayed_at, null)
+  })
+
+  await t.test('a record is listed and opened', async () => {
+    const data = { sku: 'MUG 01/a', name: 'Mug', price: 12.9 }
+    const product = { entityType: 'product', id: 'p-1', sourceUpdatedAt: '2026-01-31T09:30:00Z', data }
+    await post('/v1/products', server.tenant.privateKey, product)
+    await server.settled()
+    await page.getByRole('link', { name: 'Records' }).click()
+    await page.getByRole('link', { name: 'p-1' }).click()
+    await heading(page, 'Mug')
+    await text(page, '"sku": "MUG 01/a"')
+    assert.equal(await page.locator('time').first().getAttribute('title'), '2026-01-31 09:30:00 UTC')
+  })
+
+  await t.test('a key is made, works and is revoked', async () => {
+    await open(page, 'keys?kind=tracking', 'Keys')
+    await page.getByRole('button', { name: 'Make the key' }).click()
+    const made = String(await page.locator('.once code').first().textContent())
+    assert.match(made, /^trk_/)
+    assert.equal((await post('/v1/track/', made, { event_type: 'by_the_new_key' })).status, 200)
+    await page.evaluate(`location.hash = '#/keys'`)
+    const row = page.getByRole('row', { name: made.slice(-4) })
+    await row.getByRole('button', { name: 'Revoke' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click()
+    await row.waitFor({ state: 'detached' })
+    const key = (await keysOfTenant()).find(({ hint }) => made.endsWith(hint.slice(1)))
+    assert.notEqual(key!.revoked_at, null)
+  })
+
+  await t.test('on a small screen every view fits, has one title, and names its controls', async () => {
+    await page.setViewportSize({ width: 360, height: 740 })
+    for (const [path, title] of VIEWS) {
+      await open(page, path, title)
+      const found = await page.evaluate(`({
+        overflows: document.documentElement.scrollWidth > innerWidth,
+        titles: document.querySelectorAll('h1').length,
+        unnamed: [...document.querySelectorAll('input, select, textarea')].filter(c => !c.labels.length).length,
+        current: document.querySelectorAll('.menu [aria-current=page]').length,
+      })`)
+      assert.deepEqual(found, { overflows: false, titles: 1, unnamed: 0, current: 1 }, path)
+    }
+  })
+
+  await t.test('the keyboard reaches the menu, and the title of the new view has the focus', async () => {
+    const menu = page.getByRole('button', { name: 'Menu' })
+    const events = page.getByRole('navigation', { name: 'Data' }).getByRole('link', { name: 'Events' })
+    assert.equal(await events.isVisible(), false)
+    await menu.press('Enter')
+    await events.press('Enter')
+    await heading(page, 'Events')
+    assert.equal(await page.evaluate('document.activeElement.tagName'), 'H1')
+    assert.equal(await menu.getAttribute('aria-expanded'), 'false')
+  })
+
+  await t.test('signing out forgets the keys and revokes the one that was made', async () => {
+    const made = (await keysOfTenant()).filter(({ expires_at }) => expires_at !== null)
+    assert.deepEqual(
+      made.map(({ revoked_at }) => revoked_at),
+      [null],
+    )
+    await page.getByRole('button', { name: 'Menu' }).click()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('Key').waitFor()
+    assert.equal(await page.evaluate('sessionStorage.length + localStorage.length'), 0)
+    const key = (await keysOfTenant()).find(({ id }) => id === made[0]!.id)
+    assert.notEqual(key!.revoked_at, null)
+  })
+
+  await t.test('all this without a script error and without a request to anybody else', async () => {
+    assert.deepEqual(faults, [])
+    await close()
+  })
+})
+
+const VIEWS = [
+  ['overview', 'Overview'],
+  ['events', 'Events'],
+  ['conversions', 'Conversions'],
+  ['records/products', 'Records'],
+  ['subscriptions', 'Subscriptions'],
+  ['sources', 'Sources'],
+  ['sources/new', 'New source'],
+  ['keys', 'Keys'],
+  ['dead-letters', 'Dead letters'],
+] as const
