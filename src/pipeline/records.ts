@@ -34,6 +34,10 @@ export type ChangedRecord = RecordKey & {
   data: Record<string, unknown> | null
 }
 
+// The real reason may speak of tables and constraints: it stays with the dead letter.
+const NOT_APPLIED =
+  'The change could not be applied. It is kept, and the operator of this service can replay it.'
+
 export function recordKind(listeners: RecordListener[]): Kind<RecordChange> {
   return {
     decode(entry) {
@@ -53,7 +57,9 @@ export function recordKind(listeners: RecordListener[]): Kind<RecordChange> {
       if (changed.length > 0) for (const listener of listeners) await listener(transaction, changed)
     },
     async giveUp({ client }, unit, error, attempts) {
-      await insertOperations(client, [{ ...operationOf(unit.entry, unit.work), status: 'failed', error }])
+      await insertOperations(client, [
+        { ...operationOf(unit.entry, unit.work), status: 'failed', error: NOT_APPLIED },
+      ])
       return {
         id: unit.entry.id,
         entry: unit.entry,

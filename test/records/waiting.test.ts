@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { waitSeconds } from '../../src/http/data/waiting.ts'
+import { type Api, openApi } from './api.ts'
+
+let api: Api
+before(async () => {
+  api = await openApi()
+})
+after(() => api.close())
+
+const waiting = (seconds: number | string) => ({ headers: { prefer: `wait=${seconds}` } })
+
+test('Prefer: wait holds the 202 until the change is applied, and says so', async () => {
+  const answer = await api.write('contact', { id: 'c' }, waiting(10))
+  assert.equal(answer.status, 202)
+  assert.equal(answer.body.status, 'applied')
+  assert.equal(answer.headers.get('preference-applied'), 'wait=10')
+  assert.equal((await api.get('/v1/contacts/c')).status, 200)
+  const removed = await api.remove('contact', { id: 'c', sourceUpdatedAt: '2026-03-01' }, waiting(10))
+  assert.equal(removed.body.status, 'applied')
+  assert.equal((await api.get('/v1/contacts/c')).status, 404)
+})
+
+test('what a newer change overtook is told too', async () => {
+  await api.write('contact', { id: 'late', sourceUpdatedAt: '2026-03-02' }, waiting(10))
+  const late = await api.write('contact', { id: 'late', sourceUpdatedAt: '2026-03-01' }, waiting(10))
+  assert.equal(late.status, 202)
+  assert.equal(late.body.status, 'superseded')
+})
+
+test('without it there is no status, and nobody waits', async () => {
+  const answer = await api.write('contact', { id: 'none' })
+  assert.equal('status' in answer.body, false)
+  assert.equal(answer.headers.get('preference-applied'), null)
+})
+
+test('when the time is up the change is still queued, and accepted all the same', async () => {
+  const client = await api.server.pool.connect()
+  await client.query('begin')
+  await client.query('lock table records in access exclusive mode')
+  const answer = await api.write('contact', { id: 'slow' }, waiting(0))
+  const waited = await api.write('contact', { id: 'slow' }, waiting(1))
+  await client.query('rollback')
+  client.release()
+  for (const { status, body } of [answer, waited]) {
+    assert.equal(status, 202)
+    assert.equal(body.status, 'queued')
+  }
+  assert.equal((await api.record('contact', 'slow')).id, 'slow')
+})
+
+test('many who wait at once all hear of their own', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, (_, i) => api.write('contact', { id: `many-${i}` }, waiting(10))),
+  )
+  for (const { body } of answers) assert.equal(body.status, 'applied')
+})
+
+const headers: [text: string | undefined, seconds: number | null][] = [
+  [undefined, null],
+  ['wait=5', 5],
+  ['wait=0', 0],
+  ['respond-async, wait=3', 3],
+  ['respond-async; wait=3', 3],
+  ['WAIT = "7"', 7],
+  ['wait=10', 10],
+  ['wait=11', 10],
+  ['wait=99999', 10],
+  ['wait=-1', null],
+  ['wait=1.5', null],
+  ['wait', null],
+  ['await=5', null],
+  ['return=minimal', null],
+]
+
+test('the header is read as RFC 7240 has it, and ten seconds are the most', () => {
+  for (const [text, seconds] of headers) assert.equal(waitSeconds(text), seconds, text)
+})
