@@ -20,11 +20,17 @@ const isCurrent = installed[0] === manifest && (installed[1] === 'development' |
 if (!isCurrent) {
   // A development install is never thinned out by a later `npm start`.
   const mode = installed[1] === 'development' ? 'development' : wanted
-  console.error(`kontor: installing ${mode === 'production' ? 'what the server needs' : 'everything'} (once) …`)
+  console.error(
+    `kontor: installing ${mode === 'production' ? 'what the server needs' : 'everything'} (once) …`,
+  )
   const args = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error']
   if (mode === 'production') args.push('--omit=dev')
   // On Windows npm is a .cmd file, which only a shell can start.
-  const result = spawnSync('npm', args, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' })
+  const result = spawnSync('npm', args, {
+    cwd: root,
+    stdio: ['ignore', 2, 2],
+    shell: process.platform === 'win32',
+  })
   if (result.status !== 0) {
     console.error('kontor: npm install failed; its own words are above. Mend that and run the command again.')
     process.exit(result.status ?? 1)

@@ -56,7 +56,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   }
 
   try {
-    const onError = (error: Error) => log.warn({ err: error }, 'a database connection broke')
+    const onError = brokenConnection(log)
     const pool = openPool({ connection, max: config.poolSize, name: 'kontor', onError })
     closers.push(() => pool.end())
     await ensurePartitions(pool, now())
@@ -159,6 +159,11 @@ async function openInboundSurface(
   }
 }
 
+/** The error of an idle connection carries the connection itself, credentials included: only its words are logged. */
+function brokenConnection(log: Logger): (error: Error & { code?: string }) => void {
+  return ({ message, code }) => log.warn({ reason: message, code }, 'a database connection broke')
+}
+
 /** The workers have connections of their own: requests never wait behind a batch. */
 async function startWorkers(
   { config, connection, log }: RuntimeOptions,
@@ -170,7 +175,7 @@ async function startWorkers(
     connection,
     max: config.workers + 1,
     name: 'kontor worker',
-    onError: error => log.warn({ err: error }, 'a database connection broke'),
+    onError: brokenConnection(log),
   })
   metrics.watchPool('workers', pool)
   const identities = openIdentities()
