@@ -85,7 +85,7 @@ async function openService(t: TestContext, dataDir: string) {
   const words = ['start', '--port', String(port), '--data', dataDir]
   const env = { KONTOR_OPS_PORT: 'off', KONTOR_LOG_LEVEL: 'warn' }
   let running: Running = startKontor(t, words, env)
-  await answers(url)
+  await answers(url, running)
   while (!/Admin key/.test(running.err())) await sleep(20)
   const secret = (prefix: string) => new RegExp(`${prefix}\\w+`).exec(running.err())![0]
   const [trackingKey, privateKey] = [secret('trk_'), secret('private-')]
@@ -127,7 +127,7 @@ async function openService(t: TestContext, dataDir: string) {
       if (postmaster) process.kill(postmaster.pid, 'SIGKILL')
       await running.ended
       running = startKontor(t, words, env)
-      await answers(url)
+      await answers(url, running)
     },
     /** A marker sent through every partition, and awaited in each, stands behind all that was accepted before. */
     async countWhenDone(): Promise<number> {
@@ -161,8 +161,9 @@ async function isStored(url: string, key: string, id: string): Promise<boolean> 
   return status === 'stored'
 }
 
-async function answers(url: string): Promise<void> {
+async function answers(url: string, { child, err }: Running): Promise<void> {
   for (;;) {
+    assert.equal(child.exitCode, null, err())
     try {
       if ((await fetch(url)).ok) return
     } catch {
