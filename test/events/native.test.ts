@@ -182,6 +182,9 @@ test('bearer or key in the query; anything else is 401 with a challenge', async 
   const event = { event_type: 'keyed' }
   const byQuery = await track(event, { key: '', path: `/v1/track/?key=${trackingKey}` })
   assert.equal(byQuery.status, 200)
+  const byBody = await track({ event_type: 'keyed in the body', writeKey: trackingKey }, { key: '' })
+  assert.deepEqual(byBody.body, {})
+  assert.deepEqual((await stored('keyed in the body')).payload, {})
   const tries: [string, RequestInit & { key?: string; path?: string }][] = [
     ['missing_credentials', { key: '' }],
     ['invalid_credentials', { key: 'trk_unknown' }],

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
+import type { EventContext } from '../../domain/events.ts'
 import { isObject } from '../../domain/json.ts'
 import { openBody } from '../../domain/normalize/normalize.ts'
 import type { Accept } from '../../intake/accept.ts'
@@ -73,21 +74,14 @@ export function trackRoutes(app: App, options: EventRouteOptions): void {
 
 async function track(request: FastifyRequest, options: EventRouteOptions): Promise<object> {
   const body = openBody((request.body as RawBody).text)
-  const facts = factsOf(request)
-  if (isNative(body.value)) {
-    const caller = await callerOf(request, undefined, options)
-    await acceptEvents(options.accept, caller.tenantId, body, { ...facts, door: 'track' }, options.now())
-    return {}
+  const native = isNative(body.value)
+  const context: EventContext = {
+    ...factsOf(request),
+    ...(native ? { door: 'track' } : { door: 'cdp', kind: 'track' }),
   }
-  const caller = await callerOf(request, body.value, options)
-  await acceptEvents(
-    options.accept,
-    caller.tenantId,
-    body,
-    { ...facts, door: 'cdp', kind: 'track' },
-    options.now(),
-  )
-  return { success: true }
+  const { tenantId } = await callerOf(request, body.value, options)
+  await acceptEvents(options.accept, tenantId, body, context, options.now())
+  return native ? {} : { success: true }
 }
 
 function isNative(value: unknown): boolean {
