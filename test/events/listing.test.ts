@@ -48,7 +48,13 @@ test('limit and offset; more than 100 is served as 100; what is no count is refu
     [100, false, null, 30],
   )
   assert.deepEqual((await list('offset=130')).body.results, [])
-  assert.deepEqual((await list('offset=1000000')).body.results, [])
+  for (const name of ['events', 'conversions']) {
+    for (const offset of ['1000000', '9007199254740993', '100000000000000000000']) {
+      const { body } = await list(`offset=${offset}&event_type=convert`, undefined, name)
+      assert.deepEqual(body.results, [], `${name} ${offset}`)
+    }
+  }
+  assert.equal((await list('limit=100000000000000000000')).body.limit, 100)
   for (const query of [
     'limit=0',
     'limit=-1',

@@ -61,7 +61,7 @@ function pageOf(query: Static<typeof TimeQuery>): TimePage {
   }
   return {
     limit: Math.min(query.limit, MAX_LIMIT),
-    offset: query.cursor === undefined ? query.offset : 0,
+    offset: query.cursor === undefined ? Math.min(query.offset, Number.MAX_SAFE_INTEGER) : 0,
     since,
     until,
     eventType: query.event_type === undefined ? null : storableText(query.event_type),
