@@ -66,16 +66,19 @@ async function show() {
 }
 
 function put(content, route) {
-  const focused = document.activeElement?.id
+  const focused = main.contains(document.activeElement) ? document.activeElement : null
   const isElsewhere = shown !== null && shown !== route.name
   main.replaceChildren(content)
   main.removeAttribute('aria-busy')
-  document.title = `${main.querySelector('h1')?.textContent ?? route.title} · Kontor`
-  if (isElsewhere) {
-    scrollTo(0, 0)
-    main.querySelector('h1')?.focus({ preventScroll: true })
-  } else if (focused) document.getElementById(focused)?.focus()
+  const title = main.querySelector('h1')
+  document.title = `${title.textContent} · Kontor`
   shown = route.name
+  if (isElsewhere) scrollTo(0, 0)
+  // Whoever was in the view that is gone goes on at the same control, or at the title.
+  if (isElsewhere || focused) {
+    const same = !isElsewhere && focused.id ? document.getElementById(focused.id) : null
+    ;(same ?? title).focus({ preventScroll: true })
+  }
 }
 
 function needsAdminKey() {

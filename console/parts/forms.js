@@ -33,35 +33,32 @@ export function form({ submit, run, class: kind = '' }, ...fields) {
     h('div', { class: 'field end' }, button),
     trouble,
   )
-  element.addEventListener('submit', async event => {
+  element.addEventListener('submit', event => {
     event.preventDefault()
-    button.disabled = true
-    trouble.replaceChildren()
-    try {
-      await run(Object.fromEntries(new FormData(element)), element)
-    } catch (error) {
-      trouble.replaceChildren(problemBox(error))
-    }
-    button.disabled = false
+    whileBusy(button, trouble, () => run(Object.fromEntries(new FormData(element)), element))
   })
   return element
 }
 
 /** A button whose work takes a while; `trouble` is where its problem is shown. */
-export function action(label, run, { trouble, class: kind = '', id } = {}) {
+export function action(label, run, { trouble = h('div', {}), class: kind = '', id } = {}) {
   const button = h('button', { type: 'button', class: kind, id }, label)
-  button.addEventListener('click', async () => {
-    button.disabled = true
-    trouble?.replaceChildren()
-    try {
-      await run()
-    } catch (error) {
-      if (trouble) trouble.replaceChildren(problemBox(error))
-      else throw error
-    }
-    button.disabled = false
-  })
+  button.addEventListener('click', () => whileBusy(button, trouble, run))
   return button
+}
+
+/** Once at a time. The button is not disabled, because that would take the focus away from it. */
+export async function whileBusy(button, trouble, run) {
+  if (button.getAttribute('aria-busy') === 'true') return
+  button.setAttribute('aria-busy', 'true')
+  trouble.replaceChildren()
+  try {
+    await run()
+  } catch (error) {
+    trouble.replaceChildren(problemBox(error))
+  } finally {
+    button.removeAttribute('aria-busy')
+  }
 }
 
 /** What a local date and time of an input is as an instant, and back. */

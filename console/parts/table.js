@@ -1,6 +1,6 @@
 import { h, say } from '../dom.js'
 import { plural } from '../format.js'
-import { problemBox } from './notices.js'
+import { whileBusy } from './forms.js'
 
 /**
  * A table. Columns: { label, cell: row => text or element, number: right-aligned, minor: gone on small screens }.
@@ -24,20 +24,14 @@ export function growingTable({ caption, columns, first, load, empty }) {
   let cursor = first.next_cursor
   const more = h('button', { type: 'button', class: 'more', hidden: cursor === null }, 'Show more')
   const trouble = h('div', { class: 'aside' })
-  more.addEventListener('click', async () => {
-    more.disabled = true
-    trouble.replaceChildren()
-    try {
-      const page = await load(cursor)
-      body.append(...page.results.map(rowOf(columns)))
-      cursor = page.next_cursor
-      more.hidden = cursor === null
-      say(`${plural(page.results.length, 'row')} more, ${body.children.length} in all`)
-    } catch (error) {
-      trouble.replaceChildren(problemBox(error))
-    }
-    more.disabled = false
-  })
+  const grow = async () => {
+    const page = await load(cursor)
+    body.append(...page.results.map(rowOf(columns)))
+    cursor = page.next_cursor
+    more.hidden = cursor === null
+    say(`${plural(page.results.length, 'row')} more, ${body.children.length} in all`)
+  }
+  more.addEventListener('click', () => whileBusy(more, trouble, grow))
   return h('div', {}, element, trouble, more)
 }
 

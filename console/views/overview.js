@@ -1,6 +1,6 @@
 import { admin, data } from '../api.js'
 import { h } from '../dom.js'
-import { ago, money, number, plural } from '../format.js'
+import { money, number, plural, time } from '../format.js'
 import { emptyState } from '../parts/notices.js'
 import { page, section, tiles } from '../parts/page.js'
 import { table } from '../parts/table.js'
@@ -21,11 +21,18 @@ export async function view({ signal }) {
   const [activity, revenue] = await Promise.all([latest(signal), revenueOf(signal)])
   const place = h('div', { class: 'page' }, shown(activity))
   const live = h('input', { type: 'checkbox', id: 'live', checked: true })
-  const timer = setInterval(async () => {
+  let known = markOf(activity)
+  const look = async () => {
+    const mark = markOf(await newest(signal))
+    if (mark === known) return
+    const news = await latest(signal)
+    known = markOf(news)
+    if (!place.contains(document.activeElement)) place.replaceChildren(...shown(news))
+  }
+  const timer = setInterval(() => {
     if (!live.checked || document.hidden || place.contains(document.activeElement)) return
     // A look that fails is followed by another one: what is shown stays.
-    const news = await latest(signal).catch(() => null)
-    if (news && !signal.aborted) place.replaceChildren(...shown(news))
+    look().catch(() => {})
   }, LOOK_EVERY_MS)
   signal.addEventListener('abort', () => clearInterval(timer))
   return page(
@@ -42,29 +49,44 @@ export async function view({ signal }) {
   )
 }
 
-/** The newest of everything. A key that lacks a scope sees the rest. */
+/** What changes when something comes in. A key that lacks a scope sees the rest. */
+async function newest(signal) {
+  const [events, conversions, letters] = await Promise.all([
+    read('/events', { limit: LATEST }, signal),
+    read('/conversions', { limit: LATEST }, signal),
+    administer('/dead-letters', { tenant: session.tenant, limit: AT_MOST }, signal),
+  ])
+  return { events, conversions, letters }
+}
+
+function markOf({ events, conversions, letters }) {
+  const lists = [events?.results ?? [], conversions?.results ?? [], letters ?? []]
+  return lists.map(list => list.map(({ id }) => id)).join()
+}
+
 async function latest(signal) {
   const since = new Date(Date.now() - DAY_MS).toISOString()
-  const read = (path, query = {}) =>
-    data(path, { query: { limit: AT_MOST, ...query }, signal }).catch(withoutScope)
-  const administer = (path, query) =>
-    session.adminKey ? admin(path, { query, signal }).then(({ results }) => results) : null
-  const tenant = session.tenant
-  const [events, recent, conversions, sales, products, contacts, orders, letters, backlogs, refused] =
-    await Promise.all([
-      read('/events', { limit: LATEST }),
-      read('/events', { since }),
-      read('/conversions', { limit: LATEST }),
-      read('/conversions', { since }),
-      read('/products'),
-      read('/contacts'),
-      read('/orders'),
-      administer('/dead-letters', { tenant, limit: AT_MOST }),
-      administer('/overflow', {}),
-      administer('/rejections', { tenant, limit: AT_MOST }),
-    ])
+  const { tenant } = session
+  const [news, recent, sales, products, contacts, orders, backlogs, refused] = await Promise.all([
+    newest(signal),
+    read('/events', { since }, signal),
+    read('/conversions', { since }, signal),
+    read('/products', {}, signal),
+    read('/contacts', {}, signal),
+    read('/orders', {}, signal),
+    administer('/overflow', {}, signal),
+    administer('/rejections', { tenant, limit: AT_MOST }, signal),
+  ])
   const fresh = refused?.filter(({ rejected_at }) => rejected_at > since) ?? null
-  return { events, recent, conversions, sales, products, contacts, orders, letters, backlogs, refused: fresh }
+  return { ...news, recent, sales, products, contacts, orders, backlogs, refused: fresh }
+}
+
+function read(path, query, signal) {
+  return data(path, { query: { limit: AT_MOST, ...query }, signal }).catch(withoutScope)
+}
+
+async function administer(path, query, signal) {
+  return session.adminKey ? (await admin(path, { query, signal })).results : null
 }
 
 function withoutScope(error) {
@@ -93,7 +115,7 @@ function shown(activity) {
     section('Last 24 hours', [
       tiles(
         [
-          recent && { label: 'Events', value: count(recent), note: newest(events), href: link(['events']) },
+          recent && { label: 'Events', value: count(recent), note: lastOf(events), href: link(['events']) },
           sales && {
             label: 'Conversions',
             value: count(sales),
@@ -141,7 +163,7 @@ function status({ letters, backlogs, refused }) {
     waiting > 0 && [`${plural(waiting, 'event')} over the limit of their source, waiting for budget.`],
     refused.length > 0 && [
       `${countOf(refused, 'webhook request')} refused in 24 hours, the last one `,
-      ago(refused[0].rejected_at),
+      time(refused[0].rejected_at),
       ': ',
       h('a', { href: link(['sources', refused[0].source_config_id]) }, refused[0].code.replaceAll('_', ' ')),
       '.',
@@ -164,8 +186,8 @@ function count({ results, next_cursor }) {
   return `${number(results.length)}${next_cursor === null ? '' : '+'}`
 }
 
-function newest({ results }) {
-  return results.length > 0 ? ['newest ', ago(results[0].occurred_at)] : 'none yet'
+function lastOf({ results }) {
+  return results.length > 0 ? ['last ', time(results[0].occurred_at)] : 'none yet'
 }
 
 /** What the sales come to, in each currency. */

@@ -24,40 +24,48 @@ const SETTINGS = [
 
 export async function view({ parts, query, signal, refresh }) {
   const path = `/sources/${encodeURIComponent(parts[1])}`
-  const source = await admin(path, { signal })
   const outcome = query.get('outcome')
+  const result = h('div', { class: 'aside', 'aria-live': 'polite' })
+  const body = h('div', { class: 'page' })
+  // What an action has to show stays while the rest is drawn anew.
+  const draw = async () => {
+    const found = await about(path, outcome, signal)
+    body.replaceChildren(...shown(found, { outcome, path, refresh }))
+    return found.source
+  }
+  const source = await draw()
+  return page(source.name, { actions: actionsOf({ source, path, result, draw, refresh }) }, result, body)
+}
+
+async function about(path, outcome, signal) {
+  const source = await admin(path, { signal })
   const [receipts, rejections, { results: backlogs }] = await Promise.all([
     admin('/receipts', { query: { source: source.id, outcome, limit: 20 }, signal }),
     admin('/rejections', { query: { source: source.id, limit: 20 }, signal }),
     admin('/overflow', { signal }),
   ])
   const waiting = backlogs.find(({ source_config_id }) => source_config_id === source.id)
-  const result = h('div', { class: 'aside', 'aria-live': 'polite' })
-  return page(
-    source.name,
-    { actions: actionsOf({ source, path, result, refresh }) },
-    result,
+  return { source, receipts, rejections, waiting }
+}
+
+function shown({ source, receipts, rejections, waiting }, { outcome, path, refresh }) {
+  const { rate_limit: limit, signing_secrets: secrets } = source
+  return [
     facts([
       ['State', [stateOf(source), waiting && ` ${plural(waiting.events, 'event')} over the limit, waiting`]],
       ['Type', source.preset ? `${source.type}, ${source.preset}` : source.type],
       ['Address', copyable(location.origin + source.path, 'Copy the address')],
       ['Tokens', credentials(source.tokens)],
-      [
-        'Signing secrets',
-        source.signing_secrets.length > 0 ? credentials(source.signing_secrets) : 'none: not signed',
-      ],
-      [
-        'Rate limit',
-        `${number(source.rate_limit.events)} events per ${source.rate_limit.per_seconds} s, then ${source.overflow}`,
-      ],
+      ['Signing secrets', secrets.length > 0 ? credentials(secrets) : 'none: not signed'],
+      ['Rate limit', `${number(limit.events)} events per ${limit.per_seconds} s, then ${source.overflow}`],
     ]),
     section('Receipts', receiptTable(source, receipts, outcome)),
     section('Refused requests', rejectionTable(source, rejections)),
     section('Settings', settingsForm(source, path, refresh)),
-  )
+  ]
 }
 
-function actionsOf({ source, path, result, refresh }) {
+function actionsOf({ source, path, result, draw, refresh }) {
   const post = (verb, body) => admin(`${path}/${verb}`, { method: 'POST', body })
   const show = (...content) => result.replaceChildren(h('div', { class: 'once' }, content))
   const rotate = async (what, label) => {
@@ -68,13 +76,19 @@ function actionsOf({ source, path, result, refresh }) {
       h('p', {}, `The new ${label}, shown only this once. The one before stays good for 24 hours.`),
       copyable(rotated[what], `Copy the ${label}`),
     )
+    // Whatever happens now, what is shown once must stay.
+    await draw().catch(() => {})
+  }
+  const test = async () => {
+    show(testResult(await post('test', {})))
+    await draw()
   }
   const set = verb => async () => {
     await post(verb)
     await refresh()
   }
   return [
-    action('Send a test event', async () => show(testResult(await post('test', {}))), { trouble: result }),
+    action('Send a test event', test, { trouble: result }),
     action('Replace the token', () => rotate('token', 'token'), { trouble: result }),
     action(
       source.signing_secrets.length > 0 ? 'Replace the signing secret' : 'Add a signing secret',
@@ -82,8 +96,8 @@ function actionsOf({ source, path, result, refresh }) {
       { trouble: result },
     ),
     source.enabled
-      ? action('Disable', set('disable'), { trouble: result })
-      : action('Enable', set('enable'), { trouble: result }),
+      ? action('Disable', set('disable'), { trouble: result, id: 'switch' })
+      : action('Enable', set('enable'), { trouble: result, id: 'switch' }),
     action('Delete', () => remove(source, path), { trouble: result }),
   ]
 }
