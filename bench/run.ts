@@ -7,6 +7,7 @@ import { hasWrk } from './load.ts'
 import { type Summary, summarise } from './profile.ts'
 import type { Bar, Scenario } from './scenario.ts'
 import { batch } from './scenarios/batch.ts'
+import { inbound, inboundFlood } from './scenarios/inbound.ts'
 import { recordsRead } from './scenarios/records-read.ts'
 import { recordsWrite } from './scenarios/records-write.ts'
 import { track } from './scenarios/track.ts'
@@ -14,6 +15,8 @@ import { track } from './scenarios/track.ts'
 const scenarios: Record<string, Scenario> = {
   track,
   batch,
+  inbound,
+  'inbound-flood': inboundFlood,
   'records-write': recordsWrite,
   'records-read': recordsRead,
 }

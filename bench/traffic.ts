@@ -114,3 +114,34 @@ export function contactReads(count: number): Sent[] {
 export function productReads(count: number): Sent[] {
   return range(count, index => ({ method: 'GET', path: `/v1/products/SKU-${(index * 7_919) % count}` }))
 }
+
+/** Single events of an external system about many orders, ids all different. */
+export function inboundEvents(path: string): Sent[] {
+  return range(KINDS, index => ({
+    method: 'POST',
+    path,
+    body: JSON.stringify(inboundEvent('evt-@@', index)),
+  }))
+}
+
+export function inboundBatches(path: string, items: number): Sent[] {
+  return range(50, batch => ({
+    method: 'POST',
+    path,
+    body: JSON.stringify(range(items, item => inboundEvent(`evt-@@-${item}`, batch * items + item))),
+  }))
+}
+
+function inboundEvent(id: string, order: number) {
+  return {
+    inbound_event_id: id,
+    event_type: 'order.shipped',
+    payload: {
+      order_id: `o-${order}`,
+      carrier: 'DHL',
+      tracking_number: `00340434${order}`,
+      address: { city: 'Hamburg', country: 'DE' },
+      lines: [{ sku: `SKU-${order % 300}`, quantity: 2, price: 12.9 }],
+    },
+  }
+}

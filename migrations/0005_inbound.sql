@@ -37,7 +37,8 @@ create table archive (
   id uuid not null,
   received_at timestamptz not null,
   source_id text collate "C" not null,
-  result jsonb not null
+  -- JSON as text: it is read as a whole or not at all
+  result text not null
 ) partition by range (received_at);
 create index archive_by_id on archive (tenant_id, id);
 

@@ -6,7 +6,6 @@ import { loadMasterKeys, openSecrets, type Secrets } from './admin/secrets.ts'
 import { version } from './config/version.ts'
 import type { Config } from './config.ts'
 import { DEFAULT_CONVERSION_TYPES } from './domain/conversions.ts'
-import { inboundAdminSurface } from './http/admin/inbound.ts'
 import { adminSurface } from './http/admin/surface.ts'
 import { consoleSurface } from './http/console/surface.ts'
 import { dataSurface } from './http/data/surface.ts'
@@ -127,11 +126,7 @@ function surfaces(config: Config, parts: Parts): SurfacePlugin[] {
   if (config.surfaces.includes('data')) plugins.push(dataSurface(parts))
   if (config.surfaces.includes('events')) plugins.push(eventSurface(parts))
   if (config.surfaces.includes('console'))
-    plugins.push(
-      adminSurface({ ...parts, admin: openAdmin(parts) }),
-      inboundAdminSurface(parts),
-      consoleSurface(),
-    )
+    plugins.push(adminSurface({ ...parts, admin: openAdmin(parts) }), consoleSurface())
   return plugins
 }
 

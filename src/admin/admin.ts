@@ -1,18 +1,32 @@
 import type pg from 'pg'
+import { type DeadLetterAdmin, deadLetterAdmin } from './dead-letters.ts'
 import { type ErasureAdmin, erasureAdmin } from './erasure.ts'
 import { type KeyAdmin, keyAdmin } from './keys.ts'
+import { type ReceiptAdmin, receiptAdmin } from './receipts.ts'
 import type { Secrets } from './secrets.ts'
+import { type SourceTestAdmin, sourceTestAdmin } from './source-test.ts'
 import { type SourceAdmin, sourceAdmin } from './sources.ts'
 import { type TenantAdmin, tenantAdmin } from './tenants.ts'
 
-/** What the command line, the admin API and the console do to tenants, keys and sources, and for people. */
-export type Admin = { tenants: TenantAdmin; keys: KeyAdmin; sources: SourceAdmin; erasures: ErasureAdmin }
+/** What the command line, the admin API and the console do to tenants, keys, sources and what came in, and for people. */
+export type Admin = {
+  tenants: TenantAdmin
+  keys: KeyAdmin
+  sources: SourceAdmin
+  sourceTests: SourceTestAdmin
+  receipts: ReceiptAdmin
+  deadLetters: DeadLetterAdmin
+  erasures: ErasureAdmin
+}
 
 export function openAdmin({ pool, secrets }: { pool: pg.Pool; secrets: Secrets }): Admin {
   return {
     tenants: tenantAdmin({ pool }),
     keys: keyAdmin({ pool }),
     sources: sourceAdmin({ pool, secrets }),
+    sourceTests: sourceTestAdmin({ pool }),
+    receipts: receiptAdmin({ pool }),
+    deadLetters: deadLetterAdmin({ pool }),
     erasures: erasureAdmin({ pool }),
   }
 }

@@ -3,7 +3,7 @@ import type { EventContext } from '../domain/events.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants.ts'
 import type { Entry } from '../log/log.ts'
-import { appendBatch } from '../log/postgres.ts'
+import { appendBatch, countPartitions } from '../log/postgres.ts'
 import { inTransaction } from '../store/database.ts'
 import {
   countDeadLetters,
@@ -61,11 +61,11 @@ const BYTES_AT_A_TIME = 4_000_000
 
 export type DeadLetterAdmin = ReturnType<typeof deadLetterAdmin>
 
-export function deadLetterAdmin({ pool, partitions }: { pool: pg.Pool; partitions: number }) {
+export function deadLetterAdmin({ pool }: { pool: pg.Pool }) {
   const tenantIdOf = async (tenant: string | undefined) =>
     tenant === undefined ? null : (await tenantNamed(pool, tenant)).id
 
-  async function replaySome(filter: DeadLetterFilter): Promise<number> {
+  async function replaySome(filter: DeadLetterFilter, logPartitions: number): Promise<number> {
     return inTransaction(pool, async client => {
       const letters = await takeForReplay(client, {
         ...filter,
@@ -79,7 +79,7 @@ export function deadLetterAdmin({ pool, partitions }: { pool: pg.Pool; partition
       await appendBatch(
         client,
         entries.map(entry => ({ entry, claim: null })),
-        partitions,
+        logPartitions,
       )
       await markReplayed(
         client,
@@ -124,9 +124,10 @@ export function deadLetterAdmin({ pool, partitions }: { pool: pg.Pool; partition
       }
       if (query.id !== undefined && !(await findDeadLetter(pool, filter.tenantId, query.id)))
         throw notThere(query.id)
+      const logPartitions = await countPartitions(pool)
       let replayed = 0
       while (atMost === undefined || replayed < atMost) {
-        const more = await replaySome(filter)
+        const more = await replaySome(filter, logPartitions)
         if (more === 0) break
         replayed += more
         progress?.(replayed)

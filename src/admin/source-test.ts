@@ -6,7 +6,7 @@ import type { JsonObject } from '../domain/json.ts'
 import { type Body, normalize, openBody } from '../domain/normalize/normalize.ts'
 import { eventEntry } from '../intake/events.ts'
 import { inboundContext } from '../intake/inbound.ts'
-import { appendBatch } from '../log/postgres.ts'
+import { appendBatch, countPartitions } from '../log/postgres.ts'
 import { inTransaction } from '../store/database.ts'
 import { findArchived, findReceipts } from '../store/receipts.ts'
 import { findSource, type Source } from '../store/sources.ts'
@@ -41,7 +41,7 @@ const WAIT_MS = 10_000
 const LOOK_EVERY_MS = 50
 
 /** Sends a sample event the way of a real one, past the door, and tells how far it comes. */
-export function sourceTestAdmin({ pool, partitions }: { pool: pg.Pool; partitions: number }) {
+export function sourceTestAdmin({ pool }: { pool: pg.Pool }) {
   return {
     async test(id: string, options: SourceTestOptions = {}): Promise<SourceTest> {
       const source = await findSource(pool, id)
@@ -76,7 +76,8 @@ export function sourceTestAdmin({ pool, partitions }: { pool: pg.Pool; partition
         `Read as ${JSON.stringify(event!.eventType)}, id ${JSON.stringify(event!.inboundEventId)}.`,
       )
 
-      await inTransaction(pool, client => appendBatch(client, [append], partitions))
+      const logPartitions = await countPartitions(pool)
+      await inTransaction(pool, client => appendBatch(client, [append], logPartitions))
       tell('accept', true, `Durable in the log as ${entry.id}: a real request is answered 200.`)
 
       const eventId = itemId(entry.id, event!.index)

@@ -1,4 +1,4 @@
-import { DEAD_LETTER_REASONS, type DeadLetterView, deadLetterAdmin } from '../admin/dead-letters.ts'
+import { DEAD_LETTER_REASONS, type DeadLetterView } from '../admin/dead-letters.ts'
 import { initialisePostgresLog } from '../log/postgres.ts'
 import { ensurePartitions } from '../store/partitions.ts'
 import { defineCommand, UsageError } from './command.ts'
@@ -27,14 +27,13 @@ const list = defineCommand({
     const limit = flags.limit === undefined ? Number.POSITIVE_INFINITY : Number(flags.limit)
     if (!(limit >= 1)) throw new UsageError('--limit must be a number from 1 on, for example 20.')
     checkReason(flags.reason)
-    return withDatabase(flags, out, async session => {
-      const deadLetters = await openDeadLetters(session)
+    return withDatabase(flags, out, async ({ admin }) => {
       const letters: DeadLetterView[] = []
       for (;;) {
         const last = letters.at(-1)
         const before = last && { failedAt: new Date(last.failed_at), id: last.id }
         const wanted = Math.min(PAGE, limit - letters.length)
-        const page = wanted > 0 ? await deadLetters.list({ ...flags, limit: wanted, before }) : []
+        const page = wanted > 0 ? await admin.deadLetters.list({ ...flags, limit: wanted, before }) : []
         letters.push(...page)
         if (page.length < PAGE) break
       }
@@ -51,8 +50,8 @@ const show = defineCommand({
   flags: databaseFlags,
   examples: ['kontor dead-letters show 019c1234-5678-7000-8abc-def012300003'],
   run: ({ args, flags, out }) =>
-    withDatabase(flags, out, async session => {
-      out.json(await (await openDeadLetters(session)).show(args.ID))
+    withDatabase(flags, out, async ({ admin }) => {
+      out.json(await admin.deadLetters.show(args.ID))
       return 0
     }),
 })
@@ -81,9 +80,9 @@ const replay = defineCommand({
     if (id === undefined && source === undefined && reason === undefined && !all)
       throw new UsageError('Say which: --id ID, --source ID, --reason R or --all.')
     return withDatabase(flags, out, async session => {
-      const deadLetters = await openDeadLetters(session)
+      await readyLog(session)
       const progress = (replayed: number) => out.say(`${replayed} replayed …`)
-      out.json(await deadLetters.replay({ tenant, id, source, reason, all }, { progress }))
+      out.json(await session.admin.deadLetters.replay({ tenant, id, source, reason, all }, { progress }))
       return 0
     })
   },
@@ -96,12 +95,8 @@ function checkReason(reason: string | undefined): void {
     throw new UsageError(`--reason must be one of ${DEAD_LETTER_REASONS.join(', ')}.`)
 }
 
-async function openDeadLetters(session: Session) {
-  return deadLetterAdmin({ pool: session.pool, partitions: await readyLog(session) })
-}
-
-/** For commands that put something into the log, whether a server runs or not. Returns its number of partitions. */
-export async function readyLog({ pool, config }: Session): Promise<number> {
+/** For commands that put something into the log, whether a server runs or not. */
+export async function readyLog({ pool, config }: Session): Promise<void> {
   await ensurePartitions(pool, new Date())
-  return initialisePostgresLog(pool, config.logPartitions)
+  await initialisePostgresLog(pool, config.logPartitions)
 }

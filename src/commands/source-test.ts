@@ -1,4 +1,3 @@
-import { sourceTestAdmin } from '../admin/source-test.ts'
 import { defineCommand, UsageError } from './command.ts'
 import { readyLog } from './dead-letters.ts'
 import { databaseFlags, withDatabase } from './session.ts'
@@ -28,8 +27,12 @@ export const sourceTest = defineCommand({
       throw new UsageError('--wait must be a number of seconds from 0 to 600.')
     const headers = headerOf(flags.header)
     return withDatabase(flags, out, async session => {
-      const tests = sourceTestAdmin({ pool: session.pool, partitions: await readyLog(session) })
-      const test = await tests.test(args.ID, { body: flags.body, headers, waitMs: seconds * 1000 })
+      await readyLog(session)
+      const test = await session.admin.sourceTests.test(args.ID, {
+        body: flags.body,
+        headers,
+        waitMs: seconds * 1000,
+      })
       for (const { step, ok, detail } of test.steps) out.say(`${ok ? '✓' : '✗'} ${step.padEnd(9)} ${detail}`)
       out.json(test)
       return test.ok ? 0 : 1

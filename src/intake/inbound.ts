@@ -3,7 +3,7 @@ import type { InboundContext, Inspection, RejectedItem } from '../domain/events.
 import { itemId, newEntryId } from '../domain/ids.ts'
 import type { Body } from '../domain/normalize/normalize.ts'
 import type { Append, Entry } from '../log/log.ts'
-import { isUnavailable } from '../store/database.ts'
+import { isUnavailable, withClient } from '../store/database.ts'
 import { findProcessed, type ProcessedKey, processedKey } from '../store/processed.ts'
 import { insertReceipts, type Receipt, type ReceiptOutcome } from '../store/receipts.ts'
 import type { Source } from '../store/sources.ts'
@@ -62,7 +62,7 @@ export function openInbound(deps: {
   const { accept, budgets, overflow, traces } = deps
   const firstIds = grouped((keys: ProcessedKey[]) => findFirstIds(deps.pool, keys), LOOK_UPS)
   const writeReceipts = grouped(async (receipts: Receipt[]) => {
-    await insertReceipts(deps.pool, receipts)
+    await withClient(deps.pool, client => insertReceipts(client, receipts))
     return receipts
   }, WRITES)
 

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { withClient } from '../store/database.ts'
 import { insertReceipts, type Receipt } from '../store/receipts.ts'
 import { insertRejections, type NewRejection } from '../store/rejections.ts'
 
@@ -68,7 +69,7 @@ export function openTraces({ pool, now }: { pool: pg.Pool; now: () => Date }): T
       receipts = []
       await Promise.all([
         rejected.length > 0 && insertRejections(pool, rejected),
-        received.length > 0 && insertReceipts(pool, received),
+        received.length > 0 && withClient(pool, client => insertReceipts(client, received)),
       ])
     },
   }

@@ -89,7 +89,12 @@ export async function initialisePostgresLog(pool: pg.Pool, partitions: number): 
     await client.query('select pg_advisory_xact_lock($1)', [ADOPT_LOCK])
     await client.query(ADOPT_RESTORED)
   })
-  const { rows } = await pool.query<{ count: number }>('select count(*) from log_cursors')
+  return countPartitions(pool)
+}
+
+/** As it was fixed when the log was initialised; 0 before that. */
+export async function countPartitions(db: Db): Promise<number> {
+  const { rows } = await db.query<{ count: number }>('select count(*) from log_cursors')
   return rows[0]!.count
 }
 

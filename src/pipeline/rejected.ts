@@ -1,10 +1,10 @@
-import type { Db } from '../store/database.ts'
+import type pg from 'pg'
 import { insertDeadLetters, type NewDeadLetter } from '../store/dead-letters.ts'
 import { insertReceipts } from '../store/receipts.ts'
 
 /** What can never take effect is kept as dead letters; if it came from an inbound source, with a receipt. */
-export async function keepRejected(db: Db, letters: NewDeadLetter[]): Promise<void> {
-  await insertDeadLetters(db, letters)
+export async function keepRejected(client: pg.PoolClient, letters: NewDeadLetter[]): Promise<void> {
+  await insertDeadLetters(client, letters)
   const receipts = letters.flatMap(({ id, entry, sourceId, inboundEventId, error }) =>
     sourceId === null
       ? []
@@ -19,5 +19,5 @@ export async function keepRejected(db: Db, letters: NewDeadLetter[]): Promise<vo
           },
         ],
   )
-  if (receipts.length > 0) await insertReceipts(db, receipts)
+  if (receipts.length > 0) await insertReceipts(client, receipts)
 }

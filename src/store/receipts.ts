@@ -1,5 +1,7 @@
+import type pg from 'pg'
 import { timeOfId } from '../domain/ids.ts'
-import { type Db, queryPrepared } from './database.ts'
+import { copyRows, copyText } from './copy.ts'
+import type { Db } from './database.ts'
 
 export type ReceiptOutcome = 'processed' | 'duplicate' | 'dropped' | 'dead_letter'
 
@@ -14,47 +16,32 @@ export type Receipt = {
   detail: string | null
 }
 
-export async function insertReceipts(db: Db, receipts: Receipt[]): Promise<void> {
-  await queryPrepared(
-    db,
-    `insert into receipts (tenant_id, source_id, id, received_at, inbound_event_id, event_type, outcome, detail)
-     select * from json_to_recordset($1) as r (tenant_id int, source_id text, id uuid, received_at timestamptz,
-       inbound_event_id text, event_type text, outcome text, detail text)`,
-    [
-      JSON.stringify(
-        receipts.map(receipt => ({
-          tenant_id: receipt.tenantId,
-          source_id: receipt.sourceId,
-          id: receipt.id,
-          received_at: receipt.receivedAt,
-          inbound_event_id: receipt.inboundEventId,
-          event_type: receipt.eventType,
-          outcome: receipt.outcome,
-          detail: receipt.detail,
-        })),
-      ),
-    ],
+export async function insertReceipts(client: pg.PoolClient, receipts: Receipt[]): Promise<void> {
+  let lines = ''
+  for (const receipt of receipts)
+    lines += `${receipt.tenantId}\t${receipt.sourceId}\t${receipt.id}\t${receipt.receivedAt.toISOString()}\t${copyText(receipt.inboundEventId)}\t${copyText(receipt.eventType)}\t${receipt.outcome}\t${copyText(receipt.detail)}\n`
+  await copyRows(
+    client,
+    `copy receipts (tenant_id, source_id, id, received_at, inbound_event_id, event_type, outcome, detail) from stdin`,
+    lines,
   )
 }
 
-/** What became of an inbound event, as it was at the time. `result` is JSON text. */
-export async function insertArchive(
-  db: Db,
-  rows: { tenantId: number; id: string; receivedAt: Date; sourceId: string; result: string }[],
-): Promise<void> {
-  await queryPrepared(
-    db,
-    `insert into archive (tenant_id, id, received_at, source_id, result)
-     select * from json_to_recordset($1) as r (tenant_id int, id uuid, received_at timestamptz, source_id text, result jsonb)`,
-    [
-      `[${rows
-        .map(
-          row =>
-            `{"tenant_id":${row.tenantId},"id":"${row.id}","received_at":"${row.receivedAt.toISOString()}","source_id":"${row.sourceId}","result":${row.result}}`,
-        )
-        .join(',')}]`,
-    ],
-  )
+export type Archived = {
+  tenantId: number
+  id: string
+  receivedAt: Date
+  sourceId: string
+  /** JSON text */
+  result: string
+}
+
+/** What became of an inbound event, as it was at the time. */
+export async function insertArchive(client: pg.PoolClient, archived: Archived[]): Promise<void> {
+  let lines = ''
+  for (const row of archived)
+    lines += `${row.tenantId}\t${row.id}\t${row.receivedAt.toISOString()}\t${row.sourceId}\t${copyText(row.result)}\n`
+  await copyRows(client, 'copy archive (tenant_id, id, received_at, source_id, result) from stdin', lines)
 }
 
 export type StoredReceipt = Receipt & { writtenAt: Date }
@@ -135,9 +122,6 @@ function toReceipt(row: ReceiptRow): StoredReceipt {
     writtenAt: row.written_at,
   }
 }
-
-/** `result` is JSON text. */
-export type Archived = { tenantId: number; id: string; receivedAt: Date; sourceId: string; result: string }
 
 /** An event's id tells its day, and so the partition to look into. */
 export async function findArchived(db: Db, tenantId: number | null, id: string): Promise<Archived | null> {

@@ -2,8 +2,12 @@ import type { Admin } from '../../admin/admin.ts'
 import type { Directory } from '../../store/directory.ts'
 import { authenticateAdmin } from '../auth.ts'
 import type { SurfacePlugin } from '../server.ts'
+import { deadLetterRoutes } from './dead-letters.ts'
 import { erasureRoutes } from './erasure.ts'
 import { keyRoutes } from './keys.ts'
+import { receiptRoutes } from './receipts.ts'
+import { rejectionRoutes } from './rejections.ts'
+import { sourceTestRoutes } from './source-test.ts'
 import { sourceRoutes } from './sources.ts'
 import { tenantRoutes } from './tenants.ts'
 
@@ -18,6 +22,10 @@ export function adminSurface(options: AdminSurfaceOptions): SurfacePlugin {
       tenantRoutes(app, options.admin)
       keyRoutes(app, options.admin)
       sourceRoutes(app, options.admin)
+      sourceTestRoutes(app, options.admin)
+      receiptRoutes(app, options.admin)
+      rejectionRoutes(app, options.admin)
+      deadLetterRoutes(app, options.admin)
       erasureRoutes(app, options.admin)
     },
   }
