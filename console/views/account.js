@@ -96,8 +96,8 @@ function itemColumns(currency) {
   ]
 }
 
-function priceOf(currency) {
-  return ({ quantity, unit_amount, interval, interval_count }) => {
+function priceOf(reported) {
+  return ({ quantity, unit_amount, currency = reported, interval, interval_count }) => {
     const term = interval_count > 1 ? `${interval_count} ${interval}s` : interval
     const times = quantity === null || quantity === undefined ? '' : `${number(quantity)} × `
     return `${times}${money(unit_amount, currency)}${interval ? ` / ${term}` : ''}`
@@ -109,8 +109,8 @@ function timelineColumns(currency) {
     { label: 'When', cell: ({ occurred_at }) => time(occurred_at) },
     {
       label: 'What',
-      cell: ({ description, event_type, movement_type }) => [
-        text(description ?? event_type),
+      cell: ({ description, event_type, movement_type, event_id: id }) => [
+        id ? h('a', { href: link(['events', id]) }, description) : text(description ?? event_type),
         movement_type && [
           ' ',
           badge(words(movement_type), ['churn', 'contraction'].includes(movement_type) ? 'bad' : 'good'),

@@ -88,7 +88,7 @@ function columnsOf(type) {
       long: true,
     },
     ...about[type],
-    { label: 'Changed at the source', cell: ({ sourceUpdatedAt }) => time(sourceUpdatedAt) },
+    { label: 'Changed', cell: ({ sourceUpdatedAt }) => time(sourceUpdatedAt) },
     { label: 'Changed here', cell: ({ updatedAt }) => time(updatedAt), minor: true },
   ]
 }
