@@ -121,10 +121,13 @@ create table billing_account_states (
   items_excluded int not null,
   primary key (tenant_id, account, currency, valid_from)
 );
--- Totals read this index alone.
-create index billing_account_states_by_end on billing_account_states (tenant_id, valid_to) include (
-  valid_from, currency, acquisition_id, mrr, committed_mrr, subscriptions, active_subscriptions, item_rows, items,
+-- Totals read these indexes alone: what began and what ended within a stretch of time.
+create index billing_account_states_by_start on billing_account_states (tenant_id, valid_from) include (
+  currency, acquisition_id, mrr, committed_mrr, subscriptions, active_subscriptions, item_rows, items,
   items_priced, items_excluded);
+create index billing_account_states_by_end on billing_account_states (tenant_id, valid_to) include (
+  currency, acquisition_id, mrr, committed_mrr, subscriptions, active_subscriptions, item_rows, items,
+  items_priced, items_excluded, valid_from, account);
 create index billing_account_states_by_mrr on billing_account_states (tenant_id, currency, mrr desc, account)
   include (valid_from) where valid_to = 'infinity';
 
@@ -146,12 +149,15 @@ create table billing_movements (
   -- when the account first paid, and how much: its cohort
   first_at timestamptz not null,
   first_mrr bigint not null,
+  -- of the account's movement before this one
+  previous_at timestamptz not null,
+  acquisition_id int not null,
   -- [{subscriptionId, before, after}]
   changes json not null,
   primary key (tenant_id, account, currency, occurred_at)
 );
 create index billing_movements_by_time on billing_movements (tenant_id, currency, occurred_at, account)
-  include (type, mrr_before, mrr_after, first_at, first_mrr);
+  include (type, mrr_before, mrr_after, first_at, first_mrr, previous_at, acquisition_id);
 
 -- What is expected from now on, up to a horizon that moves along: charges, renewals and cancellations.
 create table billing_agenda (
@@ -165,8 +171,11 @@ create table billing_agenda (
   body json not null,
   primary key (tenant_id, subscription_id, kind, due_at, known_from)
 );
-create index billing_agenda_by_time on billing_agenda (tenant_id, currency, kind, due_at, subscription_id)
-  include (known_from, known_to);
+create index billing_agenda_by_time on billing_agenda (tenant_id, kind, due_at, subscription_id)
+  include (currency, known_from, known_to);
+-- what is not expected by everyone who asks before it is due
+create index billing_agenda_conditional on billing_agenda (tenant_id, currency, kind, due_at)
+  where known_from > '-infinity' or known_to < due_at;
 
 create table billing_invoices (
   tenant_id int not null,
@@ -205,9 +214,10 @@ create table billing_invoice_states (
   body json not null,
   primary key (tenant_id, invoice_id, valid_from)
 );
-create index billing_invoice_states_by_cash on billing_invoice_states
-  (tenant_id, currency, greatest(invoiced_at, collected_at))
-  include (invoiced_at, collected_at, total, amount_paid, valid_from, valid_to) where invoiced_at is not null;
+create index billing_invoice_states_invoiced on billing_invoice_states (tenant_id, invoiced_at)
+  include (currency, total, valid_from, valid_to) where invoiced_at is not null;
+create index billing_invoice_states_collected on billing_invoice_states (tenant_id, collected_at)
+  include (currency, amount_paid, valid_from, valid_to) where collected_at is not null;
 create index billing_invoice_issues on billing_invoice_states (tenant_id, currency, valid_to, issue_from, invoice_id)
   where issue_from is not null;
 create index billing_invoice_issues_by_subscription on billing_invoice_states (tenant_id, subscription_id, valid_to)
@@ -233,6 +243,99 @@ create index billing_refunds_by_charge on billing_refunds (tenant_id, charge_id)
 create index billing_refunds_by_invoice on billing_refunds (tenant_id, invoice_id) where invoice_id is not null;
 create index billing_refunds_by_customer on billing_refunds (tenant_id, customer) where customer is not null;
 create index billing_refunds_by_time on billing_refunds (tenant_id, currency, created_at) include (amount) where counted;
+
+-- Sums by UTC day, so that a report costs the same however many accounts there are. A day on which something
+-- changed since its sums were made is stale: its rows are read instead, until the sums are made anew.
+create table billing_account_days (
+  tenant_id int not null,
+  day date not null,
+  currency text collate "C" not null,
+  acquisition_id int not null,
+  -- what the day added to each, and took away
+  accounts bigint not null,
+  active_accounts bigint not null,
+  subscriptions bigint not null,
+  active_subscriptions bigint not null,
+  mrr bigint not null,
+  committed_mrr bigint not null,
+  item_rows bigint not null,
+  items bigint not null,
+  items_priced bigint not null,
+  items_excluded bigint not null,
+  primary key (tenant_id, day, currency, acquisition_id)
+);
+create table billing_cash_days (
+  tenant_id int not null,
+  day date not null,
+  currency text collate "C" not null,
+  invoiced bigint not null,
+  invoices bigint not null,
+  collected bigint not null,
+  payments bigint not null,
+  primary key (tenant_id, day, currency)
+);
+create table billing_agenda_days (
+  tenant_id int not null,
+  day date not null,
+  currency text collate "C" not null,
+  kind text collate "C" not null,
+  entries bigint not null,
+  primary key (tenant_id, day, currency, kind)
+);
+create table billing_stale_days (
+  id bigint generated always as identity primary key,
+  tenant_id int not null,
+  sums text collate "C" not null check (sums in ('accounts', 'cash', 'agenda')),
+  day date not null
+);
+create index billing_stale_days_by_tenant on billing_stale_days (tenant_id, sums, day);
+
+create function billing_accounts_stale() returns trigger language plpgsql as $$
+begin
+  insert into billing_stale_days (tenant_id, sums, day)
+  select tenant_id, 'accounts', (valid_from at time zone 'UTC')::date from changed
+  union
+  select tenant_id, 'accounts', (valid_to at time zone 'UTC')::date from changed where valid_to < 'infinity';
+  return null;
+end $$;
+create trigger billing_account_states_added after insert on billing_account_states
+  referencing new table as changed for each statement execute function billing_accounts_stale();
+create trigger billing_account_states_removed after delete on billing_account_states
+  referencing old table as changed for each statement execute function billing_accounts_stale();
+create trigger billing_account_states_before after update on billing_account_states
+  referencing old table as changed for each statement execute function billing_accounts_stale();
+create trigger billing_account_states_after after update on billing_account_states
+  referencing new table as changed for each statement execute function billing_accounts_stale();
+
+create function billing_cash_stale() returns trigger language plpgsql as $$
+begin
+  insert into billing_stale_days (tenant_id, sums, day)
+  select tenant_id, 'cash', (invoiced_at at time zone 'UTC')::date from changed where invoiced_at is not null
+  union
+  select tenant_id, 'cash', (collected_at at time zone 'UTC')::date from changed where collected_at is not null;
+  return null;
+end $$;
+create trigger billing_invoice_states_added after insert on billing_invoice_states
+  referencing new table as changed for each statement execute function billing_cash_stale();
+create trigger billing_invoice_states_removed after delete on billing_invoice_states
+  referencing old table as changed for each statement execute function billing_cash_stale();
+create trigger billing_invoice_states_before after update on billing_invoice_states
+  referencing old table as changed for each statement execute function billing_cash_stale();
+create trigger billing_invoice_states_after after update on billing_invoice_states
+  referencing new table as changed for each statement execute function billing_cash_stale();
+
+create function billing_agenda_stale() returns trigger language plpgsql as $$
+begin
+  insert into billing_stale_days (tenant_id, sums, day)
+  select distinct tenant_id, 'agenda', (due_at at time zone 'UTC')::date from changed;
+  return null;
+end $$;
+create trigger billing_agenda_added after insert on billing_agenda
+  referencing new table as changed for each statement execute function billing_agenda_stale();
+create trigger billing_agenda_removed after delete on billing_agenda
+  referencing old table as changed for each statement execute function billing_agenda_stale();
+create trigger billing_agenda_changed after update on billing_agenda
+  referencing new table as changed for each statement execute function billing_agenda_stale();
 
 -- Persons about whom something was learnt that may tell where an account came from. Whoever asks next looks.
 create table billing_attribution_hints (

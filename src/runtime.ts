@@ -21,7 +21,9 @@ import { openTraces } from './intake/traces.ts'
 import { openBudgets } from './intake/volume.ts'
 import { inboundUpkeep } from './jobs/inbound-upkeep.ts'
 import { type Job, startJobs } from './jobs/jobs.ts'
+import { ledgerUpkeep } from './jobs/ledger.ts'
 import { overflowDrain } from './jobs/overflow.ts'
+import { dailySnapshots } from './jobs/snapshots.ts'
 import { directoryUpkeep, partitionUpkeep, retention } from './jobs/upkeep.ts'
 import type { Log } from './log/log.ts'
 import { initialisePostgresLog, openPostgresLog } from './log/postgres.ts'
@@ -91,6 +93,8 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
       jobs.push(
         partitionUpkeep(pool, now),
         retention(pool, config, now, () => oldestUnread(postgresLog)),
+        ...ledgerUpkeep(pool, now),
+        dailySnapshots(pool, now),
       )
       closers.push(await startWorkers(options, postgresLog, directory, metrics))
     }

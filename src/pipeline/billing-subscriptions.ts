@@ -1,7 +1,5 @@
 import { hash } from 'node:crypto'
 import { accountStates, figuresOf } from '../domain/billing/account-states.ts'
-import { agendaOf, goesOn } from '../domain/billing/agenda.ts'
-import { DAY_MS } from '../domain/billing/calendar.ts'
 import { itemRanges } from '../domain/billing/item-states.ts'
 import { deriveAccount } from '../domain/billing/movements.ts'
 import { deriveSubscription, type Segment } from '../domain/billing/timeline.ts'
@@ -17,24 +15,18 @@ import {
   replaceStates,
   updateAccounts,
 } from '../store/billing-accounts.ts'
+import { writeAgenda } from '../store/billing-agenda.ts'
 import { hintAttribution } from '../store/billing-attribution.ts'
 import { coverDays } from '../store/billing-snapshots.ts'
 import {
   loadSegments,
   lockSubscriptions,
-  noteSubscriptions,
-  replaceAgenda,
   replaceItems,
   replaceSegments,
   type SegmentRow,
 } from '../store/billing-subscriptions.ts'
 import { keyText, loadVersions, type ObjectKey } from '../store/billing-versions.ts'
 import type { Transaction } from './unit.ts'
-
-/** Attention looks 90 days ahead; what is filled in beyond that need not be extended every day. */
-export const AGENDA_DAYS = 130
-/** An agenda shorter than this is extended. */
-export const AGENDA_LEAST_DAYS = 100
 
 type Derived = ObjectKey & { segments: Segment[] }
 
@@ -94,25 +86,6 @@ export function contentHash(content: object): string {
   return hash('sha256', JSON.stringify(content), 'hex').slice(0, 32)
 }
 
-async function writeAgenda(client: Transaction['client'], derived: Derived[], now: number): Promise<void> {
-  const horizon = (Math.floor(now / DAY_MS) + AGENDA_DAYS) * DAY_MS
-  await replaceAgenda(
-    client,
-    derived,
-    derived.flatMap(({ tenantId, id, segments }) =>
-      agendaOf(segments, now, horizon).map(entry => ({ tenantId, id, entry })),
-    ),
-  )
-  await noteSubscriptions(
-    client,
-    derived.map(({ tenantId, id, segments }) => ({
-      tenantId,
-      id,
-      agendaUntil: goesOn(segments, horizon) ? horizon : null,
-    })),
-  )
-}
-
 function nodesOfAccounts(derived: Derived[], nodes: Map<string, number>): Map<string, number> {
   const found = new Map<string, number>()
   for (const one of derived) {
@@ -145,7 +118,9 @@ async function deriveAccounts(
   await replaceMovements(
     client,
     keys,
-    keys.flatMap(key => movementsOf(key, segments.get(keyText(key)) ?? [])),
+    keys.flatMap(key =>
+      movementsOf(key, segments.get(keyText(key)) ?? [], acquisitions.get(keyText(key)) ?? 0),
+    ),
   )
   const firsts = Map.groupBy(states, ({ tenantId }) => tenantId)
   await coverDays(
@@ -163,14 +138,16 @@ export function dayOf(at: number): string {
   return new Date(at).toISOString().slice(0, 10)
 }
 
-function movementsOf(key: ObjectKey, segments: AccountSegment[]): MovementRow[] {
+function movementsOf(key: ObjectKey, segments: AccountSegment[], acquisitionId: number): MovementRow[] {
   return deriveAccount(segments).flatMap(({ currency, movements }) =>
-    movements.map(movement => ({
+    movements.map((movement, i) => ({
       ...key,
       currency,
       movement,
       firstAt: movements[0]!.at,
       firstMrr: movements[0]!.after,
+      previousAt: movements[i - 1]?.at ?? null,
+      acquisitionId,
     })),
   )
 }

@@ -163,6 +163,8 @@ export type MovementRow = ObjectKey & {
   movement: Movement
   firstAt: number
   firstMrr: number
+  previousAt: number | null
+  acquisitionId: number
 }
 
 /** Rows that are as before stay untouched. */
@@ -184,14 +186,16 @@ export async function replaceMovements(
      insert into billing_movements as m select * from wanted
      on conflict (tenant_id, account, currency, occurred_at) do update set
        type = excluded.type, mrr_before = excluded.mrr_before, mrr_after = excluded.mrr_after,
-       first_at = excluded.first_at, first_mrr = excluded.first_mrr, changes = excluded.changes
-     where (m.type, m.mrr_before, m.mrr_after, m.first_at, m.first_mrr, m.changes::text) is distinct from
+       first_at = excluded.first_at, first_mrr = excluded.first_mrr, previous_at = excluded.previous_at,
+       acquisition_id = excluded.acquisition_id, changes = excluded.changes
+     where (m.type, m.mrr_before, m.mrr_after, m.first_at, m.first_mrr, m.previous_at, m.acquisition_id,
+         m.changes::text) is distinct from
        (excluded.type, excluded.mrr_before, excluded.mrr_after, excluded.first_at, excluded.first_mrr,
-        excluded.changes::text)`,
+        excluded.previous_at, excluded.acquisition_id, excluded.changes::text)`,
     [
       ...keyColumns(accounts),
       JSON.stringify(
-        movements.map(({ tenantId, id, currency, movement, firstAt, firstMrr }) => ({
+        movements.map(({ tenantId, id, currency, movement, ...row }) => ({
           tenant_id: tenantId,
           currency,
           account: id,
@@ -199,8 +203,10 @@ export async function replaceMovements(
           type: movement.type,
           mrr_before: movement.before,
           mrr_after: movement.after,
-          first_at: timeText(firstAt),
-          first_mrr: firstMrr,
+          first_at: timeText(row.firstAt),
+          first_mrr: row.firstMrr,
+          previous_at: row.previousAt === null ? '-infinity' : timeText(row.previousAt),
+          acquisition_id: row.acquisitionId,
           changes: movement.changes,
         })),
       ),

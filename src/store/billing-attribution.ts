@@ -88,6 +88,9 @@ with found as (
   update billing_accounts a set touch_acquisition_id = f.id from found f
   where a.tenant_id = f.tenant_id and a.account = f.account and a.touch_acquisition_id <> f.id
   returning a.tenant_id, a.account, a.acquisition_id
+), movements as (
+  update billing_movements m set acquisition_id = a.acquisition_id from accounts a
+  where m.tenant_id = a.tenant_id and m.account = a.account and m.acquisition_id <> a.acquisition_id
 )
 update billing_account_states s set acquisition_id = a.acquisition_id from accounts a
 where s.tenant_id = a.tenant_id and s.account = a.account and s.acquisition_id <> a.acquisition_id`

@@ -28,8 +28,8 @@ export async function coverDays(
 }
 
 /**
- * The tenants that have something on `day`, or on any day before `until`, with what there is to snapshot. Without
- * `day`, `from` is the first day after what is covered.
+ * Tenants whose days before `until` are not all covered, each with the first day that is not; or, with `day`, those
+ * that have something on that day.
  */
 export async function tenantsToSnapshot(
   db: Db,
@@ -38,12 +38,15 @@ export async function tenantsToSnapshot(
 ): Promise<{ tenantId: number; from: Day }[]> {
   const { rows } = await queryPrepared<{ tenant_id: number; from_day: string }>(
     db,
-    `select t.tenant_id, to_char(coalesce($2::date, upper(s.days), t.first_day), 'YYYY-MM-DD') as from_day
-     from (select tenant_id, (min(valid_from) at time zone 'UTC')::date as first_day
-           from billing_account_states group by tenant_id) t
-     left join billing_snapshots s using (tenant_id)
-     where t.first_day < $1 and ($2::date is null or t.first_day <= $2)
-     order by t.tenant_id`,
+    `select t.id as tenant_id, to_char(coalesce($2::date, upper(s.days), f.day), 'YYYY-MM-DD') as from_day
+     from tenants t
+     cross join lateral (
+       select (valid_from at time zone 'UTC')::date as day from billing_account_states
+       where tenant_id = t.id order by valid_from limit 1
+     ) f
+     left join billing_snapshots s on s.tenant_id = t.id
+     where case when $2::date is null then coalesce(upper(s.days), f.day) < $1::date else f.day <= $2::date end
+     order by t.id`,
     [until, day],
   )
   return rows.map(row => ({ tenantId: row.tenant_id, from: row.from_day }))

@@ -1,4 +1,3 @@
-import type { AgendaEntry } from '../domain/billing/agenda.ts'
 import type { ItemRange } from '../domain/billing/item-states.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
 import { endText, instantOf, keyColumns, type ObjectKey, sortedKeys, timeText } from './billing-versions.ts'
@@ -24,31 +23,6 @@ export async function lockSubscriptions(db: Db, seen: ObjectKey[], named: Object
      order by s.tenant_id, s.id for update of s`,
     keyColumns(sortedKeys(seen)),
   )
-}
-
-/** Marks subscriptions as seen, and how far ahead their agenda goes. */
-export async function noteSubscriptions(
-  db: Db,
-  subscriptions: (ObjectKey & { agendaUntil: number | null })[],
-): Promise<void> {
-  await queryPrepared(
-    db,
-    `update billing_subscriptions s set seen = true, agenda_until = k.agenda_until
-     from unnest($1::int[], $2::text[], $3::timestamptz[]) as k (tenant_id, id, agenda_until)
-     where s.tenant_id = k.tenant_id and s.id = k.id
-       and (not s.seen or s.agenda_until is distinct from k.agenda_until)`,
-    [...keyColumns(subscriptions), subscriptions.map(one => one.agendaUntil && timeText(one.agendaUntil))],
-  )
-}
-
-/** Subscriptions whose agenda ends before `until`, the most urgent first. */
-export async function subscriptionsToExtend(db: Db, until: Date, limit: number): Promise<ObjectKey[]> {
-  const { rows } = await queryPrepared<{ tenant_id: number; id: string }>(
-    db,
-    `select tenant_id, id from billing_subscriptions where agenda_until < $1 order by agenda_until limit $2`,
-    [until, limit],
-  )
-  return rows.map(row => ({ tenantId: row.tenant_id, id: row.id }))
 }
 
 export type StoredSegment = ObjectKey & { from: number; account: string; hash: string }
@@ -165,44 +139,6 @@ export async function replaceItems(
           excluded_mrr: range.excludedMrr,
           since: timeText(range.since),
           started_at: timeText(range.startedAt),
-        })),
-      ),
-    ],
-  )
-}
-
-export async function replaceAgenda(
-  db: Db,
-  subscriptions: ObjectKey[],
-  entries: (ObjectKey & { entry: AgendaEntry })[],
-): Promise<void> {
-  await queryPrepared(
-    db,
-    `with wanted as materialized (
-       select * from json_populate_recordset(null::billing_agenda, $3)
-     ), gone as (
-       delete from billing_agenda a using unnest($1::int[], $2::text[]) as k (tenant_id, id)
-       where a.tenant_id = k.tenant_id and a.subscription_id = k.id and not exists (
-         select from wanted w where w.tenant_id = a.tenant_id and w.subscription_id = a.subscription_id
-           and w.kind = a.kind and w.due_at = a.due_at and w.known_from = a.known_from)
-     )
-     insert into billing_agenda as a select * from wanted
-     on conflict (tenant_id, subscription_id, kind, due_at, known_from) do update set
-       currency = excluded.currency, known_to = excluded.known_to, body = excluded.body
-     where (a.currency, a.known_to, a.body::text) is distinct from
-       (excluded.currency, excluded.known_to, excluded.body::text)`,
-    [
-      ...keyColumns(subscriptions),
-      JSON.stringify(
-        entries.map(({ tenantId, id, entry }) => ({
-          tenant_id: tenantId,
-          currency: entry.currency,
-          kind: entry.kind,
-          due_at: timeText(entry.dueAt),
-          subscription_id: id,
-          known_from: entry.knownFrom === null ? '-infinity' : timeText(entry.knownFrom),
-          known_to: timeText(entry.knownTo),
-          body: entry.body,
         })),
       ),
     ],

@@ -1,9 +1,24 @@
 /** What a subscription is expected to do: charges, renewals and its cancellation, as attention lists them. */
 
 import { type Renewal, renewalsBetween, upcomingCharges } from './attention.ts'
+import { DAY_MS } from './calendar.ts'
 import type { Charge } from './charges.ts'
 import type { Segment } from './timeline.ts'
 import type { Instant } from './types.ts'
+
+/** Attention looks 90 days ahead; what is filled in beyond that need not be extended every day. */
+const AGENDA_DAYS = 130
+const LEAST_DAYS = 100
+
+/** Up to when an agenda made at `now` goes; the same all day long. */
+export function agendaHorizon(now: Instant): Instant {
+  return (Math.floor(now / DAY_MS) + AGENDA_DAYS) * DAY_MS
+}
+
+/** An agenda that ends before this is due to be extended. */
+export function agendaNeededUntil(now: Instant): Instant {
+  return now + LEAST_DAYS * DAY_MS
+}
 
 export type Cancellation = { cancelsAt: Instant; requestedAt: Instant | null; reason: string | null }
 
