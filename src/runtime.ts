@@ -17,6 +17,7 @@ import { type App, buildServer, type SurfacePlugin } from './http/server.ts'
 import { openAccept } from './intake/accept.ts'
 import { openInbound } from './intake/inbound.ts'
 import { openOverflow } from './intake/overflow.ts'
+import { openPace } from './intake/pace.ts'
 import { openTraces } from './intake/traces.ts'
 import { openBudgets } from './intake/volume.ts'
 import { inboundUpkeep } from './jobs/inbound-upkeep.ts'
@@ -145,7 +146,8 @@ async function openInboundSurface(
   // Before the first request: what comes now queues behind what was left waiting.
   await overflow.refresh()
   const traces = openTraces({ pool, now })
-  const inbound = openInbound({ ...parts, budgets, overflow, traces })
+  const pace = openPace({ maxWaitingBytes: config.maxPendingBytes })
+  const inbound = openInbound({ ...parts, budgets, overflow, traces, pace })
   const moved = (sourceId: string, events: number) => metrics.inbound(sourceId, 'drained', events)
   return {
     plugin: inboundSurface({

@@ -38,7 +38,7 @@ export const inbound: Scenario = async options => {
         {
           what: 'single events, share of the floor',
           value: single.result.perSecond / single.floor.perSecond,
-          atLeast: 0.3,
+          atLeast: 0.2,
         },
         {
           what: 'batches of 100, share of the floor',

@@ -1,27 +1,36 @@
+type GroupOptions = {
+  maxItems: number
+  maxInFlight: number
+  /** At least so long from one question to the next: for what is in no hurry. */
+  minIntervalMs?: number
+}
+
 /**
  * Many small questions asked as few big ones: what is asked while `maxInFlight` are under way shares the next. `ask`
- * answers every item, in order. No timers: a lone item is asked at once.
+ * answers every item, in order. A lone item is asked at once.
  */
 export function grouped<Item, Answer>(
   ask: (items: Item[]) => Promise<Answer[]>,
-  { maxItems, maxInFlight }: { maxItems: number; maxInFlight: number },
+  { maxItems, maxInFlight, minIntervalMs = 0 }: GroupOptions,
 ): (items: Item[]) => Promise<Answer[]> {
   type Waiting = { items: Item[]; resolve(answers: Answer[]): void; reject(error: unknown): void }
   let queue: Waiting[] = []
   let inFlight = 0
   let scheduled = false
+  let lastAskedAt = 0
+
+  function nextGroup(): Waiting[] {
+    let taken = 0
+    for (let size = 0; taken < queue.length && size < maxItems; taken++) size += queue[taken]!.items.length
+    const group = queue.slice(0, taken)
+    queue = queue.slice(taken)
+    return group
+  }
 
   async function askNext(): Promise<void> {
-    const group: Waiting[] = []
-    let size = 0
-    while (group.length < queue.length && size < maxItems) {
-      const waiting = queue[group.length]!
-      group.push(waiting)
-      size += waiting.items.length
-    }
-    if (group.length === 0) return
-    queue = queue.slice(group.length)
+    const group = nextGroup()
     inFlight++
+    lastAskedAt = performance.now()
     try {
       const answers = await ask(group.flatMap(waiting => waiting.items))
       let from = 0
@@ -33,19 +42,27 @@ export function grouped<Item, Answer>(
       for (const { reject } of group) reject(error)
     } finally {
       inFlight--
-      askNext()
+      schedule()
     }
+  }
+
+  function schedule(): void {
+    if (scheduled || inFlight >= maxInFlight || queue.length === 0) return
+    scheduled = true
+    const askAgain = () => {
+      scheduled = false
+      askNext()
+      schedule()
+    }
+    const waitMs = lastAskedAt + minIntervalMs - performance.now()
+    if (minIntervalMs > 0 && waitMs > 0) setTimeout(askAgain, waitMs)
+    // The requests that were read from the sockets in this turn of the event loop go together.
+    else setImmediate(askAgain)
   }
 
   return items =>
     new Promise((resolve, reject) => {
       queue.push({ items, resolve, reject })
-      if (scheduled || inFlight >= maxInFlight) return
-      // The requests that were read from the sockets in this turn of the event loop go together.
-      scheduled = true
-      setImmediate(() => {
-        scheduled = false
-        if (inFlight < maxInFlight) askNext()
-      })
+      schedule()
     })
 }

@@ -11,6 +11,7 @@ import type { Accept } from './accept.ts'
 import { eventEntry } from './events.ts'
 import { grouped } from './grouping.ts'
 import type { Overflow } from './overflow.ts'
+import type { Pace } from './pace.ts'
 import type { Traces } from './traces.ts'
 import type { Budgets } from './volume.ts'
 
@@ -22,13 +23,17 @@ export type Received = {
   rejected: RejectedItem[]
 }
 
-/** `dropped` of the rejected were good, but over the limit. */
-export type Inbound = (
-  source: Source,
-  body: Body,
-  context: InboundContext,
-  now: Date,
-) => Promise<{ inspection: Inspection; received: (Received & { dropped: number }) | null }>
+export type Inbound = {
+  /** For a source over its limit: resolves when it is the request's turn. `null`: now. */
+  turn(source: Source, bytes: number): Promise<void> | null
+  /** `dropped` of the rejected were good, but over the limit. Without a good item nothing is received. */
+  receive(
+    source: Source,
+    body: Body,
+    context: InboundContext,
+    now: Date,
+  ): Promise<{ inspection: Inspection; received: (Received & { dropped: number }) | null }>
+}
 
 /** What goes with the body into the log: the source's settings as they are now, and the facts of the request. */
 export function inboundContext(
@@ -58,8 +63,9 @@ export function openInbound(deps: {
   budgets: Budgets
   overflow: Overflow
   traces: Traces
+  pace: Pace
 }): Inbound {
-  const { accept, budgets, overflow, traces } = deps
+  const { accept, budgets, overflow, traces, pace } = deps
   const firstIds = grouped((keys: ProcessedKey[]) => findFirstIds(deps.pool, keys), LOOK_UPS)
   const writeReceipts = grouped(async (receipts: Receipt[]) => {
     await withClient(deps.pool, client => insertReceipts(client, receipts))
@@ -100,13 +106,14 @@ export function openInbound(deps: {
     }
   }
 
-  return async (source, body, context, now) => {
+  async function receive(source: Source, body: Body, context: InboundContext, now: Date) {
     const { inspection, append } = eventEntry(source.tenantId, body, context, now)
     if (inspection.accepted.length === 0) return { inspection, received: null }
     const { fresh, known } = await sortOut(source, inspection.accepted, firstIds)
     const budget = await budgetFor(source, fresh.length)
     const due = fresh.slice(0, budget)
     const over = fresh.slice(budget)
+    pace.note(source.id, source.config.rate_limit, inspection.items, over.length > 0)
     const { rejected } = inspection
     const isWhole = due.length === inspection.accepted.length
     await keep(source, { due, over, rejected, isWhole }, append, context)
@@ -124,12 +131,14 @@ export function openInbound(deps: {
     }
     return { inspection, received }
   }
+
+  return { receive, turn: (source, bytes) => pace.turn(source.id, source.config.rate_limit, bytes) }
 }
 
 type Parts = { due: Good[]; over: Good[]; rejected: RejectedItem[]; isWhole: boolean }
 
 const LOOK_UPS = { maxItems: 2_000, maxInFlight: 2 }
-const WRITES = { maxItems: 5_000, maxInFlight: 1 }
+const WRITES = { maxItems: 5_000, maxInFlight: 1, minIntervalMs: 10 }
 
 /** Repeats of what was processed, or of an item further up in the same body, cost nothing and are not kept. */
 async function sortOut(

@@ -77,11 +77,13 @@ async function receive(request: FastifyRequest, options: InboundSurfaceOptions):
     now,
     signatureHeader: options.signatureHeader,
   })
+  const turn = options.inbound.turn(source, raw.length)
+  if (turn) await turn
   const body = openBody(text)
   if (body.fault !== null) throw problems.malformed(`${body.fault}.`)
   const headers = keptHeaders(request.raw.headers, source, credentials.preset, options.signatureHeader)
   const context = inboundContext(source, { ip: request.ip, headers, signature })
-  const { inspection, received } = await options.inbound(source, body, context, now)
+  const { inspection, received } = await options.inbound.receive(source, body, context, now)
   if (received === null)
     throw problems.invalid(
       inspection.faults.length > 0
