@@ -102,9 +102,10 @@ export async function refundsOfAccount(
   const { rows } = await queryPrepared<{ body: string; event_id: string; event_type: string }>(
     db,
     `select r.body, v.event_id, v.event_type from (
-       select * from billing_refunds where tenant_id = $1 and invoice_id = any($3) and counted and created_at <= $4
-       union select * from billing_refunds where tenant_id = $1 and customer = $2 and counted and created_at <= $4
-     ) r cross join lateral (
+       select id from billing_refunds where tenant_id = $1 and invoice_id = any($3) and counted and created_at <= $4
+       union select id from billing_refunds where tenant_id = $1 and customer = $2 and counted and created_at <= $4
+     ) k join billing_refunds r on r.tenant_id = $1 and r.id = k.id
+     cross join lateral (
        select event_id, event_type from billing_versions
        where tenant_id = $1 and kind = 'refund' and object_id = r.id order by source_at desc, event_type limit 1
      ) v`,

@@ -164,3 +164,26 @@ export async function accountFacts(
     }),
   )
 }
+
+/** What accounts are called: by the newest of their segments, else as `accountFacts` knows them. */
+export async function accountNames(
+  db: Db,
+  tenantId: number,
+  accounts: string[],
+): Promise<Map<string, string>> {
+  if (accounts.length === 0) return new Map()
+  const { rows } = await queryPrepared<{ account: string; name: string }>(
+    db,
+    `select distinct on (account) account, body ->> 'customerName' as name from billing_segments
+     where tenant_id = $1 and account = any($2) and body ->> 'customerName' is not null
+     order by account, valid_from desc`,
+    [tenantId, accounts],
+  )
+  const names = new Map(rows.map(row => [row.account, row.name]))
+  const nameless = accounts.filter(account => !names.has(account))
+  if (nameless.length === 0) return names
+  for (const [account, { name }] of await accountFacts(db, tenantId, nameless)) {
+    if (name !== null) names.set(account, name)
+  }
+  return names
+}

@@ -1,3 +1,4 @@
+import type { CohortChange } from '../domain/billing/cohorts.ts'
 import type { Movement, MovementType } from '../domain/billing/movements.ts'
 import { type Db, queryPrepared } from './database.ts'
 import { nearerEnd, type Slice } from './reports.ts'
@@ -70,19 +71,6 @@ export async function movementsOfAccount(
     [tenantId, account, currency, until],
   )
   return rows.map(toEntry)
-}
-
-/** What a month did to the accounts that first paid in another month. */
-export type CohortChange = {
-  /** First days of the months, 'YYYY-MM-DD'. */
-  cohort: string
-  month: string
-  newAccounts: number
-  newMrr: number
-  mrr: number
-  /** The change of MRR where no account counts for more than it first paid. */
-  cappedMrr: number
-  accounts: number
 }
 
 /** By cohort and month, for cohorts from `since` on, as known at `asOf`. */

@@ -8,6 +8,7 @@ import { eventListRoutes } from './events.ts'
 import { lookupRoutes } from './lookup.ts'
 import { operationRoutes } from './operations.ts'
 import { recordRoutes } from './records.ts'
+import { subscriptionRoutes } from './subscriptions.ts'
 import { openWaiting } from './waiting.ts'
 
 export type DataSurfaceOptions = {
@@ -28,6 +29,7 @@ export function dataSurface(options: DataSurfaceOptions): SurfacePlugin {
       operationRoutes(app, options)
       eventListRoutes(app, options)
       lookupRoutes(app, options)
+      subscriptionRoutes(app, options)
     },
   }
 }

@@ -1,0 +1,231 @@
+import { type Static, type TObject, Type } from 'typebox'
+import { majorText, toMajor } from '../../domain/money.ts'
+
+// In rows as they are made, amounts are whole minor units; the marked fields leave as major units.
+const MONEY = 'x-money'
+
+const money = (description?: string) =>
+  Type.Number({ [MONEY]: true, ...(description !== undefined && { description }) })
+const maybe = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
+  Type.Union([schema, Type.Null()])
+const Text = Type.String()
+const MaybeText = maybe(Text)
+const Time = Type.String({ format: 'timestamp' })
+const MaybeTime = maybe(Time)
+const Count = Type.Integer({ minimum: 0 })
+const Share = Type.Number({ minimum: 0, description: 'A fraction of 1' })
+
+export const AccountRow = Type.Object({
+  customer: Text,
+  customer_name: MaybeText,
+  customer_email: MaybeText,
+  mrr: money(),
+  arr: money(),
+  committed_mrr: money('MRR without subscriptions that are scheduled to cancel'),
+  subscriptions: Count,
+  active_subscriptions: Count,
+  status: Type.String({ description: 'The best that any of its subscriptions has' }),
+  plan_names: Type.Array(Text),
+  acquisition_source: Type.String({ description: '`unattributed` where nothing is known' }),
+  customer_since: MaybeTime,
+  next_billing_at: MaybeTime,
+  has_payment_issue: Type.Boolean(),
+})
+
+export const ExclusionRow = Type.Object({
+  subscription_id: Text,
+  item_id: MaybeText,
+  customer: MaybeText,
+  status: MaybeText,
+  reason_code: Text,
+  reason: Text,
+  excluded_mrr: maybe(money('The gross MRR it would have; null where it cannot be priced')),
+  since: Time,
+  fix_hint: Text,
+})
+
+export const PaymentIssueRow = Type.Object({
+  invoice_id: MaybeText,
+  invoice_number: MaybeText,
+  subscription_id: MaybeText,
+  customer: MaybeText,
+  issue_type: Type.Enum([
+    'payment_failed',
+    'action_required',
+    'overdue',
+    'uncollectible',
+    'subscription_unpaid',
+  ]),
+  amount_due: maybe(money()),
+  amount_remaining: maybe(money()),
+  attempt_count: maybe(Count),
+  next_payment_attempt_at: MaybeTime,
+  failure_code: MaybeText,
+  failure_message: MaybeText,
+  due_at: MaybeTime,
+  days_overdue: maybe(Count),
+  mrr_at_risk: money(),
+})
+
+export const RenewalRow = Type.Object({
+  subscription_id: Text,
+  customer: Text,
+  renews_at: Time,
+  days_until: Count,
+  interval: Text,
+  interval_count: Count,
+  renewal_amount: maybe(money()),
+  mrr: money(),
+  has_payment_issue: Type.Boolean(),
+})
+
+export const CancellationRow = Type.Object({
+  subscription_id: Text,
+  customer: Text,
+  cancels_at: Time,
+  requested_at: MaybeTime,
+  days_until: Count,
+  reason: MaybeText,
+  mrr_at_risk: money(),
+})
+
+export const UpcomingBillingRow = Type.Object({
+  subscription_id: Text,
+  customer: Text,
+  bills_at: Time,
+  days_until: Count,
+  estimated_amount: maybe(money('Without tax and usage; null where it cannot be told')),
+  collection_method: MaybeText,
+  is_trial_conversion: Type.Boolean(),
+  includes_metered: Type.Boolean(),
+})
+
+export const SourceRow = Type.Object({
+  source: Type.String({ description: '`unattributed` where nothing is known' }),
+  medium: MaybeText,
+  campaign: MaybeText,
+  accounts: Type.Integer({ description: 'Accounts with MRR' }),
+  subscriptions: Type.Integer({ description: 'Subscriptions with MRR' }),
+  mrr: money(),
+  mrr_share: Share,
+  arpa: money(),
+  cohort_accounts: maybe(Type.Integer({ description: 'Accounts with MRR at as_of − horizon' })),
+  cohort_starting_mrr: maybe(money('Their MRR then')),
+  retained_mrr: maybe(money('Their MRR at as_of; null where no snapshot covers the date')),
+  retention_rate: maybe(Share),
+  retention_status: Type.Enum(['available', 'insufficient_history', 'horizon_not_reached']),
+})
+
+export const ItemRow = Type.Object({
+  subscription_id: Text,
+  item_id: MaybeText,
+  price_id: MaybeText,
+  plan_name: MaybeText,
+  quantity: maybe(Type.Number()),
+  unit_amount: maybe(money('In the currency of the subscription')),
+  currency: MaybeText,
+  interval: MaybeText,
+  interval_count: maybe(Type.Integer()),
+  usage_type: MaybeText,
+  gross_mrr: money(),
+  discount_mrr: money(),
+  mrr: money(),
+  included: Type.Boolean(),
+  exclusion_reason: MaybeText,
+  current_period_start: MaybeTime,
+  current_period_end: MaybeTime,
+})
+
+export const TimelineRow = Type.Object({
+  occurred_at: Time,
+  event_type: Text,
+  category: Type.Enum(['subscription', 'invoice', 'payment', 'refund', 'movement']),
+  subscription_id: MaybeText,
+  movement_type: MaybeText,
+  mrr_before: maybe(money()),
+  mrr_after: maybe(money()),
+  mrr_delta: maybe(money()),
+  amount: maybe(money()),
+  invoice_id: MaybeText,
+  event_id: maybe(Type.String({ description: 'The event that said so: GET /v1/events/:id' })),
+  description: Text,
+})
+
+export const MovementListRow = Type.Object({
+  occurred_at: Time,
+  customer: Text,
+  customer_name: MaybeText,
+  movement_type: Type.Enum(['new', 'expansion', 'contraction', 'churn', 'reactivation']),
+  mrr_before: money(),
+  mrr_after: money(),
+  mrr_delta: money(),
+  subscription_ids: Type.Array(Text),
+})
+
+export const CohortRow = Type.Object({
+  cohort: Type.String({ description: 'The month in which its accounts first paid', examples: ['2026-01'] }),
+  month: Type.Integer({ description: 'Months after the first: 0 is the end of the month they began in' }),
+  at: Type.String({ format: 'timestamp', description: 'The end of that month, or as_of before it' }),
+  accounts: Type.Integer({ description: 'Accounts of the cohort with MRR then' }),
+  starting_accounts: Count,
+  starting_mrr: money('What they first paid'),
+  mrr: money(),
+  gross_mrr: money('The same, where no account counts for more than it first paid'),
+  logo_retention: maybe(Share),
+  gross_revenue_retention: maybe(Share),
+  net_revenue_retention: maybe(Type.Number({ minimum: 0, description: 'May exceed 1' })),
+})
+
+/** A row as it is made: minor units where it says money. */
+export type Row<Schema extends TObject> = Omit<Static<Schema>, TimeFields<Schema>> &
+  Record<TimeFields<Schema>, number | Date | string | null>
+type TimeFields<Schema extends TObject> = Extract<
+  keyof Static<Schema>,
+  `${string}_at` | 'since' | 'customer_since' | `current_period_${string}` | 'at' | 'unit_amount'
+>
+
+type Cell = unknown
+
+/** As JSON: amounts as numbers in major units, instants as ISO 8601. */
+export function jsonRow(schema: TObject, row: object, currency: string): Record<string, unknown> {
+  return mapFields(schema, row, (value, isMoney) => {
+    if (!isMoney || value === null) return timeOr(value)
+    return typeof value === 'string' ? Number(value) : toMajor(value as number, currency)
+  })
+}
+
+/** As text for CSV: amounts with all their digits. */
+export function textRow(schema: TObject, row: object, currency: string): Record<string, string> {
+  return mapFields(schema, row, (value, isMoney) => {
+    if (value === null || value === undefined) return ''
+    if (Array.isArray(value)) return value.join('; ')
+    if (!isMoney || typeof value === 'string') return String(timeOr(value))
+    return majorText(value as number, currency)
+  })
+}
+
+function mapFields<T>(
+  schema: TObject,
+  row: object,
+  present: (value: Cell, isMoney: boolean) => T,
+): Record<string, T> {
+  const values = row as Record<string, Cell>
+  const result: Record<string, T> = {}
+  for (const [name, field] of Object.entries(schema.properties)) {
+    const isTime = isMarked(field, ['format', 'timestamp'])
+    const value = isTime && typeof values[name] === 'number' ? new Date(values[name]) : values[name]
+    result[name] = present(value, isMarked(field, [MONEY, true]))
+  }
+  return result
+}
+
+function timeOr(value: Cell): Cell {
+  return value instanceof Date ? value.toISOString() : value
+}
+
+type Marked = Record<string, unknown> & { anyOf?: Record<string, unknown>[] }
+
+function isMarked(field: unknown, [key, value]: [string, unknown]): boolean {
+  const schema = field as Marked
+  return (schema.anyOf?.[0] ?? schema)[key] === value
+}
