@@ -19,7 +19,9 @@ const list = defineCommand({
   summary: 'List what could not be processed, newest first.',
   flags: {
     ...chosen,
+    id: { value: 'ID', meaning: 'only this one' },
     limit: { value: 'N', meaning: 'at most so many (default: all of them)' },
+    all: { meaning: 'all of them, which is the default' },
     ...databaseFlags,
   },
   examples: ['kontor dead-letters list', 'kontor dead-letters list --source src_4fTzQ9aXw2LmN8pB --limit 20'],
@@ -28,6 +30,11 @@ const list = defineCommand({
     if (!(limit >= 1)) throw new UsageError('--limit must be a number from 1 on, for example 20.')
     checkReason(flags.reason)
     return withDatabase(flags, out, async ({ admin }) => {
+      if (flags.id !== undefined) {
+        const { body: _, ...letter } = await admin.deadLetters.show(flags.id, flags.tenant)
+        out.json([letter])
+        return 0
+      }
       const letters: DeadLetterView[] = []
       for (;;) {
         const last = letters.at(-1)
@@ -77,12 +84,14 @@ const replay = defineCommand({
   run: ({ flags, out }) => {
     const { tenant, id, source, reason, all } = flags
     checkReason(reason)
-    if (id === undefined && source === undefined && reason === undefined && !all)
-      throw new UsageError('Say which: --id ID, --source ID, --reason R or --all.')
+    if ([id, source, reason, tenant].every(given => given === undefined) && !all)
+      throw new UsageError('Say which: --id ID, --source ID, --reason R, --tenant T or --all.')
     return withDatabase(flags, out, async session => {
       await readyLog(session)
       const progress = (replayed: number) => out.say(`${replayed} replayed …`)
-      out.json(await session.admin.deadLetters.replay({ tenant, id, source, reason, all }, { progress }))
+      out.json(
+        await session.admin.deadLetters.replay({ tenant, id, source, reason, all: true }, { progress }),
+      )
       return 0
     })
   },
