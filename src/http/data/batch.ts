@@ -6,10 +6,10 @@ import type { RawBody } from '../body.ts'
 import { type Fault, problems } from '../problems.ts'
 import type { App } from '../server.ts'
 import { validationFaults, validatorCompiler } from '../validation.ts'
-import { headerKey, type RecordRouteOptions } from './records.ts'
+import type { RecordRouteOptions } from './records.ts'
 import { BatchResult, RecordWriteBody } from './schemas.ts'
 import { waitSeconds } from './waiting.ts'
-import { entryOf, faultsOfRecord, outcomeOf, type RecordBody, warningsOf } from './write.ts'
+import { entryOf, faultsOfRecord, headerKey, outcomeOf, type RecordBody, warningsOf } from './write.ts'
 
 const MAX_ITEMS = 1_000
 const MAX_BYTES = 8 * 1_048_576

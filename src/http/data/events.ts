@@ -6,10 +6,10 @@ import { storableText } from '../../domain/json.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import { type ConversionRow, listConversions } from '../../store/conversions.ts'
 import { type EventRow, listEvents, type TimePage } from '../../store/events.ts'
+import { sendJson } from '../json.ts'
 import { problems } from '../problems.ts'
 import type { App } from '../server.ts'
 import { decodeCursor, encodeCursor } from './cursor.ts'
-import { sendJson } from './records.ts'
 import { ConversionBody, EventBody, TimeQuery, timeList } from './schemas.ts'
 
 const MAX_LIMIT = 100

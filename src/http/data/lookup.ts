@@ -17,10 +17,10 @@ import {
 } from '../../store/lookups.ts'
 import { findProcessed, processedKey } from '../../store/processed.ts'
 import { listSources } from '../../store/sources.ts'
+import { sendJson } from '../json.ts'
 import { problems } from '../problems.ts'
 import type { App } from '../server.ts'
 import { eventText } from './events.ts'
-import { sendJson } from './records.ts'
 import { EventOutcomeBody } from './schemas.ts'
 
 type Deps = { pool: pg.Pool; log: Log }

@@ -5,6 +5,7 @@ import { ENTITY_TYPES, type EntityType, type RecordContext } from '../../domain/
 import { parseTimestamp } from '../../domain/time.ts'
 import type { Accept } from '../../intake/accept.ts'
 import { findProduct, findRecord, listRecords, type StoredRecord } from '../../store/records.ts'
+import { sendJson } from '../json.ts'
 import { problems } from '../problems.ts'
 import type { App } from '../server.ts'
 import { validationFaults } from '../validation.ts'
@@ -12,7 +13,7 @@ import { batchRoute } from './batch.ts'
 import { decodeCursor, encodeCursor } from './cursor.ts'
 import { Accepted, RecordDeleteBody, RecordList, RecordWriteBody, StoredRecordBody } from './schemas.ts'
 import { type Waiting, waitSeconds } from './waiting.ts'
-import { entryOf, faultsOfRecord, outcomeOf, type RecordBody, warningsOf } from './write.ts'
+import { entryOf, faultsOfRecord, headerKey, outcomeOf, type RecordBody, warningsOf } from './write.ts'
 
 export type RecordRouteOptions = { pool: pg.Pool; accept: Accept; waiting: Waiting; now: () => Date }
 
@@ -143,11 +144,6 @@ function writeHandler(op: RecordContext['op'], entityType: EntityType, options: 
   }
 }
 
-export function headerKey(request: FastifyRequest): string | undefined {
-  const header = request.headers['x-idempotency-key']
-  return header === undefined ? undefined : String(header)
-}
-
 async function listText(
   pool: pg.Pool,
   tenantId: number,
@@ -174,10 +170,6 @@ async function listText(
 function recordText(record: StoredRecord, withDeleted = false): string {
   const deleted = withDeleted ? `,"deleted":${record.deleted}` : ''
   return `{"entityType":"${record.entityType}","id":${JSON.stringify(record.id)},"externalId":${JSON.stringify(record.externalId)},"sourceUpdatedAt":"${record.sourceUpdatedAt.toISOString()}","data":${record.data ?? 'null'},"createdAt":"${record.createdAt.toISOString()}","updatedAt":"${record.updatedAt.toISOString()}"${deleted}}`
-}
-
-export function sendJson(reply: FastifyReply, text: string): FastifyReply {
-  return reply.header('content-type', 'application/json; charset=utf-8').send(text)
 }
 
 function article(entityType: EntityType): string {

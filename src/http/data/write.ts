@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
 import { newEntryId } from '../../domain/ids.ts'
 import { isObject, pointerToken, storable, unstorablePointers } from '../../domain/json.ts'
 import {
@@ -24,6 +25,12 @@ export type RecordBody = {
   sourceUpdatedAt: string
   idempotencyKey?: string
   data?: Record<string, unknown>
+}
+
+/** The idempotency key of the request; it wins over the body's. */
+export function headerKey(request: FastifyRequest): string | undefined {
+  const header = request.headers['x-idempotency-key']
+  return header === undefined ? undefined : String(header)
 }
 
 /** The faults of a record body that its schema cannot tell. */
