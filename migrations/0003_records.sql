@@ -21,7 +21,7 @@ create table records (
 ) with (fillfactor = 90);
 create index records_by_sku on records (tenant_id, sku) where sku is not null;
 create index records_by_code on records (tenant_id, code) where code is not null;
-create index records_by_external_id on records (tenant_id, entity_type, external_id) where external_id is not null;
+create index records_by_external_id on records (tenant_id, external_id) where external_id is not null;
 create index records_by_update on records (tenant_id, entity_type, updated_at, id);
 
 -- A delete by externalId, sku or code, kept so that an older write that arrives later stays deleted.

@@ -125,16 +125,20 @@ export type NameDelete = RecordNameKey & Version
 const DELETES = `unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::uuid[])
   as d (tenant_id, entity_type, name, value, source_updated_at, entry_id)`
 
-/** The records that go by the name of a delete, each found through the index of that name. */
+/**
+ * The records that go by the name of a delete. Each branch leaves one index to choose, that of the name: without
+ * statistics the planner took the primary key for as good, and read all records of the tenant for each delete.
+ */
 const NAMED = `cross join lateral (
   select id, source_updated_at, entry_id from records
-  where d.name = 'external_id' and tenant_id = d.tenant_id and entity_type = d.entity_type and external_id = d.value and not deleted
+  where d.name = 'external_id' and tenant_id = d.tenant_id and external_id = d.value and not deleted
+    and entity_type || '' = d.entity_type
   union all
   select id, source_updated_at, entry_id from records
-  where d.name = 'sku' and tenant_id = d.tenant_id and entity_type = d.entity_type and sku = d.value and not deleted
+  where d.name = 'sku' and tenant_id = d.tenant_id and sku = d.value and not deleted
   union all
   select id, source_updated_at, entry_id from records
-  where d.name = 'code' and tenant_id = d.tenant_id and entity_type = d.entity_type and code = d.value and not deleted
+  where d.name = 'code' and tenant_id = d.tenant_id and code = d.value and not deleted
 ) r`
 
 function columnsOf(deletes: NameDelete[]): unknown[] {
@@ -174,11 +178,12 @@ export async function deleteByNames(
     source_updated_at: string
     entry_id: string
   }>(
-    `update records set deleted = true, data = null, updated_at = now()
-     from (
+    `with older as materialized (
        select d.tenant_id, d.entity_type, r.id, ${versionOf('d')} from ${DELETES} ${NAMED}
        where (r.source_updated_at, r.entry_id) < (d.source_updated_at, d.entry_id)
-     ) older
+     )
+     update records set deleted = true, data = null, updated_at = now()
+     from older
      where records.tenant_id = older.tenant_id and records.entity_type = older.entity_type and records.id = older.id
      returning records.tenant_id, records.entity_type, records.id, older.source_updated_at, older.entry_id`,
     columnsOf(deletes),

@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import fc from 'fast-check'
+import { entryOf, type RecordBody } from '../../src/http/data/write.ts'
+import { openConsumer } from '../../src/pipeline/consumer.ts'
+import { recordKind } from '../../src/pipeline/records.ts'
+import type { Kind } from '../../src/pipeline/unit.ts'
+import { openTestLog } from '../log/open.ts'
+import { until } from '../pipeline/effects.ts'
+
+let opened: Awaited<ReturnType<typeof openTestLog>>
+let consumer: ReturnType<typeof openConsumer>
+before(async () => {
+  opened = await openTestLog()
+  const kind = recordKind([]) as Kind
+  consumer = openConsumer({
+    ...opened,
+    kinds: { record: kind, events: kind },
+    workers: 2,
+    logger: { error: () => {}, warn: () => {} },
+  })
+  consumer.start()
+})
+after(async () => {
+  await consumer.stop()
+  await opened.close()
+})
+
+/** Two products that may share names; every change says when it happened. */
+type Change = { at: number; record: 'a' | 'b' } & (
+  | { op: 'write'; externalId: string | null; sku: string | null; code: string | null }
+  | { op: 'delete' }
+  | { op: 'delete by name'; name: Name; value: string }
+)
+type Name = 'externalId' | 'sku' | 'code'
+
+/** A set of changes, and the order they arrive in: any, with any of them more than once. */
+type History = { changes: Change[]; arrivals: number[] }
+
+const value = fc.constantFrom('x', 'y')
+const nameable = fc.option(value, { nil: null })
+const record = fc.constantFrom('a' as const, 'b' as const)
+
+function historyWith(at: fc.Arbitrary<number>, options: { unique: boolean }): fc.Arbitrary<History> {
+  const change: fc.Arbitrary<Change> = fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        op: fc.constant('write' as const),
+        at,
+        record,
+        externalId: nameable,
+        sku: nameable,
+        code: nameable,
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ op: fc.constant('delete' as const), at, record }) },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        op: fc.constant('delete by name' as const),
+        at,
+        record,
+        name: fc.constantFrom('externalId' as const, 'sku' as const, 'code' as const),
+        value,
+      }),
+    },
+  )
+  const changes = options.unique
+    ? fc.uniqueArray(change, { selector: ({ at }) => at, minLength: 1, maxLength: 8 })
+    : fc.array(change, { minLength: 1, maxLength: 8 })
+  return changes.chain(list => {
+    const indexes = list.map((_, i) => i)
+    return fc
+      .array(fc.constantFrom(...indexes), { maxLength: 6 })
+      .chain(repeats =>
+        fc.shuffledSubarray(
+          [...indexes, ...repeats].map((index, n) => ({ index, n })),
+          {
+            minLength: indexes.length + repeats.length,
+          },
+        ),
+      )
+      .map(order => ({ changes: list, arrivals: order.map(({ index }) => index) }))
+  })
+}
+
+type State = { at: number; externalId: string | null; data: Record<string, unknown> } | null
+
+/** What a reader of the changes in the order they happened would conclude. */
+function expected(changes: Change[]): Record<'a' | 'b', State> {
+  const states: Record<'a' | 'b', State> = { a: null, b: null }
+  for (const change of changes) {
+    if (change.op === 'write') {
+      states[change.record] = { at: change.at, externalId: change.externalId, data: dataOf(change) }
+    } else if (change.op === 'delete') {
+      states[change.record] = null
+    } else {
+      for (const name of ['a', 'b'] as const) {
+        const state = states[name]
+        const own = change.name === 'externalId' ? state?.externalId : state?.data[change.name]
+        if (state && own === change.value) states[name] = null
+      }
+    }
+  }
+  return states
+}
+
+function dataOf({ at, sku, code }: Change & { op: 'write' }): Record<string, unknown> {
+  return { at, ...(sku !== null && { sku }), ...(code !== null && { code }) }
+}
+
+const timeOf = (at: number) => new Date(Date.UTC(2026, 0, 1) + at).toISOString()
+
+/** The body as it would come in; histories are kept apart by a number in every name. */
+function bodyOf(change: Change, history: number): RecordBody {
+  const own = (name: string) => `${history}-${name}`
+  const common = { entityType: 'product', sourceUpdatedAt: timeOf(change.at) }
+  if (change.op === 'delete') return { ...common, id: own(change.record) }
+  if (change.op === 'delete by name') {
+    return change.name === 'externalId'
+      ? { ...common, externalId: own(change.value) }
+      : { ...common, data: { [change.name]: own(change.value) } }
+  }
+  const { externalId, sku, code, at } = change
+  return {
+    ...common,
+    id: own(change.record),
+    ...(externalId !== null && { externalId: own(externalId) }),
+    data: { at, ...(sku !== null && { sku: own(sku) }), ...(code !== null && { code: own(code) }) },
+  }
+}
+
+let histories = 0
+
+/** Plays histories side by side through the log and the workers; returns what is stored of each. */
+async function play(list: History[]): Promise<Record<'a' | 'b', State>[]> {
+  const first = histories
+  histories += list.length
+  const longest = Math.max(...list.map(({ arrivals }) => arrivals.length))
+  for (let step = 0; step < longest; step++) {
+    const appends = list.flatMap(({ changes, arrivals }, i) => {
+      if (step >= arrivals.length) return []
+      const change = changes[arrivals[step]!]!
+      const body = bodyOf(change, first + i)
+      const op = change.op === 'write' ? 'write' : 'delete'
+      return [entryOf(op, 1, 'product', body, JSON.stringify(body), undefined, new Date())]
+    })
+    await opened.log.append(appends)
+  }
+  await until(async () => (await opened.log.lag()).every(({ entries }) => entries === 0))
+  return Promise.all(list.map((_, i) => stored(first + i)))
+}
+
+async function stored(history: number): Promise<Record<'a' | 'b', State>> {
+  const { rows } = await opened.pool.query<{
+    id: string
+    external_id: string | null
+    source_updated_at: Date
+    data: string
+  }>(
+    `select id, external_id, source_updated_at, data from records
+     where tenant_id = 1 and entity_type = 'product' and id = any($1) and not deleted`,
+    [[`${history}-a`, `${history}-b`]],
+  )
+  const states: Record<'a' | 'b', State> = { a: null, b: null }
+  for (const row of rows) {
+    states[row.id.slice(-1) as 'a' | 'b'] = {
+      at: row.source_updated_at.getTime() - Date.UTC(2026, 0, 1),
+      externalId: row.external_id?.replace(/^\d+-/, '') ?? null,
+      data: JSON.parse(row.data.replaceAll(`"${history}-`, '"')),
+    }
+  }
+  return states
+}
+
+/** Many histories at a time: one history alone would spend its time waiting. */
+const atATime = { minLength: 30, maxLength: 60 }
+
+test('changes in any order, any of them repeated, end in the state of the sorted unique sequence', async () => {
+  const history = historyWith(fc.integer({ min: 0, max: 1_000_000 }), { unique: true })
+  await fc.assert(
+    fc.asyncProperty(fc.array(history, atATime), async list => {
+      const sorted = list.map(({ changes }) => expected(changes.toSorted((a, b) => a.at - b.at)))
+      assert.deepEqual(await play(list), sorted)
+    }),
+    { numRuns: 12 },
+  )
+})
+
+test('where changes happened at the same time, the later arrival counts as the later', async () => {
+  const history = historyWith(fc.integer({ min: 0, max: 3 }), { unique: false })
+  await fc.assert(
+    fc.asyncProperty(fc.array(history, atATime), async list => {
+      const sorted = list.map(({ changes, arrivals }) =>
+        // sort() is stable: of equal times it keeps the order of arrival
+        expected(arrivals.map(index => changes[index]!).sort((a, b) => a.at - b.at)),
+      )
+      assert.deepEqual(await play(list), sorted)
+    }),
+    { numRuns: 12 },
+  )
+})

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type pg from 'pg'
+import type { EntityType, RecordName } from '../../src/domain/records.ts'
+import { openPool } from '../../src/store/database.ts'
+import {
+  deleteByNames,
+  deletesSurvived,
+  findProduct,
+  findRecord,
+  keepTombstones,
+  listRecords,
+  loadTombstones,
+  loadVersions,
+} from '../../src/store/records.ts'
+import { testDatabase } from '../database.ts'
+
+const RECORDS = 20_000
+const KEYS = 100
+
+let database: Awaited<ReturnType<typeof testDatabase>>
+let pool: pg.Pool
+before(async () => {
+  database = await testDatabase()
+  pool = openPool({ connection: { url: database.url }, max: 2, name: 'look-ups', onError: () => undefined })
+  await pool.query(
+    `insert into records (tenant_id, entity_type, id, external_id, source_updated_at, entry_id, deleted, data, created_at, updated_at)
+     select 1, 'product', 'p-' || n, 'e-' || n, '2026-01-01', gen_random_uuid(), false,
+            jsonb_build_object('sku', 's-' || n, 'code', 'c-' || n), now(), '2026-01-01'::timestamptz + n * interval '1 s'
+     from generate_series(1, $1) n`,
+    [RECORDS],
+  )
+})
+after(async () => {
+  await pool.end()
+  await database.drop()
+})
+
+/** How many rows of the table PostgreSQL had to look at. */
+async function rowsRead(table: string, work: (client: pg.PoolClient) => Promise<unknown>): Promise<number> {
+  const client = await pool.connect()
+  // Of what this connection has not yet reported.
+  const soFar = async () => {
+    const { rows } = await client.query<{ read: number }>(
+      `select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::int as read
+       from pg_stat_xact_user_tables where relname = $1`,
+      [table],
+    )
+    return rows[0]!.read
+  }
+  try {
+    await client.query('begin')
+    const before = await soFar()
+    await work(client)
+    return (await soFar()) - before
+  } finally {
+    await client.query('rollback')
+    client.release()
+  }
+}
+
+const numbers = Array.from({ length: KEYS }, (_, i) => 1 + i * 7)
+const product = { tenantId: 1, entityType: 'product' as EntityType }
+const keys = numbers.map(n => ({ ...product, id: `p-${n}` }))
+const deletes = numbers.map((n, i) => {
+  const name = (['external_id', 'sku', 'code'] as RecordName[])[i % 3]!
+  return {
+    ...product,
+    name,
+    value: `${name[0]}-${n}`,
+    sourceUpdatedAt: '2026-02-01T00:00:00.000000Z',
+    entryId: `019c1234-5678-7000-8abc-${String(n).padStart(12, '0')}`,
+  }
+})
+
+for (const statistics of ['before PostgreSQL has statistics', 'with statistics'] as const) {
+  describe(statistics, () => {
+    before(async () => {
+      if (statistics === 'with statistics') await pool.query('analyze records')
+    })
+
+    const questions: [what: string, ask: (client: pg.PoolClient) => Promise<unknown[]>, answers: number][] = [
+      ['versions by key', client => loadVersions(client, keys), KEYS],
+      ['deletes by name', client => deleteByNames(client, deletes), KEYS],
+      ['newer records of a name', client => deletesSurvived(client, deletes).then(set => [...set]), 0],
+      ['a record by id', async client => [await findRecord(client, 1, 'product', 'p-77')], 1],
+      ['a product by sku', async client => [await findProduct(client, 1, 's-77')], 1],
+      [
+        'the last page of a list',
+        client =>
+          listRecords(client, 1, 'product', {
+            limit: 50,
+            updatedSince: null,
+            includeDeleted: false,
+            after: { updatedAt: '2026-01-01T05:00:00Z', id: '' },
+          }),
+        50,
+      ],
+    ]
+
+    for (const [what, ask, answers] of questions) {
+      test(`${what}: only what is asked for is read`, async () => {
+        let found: unknown[] = []
+        const read = await rowsRead('records', async client => {
+          found = await ask(client)
+        })
+        assert.equal(found.length, answers)
+        // Each answer is read once or, where it is changed, twice.
+        assert.ok(read <= 3 * KEYS, `${read} rows of ${RECORDS} were read`)
+      })
+    }
+  })
+}
+
+test('tombstones by name: only those asked for are read', async () => {
+  const many = Array.from({ length: 5_000 }, (_, i) => ({
+    ...deletes[0]!,
+    name: 'sku' as const,
+    value: `t-${i}`,
+  }))
+  await keepTombstones(pool, many)
+  const read = await rowsRead('record_tombstones', client => loadTombstones(client, many.slice(0, KEYS)))
+  assert.ok(read <= 2 * KEYS, `${read} tombstones of 5000 were read`)
+})
