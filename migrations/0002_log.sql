@@ -18,7 +18,7 @@ create table log (
 alter table log alter column body set storage external;
 create index log_by_position on log (partition, xid, ord);
 -- An entry's id carries its time: this finds it without a second b-tree to maintain.
-create index log_by_time on log using brin (received_at) with (pages_per_range = 16);
+create index log_by_time on log using brin (received_at) with (pages_per_range = 16, autosummarize = on);
 
 create table log_cursors (
   partition smallint primary key,

@@ -59,7 +59,10 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
 
   try {
     const onError = brokenConnection(log)
-    const pool = openPool({ connection, max: config.poolSize, name: 'kontor', onError })
+    const pool = openPool({
+      ...{ connection, max: config.poolSize, name: 'kontor', onError },
+      queryTimeoutMs: config.requestTimeoutMs,
+    })
     closers.push(() => pool.end())
     await ensurePartitions(pool, now())
     const partitions = await initialisePostgresLog(pool, config.logPartitions)

@@ -24,6 +24,8 @@ export function openPool(options: {
   max: number
   name: string
   onError: (error: Error) => void
+  /** A database that hangs is as good as away: whoever waits longer than this is told so. */
+  queryTimeoutMs?: number
 }): pg.Pool {
   const target =
     'url' in options.connection ? { connectionString: options.connection.url } : { ...options.connection }
@@ -33,6 +35,7 @@ export function openPool(options: {
     application_name: options.name,
     types,
     connectionTimeoutMillis: 5_000,
+    ...(options.queryTimeoutMs !== undefined && { query_timeout: options.queryTimeoutMs }),
     idleTimeoutMillis: 60_000,
     keepAlive: true,
   })
@@ -135,7 +138,7 @@ export function isUnavailable(error: unknown): boolean {
     // read-only: a failed-over primary; 3D000: the database is not (yet) there
     if (code === '25006' || code === '3D000') return true
   }
-  return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Cannot use a pool after/.test(
+  return /Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error|Cannot use a pool after/.test(
     error.message,
   )
 }
