@@ -80,6 +80,42 @@ test('what waits drains in order as the budget refills, entries larger than the 
   )
 })
 
+test('a flood of ten times the limit loses nothing, and each sender stays in order', async () => {
+  const source = await makeSource(server, { rate_limit: { events: 100, per_seconds: 1 } })
+  const SENDERS = 10
+  let kept = 0
+  async function send(sender: number) {
+    for (let request = 0; request < 25; request++) {
+      const events = range(0, 4).map(item => ({
+        inbound_event_id: `${sender}-${request}-${item}`,
+        event_type: 'x',
+        payload: { id: `sender-${sender}`, n: request * 4 + item },
+      }))
+      const { status, body } = await source.post(events)
+      assert.equal(status, 200)
+      kept += body.accepted + body.deferred
+    }
+  }
+  await Promise.all(range(0, SENDERS).map(send))
+  assert.equal(kept, 1000)
+  await server.admin.sources.update(source.id, { rate_limit: { events: 10_000, per_seconds: 1 } })
+  await drained(server, source.id)
+  const processed = await rows<{ sender: string; n: number }>(
+    server,
+    `select split_part(inbound_event_id, '-', 1) as sender,
+            split_part(inbound_event_id, '-', 2)::int * 4 + split_part(inbound_event_id, '-', 3)::int as n
+     from receipts where source_id = $1 and outcome = 'processed' order by written_at, id`,
+    [source.id],
+  )
+  const bySender = Map.groupBy(processed, row => row.sender)
+  assert.equal(bySender.size, SENDERS)
+  for (const sent of bySender.values())
+    assert.deepEqual(
+      sent.map(row => row.n),
+      range(0, 100),
+    )
+})
+
 test('while something waits, what comes later queues behind it', async () => {
   const source = await makeSource(server, { rate_limit: perDay(1) })
   await source.post(event(0))
