@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { deadLetterAdmin } from '../../src/admin/dead-letters.ts'
 import { type Api, openApi } from './api.ts'
 
 let api: Api
@@ -115,7 +114,7 @@ test("it takes the entity's read or write scope", async () => {
 })
 
 test('an operation that could not be applied is failed, says why without giving anything away, and can be replayed', async () => {
-  const { pool } = api.server
+  const { pool, admin } = api.server
   // Nothing that comes in over HTTP is known to fail; this makes one id do so.
   await pool.query(`create function refuse() returns trigger language plpgsql as $$
     begin
@@ -141,7 +140,7 @@ test('an operation that could not be applied is failed, says why without giving 
   assert.equal((await api.record('order', 'fine')).id, 'fine')
 
   await pool.query('drop trigger refuse on records')
-  assert.deepEqual(await deadLetterAdmin({ pool, partitions: 16 }).replay({ id: answer.body.operationId }), {
+  assert.deepEqual(await admin.deadLetters.replay({ id: answer.body.operationId }), {
     replayed: 1,
     remaining: 0,
   })
