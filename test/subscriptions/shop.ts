@@ -1,38 +1,56 @@
-import type { TestServer, TestTenant } from '../server.ts'
+import { makeSource } from '../inbound/source.ts'
+import type { Answer, TestServer, TestTenant } from '../server.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
 export type Body = any
+type Fields = Record<string, unknown>
 
-export type BillingEvent = { type: string; data: Record<string, unknown> }
+export type BillingEvent = { type: string; data: Fields }
 
-export type Door = (event: BillingEvent, tenant: TestTenant) => Promise<void>
+/** A way for billing events to come in. */
+export type Door = (events: BillingEvent[]) => Promise<void>
 
-/** The ways for a canonical billing event to come in. */
-export function doorsOf(server: TestServer): { track: Door; cdp: Door } {
+/** Every way for canonical billing events to come in, for one tenant. */
+export async function doorsOf(server: TestServer, tenant = server.tenant): Promise<Record<string, Door>> {
+  const post = async (path: string, key: string, body: unknown) =>
+    accepted(await server.request(path, { method: 'POST', key, body: JSON.stringify(body) }))
+  const webhook = await makeSource(server, { tenant: tenant.id })
+  const automation = await makeSource(server, { tenant: tenant.id, type: 'automation' })
+  const cdpSource = await makeSource(server, { tenant: tenant.id, type: 'cdp' })
+  const batch = (events: BillingEvent[]) => ({
+    batch: events.map(({ type, data }) => ({ type: 'track', event: type, properties: data })),
+  })
   return {
-    async track({ type, data }, tenant) {
-      await post(server, '/v1/track', tenant.trackingKey, { event_type: type, data })
+    async track(events) {
+      for (const { type, data } of events) {
+        await post('/v1/track', tenant.trackingKey, { event_type: type, data })
+      }
     },
-    async cdp({ type, data }, tenant) {
-      await post(server, '/v1/batch', tenant.trackingKey, {
-        batch: [{ type: 'track', event: type, userId: 'billing', properties: data }],
-      })
+    cdp: events => post('/v1/batch', tenant.trackingKey, batch(events)),
+    async webhook(events) {
+      for (const { type, data } of events) accepted(await webhook.post({ event_type: type, payload: data }))
     },
+    async automation(events) {
+      for (const { type, data } of events)
+        accepted(await automation.post({ event_type: type, payload: data }))
+    },
+    cdpSource: async events => accepted(await cdpSource.post(batch(events))),
   }
 }
 
-async function post(server: TestServer, path: string, key: string, body: unknown): Promise<void> {
-  const answer = await server.request(path, { method: 'POST', key, body: JSON.stringify(body) })
-  if (answer.status !== 200) throw new Error(`${path} answered ${answer.status} ${JSON.stringify(answer.body)}`)
+function accepted({ status, body }: Answer): void {
+  if (status !== 200) throw new Error(`answered ${status} ${JSON.stringify(body)}`)
 }
 
-/** Sends events one after the other, and returns when they have taken effect. */
+/** Sends events in their order, in one batch, and returns when they have taken effect. */
 export async function send(
   server: TestServer,
   events: BillingEvent[],
-  { tenant = server.tenant, door = doorsOf(server).track }: { tenant?: TestTenant; door?: Door } = {},
+  tenant = server.tenant,
 ): Promise<void> {
-  for (const event of events) await door(event, tenant)
+  const batch = events.map(({ type, data }) => ({ type: 'track', event: type, properties: data }))
+  const body = JSON.stringify({ batch })
+  accepted(await server.request('/v1/batch', { method: 'POST', key: tenant.trackingKey, body }))
   await server.settled()
 }
 
@@ -43,12 +61,13 @@ export function ask(
   report: string,
   query: Ask,
   { tenant = server.tenant, headers = {} }: { tenant?: TestTenant; headers?: Record<string, string> } = {},
-) {
-  const text = new URLSearchParams(Object.entries(query).map(([key, value]) => [key, String(value)]))
+): Promise<Answer> {
+  const text = new URLSearchParams()
+  for (const [key, value] of Object.entries(query)) text.set(key, String(value))
   return server.request(`/v1/subscriptions/${report}?${text}`, { key: tenant.privateKey, headers })
 }
 
-/** A report that must be there. */
+/** A report that must be there; in EUR unless told otherwise. */
 export async function reportOf(
   server: TestServer,
   report: string,
@@ -60,32 +79,66 @@ export async function reportOf(
   return body
 }
 
-/** A subscription that is active since the beginning of 2026, with one item of 10 a month. */
-export function subscription(id: string, changes: Record<string, unknown> = {}): Record<string, unknown> {
+export const DAY_MS = 86_400_000
+
+/** A time so many days from now, or before now. */
+export function inDays(days: number): string {
+  return new Date(Date.now() + days * DAY_MS).toISOString()
+}
+
+/** Active for 100 days, with one item of 10 a month. */
+export function subscription(id: string, changes: Fields = {}): Fields {
+  const startedAt = changes.started_at ?? inDays(-100)
   return {
     id,
     customer: `cus_${id}`,
     status: 'active',
     currency: 'EUR',
-    started_at: '2026-01-01T00:00:00Z',
-    updated_at: '2026-01-01T00:00:00Z',
+    started_at: startedAt,
+    updated_at: startedAt,
     items: [item(10)],
     ...changes,
   }
 }
 
-export function item(unit_amount: number | null, changes: Record<string, unknown> = {}): Record<string, unknown> {
-  return { id: 'si_1', price_id: 'price_1', name: 'Plan', quantity: 1, unit_amount, interval: 'month', interval_count: 1, ...changes }
+export function item(unit_amount: unknown, changes: Fields = {}): Fields {
+  return {
+    id: 'si_1',
+    price_id: 'price_1',
+    name: 'Plan',
+    quantity: 1,
+    unit_amount,
+    interval: 'month',
+    interval_count: 1,
+    ...changes,
+  }
 }
 
-export function created(id: string, changes: Record<string, unknown> = {}): BillingEvent {
+export function created(id: string, changes: Fields = {}): BillingEvent {
   return { type: 'subscription.created', data: subscription(id, changes) }
 }
 
-export function updated(id: string, changes: Record<string, unknown> = {}): BillingEvent {
+export function updated(id: string, changes: Fields = {}): BillingEvent {
   return { type: 'subscription.updated', data: subscription(id, changes) }
 }
 
-export function invoiceEvent(type: string, id: string, changes: Record<string, unknown> = {}): BillingEvent {
-  return { type, data: { id, currency: 'EUR', ...changes } }
+export function ended(id: string, at: string, changes: Fields = {}): BillingEvent {
+  const end = { status: 'canceled', ended_at: at, updated_at: at }
+  return { type: 'subscription.deleted', data: subscription(id, { ...end, ...changes }) }
+}
+
+export function invoice(type: string, id: string, changes: Fields = {}): BillingEvent {
+  return { type: `invoice.${type}`, data: { id, currency: 'EUR', ...changes } }
+}
+
+/** The same order for the same seed. */
+export function shuffled<T>(values: T[], seed: number): T[] {
+  const result = [...values]
+  let state = seed
+  for (let i = result.length - 1; i > 0; i--) {
+    state = (Math.imul(state, 1103515245) + 12345) & 0x7fffffff
+    const j = state % (i + 1)
+    ;[result[i], result[j]] = [result[j]!, result[i]!]
+  }
+  return result
 }

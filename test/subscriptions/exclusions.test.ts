@@ -1,0 +1,216 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { REASON_CODES, REASONS } from '../../src/domain/billing/exclusions.ts'
+import { startServer, type TestServer } from '../server.ts'
+import {
+  type BillingEvent,
+  type Body,
+  created,
+  ended,
+  inDays,
+  invoice,
+  item,
+  reportOf,
+  send,
+} from './shop.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+})
+after(() => server.close())
+
+/** One event for each reason; its subscription is called after the reason. */
+const CASES: Record<string, { event: BillingEvent; excluded: number | null; item?: null }> = {
+  other_currency: { event: created('other_currency', { currency: 'USD' }), excluded: null },
+  missing_currency: { event: created('missing_currency', { currency: 'coins' }), excluded: null },
+  canceled: { event: ended('canceled', inDays(-1)), excluded: 10 },
+  incomplete: { event: created('incomplete', { status: 'incomplete' }), excluded: 10 },
+  incomplete_expired: {
+    event: created('incomplete_expired', { status: 'incomplete_expired' }),
+    excluded: 10,
+  },
+  unpaid: { event: created('unpaid', { status: 'unpaid' }), excluded: 10 },
+  trialing: { event: created('trialing', { status: 'trialing' }), excluded: 10 },
+  paused: { event: created('paused', { status: 'paused' }), excluded: 10 },
+  not_started: {
+    event: created('not_started', { started_at: inDays(9), updated_at: inDays(-1) }),
+    excluded: 10,
+  },
+  missing_items: { event: created('missing_items', { items: [] }), excluded: null, item: null },
+  missing_price: { event: created('missing_price', { items: [item(null)] }), excluded: null },
+  missing_interval: {
+    event: created('missing_interval', { items: [item(10, { interval: null })] }),
+    excluded: null,
+  },
+  unsupported_interval: {
+    event: created('unsupported_interval', { items: [item(10, { interval: 'decade' })] }),
+    excluded: null,
+  },
+  one_time_price: {
+    event: created('one_time_price', { items: [item(10, { type: 'one_time', interval: null })] }),
+    excluded: null,
+  },
+  metered_usage: {
+    event: created('metered_usage', { items: [item(10, { usage_type: 'metered' })] }),
+    excluded: null,
+  },
+  tiered_price_unknown: {
+    event: created('tiered_price_unknown', {
+      items: [item(null, { tiers: [{ up_to: 5, unit_amount: 1 }] })],
+    }),
+    excluded: null,
+  },
+  discount_terms_unknown: {
+    event: created('discount_terms_unknown', { discounts: [{ duration: 'forever' }] }),
+    excluded: 10,
+  },
+  free: { event: created('free', { items: [item(0)] }), excluded: 0 },
+  fully_discounted: {
+    event: created('fully_discounted', { discounts: [{ percent_off: 100, duration: 'forever' }] }),
+    excluded: 10,
+  },
+  pending_subscription: {
+    event: invoice('paid', 'in_1', {
+      subscription: 'pending_subscription',
+      customer: 'cus_pending_subscription',
+      status: 'paid',
+      total: 10,
+      paid_at: inDays(-2),
+    }),
+    excluded: null,
+    item: null,
+  },
+}
+
+test('every reason is told, with words, what it would be worth, since when and what to do', async () => {
+  assert.deepEqual(Object.keys(CASES), REASON_CODES)
+  await send(
+    server,
+    Object.values(CASES).map(({ event }) => event),
+  )
+  const { exclusions, coverage, mrr } = await reportOf(server, 'overview', { page_size: 100 })
+  assert.equal(mrr, 0)
+  assert.equal(exclusions.count, REASON_CODES.length)
+  const rows = new Map<string, Body>(exclusions.results.map((row: Body) => [row.subscription_id, row]))
+  for (const code of REASON_CODES) {
+    const { since, status, ...row } = rows.get(code)
+    assert.deepEqual(row, {
+      subscription_id: code,
+      item_id: CASES[code]!.item === null ? null : 'si_1',
+      customer: `cus_${code}`,
+      reason_code: code,
+      reason: REASONS[code].reason,
+      excluded_mrr: CASES[code]!.excluded,
+      fix_hint: REASONS[code].fixHint,
+    })
+    assert.ok(!Number.isNaN(Date.parse(since)), code)
+    assert.equal(status === null, code === 'pending_subscription')
+  }
+  assert.equal(coverage.subscriptions_seen, REASON_CODES.length - 1)
+  assert.equal(coverage.subscriptions_excluded, REASON_CODES.length - 1)
+})
+
+test('the first reason that holds is the one given', async () => {
+  const tenant = await server.anotherTenant('first')
+  await send(
+    server,
+    [
+      created('a', { currency: 'USD', status: 'canceled', items: [] }),
+      created('b', { currency: null, status: 'trialing' }),
+      created('c', { status: 'paused', items: [] }),
+      created('d', { items: [item(0, { interval: 'decade' })] }),
+      created('e', { items: [item(0)], discounts: [{ percent_off: 100, duration: 'forever' }] }),
+      created('f', { items: [item(10, { type: 'one_time', interval: null, interval_count: 0 })] }),
+      created('g', { discounts: [{ percent_off: 100, duration: 'repeating' }] }),
+    ],
+    tenant,
+  )
+  const { exclusions } = await reportOf(server, 'overview', {}, tenant)
+  const codes = Object.fromEntries(
+    exclusions.results.map((row: Body) => [row.subscription_id, row.reason_code]),
+  )
+  assert.deepEqual(codes, {
+    a: 'other_currency',
+    b: 'missing_currency',
+    c: 'paused',
+    d: 'unsupported_interval',
+    e: 'free',
+    f: 'one_time_price',
+    g: 'discount_terms_unknown',
+  })
+})
+
+test('one row an item, and an item that counts is in none', async () => {
+  const tenant = await server.anotherTenant('items')
+  const items = [
+    item(10, { id: 'counts' }),
+    item(5, { id: 'metered', usage_type: 'metered' }),
+    item(0, { id: 'free' }),
+    item(7, { id: 'once', type: 'one_time' }),
+  ]
+  await send(server, [created('s', { items })], tenant)
+  const { exclusions, mrr } = await reportOf(server, 'overview', {}, tenant)
+  assert.equal(mrr, 10)
+  assert.deepEqual(
+    exclusions.results.map((row: Body) => [row.item_id, row.reason_code]),
+    [
+      ['metered', 'metered_usage'],
+      ['free', 'free'],
+      ['once', 'one_time_price'],
+    ],
+  )
+})
+
+test('a pending subscription leaves the list when it arrives, and its MRR counts from its start', async () => {
+  const tenant = await server.anotherTenant('stub')
+  const paidAt = inDays(-60)
+  await send(
+    server,
+    [invoice('paid', 'in_1', { subscription: 's', status: 'paid', total: 10, paid_at: paidAt })],
+    tenant,
+  )
+  const before = await reportOf(server, 'overview', {}, tenant)
+  assert.equal(before.exclusions.results[0].reason_code, 'pending_subscription')
+  assert.equal(before.exclusions.results[0].since, paidAt)
+  assert.equal(before.coverage.invoices_without_subscription, 1)
+  await send(server, [created('s')], tenant)
+  const after = await reportOf(server, 'overview', {}, tenant)
+  assert.deepEqual(
+    [after.exclusions.count, after.coverage.invoices_without_subscription, after.mrr],
+    [0, 0, 10],
+  )
+  assert.equal((await reportOf(server, 'overview', { as_of: inDays(-99) }, tenant)).mrr, 10)
+})
+
+test('every page of the exclusions, in any currency mix, shows each row once', async () => {
+  const tenant = await server.anotherTenant('pages')
+  const mixed = Array.from({ length: 40 }, (_, i) =>
+    created(`s${i}`, {
+      currency: i % 3 === 0 ? 'USD' : 'EUR',
+      status: i % 2 === 0 ? 'trialing' : 'active',
+      started_at: inDays(-50 - (i % 7)),
+      // some change by themselves later
+      ...(i % 5 === 0 && {
+        discounts: [{ percent_off: 100, duration: 'repeating', ends_at: inDays(30) }],
+      }),
+    }),
+  )
+  const pending = Array.from({ length: 5 }, (_, i) =>
+    invoice('paid', `in_${i}`, { subscription: `p${i}`, status: 'paid', total: 1, paid_at: inDays(-1) }),
+  )
+  await send(server, [...mixed, ...pending], tenant)
+  const whole = (await reportOf(server, 'overview', { page_size: 100 }, tenant)).exclusions
+  assert.equal(whole.results.length, whole.count)
+  const found: Body[] = []
+  const first = (await reportOf(server, 'overview', { page_size: 7 }, tenant)).exclusions
+  for (let page = 1; page <= first.pages; page++) {
+    const part = (await reportOf(server, 'overview', { page_size: 7, exclusion_page: page }, tenant))
+      .exclusions
+    assert.deepEqual([part.page, part.page_size, part.count], [page, 7, whole.count])
+    found.push(...part.results)
+  }
+  assert.deepEqual(found, whole.results)
+  const past = await reportOf(server, 'overview', { exclusion_page: first.pages + 1, page_size: 7 }, tenant)
+  assert.deepEqual(past.exclusions.results, [])
+})
