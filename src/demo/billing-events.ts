@@ -60,7 +60,8 @@ export function subscriptionPayload(agreement: Agreement, state: SubscriptionSta
 
 function acquisitionOf({ utm, referrer, channel }: Arrival) {
   if (utm !== null) return utm
-  return referrer === null ? { source: channel } : { source: new URL(referrer).host.replace(/^www\./, '') }
+  if (referrer === null) return { source: channel }
+  return { source: new URL(referrer).host.replace(/^www\./, ''), medium: 'referral' }
 }
 
 function itemsOf(subscriptionId: string, terms: Terms, currency: Currency) {

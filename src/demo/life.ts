@@ -89,7 +89,7 @@ type Happening = 'nothing' | 'cancels' | 'upgrades' | 'downgrades' | 'adds' | 'p
 
 /** Out of a thousand months. */
 const RATES: [Happening, number][] = [
-  ['cancels', 42],
+  ['cancels', 32],
   ['upgrades', 28],
   ['downgrades', 14],
   ['adds', 20],

@@ -20,6 +20,8 @@ export type Person = {
   firstSeenAt: number
   signedUpAt: number
   readsNewsletter: boolean
+  /** Never seen on the site: they came to the stall at the fair, and order by telephone. */
+  isOffline: boolean
 }
 
 const FIRST_NAMES =
@@ -45,7 +47,8 @@ const PLACES: [{ country: string; city: string; currency: Currency }, number][] 
 
 export const PEOPLE_PER_SCALE = 300
 /** Of those, everyone who comes in the first weeks: the waiting list of the opening. */
-const OPENING_SHARE = 0.2
+const OPENING_SHARE = 0.13
+const OFFLINE_SHARE = 0.07
 
 export function peopleOf(year: Year): Person[] {
   return Array.from({ length: Math.round(PEOPLE_PER_SCALE * year.scale) }, (_, i) => personAt(i + 1, year))
@@ -75,6 +78,7 @@ function personAt(number: number, year: Year): Person {
     firstSeenAt,
     signedUpAt,
     readsNewsletter: random.chance(0.6),
+    isOffline: random.chance(OFFLINE_SHARE),
   }
 }
 

@@ -25,9 +25,9 @@ export type VisitEvent = { at: number; door: 'cdp' | 'native'; body: Record<stri
 
 const STEP_MS = 40_000
 
-/** The shop's site sends through a CDP; its checkout, and one landing page in eight, use the native route. */
+/** The shop's site sends through a CDP; its checkout, and one visit in fifty, use the native route. */
 export function eventsOf(session: Session, index: number): VisitEvent[] {
-  const isNative = index % 8 === 0
+  const isNative = index % 50 === 0
   return session.steps.map((step, i) => {
     const at = session.endsAt - (session.steps.length - 1 - i) * STEP_MS
     const native = isNative || step.kind === 'convert'

@@ -77,7 +77,7 @@ function agreement(person: Person, number: number, startedAt: number, random: Ra
       addOns: addOnsFor(plan, random),
       discounts: isFree ? [] : discountsFor(startedAt, person.currency, random),
     },
-    knowsAcquisition: random.chance(0.45),
+    knowsAcquisition: !person.isOffline && random.chance(0.45),
     collectionMethod: plan.key === 'office' && random.chance(0.4) ? 'send_invoice' : 'charge_automatically',
   }
 }

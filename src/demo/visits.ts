@@ -21,13 +21,15 @@ const LANDINGS: [string, number][] = [
 
 /** Every visit of the year: those that lead to something, and the many more that do not. */
 export function visitsOf(year: Year, people: Person[], orders: Order[], agreements: Agreement[]): Session[] {
+  const seen = (person: Person) => !person.isOffline
+  const visitors = people.filter(seen)
   const sessions = [
-    ...people.flatMap(person => firstVisits(person, year)),
-    ...orders.flatMap(order => orderVisit(order, year)),
-    ...agreements.map(agreement => subscribing(agreement, year)),
+    ...visitors.flatMap(person => firstVisits(person, year)),
+    ...orders.filter(({ person }) => seen(person)).flatMap(order => orderVisit(order, year)),
+    ...agreements.filter(({ person }) => seen(person)).map(agreement => subscribing(agreement, year)),
   ]
   const others = Math.max(0, Math.round(VISITS_PER_SCALE * year.scale) - sessions.length)
-  return [...sessions, ...browsing(others, people, year)]
+  return [...sessions, ...browsing(others, visitors, year)]
 }
 
 /** The one that brought them, and the one in which they gave their name; often the same. */

@@ -67,6 +67,19 @@ test('a sale seen on the site and its order are one conversion', async () => {
   assert.ok(body.results.some((row: { visitor: string | null }) => row.visitor !== null))
 })
 
+test('the reports have something to tell, and their rows add up', async () => {
+  const path = '/v1/subscriptions/overview?currency=EUR&page_size=100'
+  const { status, body } = await server.request(path, { key: first.private_key })
+  assert.equal(status, 200)
+  assert.ok(body.mrr > 0 && body.invoiced.amount > 0)
+  assert.equal(body.coverage.subscriptions_seen, first.counts.subscriptions)
+  const rows = body.accounts.results.map((row: { mrr: number }) => Math.round(row.mrr * 100))
+  assert.equal(
+    rows.reduce((sum: number, cents: number) => sum + cents, 0),
+    Math.round(body.mrr * 100),
+  )
+})
+
 test('a second run adds nothing, without a server of its own either, and has keys for a day', async () => {
   const before = await rowsOf(first.tenant)
   const { url, keys_expire_at, source, counts, ...again } = await demo()

@@ -33,9 +33,9 @@ test('a shop is about as large as promised, and grows with its scale', () => {
     assert.equal(counts.products, PRODUCTS.length)
     assert.equal(counts.contacts, 300)
     assert.equal(counts.visits, 8_000)
-    assert.ok(counts.orders > 700 && counts.orders < 1_200, `${counts.orders} orders`)
+    assert.ok(counts.orders > 600 && counts.orders < 1_350, `${counts.orders} orders`)
     assert.ok(
-      counts.subscriptions > 170 && counts.subscriptions < 270,
+      counts.subscriptions > 150 && counts.subscriptions < 290,
       `${counts.subscriptions} subscriptions`,
     )
   })
@@ -91,7 +91,7 @@ test('a sale that was seen on the site names its order with the same amount', ()
   everyShop(shop => {
     const totals = new Map(shop.orders.map(({ id, data }) => [id, data.total]))
     const sales = shop.events.filter(({ body }) => body.event_type === 'convert')
-    assert.ok(sales.length > 0.7 * shop.counts.orders)
+    assert.ok(sales.length > 0.6 * shop.counts.orders)
     for (const { body, door } of sales) {
       const data = body.data as { order_id: string; amount: number }
       assert.equal(door, 'native')
@@ -100,7 +100,7 @@ test('a sale that was seen on the site names its order with the same amount', ()
   })
 })
 
-test('everybody who signs up is named in the visits, with the e-mail of the contact', () => {
+test('nearly everybody who signs up is named in the visits, with the e-mail of the contact', () => {
   everyShop(shop => {
     const emails = new Map<string, unknown>()
     for (const { body } of shop.events) {
@@ -108,7 +108,8 @@ test('everybody who signs up is named in the visits, with the e-mail of the cont
       if (body.type === 'identify') emails.set(body.userId as string, traits.email)
       if (body.event_type === 'identify') emails.set(body.user_id as string, traits.email)
     }
-    for (const { id, data } of shop.contacts) assert.equal(emails.get(id), data.email)
+    assert.ok(emails.size > 0.8 * shop.contacts.length && emails.size < shop.contacts.length)
+    for (const { id, data } of shop.contacts) if (emails.has(id)) assert.equal(emails.get(id), data.email)
   })
 })
 
