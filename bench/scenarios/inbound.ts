@@ -38,12 +38,12 @@ export const inbound: Scenario = async options => {
         {
           what: 'single events, share of the floor',
           value: single.result.perSecond / single.floor.perSecond,
-          atLeast: 0.2,
+          atLeast: 0.25,
         },
         {
           what: 'batches of 100, share of the floor',
           value: batch.result.perSecond / batch.floor.perSecond,
-          atLeast: 0.05,
+          atLeast: 0.08,
         },
         { what: 'errors', value: broken, atMost: 0 },
         {
