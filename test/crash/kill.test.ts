@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { openService, type Service } from './service.ts'
+import { type RecordWrite, startTraffic, type Traffic } from './traffic.ts'
+
+// A few in every run; many when asked for.
+const ROUNDS = Number(process.env.KONTOR_TEST_CRASH_ROUNDS ?? 3)
+
+let service: Service
+before(async () => {
+  service = await openService()
+})
+after(() => service.close())
+
+test(`killed ${ROUNDS} times at random moments under load: nothing acknowledged is lost, nothing takes effect twice`, async t => {
+  await service.start()
+  const { traffic, stop } = startTraffic(service)
+  for (let round = 0; round < ROUNDS; round++) {
+    await sleep(200 + Math.random() * 1_200)
+    await service.kill(round % 2 === 0 ? 'server' : 'server and PostgreSQL')
+    await service.start()
+  }
+  await sleep(300)
+  await stop()
+  const acknowledged = [...traffic.writes, ...traffic.events].filter(
+    ({ outcome }) => outcome === 'acknowledged',
+  )
+  t.diagnostic(
+    `${traffic.writes.length} writes and ${traffic.events.length} events sent, ${acknowledged.length} acknowledged`,
+  )
+  assert.deepEqual(traffic.odd, [])
+  assert.ok(acknowledged.length > 0)
+  await service.withDatabase(async pool => {
+    await settled(pool)
+    await verifyEvents(pool, traffic)
+    await verifyWrites(pool, traffic)
+    await verifyRecords(pool, traffic)
+    const { rows } = await pool.query('select id, error from dead_letters')
+    assert.deepEqual(rows, [])
+  })
+})
+
+async function settled(pool: pg.Pool): Promise<void> {
+  for (;;) {
+    const { rows } = await pool.query<{ waiting: boolean }>(
+      `select exists (select 1 from log l join log_cursors c using (partition) where (l.xid, l.ord) > (c.xid, c.ord))
+           or exists (select 1 from parked_entries) as waiting`,
+    )
+    if (!rows[0]!.waiting) return
+    await sleep(20)
+  }
+}
+
+/** Acknowledged: once. Lost: once or not at all. */
+async function verifyEvents(pool: pg.Pool, { events }: Traffic): Promise<void> {
+  const { rows } = await pool.query<{ marker: string; count: number }>(
+    `select coalesce(payload #>> '{data,marker}', payload ->> 'marker') as marker, count(*) from events group by 1`,
+  )
+  const counts = new Map(rows.map(row => [row.marker, row.count]))
+  for (const { marker, outcome } of events) {
+    const count = counts.get(marker) ?? 0
+    if (outcome === 'acknowledged')
+      assert.equal(count, 1, `${marker} was acknowledged and is there ${count} times`)
+    else assert.ok(count <= 1, `${marker} was sent once and is there ${count} times`)
+  }
+  assert.ok(rows.length <= events.length)
+}
+
+/** Every acknowledged write has an outcome; of the repeats of one key only one went into the log. */
+async function verifyWrites(pool: pg.Pool, { writes }: Traffic): Promise<void> {
+  const { rows } = await pool.query<{ id: string; marker: string; status: string | null }>(
+    `select l.id, l.body::json #>> '{data,marker}' as marker, o.status
+     from log l left join operations o on o.tenant_id = l.tenant_id and o.id = l.id and o.received_at = l.received_at
+     where l.kind = 'record'`,
+  )
+  const entries = Map.groupBy(rows, row => row.marker)
+  for (const { marker, outcome, operationId, key } of writes) {
+    const own = entries.get(marker) ?? []
+    assert.ok(own.length <= 1, `${marker} (key ${key}) is in the log ${own.length} times`)
+    for (const { status } of own)
+      assert.ok(status === 'applied' || status === 'superseded', `${marker} ${status}`)
+    if (outcome === 'acknowledged')
+      assert.deepEqual(
+        own.map(({ id }) => id),
+        [operationId],
+      )
+  }
+}
+
+/** Each record is at least as new as the newest write that was acknowledged, and is one of those that were sent. */
+async function verifyRecords(pool: pg.Pool, { writes }: Traffic): Promise<void> {
+  const { rows } = await pool.query<{ id: string; marker: string; version: number }>(
+    `select id, data ->> 'marker' as marker, (data ->> 'version')::int as version from records`,
+  )
+  const stored = new Map(rows.map(row => [row.id, row]))
+  for (const [id, own] of Map.groupBy(writes, (write: RecordWrite) => write.id)) {
+    const newest = Math.max(
+      0,
+      ...own.filter(({ outcome }) => outcome === 'acknowledged').map(({ version }) => version),
+    )
+    const record = stored.get(id)
+    if (newest === 0 && !record) continue
+    assert.ok(
+      record && record.version >= newest,
+      `${id} is at ${record?.version}, acknowledged was ${newest}`,
+    )
+    assert.ok(own.some(({ marker, version }) => marker === record.marker && version === record.version))
+  }
+}

@@ -1,0 +1,138 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openAdmin } from '../../src/admin/admin.ts'
+import { openSecrets } from '../../src/admin/secrets.ts'
+import { announcedServer } from '../../src/commands/server-file.ts'
+import { joinCluster } from '../../src/embedded/cluster.ts'
+import { openPool } from '../../src/store/database.ts'
+import { migrate } from '../../src/store/migrate.ts'
+import { postmasterOf } from '../embedded/place.ts'
+
+const main = join(import.meta.dirname, '../../src/main.ts')
+
+export type Service = Awaited<ReturnType<typeof openService>>
+
+/** The real server process on an embedded database of its own, with fsync, to be killed and started again. */
+export async function openService() {
+  const directory = await mkdtemp(join(tmpdir(), 'kontor-crash-'))
+  await chmod(directory, 0o711)
+  const dataDir = join(directory, 'data')
+  const keys = await makeKeys(dataDir)
+  let child: ChildProcess | null = null
+  let url = ''
+  let said = ''
+
+  async function start() {
+    said = ''
+    child = spawn(process.execPath, [main, 'start', '--port', '0', '--data', dataDir], {
+      env: { ...process.env, KONTOR_OPS_PORT: 'off', KONTOR_LOG_LEVEL: 'warn', DATABASE_URL: '' },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    child.stderr!.on('data', text => {
+      said += text
+    })
+    for (;;) {
+      const announced = await announcedServer(dataDir)
+      if (announced?.pid === child.pid) {
+        url = announced!.url
+        return
+      }
+      if (child.exitCode !== null) throw new Error(`the service did not start:\n${said}`)
+      await sleep(20)
+    }
+  }
+
+  return {
+    ...keys,
+    start,
+    get url() {
+      return url
+    },
+    /** What the server has said since it was started last. */
+    get said() {
+      return said
+    },
+    /** As the kernel does when memory runs out. */
+    async kill(whom: 'server' | 'server and PostgreSQL') {
+      const exited = once(child!, 'exit')
+      if (whom === 'server and PostgreSQL') {
+        const postmaster = (await postmasterOf(dataDir))!.pid
+        for (const pid of [...childrenOf(postmaster), postmaster]) killNow(pid)
+      }
+      child!.kill('SIGKILL')
+      await exited
+    },
+    /** Beside the running server. */
+    async withDatabase<T>(work: (pool: ReturnType<typeof openPool>) => Promise<T>): Promise<T> {
+      return withPool(dataDir, work)
+    },
+    async close() {
+      if (child && child.exitCode === null && child.signalCode === null) {
+        const exited = once(child, 'exit')
+        child.kill('SIGTERM')
+        await exited
+      }
+      const left = await postmasterOf(dataDir)
+      if (left) killNow(left.pid)
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function withPool<T>(
+  dataDir: string,
+  work: (pool: ReturnType<typeof openPool>) => Promise<T>,
+): Promise<T> {
+  const cluster = await joinCluster({ dataDir, log: () => {} })
+  const pool = openPool({ connection: cluster.connection, max: 2, name: 'crash test', onError: () => {} })
+  try {
+    return await work(pool)
+  } finally {
+    await pool.end()
+    await cluster.stop()
+  }
+}
+
+function makeKeys(dataDir: string): Promise<{ privateKey: string; trackingKey: string }> {
+  return withPool(dataDir, async pool => {
+    await migrate(pool)
+    const admin = openAdmin({ pool, secrets: openSecrets([Buffer.alloc(32, 1)]) })
+    const { id: tenant } = await admin.tenants.create({ name: 'crashing' })
+    const { key: privateKey } = await admin.keys.create({ tenant, kind: 'private' })
+    const { key: trackingKey } = await admin.keys.create({ tenant, kind: 'tracking' })
+    return { privateKey, trackingKey }
+  })
+}
+
+function killNow(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // it was faster
+  }
+}
+
+/** PostgreSQL's backends; where there is no /proc they notice by themselves that their main process is gone. */
+function childrenOf(pid: number): number[] {
+  try {
+    return readdirSync('/proc')
+      .filter(entry => /^\d+$/.test(entry))
+      .filter(entry => parentOf(entry) === pid)
+      .map(Number)
+  } catch {
+    return []
+  }
+}
+
+function parentOf(pid: string): number | null {
+  try {
+    return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')[1])
+  } catch {
+    return null
+  }
+}
