@@ -4,6 +4,7 @@ import { nearest } from '../config/spelling.ts'
 import { ConfigError } from '../config.ts'
 import { EmbeddedError } from '../embedded/cluster.ts'
 import { isUnavailable } from '../store/database.ts'
+import { SchemaError } from '../store/migrate.ts'
 import { type Command, UsageError } from './command.ts'
 import { type Group, helpOf, helpOfAll, helpOfGroup, usageOf } from './help.ts'
 import type { Output } from './output.ts'
@@ -87,7 +88,7 @@ function explain(error: unknown): { words: string; code: 1 | 2 } | null {
     const faults = error.faults.map(({ pointer, message }) => `  - ${pointer.slice(1)} ${message}`)
     return { words: [error.message, ...faults].join('\n'), code: error.kind === 'invalid' ? 2 : 1 }
   }
-  if (error instanceof EmbeddedError) return { words: error.message, code: 1 }
+  if (error instanceof EmbeddedError || error instanceof SchemaError) return { words: error.message, code: 1 }
   const words = explainSystemError(error as NodeJS.ErrnoException & { address?: string; port?: number })
   return words === null ? null : { words, code: 1 }
 }

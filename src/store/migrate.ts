@@ -6,6 +6,11 @@ const directory = new URL('../../migrations/', import.meta.url)
 // Any fixed number: nodes that start together take turns on it.
 const MIGRATION_LOCK = 4_911_001
 
+/** The database is not one that this version can bring up to date. The message is for people. */
+export class SchemaError extends Error {
+  override name = 'SchemaError'
+}
+
 /** Brings the database to the newest schema and returns the names of what was applied. Safe from several nodes at once. */
 export async function migrate(pool: pg.Pool): Promise<string[]> {
   const files = readdirSync(directory)
@@ -23,6 +28,12 @@ export async function migrate(pool: pg.Pool): Promise<string[]> {
       'select name, checksum from schema_migrations',
     )
     const done = new Map(rows.map(row => [row.name, row.checksum]))
+    const unknown = rows.find(row => !files.some(({ name }) => name === row.name))
+    if (unknown) {
+      throw new SchemaError(
+        `The database was made by a newer version of Kontor: it has the migration ${unknown.name}, which is not here.`,
+      )
+    }
     const applied: string[] = []
     for (const { name, sql } of files) {
       const checksum = createHash('sha256').update(sql).digest('hex')
@@ -32,8 +43,9 @@ export async function migrate(pool: pg.Pool): Promise<string[]> {
         await client.query('insert into schema_migrations (name, checksum) values ($1, $2)', [name, checksum])
         applied.push(name)
       } else if (before !== checksum) {
-        throw new Error(
-          `migration ${name} was changed after it had been applied; migrations are forward only`,
+        throw new SchemaError(
+          `The database was made by another version of Kontor: its migration ${name} is not the one here. ` +
+            'Start the version that made it, or one that is newer.',
         )
       }
     }

@@ -87,7 +87,15 @@ test('a migration that was changed after it had been applied is refused, and not
   await atVersion(2)
   await pool.query(`update schema_migrations set checksum = 'another' where name = $1`, [allNames[0]])
   const before = await schema()
-  await assert.rejects(migrate(pool), new RegExp(`${allNames[0]} was changed`))
+  await assert.rejects(migrate(pool), new RegExp(`its migration ${allNames[0]} is not the one here`))
+  assert.deepEqual(await schema(), before)
+})
+
+test('a database of a newer version is refused, and nothing is done', async () => {
+  await atVersion(2)
+  await pool.query(`insert into schema_migrations (name, checksum) values ('9999_later.sql', 'x')`)
+  const before = await schema()
+  await assert.rejects(migrate(pool), /made by a newer version of Kontor: it has the migration 9999_later.sql/)
   assert.deepEqual(await schema(), before)
 })
 
