@@ -1,5 +1,6 @@
 import { chmod, mkdir, readFile, realpath } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { isRoot } from './account.ts'
 import { findBinaries } from './binaries.ts'
@@ -45,6 +46,7 @@ export type EmbeddedOptions = {
 
 const database = 'kontor'
 const lockPatienceMs = 120_000 // longer than a start or a stop may take
+const recoveryPatienceMs = 60_000 // checkpoints come every few minutes: there is not more to replay
 
 /** For `kontor start`: owns the data directory exclusively. */
 export function ownCluster(options: EmbeddedOptions): Promise<Embedded> {
@@ -165,17 +167,23 @@ async function checkVersion(home: Home, major: string): Promise<void> {
 /** Sees that PostgreSQL lets us in and that the database is there: a crash may have come before it was made. */
 async function connect(home: Home, { host, port }: Postmaster): Promise<EmbeddedConnection> {
   const connection = { host, port, user: superuser, password: await readPassword(home), database }
-  const client = new pg.Client({ ...connection, database: 'postgres', connectionTimeoutMillis: 10_000 })
-  try {
-    await client.connect()
-    const { rowCount } = await client.query('select from pg_database where datname = $1', [database])
-    if (rowCount === 0) await client.query(`create database ${database}`)
-  } catch (error) {
-    throw noEntry(home, error as Error)
-  } finally {
-    await client.end()
+  const patientUntil = Date.now() + recoveryPatienceMs
+  for (;;) {
+    const client = new pg.Client({ ...connection, database: 'postgres', connectionTimeoutMillis: 10_000 })
+    try {
+      await client.connect()
+      const { rowCount } = await client.query('select from pg_database where datname = $1', [database])
+      if (rowCount === 0) await client.query(`create database ${database}`)
+      return connection
+    } catch (error) {
+      // One of its processes died and it recovers: its pid file calls it ready all the while.
+      const isRecovering = codeOf(error) === '57P03' || codeOf(error) === '57P02'
+      if (!isRecovering || Date.now() > patientUntil) throw noEntry(home, error as Error)
+      await sleep(50)
+    } finally {
+      await client.end().catch(() => {})
+    }
   }
-  return connection
 }
 
 function noEntry(home: Home, error: Error): EmbeddedError {

@@ -8,6 +8,8 @@ import { type RecordWrite, startTraffic, type Traffic } from './traffic.ts'
 // A few in every run; many when asked for.
 const ROUNDS = Number(process.env.KONTOR_TEST_CRASH_ROUNDS ?? 3)
 
+const HOW = ['server', 'server and PostgreSQL', 'backend'] as const
+
 let service: Service
 before(async () => {
   service = await openService()
@@ -19,11 +21,16 @@ test(`killed ${ROUNDS} times at random moments under load: nothing acknowledged 
   const { traffic, stop } = startTraffic(service)
   for (let round = 0; round < ROUNDS; round++) {
     await sleep(200 + Math.random() * 1_200)
-    await service.kill(round % 2 === 0 ? 'server' : 'server and PostgreSQL')
-    await service.start()
+    const how = HOW[round % HOW.length]!
+    if (how === 'backend') await service.killBackend()
+    else {
+      await service.kill(how)
+      await service.start()
+    }
   }
   await sleep(300)
   await stop()
+  assert.equal(service.hasEnded(), false)
   const acknowledged = [...traffic.writes, ...traffic.events].filter(
     ({ outcome }) => outcome === 'acknowledged',
   )

@@ -53,10 +53,7 @@ export async function openService() {
     get url() {
       return url
     },
-    /** What the server has said since it was started last. */
-    get said() {
-      return said
-    },
+    hasEnded: () => child!.exitCode !== null || child!.signalCode !== null,
     /** As the kernel does when memory runs out. */
     async kill(whom: 'server' | 'server and PostgreSQL') {
       const exited = once(child!, 'exit')
@@ -66,6 +63,11 @@ export async function openService() {
       }
       child!.kill('SIGKILL')
       await exited
+    },
+    /** One of PostgreSQL's processes dies; it ends all others, recovers and goes on, and so must the server. */
+    async killBackend() {
+      const backends = childrenOf((await postmasterOf(dataDir))!.pid)
+      killNow(backends[Math.floor(Math.random() * backends.length)]!)
     },
     /** Beside the running server. */
     async withDatabase<T>(work: (pool: ReturnType<typeof openPool>) => Promise<T>): Promise<T> {
