@@ -2,8 +2,9 @@ import type pg from 'pg'
 import { timeOfId } from '../domain/ids.ts'
 import { copyRows, copyText } from '../store/copy.ts'
 import { type Db, inTransaction, isConflict, queryPrepared, withClient } from '../store/database.ts'
+import { ENTRY_COLUMNS, type EntryRow, toEntry } from '../store/entries.ts'
 import { ensurePartitions, isMissingPartition, isNearPeriodStart, periodOf } from '../store/partitions.ts'
-import type { Append, Appended, Entry, EntryKind, FirstUse, Log, Taken } from './log.ts'
+import type { Append, Appended, FirstUse, Log, Taken } from './log.ts'
 import { partitionOf } from './log.ts'
 
 type Position = { partition: number; xid: string; ord: number }
@@ -40,7 +41,7 @@ export function openPostgresLog({ pool, partitions }: { pool: pg.Pool; partition
     },
     async find(tenantId, id) {
       const { rows } = await pool.query<EntryRow>(
-        `select id, tenant_id, kind, ordering_key, received_at, context, body from log
+        `select ${ENTRY_COLUMNS} from log
          where received_at = $1 and tenant_id = $2 and id = $3`,
         [timeOfId(id), tenantId, id],
       )
@@ -305,26 +306,4 @@ const LANE = 'postgres/'
 
 function laneOf(partition: number): string {
   return LANE + partition
-}
-
-type EntryRow = {
-  id: string
-  tenant_id: number
-  kind: EntryKind
-  ordering_key: string
-  received_at: Date
-  context: string
-  body: string
-}
-
-function toEntry(row: EntryRow): Entry {
-  return {
-    id: row.id,
-    tenantId: row.tenant_id,
-    kind: row.kind,
-    orderingKey: row.ordering_key,
-    receivedAt: row.received_at,
-    context: row.context,
-    body: row.body,
-  }
 }

@@ -1,5 +1,6 @@
 import type { Entry, EntryKind } from '../log/log.ts'
 import type { Db } from './database.ts'
+import { type EntryRow, toEntry } from './entries.ts'
 
 export type NewDeadLetter = {
   /** The id of the event or operation, so that a second failure after a replay meets the first. */
@@ -178,15 +179,7 @@ export async function takeForReplay(
   db: Db,
   filter: DeadLetterFilter & { limit: number; maxBytes: number },
 ): Promise<Entry[]> {
-  const { rows } = await db.query<{
-    id: string
-    tenant_id: number
-    kind: EntryKind
-    ordering_key: string
-    received_at: Date
-    context: string
-    body: string
-  }>(
+  const { rows } = await db.query<EntryRow>(
     `update dead_letters d set replayed_at = now()
      from (
        select d.tenant_id, d.id from (
@@ -203,15 +196,7 @@ export async function takeForReplay(
     [...chosenValues(filter), filter.limit, filter.maxBytes],
   )
   return rows
-    .map(row => ({
-      id: row.id,
-      tenantId: row.tenant_id,
-      kind: row.kind,
-      orderingKey: row.ordering_key,
-      receivedAt: row.received_at,
-      context: row.context,
-      body: row.body,
-    }))
+    .map(toEntry)
     .sort((a, b) => a.receivedAt.getTime() - b.receivedAt.getTime() || (a.id < b.id ? -1 : 1))
 }
 

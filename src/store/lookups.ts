@@ -1,6 +1,7 @@
 import { timeOfId } from '../domain/ids.ts'
-import type { Entry, EntryKind } from '../log/log.ts'
+import type { Entry } from '../log/log.ts'
 import type { Db } from './database.ts'
+import { ENTRY_COLUMNS, type EntryRow, toEntry } from './entries.ts'
 
 /** An entry with events that has not taken effect yet, and what holds it up. */
 export type WaitingEntry = {
@@ -12,10 +13,9 @@ export type WaitingEntry = {
   nextAttemptAt: Date | null
 }
 
-const COLUMNS = 'id, tenant_id, kind, ordering_key, received_at, context, body'
-const PARKED = `select ${COLUMNS}, 'queued' as state, last_error, attempts, next_attempt_at from parked_entries
+const PARKED = `select ${ENTRY_COLUMNS}, 'queued' as state, last_error, attempts, next_attempt_at from parked_entries
   where tenant_id = $1 and kind = 'events'`
-const OVERFLOW = `select ${COLUMNS}, 'deferred' as state, null as last_error, 0 as attempts, null as next_attempt_at
+const OVERFLOW = `select ${ENTRY_COLUMNS}, 'deferred' as state, null as last_error, 0 as attempts, null as next_attempt_at
   from overflow where tenant_id = $1 and kind = 'events'`
 const UNREAD = `select l.id, l.tenant_id, l.kind, l.ordering_key, l.received_at, l.context, l.body, 'queued' as state,
     null as last_error, 0 as attempts, null::timestamptz as next_attempt_at
@@ -99,14 +99,7 @@ export async function findDoorReceipt(
   return row ? { outcome: row.outcome, detail: row.detail, receivedAt: row.received_at } : null
 }
 
-type WaitingRow = {
-  id: string
-  tenant_id: number
-  kind: EntryKind
-  ordering_key: string
-  received_at: Date
-  context: string
-  body: string
+type WaitingRow = EntryRow & {
   state: 'queued' | 'deferred'
   last_error: string | null
   attempts: number
@@ -119,15 +112,7 @@ function toWaiting(row: WaitingRow): WaitingEntry {
     lastError: row.last_error,
     attempts: row.attempts,
     nextAttemptAt: row.next_attempt_at,
-    entry: {
-      id: row.id,
-      tenantId: row.tenant_id,
-      kind: row.kind,
-      orderingKey: row.ordering_key,
-      receivedAt: row.received_at,
-      context: row.context,
-      body: row.body,
-    },
+    entry: toEntry(row),
   }
 }
 

@@ -1,5 +1,6 @@
-import type { Entry, EntryKind } from '../log/log.ts'
+import type { Entry } from '../log/log.ts'
 import { type Db, queryPrepared } from './database.ts'
+import { type EntryRow, toEntry } from './entries.ts'
 
 /** An entry that came in over its source's budget; `items` is how many units it costs. */
 export type Deferred = { sourceId: string; entry: Entry; items: number }
@@ -68,17 +69,7 @@ export async function firstInOverflow(
   sourceId: string,
   { maxRows, maxBytes }: { maxRows: number; maxBytes: number },
 ): Promise<Waiting[]> {
-  const { rows } = await db.query<{
-    position: number
-    id: string
-    tenant_id: number
-    kind: EntryKind
-    ordering_key: string
-    received_at: Date
-    items: number
-    context: string
-    body: string
-  }>(
+  const { rows } = await db.query<EntryRow & { position: number; items: number }>(
     `select o.position, o.id, o.tenant_id, o.kind, o.ordering_key, o.received_at, o.items, o.context, o.body
      from (
        select position, sum(body_bytes) over (order by position) - body_bytes as bytes_before
@@ -91,15 +82,7 @@ export async function firstInOverflow(
     sourceId,
     position: row.position,
     items: row.items,
-    entry: {
-      id: row.id,
-      tenantId: row.tenant_id,
-      kind: row.kind,
-      orderingKey: row.ordering_key,
-      receivedAt: row.received_at,
-      context: row.context,
-      body: row.body,
-    },
+    entry: toEntry(row),
   }))
 }
 

@@ -1,5 +1,6 @@
 import type { Entry, EntryKind } from '../log/log.ts'
 import { type Db, queryPrepared } from './database.ts'
+import { ENTRY_COLUMNS, type EntryRow, toEntry } from './entries.ts'
 
 /** An entry that waits for its next attempt, or behind one that does. */
 export type Parked = { place: number; lane: string; entry: Entry; attempts: number; nextAttemptAt: Date }
@@ -44,20 +45,10 @@ export async function loadParked(
   orders: ParkedOrder[],
   limit: number,
 ): Promise<Parked[]> {
-  const { rows } = await db.query<{
-    place: number
-    lane: string
-    id: string
-    tenant_id: number
-    kind: EntryKind
-    ordering_key: string
-    received_at: Date
-    context: string
-    body: string
-    attempts: number
-    next_attempt_at: Date
-  }>(
-    `select place, lane, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at
+  const { rows } = await db.query<
+    EntryRow & { place: number; lane: string; attempts: number; next_attempt_at: Date }
+  >(
+    `select place, lane, ${ENTRY_COLUMNS}, attempts, next_attempt_at
      from parked_entries
      join unnest($2::int[], $3::text[], $4::text[]) as o (tenant_id, kind, ordering_key) using (tenant_id, kind, ordering_key)
      where lane = any($1) order by place limit $5`,
@@ -74,15 +65,7 @@ export async function loadParked(
     lane: row.lane,
     attempts: row.attempts,
     nextAttemptAt: row.next_attempt_at,
-    entry: {
-      id: row.id,
-      tenantId: row.tenant_id,
-      kind: row.kind,
-      orderingKey: row.ordering_key,
-      receivedAt: row.received_at,
-      context: row.context,
-      body: row.body,
-    },
+    entry: toEntry(row),
   }))
 }
 
@@ -147,18 +130,9 @@ export async function unpark(db: Db, parked: { lane: string; place: number }[]):
 }
 
 export async function findParked(db: Db, tenantId: number, id: string): Promise<Entry | null> {
-  const { rows } = await db.query<{
-    kind: EntryKind
-    ordering_key: string
-    received_at: Date
-    context: string
-    body: string
-  }>(
-    'select kind, ordering_key, received_at, context, body from parked_entries where tenant_id = $1 and id = $2 limit 1',
+  const { rows } = await db.query<EntryRow>(
+    `select ${ENTRY_COLUMNS} from parked_entries where tenant_id = $1 and id = $2 limit 1`,
     [tenantId, id],
   )
-  const row = rows[0]
-  if (!row) return null
-  const { kind, context, body } = row
-  return { id, tenantId, kind, orderingKey: row.ordering_key, receivedAt: row.received_at, context, body }
+  return rows[0] ? toEntry(rows[0]) : null
 }
