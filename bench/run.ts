@@ -7,9 +7,11 @@ import { hasWrk } from './load.ts'
 import { type Summary, summarise } from './profile.ts'
 import type { Bar, Scenario } from './scenario.ts'
 import { batch } from './scenarios/batch.ts'
+import { drain } from './scenarios/drain.ts'
 import { inbound, inboundFlood } from './scenarios/inbound.ts'
 import { recordsRead } from './scenarios/records-read.ts'
 import { recordsWrite } from './scenarios/records-write.ts'
+import { start } from './scenarios/start.ts'
 import { track } from './scenarios/track.ts'
 
 const scenarios: Record<string, Scenario> = {
@@ -19,6 +21,8 @@ const scenarios: Record<string, Scenario> = {
   'inbound-flood': inboundFlood,
   'records-write': recordsWrite,
   'records-read': recordsRead,
+  drain,
+  start,
 }
 
 const { values, positionals } = parseArgs({

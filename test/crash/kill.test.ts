@@ -19,17 +19,20 @@ after(() => service.close())
 test(`killed ${ROUNDS} times at random moments under load: nothing acknowledged is lost, nothing takes effect twice`, async t => {
   await service.start()
   const { traffic, stop } = startTraffic(service)
-  for (let round = 0; round < ROUNDS; round++) {
-    await sleep(200 + Math.random() * 1_200)
-    const how = HOW[round % HOW.length]!
-    if (how === 'backend') await service.killBackend()
-    else {
-      await service.kill(how)
-      await service.start()
+  try {
+    for (let round = 0; round < ROUNDS; round++) {
+      await sleep(200 + Math.random() * 1_200)
+      const how = HOW[round % HOW.length]!
+      if (how === 'backend') await service.killBackend()
+      else {
+        await service.kill(how)
+        await service.start()
+      }
     }
+    await sleep(300)
+  } finally {
+    await stop()
   }
-  await sleep(300)
-  await stop()
   assert.equal(service.hasEnded(), false)
   const acknowledged = [...traffic.writes, ...traffic.events].filter(
     ({ outcome }) => outcome === 'acknowledged',

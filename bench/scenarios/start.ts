@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../../src/embedded/socket.ts'
+import type { Scenario } from '../scenario.ts'
+
+const RUNS = 3
+
+/** `npm start` on an empty data directory, to the first 2xx; then again on what is there. */
+export const start: Scenario = async () => {
+  const first: number[] = []
+  const again: number[] = []
+  for (let run = 0; run < RUNS; run++) {
+    const directory = await mkdtemp(join(tmpdir(), 'kontor-bench-'))
+    await chmod(directory, 0o711)
+    try {
+      first.push(await secondsToAnswer(join(directory, 'data')))
+      again.push(await secondsToAnswer(join(directory, 'data')))
+    } finally {
+      await rm(directory, { recursive: true, force: true })
+    }
+  }
+  return {
+    facts: { firstStartS: first, laterStartS: again },
+    bars: [{ what: 'seconds from npm start to the first 2xx', value: Math.min(...first), atMost: 5 }],
+  }
+}
+
+async function secondsToAnswer(dataDir: string): Promise<number> {
+  const port = await freePort()
+  const startedAt = performance.now()
+  const child = spawn('npm', ['start', '--silent'], {
+    cwd: join(import.meta.dirname, '../..'),
+    env: { ...process.env, KONTOR_PORT: String(port), KONTOR_DATA_DIR: dataDir, KONTOR_OPS_PORT: 'off' },
+    stdio: 'ignore',
+    detached: true,
+  })
+  const exited = once(child, 'exit')
+  try {
+    while (!(await answers(port))) {
+      if (child.exitCode !== null) throw new Error('npm start ended')
+      await sleep(10)
+    }
+    return (performance.now() - startedAt) / 1000
+  } finally {
+    process.kill(-child.pid!, 'SIGTERM')
+    await exited
+  }
+}
+
+async function answers(port: number): Promise<boolean> {
+  try {
+    return (await fetch(`http://127.0.0.1:${port}/`)).ok
+  } catch {
+    return false
+  }
+}
