@@ -75,7 +75,8 @@ create index billing_items_excluded on billing_items (tenant_id, currency, since
   include (valid_from) where reason is not null and valid_to = 'infinity';
 create index billing_items_lasting on billing_items (tenant_id, started_at desc, subscription_id, place)
   include (valid_from, currency) where valid_to = 'infinity';
-create index billing_items_ending on billing_items (tenant_id, valid_to) where valid_to < 'infinity';
+create index billing_items_ending on billing_items (tenant_id, valid_to)
+  include (currency, reason, since, started_at, subscription_id, place, valid_from) where valid_to < 'infinity';
 
 create table billing_acquisitions (
   tenant_id int not null,
@@ -149,15 +150,18 @@ create table billing_movements (
   -- when the account first paid, and how much: its cohort
   first_at timestamptz not null,
   first_mrr bigint not null,
-  -- of the account's movement before this one
+  -- when the account's movement before this one was, and since when it had been paying without a break
   previous_at timestamptz not null,
+  paying_since timestamptz not null,
   acquisition_id int not null,
   -- [{subscriptionId, before, after}]
   changes json not null,
   primary key (tenant_id, account, currency, occurred_at)
 );
 create index billing_movements_by_time on billing_movements (tenant_id, currency, occurred_at, account)
-  include (type, mrr_before, mrr_after, first_at, first_mrr, previous_at, acquisition_id);
+  include (type, mrr_before, mrr_after, paying_since, acquisition_id, first_at, first_mrr);
+create index billing_movements_of_return on billing_movements (tenant_id, currency, occurred_at)
+  include (account, previous_at) where type = 'reactivation';
 
 -- What is expected from now on, up to a horizon that moves along: charges, renewals and cancellations.
 create table billing_agenda (
@@ -168,14 +172,15 @@ create table billing_agenda (
   subscription_id text collate "C" not null,
   known_from timestamptz not null,
   known_to timestamptz not null,
+  -- not everyone expects it who asks before it is due
+  conditional boolean not null generated always as (known_from > '-infinity' or known_to < due_at) stored,
   body json not null,
   primary key (tenant_id, subscription_id, kind, due_at, known_from)
 );
 create index billing_agenda_by_time on billing_agenda (tenant_id, kind, due_at, subscription_id)
-  include (currency, known_from, known_to);
--- what is not expected by everyone who asks before it is due
-create index billing_agenda_conditional on billing_agenda (tenant_id, currency, kind, due_at)
-  where known_from > '-infinity' or known_to < due_at;
+  include (currency, known_from, known_to, conditional);
+create index billing_agenda_conditional on billing_agenda (tenant_id, due_at)
+  include (currency, kind, known_from, known_to) where conditional;
 
 create table billing_invoices (
   tenant_id int not null,
@@ -264,6 +269,8 @@ create table billing_account_days (
   items_excluded bigint not null,
   primary key (tenant_id, day, currency, acquisition_id)
 );
+create table billing_account_months (like billing_account_days including all);
+alter table billing_account_months rename column day to month;
 create table billing_cash_days (
   tenant_id int not null,
   day date not null,

@@ -139,17 +139,22 @@ export function dayOf(at: number): string {
 }
 
 function movementsOf(key: ObjectKey, segments: AccountSegment[], acquisitionId: number): MovementRow[] {
-  return deriveAccount(segments).flatMap(({ currency, movements }) =>
-    movements.map((movement, i) => ({
-      ...key,
-      currency,
-      movement,
-      firstAt: movements[0]!.at,
-      firstMrr: movements[0]!.after,
-      previousAt: movements[i - 1]?.at ?? null,
-      acquisitionId,
-    })),
-  )
+  return deriveAccount(segments).flatMap(({ currency, movements }) => {
+    let payingSince = 0
+    return movements.map((movement, i) => {
+      if (movement.before === 0) payingSince = movement.at
+      return {
+        ...key,
+        currency,
+        movement,
+        firstAt: movements[0]!.at,
+        firstMrr: movements[0]!.after,
+        previousAt: movements[i - 1]?.at ?? null,
+        payingSince,
+        acquisitionId,
+      }
+    })
+  })
 }
 
 /** Where accounts came from by their own word, and under which name they are known; returns what holds now. */

@@ -164,6 +164,7 @@ export type MovementRow = ObjectKey & {
   firstAt: number
   firstMrr: number
   previousAt: number | null
+  payingSince: number
   acquisitionId: number
 }
 
@@ -187,11 +188,11 @@ export async function replaceMovements(
      on conflict (tenant_id, account, currency, occurred_at) do update set
        type = excluded.type, mrr_before = excluded.mrr_before, mrr_after = excluded.mrr_after,
        first_at = excluded.first_at, first_mrr = excluded.first_mrr, previous_at = excluded.previous_at,
-       acquisition_id = excluded.acquisition_id, changes = excluded.changes
-     where (m.type, m.mrr_before, m.mrr_after, m.first_at, m.first_mrr, m.previous_at, m.acquisition_id,
+       paying_since = excluded.paying_since,       acquisition_id = excluded.acquisition_id, changes = excluded.changes
+     where (m.type, m.mrr_before, m.mrr_after, m.first_at, m.first_mrr, m.previous_at, m.paying_since, m.acquisition_id,
          m.changes::text) is distinct from
        (excluded.type, excluded.mrr_before, excluded.mrr_after, excluded.first_at, excluded.first_mrr,
-        excluded.previous_at, excluded.acquisition_id, excluded.changes::text)`,
+        excluded.previous_at, excluded.paying_since, excluded.acquisition_id, excluded.changes::text)`,
     [
       ...keyColumns(accounts),
       JSON.stringify(
@@ -206,6 +207,7 @@ export async function replaceMovements(
           first_at: timeText(row.firstAt),
           first_mrr: row.firstMrr,
           previous_at: row.previousAt === null ? '-infinity' : timeText(row.previousAt),
+          paying_since: timeText(row.payingSince),
           acquisition_id: row.acquisitionId,
           changes: movement.changes,
         })),

@@ -83,6 +83,8 @@ async function noteSubscriptions(
   )
 }
 
+const COLUMNS = 'tenant_id, currency, kind, due_at, subscription_id, known_from, known_to, body'
+
 async function replaceAgenda(
   db: Db,
   subscriptions: ObjectKey[],
@@ -98,7 +100,7 @@ async function replaceAgenda(
          select from wanted w where w.tenant_id = a.tenant_id and w.subscription_id = a.subscription_id
            and w.kind = a.kind and w.due_at = a.due_at and w.known_from = a.known_from)
      )
-     insert into billing_agenda as a select * from wanted
+     insert into billing_agenda as a (${COLUMNS}) select ${COLUMNS} from wanted
      on conflict (tenant_id, subscription_id, kind, due_at, known_from) do update set
        currency = excluded.currency, known_to = excluded.known_to, body = excluded.body
      where (a.currency, a.known_to, a.body::text) is distinct from

@@ -21,6 +21,10 @@ export async function refreshDays(pool: pg.Pool, sums: Sums): Promise<boolean> {
     const columns = [days.map(day => day.tenant_id), days.map(day => day.day)]
     await client.query(REMOVE[sums], columns)
     await client.query(MAKE[sums], columns)
+    if (sums === 'accounts') {
+      await client.query(REMOVE_MONTHS, columns)
+      await client.query(MAKE_MONTHS, columns)
+    }
     return true
   })
 }
@@ -66,6 +70,28 @@ const FIGURES = [
   'items',
 ].concat(['items_priced', 'items_excluded'])
 
+const MONTHS = `(select distinct tenant_id, date_trunc('month', day)::date as month
+  from unnest($1::int[], $2::date[]) as d (tenant_id, day))`
+
+const REMOVE_MONTHS = `
+  delete from billing_account_months s using ${MONTHS} m where s.tenant_id = m.tenant_id and s.month = m.month`
+
+const MAKE_MONTHS = `
+  insert into billing_account_months (tenant_id, month, currency, acquisition_id, accounts, active_accounts,
+    ${FIGURES.join(', ')})
+  select m.tenant_id, m.month, d.currency, d.acquisition_id, sum(d.accounts), sum(d.active_accounts),
+    ${FIGURES.map(figure => `sum(d.${figure})`).join(', ')}
+  from ${MONTHS} m join billing_account_days d
+    on d.tenant_id = m.tenant_id and d.day >= m.month and d.day < m.month + interval '1 month'
+  group by 1, 2, 3, 4`
+
+/** Rows of a day, found by an index: with `offset 0` PostgreSQL does not compare every row with every day instead. */
+function within(columns: string, table: string, at: string, condition = 'true'): string {
+  return `${DAYS} d cross join lateral (
+    select ${columns} from ${table} r
+    where r.tenant_id = d.tenant_id and r.${at} >= d.starts and r.${at} < d.ends and ${condition} offset 0) r`
+}
+
 const MAKE: Record<Sums, string> = {
   accounts: `
     insert into billing_account_days (tenant_id, day, currency, acquisition_id, accounts, active_accounts,
@@ -73,28 +99,34 @@ const MAKE: Record<Sums, string> = {
     select tenant_id, day, currency, acquisition_id, sum(sign), sum(sign * (mrr > 0)::int),
       ${FIGURES.map(figure => `sum(sign * ${figure})`).join(', ')}
     from (
-      select d.day, 1 as sign, s.* from ${DAYS} d join billing_account_states s
-        on s.tenant_id = d.tenant_id and s.valid_from >= d.starts and s.valid_from < d.ends
+      select d.tenant_id, d.day, 1 as sign, r.*
+      from ${within(`currency, acquisition_id, ${FIGURES.join(', ')}`, 'billing_account_states', 'valid_from')}
       union all
-      select d.day, -1 as sign, s.* from ${DAYS} d join billing_account_states s
-        on s.tenant_id = d.tenant_id and s.valid_to >= d.starts and s.valid_to < d.ends
+      select d.tenant_id, d.day, -1 as sign, r.*
+      from ${within(`currency, acquisition_id, ${FIGURES.join(', ')}`, 'billing_account_states', 'valid_to')}
     ) changes group by tenant_id, day, currency, acquisition_id`,
   cash: `
     insert into billing_cash_days (tenant_id, day, currency, invoiced, invoices, collected, payments)
     select tenant_id, day, currency, sum(invoiced), sum(invoices), sum(collected), sum(payments) from (
-      select d.tenant_id, d.day, i.currency, i.total as invoiced, 1 as invoices, 0 as collected, 0 as payments
-      from ${DAYS} d join billing_invoice_states i
-        on i.tenant_id = d.tenant_id and i.invoiced_at >= d.starts and i.invoiced_at < d.ends and i.valid_to = 'infinity'
+      select d.tenant_id, d.day, r.currency, r.total as invoiced, 1 as invoices, 0 as collected, 0 as payments
+      from ${within('currency, total', 'billing_invoice_states', 'invoiced_at', `valid_to = 'infinity'`)}
       union all
-      select d.tenant_id, d.day, i.currency, 0, 0, i.amount_paid, 1 from ${DAYS} d join billing_invoice_states i
-        on i.tenant_id = d.tenant_id and i.collected_at >= d.starts and i.collected_at < d.ends
-          and i.valid_to = 'infinity'
+      select d.tenant_id, d.day, r.currency, 0, 0, r.amount_paid, 1
+      from ${within('currency, amount_paid', 'billing_invoice_states', 'collected_at', `valid_to = 'infinity'`)}
     ) cash group by tenant_id, day, currency`,
   agenda: `
     insert into billing_agenda_days (tenant_id, day, currency, kind, entries)
-    select d.tenant_id, d.day, a.currency, a.kind, count(*)
-    from ${DAYS} d cross join (values ('charge'), ('renewal'), ('cancellation')) as k (kind)
-    join billing_agenda a on a.tenant_id = d.tenant_id and a.kind = k.kind and a.due_at >= d.starts
-      and a.due_at < d.ends and a.known_from = '-infinity' and a.known_to = a.due_at
-    group by 1, 2, 3, 4`,
+    select tenant_id, day, currency, kind, count(*) from (
+      ${['charge', 'renewal', 'cancellation']
+        .map(
+          kind =>
+            `select d.tenant_id, d.day, r.currency, '${kind}' as kind from ${within(
+              'currency',
+              'billing_agenda',
+              'due_at',
+              `kind = '${kind}' and not conditional`,
+            )}`,
+        )
+        .join(' union all ')}
+    ) expected group by tenant_id, day, currency, kind`,
 }

@@ -1,7 +1,7 @@
 import type { Segment } from '../domain/billing/timeline.ts'
 import { contactFacts } from '../domain/conversions.ts'
 import { type Db, queryPrepared } from './database.ts'
-import { nearerEnd, type Slice } from './reports.ts'
+import { merged, nearerEnd, type Slice } from './reports.ts'
 
 /** Accounts with a subscription in the currency, the largest MRR first. `count`: how many there are. */
 export async function accountSlice(
@@ -17,13 +17,17 @@ export async function accountSlice(
   const order = backwards ? 'mrr, account desc' : 'mrr desc, account'
   const { rows } = await queryPrepared<{ account: string }>(
     db,
-    `select account from (
-       select account, mrr from billing_account_states
-       where tenant_id = $1 and currency = $2 and valid_to = 'infinity' and valid_from <= $3
-       union all
-       select account, mrr from billing_account_states
-       where tenant_id = $1 and currency = $2 and valid_to < 'infinity' and valid_to > $3 and valid_from <= $3
-     ) s order by ${order} offset $4 limit $5`,
+    `select account from ${merged(
+      [
+        `select account, mrr from billing_account_states
+         where tenant_id = $1 and currency = $2 and valid_to = 'infinity' and valid_from <= $3`,
+        `select account, mrr from billing_account_states
+         where tenant_id = $1 and currency = $2 and valid_to < 'infinity' and valid_to > $3 and valid_from <= $3`,
+      ],
+      order,
+      '$4',
+      '$5',
+    )}`,
     [tenantId, currency, asOf, offset, limit],
   )
   const accounts = rows.map(row => row.account)

@@ -16,7 +16,8 @@ function expected(kind: string, asOf: string, until: string): string {
 export async function agendaReaches(db: Db, tenantId: number, until: Date): Promise<boolean> {
   const { rows } = await queryPrepared<{ reaches: boolean }>(
     db,
-    `select not exists (select from billing_subscriptions where tenant_id = $1 and agenda_until < $2) as reaches`,
+    `select coalesce(min(agenda_until) >= $2, true) as reaches from billing_subscriptions
+     where tenant_id = $1 and agenda_until is not null`,
     [tenantId, until],
   )
   return rows[0]!.reaches
@@ -55,13 +56,15 @@ with raw_days as materialized (
     and day < ($4::timestamptz at time zone 'UTC')::date
     and not exists (select from raw_days r where r.day = d.day)
   union all
-  select kind, 1 from raw_days cross join (values ('charge'), ('renewal'), ('cancellation')) as k (kind)
-  join billing_agenda using (kind)
-  where tenant_id = $1 and currency = $2 and due_at >= starts and due_at < ends and due_at > $3 and due_at <= $4
-    and known_from = '-infinity' and known_to = due_at
+  select k.kind, 1 from raw_days cross join (values ('charge'), ('renewal'), ('cancellation')) as k (kind)
+  cross join lateral (
+    select from billing_agenda a
+    where tenant_id = $1 and currency = $2 and a.kind = k.kind and due_at >= starts and due_at < ends
+      and due_at > $3 and due_at <= $4 and not conditional offset 0) a
   union all
-  select kind, 1 from (values ('charge'), ('renewal'), ('cancellation')) as k (kind) join billing_agenda using (kind)
-  where (known_from > '-infinity' or known_to < due_at) and ${expected('kind', '$3', '$4')}
+  select kind, 1 from billing_agenda
+  where tenant_id = $1 and conditional and due_at > $3 and due_at <= $4 and currency = $2
+    and known_from <= $3 and known_to > $3
 )
 select kind, sum(entries) as entries from parts group by kind`
 

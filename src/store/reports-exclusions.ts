@@ -1,6 +1,6 @@
 import type { ReasonCode } from '../domain/billing/types.ts'
 import { type Db, queryPrepared } from './database.ts'
-import { nearerEnd, type Slice } from './reports.ts'
+import { merged, nearerEnd, type Slice } from './reports.ts'
 
 export type ExcludedItem = {
   subscriptionId: string
@@ -18,7 +18,7 @@ type Row = {
   since: Date
 }
 
-const COLUMNS = 'subscription_id, place, item_id, reason, excluded_mrr'
+const KEY = 'tenant_id, subscription_id, place, valid_from'
 
 /** Items of the currency, and of subscriptions that name none, that do not count; the latest first. */
 export async function excludedSlice(
@@ -29,8 +29,9 @@ export async function excludedSlice(
   slice: Slice,
   count: number,
 ): Promise<ExcludedItem[]> {
-  const excluded = (condition: string) => `select ${COLUMNS}, since from billing_items
-    where tenant_id = $1 and reason is not null and valid_from <= $3 and ${condition}`
+  // `since` never lies after `valid_from`: saying so passes over what is excluded only later.
+  const excluded = (condition: string) => `select ${KEY}, since from billing_items
+    where tenant_id = $1 and reason is not null and since <= $3 and valid_from <= $3 and ${condition}`
   return itemSlice(db, [tenantId, currency, asOf], slice, count, [
     excluded(`currency = $2 and valid_to = 'infinity'`),
     excluded(`currency = '' and valid_to = 'infinity'`),
@@ -47,7 +48,7 @@ export async function foreignSlice(
   slice: Slice,
   count: number,
 ): Promise<ExcludedItem[]> {
-  const foreign = (condition: string) => `select ${COLUMNS}, started_at as since from billing_items
+  const foreign = (condition: string) => `select ${KEY}, started_at as since from billing_items
     where tenant_id = $1 and currency not in ($2, '') and valid_from <= $3 and ${condition}`
   const items = await itemSlice(db, [tenantId, currency, asOf], slice, count, [
     foreign(`valid_to = 'infinity'`),
@@ -68,7 +69,9 @@ async function itemSlice(
   const order = backwards ? 'since, subscription_id desc, place desc' : 'since desc, subscription_id, place'
   const { rows } = await queryPrepared<Row>(
     db,
-    `select * from (${parts.join(' union all ')}) i order by ${order} offset $4 limit $5`,
+    `select i.subscription_id, i.item_id, i.reason, i.excluded_mrr, k.since
+     from (select * from ${merged(parts, order, '$4', '$5')}) k
+     join billing_items i using (${KEY}) order by ${order.replaceAll(/\b(?=since|subscription_id|place)/g, 'k.')}`,
     [...values, offset, limit],
   )
   const items = rows.map(row => ({

@@ -43,26 +43,43 @@ const OF_STATE = FIGURES.map(figure =>
       : figure,
 ).join(', ')
 
-// Sums of whole days where they are made; where not, and for the days that are cut through, what began less what ended.
+// Sums of whole months, and of the days from the month of `then` on; of days whose sums are not made, and of the days
+// that are cut through, what began less what ended. With `offset 0` an index finds the rows of a day; otherwise every
+// row might be compared with every day.
 const SOURCE_FIGURES = `
-with raw_days as materialized (
+with times as materialized (
+  select ($2::timestamptz at time zone 'UTC')::date as today, ($3::timestamptz at time zone 'UTC')::date as then_day
+), raw_days as materialized (
   select day, day::timestamp at time zone 'UTC' as starts, (day + 1)::timestamp at time zone 'UTC' as ends from (
     select day from billing_stale_days where tenant_id = $1 and sums = 'accounts'
-    union select ($2::timestamptz at time zone 'UTC')::date union select ($3::timestamptz at time zone 'UTC')::date
-  ) d where day <= ($2::timestamptz at time zone 'UTC')::date
+    union select today from times union select then_day from times
+  ) d, times where day <= today
+), whole_days as materialized (
+  select date_trunc('month', then_day)::date as month from times
+  union select date_trunc('month', day)::date from raw_days
 ), changes as (
-  select currency, acquisition_id, 1 as sign, day < ($3::timestamptz at time zone 'UTC')::date as before, ${FIGURES.join(', ')}
-  from billing_account_days d
-  where tenant_id = $1 and day < ($2::timestamptz at time zone 'UTC')::date
-    and not exists (select from raw_days r where r.day = d.day)
+  select currency, acquisition_id, 1 as sign, true as before, ${FIGURES.join(', ')}
+  from billing_account_months m, times
+  where tenant_id = $1 and month < date_trunc('month', then_day) and month not in (select month from whole_days)
   union all
-  select currency, acquisition_id, 1, valid_from <= $3, ${OF_STATE}
-  from raw_days join billing_account_states
-    on tenant_id = $1 and valid_from >= starts and valid_from < ends and valid_from <= $2
+  select currency, acquisition_id, 1, day < then_day, ${FIGURES.join(', ')}
+  from billing_account_days d, times
+  where tenant_id = $1 and day < today and day >= date_trunc('month', then_day)
+    and day not in (select day from raw_days)
   union all
-  select currency, acquisition_id, -1, valid_to <= $3, ${OF_STATE}
-  from raw_days join billing_account_states
-    on tenant_id = $1 and valid_to >= starts and valid_to < ends and valid_to <= $2
+  select d.* from whole_days w, times cross join lateral (
+    select currency, acquisition_id, 1, true, ${FIGURES.join(', ')} from billing_account_days
+    where tenant_id = $1 and day >= w.month and day < w.month + interval '1 month'
+      and day not in (select day from raw_days) offset 0) d
+  where w.month < date_trunc('month', then_day)
+  union all
+  select began.* from raw_days cross join lateral (
+    select currency, acquisition_id, 1, valid_from <= $3, ${OF_STATE} from billing_account_states
+    where tenant_id = $1 and valid_from >= starts and valid_from < ends and valid_from <= $2 offset 0) began
+  union all
+  select ended.* from raw_days cross join lateral (
+    select currency, acquisition_id, -1, valid_to <= $3, ${OF_STATE} from billing_account_states
+    where tenant_id = $1 and valid_to >= starts and valid_to < ends and valid_to <= $2 offset 0) ended
 )
 select currency, acquisition_id, ${FIGURES.map(figure => `sum(sign * ${figure}) as ${figure}`).join(', ')},
   sum(sign * active_accounts) filter (where before) as cohort_accounts,
@@ -102,44 +119,68 @@ export async function sourceFigures(
   })
 }
 
-/** By source: the MRR at `asOf` of accounts that had none at `then`. */
-export async function gainedMrr(
-  db: Db,
-  tenantId: number,
-  currency: string,
-  asOf: Date,
-  then: Date,
-): Promise<Map<number, number>> {
-  const { rows } = await queryPrepared<{ acquisition_id: number; mrr: string }>(
-    db,
-    // Of an account that began at nothing, its movements since add up to what it has now.
-    `select acquisition_id, sum(mrr) as mrr from (
-       select acquisition_id, sum(mrr_after - mrr_before) as mrr from billing_movements
-       where tenant_id = $1 and currency = $2 and occurred_at > $4 and occurred_at <= $3
-       group by account, acquisition_id having bool_or(previous_at <= $4 and mrr_before = 0)
-     ) gained group by acquisition_id`,
-    [tenantId, currency, asOf, then],
-  )
-  return new Map(rows.map(row => [row.acquisition_id, Number(row.mrr)]))
-}
-
+/** Movements of one type within a window. */
 export type MovementSums = { type: MovementType; amount: number; count: number }[]
 
-/** Movements in (since, until], by type. */
-export async function movementSums(
+export type Moved = {
+  sums: MovementSums
+  /** By source: how the MRR changed of accounts that had some at the beginning. */
+  kept: Map<number, number>
+}
+
+/** What happened in (since, until]. */
+export async function movedBetween(
   db: Db,
   tenantId: number,
   currency: string,
   since: Date,
   until: Date,
-): Promise<MovementSums> {
-  const { rows } = await queryPrepared<{ type: MovementType; amount: string; count: number }>(
+): Promise<Moved> {
+  const values = [tenantId, currency, since, until]
+  const { rows } = await queryPrepared<{
+    acquisition_id: number
+    type: MovementType
+    kept: boolean
+    delta: string
+    count: number
+  }>(
     db,
-    `select type, sum(abs(mrr_after - mrr_before)) as amount, count(*) as count from billing_movements
-     where tenant_id = $1 and currency = $2 and occurred_at > $3 and occurred_at <= $4 group by type`,
-    [tenantId, currency, since, until],
+    `select acquisition_id, type, paying_since <= $3 as kept, sum(mrr_after - mrr_before) as delta, count(*) as count
+     from billing_movements
+     where tenant_id = $1 and currency = $2 and occurred_at > $3 and occurred_at <= $4 group by 1, 2, 3`,
+    values,
   )
-  return rows.map(row => ({ type: row.type, amount: Number(row.amount), count: row.count }))
+  const kept = new Map<number, number>()
+  const add = (id: number, delta: number) => kept.set(id, (kept.get(id) ?? 0) + delta)
+  for (const row of rows) if (row.kept) add(row.acquisition_id, Number(row.delta))
+  for (const { acquisitionId, mrr } of await returned(db, values)) add(acquisitionId, mrr)
+  const byType = Map.groupBy(rows, row => row.type)
+  return {
+    kept,
+    sums: [...byType].map(([type, own]) => ({
+      type,
+      amount: Math.abs(own.reduce((sum, row) => sum + Number(row.delta), 0)),
+      count: own.reduce((sum, row) => sum + row.count, 0),
+    })),
+  }
+}
+
+/** What accounts have that paid at the beginning, left and came back within the window. Few do. */
+async function returned(db: Db, values: unknown[]): Promise<{ acquisitionId: number; mrr: number }[]> {
+  const { rows } = await queryPrepared<{ acquisition_id: number; mrr: string }>(
+    db,
+    `select m.acquisition_id, sum(m.mrr_after - m.mrr_before) filter (where m.paying_since > $3) as mrr
+     from (
+       select distinct account from billing_movements
+       where tenant_id = $1 and currency = $2 and type = 'reactivation' and occurred_at > $3 and occurred_at <= $4
+         and previous_at > $3
+     ) r
+     join billing_movements m on m.tenant_id = $1 and m.account = r.account and m.currency = $2
+       and m.occurred_at > $3 and m.occurred_at <= $4
+     group by m.account, m.acquisition_id having bool_or(m.paying_since <= $3)`,
+    values,
+  )
+  return rows.map(row => ({ acquisitionId: row.acquisition_id, mrr: Number(row.mrr ?? 0) }))
 }
 
 /** MRR of all accounts at an instant. */
@@ -208,13 +249,15 @@ with raw_days as materialized (
     and day < ($4::timestamptz at time zone 'UTC')::date
     and not exists (select from raw_days r where r.day = d.day)
   union all
-  select total, 1, 0, 0 from raw_days join billing_invoice_states
-    on tenant_id = $1 and currency = $2 and invoiced_at >= starts and invoiced_at < ends and invoiced_at <= $4
-      and valid_from <= $4 and valid_to > $4
+  select total, 1, 0, 0 from raw_days cross join lateral (
+    select total from billing_invoice_states
+    where tenant_id = $1 and currency = $2 and invoiced_at >= starts and invoiced_at < ends and invoiced_at <= $4
+      and valid_from <= $4 and valid_to > $4 offset 0) i
   union all
-  select 0, 0, amount_paid, 1 from raw_days join billing_invoice_states
-    on tenant_id = $1 and currency = $2 and collected_at >= starts and collected_at < ends and collected_at <= $4
-      and valid_from <= $4 and valid_to > $4
+  select 0, 0, amount_paid, 1 from raw_days cross join lateral (
+    select amount_paid from billing_invoice_states
+    where tenant_id = $1 and currency = $2 and collected_at >= starts and collected_at < ends and collected_at <= $4
+      and valid_from <= $4 and valid_to > $4 offset 0) c
 )
 select sum(invoiced) as invoiced, sum(invoices) as invoices, sum(collected) as collected, sum(payments) as payments,
   ${REFUNDED}

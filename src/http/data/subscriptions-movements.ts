@@ -4,7 +4,7 @@ import { toMajor } from '../../domain/money.ts'
 import type { Db } from '../../store/database.ts'
 import { accountNames } from '../../store/reports-accounts.ts'
 import { cohortChanges, type MovementEntry, movementSlice } from '../../store/reports-movements.ts'
-import { movementSums, mrrAt } from '../../store/reports-totals.ts'
+import { movedBetween, mrrAt } from '../../store/reports-totals.ts'
 import { sum } from './subscriptions-coverage.ts'
 import { movementFacts } from './subscriptions-overview.ts'
 import type { Ask } from './subscriptions-query.ts'
@@ -16,15 +16,15 @@ export async function movementReport(
   { tenantId, currency }: Ask,
   window: { since: Date; until: Date },
 ): Promise<Report> {
-  const moved = await movementSums(db, tenantId, currency, window.since, window.until)
-  const count = sum(moved, one => one.count)
+  const { sums } = await movedBetween(db, tenantId, currency, window.since, window.until)
+  const count = sum(sums, one => one.count)
   const opening = await mrrAt(db, tenantId, currency, window.since)
   const closing = await mrrAt(db, tenantId, currency, window.until)
   return {
     facts: {
       since: window.since,
       until: window.until,
-      totals: movementFacts(moved, opening, closing, minor => toMajor(minor, currency)),
+      totals: movementFacts(sums, opening, closing, minor => toMajor(minor, currency)),
     },
     lists: {
       movements: {

@@ -2,7 +2,7 @@ import { arpaOf, arrOf } from '../../domain/billing/mrr.ts'
 import { toMajor } from '../../domain/money.ts'
 import type { Db } from '../../store/database.ts'
 import { issueCounts } from '../../store/reports-attention.ts'
-import { cashBetween, type MovementSums, movementSums, sourceFigures } from '../../store/reports-totals.ts'
+import { cashBetween, type MovementSums, movedBetween, sourceFigures } from '../../store/reports-totals.ts'
 import { accountList } from './subscriptions-accounts.ts'
 import { openAgenda } from './subscriptions-attention.ts'
 import { readCoverage, sum } from './subscriptions-coverage.ts'
@@ -26,7 +26,7 @@ export async function overviewReport(db: Db, ask: Ask): Promise<Report> {
   const agenda = await openAgenda(db, ask, WINDOW_DAYS)
   const issues = await issueCounts(db, tenantId, currency, asOf)
   const cash = await cashBetween(db, tenantId, currency, { since, until: asOf, fromSums: asOf >= now })
-  const moved = await movementSums(db, tenantId, currency, since, asOf)
+  const moved = await movedBetween(db, tenantId, currency, since, asOf)
   return {
     facts: {
       mrr: money(mrr),
@@ -47,7 +47,7 @@ export async function overviewReport(db: Db, ask: Ask): Promise<Report> {
       movements: {
         window_days: WINDOW_DAYS,
         ...movementFacts(
-          moved,
+          moved.sums,
           sum(own, one => one.cohortMrr),
           mrr,
           money,
@@ -60,10 +60,7 @@ export async function overviewReport(db: Db, ask: Ask): Promise<Report> {
         ask,
         sum(own, one => one.accounts),
       ),
-      acquisition_sources: await sourceList(db, ask, figures, {
-        at: since,
-        isCovered: coverage.isThenCovered,
-      }),
+      acquisition_sources: await sourceList(db, ask, figures, moved.kept, coverage.isThenCovered),
       exclusions: exclusionList(db, ask, {
         excluded: sum(figures, one =>
           one.currency === currency || one.currency === '' ? one.itemsExcluded : 0,

@@ -1,23 +1,26 @@
 import { arpaOf } from '../../domain/billing/mrr.ts'
 import type { Db } from '../../store/database.ts'
-import { acquisitionNames, gainedMrr, type SourceFigures } from '../../store/reports-totals.ts'
+import { acquisitionNames, type SourceFigures } from '../../store/reports-totals.ts'
 import { UNATTRIBUTED } from './subscriptions-accounts.ts'
 import type { Ask } from './subscriptions-query.ts'
 import { listOf, type ReportList } from './subscriptions-report.ts'
 import { type Row, SourceRow } from './subscriptions-rows.ts'
 
-/** Current MRR by acquisition source, and what became of those who paid at `then`; the largest first. */
+/**
+ * Current MRR by acquisition source, and what became of those who paid at the beginning of the horizon; the largest
+ * first. `kept`: by how much their MRR changed since. `isCovered`: whether there is a snapshot of that day.
+ */
 export async function sourceList(
   db: Db,
   ask: Ask,
   figures: SourceFigures[],
-  then: { at: Date; isCovered: boolean },
+  kept: Map<number, number>,
+  isCovered: boolean,
 ): Promise<ReportList> {
-  const { tenantId, currency, asOf } = ask
+  const { tenantId, currency } = ask
   const own = figures.filter(
     one => one.currency === currency && (one.activeAccounts > 0 || one.cohortAccounts > 0),
   )
-  const gained = await gainedMrr(db, tenantId, currency, asOf, then.at)
   const names = await acquisitionNames(
     db,
     tenantId,
@@ -35,7 +38,7 @@ export async function sourceList(
       mrr: one.mrr,
       mrr_share: total > 0 ? one.mrr / total : 0,
       arpa: arpaOf(one.mrr, one.activeAccounts),
-      ...retention(one, one.mrr - (gained.get(one.acquisitionId) ?? 0), then.isCovered),
+      ...retention(one, one.cohortMrr + (kept.get(one.acquisitionId) ?? 0), isCovered),
     }
   })
   return listOf(SourceRow, rows.sort(bySize))

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { toMajor } from '../../domain/money.ts'
 import { parseTimestamp } from '../../domain/time.ts'
-import { sourceFigures } from '../../store/reports-totals.ts'
+import { movedBetween, sourceFigures } from '../../store/reports-totals.ts'
 import type { Fault } from '../problems.ts'
 import type { App } from '../server.ts'
 import { accountReport } from './subscriptions-account.ts'
@@ -67,11 +67,10 @@ export function subscriptionRoutes(app: App, deps: ReportDeps): void {
         sum(own, one => one.mrr),
         ask.currency,
       )
+      const { kept } = await movedBetween(db, ask.tenantId, ask.currency, then, ask.asOf)
       return {
         facts: { horizon, mrr, coverage: coverage.shown },
-        lists: {
-          sources: await sourceList(db, ask, figures, { at: then, isCovered: coverage.isThenCovered }),
-        },
+        lists: { sources: await sourceList(db, ask, figures, kept, coverage.isThenCovered) },
       }
     },
   })
