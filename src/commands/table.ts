@@ -6,6 +6,7 @@ import { erase } from './erase.ts'
 import type { Group } from './help.ts'
 import { keyCommands } from './key.ts'
 import { migrate } from './migrate.ts'
+import { snapshot } from './snapshot.ts'
 import { sourceCommands } from './source.ts'
 import { sourceTest } from './source-test.ts'
 import { start } from './start.ts'
@@ -30,5 +31,6 @@ export const commands: Command[] = [
   ...sourceCommands,
   sourceTest,
   ...deadLetterCommands,
+  snapshot,
   erase,
 ]
