@@ -66,7 +66,9 @@ export function openInbound(deps: {
   pace: Pace
 }): Inbound {
   const { accept, budgets, overflow, traces, pace } = deps
+  // The questions of a flood never stand before those of the others.
   const firstIds = grouped((keys: ProcessedKey[]) => findFirstIds(deps.pool, keys), LOOK_UPS)
+  const firstIdsOfFloods = grouped((keys: ProcessedKey[]) => findFirstIds(deps.pool, keys), FLOOD_LOOK_UPS)
   const writeReceipts = grouped(async (receipts: Receipt[]) => {
     await withClient(deps.pool, client => insertReceipts(client, receipts))
     return receipts
@@ -109,7 +111,8 @@ export function openInbound(deps: {
   async function receive(source: Source, body: Body, context: InboundContext, now: Date) {
     const { inspection, append } = eventEntry(source.tenantId, body, context, now)
     if (inspection.accepted.length === 0) return { inspection, received: null }
-    const { fresh, known } = await sortOut(source, inspection.accepted, firstIds)
+    const lookUp = pace.isOver(source.id) ? firstIdsOfFloods : firstIds
+    const { fresh, known } = await sortOut(source, inspection.accepted, lookUp)
     const budget = await budgetFor(source, fresh.length)
     const due = fresh.slice(0, budget)
     const over = fresh.slice(budget)
@@ -137,7 +140,8 @@ export function openInbound(deps: {
 
 type Parts = { due: Good[]; over: Good[]; rejected: RejectedItem[]; isWhole: boolean }
 
-const LOOK_UPS = { maxItems: 2_000, maxInFlight: 2 }
+const LOOK_UPS = { maxItems: 2_000, maxInFlight: 3 }
+const FLOOD_LOOK_UPS = { maxItems: 2_000, maxInFlight: 1, minIntervalMs: 5 }
 const WRITES = { maxItems: 5_000, maxInFlight: 1, minIntervalMs: 10 }
 
 /** Repeats of what was processed, or of an item further up in the same body, cost nothing and are not kept. */

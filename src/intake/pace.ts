@@ -2,19 +2,22 @@ import { Overloaded } from './accept.ts'
 import type { RateLimit } from './volume.ts'
 
 /**
- * How fast a source that is over its limit is listened to. Within its limit a source never waits here; beyond, its
- * requests are answered at ten times its pace at most, so that a flood costs its sender time and the others nothing.
+ * How fast a source that is over its limit is listened to. Within its limit a source never waits here; beyond, so
+ * many of its requests are answered a second and no more: a flood costs its sender time, and the others nothing.
  */
 export type Pace = {
   /** Resolves when it is the request's turn; `null` when that is now. */
   turn(sourceId: string, limit: RateLimit, bytes: number): Promise<void> | null
+  isOver(sourceId: string): boolean
   /** What the request turned out to hold, and whether that was over the limit. */
   note(sourceId: string, limit: RateLimit, events: number, isOver: boolean): void
 }
 
-const TIMES_THE_LIMIT = 10
-// Far below what one core takes in, so it is nobody else's loss.
-const LEAST_EVENTS_PER_SECOND = 1_000
+const TIMES_THE_LIMIT = 5
+// A tenth of what one core takes in.
+const LEAST_REQUESTS_PER_SECOND = 500
+// What the events of a batch cost, beside the request itself.
+const REQUESTS_PER_EVENT = 0.1
 // So much may come at once.
 const BURST_MS = 100
 // Senders give up after 10 s at the earliest.
@@ -54,9 +57,10 @@ export function openPace(options: {
         return null
       }
       const turnAt = Math.max(source.nextTurnAt, at - BURST_MS)
-      source.nextTurnAt = turnAt + msPerEvent(limit)
+      source.nextTurnAt = turnAt + msPerRequest(limit)
       return turnAt <= at ? null : wait(turnAt - at, bytes)
     },
+    isOver: sourceId => (over.get(sourceId)?.until ?? 0) >= now(),
     note(sourceId, limit, events, isOver) {
       const at = now()
       let source = over.get(sourceId)
@@ -66,13 +70,12 @@ export function openPace(options: {
         over.set(sourceId, source)
       }
       if (isOver) source.until = at + REMEMBERED_MS
-      // The first of them was counted with the turn. Nobody is made to wait for longer than the longest wait.
-      const nextTurnAt = source.nextTurnAt + (events - 1) * msPerEvent(limit)
+      const nextTurnAt = source.nextTurnAt + (events - 1) * REQUESTS_PER_EVENT * msPerRequest(limit)
       source.nextTurnAt = Math.min(nextTurnAt, at + LONGEST_WAIT_MS)
     },
   }
 }
 
-function msPerEvent({ events, per_seconds }: RateLimit): number {
-  return 1000 / Math.max(LEAST_EVENTS_PER_SECOND, (TIMES_THE_LIMIT * events) / per_seconds)
+function msPerRequest({ events, per_seconds }: RateLimit): number {
+  return 1000 / Math.max(LEAST_REQUESTS_PER_SECOND, (TIMES_THE_LIMIT * events) / per_seconds)
 }
