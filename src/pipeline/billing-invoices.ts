@@ -54,7 +54,23 @@ export async function applyRefunds(client: pg.PoolClient, keys: ObjectKey[]): Pr
     client,
     [...groups.values()].flatMap(group => {
       const counted = new Set(countedRefunds(group.map(({ refund }) => refund)))
-      return group.map(one => ({ ...one, counted: counted.has(one.refund) }))
+      const of = chargeOf(group.map(({ refund }) => refund))
+      return group.map(({ refund, ...key }) => ({
+        ...key,
+        refund: {
+          ...refund,
+          invoiceId: refund.invoiceId ?? of.invoiceId,
+          customer: refund.customer ?? of.customer,
+        },
+        counted: counted.has(refund),
+      }))
     }),
   )
+}
+
+/** Of refunds of one charge, one may tell whose it was: Stripe's own name only the charge. */
+function chargeOf(refunds: Refund[]): Pick<Refund, 'invoiceId' | 'customer'> {
+  const known = (field: 'invoiceId' | 'customer') =>
+    refunds.flatMap(refund => refund[field] ?? []).sort()[0] ?? null
+  return { invoiceId: known('invoiceId'), customer: known('customer') }
 }
