@@ -43,8 +43,7 @@ export async function loadVersions(db: Db, keys: RecordKey[]): Promise<(RecordKe
     entry_id: string
   }>(
     db,
-    // A look-up for each key, whatever the planner thinks: while a first import runs the table has no statistics yet,
-    // and joined as a whole it would be read as a whole.
+    // A look-up for each key, whatever the planner thinks of a table that it has no statistics of.
     `select r.* from unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, entity_type, id)
      cross join lateral (
        select tenant_id, entity_type, id, ${versionOf('records')} from records
@@ -126,13 +125,13 @@ const DELETES = `unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::times
   as d (tenant_id, entity_type, name, value, source_updated_at, entry_id)`
 
 /**
- * The records that go by the name of a delete. Each branch leaves one index to choose, that of the name: without
- * statistics the planner took the primary key for as good, and read all records of the tenant for each delete.
+ * The records that go by the name of a delete. Each branch leaves one index to choose, that of the name; hence the odd
+ * spelling of the type. Without statistics the planner took others for as good, and read all records of the tenant.
  */
 const NAMED = `cross join lateral (
   select id, source_updated_at, entry_id from records
   where d.name = 'external_id' and tenant_id = d.tenant_id and external_id = d.value and not deleted
-    and entity_type || '' = d.entity_type
+    and '' || entity_type = d.entity_type
   union all
   select id, source_updated_at, entry_id from records
   where d.name = 'sku' and tenant_id = d.tenant_id and sku = d.value and not deleted
@@ -261,6 +260,8 @@ export async function findProduct(db: Db, tenantId: number, skuOrId: string): Pr
   return rows[0] ? toRecord(rows[0]) : null
 }
 
+type Place = { updatedAt: string; id: string }
+
 /** In the order of their last change here; `after` is the last row of the page before. */
 export async function listRecords(
   db: Db,
@@ -270,27 +271,31 @@ export async function listRecords(
     limit: number
     updatedSince: Date | null
     includeDeleted: boolean
-    after: { updatedAt: string; id: string } | null
+    after: Place | null
   },
-): Promise<(StoredRecord & { cursor: { updatedAt: string; id: string } })[]> {
+): Promise<(StoredRecord & { cursor: Place })[]> {
   const { rows } = await queryPrepared<Row & { exact_updated_at: string }>(
     db,
     `select ${COLUMNS}, to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as exact_updated_at
      from records
-     where tenant_id = $1 and entity_type = $2 and (updated_at, id) > ($3::timestamptz, $4)
-       and ($5::timestamptz is null or updated_at >= $5) and (not deleted or $6)
-     order by updated_at, id limit $7`,
-    [
-      tenantId,
-      entityType,
-      page.after?.updatedAt ?? '-infinity',
-      page.after?.id ?? '',
-      page.updatedSince,
-      page.includeDeleted,
-      page.limit,
-    ],
+     where tenant_id = $1 and entity_type || '' = $2 and (updated_at, id) > ($3::timestamptz, $4) and (not deleted or $5)
+     order by updated_at, id limit $6`,
+    [tenantId, entityType, ...beginOf(page), page.includeDeleted, page.limit],
   )
   return rows.map(row => ({ ...toRecord(row), cursor: { updatedAt: row.exact_updated_at, id: row.id } }))
+}
+
+/** Where a page begins, as one bound that the index can use. Ids are never empty: with '' all of an instant is in. */
+function beginOf({
+  after,
+  updatedSince,
+}: {
+  after: Place | null
+  updatedSince: Date | null
+}): [string, string] {
+  if (after && (!updatedSince || new Date(after.updatedAt) >= updatedSince))
+    return [after.updatedAt, after.id]
+  return [updatedSince?.toISOString() ?? '-infinity', '']
 }
 
 function toRecord(row: Row): StoredRecord {
