@@ -95,7 +95,10 @@ test('a database of a newer version is refused, and nothing is done', async () =
   await atVersion(2)
   await pool.query(`insert into schema_migrations (name, checksum) values ('9999_later.sql', 'x')`)
   const before = await schema()
-  await assert.rejects(migrate(pool), /made by a newer version of Kontor: it has the migration 9999_later.sql/)
+  await assert.rejects(
+    migrate(pool),
+    /made by a newer version of Kontor: it has the migration 9999_later.sql/,
+  )
   assert.deepEqual(await schema(), before)
 })
 
