@@ -8,7 +8,10 @@ import { type Summary, summarise } from './profile.ts'
 import type { Bar, Scenario } from './scenario.ts'
 import { batch } from './scenarios/batch.ts'
 import { drain } from './scenarios/drain.ts'
+import { eventsList } from './scenarios/events-list.ts'
 import { inbound, inboundFlood } from './scenarios/inbound.ts'
+import { memory } from './scenarios/memory.ts'
+import { mixed } from './scenarios/mixed.ts'
 import { recordsRead } from './scenarios/records-read.ts'
 import { recordsWrite } from './scenarios/records-write.ts'
 import { start } from './scenarios/start.ts'
@@ -21,8 +24,11 @@ const scenarios: Record<string, Scenario> = {
   'inbound-flood': inboundFlood,
   'records-write': recordsWrite,
   'records-read': recordsRead,
+  'events-list': eventsList,
+  mixed,
   drain,
   start,
+  memory,
 }
 
 const { values, positionals } = parseArgs({
