@@ -14,6 +14,7 @@ import { memory } from './scenarios/memory.ts'
 import { mixed } from './scenarios/mixed.ts'
 import { recordsRead } from './scenarios/records-read.ts'
 import { recordsWrite } from './scenarios/records-write.ts'
+import { reports, reportsMillion } from './scenarios/reports.ts'
 import { start } from './scenarios/start.ts'
 import { track } from './scenarios/track.ts'
 
@@ -25,6 +26,8 @@ const scenarios: Record<string, Scenario> = {
   'records-write': recordsWrite,
   'records-read': recordsRead,
   'events-list': eventsList,
+  reports,
+  'reports-million': reportsMillion,
   mixed,
   drain,
   start,

@@ -1,0 +1,108 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openAdmin } from '../../src/admin/admin.ts'
+import { openSecrets } from '../../src/admin/secrets.ts'
+import { parseTenantId } from '../../src/domain/tenants.ts'
+import { fillLedger } from '../billing-shop.ts'
+import type { Options } from '../measure.ts'
+import type { Scenario } from '../scenario.ts'
+import { type Service, startService } from '../service.ts'
+
+const SMALL = 1_000
+const LARGE = 100_000
+const MILLION = 1_000_000
+
+/** Subscription reports of a small and of a large shop that share a database. */
+export const reports: Scenario = options => measured(options, [SMALL, LARGE])
+
+/** The same with a third shop, which takes the better part of an hour to fill. */
+export const reportsMillion: Scenario = options => measured(options, [SMALL, LARGE, MILLION])
+
+async function measured(options: Options, sizes: number[]) {
+  const service = await startService(options)
+  try {
+    const shops: Record<number, { filledPerSecond: number; ms: Times }> = {}
+    for (const size of sizes) {
+      const shop = await openShop(service, size)
+      const filledPerSecond = await fill(service, shop.tenantId, size)
+      shops[size] = { filledPerSecond, ms: await timesOf(service, shop.key, options.seconds) }
+    }
+    const [small, large] = [shops[SMALL]!.ms, shops[LARGE]!.ms]
+    return {
+      facts: { shops },
+      bars: [
+        { what: `overview of ${LARGE}, median ms`, value: large.overview, atMost: 100 },
+        { what: `the same / overview of ${SMALL}`, value: large.overview / small.overview, atMost: 10 },
+        { what: 'last page / first page', value: large.lastPage / large.overview, atMost: 1.5 },
+        { what: 'middle page / first page', value: large.middlePage / large.overview, atMost: 1.5 },
+      ],
+    }
+  } finally {
+    await service.stop()
+  }
+}
+
+async function openShop(service: Service, size: number): Promise<{ tenantId: number; key: string }> {
+  const admin = openAdmin({ pool: service.pool, secrets: openSecrets([Buffer.alloc(32, 1)]) })
+  const { id } = await admin.tenants.create({ name: `shop of ${size}` })
+  const { key } = await admin.keys.create({ tenant: id, kind: 'private' })
+  return { tenantId: parseTenantId(id)!, key }
+}
+
+/** Returns how many events a second were taken in, with nobody helping. */
+async function fill(service: Service, tenantId: number, size: number): Promise<number> {
+  const began = performance.now()
+  const events = await fillLedger(service.pool, tenantId, size)
+  const seconds = (performance.now() - began) / 1000
+  await untilSummed(service)
+  await service.pool.query('vacuum analyze')
+  return Math.round(events / seconds)
+}
+
+/** The service makes the sums of days by itself. */
+async function untilSummed(service: Service): Promise<void> {
+  for (;;) {
+    const { rows } = await service.pool.query<{ left: boolean }>(
+      'select exists (select from billing_stale_days) as left',
+    )
+    if (!rows[0]!.left) return
+    await sleep(100)
+  }
+}
+
+type Times = Record<
+  'overview' | 'middlePage' | 'lastPage' | 'attention' | 'acquisition' | 'aMonthAgo',
+  number
+>
+
+async function timesOf(service: Service, key: string, seconds: number): Promise<Times> {
+  const median = (path: string) => medianMs(service, key, `/v1/subscriptions/${path}`, seconds / 6)
+  const { accounts } = await get(service, key, '/v1/subscriptions/overview?currency=EUR')
+  const monthAgo = new Date(Date.now() - 30 * 86_400_000).toISOString()
+  return {
+    overview: await median('overview?currency=EUR'),
+    middlePage: await median(`overview?currency=EUR&page=${Math.ceil(accounts.pages / 2)}`),
+    lastPage: await median(`overview?currency=EUR&page=${accounts.pages}`),
+    attention: await median('attention?currency=EUR&days=90'),
+    acquisition: await median('acquisition?currency=EUR&horizon=90'),
+    aMonthAgo: await median(`overview?currency=EUR&as_of=${monthAgo}`),
+  }
+}
+
+/** One request after the other. */
+async function medianMs(service: Service, key: string, path: string, seconds: number): Promise<number> {
+  for (let i = 0; i < 6; i++) await get(service, key, path)
+  const times: number[] = []
+  for (const until = performance.now() + seconds * 1000; performance.now() < until || times.length < 5; ) {
+    const began = performance.now()
+    await get(service, key, path)
+    times.push(performance.now() - began)
+  }
+  return Number(times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!.toFixed(1))
+}
+
+async function get(service: Service, key: string, path: string) {
+  const response = await fetch(service.url + path, { headers: { authorization: `Bearer ${key}` } })
+  const body = await response.text()
+  if (response.status !== 200) throw new Error(`${path} answered ${response.status} ${body}`)
+  return JSON.parse(body)
+}
