@@ -1,10 +1,12 @@
 import type pg from 'pg'
 import type { Acquisition } from '../domain/billing/types.ts'
 import { acquisitionIds } from './billing-accounts.ts'
-import { type Db, inTransaction } from './database.ts'
+import { type Db, inTransaction, isConflict } from './database.ts'
 
 // A hint's profile may have many members: so many hints at a time keep the transaction short.
 const HINTS_AT_A_TIME = 2_000
+// Where more arrive than that, nobody is kept waiting for the last of them.
+const MAX_ROUNDS = 50
 
 /** Somebody should look where these accounts came from. */
 export async function hintAttribution(db: Db, hints: { tenantId: number; node: number }[]): Promise<void> {
@@ -23,10 +25,15 @@ export async function hintAllAttribution(db: Db): Promise<void> {
   )
 }
 
-/** Follows all hints of a tenant (or of every tenant): reports after this show what was known before it. */
+/** Follows the hints of a tenant (or of every tenant): reports after this show what was known before it. */
 export async function resolveAttribution(pool: pg.Pool, tenantId: number | null): Promise<void> {
-  while (await hasHints(pool, tenantId)) {
-    await inTransaction(pool, client => resolveSome(client, tenantId))
+  for (let round = 0; round < MAX_ROUNDS && (await hasHints(pool, tenantId)); round++) {
+    try {
+      await inTransaction(pool, client => resolveSome(client, tenantId))
+    } catch (error) {
+      // a worker was in the way; the hints are still there
+      if (!isConflict(error)) throw error
+    }
   }
 }
 

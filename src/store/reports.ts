@@ -1,25 +1,24 @@
 import type pg from 'pg'
-import type { Db } from './database.ts'
+import { type Db, inTransaction, isConflict } from './database.ts'
 
 /** One state of the database for all questions of one report. */
 export async function consistently<T>(pool: pg.Pool, ask: (db: Db) => Promise<T>): Promise<T> {
-  const client = await pool.connect()
-  let broken: Error | undefined
   try {
-    // The questions are many and small: starting helpers and compiling would cost more than they save.
-    await client.query(`begin isolation level repeatable read read only;
-      set local jit = off; set local max_parallel_workers_per_gather = 0`)
-    const answer = await ask(client)
-    await client.query('commit')
-    return answer
+    return await askOnce(pool, ask)
   } catch (error) {
-    await client.query('rollback').catch(reason => {
-      broken = reason
-    })
-    throw error
-  } finally {
-    client.release(broken)
+    // behind a pooler that loses prepared statements, the first report finds that out
+    if (!isConflict(error)) throw error
+    return askOnce(pool, ask)
   }
+}
+
+function askOnce<T>(pool: pg.Pool, ask: (db: Db) => Promise<T>): Promise<T> {
+  return inTransaction(pool, async client => {
+    // The questions are many and small: starting helpers and compiling would cost more than they save.
+    await client.query(`set transaction isolation level repeatable read, read only;
+      set local jit = off; set local max_parallel_workers_per_gather = 0`)
+    return ask(client)
+  })
 }
 
 /** Some rows of a list: `limit` of them after the first `offset`. */

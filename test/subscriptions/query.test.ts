@@ -67,6 +67,10 @@ test('every report carries the policy and says as of when it is', async () => {
     const body = await reportOf(server, report, { ...query, as_of: '2100-01-02' })
     assert.equal(body.as_of, '2100-01-02T00:00:00.000Z')
     assert.equal(body.policy.rounding, 'half_up')
+    for (const as_of of ['0001-01-01', '9999-12-31T23:59:59Z']) {
+      const { status } = await ask(server, report, { currency: 'EUR', ...query, as_of })
+      assert.equal(status, report === 'account' && as_of < '2' ? 404 : 200, `${report} ${as_of}`)
+    }
     const { status } = await ask(server, report, { currency: 'EUR', ...query, as_of: 'yesterday' })
     assert.equal(status, 400)
   }

@@ -60,16 +60,17 @@ export function reportRoute(app: App, { pool, now }: ReportDeps, route: ReportRo
       const query = request.query as unknown as ReportQuery
       const ask = readAsk(request, now(), route.faults?.(query))
       await resolveAttribution(pool, ask.tenantId)
-      return consistently(pool, async db => {
+      const list = wantsCsv(request) ? (query.list ?? Object.keys(route.pages)[0]!) : null
+      const answer = await consistently(pool, async db => {
         const report = await route.build(db, ask, query)
-        if (!wantsCsv(request)) return reply.send(await jsonBody(ask, route, query, report))
-        const list = query.list ?? Object.keys(route.pages)[0]!
+        if (list === null) return jsonBody(ask, route, query, report)
+        return csvText(ask, report.lists[list]!, requestedSlice(request, route, query, list))
+      })
+      if (list !== null) {
         reply.header('content-type', 'text/csv; charset=utf-8')
         reply.header('content-disposition', `attachment; filename="${list}-${ask.currency}.csv"`)
-        return reply.send(
-          await csvText(ask, report.lists[list]!, requestedSlice(request, route, query, list)),
-        )
-      })
+      }
+      return reply.send(answer)
     },
   )
 }
