@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { anonymiseBilling } from '../../src/store/billing-erasure.ts'
+import { startServer, type TestServer } from '../server.ts'
+import { created, inDays, invoice, reportOf, send, updated } from '../subscriptions/shop.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+})
+after(() => server.close())
+
+const TABLES = [
+  'versions',
+  'segments',
+  'accounts',
+  'account_states',
+  'movements',
+  'invoices',
+  'invoice_states',
+  'agenda',
+]
+
+test('a person leaves the ledger, what was billed stays, and a late repeat brings nothing back', async () => {
+  const tenantId = Number(server.tenant.id.slice(4))
+  const ada = { customer: 'cus_ada', customer_name: 'Ada Lovelace', customer_email: 'Ada@Example.com' }
+  const grace = { customer: null, customer_name: 'Grace Hopper', customer_email: 'Grace@Example.com' }
+  const events = [
+    created('a', ada),
+    created('g1', grace),
+    created('g2', grace),
+    invoice('paid', 'in_1', {
+      subscription: 'a',
+      ...ada,
+      status: 'paid',
+      total: 10,
+      paid_at: inDays(-3),
+      updated_at: inDays(-3),
+    }),
+    created('other', { customer_name: 'Somebody Else' }),
+  ]
+  await send(server, events)
+  const before = await reportOf(server, 'overview')
+  const changed = await anonymiseBilling(server.pool, tenantId, {
+    customers: ['cus_ada'],
+    emails: ['ada@example.com', 'grace@example.com'],
+  })
+  assert.equal(changed, 3)
+  await send(server, [events[0]!, events[3]!])
+  // and what is derived anew stays nameless, under the same account
+  await send(server, [updated('g1', { customer: null, updated_at: inDays(-1) })])
+  for (const table of TABLES) {
+    const { rows } = await server.pool.query(`select t::text as row from billing_${table} t`)
+    for (const { row } of rows) assert.doesNotMatch(row, /lovelace|hopper|ada@|grace@/i, table)
+  }
+  const after = await reportOf(server, 'overview')
+  assert.deepEqual(
+    [after.mrr, after.active_accounts, after.invoiced],
+    [before.mrr, before.active_accounts, before.invoiced],
+  )
+  const names = after.accounts.results.map((row: { customer_name: string | null }) => row.customer_name)
+  assert.deepEqual(names.filter(Boolean), ['Somebody Else'])
+  assert.ok(
+    after.accounts.results.some(
+      ({ customer, mrr }: { customer: string; mrr: number }) => /^erased-/.test(customer) && mrr === 20,
+    ),
+  )
+})
