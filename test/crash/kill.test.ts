@@ -6,9 +6,9 @@ import { openService, type Service } from './service.ts'
 import { type RecordWrite, startTraffic, type Traffic } from './traffic.ts'
 
 // A few in every run; many when asked for.
-const ROUNDS = Number(process.env.KONTOR_TEST_CRASH_ROUNDS ?? 3)
+const ROUNDS = Number(process.env.KONTOR_TEST_CRASH_ROUNDS ?? 4)
 
-const HOW = ['server', 'server and PostgreSQL', 'backend'] as const
+const HOW = ['server', 'server and PostgreSQL', 'stop', 'backend'] as const
 
 let service: Service
 before(async () => {
@@ -23,11 +23,15 @@ test(`killed ${ROUNDS} times at random moments under load: nothing acknowledged 
     for (let round = 0; round < ROUNDS; round++) {
       await sleep(200 + Math.random() * 1_200)
       const how = HOW[round % HOW.length]!
-      if (how === 'backend') await service.killBackend()
-      else {
-        await service.kill(how)
-        await service.start()
+      if (how === 'backend') {
+        await service.killBackend()
+        continue
       }
+      if (how === 'stop') {
+        const { code, said } = await service.stop()
+        assert.equal(code, 0, said)
+      } else await service.kill(how)
+      await service.start()
     }
     await sleep(300)
   } finally {

@@ -64,6 +64,13 @@ export async function openService() {
       child!.kill('SIGKILL')
       await exited
     },
+    /** Asks it to stop, under load; returns how it ended. */
+    async stop(): Promise<{ code: number | null; said: string }> {
+      const exited = once(child!, 'exit')
+      child!.kill('SIGTERM')
+      const [code] = await exited
+      return { code, said }
+    },
     /** One of PostgreSQL's processes dies; it ends all others, recovers and goes on, and so must the server. */
     async killBackend() {
       const backends = childrenOf((await postmasterOf(dataDir))!.pid)
