@@ -129,8 +129,8 @@ export async function dropPartitionsBefore(
     })
   for (const name of expired) {
     await inTransaction(pool, async client => {
-      // Rather later than in the way: dropping needs the parent for a moment.
-      await client.query(`set local lock_timeout = '2s'`)
+      // Rather later than in the way: dropping needs the parent for a moment, and while it waits all others wait behind.
+      await client.query(`set local lock_timeout = '300ms'`)
       await client.query(`drop table if exists ${name}`)
     })
   }
