@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { REASON_CODES, REASONS } from '../../src/domain/billing/exclusions.ts'
+import { REASONS } from '../../src/domain/billing/exclusions.ts'
 import { startServer, type TestServer } from '../server.ts'
 import {
   type BillingEvent,
@@ -19,6 +19,8 @@ before(async () => {
   server = await startServer()
 })
 after(() => server.close())
+
+const REASON_CODES = Object.keys(REASONS) as (keyof typeof REASONS)[]
 
 /** One event for each reason; its subscription is called after the reason. */
 const CASES: Record<string, { event: BillingEvent; excluded: number | null; item?: null }> = {

@@ -40,11 +40,6 @@ export function issueFrom(state: InvoiceState): Instant | null {
   return invoiceIssue(state, overdueFrom) ? overdueFrom : null
 }
 
-/** An unpaid subscription is an issue of its own only where none of its invoices is one already. */
-export function subscriptionIssue(segment: Segment, hasInvoiceIssue: boolean): IssueType | null {
-  return segment.status === 'unpaid' && !hasInvoiceIssue ? 'subscription_unpaid' : null
-}
-
 /** Whole days since an invoice fell due; null when it has no due date. */
 export function daysOverdue(dueAt: Instant | null, asOf: Instant): number | null {
   return dueAt === null ? null : Math.max(0, Math.floor((asOf - dueAt) / DAY_MS))
@@ -71,18 +66,6 @@ export function renewalsBetween(segment: Segment, after: Instant, until: Instant
     }
   }
   return [...renewals.values()].sort((a, b) => a.renewsAt - b.renewsAt)
-}
-
-/** The next of them. */
-export function renewalOf(segment: Segment, asOf: Instant, until: Instant): Renewal | null {
-  return renewalsBetween(segment, asOf, until)[0] ?? null
-}
-
-/** Whether the subscription is scheduled to end within (asOf, until]. */
-export function cancelsWithin(segment: Segment, asOf: Instant, until: Instant): boolean {
-  return (
-    segment.cancelling && segment.cancelsAt !== null && segment.cancelsAt > asOf && segment.cancelsAt <= until
-  )
 }
 
 /** Every charge expected within (asOf, until]: a monthly plan has three in 90 days. */

@@ -1,6 +1,5 @@
 /** Why something does not count, in words, and what to do about it. */
 
-import type { Segment } from './timeline.ts'
 import type { Instant, ReasonCode, SubscriptionStatus } from './types.ts'
 
 /** In the order in which reasons are looked for: the first that holds is the one given. */
@@ -89,8 +88,6 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   },
 }
 
-export const REASON_CODES = Object.keys(REASONS) as ReasonCode[]
-
 export type Exclusion = {
   subscriptionId: string
   itemId: string | null
@@ -100,22 +97,6 @@ export type Exclusion = {
   /** Minor units of the report's currency; null where it cannot be priced in it. */
   excludedMrr: number | null
   since: Instant
-}
-
-/** The excluded items of a subscription, as a report in `currency` lists them; `segment` is the one at its as_of. */
-export function exclusionsOf(segment: Segment, currency: string): Exclusion[] {
-  const foreign = segment.currency !== null && segment.currency !== currency
-  return segment.items
-    .filter(item => foreign || item.reason !== null)
-    .map(item => ({
-      subscriptionId: segment.subscriptionId,
-      itemId: item.id,
-      customer: segment.customer,
-      status: segment.status,
-      code: foreign ? 'other_currency' : item.reason!,
-      excludedMrr: foreign ? null : item.excludedMrr,
-      since: foreign ? segment.startedAt : (item.since ?? segment.from),
-    }))
 }
 
 /** The one row for a subscription of which only invoices are known. */

@@ -14,21 +14,7 @@ export type Movement = {
   changes: { subscriptionId: string; before: number; after: number }[]
 }
 
-/** MRR from `at` on, until the next step. */
-export type Step = { at: Instant; mrr: number }
-
-export type AccountLedger = { currency: string; steps: Step[]; movements: Movement[] }
-
-export type MovementTotals = {
-  opening: number
-  new: number
-  expansion: number
-  contraction: number
-  churn: number
-  reactivation: number
-  net: number
-  closing: number
-}
+export type AccountLedger = { currency: string; movements: Movement[] }
 
 type Priced = Pick<Segment, 'subscriptionId' | 'from' | 'to' | 'currency' | 'mrr'>
 
@@ -43,7 +29,7 @@ export function deriveAccount(segments: Priced[]): AccountLedger[] {
         segments.filter(segment => segment.currency === currency),
       ),
     )
-    .filter(ledger => ledger.steps.length > 0)
+    .filter(ledger => ledger.movements.length > 0)
 }
 
 function ledgerOf(currency: string, segments: Priced[]): AccountLedger {
@@ -57,7 +43,6 @@ function ledgerOf(currency: string, segments: Priced[]): AccountLedger {
     set(segment.from, segment.subscriptionId, segment.mrr)
     if (segment.to !== null) set(segment.to, segment.subscriptionId, 0)
   }
-  const steps: Step[] = []
   const movements: Movement[] = []
   const current = new Map<string, number>()
   let total = 0
@@ -67,10 +52,9 @@ function ledgerOf(currency: string, segments: Priced[]): AccountLedger {
     for (const change of changes) current.set(change.subscriptionId, change.after)
     if (after === total) continue
     movements.push({ at, type: typeOf(total, after, movements.length === 0), before: total, after, changes })
-    steps.push({ at, mrr: after })
     total = after
   }
-  return { currency, steps, movements }
+  return { currency, movements }
 }
 
 function changesAt(values: Map<string, number>, current: Map<string, number>): Movement['changes'] {
@@ -85,33 +69,4 @@ function typeOf(before: number, after: number, isFirst: boolean): MovementType {
   if (before === 0) return isFirst ? 'new' : 'reactivation'
   if (after === 0) return 'churn'
   return after > before ? 'expansion' : 'contraction'
-}
-
-export function mrrAt(steps: Step[], at: Instant): number {
-  return steps.findLast(step => step.at <= at)?.mrr ?? 0
-}
-
-/** Movements of any number of accounts in one currency within (since, until], counted one by one, not netted. */
-export function movementTotals(movements: Movement[], since: Instant, until: Instant): MovementTotals {
-  const totals = {
-    opening: 0,
-    new: 0,
-    expansion: 0,
-    contraction: 0,
-    churn: 0,
-    reactivation: 0,
-    net: 0,
-    closing: 0,
-  }
-  for (const { at, type, before, after } of movements) {
-    if (at > until) continue
-    const delta = after - before
-    totals.closing += delta
-    if (at <= since) totals.opening += delta
-    else {
-      totals[type] += Math.abs(delta)
-      totals.net += delta
-    }
-  }
-  return totals
 }

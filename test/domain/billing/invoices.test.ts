@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { daysOverdue, invoiceIssue, subscriptionIssue } from '../../../src/domain/billing/attention.ts'
+import { daysOverdue, invoiceIssue, issueFrom } from '../../../src/domain/billing/attention.ts'
 import { readCanonical } from '../../../src/domain/billing/canonical.ts'
 import {
   countedRefunds,
@@ -12,7 +12,7 @@ import {
   mergeRefund,
 } from '../../../src/domain/billing/invoices.ts'
 import type { InvoiceVersion, Refund } from '../../../src/domain/billing/types.ts'
-import { at, derive, type Payload, version } from './subscriptions.ts'
+import { at, type Payload } from './subscriptions.ts'
 
 function invoice(changes: Payload = {}, eventType = 'invoice.updated'): InvoiceVersion {
   const change = readCanonical(
@@ -160,11 +160,19 @@ test('failed and action required within one second: the action is what counts', 
   assert.equal(issueOf([action, failed]), 'action_required')
 })
 
-test('an unpaid subscription is an issue where no invoice is', () => {
-  const [segment] = derive(version({ status: 'unpaid' })).segments
-  assert.equal(subscriptionIssue(segment!, false), 'subscription_unpaid')
-  assert.equal(subscriptionIssue(segment!, true), null)
-  assert.equal(subscriptionIssue(derive(version()).segments[0]!, false), null)
+test('an issue begins with the failure, or the moment after the due date', () => {
+  const [failed] = deriveInvoice([
+    invoice({ status: 'open', total: 5, finalized_at: '2025-01-01' }, 'invoice.payment_failed'),
+  ])
+  assert.equal(issueFrom(failed!), failed!.from)
+  const due = { status: 'open', total: 5, finalized_at: '2025-01-01', due_date: '2025-01-15' }
+  const [owed] = deriveInvoice([invoice(due)])
+  assert.equal(issueFrom(owed!), at('2025-01-15') + 1)
+  const [early] = deriveInvoice([
+    invoice(due),
+    invoice({ ...due, status: 'paid', paid_at: '2025-01-10', updated_at: '2025-01-10' }),
+  ])
+  assert.equal(issueFrom(early!), null)
 })
 
 test('days overdue are whole days', () => {
