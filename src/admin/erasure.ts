@@ -5,6 +5,7 @@ import { itemsAbout, KEPT_ORDER_FIELDS } from '../domain/erasure.ts'
 import { emailOf } from '../domain/identity.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants.ts'
+import { anonymiseBilling } from '../store/billing-erasure.ts'
 import { inTransaction } from '../store/database.ts'
 import {
   anonymiseSales,
@@ -45,6 +46,8 @@ export type ErasureCounts = {
   dead_letters: number
   waiting: number
   log_entries: number
+  /** accounts and invoices of the billing ledger that lost their names; what was billed stays */
+  billing: number
 }
 
 /** Says what was done, and of nobody. */
@@ -216,6 +219,8 @@ async function eraseNamed(
       erased.conversions += await anonymiseSales(client, tenantId, saleKeys)
     })
   }
+  const emails = names.flatMap(({ kind, value }) => (kind === 'email' ? [value] : []))
+  erased.billing += await anonymiseBilling(pool, tenantId, { customers: contactIds, emails })
   const now = new Date()
   erased.contacts += await buryContacts(pool, tenantId, contactIds, now, newEntryId(now.getTime()))
   for (const shelf of ['dead_letters', 'parked_entries', 'overflow'] as const) {
@@ -267,5 +272,6 @@ function nothing(): ErasureCounts {
     dead_letters: 0,
     waiting: 0,
     log_entries: 0,
+    billing: 0,
   }
 }

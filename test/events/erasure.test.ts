@@ -104,6 +104,7 @@ test('a person goes with everything, everybody else stays, and the receipt says 
     dead_letters: 1,
     waiting: 0,
     log_entries: 5,
+    billing: 0,
   })
   assert.equal(receipt.not_yet_processed, 0)
   assert.ok(receipt.completed_at >= receipt.requested_at)

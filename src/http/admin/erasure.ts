@@ -38,6 +38,7 @@ const Receipt = Type.Object({
     dead_letters: Count,
     waiting: Count,
     log_entries: Count,
+    billing: Count,
   }),
   not_yet_processed: Count,
   notes: Type.Array(Type.String()),
