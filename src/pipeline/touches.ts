@@ -18,11 +18,14 @@ export function openTouches(): Touches {
   async function apply({ client, afterCommit }: Transaction, events: FreshEvent[]): Promise<void> {
     const earliest = new Map<string, NewTouch>()
     for (const { tenantId, event, node } of events) {
-      const touch = node === null ? null : touchOf(event)
-      if (!touch || node === null) continue
-      const one = { tenantId, node, occurredAt: event.occurredAt, eventId: event.id, ...touch }
+      if (node === null) continue
       const key = `${tenantId} ${node}`
       const before = earliest.get(key) ?? known.get(key)
+      // Nothing later can come before a touch that names somebody: no need to read the event's URLs.
+      if (before && !before.direct && before.occurredAt < event.occurredAt) continue
+      const touch = touchOf(event)
+      if (!touch) continue
+      const one = { tenantId, node, occurredAt: event.occurredAt, eventId: event.id, ...touch }
       if (!before || isEarlierTouch(one, before)) earliest.set(key, one)
     }
     if (earliest.size === 0) return

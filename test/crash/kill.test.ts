@@ -70,7 +70,7 @@ async function settled(pool: pg.Pool): Promise<void> {
 /** Acknowledged: once. Lost: once or not at all. */
 async function verifyEvents(pool: pg.Pool, { events }: Traffic): Promise<void> {
   const { rows } = await pool.query<{ marker: string; count: number }>(
-    `select coalesce(payload #>> '{data,marker}', payload ->> 'marker') as marker, count(*) from events group by 1`,
+    `select coalesce(payload::jsonb #>> '{data,marker}', payload::jsonb ->> 'marker') as marker, count(*) from events group by 1`,
   )
   const counts = new Map(rows.map(row => [row.marker, row.count]))
   for (const { marker, outcome } of events) {

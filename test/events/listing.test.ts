@@ -126,7 +126,7 @@ test('the cursor walks the whole list once, and new rows do not shift it', async
   )
   assert.ok(seen.includes(5.5))
   const { rowCount } = await server.pool.query(
-    "delete from events where occurred_at >= $1 or payload ->> 'at' = '5.5'",
+    "delete from events where occurred_at >= $1 or payload::jsonb ->> 'at' = '5.5'",
     [minute(999)],
   )
   assert.ok(rowCount! > 5)

@@ -13,8 +13,8 @@ before(async () => {
     create table poison (word text primary key);
     create function refuse_poison() returns trigger language plpgsql as $$
     begin
-      if exists (select 1 from poison where word = new.payload ->> 'word') then
-        raise exception 'poison: %', new.payload ->> 'word';
+      if exists (select 1 from poison where word = new.payload::jsonb ->> 'word') then
+        raise exception 'poison: %', new.payload::jsonb ->> 'word';
       end if;
       return new;
     end $$;
