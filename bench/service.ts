@@ -53,7 +53,7 @@ export async function startService(options: { profileTo?: string | undefined } =
       await pool.end()
       await stopProcess(child)
       await cluster.stop()
-      await rm(directory, { recursive: true, force: true })
+      await rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
     },
   }
 }

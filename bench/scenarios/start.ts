@@ -20,7 +20,7 @@ export const start: Scenario = async () => {
       first.push(await secondsToAnswer(join(directory, 'data')))
       again.push(await secondsToAnswer(join(directory, 'data')))
     } finally {
-      await rm(directory, { recursive: true, force: true })
+      await rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
     }
   }
   return {
