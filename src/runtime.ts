@@ -42,7 +42,7 @@ import { type Directory, openDirectory } from './store/directory.ts'
 import { listenForNotices } from './store/notices.ts'
 import { ensurePartitions, ensurePartitionsFor, periodOf } from './store/partitions.ts'
 
-export type Runtime = { url: string; opsUrl: string | null; close(): Promise<void> }
+export type Runtime = { url: string; opsUrl: string | null; http: App; close(): Promise<void> }
 
 type RuntimeOptions = { config: Config; connection: Connection; log: Logger; now?: () => Date }
 
@@ -120,7 +120,12 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
 
     const ops = await openOps(config, log, metrics, pool)
     if (ops) closers.push(() => ops.close())
-    return { url: urlOf(app, config.host), opsUrl: ops && `http://${config.opsHost}:${ops.port}`, close }
+    return {
+      url: urlOf(app, config.host),
+      http: app,
+      opsUrl: ops && `http://${config.opsHost}:${ops.port}`,
+      close,
+    }
   } catch (error) {
     await close()
     throw error

@@ -42,6 +42,9 @@ export async function startServer(settings: Record<string, string> = {}, flags: 
     get url() {
       return runtime.url
     },
+    get http() {
+      return runtime.http
+    },
     databaseUrl: database.url,
     pool,
     admin,
