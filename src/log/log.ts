@@ -59,6 +59,8 @@ export type Log = {
   onAppend(listener: () => void): () => void
   /** Entries waiting and the age of the oldest, by partition. */
   lag(): Promise<{ lane: string; entries: number; oldestAt: Date | null }[]>
+  /** The first use of an idempotency key, while it is kept. */
+  firstUse(tenantId: number, key: string): Promise<FirstUse | null>
   /** An entry that is still in the log, by its id. */
   find(tenantId: number, id: string): Promise<Entry | null>
 }

@@ -39,6 +39,9 @@ export function openPostgresLog({ pool, partitions }: { pool: pg.Pool; partition
       const { rows } = await pool.query<{ partition: number; entries: number; oldest_at: Date | null }>(LAG)
       return rows.map(row => ({ lane: laneOf(row.partition), entries: row.entries, oldestAt: row.oldest_at }))
     },
+    async firstUse(tenantId, key) {
+      return (await findFirstUses(pool, [{ tenantId, key }]))[0] ?? null
+    },
     async find(tenantId, id) {
       const { rows } = await pool.query<EntryRow>(
         `select ${ENTRY_COLUMNS} from log
@@ -70,7 +73,8 @@ export async function appendBatch(
   if (rows.length < unclaimed.length) {
     const appended = new Set(rows.map(row => row.id))
     const lost = unclaimed.filter(({ entry }) => !appended.has(entry.id))
-    for (const use of await findFirstUses(client, lost)) firstUses.set(claimId(use.tenantId, use.key), use)
+    for (const use of await findFirstUses(client, lost.map(claimedKey)))
+      firstUses.set(claimId(use.tenantId, use.key), use)
   }
   return batch.map(({ entry, claim }) => {
     const first = claim ? firstUses.get(claimId(entry.tenantId, claim.key)) : undefined
@@ -202,10 +206,13 @@ function claimId(tenantId: number, key: string): string {
   return `${tenantId} ${key}`
 }
 
-async function findFirstUses(
-  db: Db,
-  appends: Append[],
-): Promise<(FirstUse & { tenantId: number; key: string })[]> {
+type ClaimedKey = { tenantId: number; key: string }
+
+function claimedKey({ entry, claim }: Append): ClaimedKey {
+  return { tenantId: entry.tenantId, key: claim!.key }
+}
+
+async function findFirstUses(db: Db, keys: ClaimedKey[]): Promise<(FirstUse & ClaimedKey)[]> {
   const { rows } = await db.query<{
     tenant_id: number
     key: string
@@ -215,10 +222,11 @@ async function findFirstUses(
     record_id: string | null
   }>(
     `select distinct on (k.tenant_id, k.key) k.tenant_id, k.key, k.operation_id, k.body_hash, k.entity_type, k.record_id
-     from unnest($1::int[], $2::text[]) as lost (tenant_id, key)
-     join idempotency_keys k on k.tenant_id = lost.tenant_id and k.key = lost.key
+     from unnest($1::int[], $2::text[]) as used (tenant_id, key)
+     join idempotency_keys k on k.tenant_id = used.tenant_id and k.key = used.key
+     where k.created_at > now() - interval '30 days'
      order by k.tenant_id, k.key, k.created_at desc`,
-    [appends.map(({ entry }) => entry.tenantId), appends.map(({ claim }) => claim!.key)],
+    [keys.map(({ tenantId }) => tenantId), keys.map(({ key }) => key)],
   )
   return rows.map(row => ({
     tenantId: row.tenant_id,

@@ -100,6 +100,17 @@ test('a key is not consumed by a refused write', async () => {
   assert.equal((await api.write('order', { id: 'good' }, withKey('refused'))).status, 202)
 })
 
+test('a used key is answered as such whatever the body, also one that would be refused', async () => {
+  const first = await api.write('order', { id: 'first' }, withKey('whatever'))
+  for (const body of [{}, { entityType: 'product' }, aRecord('order', { data: { a: '\0' } })]) {
+    const again = await api.post('/v1/orders', body, withKey('whatever'))
+    assert.equal(again.status, 200, JSON.stringify(body))
+    assert.equal(again.body.duplicate, true)
+    assert.equal(again.body.payloadMismatch, true)
+    assert.equal(again.body.operationId, first.body.operationId)
+  }
+})
+
 test('twenty requests at once with one key: exactly one 202, all others its duplicates', async () => {
   for (const body of [(i: number) => ({ v: i }), () => ({ same: true })]) {
     const key = `race ${JSON.stringify(body(0))}`

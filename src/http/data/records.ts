@@ -4,6 +4,7 @@ import { type Static, Type } from 'typebox'
 import { ENTITY_TYPES, type EntityType, type RecordContext } from '../../domain/records.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import type { Accept } from '../../intake/accept.ts'
+import type { Log } from '../../log/log.ts'
 import { findProduct, findRecord, listRecords, type StoredRecord } from '../../store/records.ts'
 import { sendJson } from '../json.ts'
 import { problems } from '../problems.ts'
@@ -13,9 +14,24 @@ import { batchRoute } from './batch.ts'
 import { decodeCursor, encodeCursor } from './cursor.ts'
 import { Accepted, RecordDeleteBody, RecordList, RecordWriteBody, StoredRecordBody } from './schemas.ts'
 import { type Waiting, waitSeconds } from './waiting.ts'
-import { entryOf, faultsOfRecord, headerKey, outcomeOf, type RecordBody, warningsOf } from './write.ts'
+import {
+  duplicateOf,
+  entryOf,
+  faultsOfRecord,
+  headerKey,
+  isKey,
+  outcomeOf,
+  type RecordBody,
+  warningsOf,
+} from './write.ts'
 
-export type RecordRouteOptions = { pool: pg.Pool; accept: Accept; waiting: Waiting; now: () => Date }
+export type RecordRouteOptions = {
+  pool: pg.Pool
+  log: Log
+  accept: Accept
+  waiting: Waiting
+  now: () => Date
+}
 
 const MAX_LIMIT = 100
 
@@ -123,9 +139,15 @@ function writeHandler(op: RecordContext['op'], entityType: EntityType, options: 
       ...validationFaults(request.validationError),
       ...faultsOfRecord(op, entityType, given, request.rawText, key),
     ]
-    if (faults.length > 0) throw problems.invalid(faults)
-
     const { tenantId } = request.caller
+    if (faults.length > 0) {
+      // A used key is answered as such whatever the body, also one that would be refused.
+      const first = key === undefined || !isKey(key) ? null : await options.log.firstUse(tenantId, key)
+      if (!first) throw problems.invalid(faults)
+      reply.header('location', `/v1/operations/${first.operationId}`)
+      return reply.code(200).send({ ...duplicateOf(first), payloadMismatch: true })
+    }
+
     const append = entryOf(op, tenantId, entityType, given, request.rawText, key, now)
     const [appended] = await options.accept([append])
     const outcome = outcomeOf(append, appended!.duplicateOf, entityType, given)

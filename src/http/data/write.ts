@@ -27,6 +27,10 @@ export type RecordBody = {
   data?: Record<string, unknown>
 }
 
+export function isKey(text: string): boolean {
+  return KEY.test(text)
+}
+
 /** The idempotency key of the request; it wins over the body's. */
 export function headerKey(request: FastifyRequest): string | undefined {
   const header = request.headers['x-idempotency-key']
@@ -42,7 +46,7 @@ export function faultsOfRecord(
   key: string | undefined,
 ): Fault[] {
   const faults: Fault[] = []
-  if (key !== undefined && !KEY.test(key)) {
+  if (key !== undefined && !isKey(key)) {
     faults.push({ pointer: '/idempotencyKey', message: 'must have 1 to 255 printable characters' })
   }
   if (!isObject(body)) return faults
@@ -144,21 +148,14 @@ function canonical(value: unknown): string {
 }
 
 /** The answer's body for one accepted or repeated write. */
-export function outcomeOf(
-  append: Append,
-  duplicateOf: FirstUse | null,
-  entityType: EntityType,
-  body: RecordBody,
-) {
-  if (!duplicateOf) {
+export function outcomeOf(append: Append, first: FirstUse | null, entityType: EntityType, body: RecordBody) {
+  if (!first) {
     return { accepted: true, duplicate: false, operationId: append.entry.id, entityType, id: body.id ?? null }
   }
-  return {
-    accepted: true,
-    duplicate: true,
-    operationId: duplicateOf.operationId,
-    entityType: duplicateOf.entityType,
-    id: duplicateOf.recordId,
-    ...(!append.claim!.bodyHash.equals(duplicateOf.bodyHash) && { payloadMismatch: true }),
-  }
+  const isAnotherBody = !append.claim!.bodyHash.equals(first.bodyHash)
+  return { ...duplicateOf(first), ...(isAnotherBody && { payloadMismatch: true }) }
+}
+
+export function duplicateOf({ operationId, entityType, recordId }: FirstUse) {
+  return { accepted: true, duplicate: true, operationId, entityType, id: recordId }
 }
