@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Entry, EntryKind, Log, Taken } from '../log/log.ts'
-import { isConflict, isUnavailable } from '../store/database.ts'
+import { inTransaction, isConflict, isUnavailable } from '../store/database.ts'
 import { insertDeadLetters, type NewDeadLetter } from '../store/dead-letters.ts'
 import {
   lanesWithDueEntries,
@@ -82,36 +82,26 @@ export function openConsumer(options: ConsumerOptions) {
 
   /** One transaction. Returns how many entries it took. */
   async function runOnce(careful: boolean): Promise<number> {
-    const client = await options.pool.connect()
     const afterCommit: (() => void)[] = []
-    let broken: Error | undefined
-    try {
-      await client.query('begin')
-      const taken = await log.take(client, {
+    const taken = await inTransaction(options.pool, async client => {
+      const lanes = await log.take(client, {
         maxLanes: MAX_LANES,
         maxEntries: MAX_ENTRIES_PER_LANE,
         alsoLanes: await dueLanes(client),
       })
-      if (taken.length > 0) {
+      if (lanes.length > 0) {
         const transaction: Transaction = {
           client,
           now: new Date(),
           afterCommit: action => afterCommit.push(action),
         }
-        await process(transaction, taken, careful, afterCommit)
-        await log.advance(client, taken)
+        await process(transaction, lanes, careful, afterCommit)
+        await log.advance(client, lanes)
       }
-      await client.query('commit')
-      for (const action of afterCommit) action()
-      return taken.reduce((sum, { entries }) => sum + Math.max(1, entries.length), 0)
-    } catch (error) {
-      await client.query('rollback').catch(reason => {
-        broken = reason
-      })
-      throw error
-    } finally {
-      client.release(broken)
-    }
+      return lanes
+    })
+    for (const action of afterCommit) action()
+    return taken.reduce((sum, { entries }) => sum + Math.max(1, entries.length), 0)
   }
 
   async function process(
