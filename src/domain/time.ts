@@ -11,7 +11,49 @@ const CLOCK_TOLERANCE_MS = 5 * 60_000
 
 /** ISO 8601 date-time; without a zone it is UTC, a bare date is 00:00 UTC. Anything else is null. */
 export function parseTimestamp(value: unknown): Date | null {
-  const match = typeof value === 'string' ? TIMESTAMP.exec(value) : null
+  if (typeof value !== 'string') return null
+  return parseCanonical(value) ?? parseAny(value)
+}
+
+/** What programs write, 2026-01-31T09:30:00.000Z: read in a third of the time that the expression takes. */
+function parseCanonical(text: string): Date | null {
+  if (text.length !== CANONICAL.length) return null
+  for (let i = 0; i < CANONICAL.length; i++) {
+    const c = text.charCodeAt(i)
+    const expected = CANONICAL.charCodeAt(i)
+    if (expected === ZERO ? c < ZERO || c > NINE : c !== expected) return null
+  }
+  const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
+  const month = twoDigits(text, 5)
+  const day = twoDigits(text, 8)
+  const hour = twoDigits(text, 11)
+  const minute = twoDigits(text, 14)
+  const second = twoDigits(text, 17)
+  const millisecond = twoDigits(text, 20) * 10 + text.charCodeAt(22) - ZERO
+  if (month < 1 || month > 12 || day < 1 || day > daysIn(year, month) || year < 1) return null
+  if (hour > 23 || minute > 59 || second > 59) return null
+  return new Date(
+    dayNumber(year, month, day) * 86_400_000 + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond,
+  )
+}
+
+const CANONICAL = '0000-00-00T00:00:00.000Z'
+const ZERO = 0x30
+const NINE = 0x39
+
+function twoDigits(text: string, at: number): number {
+  return (text.charCodeAt(at) - ZERO) * 10 + text.charCodeAt(at + 1) - ZERO
+}
+
+/** Days since 1970-01-01, counted in years that begin in March: the leap day is then their last. */
+function dayNumber(year: number, month: number, day: number): number {
+  const y = month > 2 ? year : year - 1
+  const dayOfYear = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5) + day - 1
+  return 365 * y + Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400) + dayOfYear - 719_468
+}
+
+function parseAny(text: string): Date | null {
+  const match = TIMESTAMP.exec(text)
   if (!match) return null
   const year = Number(match[1])
   const month = Number(match[2])

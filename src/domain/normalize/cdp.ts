@@ -8,9 +8,13 @@ import { type Draft, idField, looseId, nameField, timeField } from './draft.ts'
 const KINDS = new Set(['track', 'identify', 'page', 'screen', 'group', 'alias'])
 
 /** What a batch says for all of its items. */
-export type Envelope = { sentAt: unknown; context: JsonObject | null }
+export type Envelope = { sentAt: Date | null; context: JsonObject | null }
 
-export const NO_ENVELOPE: Envelope = { sentAt: undefined, context: null }
+export const NO_ENVELOPE: Envelope = { sentAt: null, context: null }
+
+export function envelopeOf(batch: JsonObject): Envelope {
+  return { sentAt: parseTimestamp(batch.sentAt), context: isObject(batch.context) ? batch.context : null }
+}
 
 /** An item as Segment, RudderStack and Jitsu send it; `kind` is what the route says. */
 export function readCdp(
@@ -24,7 +28,6 @@ export function readCdp(
   const traits = isObject(item.traits) ? item.traits : null
   const properties = isObject(item.properties) ? item.properties : null
   const contextTraits = context && isObject(context.traits) ? context.traits : null
-  const sentAt = item.sentAt ?? envelope.sentAt
   const timeName = item.timestamp === undefined || item.timestamp === null ? 'originalTimestamp' : 'timestamp'
   const messageId = idField(item.messageId, 'messageId', faults)
   // a group's traits are those of a company
@@ -43,7 +46,7 @@ export function readCdp(
     context,
     clientTime: item[timeName],
     ownTime: timeField(item[timeName], timeName, faults),
-    sentAt: sentAt === undefined || sentAt === null ? null : parseTimestamp(sentAt),
+    sentAt: item.sentAt === undefined || item.sentAt === null ? envelope.sentAt : parseTimestamp(item.sentAt),
     userAgent: typeof context?.userAgent === 'string' ? context.userAgent : null,
     overriddenFrom: null,
     objectId: null,

@@ -1,7 +1,7 @@
 import type { EventContext, Fault } from '../events.ts'
 import { type Document, isObject, openJson, storableText } from '../json.ts'
 import { arrayItems, arrayItemsOfField, objectFields } from '../slices.ts'
-import { type Envelope, NO_ENVELOPE } from './cdp.ts'
+import { type Envelope, envelopeOf, NO_ENVELOPE } from './cdp.ts'
 
 /** A request body read once; `fault` says why it could not be, in words for the sender. */
 export type Body = Document & { fault: string | null }
@@ -34,8 +34,7 @@ export function itemsOf(body: Body, context: EventContext, faults: Fault[]): Ite
     return { values: [value], form: 'single', envelope: NO_ENVELOPE }
   }
   if (Array.isArray(value.batch)) {
-    const envelope = { sentAt: value.sentAt, context: isObject(value.context) ? value.context : null }
-    return bounded({ values: value.batch, form: 'batch', envelope }, faults)
+    return bounded({ values: value.batch, form: 'batch', envelope: envelopeOf(value) }, faults)
   }
   if (value.batch !== undefined || (context.door === 'cdp' && context.kind === 'batch')) {
     return refuse(faults, '/batch', 'batch must be an array of events')
