@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { timeOfId } from '../domain/ids.ts'
-import { copyRows, copyText } from '../store/copy.ts'
+import { copyRows } from '../store/copy.ts'
 import { type Db, inTransaction, isConflict, queryPrepared, withClient } from '../store/database.ts'
 import { ENTRY_COLUMNS, type EntryRow, toEntry } from '../store/entries.ts'
 import { ensurePartitions, isMissingPartition, isNearPeriodStart, periodOf } from '../store/partitions.ts'
@@ -60,7 +60,7 @@ export async function appendBatch(
   partitions: number,
 ): Promise<Appended[]> {
   if (batch.every(({ claim }) => claim === null)) {
-    await copyRows(client, APPEND, toLines(batch, partitions))
+    await copyEntries(client, batch, partitions)
     return batch.map(() => ({ duplicateOf: null }))
   }
   const { firstUses, unclaimed } = sortOutClaims(batch)
@@ -120,17 +120,34 @@ with foreign_entries as (
 )
 update log_cursors set xid = pg_current_xact_id(), ord = 0 where xid >= pg_snapshot_xmax(pg_current_snapshot())`
 
-const APPEND = `copy log (partition, ord, id, tenant_id, kind, ordering_key, received_at, context, body_bytes, body)
-from stdin`
-
-function toLines(batch: Append[], partitions: number): string {
-  let lines = ''
-  for (const [ord, { entry }] of batch.entries()) {
-    const partition = partitionOf(entry.tenantId, entry.orderingKey, partitions)
-    lines += `${partition}\t${ord}\t${entry.id}\t${entry.tenantId}\t${entry.kind}\t${copyText(entry.orderingKey)}\t${entry.receivedAt.toISOString()}\t${copyText(entry.context)}\t${entry.body.length}\t${copyText(entry.body)}\n`
-  }
-  return lines
+async function copyEntries(client: pg.PoolClient, batch: Append[], partitions: number): Promise<void> {
+  let ord = 0
+  await copyRows(client, 'log', APPENDED, batch, (out, { entry }) => {
+    out.int2(partitionOf(entry.tenantId, entry.orderingKey, partitions))
+    out.int4(ord++)
+    out.uuid(entry.id)
+    out.int4(entry.tenantId)
+    out.text(entry.kind)
+    out.text(entry.orderingKey)
+    out.timestamp(entry.receivedAt)
+    out.text(entry.context)
+    out.int4(entry.body.length)
+    out.text(entry.body)
+  })
 }
+
+const APPENDED = [
+  'partition',
+  'ord',
+  'id',
+  'tenant_id',
+  'kind',
+  'ordering_key',
+  'received_at',
+  'context',
+  'body_bytes',
+  'body',
+]
 
 // One statement, so that keys and entries become durable together in one round trip. In the first minutes of a
 // period a key is claimed in the period before as well: two nodes on either side of midnight meet there.

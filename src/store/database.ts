@@ -143,8 +143,17 @@ export function isUnavailable(error: unknown): boolean {
   )
 }
 
+/** Another transaction did it first, and this one has to begin again to see that. */
+export class LostRace extends Error {}
+
 /** A conflict between transactions: the same work succeeds when it is simply done again. */
 export function isConflict(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
-  return code === '40P01' || code === '40001' || code === '55P03' || isLostStatement(error)
+  return (
+    error instanceof LostRace ||
+    code === '40P01' ||
+    code === '40001' ||
+    code === '55P03' ||
+    isLostStatement(error)
+  )
 }

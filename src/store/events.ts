@@ -1,21 +1,59 @@
 import type pg from 'pg'
 import type { NormalizedEvent } from '../domain/events.ts'
 import { timeOfId } from '../domain/ids.ts'
-import { copyRows, copyText } from './copy.ts'
+import { copyRows } from './copy.ts'
 import type { Db } from './database.ts'
 
 export type NewEvent = { tenantId: number; event: NormalizedEvent; node: number | null; conversion: boolean }
 
 export async function insertEvents(client: pg.PoolClient, events: NewEvent[]): Promise<void> {
-  await copyRows(client, COPY, events.map(rowText).join(''))
+  // Of a batch, all events have the headers of its request.
+  let headers: NormalizedEvent['headers'] | null = null
+  let headersText = ''
+  await copyRows(client, 'events', INSERTED, events, (out, { tenantId, event, node, conversion }) => {
+    if (event.headers !== headers) {
+      headers = event.headers
+      headersText = JSON.stringify(headers)
+    }
+    out.int4(tenantId)
+    out.uuid(event.id)
+    out.timestamp(event.occurredAt)
+    out.timestamp(event.receivedAt)
+    out.text(event.eventType)
+    out.boolean(conversion)
+    out.text(event.source)
+    out.text(event.sourceType)
+    out.text(event.sourceConfigId)
+    out.text(event.inboundEventId)
+    out.text(event.providerEventId)
+    out.text(event.visitor)
+    out.text(event.sessionId)
+    out.int8(node)
+    out.text(event.payload)
+    out.text(headersText)
+    out.text(JSON.stringify(event.meta))
+  })
 }
 
-const COPY = `copy events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type,
-  source_config_id, inbound_event_id, provider_event_id, visitor, session_id, node, payload, headers, meta) from stdin`
-
-function rowText({ tenantId, event, node, conversion }: NewEvent): string {
-  return `${tenantId}\t${event.id}\t${event.occurredAt.toISOString()}\t${event.receivedAt.toISOString()}\t${copyText(event.eventType)}\t${conversion ? 't' : 'f'}\t${event.source}\t${event.sourceType}\t${event.sourceConfigId ?? '\\N'}\t${copyText(event.inboundEventId)}\t${copyText(event.providerEventId)}\t${copyText(event.visitor)}\t${copyText(event.sessionId)}\t${node ?? '\\N'}\t${copyText(event.payload)}\t${copyText(JSON.stringify(event.headers))}\t${copyText(JSON.stringify(event.meta))}\n`
-}
+const INSERTED = [
+  'tenant_id',
+  'id',
+  'occurred_at',
+  'received_at',
+  'event_type',
+  'conversion',
+  'source',
+  'source_type',
+  'source_config_id',
+  'inbound_event_id',
+  'provider_event_id',
+  'visitor',
+  'session_id',
+  'node',
+  'payload',
+  'headers',
+  'meta',
+]
 
 export type EventRow = {
   id: string

@@ -1,5 +1,8 @@
 import { hash } from 'node:crypto'
-import { type Db, queryPrepared } from './database.ts'
+import type pg from 'pg'
+import { int4Array, uuidArray } from './binary.ts'
+import { copyRows } from './copy.ts'
+import { type Db, LostRace, queryPrepared } from './database.ts'
 import { isNearPeriodStart, periodOf } from './partitions.ts'
 
 /** An event is known by its sender's id within its source; tracking and CDP events by their id within the tenant. */
@@ -10,43 +13,56 @@ export function processedKey(sourceId: string | null, inboundEventId: string): s
 
 export type ProcessedKey = { tenantId: number; key: string }
 
+export type EventClaim = ProcessedKey & { eventId: string }
+
 /**
- * Marks events as processed and returns the ids of those that were already. Older periods are only looked at; the current one
- * decides by its primary key, also between workers. In the first minutes of a period the one before decides too.
+ * Marks events as processed and returns the ids of those that were already. Two workers that claim one key at the
+ * same time meet in the primary key: the second waits for the first and then has to begin again. In the first minutes
+ * of a period the one before is claimed too: two machines on either side of midnight meet there.
  */
 export async function claimEvents(
-  db: Db,
-  events: (ProcessedKey & { eventId: string })[],
+  client: pg.PoolClient,
+  claims: EventClaim[],
   now: Date,
 ): Promise<Set<string>> {
-  const { rows } = await queryPrepared<{ event_id: string }>(db, CLAIM, [
-    events.map(event => event.tenantId),
-    events.map(event => event.key),
-    events.map(event => event.eventId),
-    periodOf('processed_events', now),
-    isNearPeriodStart('processed_events', now),
+  const period = periodOf('processed_events', now)
+  const { rows } = await queryPrepared<{ position: number }>(client, KNOWN, [
+    int4Array(claims.map(claim => claim.tenantId)),
+    uuidArray(claims.map(claim => claim.key)),
+    period,
   ])
-  return new Set(rows.map(row => row.event_id))
+  const known = new Set(rows.map(row => claims[row.position - 1]!))
+  const fresh = known.size > 0 ? claims.filter(claim => !known.has(claim)) : [...claims]
+  // Sorted, so that two workers that claim the same keys wait for each other and never in a circle.
+  fresh.sort((a, b) => a.tenantId - b.tenantId || (a.key < b.key ? -1 : 1))
+  const periods = isNearPeriodStart('processed_events', now) ? [period - 1, period] : [period]
+  for (const each of periods) if (fresh.length > 0) await insertClaims(client, fresh, each)
+  return new Set([...known].map(claim => claim.eventId))
 }
 
-const CLAIM = `
-with input as materialized (
-  select * from unnest($1::int[], $2::uuid[], $3::uuid[]) as i (tenant_id, key, event_id)
-), fresh as (
-  select * from input i where not exists (
-    select 1 from processed_events p where p.tenant_id = i.tenant_id and p.key = i.key and p.period < $4)
-), before as (
-  insert into processed_events (period, tenant_id, key, event_id)
-  select $4 - 1, tenant_id, key, event_id from fresh where $5 order by tenant_id, key
-  on conflict do nothing returning tenant_id, key
-), claimed as (
-  insert into processed_events (period, tenant_id, key, event_id)
-  select $4, tenant_id, key, event_id from fresh f
-  where not $5 or exists (select 1 from before b where b.tenant_id = f.tenant_id and b.key = f.key)
-  order by tenant_id, key
-  on conflict do nothing returning event_id
-)
-select event_id from input except select event_id from claimed`
+// A look-up for each, whatever the planner thinks of a table that was empty a moment ago.
+const KNOWN = `
+select position::int from unnest($1::int[], $2::uuid[]) with ordinality as claim (tenant_id, key, position)
+where (select true from processed_events p
+       where p.tenant_id = claim.tenant_id and p.key = claim.key and p.period <= $3 limit 1)`
+
+async function insertClaims(client: pg.PoolClient, claims: EventClaim[], period: number): Promise<void> {
+  try {
+    await copyRows(client, 'processed_events', COLUMNS, claims, (out, claim) => {
+      out.int4(period)
+      out.int4(claim.tenantId)
+      out.uuid(claim.key)
+      out.uuid(claim.eventId)
+    })
+  } catch (error) {
+    if ((error as { code?: unknown }).code === UNIQUE_VIOLATION)
+      throw new LostRace('An event was claimed meanwhile')
+    throw error
+  }
+}
+
+const COLUMNS = ['period', 'tenant_id', 'key', 'event_id']
+const UNIQUE_VIOLATION = '23505'
 
 export async function findProcessed(
   db: Db,

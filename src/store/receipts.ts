@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { timeOfId } from '../domain/ids.ts'
-import { copyRows, copyText } from './copy.ts'
+import { copyRows } from './copy.ts'
 import type { Db } from './database.ts'
 
 export type ReceiptOutcome = 'processed' | 'duplicate' | 'dropped' | 'dead_letter'
@@ -17,15 +17,28 @@ export type Receipt = {
 }
 
 export async function insertReceipts(client: pg.PoolClient, receipts: Receipt[]): Promise<void> {
-  let lines = ''
-  for (const receipt of receipts)
-    lines += `${receipt.tenantId}\t${receipt.sourceId}\t${receipt.id}\t${receipt.receivedAt.toISOString()}\t${copyText(receipt.inboundEventId)}\t${copyText(receipt.eventType)}\t${receipt.outcome}\t${copyText(receipt.detail)}\n`
-  await copyRows(
-    client,
-    `copy receipts (tenant_id, source_id, id, received_at, inbound_event_id, event_type, outcome, detail) from stdin`,
-    lines,
-  )
+  await copyRows(client, 'receipts', RECEIPT_COLUMNS, receipts, (out, receipt) => {
+    out.int4(receipt.tenantId)
+    out.text(receipt.sourceId)
+    out.uuid(receipt.id)
+    out.timestamp(receipt.receivedAt)
+    out.text(receipt.inboundEventId)
+    out.text(receipt.eventType)
+    out.text(receipt.outcome)
+    out.text(receipt.detail)
+  })
 }
+
+const RECEIPT_COLUMNS = [
+  'tenant_id',
+  'source_id',
+  'id',
+  'received_at',
+  'inbound_event_id',
+  'event_type',
+  'outcome',
+  'detail',
+]
 
 export type Archived = {
   tenantId: number
@@ -38,11 +51,16 @@ export type Archived = {
 
 /** What became of an inbound event, as it was at the time. */
 export async function insertArchive(client: pg.PoolClient, archived: Archived[]): Promise<void> {
-  let lines = ''
-  for (const row of archived)
-    lines += `${row.tenantId}\t${row.id}\t${row.receivedAt.toISOString()}\t${row.sourceId}\t${copyText(row.result)}\n`
-  await copyRows(client, 'copy archive (tenant_id, id, received_at, source_id, result) from stdin', lines)
+  await copyRows(client, 'archive', ARCHIVE_COLUMNS, archived, (out, row) => {
+    out.int4(row.tenantId)
+    out.uuid(row.id)
+    out.timestamp(row.receivedAt)
+    out.text(row.sourceId)
+    out.text(row.result)
+  })
 }
+
+const ARCHIVE_COLUMNS = ['tenant_id', 'id', 'received_at', 'source_id', 'result']
 
 export type StoredReceipt = Receipt & { writtenAt: Date }
 

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type pg from 'pg'
+import { newEntryId } from '../../src/domain/ids.ts'
+import { inTransaction, isConflict, openPool } from '../../src/store/database.ts'
+import { ensurePartitions } from '../../src/store/partitions.ts'
+import { claimEvents, findProcessed, processedKey } from '../../src/store/processed.ts'
+import { testDatabase } from '../database.ts'
+
+const NOW = new Date('2026-05-15T12:00:00Z')
+
+let database: Awaited<ReturnType<typeof testDatabase>>
+let pool: pg.Pool
+before(async () => {
+  database = await testDatabase()
+  pool = openPool({ connection: { url: database.url }, max: 4, name: 'processed', onError: () => undefined })
+  await ensurePartitions(pool, NOW)
+})
+after(async () => {
+  await pool.end()
+  await database.drop()
+})
+
+const claim = (name: string, tenantId = 1) => ({
+  tenantId,
+  key: processedKey(null, name),
+  eventId: newEntryId(NOW.getTime()),
+})
+
+const claimed = (claims: ReturnType<typeof claim>[], now = NOW) =>
+  inTransaction(pool, client => claimEvents(client, claims, now))
+
+test('an event is claimed once; another tenant claims the same key for itself', async () => {
+  assert.equal((await claimed([claim('once'), claim('other')])).size, 0)
+  const again = claim('once')
+  assert.deepEqual([...(await claimed([claim('fresh'), again]))], [again.eventId])
+  assert.equal((await claimed([claim('once', 2)])).size, 0)
+})
+
+test('a repeat in the next period is a repeat', async () => {
+  await claimed([claim('from May')])
+  const repeat = claim('from May')
+  assert.deepEqual([...(await claimed([repeat], new Date('2026-06-20T00:00:00Z')))], [repeat.eventId])
+})
+
+test('on either side of midnight, two machines meet', async () => {
+  const after = new Date('2026-06-01T00:00:10Z')
+  const before = new Date('2026-05-31T23:59:50Z')
+  await claimed([claim('midnight')], after)
+  const repeat = claim('midnight')
+  assert.deepEqual([...(await claimed([repeat], before))], [repeat.eventId])
+  assert.equal((await findProcessed(pool, [repeat])).length, 2)
+})
+
+test('of two workers that claim one key at the same time, the second begins again and then knows', async () => {
+  const first = claim('race')
+  const second = claim('race')
+  let outcome: Promise<unknown> | undefined
+  await inTransaction(pool, async client => {
+    await claimEvents(client, [first, claim('beside')], NOW)
+    outcome = claimed([second]).then(
+      () => 'claimed',
+      error => error,
+    )
+    // until the second one waits in the index
+    for (;;) {
+      const { rows } = await pool.query(
+        `select 1 from pg_locks where not granted and locktype = 'transactionid'`,
+      )
+      if (rows.length > 0) break
+    }
+  })
+  assert.ok(isConflict(await outcome))
+  assert.deepEqual([...(await claimed([second]))], [second.eventId])
+})
