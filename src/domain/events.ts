@@ -16,6 +16,8 @@ type RequestFacts = {
   headers: Record<string, string>
   /** Only these items of the body belong to this entry (volume protection or a retry split it); absent: all. */
   items?: number[]
+  /** The door found nothing in the body that has to be treated with care (see `Document`). */
+  plain?: true
   /** Set on a replay: when the request first came in. */
   firstReceivedAt?: string
 }

@@ -208,14 +208,20 @@ function withStorableNumbers(text: string): string {
 }
 
 /** A body opened for reading: what it says, and the same as text that PostgreSQL can hold. */
-export type Document = { value: unknown; text: string; original: string }
+export type Document = {
+  value: unknown
+  text: string
+  original: string
+  /** There is nothing in it that JSON.parse or PostgreSQL would change: opened again, it needs no survey. */
+  plain: boolean
+}
 
 /** parseJson and sanitize in one: the value is read from the sanitized text, so both always agree. */
-export function openJson(original: string): Document {
-  const flags = survey(original)
+export function openJson(original: string, isKnownPlain = false): Document {
+  const flags = isKnownPlain ? 0 : survey(original)
   const value = parseSurveyed(original, flags)
   const { text, sanitized } = sanitizeSurveyed(original, flags)
-  return { value: sanitized ? parseSurveyed(text, flags) : value, text, original }
+  return { value: sanitized ? parseSurveyed(text, flags) : value, text, original, plain: flags === 0 }
 }
 
 /** JSON pointers of the strings, keys and numbers in a parsed value that PostgreSQL cannot hold. */

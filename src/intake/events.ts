@@ -21,7 +21,7 @@ export function eventEntry(
         kind: 'events',
         orderingKey: inspection.orderingKey ?? id,
         receivedAt: now,
-        context: JSON.stringify(context),
+        context: JSON.stringify(body.plain ? { ...context, plain: true } : context),
         body: body.original,
       },
       claim: null,

@@ -130,10 +130,26 @@ test('sanitized JSON is storable, keeps its shape, and differs only where it had
       assert.equal(unstorablePointers(JSON.parse(clean)).length, 0)
       assert.equal(storable(text), unstorablePointers(JSON.parse(text)).length === 0)
       if (!sanitized) assert.equal(clean, text)
-      assert.deepEqual(openJson(text), { value: JSON.parse(clean), text: clean, original: text })
+      const opened = openJson(text)
+      assert.deepEqual(opened, {
+        ...{ value: JSON.parse(clean), text: clean, original: text },
+        plain: opened.plain,
+      })
+      if (opened.plain) assert.deepEqual(openJson(text, true), opened)
+      if (sanitized) assert.ok(!opened.plain)
     }),
     { numRuns: 1000 },
   )
+})
+
+test('only what needs no care is plain, and an honest event is', () => {
+  const plain = (text: string) => openJson(text).plain
+  assert.ok(
+    plain('{"type":"track","properties":{"price":12.9,"ids":["a\\"b",1]},"at":"2026-01-31T09:30:00.000Z"}'),
+  )
+  assert.ok(!plain('{"id":820982911946154508}'))
+  assert.ok(!plain('{"n":1e999}'))
+  assert.ok(!plain('{"s":"\\u0000"}'))
 })
 
 test('unstorable strings, keys and numbers are named by JSON pointer', () => {

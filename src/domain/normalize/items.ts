@@ -6,11 +6,12 @@ import { type Envelope, envelopeOf, NO_ENVELOPE } from './cdp.ts'
 /** A request body read once; `fault` says why it could not be, in words for the sender. */
 export type Body = Document & { fault: string | null }
 
-export function openBody(text: string): Body {
+export function openBody(text: string, isKnownPlain = false): Body {
   try {
-    return { ...openJson(text), fault: null }
+    return { ...openJson(text, isKnownPlain), fault: null }
   } catch (error) {
-    return { value: undefined, text: storableText(text), original: text, fault: (error as Error).message }
+    const fault = (error as Error).message
+    return { value: undefined, text: storableText(text), original: text, plain: false, fault }
   }
 }
 

@@ -45,7 +45,7 @@ export function inspect(body: Body, context: EventContext): Inspection {
 
 /** In the pipeline: the same reading, brought into the one shape. Never throws. */
 export function normalize(received: ReceivedEvents): Normalized {
-  const body = openBody(received.body)
+  const body = openBody(received.body, received.context.plain)
   const { items, drafts, rejected, rejectedIds } = read(body, received.context)
   if (!items) {
     return { events: [], rejected: rejected.map(item => ({ ...item, raw: body.text, inboundEventId: null })) }
