@@ -6,7 +6,7 @@ import { itemAlone, normalize } from '../domain/normalize/normalize.ts'
 import type { Entry } from '../log/log.ts'
 import type { NewDeadLetter } from '../store/dead-letters.ts'
 import { insertEvents } from '../store/events.ts'
-import { claimEvents, processedKey } from '../store/processed.ts'
+import { claimEvents, type EventClaim, processedKey } from '../store/processed.ts'
 import { insertArchive, insertReceipts } from '../store/receipts.ts'
 import { applyConversions, type ConversionEvent } from './conversions.ts'
 import type { Identities } from './identity.ts'
@@ -136,7 +136,8 @@ async function apply(
 
 /** Skips what the processed-event store knows; what is new is marked in it, with the effects or not at all. */
 async function withoutDuplicates({ client, now }: Transaction, units: Unit<NormalizedEvent>[]) {
-  const claims = new Map<string, { tenantId: number; key: string; eventId: string }>()
+  const claims: EventClaim[] = []
+  const claimedKeys = new Map<number, Set<string>>()
   const duplicates: Unit<NormalizedEvent>[] = []
   const candidates: Unit<NormalizedEvent>[] = []
   for (const unit of units) {
@@ -144,16 +145,20 @@ async function withoutDuplicates({ client, now }: Transaction, units: Unit<Norma
     if (inboundEventId !== null) {
       const { tenantId } = unit.entry
       const key = processedKey(sourceConfigId, inboundEventId)
-      if (claims.has(tenantId + key)) {
+      const keys = claimedKeys.get(tenantId) ?? new Set()
+      if (keys.size === 0) claimedKeys.set(tenantId, keys)
+      if (keys.has(key)) {
         duplicates.push(unit)
         continue
       }
-      claims.set(tenantId + key, { tenantId, key, eventId: id })
+      keys.add(key)
+      claims.push({ tenantId, key, eventId: id })
     }
     candidates.push(unit)
   }
-  if (claims.size === 0) return { fresh: candidates, duplicates }
-  const repeated = await claimEvents(client, [...claims.values()], now)
+  if (claims.length === 0) return { fresh: candidates, duplicates }
+  const repeated = await claimEvents(client, claims, now)
+  if (repeated.size === 0) return { fresh: candidates, duplicates }
   const fresh = candidates.filter(unit => {
     const isFresh = unit.work.inboundEventId === null || !repeated.has(unit.work.id)
     if (!isFresh) duplicates.push(unit)

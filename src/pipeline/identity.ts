@@ -52,43 +52,39 @@ export function openIdentities(): Identities {
 
   async function resolve(transaction: Transaction, sightings: Sighting[]): Promise<(number | null)[]> {
     await forgetErased(transaction)
-    const known = await nodesOf(transaction, sightings)
+    const sighted = await nodesOf(transaction, sightings)
     const links = new Map<string, Link>()
-    const firsts = sightings.map(({ tenantId, identities }) => {
-      const [first, ...others] = identities
-      if (!first) return null
-      const a = known.get(identityText(tenantId, first))!
-      for (const other of others) {
-        const b = known.get(identityText(tenantId, other))!
-        const key = linkText(tenantId, a, b)
-        if (!linked.has(key)) links.set(key, { tenantId, a, b })
+    for (const [i, found] of sighted.entries()) {
+      const { tenantId } = sightings[i]!
+      for (let other = 1; other < found.length; other++) {
+        const one = { tenantId, a: found[0]!, b: found[other]! }
+        const key = linkText(one)
+        if (!linked.has(key)) links.set(key, one)
       }
-      return a
-    })
+    }
     await link(transaction, [...links.values()])
-    return firsts
+    return sighted.map(found => found[0] ?? null)
   }
 
-  async function nodesOf(transaction: Transaction, sightings: Sighting[]): Promise<Map<string, number>> {
-    const known = new Map<string, number>()
+  /** The nodes of all names of each sighting. */
+  async function nodesOf(transaction: Transaction, sightings: Sighting[]): Promise<number[][]> {
     const unknown = new Map<string, IdentityKey>()
-    for (const { tenantId, identities } of sightings) {
-      for (const identity of identities) {
+    const sighted = sightings.map(({ tenantId, identities }) =>
+      identities.map(identity => {
         const text = identityText(tenantId, identity)
         const node = nodes.get(text)
         if (node === undefined) unknown.set(text, { tenantId, ...identity })
-        else known.set(text, node)
-      }
-    }
-    if (unknown.size > 0) {
-      const found = await ensureIdentities(transaction.client, [...unknown.values()])
-      for (const one of found) known.set(identityText(one.tenantId, one), one.node)
-      remember(transaction, () => {
-        if (nodes.size + found.length > MAX_REMEMBERED) nodes.clear()
-        for (const one of found) nodes.set(identityText(one.tenantId, one), one.node)
-      })
-    }
-    return known
+        return node ?? text
+      }),
+    )
+    if (unknown.size === 0) return sighted as number[][]
+    const found = await ensureIdentities(transaction.client, [...unknown.values()])
+    const learnt = new Map(found.map(one => [identityText(one.tenantId, one), one.node]))
+    remember(transaction, () => {
+      if (nodes.size + learnt.size > MAX_REMEMBERED) nodes.clear()
+      for (const [text, node] of learnt) nodes.set(text, node)
+    })
+    return sighted.map(found => found.map(one => (typeof one === 'number' ? one : learnt.get(one)!)))
   }
 
   async function link(transaction: Transaction, links: Link[]): Promise<void> {
@@ -103,7 +99,7 @@ export function openIdentities(): Identities {
     }
     remember(transaction, () => {
       if (linked.size + links.length > MAX_REMEMBERED) linked.clear()
-      for (const one of links) linked.add(linkText(one.tenantId, one.a, one.b))
+      for (const one of links) linked.add(linkText(one))
     })
   }
 
@@ -165,6 +161,6 @@ function nodeText(tenantId: number, node: number): string {
   return `${tenantId} ${node}`
 }
 
-function linkText(tenantId: number, a: number, b: number): string {
+function linkText({ tenantId, a, b }: Link): string {
   return a < b ? `${tenantId} ${a} ${b}` : `${tenantId} ${b} ${a}`
 }

@@ -93,6 +93,13 @@ export class BinaryWriter {
     this.at = at
   }
 
+  /** A uuid written as 32 digits, without dashes. */
+  hex(value: string): void {
+    this.reserve(20)
+    this.put32(16)
+    this.at += this.buffer.write(value, this.at, 16, 'hex')
+  }
+
   text(value: string | null): void {
     if (value === null) {
       this.null()
@@ -160,9 +167,9 @@ export function int4Array(values: readonly number[]): Buffer {
   return arrayOf(INT4_OID, values, 8, (out, value) => out.int4(value))
 }
 
-/** A parameter of type uuid[]. */
-export function uuidArray(values: readonly string[]): Buffer {
-  return arrayOf(UUID_OID, values, 20, (out, value) => out.uuid(value))
+/** A parameter of type uuid[], of uuids written as 32 digits. */
+export function hexArray(values: readonly string[]): Buffer {
+  return arrayOf(UUID_OID, values, 20, (out, value) => out.hex(value))
 }
 
 function arrayOf<Value>(

@@ -46,6 +46,13 @@ export function openPool(options: {
   return pool
 }
 
+/** The error of an idle connection carries the connection itself, credentials included: only its words are logged. */
+export function brokenConnection(logger: {
+  warn(facts: object, message: string): void
+}): (error: Error & { code?: string }) => void {
+  return ({ message, code }) => logger.warn({ reason: message, code }, 'a database connection broke')
+}
+
 /** A connection of the pool for a while. One that breaks is not given back. */
 export async function withClient<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect()

@@ -1,16 +1,16 @@
 import { hash } from 'node:crypto'
 import type pg from 'pg'
-import { int4Array, uuidArray } from './binary.ts'
+import { hexArray, int4Array } from './binary.ts'
 import { copyRows } from './copy.ts'
 import { type Db, LostRace, queryPrepared } from './database.ts'
 import { isNearPeriodStart, periodOf } from './partitions.ts'
 
 /** An event is known by its sender's id within its source; tracking and CDP events by their id within the tenant. */
 export function processedKey(sourceId: string | null, inboundEventId: string): string {
-  const digest = hash('sha256', `${sourceId ?? ''}\n${inboundEventId}`, 'hex')
-  return `${digest.slice(0, 8)}-${digest.slice(8, 12)}-${digest.slice(12, 16)}-${digest.slice(16, 20)}-${digest.slice(20, 32)}`
+  return hash('sha256', `${sourceId ?? ''}\n${inboundEventId}`, 'hex').slice(0, 32)
 }
 
+/** `key`: a uuid, written as 32 digits. */
 export type ProcessedKey = { tenantId: number; key: string }
 
 export type EventClaim = ProcessedKey & { eventId: string }
@@ -26,12 +26,7 @@ export async function claimEvents(
   now: Date,
 ): Promise<Set<string>> {
   const period = periodOf('processed_events', now)
-  const { rows } = await queryPrepared<{ position: number }>(client, KNOWN, [
-    int4Array(claims.map(claim => claim.tenantId)),
-    uuidArray(claims.map(claim => claim.key)),
-    period,
-  ])
-  const known = new Set(rows.map(row => claims[row.position - 1]!))
+  const known = await knownClaims(client, claims, period)
   const fresh = known.size > 0 ? claims.filter(claim => !known.has(claim)) : [...claims]
   // Sorted, so that two workers that claim the same keys wait for each other and never in a circle.
   fresh.sort((a, b) => a.tenantId - b.tenantId || (a.key < b.key ? -1 : 1))
@@ -39,6 +34,27 @@ export async function claimEvents(
   for (const each of periods) if (fresh.length > 0) await insertClaims(client, fresh, each)
   return new Set([...known].map(claim => claim.eventId))
 }
+
+async function knownClaims(
+  client: pg.PoolClient,
+  claims: EventClaim[],
+  period: number,
+): Promise<Set<EventClaim>> {
+  const keys = hexArray(claims.map(claim => claim.key))
+  const { tenantId } = claims[0]!
+  if (claims.every(claim => claim.tenantId === tenantId)) {
+    const { rows } = await queryPrepared<{ key: string }>(client, KNOWN_OF_ONE, [tenantId, keys, period])
+    const known = new Set(rows.map(row => row.key.replaceAll('-', '')))
+    return new Set(known.size > 0 ? claims.filter(claim => known.has(claim.key)) : [])
+  }
+  const tenantIds = int4Array(claims.map(claim => claim.tenantId))
+  const { rows } = await queryPrepared<{ position: number }>(client, KNOWN, [tenantIds, keys, period])
+  return new Set(rows.map(row => claims[row.position - 1]!))
+}
+
+// All keys in one go through the index: half of what one look-up for each costs.
+const KNOWN_OF_ONE = `
+select key from processed_events where tenant_id = $1 and key = any($2::uuid[]) and period <= $3`
 
 // A look-up for each, whatever the planner thinks of a table that was empty a moment ago.
 const KNOWN = `
@@ -51,7 +67,7 @@ async function insertClaims(client: pg.PoolClient, claims: EventClaim[], period:
     await copyRows(client, 'processed_events', COLUMNS, claims, (out, claim) => {
       out.int4(period)
       out.int4(claim.tenantId)
-      out.uuid(claim.key)
+      out.hex(claim.key)
       out.uuid(claim.eventId)
     })
   } catch (error) {
@@ -74,5 +90,9 @@ export async function findProcessed(
      join unnest($1::int[], $2::uuid[]) as k (tenant_id, key) on k.tenant_id = p.tenant_id and k.key = p.key`,
     [keys.map(key => key.tenantId), keys.map(key => key.key)],
   )
-  return rows.map(row => ({ tenantId: row.tenant_id, key: row.key, eventId: row.event_id }))
+  return rows.map(row => ({
+    tenantId: row.tenant_id,
+    key: row.key.replaceAll('-', ''),
+    eventId: row.event_id,
+  }))
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import type pg from 'pg'
-import { int4Array, uuidArray } from '../../src/store/binary.ts'
+import { hexArray, int4Array } from '../../src/store/binary.ts'
 import { copyRows } from '../../src/store/copy.ts'
 import { openPool, withClient } from '../../src/store/database.ts'
 import { testDatabase } from '../database.ts'
@@ -111,7 +111,7 @@ test('arrays as parameters', async () => {
     fc.asyncProperty(fc.array(fc.tuple(fc.integer(), fc.uuid()), { maxLength: 20 }), async pairs => {
       const { rows } = await pool.query<{ i: number; u: string }>(
         'select i, u from unnest($1::int[], $2::uuid[]) as p (i, u)',
-        [int4Array(pairs.map(([i]) => i)), uuidArray(pairs.map(([, u]) => u))],
+        [int4Array(pairs.map(([i]) => i)), hexArray(pairs.map(([, u]) => u.replaceAll('-', '')))],
       )
       assert.deepEqual(
         rows.map(row => [row.i, row.u]),
