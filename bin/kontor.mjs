@@ -10,7 +10,7 @@ const pinned = at(
 )
 const node = existsSync(pinned) ? pinned : process.execPath
 
-const child = spawn(node, ['--max-semi-space-size=16', at('../src/main.ts'), ...process.argv.slice(2)], {
+const child = spawn(node, ['--max-semi-space-size=8', at('../src/main.ts'), ...process.argv.slice(2)], {
   stdio: 'inherit',
 })
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))

@@ -5,12 +5,12 @@ import { openAdmin } from './admin/admin.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from './admin/secrets.ts'
 import { version } from './config/version.ts'
 import type { Config } from './config.ts'
-import { DEFAULT_CONVERSION_TYPES } from './domain/conversions.ts'
 import { adminSurface } from './http/admin/surface.ts'
 import { consoleSurface } from './http/console/surface.ts'
 import { dataSurface } from './http/data/surface.ts'
 import { eventSurface } from './http/events/surface.ts'
 import { inboundSurface } from './http/inbound/surface.ts'
+import type { LoggerOptions } from './http/logging.ts'
 import { type Metrics, openMetrics } from './http/metrics.ts'
 import { type Ops, startOps } from './http/ops.ts'
 import { type App, buildServer, type SurfacePlugin } from './http/server.ts'
@@ -28,23 +28,24 @@ import { dailySnapshots } from './jobs/snapshots.ts'
 import { directoryUpkeep, partitionUpkeep, retention } from './jobs/upkeep.ts'
 import type { Log } from './log/log.ts'
 import { initialisePostgresLog, openPostgresLog } from './log/postgres.ts'
-import { billingEvents } from './pipeline/billing.ts'
-import { openConsumer } from './pipeline/consumer.ts'
-import { orderConversions } from './pipeline/conversions.ts'
-import { contactIdentities, eventKind } from './pipeline/events.ts'
-import { openIdentities } from './pipeline/identity.ts'
-import { recordKind } from './pipeline/records.ts'
-import { openTouches } from './pipeline/touches.ts'
-import type { Kind } from './pipeline/unit.ts'
-import { type Connection, isUnavailable, openPool } from './store/database.ts'
+import { startWorkerThread } from './runtime/thread.ts'
+import { startWorkers, type Workers } from './runtime/workers.ts'
+import { brokenConnection, type Connection, isUnavailable, openPool } from './store/database.ts'
 import { countDeadLetters } from './store/dead-letters.ts'
-import { type Directory, openDirectory } from './store/directory.ts'
+import { openDirectory } from './store/directory.ts'
 import { listenForNotices } from './store/notices.ts'
-import { ensurePartitions, ensurePartitionsFor, periodOf } from './store/partitions.ts'
+import { ensurePartitions } from './store/partitions.ts'
 
 export type Runtime = { url: string; opsUrl: string | null; http: App; close(): Promise<void> }
 
-type RuntimeOptions = { config: Config; connection: Connection; log: Logger; now?: () => Date }
+type RuntimeOptions = {
+  config: Config
+  connection: Connection
+  log: Logger
+  now?: () => Date
+  /** Given, the pipeline runs in a thread of its own beside the surfaces, and logs there like this. */
+  threadLogging?: LoggerOptions
+}
 
 /** Builds everything that the chosen surfaces need, in order; `close` takes it down in reverse. */
 export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
@@ -100,7 +101,9 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
         ...ledgerUpkeep(pool, now),
         dailySnapshots(pool, now),
       )
-      closers.push(await startWorkers(options, postgresLog, directory, metrics))
+      const workers = await openWorkers(options, { partitions, onAppend: postgresLog.onAppend })
+      metrics.watchPool('workers', workers.counts)
+      closers.push(workers.stop)
     }
     const runningJobs = startJobs(jobs, log)
     closers.push(() => runningJobs.stop())
@@ -168,62 +171,15 @@ async function openInboundSurface(
   }
 }
 
-/** The error of an idle connection carries the connection itself, credentials included: only its words are logged. */
-function brokenConnection(log: Logger): (error: Error & { code?: string }) => void {
-  return ({ message, code }) => log.warn({ reason: message, code }, 'a database connection broke')
-}
-
-/** The workers have connections of their own: requests never wait behind a batch. */
-async function startWorkers(
-  { config, connection, log }: RuntimeOptions,
-  postgresLog: Log,
-  directory: Directory,
-  metrics: Metrics,
-): Promise<() => Promise<void>> {
-  const pool = openPool({
-    connection,
-    max: config.workers + 1,
-    name: 'kontor worker',
-    onError: brokenConnection(log),
-  })
-  metrics.watchPool('workers', pool)
-  const identities = openIdentities()
-  const kinds = {
-    record: recordKind([contactIdentities(identities), orderConversions(identities)]) as Kind,
-    events: eventKind({
-      identities,
-      touches: openTouches(),
-      conversionTypes: tenantId => conversionTypesOf(directory, tenantId),
-      ensureMonths: monthKeeper(pool),
-      listeners: [billingEvents()],
-    }) as Kind,
-  }
-  const consumer = openConsumer({ pool, log: postgresLog, kinds, workers: config.workers, logger: log })
-  consumer.start()
-  return async () => {
-    await consumer.stop()
-    await pool.end()
-  }
-}
-
-const defaultConversionTypes = new Set(DEFAULT_CONVERSION_TYPES)
-
-async function conversionTypesOf(directory: Directory, tenantId: number): Promise<Set<string>> {
-  const own = (await directory.tenant(tenantId))?.conversionTypes
-  return own ? new Set(own) : defaultConversionTypes
-}
-
-const FIRST_MONTH = Date.parse('2000-01-01T00:00:00Z')
-
-/** Makes the partitions of months that events turn up for; what is older than 2000 has one for all. */
-function monthKeeper(pool: pg.Pool): (moments: Date[]) => Promise<void> {
-  const known = new Set<number>()
-  return async moments => {
-    const missing = moments.filter(at => at.getTime() >= FIRST_MONTH && !known.has(periodOf('events', at)))
-    if (missing.length === 0) return
-    await ensurePartitionsFor(pool, 'events', missing)
-    for (const at of missing) known.add(periodOf('events', at))
-  }
+/** Where nothing else is to be done, a thread more would only take memory. */
+function openWorkers(
+  { config, connection, log, threadLogging }: RuntimeOptions,
+  { partitions, onAppend }: { partitions: number; onAppend: Log['onAppend'] },
+): Promise<Workers> {
+  const options = { connection, workers: config.workers, partitions }
+  const isAlone = config.surfaces.every(surface => surface === 'worker')
+  if (isAlone || !threadLogging) return startWorkers(options, { logger: log, onAppend })
+  return startWorkerThread(options, { logging: threadLogging, onAppend })
 }
 
 async function oldestUnread(log: Log): Promise<Date | null> {
@@ -232,7 +188,7 @@ async function oldestUnread(log: Log): Promise<Date | null> {
 }
 
 function watch(metrics: Metrics, pool: pg.Pool, log: Log): void {
-  metrics.watchPool('requests', pool)
+  metrics.watchPool('requests', () => pool)
   metrics.watchDeadLetters(() => countDeadLetters(pool))
   metrics.watchPipeline(async () => {
     const lags = await log.lag()

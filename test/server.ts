@@ -13,8 +13,15 @@ export type TestTenant = { id: string; name: string; privateKey: string; trackin
 
 export type TestServer = Awaited<ReturnType<typeof startServer>>
 
-/** The whole service on a database of its own and a free port, as `kontor start` runs it. */
-export async function startServer(settings: Record<string, string> = {}, flags: ConfigFlags = {}) {
+/**
+ * The whole service on a database of its own and a free port, as `kontor start` runs it; but for the pipeline, which gets
+ * its thread only when asked for: it takes half a second to start.
+ */
+export async function startServer(
+  settings: Record<string, string> = {},
+  flags: ConfigFlags = {},
+  { pipelineThread = false } = {},
+) {
   const database = await testDatabase()
   const config = readConfig(
     {
@@ -35,7 +42,9 @@ export async function startServer(settings: Record<string, string> = {}, flags: 
   })
   const admin = openAdmin({ pool, secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]) })
   const tenant = await makeTenant(admin, 'default')
-  const start = (url = database.url) => startRuntime({ config, connection: { url }, log })
+  const threadLogging = pipelineThread ? { level: log.level, pretty: false } : undefined
+  const start = (url = database.url) =>
+    startRuntime({ config, connection: { url }, log, ...(threadLogging && { threadLogging }) })
   let runtime = await start()
 
   return {

@@ -196,9 +196,9 @@ export const settings = {
   }),
   workers: setting({
     name: 'KONTOR_WORKERS',
-    default: '2',
+    default: '4',
     meaning: 'How many partitions of the log this process works on at a time.',
-    expects: 'a number from 1 to 64, for example 2',
+    expects: 'a number from 1 to 64, for example 4',
     read: integer(1, 64),
   }),
   maxPendingBytes: setting({

@@ -4,13 +4,10 @@ import { type DestinationStream, destination, type Logger, pino } from 'pino'
 const CREDENTIAL_HEADERS = ['authorization', 'x-api-key', 'x-write-key', 'cookie', 'set-cookie']
 const STDERR = 2
 
-/** Logs go to stderr: stdout belongs to what commands print. */
-export function openLogger(options: {
-  level: string
-  pretty: boolean
-  /** For tests; default stderr. */
-  to?: DestinationStream
-}): Logger {
+export type LoggerOptions = { level: string; pretty: boolean }
+
+/** Logs go to stderr: stdout belongs to what commands print. `to` is for tests. */
+export function openLogger(options: LoggerOptions & { to?: DestinationStream }): Logger {
   return pino(
     {
       level: options.level,

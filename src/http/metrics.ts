@@ -22,7 +22,7 @@ export type Metrics = {
   /** Read when somebody looks. A reader that fails or takes longer than a second is left out of that look. */
   watchPipeline(read: () => Promise<Lag[]>): void
   watchDeadLetters(read: () => Promise<number>): void
-  watchPool(name: string, pool: PoolCounts): void
+  watchPool(name: string, counts: () => PoolCounts): void
   contentType: string
   text(): Promise<string>
 }
@@ -187,7 +187,7 @@ function watchPipeline(registry: Registry, read: () => Promise<Lag[]>): void {
 }
 
 function poolMetrics(registry: Registry): Metrics['watchPool'] {
-  const pools = new Map<string, PoolCounts>()
+  const pools = new Map<string, () => PoolCounts>()
   const gauge = (name: string, help: string, count: (pool: PoolCounts) => number) =>
     new Gauge({
       name,
@@ -195,13 +195,13 @@ function poolMetrics(registry: Registry): Metrics['watchPool'] {
       labelNames: ['pool'],
       registers: [registry],
       collect() {
-        for (const [pool, counts] of pools) this.set({ pool }, count(counts))
+        for (const [pool, counts] of pools) this.set({ pool }, count(counts()))
       },
     })
   gauge('kontor_pool_total', 'Open database connections', pool => pool.totalCount)
   gauge('kontor_pool_idle', 'Database connections that nobody uses', pool => pool.idleCount)
   gauge('kontor_pool_waiting', 'Callers that wait for a database connection', pool => pool.waitingCount)
-  return (name, pool) => pools.set(name, pool)
+  return (name, counts) => pools.set(name, counts)
 }
 
 /** Null when it fails or takes too long: whoever watches a sick service must still get the other numbers. */

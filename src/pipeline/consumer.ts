@@ -25,7 +25,9 @@ const MAX_RETRIES = 500
 const CAREFUL_RUNS = 8
 // While more is arriving, a short rest lets the next transaction take more along: a tracked event then costs half.
 const GATHER_MS = 10
-const FULL_BATCH = 256
+// A transaction with this much to do is worth no rest, and another worker beside it.
+const HEAVY_ENTRIES = 256
+const HEAVY_LENGTH = 250_000
 // Without a wake-up (another process appended, a retry came due) a worker looks this often.
 const IDLE_LOOK_MS = 250
 
@@ -43,29 +45,52 @@ export function openConsumer(options: ConsumerOptions) {
   const { log, logger } = options
   const retry = options.retry ?? DEFAULT_RETRY
   const sleepers = new Set<() => void>()
+  // Workers that will look at the log again in a moment. While there is one, the others sleep: what one transaction can do
+  // costs more in several.
+  let lookers = 0
   let stopping = false
   let woken = false
   let lastDueLook = 0
 
   function wake(): void {
     woken = true
-    for (const rouse of sleepers) rouse()
+    rouseLooker()
   }
   const unsubscribe = log.onAppend(wake)
 
+  function rouseLooker(): void {
+    const [rouse] = sleepers
+    if (lookers === 0) rouse?.()
+  }
+
   async function work(): Promise<void> {
+    let isLooking = false
+    const look = (now: boolean) => {
+      if (now !== isLooking) lookers += now ? 1 : -1
+      isLooking = now
+    }
     // Partitions are taken at random: the next few transactions are careful, to meet the poisonous entry again.
     let careful = 0
     let troubles = 0
     while (!stopping) {
       try {
+        look(true)
         woken = false
-        const applied = await runOnce(careful > 0)
+        let isHeavy = false
+        const applied = await runOnce(careful > 0, taken => {
+          isHeavy = isHeavyLoad(taken)
+          if (!isHeavy) return
+          look(false)
+          rouseLooker()
+        })
         careful = Math.max(0, careful - 1)
         troubles = 0
-        if (applied === 0 && !woken) await idle(IDLE_LOOK_MS)
-        else if (woken && applied < FULL_BATCH) await rest(GATHER_MS)
+        if (applied === 0 && !woken) {
+          look(false)
+          await idle(IDLE_LOOK_MS)
+        } else if (woken && !isHeavy) await rest(GATHER_MS)
       } catch (error) {
+        look(false)
         if (isConflict(error)) continue
         if (isUnavailable(error)) {
           logger.warn({ err: error }, 'the pipeline waits for the database')
@@ -81,7 +106,7 @@ export function openConsumer(options: ConsumerOptions) {
   }
 
   /** One transaction. Returns how many entries it took. */
-  async function runOnce(careful: boolean): Promise<number> {
+  async function runOnce(careful: boolean, onTaken: (taken: Taken[]) => void): Promise<number> {
     const afterCommit: (() => void)[] = []
     const taken = await inTransaction(options.pool, async client => {
       const lanes = await log.take(client, {
@@ -89,6 +114,7 @@ export function openConsumer(options: ConsumerOptions) {
         maxEntries: MAX_ENTRIES_PER_LANE,
         alsoLanes: await dueLanes(client),
       })
+      onTaken(lanes)
       if (lanes.length > 0) {
         const transaction: Transaction = {
           client,
@@ -221,10 +247,20 @@ export function openConsumer(options: ConsumerOptions) {
     async stop() {
       stopping = true
       unsubscribe()
-      wake()
+      for (const rouse of sleepers) rouse()
       await running
     },
   }
+}
+
+function isHeavyLoad(taken: Taken[]): boolean {
+  let entries = 0
+  let length = 0
+  for (const lane of taken) {
+    entries += lane.entries.length
+    for (const { body } of lane.entries) length += body.length
+  }
+  return entries >= HEAVY_ENTRIES || length >= HEAVY_LENGTH
 }
 
 type Planned = { lane: string; entry: Entry; parked: Parked | null }

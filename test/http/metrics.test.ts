@@ -53,7 +53,7 @@ test('the parts of the service are measured', async () => {
   metrics.accept.shed()
   metrics.inbound('src_1', 'accepted', 3)
   metrics.inbound('src_1', 'accepted')
-  metrics.watchPool('requests', { totalCount: 5, idleCount: 2, waitingCount: 1 })
+  metrics.watchPool('requests', () => ({ totalCount: 5, idleCount: 2, waitingCount: 1 }))
   metrics.watchPipeline(async () => [{ partition: 3, entries: 12, seconds: 1.5 }])
   metrics.watchDeadLetters(async () => 4)
   const text = await metrics.text()
