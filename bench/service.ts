@@ -80,11 +80,17 @@ async function saveStatements(pool: pg.Pool, directory: string): Promise<void> {
   await writeFile(join(directory, 'statements.json'), JSON.stringify(rows))
 }
 
+/** What `npm start` gives to Node. */
+async function nodeFlags(): Promise<string[]> {
+  const { scripts } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+  return (scripts.start as string).split(' ').filter(word => word.startsWith('--'))
+}
+
 async function run(dataDir: string, flags: string[], profileTo?: string): Promise<ChildProcess> {
   const profiling = profileTo ? ['--cpu-prof', `--cpu-prof-dir=${profileTo}`] : []
   const child = spawn(
     process.execPath,
-    [...profiling, main, 'start', '--port', '0', '--data', dataDir, ...flags],
+    [...(await nodeFlags()), ...profiling, main, 'start', '--port', '0', '--data', dataDir, ...flags],
     {
       env: { ...process.env, KONTOR_OPS_PORT: 'off', KONTOR_LOG_LEVEL: 'warn' },
       stdio: ['ignore', 'ignore', 'pipe'],
