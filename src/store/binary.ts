@@ -88,7 +88,7 @@ export class BinaryWriter {
     let { at } = this
     for (let i = 0; i < 36; i += 2) {
       if (value.charCodeAt(i) === DASH) i++
-      buffer[at++] = (hexDigit(value.charCodeAt(i)) << 4) | hexDigit(value.charCodeAt(i + 1))
+      buffer[at++] = (DIGITS[value.charCodeAt(i)]! << 4) | DIGITS[value.charCodeAt(i + 1)]!
     }
     this.at = at
   }
@@ -154,10 +154,9 @@ export class BinaryWriter {
 
 const DASH = 0x2d
 
-/** Of a lower-case hexadecimal digit's code. */
-function hexDigit(code: number): number {
-  return code < 0x40 ? code - 0x30 : code - 0x57
-}
+/** Values of lower-case hexadecimal digits, by their codes. */
+const DIGITS = new Uint8Array(128)
+for (let value = 0; value < 16; value++) DIGITS[value.toString(16).charCodeAt(0)] = value
 
 const INT4_OID = 23
 const UUID_OID = 2950
