@@ -278,7 +278,7 @@ export async function listRecords(
     db,
     `select ${COLUMNS}, to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as exact_updated_at
      from records
-     where tenant_id = $1 and entity_type || '' = $2 and (updated_at, id) > ($3::timestamptz, $4) and (not deleted or $5)
+     where tenant_id::bigint = $1 and entity_type || '' = $2 and (updated_at, id) > ($3::timestamptz, $4) and (not deleted or $5)
      order by updated_at, id limit $6`,
     [tenantId, entityType, ...beginOf(page), page.includeDeleted, page.limit],
   )
