@@ -57,10 +57,9 @@ export function retention(
 }
 
 /** Keys and sources: changes made elsewhere are noticed within a second, also where notices do not get through. */
-export function directoryRefresh(directory: Directory): Job {
-  return { name: 'directory refresh', everyMs: 1_000, run: () => directory.refresh() }
-}
-
 export function directoryUpkeep(directory: Directory): Job[] {
-  return [directoryRefresh(directory), { name: 'key use', everyMs: 10_000, run: () => directory.writeUses() }]
+  return [
+    { name: 'directory refresh', everyMs: 1_000, run: () => directory.refresh() },
+    { name: 'key use', everyMs: 10_000, run: () => directory.writeUses() },
+  ]
 }

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Entry, EntryKind, Log, Taken } from '../log/log.ts'
-import { inTransaction, isConflict, isUnavailable } from '../store/database.ts'
+import { BeginAgain, inTransaction, isConflict, isUnavailable } from '../store/database.ts'
 import { insertDeadLetters, type NewDeadLetter } from '../store/dead-letters.ts'
 import {
   lanesWithDueEntries,
@@ -91,14 +91,15 @@ export function openConsumer(options: ConsumerOptions) {
         } else if (woken && !isHeavy) await rest(GATHER_MS)
       } catch (error) {
         look(false)
-        if (isConflict(error)) continue
-        if (isUnavailable(error)) {
-          logger.warn({ err: error }, 'the pipeline waits for the database')
+        const trouble = error instanceof BeginAgain ? await failureOf(error.prepare) : error
+        if (trouble === null || isConflict(trouble)) continue
+        if (isUnavailable(trouble)) {
+          logger.warn({ err: trouble }, 'the pipeline waits for the database')
           await idle(Math.min(5_000, 200 * 2 ** troubles++))
         } else if (careful === 0) {
           careful = CAREFUL_RUNS
         } else {
-          logger.error({ err: error }, 'the pipeline failed outside of any entry')
+          logger.error({ err: trouble }, 'the pipeline failed outside of any entry')
           await idle(Math.min(5_000, 200 * 2 ** troubles++))
         }
       }
@@ -250,6 +251,15 @@ export function openConsumer(options: ConsumerOptions) {
       for (const rouse of sleepers) rouse()
       await running
     },
+  }
+}
+
+async function failureOf(work: () => Promise<void>): Promise<unknown> {
+  try {
+    await work()
+    return null
+  } catch (error) {
+    return error
   }
 }
 

@@ -8,6 +8,7 @@ import type { NewDeadLetter } from '../store/dead-letters.ts'
 import { insertEvents } from '../store/events.ts'
 import { claimEvents, type EventClaim, processedKey } from '../store/processed.ts'
 import { insertArchive, insertReceipts } from '../store/receipts.ts'
+import type { ConversionTypes } from './conversion-types.ts'
 import { applyConversions, type ConversionEvent } from './conversions.ts'
 import type { Identities } from './identity.ts'
 import type { RecordListener } from './records.ts'
@@ -23,10 +24,9 @@ export type EventListener = (transaction: Transaction, events: FreshEvent[]) => 
 export type EventKindOptions = {
   identities: Identities
   touches: Touches
-  /** Which event types the tenant counts as conversions. */
-  conversionTypes(tenantId: number): Promise<Set<string>>
-  /** Makes room for events of months that were not prepared; in a transaction of its own. */
-  ensureMonths(moments: Date[]): Promise<void>
+  conversionTypes: Pick<ConversionTypes, 'of'>
+  /** Sees that there is room for events of these moments; throws BeginAgain where there is none yet. */
+  ensureMonths(moments: Date[]): void
   listeners: EventListener[]
 }
 
@@ -120,9 +120,9 @@ async function apply(
     const events = fresh.map(
       ({ entry, work }, i): FreshEvent => ({ tenantId: entry.tenantId, event: work, node: nodes[i] ?? null }),
     )
-    const conversions = await conversionsAmong(options, events)
+    const conversions = await conversionsAmong(options, transaction, events)
     const converting = new Set(conversions.map(({ event }) => event))
-    await options.ensureMonths(events.map(({ event }) => event.occurredAt))
+    options.ensureMonths(events.map(({ event }) => event.occurredAt))
     await insertEvents(
       client,
       events.map(one => ({ ...one, conversion: converting.has(one.event) })),
@@ -167,10 +167,14 @@ async function withoutDuplicates({ client, now }: Transaction, units: Unit<Norma
   return { fresh, duplicates }
 }
 
-async function conversionsAmong(options: EventKindOptions, events: FreshEvent[]): Promise<ConversionEvent[]> {
-  const types = new Map<number, Set<string>>()
+async function conversionsAmong(
+  options: EventKindOptions,
+  transaction: Transaction,
+  events: FreshEvent[],
+): Promise<ConversionEvent[]> {
+  const types = new Map<number, ReadonlySet<string>>()
   for (const { tenantId } of events) {
-    if (!types.has(tenantId)) types.set(tenantId, await options.conversionTypes(tenantId))
+    if (!types.has(tenantId)) types.set(tenantId, await options.conversionTypes.of(transaction, tenantId))
   }
   return events.flatMap(one => {
     const conversion = conversionOf(one.event, types.get(one.tenantId)!)

@@ -150,14 +150,20 @@ export function isUnavailable(error: unknown): boolean {
   )
 }
 
-/** Another transaction did it first, and this one has to begin again to see that. */
-export class LostRace extends Error {}
+/** This transaction cannot go on but, after `prepare`, would succeed if it began again. */
+export class BeginAgain extends Error {
+  readonly prepare: () => Promise<void>
+  constructor(why: string, prepare: () => Promise<void> = async () => {}) {
+    super(why)
+    this.prepare = prepare
+  }
+}
 
 /** A conflict between transactions: the same work succeeds when it is simply done again. */
 export function isConflict(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
   return (
-    error instanceof LostRace ||
+    error instanceof BeginAgain ||
     code === '40P01' ||
     code === '40001' ||
     code === '55P03' ||

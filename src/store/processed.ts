@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type pg from 'pg'
 import { hexArray, int4Array } from './binary.ts'
 import { copyRows } from './copy.ts'
-import { type Db, LostRace, queryPrepared } from './database.ts'
+import { BeginAgain, type Db, queryPrepared } from './database.ts'
 import { isNearPeriodStart, periodOf } from './partitions.ts'
 
 /** An event is known by its sender's id within its source; tracking and CDP events by their id within the tenant. */
@@ -72,7 +72,7 @@ async function insertClaims(client: pg.PoolClient, claims: EventClaim[], period:
     })
   } catch (error) {
     if ((error as { code?: unknown }).code === UNIQUE_VIOLATION)
-      throw new LostRace('An event was claimed meanwhile')
+      throw new BeginAgain('An event was claimed meanwhile')
     throw error
   }
 }
