@@ -28,7 +28,7 @@ const GATHER_MS = 10
 // A transaction with this much to do is worth no rest, and another worker beside it.
 const HEAVY_ENTRIES = 256
 const HEAVY_LENGTH = 250_000
-// Without a wake-up (another process appended, a retry came due) a worker looks this often.
+// Without a wake-up (another process appended, a retry came due) one of the workers looks this often.
 const IDLE_LOOK_MS = 250
 
 export type ConsumerOptions = {
@@ -50,6 +50,7 @@ export function openConsumer(options: ConsumerOptions) {
   let lookers = 0
   let stopping = false
   let woken = false
+  let lastLook = 0
   let lastDueLook = 0
 
   function wake(): void {
@@ -75,6 +76,7 @@ export function openConsumer(options: ConsumerOptions) {
     while (!stopping) {
       try {
         look(true)
+        lastLook = Date.now()
         woken = false
         let isHeavy = false
         const applied = await runOnce(careful > 0, taken => {
@@ -87,7 +89,7 @@ export function openConsumer(options: ConsumerOptions) {
         troubles = 0
         if (applied === 0 && !woken) {
           look(false)
-          await idle(IDLE_LOOK_MS)
+          await nextLook()
         } else if (woken && !isHeavy) await rest(GATHER_MS)
       } catch (error) {
         look(false)
@@ -226,14 +228,23 @@ export function openConsumer(options: ConsumerOptions) {
     return stopping ? Promise.resolve() : new Promise(resolve => setTimeout(resolve, ms))
   }
 
-  function idle(ms: number): Promise<void> {
+  /** Until there is something to do, or nobody has looked for a while: of several sleepers one looks for all. */
+  async function nextLook(): Promise<void> {
+    do {
+      if (await idle(IDLE_LOOK_MS)) return
+    } while (Date.now() - lastLook < IDLE_LOOK_MS)
+  }
+
+  /** True when it was roused before its time. */
+  function idle(ms: number): Promise<boolean> {
     return new Promise(resolve => {
-      function rouse() {
+      function end(isRoused: boolean) {
         clearTimeout(timer)
         sleepers.delete(rouse)
-        resolve()
+        resolve(isRoused)
       }
-      const timer = setTimeout(rouse, ms)
+      const rouse = () => end(true)
+      const timer = setTimeout(end, ms, false)
       sleepers.add(rouse)
       if (stopping) rouse()
     })
