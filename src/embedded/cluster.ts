@@ -12,6 +12,7 @@ import { withLock } from './lock.ts'
 import { inspectMachine } from './machine.ts'
 import { enter, leave, liveUsers, type Role, type User } from './ownership.ts'
 import { findPostmaster, type Postmaster } from './postmaster.ts'
+import { lookAfter } from './revival.ts'
 import { type Installation, launch, settled, stopServer } from './server.ts'
 import { type Settings, settingsFile, settingsFor } from './settings.ts'
 import { listening } from './socket.ts'
@@ -77,9 +78,13 @@ function use(options: EmbeddedOptions, role: Role): Promise<Embedded> {
       try {
         const connection = await connect(installation.home, postmaster)
         const user = await enter(usage, role)
+        const watch =
+          role === 'server'
+            ? lookAfter(postmaster, () => revive(installation, usage, connection, options), options.log)
+            : null
         let stopped: Promise<void> | undefined
         const stop = () => {
-          stopped ??= withdraw(installation, usage, user)
+          stopped ??= (watch?.stop() ?? Promise.resolve()).then(() => withdraw(installation, usage, user))
           return stopped
         }
         return { connection, state, stop }
@@ -88,6 +93,19 @@ function use(options: EmbeddedOptions, role: Role): Promise<Embedded> {
         throw error
       }
     })
+  })
+}
+
+/** On the same port: those who use it know no other. */
+function revive(
+  installation: Installation,
+  usage: string,
+  { port }: EmbeddedConnection,
+  { settings = {} }: EmbeddedOptions,
+): Promise<Postmaster> {
+  return withLock(usage, lockPatienceMs, async () => {
+    const running = await settled(installation)
+    return running ?? (await start(installation, { ...settings, port: String(port) }))
   })
 }
 

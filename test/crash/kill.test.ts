@@ -6,9 +6,9 @@ import { openService, type Service } from './service.ts'
 import { type RecordWrite, startTraffic, type Traffic } from './traffic.ts'
 
 // A few in every run; many when asked for.
-const ROUNDS = Number(process.env.KONTOR_TEST_CRASH_ROUNDS ?? 4)
+const ROUNDS = Number(process.env.KONTOR_TEST_CRASH_ROUNDS ?? 5)
 
-const HOW = ['server', 'server and PostgreSQL', 'stop', 'backend'] as const
+const HOW = ['server', 'server and PostgreSQL', 'stop', 'backend', 'PostgreSQL'] as const
 
 let service: Service
 before(async () => {
@@ -25,6 +25,10 @@ test(`killed ${ROUNDS} times at random moments under load: nothing acknowledged 
       const how = HOW[round % HOW.length]!
       if (how === 'backend') {
         await service.killBackend()
+        continue
+      }
+      if (how === 'PostgreSQL') {
+        await service.killPostgres()
         continue
       }
       if (how === 'stop') {

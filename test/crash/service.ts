@@ -64,6 +64,16 @@ export async function openService() {
       child!.kill('SIGKILL')
       await exited
     },
+    /** PostgreSQL alone: the server has to bring it back. Resolves when it has. */
+    async killPostgres() {
+      const { pid } = (await postmasterOf(dataDir))!
+      killNow(pid)
+      for (;;) {
+        const postmaster = await postmasterOf(dataDir)
+        if (postmaster?.status === 'ready' && postmaster.pid !== pid) return
+        await sleep(20)
+      }
+    },
     /** Asks it to stop, under load; returns how it ended. */
     async stop(): Promise<{ code: number | null; said: string }> {
       const exited = once(child!, 'exit')
