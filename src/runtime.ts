@@ -94,17 +94,18 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
       jobs.push(...inbound.jobs)
       closers.push(inbound.close)
     }
-    if (config.surfaces.includes('worker')) {
+    const runsWorkers = config.surfaces.includes('worker')
+    if (runsWorkers) {
       jobs.push(
         partitionUpkeep(pool, now),
         retention(pool, config, now, () => oldestUnread(postgresLog)),
         ...ledgerUpkeep(pool, now),
         dailySnapshots(pool, now),
       )
-      const workers = await openWorkers(options, { partitions, onAppend: postgresLog.onAppend })
-      metrics.watchPool('workers', workers.counts)
-      closers.push(workers.stop)
     }
+    // Stopped after the surfaces: whoever waits for an effect is still answered.
+    let workers: Workers | null = null
+    closers.push(async () => workers?.stop())
     const runningJobs = startJobs(jobs, log)
     closers.push(() => runningJobs.stop())
 
@@ -121,6 +122,11 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     await app.listen({ port: config.port, host: config.host })
     closers.push(() => app.close())
 
+    if (runsWorkers) {
+      // Last: loading its thread takes half a second, in which the doors are open already.
+      workers = await openWorkers(options, { partitions, onAppend: postgresLog.onAppend })
+      metrics.watchPool('workers', workers.counts)
+    }
     const ops = await openOps(config, log, metrics, pool)
     if (ops) closers.push(() => ops.close())
     return {
