@@ -6,6 +6,7 @@ import type { TestContext } from 'node:test'
 import pg from 'pg'
 import { type EmbeddedConnection, joinCluster } from '../../src/embedded/cluster.ts'
 import { findHome } from '../../src/embedded/home.ts'
+import { liveUsers } from '../../src/embedded/ownership.ts'
 import { ended, findPostmaster } from '../../src/embedded/postmaster.ts'
 
 export const silent = () => {}
@@ -47,6 +48,12 @@ export async function postmasterOf(dataDir: string) {
 }
 
 async function endPostgres(dataDir: string): Promise<void> {
+  // A server that lives would start it again.
+  for (const user of await liveUsers(join(dataDir, 'usage')).catch(() => [])) {
+    if (user.role !== 'server' || user.pid === process.pid) continue
+    process.kill(user.pid, 'SIGKILL')
+    await ended(user, 10_000)
+  }
   const postmaster = await postmasterOf(dataDir).catch(() => null)
   if (!postmaster) return
   process.kill(postmaster.pid, 'SIGQUIT')
