@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type pg from 'pg'
 import { newEntryId } from '../../src/domain/ids.ts'
-import { inTransaction, isConflict, openPool } from '../../src/store/database.ts'
+import { inTransaction, isConflict, openPool, withClient } from '../../src/store/database.ts'
 import { ensurePartitions } from '../../src/store/partitions.ts'
 import { claimEvents, findProcessed, processedKey } from '../../src/store/processed.ts'
 import { testDatabase } from '../database.ts'
@@ -51,6 +51,34 @@ test('on either side of midnight, two machines meet', async () => {
   assert.deepEqual([...(await claimed([repeat], before))], [repeat.eventId])
   assert.equal((await findProcessed(pool, [repeat])).length, 2)
 })
+
+test('a plan that was made for a handful of claims does for many', async () => {
+  const some = (from: number, count: number) =>
+    Array.from({ length: count }, (_, i) => claim(`plan ${from + i}`, 7))
+  await claimed(some(0, 100))
+  await pool.query('analyze processed_events')
+  await withClient(pool, async client => {
+    const transaction = async (claims: ReturnType<typeof claim>[]) => {
+      await client.query('begin')
+      const before = await pagesRead(client)
+      await claimEvents(client, claims, NOW)
+      const pages = (await pagesRead(client)) - before
+      await client.query('commit')
+      return pages
+    }
+    for (let n = 0; n < 10; n++) await transaction(some(100 + n, 1))
+    await transaction(some(1_000, 20_000))
+    const pages = await transaction(some(50_000, 10))
+    assert.ok(pages < 150, `${pages} pages were read to claim 10 events`)
+  })
+})
+
+async function pagesRead(client: pg.PoolClient): Promise<number> {
+  const { rows } = await client.query<{ pages: number }>(
+    `select sum(pg_stat_get_xact_blocks_fetched(oid))::int as pages from pg_class where relname ~ '^processed_events'`,
+  )
+  return rows[0]!.pages
+}
 
 test('of two workers that claim one key at the same time, the second begins again and then knows', async () => {
   const first = claim('race')
