@@ -30,11 +30,7 @@ function parseCanonical(text: string): Date | null {
   const minute = twoDigits(text, 14)
   const second = twoDigits(text, 17)
   const millisecond = twoDigits(text, 20) * 10 + text.charCodeAt(22) - ZERO
-  if (month < 1 || month > 12 || day < 1 || day > daysIn(year, month) || year < 1) return null
-  if (hour > 23 || minute > 59 || second > 59) return null
-  return new Date(
-    dayNumber(year, month, day) * 86_400_000 + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond,
-  )
+  return dateOf(utcMs(year, month, day, hour, minute, second, millisecond))
 }
 
 const CANONICAL = '0000-00-00T00:00:00.000Z'
@@ -45,7 +41,7 @@ function twoDigits(text: string, at: number): number {
   return (text.charCodeAt(at) - ZERO) * 10 + text.charCodeAt(at + 1) - ZERO
 }
 
-/** Days since 1970-01-01, counted in years that begin in March: the leap day is then their last. */
+/** Days since 1970-01-01 (Date.UTC takes the years 0 to 99 for others), counted in years that begin in March: the leap day is then their last. */
 function dayNumber(year: number, month: number, day: number): number {
   const y = month > 2 ? year : year - 1
   const dayOfYear = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5) + day - 1
@@ -63,15 +59,28 @@ function parseAny(text: string): Date | null {
   const second = Number(match[6] ?? 0)
   const offsetHour = Number(match[9] ?? 0)
   const offsetMinute = Number(match[10] ?? 0)
-  if (month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return null
-  if (hour > 23 || minute > 59 || second > 59 || offsetHour > 23 || offsetMinute > 59) return null
+  if (offsetHour > 23 || offsetMinute > 59) return null
   const millisecond = match[7] === undefined ? 0 : Number(match[7].padEnd(3, '0').slice(0, 3))
-  const local = new Date(0)
-  // not Date.UTC: it takes the years 0 to 99 for 1900 to 1999
-  local.setUTCFullYear(year, month - 1, day)
-  local.setUTCHours(hour, minute, second, millisecond)
   const offsetMs = (offsetHour * 60 + offsetMinute) * (match[8] === '-' ? -60_000 : 60_000)
-  const ms = local.getTime() - offsetMs
+  return dateOf(utcMs(year, month, day, hour, minute, second, millisecond) - offsetMs)
+}
+
+/** NaN for what no calendar or clock shows. */
+function utcMs(
+  year: number,
+  month: number,
+  day: number,
+  hour: number,
+  minute: number,
+  second: number,
+  millisecond: number,
+): number {
+  if (month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return Number.NaN
+  if (hour > 23 || minute > 59 || second > 59) return Number.NaN
+  return dayNumber(year, month, day) * 86_400_000 + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond
+}
+
+function dateOf(ms: number): Date | null {
   return ms >= EARLIEST_MS && ms <= LATEST_MS ? new Date(ms) : null
 }
 

@@ -1,5 +1,4 @@
 import { DEFAULT_CONVERSION_TYPES } from '../domain/conversions.ts'
-import { configVersion } from '../store/keys.ts'
 import { findTenantById } from '../store/tenants.ts'
 import type { Transaction } from './unit.ts'
 
@@ -7,20 +6,12 @@ import type { Transaction } from './unit.ts'
 export type ConversionTypes = {
   of(transaction: Transaction, tenantId: number): Promise<ReadonlySet<string>>
   forget(): void
-  /** Looks whether anything changed since the last look, and forgets everything if so. */
-  refresh(db: Parameters<typeof configVersion>[0]): Promise<void>
 }
 
 const DEFAULT: ReadonlySet<string> = new Set(DEFAULT_CONVERSION_TYPES)
 
 export function openConversionTypes(): ConversionTypes {
   let known = new Map<number, ReadonlySet<string>>()
-  let seenVersion: number | null = null
-
-  function forget(): void {
-    // Another map: an answer from before a change must not outlive the change.
-    known = new Map()
-  }
 
   return {
     async of({ client }, tenantId) {
@@ -33,11 +24,9 @@ export function openConversionTypes(): ConversionTypes {
       remembered.set(tenantId, types)
       return types
     },
-    forget,
-    async refresh(db) {
-      const version = await configVersion(db)
-      if (seenVersion !== null && version !== seenVersion) forget()
-      seenVersion = version
+    forget() {
+      // Another map: an answer from before a change must not outlive the change.
+      known = new Map()
     },
   }
 }

@@ -111,6 +111,8 @@ async function apply(
   units: Unit<NormalizedEvent>[],
 ): Promise<void> {
   const { client } = transaction
+  // First: it may have the whole transaction begin again.
+  options.ensureMonths(units.map(({ work }) => work.occurredAt))
   const { fresh, duplicates } = await withoutDuplicates(transaction, units)
   if (fresh.length > 0) {
     const nodes = await options.identities.resolve(
@@ -122,7 +124,6 @@ async function apply(
     )
     const conversions = await conversionsAmong(options, transaction, events)
     const converting = new Set(conversions.map(({ event }) => event))
-    options.ensureMonths(events.map(({ event }) => event.occurredAt))
     await insertEvents(
       client,
       events.map(one => ({ ...one, conversion: converting.has(one.event) })),

@@ -6,7 +6,6 @@ import type { Transaction } from './unit.ts'
 export type Touches = {
   /** Keeps the first touch of everyone who was seen. */
   apply(transaction: Transaction, events: FreshEvent[]): Promise<void>
-  forget(): void
 }
 
 const MAX_REMEMBERED = 50_000
@@ -39,5 +38,5 @@ export function openTouches(): Touches {
     })
   }
 
-  return { apply, forget: () => known.clear() }
+  return { apply }
 }

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import type { PoolCounts } from '../http/metrics.ts'
 import { startJobs } from '../jobs/jobs.ts'
 import type { Log } from '../log/log.ts'
 import { openPostgresLog } from '../log/postgres.ts'
@@ -13,13 +14,12 @@ import { recordKind } from '../pipeline/records.ts'
 import { openTouches } from '../pipeline/touches.ts'
 import type { Kind } from '../pipeline/unit.ts'
 import { BeginAgain, brokenConnection, type Connection, openPool } from '../store/database.ts'
+import { watchConfig } from '../store/keys.ts'
 import { listenForNotices } from '../store/notices.ts'
 import { ensurePartitionsFor, periodOf } from '../store/partitions.ts'
 
 /** Plain data: it goes to another thread as it is. */
 export type WorkerOptions = { connection: Connection; workers: number; partitions: number }
-
-export type PoolCounts = Pick<pg.Pool, 'totalCount' | 'idleCount' | 'waitingCount'>
 
 export type Workers = { counts(): PoolCounts; stop(): Promise<void> }
 
@@ -40,10 +40,11 @@ export async function startWorkers(
   })
   const conversionTypes = openConversionTypes()
   const notices = listenForNotices(pool, 'kontor_config', conversionTypes.forget)
+  const config = watchConfig(conversionTypes.forget)
   const looking = {
     name: 'changes of the configuration',
     everyMs: LOOK_EVERY_MS,
-    run: () => conversionTypes.refresh(pool),
+    run: () => config.look(pool),
   }
   const jobs = startJobs([looking], logger)
   const identities = openIdentities()

@@ -1,12 +1,10 @@
 import type pg from 'pg'
 import { hashOfSecret, kindOfKey } from '../domain/keys.ts'
-import type { Tenant } from '../domain/tenants.ts'
-import { type ApiKey, configVersion, findKeyByHash, touchKeys } from './keys.ts'
+import { type ApiKey, findKeyByHash, touchKeys, watchConfig } from './keys.ts'
 import { findSource, type Source } from './sources.ts'
-import { findTenantById } from './tenants.ts'
 
 /**
- * What a node remembers of tenants, keys and sources, so that a request needs no query to be let in and an
+ * What a node remembers of keys and sources, so that a request needs no query to be let in and an
  * outage of the database does not turn known senders away. Any change empties it (see `refresh`).
  * A lookup that is not remembered while the database is away throws: the answer is 503, never 401.
  */
@@ -14,7 +12,6 @@ export type Directory = {
   /** The key, whether usable or not (see `isUsable`), or null when there is none. */
   key(secret: string): ApiKey | null | Promise<ApiKey | null>
   source(id: string): Source | null | Promise<Source | null>
-  tenant(id: number): Tenant | null | Promise<Tenant | null>
   /** Remembers that the key was used; written down later, many at a time. */
   noteUse(key: ApiKey, at: Date): void
   /** Looks whether anything changed since the last look, and forgets everything if so. */
@@ -29,15 +26,13 @@ const MAX_REMEMBERED = 50_000
 export function openDirectory({ pool }: { pool: pg.Pool }): Directory {
   const keys = remembering<string, ApiKey>(secret => findKeyByHash(pool, hashOfSecret(secret)))
   const sources = remembering<string, Source>(id => findSource(pool, id))
-  const tenants = remembering<number, Tenant>(id => findTenantById(pool, id))
   const uses = new Map<string, Date>()
-  let seenVersion: number | null = null
 
   function forget() {
     keys.forget()
     sources.forget()
-    tenants.forget()
   }
+  const config = watchConfig(forget)
 
   return {
     key(secret) {
@@ -45,14 +40,9 @@ export function openDirectory({ pool }: { pool: pg.Pool }): Directory {
       return keys.known(secret) ?? (kindOfKey(secret) === null ? null : keys.get(secret))
     },
     source: id => (/^src_[0-9A-Za-z]{1,40}$/.test(id) ? sources.get(id) : null),
-    tenant: id => tenants.get(id),
     noteUse: (key, at) => uses.set(key.id, at),
     forget,
-    async refresh() {
-      const version = await configVersion(pool)
-      if (seenVersion !== null && version !== seenVersion) forget()
-      seenVersion = version
-    },
+    refresh: () => config.look(pool),
     async writeUses() {
       if (uses.size === 0) return
       const written = [...uses].map(([id, at]) => ({ id, at }))

@@ -83,6 +83,18 @@ export async function configVersion(db: Db): Promise<number> {
   return rows[0]?.version ?? 0
 }
 
+/** Calls back when a look finds that the configuration has changed since the look before. */
+export function watchConfig(changed: () => void): { look(db: Db): Promise<void> } {
+  let seen: number | null = null
+  return {
+    async look(db) {
+      const version = await configVersion(db)
+      if (seen !== null && version !== seen) changed()
+      seen = version
+    },
+  }
+}
+
 function toKey(row: Row): ApiKey {
   return {
     id: row.id,
