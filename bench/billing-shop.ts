@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { readBilling } from '../src/domain/billing/feed.ts'
-import { applyBilling, type Said } from '../src/pipeline/billing.ts'
-import { inTransaction } from '../src/store/database.ts'
+import { applyBilling, type Said } from '../src/pipeline/billing/billing.ts'
+import { inTransaction } from '../src/postgres/database.ts'
 
 const DAY_MS = 86_400_000
 const SUBSCRIPTIONS_AT_A_TIME = 1_000

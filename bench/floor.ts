@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import pg from 'pg'
-import type { Connection } from '../src/store/database.ts'
+import type { Connection } from '../src/postgres/database.ts'
 
 /**
  * The floors: the least a server on this machine can do for such a request, and nothing else. What Kontor does is

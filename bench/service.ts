@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type pg from 'pg'
-import { announcedServer } from '../src/commands/server-file.ts'
-import { type EmbeddedConnection, joinCluster } from '../src/embedded/cluster.ts'
-import { openPool } from '../src/store/database.ts'
+import { type EmbeddedConnection, joinCluster } from '../embedded-postgres/cluster.ts'
+import { announcedServer } from '../src/cli/server-file.ts'
+import { openPool } from '../src/postgres/database.ts'
 
 const root = join(import.meta.dirname, '..')
 const main = join(root, 'src/main.ts')

@@ -1,6 +1,6 @@
-import { dispatch } from './commands/dispatch.ts'
-import { processOutput } from './commands/output.ts'
-import { commands, groups } from './commands/table.ts'
+import { dispatch } from './cli/dispatch.ts'
+import { processOutput } from './cli/output.ts'
+import { commands, groups } from './cli/table.ts'
 import { version } from './config/version.ts'
 
 // Not process.exit: it would cut off what is still on its way to a pipe.

@@ -6,12 +6,12 @@ import { basename, join } from 'node:path'
 import { afterEach } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { type EmbeddedConnection, joinCluster, ownCluster } from '../src/embedded/cluster.ts'
-import { findHome } from '../src/embedded/home.ts'
-import { ended, findPostmaster } from '../src/embedded/postmaster.ts'
-import { isAlive, thisProcess } from '../src/embedded/processes.ts'
-import { freePort } from '../src/embedded/socket.ts'
-import { migrate } from '../src/store/migrate.ts'
+import { type EmbeddedConnection, joinCluster, ownCluster } from '../embedded-postgres/cluster.ts'
+import { findHome } from '../embedded-postgres/home.ts'
+import { ended, findPostmaster } from '../embedded-postgres/postmaster.ts'
+import { isAlive, thisProcess } from '../embedded-postgres/processes.ts'
+import { freePort } from '../embedded-postgres/socket.ts'
+import { migrate } from '../src/postgres/migrate.ts'
 
 const variable = 'KONTOR_TEST_DATABASE_URL'
 
@@ -143,7 +143,9 @@ async function ensureTemplate(clusterUrl: string): Promise<string> {
 
 function schemaFingerprint(): string {
   const migrations = new URL('../migrations/', import.meta.url)
-  const hash = createHash('sha256').update(readFileSync(new URL('../src/store/migrate.ts', import.meta.url)))
+  const hash = createHash('sha256').update(
+    readFileSync(new URL('../src/postgres/migrate.ts', import.meta.url)),
+  )
   for (const name of readdirSync(migrations).sort())
     hash.update(name).update(readFileSync(new URL(name, migrations)))
   return hash.digest('hex').slice(0, 12)

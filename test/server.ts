@@ -1,9 +1,9 @@
 import { pino } from 'pino'
 import { type Admin, openAdmin } from '../src/admin/admin.ts'
 import { openSecrets } from '../src/admin/secrets.ts'
-import { type ConfigFlags, readConfig } from '../src/config.ts'
-import { startRuntime } from '../src/runtime.ts'
-import { openPool } from '../src/store/database.ts'
+import { type ConfigFlags, readConfig } from '../src/config/config.ts'
+import { openPool } from '../src/postgres/database.ts'
+import { startRuntime } from '../src/runtime/runtime.ts'
 import { testDatabase } from './database.ts'
 
 export const TEST_SECRET_KEY = '11'.repeat(32)

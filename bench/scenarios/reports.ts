@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openAdmin } from '../../src/admin/admin.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
-import { parseTenantId } from '../../src/domain/tenants.ts'
+import { parseTenantId } from '../../src/domain/tenants/tenants.ts'
 import { fillLedger } from '../billing-shop.ts'
 import type { Options } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'

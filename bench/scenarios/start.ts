@@ -4,7 +4,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { freePort } from '../../src/embedded/socket.ts'
+import { freePort } from '../../embedded-postgres/socket.ts'
 import type { Scenario } from '../scenario.ts'
 
 const RUNS = 3

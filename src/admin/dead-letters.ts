@@ -1,10 +1,10 @@
 import type pg from 'pg'
-import type { EventContext } from '../domain/events.ts'
+import type { EventContext } from '../domain/events/events.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
-import { publicTenantId } from '../domain/tenants.ts'
+import { publicTenantId } from '../domain/tenants/tenants.ts'
 import type { Entry } from '../log/log.ts'
-import { appendBatch, countPartitions } from '../log/postgres.ts'
-import { inTransaction } from '../store/database.ts'
+import { appendBatch, countPartitions } from '../log/postgres/postgres.ts'
+import { inTransaction } from '../postgres/database.ts'
 import {
   countDeadLetters,
   type DeadLetter,
@@ -13,8 +13,8 @@ import {
   listDeadLetters,
   markReplayed,
   takeForReplay,
-} from '../store/dead-letters.ts'
-import { findSource } from '../store/sources.ts'
+} from '../store/entries/dead-letters.ts'
+import { findSource } from '../store/inbound/sources.ts'
 import { AdminError, refuse } from './error.ts'
 import { tenantNamed } from './tenants.ts'
 

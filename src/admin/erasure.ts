@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { itemsAbout, KEPT_ORDER_FIELDS } from '../domain/erasure.ts'
-import { emailOf } from '../domain/identity.ts'
+import { itemsAbout, KEPT_ORDER_FIELDS } from '../domain/identity/erasure.ts'
+import { emailOf } from '../domain/identity/identity.ts'
 import { newEntryId } from '../domain/ids.ts'
-import { publicTenantId } from '../domain/tenants.ts'
-import { anonymiseBilling } from '../store/billing-erasure.ts'
-import { inTransaction } from '../store/database.ts'
+import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { inTransaction } from '../postgres/database.ts'
+import { anonymiseBilling } from '../store/billing/erasure.ts'
 import {
   anonymiseSales,
   buryContacts,
@@ -27,8 +27,8 @@ import {
   narrowShelved,
   reduceOrders,
   type Shelf,
-} from '../store/erasures.ts'
-import { lockMerges } from '../store/identities.ts'
+} from '../store/identity/erasures.ts'
+import { lockMerges } from '../store/identity/identities.ts'
 import { AdminError, refuse } from './error.ts'
 import { tenantNamed } from './tenants.ts'
 

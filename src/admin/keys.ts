@@ -7,11 +7,11 @@ import {
   newPublicId,
   SCOPES,
   type Scope,
-} from '../domain/keys.ts'
-import { publicTenantId } from '../domain/tenants.ts'
+} from '../domain/tenants/keys.ts'
+import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
-import type { Db } from '../store/database.ts'
-import { type ApiKey, insertKey, listKeys, revokeKey } from '../store/keys.ts'
+import type { Db } from '../postgres/database.ts'
+import { type ApiKey, insertKey, listKeys, revokeKey } from '../store/tenants/keys.ts'
 import { type Fault, notFound, refuse } from './error.ts'
 import { tenantNamed } from './tenants.ts'
 

@@ -1,10 +1,15 @@
 import type pg from 'pg'
 import { isUuid } from '../domain/ids.ts'
-import { publicTenantId } from '../domain/tenants.ts'
+import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
-import { countBacklog, listBacklogged } from '../store/overflow.ts'
-import { findArchived, listReceipts, type ReceiptOutcome, type StoredReceipt } from '../store/receipts.ts'
-import { listRejections, type Rejection } from '../store/rejections.ts'
+import { countBacklog, listBacklogged } from '../store/inbound/overflow.ts'
+import {
+  findArchived,
+  listReceipts,
+  type ReceiptOutcome,
+  type StoredReceipt,
+} from '../store/inbound/receipts.ts'
+import { listRejections, type Rejection } from '../store/inbound/rejections.ts'
 import { AdminError } from './error.ts'
 import { tenantNamed } from './tenants.ts'
 

@@ -1,8 +1,8 @@
 import { type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
-import { pointerToken, unstorablePointers } from '../domain/json.ts'
-import { PRESET_NAMES } from '../domain/presets.ts'
-import type { SourceConfig } from '../store/sources.ts'
+import { PRESET_NAMES } from '../domain/inbound/presets.ts'
+import { pointerToken, unstorablePointers } from '../domain/json/json.ts'
+import type { SourceConfig } from '../store/inbound/sources.ts'
 import type { Fault } from './error.ts'
 
 const text = (maxLength: number) => Type.String({ minLength: 1, maxLength })

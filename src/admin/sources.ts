@@ -1,8 +1,8 @@
 import type pg from 'pg'
-import type { SourceType } from '../domain/events.ts'
-import { hashOfSecret, newPublicId, newSigningSecret, newToken } from '../domain/keys.ts'
-import { publicTenantId } from '../domain/tenants.ts'
-import { type Db, inTransaction } from '../store/database.ts'
+import type { SourceType } from '../domain/events/events.ts'
+import { hashOfSecret, newPublicId, newSigningSecret, newToken } from '../domain/tenants/keys.ts'
+import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { type Db, inTransaction } from '../postgres/database.ts'
 import {
   DEFAULT_SOURCE_CONFIG,
   deleteSource,
@@ -15,7 +15,7 @@ import {
   type SourceConfig,
   type SourceToken,
   updateSource,
-} from '../store/sources.ts'
+} from '../store/inbound/sources.ts'
 import { type Fault, notFound, refuse } from './error.ts'
 import type { Secrets } from './secrets.ts'
 import {

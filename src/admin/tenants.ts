@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import { parseTenantId, publicTenantId, type Tenant } from '../domain/tenants.ts'
-import { createTenant, findTenant, listTenants, setConversionTypes } from '../store/tenants.ts'
+import { parseTenantId, publicTenantId, type Tenant } from '../domain/tenants/tenants.ts'
+import { createTenant, findTenant, listTenants, setConversionTypes } from '../store/tenants/tenants.ts'
 import { AdminError, type Fault, notFound, refuse } from './error.ts'
 
 export type TenantView = {

@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
+import { redactUrl } from '../telemetry/logging.ts'
+import type { ObserveRequest } from '../telemetry/metrics.ts'
 import { allowOrigin } from './cors.ts'
-import { redactUrl } from './logging.ts'
-import type { ObserveRequest } from './metrics.ts'
 import { type Problem, problemBody, problems } from './problems.ts'
 import type { App } from './server.ts'
 

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { KeyKind, Scope } from '../domain/keys.ts'
-import type { Directory } from '../store/directory.ts'
-import type { ApiKey } from '../store/keys.ts'
+import type { KeyKind, Scope } from '../domain/tenants/keys.ts'
+import type { Directory } from '../store/tenants/directory.ts'
+import type { ApiKey } from '../store/tenants/keys.ts'
 import { Problem, problems } from './problems.ts'
 
 /** On whose behalf a request is made. */

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { gunzip, gunzipSync } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { parseJson } from '../domain/json.ts'
+import { parseJson } from '../domain/json/json.ts'
 import { type Problem, problems } from './problems.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Metrics } from './metrics.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 
 export type Readiness = { ok: boolean; checks: Record<string, string> }
 export type Ops = { port: number; close(): Promise<void> }

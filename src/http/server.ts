@@ -9,10 +9,10 @@ import Fastify, {
   type RouteOptions,
 } from 'fastify'
 import type { Logger } from 'pino'
+import type { Metrics } from '../telemetry/metrics.ts'
 import { type Finish, finisher, problemAnswer, unmatchedAnswer } from './answers.ts'
 import { type BodyMode, bodyReader } from './body.ts'
 import { clientErrorAnswerer, drainOnClose, requestIds, type Timeouts, timeoutsOf } from './connections.ts'
-import type { Metrics } from './metrics.ts'
 import { registerOpenApi } from './openapi.ts'
 import { problemOf } from './problems.ts'
 import { validatorCompiler } from './validation.ts'

@@ -1,5 +1,5 @@
 import { Ajv2020, type ErrorObject, type Options } from 'ajv/dist/2020.js'
-import { pointerToken } from '../domain/json.ts'
+import { pointerToken } from '../domain/json/json.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import type { Fault } from './problems.ts'
 

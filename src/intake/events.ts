@@ -1,6 +1,6 @@
-import type { EventContext, Inspection } from '../domain/events.ts'
+import type { EventContext, Inspection } from '../domain/events/events.ts'
+import { type Body, inspect } from '../domain/events/normalize/normalize.ts'
 import { newEntryId } from '../domain/ids.ts'
-import { type Body, inspect } from '../domain/normalize/normalize.ts'
 import type { Append } from '../log/log.ts'
 
 /** A request with events, read: what is wrong with it, and the entry it becomes if anything in it is good. */

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type Deferred, insertOverflow, listBacklogged } from '../store/overflow.ts'
+import { type Deferred, insertOverflow, listBacklogged } from '../store/inbound/overflow.ts'
 import { Overloaded } from './accept.ts'
 import { grouped } from './grouping.ts'
 

@@ -1,7 +1,7 @@
 import type pg from 'pg'
-import { withClient } from '../store/database.ts'
-import { insertReceipts, type Receipt } from '../store/receipts.ts'
-import { insertRejections, type NewRejection } from '../store/rejections.ts'
+import { withClient } from '../postgres/database.ts'
+import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
+import { insertRejections, type NewRejection } from '../store/inbound/rejections.ts'
 
 /**
  * What is worth knowing but not worth waiting for: refused requests, and repeats that were known at the door. Kept in

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Traces } from '../intake/traces.ts'
-import { pruneRejections } from '../store/rejections.ts'
-import { deleteExpiredBudgets } from '../store/volume.ts'
+import { pruneRejections } from '../store/inbound/rejections.ts'
+import { deleteExpiredBudgets } from '../store/inbound/volume.ts'
 import type { Job } from './jobs.ts'
 
 const DAY_MS = 86_400_000

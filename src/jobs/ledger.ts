@@ -1,8 +1,8 @@
 import type pg from 'pg'
-import { extendAgenda } from '../store/billing-agenda.ts'
-import { hintAllAttribution, resolveAttribution } from '../store/billing-attribution.ts'
-import { refreshDays } from '../store/billing-days.ts'
-import { inTransaction } from '../store/database.ts'
+import { inTransaction } from '../postgres/database.ts'
+import { extendAgenda } from '../store/billing/agenda.ts'
+import { hintAllAttribution, resolveAttribution } from '../store/billing/attribution.ts'
+import { refreshDays } from '../store/billing/days.ts'
 import type { Job } from './jobs.ts'
 
 const HOUR_MS = 3_600_000

@@ -1,12 +1,11 @@
 import type pg from 'pg'
-import type { EventContext } from '../domain/events.ts'
+import type { EventContext } from '../domain/events/events.ts'
 import { newEntryId } from '../domain/ids.ts'
 import type { Overflow } from '../intake/overflow.ts'
 import type { Budgets, RateLimit } from '../intake/volume.ts'
 import type { Entry } from '../log/log.ts'
-import { appendBatch } from '../log/postgres.ts'
-import { inTransaction } from '../store/database.ts'
-import type { Directory } from '../store/directory.ts'
+import { appendBatch } from '../log/postgres/postgres.ts'
+import { inTransaction } from '../postgres/database.ts'
 import {
   deleteOverflow,
   firstInOverflow,
@@ -14,8 +13,9 @@ import {
   lockOverflow,
   shrinkOverflow,
   type Waiting,
-} from '../store/overflow.ts'
-import { DEFAULT_SOURCE_CONFIG } from '../store/sources.ts'
+} from '../store/inbound/overflow.ts'
+import { DEFAULT_SOURCE_CONFIG } from '../store/inbound/sources.ts'
+import type { Directory } from '../store/tenants/directory.ts'
 import type { Job } from './jobs.ts'
 
 const EVERY_MS = 250

@@ -5,7 +5,7 @@ import {
   forgetSnapshots,
   snapshotSize,
   tenantsToSnapshot,
-} from '../store/billing-snapshots.ts'
+} from '../store/billing/snapshots.ts'
 import type { Job } from './jobs.ts'
 
 // Looked at often, done once a day: a day that has ended is covered soon after midnight UTC.

@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import type { Directory } from '../store/directory.ts'
-import { dropPartitionsBefore, ensurePartitions, type PartitionedTable } from '../store/partitions.ts'
+import { dropPartitionsBefore, ensurePartitions, type PartitionedTable } from '../postgres/partitions.ts'
+import type { Directory } from '../store/tenants/directory.ts'
 import type { Job } from './jobs.ts'
 
 const HOUR_MS = 3_600_000

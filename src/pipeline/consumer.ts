@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Entry, EntryKind, Log, Taken } from '../log/log.ts'
-import { BeginAgain, inTransaction, isConflict, isUnavailable } from '../store/database.ts'
-import { insertDeadLetters, type NewDeadLetter } from '../store/dead-letters.ts'
+import { BeginAgain, inTransaction, isConflict, isUnavailable } from '../postgres/database.ts'
+import { insertDeadLetters, type NewDeadLetter } from '../store/entries/dead-letters.ts'
 import {
   lanesWithDueEntries,
   listParkedOrders,
@@ -10,7 +10,7 @@ import {
   park,
   postpone,
   unpark,
-} from '../store/parked.ts'
+} from '../store/entries/parked.ts'
 import { applyCarefully, type Failure } from './isolate.ts'
 import { keepRejected } from './rejected.ts'
 import { type Kind, orderOf, type Transaction, type Unit } from './unit.ts'

@@ -1,4 +1,4 @@
-import { isConflict, isUnavailable } from '../store/database.ts'
+import { isConflict, isUnavailable } from '../postgres/database.ts'
 import { orderOf, type Transaction, type Unit } from './unit.ts'
 
 export type Failure = { unit: Unit; error: unknown }

@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import { insertDeadLetters, type NewDeadLetter } from '../store/dead-letters.ts'
-import { insertReceipts } from '../store/receipts.ts'
+import { insertDeadLetters, type NewDeadLetter } from '../store/entries/dead-letters.ts'
+import { insertReceipts } from '../store/inbound/receipts.ts'
 
 /** What can never take effect is kept as dead letters; if it came from an inbound source, with a receipt. */
 export async function keepRejected(client: pg.PoolClient, letters: NewDeadLetter[]): Promise<void> {

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Entry } from '../log/log.ts'
-import type { NewDeadLetter } from '../store/dead-letters.ts'
+import type { NewDeadLetter } from '../store/entries/dead-letters.ts'
 
 /** The smallest thing that takes effect or fails by itself: a record write, or one event of a batch. */
 export type Unit<Work = unknown> = {

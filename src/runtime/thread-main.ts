@@ -1,6 +1,6 @@
 // Where the thread of the pipeline begins (see thread.ts).
 import { parentPort, workerData } from 'node:worker_threads'
-import { openLogger } from '../http/logging.ts'
+import { openLogger } from '../telemetry/logging.ts'
 import type { FromThread, ThreadData, ToThread } from './thread.ts'
 import { startWorkers } from './workers.ts'
 

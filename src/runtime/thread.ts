@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import type { LoggerOptions } from '../http/logging.ts'
-import type { PoolCounts } from '../http/metrics.ts'
 import type { Log } from '../log/log.ts'
+import type { LoggerOptions } from '../telemetry/logging.ts'
+import type { PoolCounts } from '../telemetry/metrics.ts'
 import type { WorkerOptions, Workers } from './workers.ts'
 
 /** What the thread is started with. */

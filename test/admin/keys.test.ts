@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hashOfSecret, kindOfKey, SCOPES } from '../../src/domain/keys.ts'
-import { findKeyByHash } from '../../src/store/keys.ts'
+import { hashOfSecret, kindOfKey, SCOPES } from '../../src/domain/tenants/keys.ts'
+import { findKeyByHash } from '../../src/store/tenants/keys.ts'
 import { openedAdmin } from './opened.ts'
 
 const opened = await openedAdmin()

@@ -2,7 +2,7 @@ import { after } from 'node:test'
 import type pg from 'pg'
 import { type Admin, openAdmin } from '../../src/admin/admin.ts'
 import { openSecrets, type Secrets } from '../../src/admin/secrets.ts'
-import { openPool } from '../../src/store/database.ts'
+import { openPool } from '../../src/postgres/database.ts'
 import { testDatabase } from '../database.ts'
 
 /** For one test file: a database of its own and the admin services on it. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hashOfSecret } from '../../src/domain/keys.ts'
-import { findSource } from '../../src/store/sources.ts'
+import { hashOfSecret } from '../../src/domain/tenants/keys.ts'
+import { findSource } from '../../src/store/inbound/sources.ts'
 import { openedAdmin } from './opened.ts'
 
 const opened = await openedAdmin()

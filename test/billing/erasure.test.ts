@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { anonymiseBilling } from '../../src/store/billing-erasure.ts'
+import { anonymiseBilling } from '../../src/store/billing/erasure.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { created, inDays, invoice, reportOf, send, updated } from '../subscriptions/shop.ts'
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { readBilling } from '../../src/domain/billing/feed.ts'
-import { applyBilling, type Said } from '../../src/pipeline/billing.ts'
-import { extendAgenda } from '../../src/store/billing-agenda.ts'
-import { refreshDays } from '../../src/store/billing-days.ts'
-import { inTransaction } from '../../src/store/database.ts'
+import { applyBilling, type Said } from '../../src/pipeline/billing/billing.ts'
+import { inTransaction } from '../../src/postgres/database.ts'
+import { extendAgenda } from '../../src/store/billing/agenda.ts'
+import { refreshDays } from '../../src/store/billing/days.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import {
   type BillingEvent,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { writeSnapshots } from '../../src/jobs/snapshots.ts'
-import { kontor, useDatabase } from '../commands/kontor.ts'
+import { kontor, useDatabase } from '../cli/kontor.ts'
 import { startServer, TEST_SECRET_KEY, type TestTenant } from '../server.ts'
 import { created, inDays, reportOf, send, updated } from '../subscriptions/shop.ts'
 

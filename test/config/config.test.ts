@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { ConfigError, inspectConfig, readConfig } from '../../src/config.ts'
+import { ConfigError, inspectConfig, readConfig } from '../../src/config/config.ts'
 
 const KEY = 'a1'.repeat(32)
 

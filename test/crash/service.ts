@@ -5,13 +5,13 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { joinCluster } from '../../embedded-postgres/cluster.ts'
 import { openAdmin } from '../../src/admin/admin.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
-import { announcedServer } from '../../src/commands/server-file.ts'
-import { joinCluster } from '../../src/embedded/cluster.ts'
-import { openPool } from '../../src/store/database.ts'
-import { migrate } from '../../src/store/migrate.ts'
-import { postmasterOf } from '../embedded/place.ts'
+import { announcedServer } from '../../src/cli/server-file.ts'
+import { openPool } from '../../src/postgres/database.ts'
+import { migrate } from '../../src/postgres/migrate.ts'
+import { postmasterOf } from '../embedded-postgres/place.ts'
 
 const main = join(import.meta.dirname, '../../src/main.ts')
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { ShopCounts } from '../../src/demo/shop.ts'
-import { kontor, useDatabase } from '../commands/kontor.ts'
+import type { ShopCounts } from '../../demo/shop.ts'
+import { kontor, useDatabase } from '../cli/kontor.ts'
 import { startServer } from '../server.ts'
 
 const server = await startServer()

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { PRODUCTS } from '../../src/demo/catalogue.ts'
-import { type Shop, shopYear } from '../../src/demo/shop.ts'
-import { DAY_MS, yearOf } from '../../src/demo/year.ts'
+import { PRODUCTS } from '../../demo/catalogue.ts'
+import { type Shop, shopYear } from '../../demo/shop.ts'
+import { DAY_MS, yearOf } from '../../demo/year.ts'
 import { END, everyShop } from './shops.ts'
 
 test('the same seed and end give the same year, to the byte', () => {

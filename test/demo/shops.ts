@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { type Shop, shopYear } from '../../src/demo/shop.ts'
-import { DAY_MS, type Year, yearOf } from '../../src/demo/year.ts'
+import { type Shop, shopYear } from '../../demo/shop.ts'
+import { DAY_MS, type Year, yearOf } from '../../demo/year.ts'
 
 export const END = Date.UTC(2025, 5, 1)
 

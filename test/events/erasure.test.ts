@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { erasureAdmin } from '../../src/admin/erasure.ts'
-import { kontor, useDatabase } from '../commands/kontor.ts'
+import { kontor, useDatabase } from '../cli/kontor.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { startNode } from './node.ts'
 import { json, type Row, rowsOf } from './rows.ts'

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { freePort } from '../../src/embedded/socket.ts'
-import { type Running, startKontor } from '../commands/kontor.ts'
-import { place, postmasterOf } from '../embedded/place.ts'
+import { freePort } from '../../embedded-postgres/socket.ts'
+import { type Running, startKontor } from '../cli/kontor.ts'
+import { place, postmasterOf } from '../embedded-postgres/place.ts'
 
 // KONTOR_TEST_KILL_EVENTS=1000000 for the whole of it.
 const EVENTS = Number(process.env.KONTOR_TEST_KILL_EVENTS ?? 20_000)

@@ -1,6 +1,6 @@
 import { pino } from 'pino'
-import { readConfig } from '../../src/config.ts'
-import { type Runtime, startRuntime } from '../../src/runtime.ts'
+import { readConfig } from '../../src/config/config.ts'
+import { type Runtime, startRuntime } from '../../src/runtime/runtime.ts'
 import { TEST_SECRET_KEY, type TestServer } from '../server.ts'
 
 /** A further node beside a test server, on the same database or on another way to it. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { Runtime } from '../../src/runtime.ts'
+import type { Runtime } from '../../src/runtime/runtime.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { startNode } from './node.ts'
 import { json, rowsOf } from './rows.ts'

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
-import { conversionPage } from '../../src/store/conversions.ts'
-import { eventPage, type TimePage } from '../../src/store/events.ts'
-import { ensurePartitionsFor } from '../../src/store/partitions.ts'
+import { ensurePartitionsFor } from '../../src/postgres/partitions.ts'
+import { conversionPage } from '../../src/store/conversions/conversions.ts'
+import { eventPage, type TimePage } from '../../src/store/events/events.ts'
 import { testDatabase } from '../database.ts'
 
 let pool: pg.Pool

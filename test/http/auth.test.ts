@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import type pg from 'pg'
 import { keyAdmin } from '../../src/admin/keys.ts'
 import { tenantAdmin } from '../../src/admin/tenants.ts'
-import { newKey } from '../../src/domain/keys.ts'
+import { newKey } from '../../src/domain/tenants/keys.ts'
 import {
   authenticateAdmin,
   authenticatePrivate,
@@ -12,8 +12,8 @@ import {
   trackingCaller,
 } from '../../src/http/auth.ts'
 import type { App } from '../../src/http/server.ts'
-import { openPool } from '../../src/store/database.ts'
-import { type Directory, openDirectory } from '../../src/store/directory.ts'
+import { openPool } from '../../src/postgres/database.ts'
+import { type Directory, openDirectory } from '../../src/store/tenants/directory.ts'
 import { testDatabase } from '../database.ts'
 import { openShell, problemIn } from './shell.ts'
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import type { TestContext } from 'node:test'
-import { openLogger } from '../../src/http/logging.ts'
-import { type Metrics, openMetrics } from '../../src/http/metrics.ts'
 import type { ProblemBody } from '../../src/http/problems.ts'
 import { type App, buildServer, type ServerOptions } from '../../src/http/server.ts'
-import { isUnavailable } from '../../src/store/database.ts'
+import { isUnavailable } from '../../src/postgres/database.ts'
+import { openLogger } from '../../src/telemetry/logging.ts'
+import { type Metrics, openMetrics } from '../../src/telemetry/metrics.ts'
 
 export type Shell = { app: App; metrics: Metrics; lines: Record<string, unknown>[] }
 

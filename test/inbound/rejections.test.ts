@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { openTraces } from '../../src/intake/traces.ts'
-import { insertRejections, pruneRejections } from '../../src/store/rejections.ts'
+import { insertRejections, pruneRejections } from '../../src/store/inbound/rejections.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { makeSource, rows, signed, until } from './source.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { kontor } from '../commands/kontor.ts'
+import { kontor } from '../cli/kontor.ts'
 import { startServer, TEST_SECRET_KEY, type TestServer } from '../server.ts'
 import { eventsOf, makeSource } from './source.ts'
 

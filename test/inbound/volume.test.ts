@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { Runtime } from '../../src/runtime.ts'
+import type { Runtime } from '../../src/runtime/runtime.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { startInboundNode } from './node.ts'
 import { drained, eventsOf, makeSource, rows, until } from './source.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, mock, test } from 'node:test'
-import { dropPartitionsBefore, ensurePartitions, periodOf } from '../../src/store/partitions.ts'
+import { dropPartitionsBefore, ensurePartitions, periodOf } from '../../src/postgres/partitions.ts'
 import { anAppend, bodies, readAll } from './entries.ts'
 import { openTestLog } from './open.ts'
 

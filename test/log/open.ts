@@ -1,6 +1,6 @@
-import { initialisePostgresLog, openPostgresLog } from '../../src/log/postgres.ts'
-import { openPool } from '../../src/store/database.ts'
-import { ensurePartitions } from '../../src/store/partitions.ts'
+import { initialisePostgresLog, openPostgresLog } from '../../src/log/postgres/postgres.ts'
+import { openPool } from '../../src/postgres/database.ts'
+import { ensurePartitions } from '../../src/postgres/partitions.ts'
 import { testDatabase } from '../database.ts'
 
 export const PARTITIONS = 8

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { appendBatch } from '../../src/log/postgres.ts'
-import { inTransaction } from '../../src/store/database.ts'
+import { appendBatch } from '../../src/log/postgres/postgres.ts'
+import { inTransaction } from '../../src/postgres/database.ts'
 import { anAppend, bodies, readAll, takeOnce } from './entries.ts'
 import { openTestLog, PARTITIONS } from './open.ts'
 

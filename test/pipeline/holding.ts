@@ -1,5 +1,5 @@
-import { openPostgresLog } from '../../src/log/postgres.ts'
-import { openPool } from '../../src/store/database.ts'
+import { openPostgresLog } from '../../src/log/postgres/postgres.ts'
+import { openPool } from '../../src/postgres/database.ts'
 import { EVERYTHING } from '../log/entries.ts'
 import { PARTITIONS } from '../log/open.ts'
 

@@ -151,8 +151,8 @@ test('twenty requests at once on two nodes: exactly one 202', async () => {
 })
 
 async function openSecondNode() {
-  const { startRuntime } = await import('../../src/runtime.ts')
-  const { readConfig } = await import('../../src/config.ts')
+  const { startRuntime } = await import('../../src/runtime/runtime.ts')
+  const { readConfig } = await import('../../src/config/config.ts')
   const { pino } = await import('pino')
   const { databaseUrl } = api.server
   const config = readConfig({ DATABASE_URL: databaseUrl, KONTOR_OPS_PORT: 'off', KONTOR_PORT: '0' }, {})

@@ -41,8 +41,8 @@ const breaches: [what: string, file: string, content: string, rule: RegExp][] = 
   [
     'http imports the embedded database',
     'src/http/a.ts',
-    "const x = await import('../embedded/x.ts')",
-    /not embedded/,
+    "const x = await import('../../embedded-postgres/x.ts')",
+    /not embedded-postgres/,
   ],
   ['intake imports admin', 'src/intake/a.ts', "import\n  x,\n  { y }\nfrom '../admin/x.ts'", /not admin/],
   ['a bare import counts', 'src/log/a.ts', "import '../intake/x.ts'", /not intake/],
@@ -97,7 +97,7 @@ test('what only looks like a breach is let through', t => {
       "import { y } from '../store/y.ts'",
     ].join('\n'),
     'src/store/a.ts': "import type { Entry } from '../log/log.ts'\nconst q = 'select a from b'",
-    'src/runtime.ts': "import { x } from './embedded/x.ts'",
+    'src/runtime/a.ts': "import { x } from '../../embedded-postgres/x.ts'",
   })
   assert.deepEqual(findViolations(directory), [])
 })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type pg from 'pg'
-import type { EntityType, RecordName } from '../../src/domain/records.ts'
-import { openPool } from '../../src/store/database.ts'
+import type { EntityType, RecordName } from '../../src/domain/records/records.ts'
+import { openPool } from '../../src/postgres/database.ts'
 import {
   deleteByNames,
   deletesSurvived,
@@ -12,7 +12,7 @@ import {
   listRecords,
   loadTombstones,
   loadVersions,
-} from '../../src/store/records.ts'
+} from '../../src/store/records/records.ts'
 import { testDatabase } from '../database.ts'
 
 const RECORDS = 20_000

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type pg from 'pg'
 import { newEntryId } from '../../src/domain/ids.ts'
-import { inTransaction, isConflict, openPool, withClient } from '../../src/store/database.ts'
-import { ensurePartitions } from '../../src/store/partitions.ts'
-import { claimEvents, findProcessed, processedKey } from '../../src/store/processed.ts'
+import { inTransaction, isConflict, openPool, withClient } from '../../src/postgres/database.ts'
+import { ensurePartitions } from '../../src/postgres/partitions.ts'
+import { claimEvents, findProcessed, processedKey } from '../../src/store/inbound/processed.ts'
 import { testDatabase } from '../database.ts'
 
 const NOW = new Date('2026-05-15T12:00:00Z')

@@ -8,7 +8,7 @@ import {
   refund as stripeRefund,
   subscription as stripeSubscription,
   unix,
-} from '../domain/billing/stripe-events.ts'
+} from '../domain/providers/stripe/events.ts'
 import { makeSource } from '../inbound/source.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { type BillingEvent, created, ended, inDays, invoice, item, reportOf, send, updated } from './shop.ts'

@@ -1,7 +1,13 @@
 /** Which events are about billing, and what they say: the one way from an event to the ledger. */
 
+import {
+  isStripeBillingEvent,
+  isStripeEvent,
+  isStripeObject,
+  readBareStripe,
+  readStripe,
+} from '../providers/stripe/stripe.ts'
 import { isCanonicalType, readCanonical } from './canonical.ts'
-import { isStripeBillingEvent, isStripeEvent, isStripeObject, readBareStripe, readStripe } from './stripe.ts'
 import type { BillingChange, Instant } from './types.ts'
 
 /** `subject` is the business object of the event; a Stripe event is told by its shape, whatever name it was given. */

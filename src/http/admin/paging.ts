@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { isUuid } from '../../domain/ids.ts'
 import { parseTimestamp } from '../../domain/time.ts'
-import { decodeCursor, encodeCursor } from '../data/cursor.ts'
+import { decodeCursor, encodeCursor } from '../cursor.ts'
 
 const MAX_LIMIT = 100
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { ReceiptAdmin } from '../../admin/receipts.ts'
-import { decodeCursor } from '../data/cursor.ts'
+import { decodeCursor } from '../cursor.ts'
 import { security } from '../openapi.ts'
 import type { App } from '../server.ts'
 import { bySource, byTenant, limitOf, pageOf, paging } from './paging.ts'

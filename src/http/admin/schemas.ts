@@ -1,7 +1,7 @@
 import { type TSchema, Type } from 'typebox'
 import { SECRET_FIELDS, SOURCE_FIELDS } from '../../admin/source-settings.ts'
 import { SOURCE_TYPES } from '../../admin/sources.ts'
-import { SCOPES } from '../../domain/keys.ts'
+import { SCOPES } from '../../domain/tenants/keys.ts'
 
 const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 const Timestamp = Type.String({ format: 'timestamp' })

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { SourceAdmin } from '../../admin/sources.ts'
-import { isObject, type JsonObject } from '../../domain/json.ts'
+import { isObject, type JsonObject } from '../../domain/json/json.ts'
 import { security } from '../openapi.ts'
 import { problems } from '../problems.ts'
 import type { App } from '../server.ts'

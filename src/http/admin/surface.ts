@@ -1,5 +1,5 @@
 import type { Admin } from '../../admin/admin.ts'
-import type { Directory } from '../../store/directory.ts'
+import type { Directory } from '../../store/tenants/directory.ts'
 import { authenticateAdmin } from '../auth.ts'
 import type { SurfacePlugin } from '../server.ts'
 import { deadLetterRoutes } from './dead-letters.ts'

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
-import type { EventContext, RejectedItem } from '../../domain/events.ts'
-import type { Body } from '../../domain/normalize/normalize.ts'
+import type { EventContext, RejectedItem } from '../../domain/events/events.ts'
+import type { Body } from '../../domain/events/normalize/normalize.ts'
 import type { Accept } from '../../intake/accept.ts'
 import { eventEntry } from '../../intake/events.ts'
 import { problems } from '../problems.ts'

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Accept } from '../../intake/accept.ts'
-import type { Directory } from '../../store/directory.ts'
+import type { Directory } from '../../store/tenants/directory.ts'
 import { authenticateTracking, trackingCaller } from '../auth.ts'
 import { openCors } from '../cors.ts'
 import type { SurfacePlugin } from '../server.ts'

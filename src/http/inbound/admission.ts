@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Directory } from '../../store/directory.ts'
-import type { Source } from '../../store/sources.ts'
+import type { Source } from '../../store/inbound/sources.ts'
+import type { Directory } from '../../store/tenants/directory.ts'
 import { type Problem, problems } from '../problems.ts'
 import { type Credentials, tokenProblem } from './credentials.ts'
 

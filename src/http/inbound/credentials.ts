@@ -1,9 +1,9 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { hashOfSecret } from '../../domain/keys.ts'
-import { type Headers, type Preset, presetNamed } from '../../domain/presets.ts'
-import { type SignatureFormat, type Verification, verifySignature } from '../../domain/signatures.ts'
-import type { Source } from '../../store/sources.ts'
+import { type Headers, type Preset, presetNamed } from '../../domain/inbound/presets.ts'
+import { type SignatureFormat, type Verification, verifySignature } from '../../domain/inbound/signatures.ts'
+import { hashOfSecret } from '../../domain/tenants/keys.ts'
+import type { Source } from '../../store/inbound/sources.ts'
 import { bearerToken } from '../auth.ts'
 import { type Problem, problems } from '../problems.ts'
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Preset } from '../../domain/presets.ts'
-import type { Source } from '../../store/sources.ts'
+import type { Preset } from '../../domain/inbound/presets.ts'
+import type { Source } from '../../store/inbound/sources.ts'
 
 const ALWAYS = ['content-type', 'user-agent', 'x-request-id']
 const MAX_LENGTH = 1_024

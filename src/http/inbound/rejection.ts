@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { NewRejection } from '../../store/rejections.ts'
+import type { NewRejection } from '../../store/inbound/rejections.ts'
 import type { RawBody } from '../body.ts'
 
 const MAX_TEXT = 500

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { adminSurface } from '../../../src/http/admin/surface.ts'
 import { compareWithOpenApi, openApiDocument } from '../../../src/http/openapi.ts'
-import { openDirectory } from '../../../src/store/directory.ts'
+import { openDirectory } from '../../../src/store/tenants/directory.ts'
 import { openedAdmin } from '../../admin/opened.ts'
 import { openShell, problemIn } from '../shell.ts'
 

@@ -1,0 +1,102 @@
+import type { FirstStart } from '../admin/first-start.ts'
+import type { Surface } from '../config/config.ts'
+
+export type Place = {
+  version: string
+  url: string
+  opsUrl: string | null
+  /** Where the data lives, in words. */
+  data: string
+  /** What a command needs to reach it; empty where it finds it by itself. */
+  dataFlag: string
+  surfaces: readonly Surface[]
+  /** Only this machine can reach it. */
+  isLoopback: boolean
+}
+
+export function firstBanner(place: Place, made: FirstStart): string {
+  return [
+    ...heading(place),
+    '',
+    `  First start: tenant "${made.tenant.name}" (${made.tenant.id}) is made, with these keys.`,
+    '  They are shown only this once: keep them now.',
+    '',
+    `    Private key    ${made.privateKey.key}`,
+    `    Tracking key   ${made.trackingKey.key}`,
+    `    Admin key      ${made.adminKey.key}`,
+    `    Webhook        ${place.url}${made.source.path}`,
+    `    its token      ${made.source.token}`,
+    '',
+    '  Try it. Each line works as it stands:',
+    ...examples(place, made).flatMap(({ what, line }) => ['', `    # ${what}`, `    ${line}`]),
+    '',
+    ...places(place),
+    '',
+  ].join('\n')
+}
+
+export function banner(place: Place): string {
+  return [
+    ...heading(place),
+    '',
+    ...places(place),
+    `  New keys        npm run kontor -- key create --tenant default --kind private${place.dataFlag}`,
+    '  All commands    npm run kontor -- --help',
+    '',
+  ].join('\n')
+}
+
+function heading({ version, url, isLoopback }: Place): string[] {
+  const note = isLoopback ? ['  (this machine only; KONTOR_HOST=0.0.0.0 opens it to others)'] : []
+  return ['', `Kontor ${version} is running at ${url}`, ...note]
+}
+
+function places({ url, opsUrl, data, surfaces }: Place): string[] {
+  const hasHttp = surfaces.some(surface => surface !== 'worker')
+  return [
+    ...(surfaces.includes('console')
+      ? [`  Console         ${url}/console (sign in with the admin key)`]
+      : []),
+    ...(hasHttp ? [`  API reference   ${url}/docs`] : []),
+    `  Operations      ${opsUrl === null ? 'no operations port' : `${opsUrl}/healthz, /readyz, /metrics`}`,
+    `  Data            ${data}`,
+    `  Stop            Ctrl-C, or kill -TERM ${process.pid}`,
+  ]
+}
+
+function examples({ url, surfaces }: Place, made: FirstStart): { what: string; line: string }[] {
+  const json = "-H 'Content-Type: application/json'"
+  const bearer = (secret: string) => `-H 'Authorization: Bearer ${secret}'`
+  const privately = bearer(made.privateKey.key)
+  const contact = {
+    entityType: 'contact',
+    id: 'c-1',
+    sourceUpdatedAt: '2025-01-31T12:00:00Z',
+    data: { email: 'ada@example.com', name: 'Ada Lovelace' },
+  }
+  const visit = { event_type: 'page_view', visitor: 'v-1', data: { page: 'https://example.com/' } }
+  const hook = { inbound_event_id: 'evt-1', event_type: 'ticket.opened', payload: { subject: 'Hello' } }
+  const post = (path: string, credential: string, body: object, extra = '') =>
+    `curl ${url}${path} ${credential} ${json}${extra} -d '${JSON.stringify(body)}'`
+  const reading = surfaces.includes('data')
+    ? [{ what: 'see what came in', line: `curl '${url}/v1/events?limit=10' ${privately}` }]
+    : []
+  return [
+    ...(surfaces.includes('data')
+      ? [
+          {
+            what: 'write a contact, and wait until it is applied',
+            line: post('/v1/contacts', privately, contact, " -H 'Prefer: wait=5'"),
+          },
+          { what: 'read it back', line: `curl ${url}/v1/contacts/c-1 ${privately}` },
+        ]
+      : []),
+    ...(surfaces.includes('events')
+      ? [{ what: 'track a page view', line: post('/v1/track/', bearer(made.trackingKey.key), visit) }]
+      : []),
+    ...(surfaces.includes('inbound')
+      ? [{ what: 'receive a webhook', line: post(made.source.path, bearer(made.source.token), hook) }]
+      : []),
+    ...reading,
+  ]
+}

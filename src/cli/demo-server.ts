@@ -1,0 +1,68 @@
+import { joinCluster } from '../../embedded-postgres/cluster.ts'
+import type { Config } from '../config/config.ts'
+import { openLogger } from '../telemetry/logging.ts'
+import type { Output } from './output.ts'
+import { announcedServer } from './server-file.ts'
+
+export type DemoServer = {
+  url: string
+  /** Whether it runs on when the command is over. */
+  lasts: boolean
+  /** Where to look at the result: there, or where `kontor start` will listen. */
+  lookUrl: string
+  close(): Promise<void>
+}
+
+type Wish = { config: Config; url: string | undefined; out: Output }
+
+/** The server that is named, the one that runs on the data directory, or one of our own. */
+export async function serverForDemo({ config, url, out }: Wish): Promise<DemoServer> {
+  if (url !== undefined) return lasting(url.replace(/\/+$/, ''))
+  const running = config.databaseUrl === null ? await announcedServer(config.dataDir) : null
+  if (running && (await answers(running.url))) return lasting(running.url)
+  out.say('No server runs here: starting one for as long as this takes.')
+  return ownServer(config, out)
+}
+
+function lasting(url: string): DemoServer {
+  return { url, lasts: true, lookUrl: url, close: async () => {} }
+}
+
+async function answers(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(2_000) })
+    await response.body?.cancel()
+    return response.status < 500
+  } catch {
+    return false
+  }
+}
+
+async function ownServer(config: Config, out: Output): Promise<DemoServer> {
+  const embedded =
+    config.databaseUrl === null ? await joinCluster({ dataDir: config.dataDir, log: out.say }) : null
+  const stop = async () => embedded?.stop()
+  try {
+    const { startRuntime } = await import('../runtime/runtime.ts')
+    const runtime = await startRuntime({
+      config: {
+        ...config,
+        port: 0,
+        host: '127.0.0.1',
+        opsPort: null,
+        surfaces: ['data', 'events', 'inbound', 'worker'],
+      },
+      connection: embedded?.connection ?? { url: config.databaseUrl! },
+      log: openLogger({ level: 'warn', pretty: process.stderr.isTTY }),
+    })
+    return {
+      url: runtime.url,
+      lasts: false,
+      lookUrl: config.publicUrl ?? `http://localhost:${config.port}`,
+      close: () => runtime.close().finally(stop),
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}

@@ -1,0 +1,190 @@
+import { deliver } from '../../demo/deliver.ts'
+import { Refused } from '../../demo/requests.ts'
+import { type Shop, shopYear } from '../../demo/shop.ts'
+import { DAY_MS, type Year, yearOf } from '../../demo/year.ts'
+import { AdminError } from '../admin/error.ts'
+import type { CreatedKey } from '../admin/keys.ts'
+import { openPostgresLog } from '../log/postgres/postgres.ts'
+import { defineCommand, UsageError } from './command.ts'
+import { type DemoServer, serverForDemo } from './demo-server.ts'
+import type { Output } from './output.ts'
+import { databaseFlags, type Session, withDatabase } from './session.ts'
+
+export const demo = defineCommand({
+  name: 'demo',
+  summary: 'Fill a tenant with a year of a made-up shop.',
+  flags: {
+    tenant: { value: 'T', meaning: 'the tenant to fill; made where there is none (default: demo)' },
+    seed: { value: 'N', meaning: 'which shop: the same number makes the same one (default: 1)' },
+    scale: { value: 'N', meaning: 'how large: 1 is about 300 contacts and 8,000 visits (default: 1)' },
+    end: { value: 'DATE', meaning: 'the day on which the year ends, YYYY-MM-DD (default: today)' },
+    url: { value: 'URL', meaning: 'the server to send to (default: the one on this data directory)' },
+    ...databaseFlags,
+  },
+  notes: [
+    'Products, contacts, orders, visits with their sources, subscriptions, invoices and refunds go in through the\n' +
+      'public APIs of the running server; where none runs, one is started for as long as it takes.\n' +
+      'Doing it again with the same seed and scale adds nothing.',
+    'Prints {"tenant", "private_key", "tracking_key", "source", …, "counts"}. Keys of a tenant that was there\n' +
+      'before end after a day.',
+  ],
+  examples: ['kontor demo', 'kontor demo --tenant acme --seed 7', 'kontor demo --scale 10 --end 2025-12-31'],
+  run: ({ flags, out }) => {
+    const wish = {
+      tenant: flags.tenant ?? 'demo',
+      seed: numberOf('seed', flags.seed ?? '1', 1, 1_000_000_000, /^\d+$/),
+      scale: numberOf('scale', flags.scale ?? '1', 0.05, 100, /^\d+(\.\d+)?$/),
+      end: flags.end === undefined ? null : endOf(flags.end, Date.now()),
+    }
+    return withDatabase(flags, out, async session => {
+      const place = await prepare(session, wish)
+      const server = await serverForDemo({ config: session.config, url: flags.url, out })
+      try {
+        return await fill(session, place, server, out)
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error
+        out.say(error.message)
+        return 1
+      } finally {
+        await server.close()
+      }
+    })
+  },
+})
+
+type Wish = { tenant: string; seed: number; scale: number; end: number | null }
+
+function numberOf(flag: string, text: string, least: number, most: number, form: RegExp): number {
+  const number = Number(text)
+  if (!form.test(text) || number < least || number > most)
+    throw new UsageError(`--${flag} must be a number from ${least} to ${most}.`)
+  return number
+}
+
+function endOf(text: string, now: number): number {
+  const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN
+  if (Number.isNaN(at)) throw new UsageError('--end must be a date like 2025-12-31.')
+  if (at > now) throw new UsageError('--end must not lie in the future.')
+  return at
+}
+
+type Place = {
+  tenant: { id: string; name: string }
+  privateKey: CreatedKey
+  trackingKey: CreatedKey
+  source: { id: string; path: string; token: string }
+  year: Year
+}
+
+/** The tenant with what it takes to write to it. A year that was begun before is gone on with. */
+async function prepare({ admin }: Session, wish: Wish): Promise<Place> {
+  const found = await admin.tenants.show(wish.tenant).catch(error => {
+    if (error instanceof AdminError && error.kind === 'not_found') return null
+    throw error
+  })
+  const tenant = found ?? (await admin.tenants.create({ name: wish.tenant }))
+  const expires_at = found ? new Date(Date.now() + DAY_MS).toISOString() : null
+  const [source, year] = await sourceOf(admin, tenant.id, wish)
+  const key = (kind: 'private' | 'tracking') => admin.keys.create({ tenant: tenant.id, kind, expires_at })
+  return { tenant, privateKey: await key('private'), trackingKey: await key('tracking'), source, year }
+}
+
+const dateOf = (at: number) => new Date(at).toISOString().slice(0, 10)
+
+/** The source's name keeps the end of the year, so that tomorrow the same seed is still the same year. */
+async function sourceOf(
+  admin: Session['admin'],
+  tenant: string,
+  { seed, scale, end }: Wish,
+): Promise<[Place['source'], Year]> {
+  const today = Math.floor(Date.now() / DAY_MS) * DAY_MS
+  const year = yearOf({ seed, scale, end: end ?? today })
+  const prefix = `Demo ${year.label} until `
+  const known = (await admin.sources.list(tenant)).find(({ name }) => name.startsWith(prefix))
+  if (!known) {
+    const made = await admin.sources.create({
+      tenant,
+      type: 'webhook',
+      name: `${prefix}${dateOf(year.end)}`,
+      rate_limit: { events: 100_000_000, per_seconds: 60 },
+    })
+    return [made, year]
+  }
+  const begunEnd = Date.parse(known.name.slice(prefix.length))
+  if (end !== null && end !== begunEnd)
+    throw new UsageError(
+      `This tenant has the year of seed ${seed} until ${dateOf(begunEnd)} already. Give another --seed or --tenant.`,
+    )
+  const rotated = await admin.sources.rotate(known.id, { what: 'token' })
+  return [{ ...rotated, token: rotated.token! }, yearOf({ seed, scale, end: begunEnd })]
+}
+
+async function fill(session: Session, place: Place, server: DemoServer, out: Output): Promise<number> {
+  const { tenant, privateKey, trackingKey, source, year } = place
+  const startedAt = performance.now()
+  out.say(
+    `A year of shop ${year.label}, until ${dateOf(year.end)}, for tenant ${JSON.stringify(tenant.name)}:`,
+  )
+  const shop = shopYear(year)
+  const keys = { privateKey: privateKey.key, trackingKey: trackingKey.key }
+  const delivery = await deliver(shop, { url: server.url, ...keys, source }, out.say)
+  const isApplied = await applied(session, out)
+  out.say(`Done in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`)
+  out.json({
+    tenant: tenant.id,
+    tenant_name: tenant.name,
+    private_key: privateKey.key,
+    tracking_key: trackingKey.key,
+    keys_expire_at: privateKey.expires_at,
+    source: source.id,
+    source_token: source.token,
+    seed: year.seed,
+    scale: year.scale,
+    start: dateOf(year.start),
+    end: dateOf(year.end),
+    url: server.lasts ? server.url : null,
+    counts: { ...shop.counts, sent: delivery.sent, already_there: delivery.known },
+  })
+  out.say(lookAt(place, shop, server))
+  return isApplied ? 0 : 1
+}
+
+const PATIENCE_MS = 60_000
+const LOOK_MS = 100
+
+/** Waits until all that was accepted so far has taken effect; false when nothing moves. */
+async function applied({ pool }: Session, out: Output): Promise<boolean> {
+  const log = openPostgresLog({ pool, partitions: 1 })
+  const sentBy = Date.now()
+  let [fewest, movedAt] = [Number.POSITIVE_INFINITY, sentBy]
+  for (;;) {
+    const waiting = (await log.lag()).filter(
+      ({ oldestAt }) => oldestAt !== null && oldestAt.getTime() <= sentBy,
+    )
+    if (waiting.length === 0) return true
+    const entries = waiting.reduce((sum, lane) => sum + lane.entries, 0)
+    if (entries < fewest) [fewest, movedAt] = [entries, Date.now()]
+    if (Date.now() - movedAt > PATIENCE_MS) {
+      out.say(
+        `${entries} entries are accepted but not processed. Does a process with the surface worker run?`,
+      )
+      return false
+    }
+    await new Promise(resolve => setTimeout(resolve, LOOK_MS))
+  }
+}
+
+function lookAt({ privateKey }: Place, { billing }: Shop, { lookUrl, lasts }: DemoServer): string {
+  const get = (path: string) => `  curl -H 'Authorization: Bearer ${privateKey.key}' '${lookUrl}${path}'`
+  const intro = lasts ? 'Look at it:' : 'Look at it, once the server runs (kontor start):'
+  const customer = billing.find(({ payload }) => payload.currency === 'EUR')!.payload.customer
+  return [
+    intro,
+    get('/v1/subscriptions/overview?currency=EUR'),
+    get('/v1/subscriptions/attention?currency=EUR&days=30'),
+    get('/v1/subscriptions/acquisition?currency=EUR&horizon=90'),
+    get(`/v1/subscriptions/account?currency=EUR&customer=${customer}`),
+    get('/v1/conversions?limit=5'),
+    get('/v1/orders?limit=5'),
+  ].join('\n')
+}

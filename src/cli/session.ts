@@ -1,0 +1,51 @@
+import type pg from 'pg'
+import { joinCluster } from '../../embedded-postgres/cluster.ts'
+import { type Admin, openAdmin } from '../admin/admin.ts'
+import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
+import { type Config, readConfig } from '../config/config.ts'
+import { openPool } from '../postgres/database.ts'
+import { migrate } from '../postgres/migrate.ts'
+import type { Output } from './output.ts'
+
+/** The flag of every command that reaches the database. */
+export const databaseFlags = {
+  data: { value: 'DIR', meaning: 'the data directory (default: KONTOR_DATA_DIR, or ./data)' },
+} as const
+
+type Database = { pool: pg.Pool; config: Config }
+export type Session = Database & { admin: Admin }
+
+/** Does something with the database of DATABASE_URL or of the data directory, whether a server runs on it or not. */
+export async function withBareDatabase<T>(
+  flags: { data: string | undefined },
+  out: Output,
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
+  const config = readConfig(undefined, { dataDir: flags.data })
+  const embedded =
+    config.databaseUrl === null ? await joinCluster({ dataDir: config.dataDir, log: out.say }) : null
+  const connection = embedded?.connection ?? { url: config.databaseUrl! }
+  const pool = openPool({ connection, max: 2, name: 'kontor command', onError: () => {} })
+  try {
+    return await work({ pool, config })
+  } finally {
+    await pool.end()
+    await embedded?.stop()
+  }
+}
+
+/** The same, with the newest schema in it. */
+export function withDatabase<T>(
+  flags: { data: string | undefined },
+  out: Output,
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  return withBareDatabase(flags, out, async ({ pool, config }) => {
+    await migrate(pool)
+    return work({ pool, config, admin: openAdmin({ pool, secrets: await secretsOf(config) }) })
+  })
+}
+
+export async function secretsOf({ secretKeys, dataDir, databaseUrl }: Config): Promise<Secrets> {
+  return openSecrets(await loadMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null }))
+}

@@ -1,0 +1,130 @@
+import type { EventSource, NormalizedEvent } from '../events/events.ts'
+import { isLongerThan, looseId, MAX_EVENT_TYPE_LENGTH } from '../events/normalize/draft.ts'
+import { contactIdIn, emailOf, idOf } from '../identity/identity.ts'
+import { isObject, type JsonObject } from '../json/json.ts'
+import { decimalText, knownCurrency, parseDecimal } from '../money.ts'
+import { stripeMajorText } from '../providers/stripe/amounts.ts'
+import { stripeObject } from '../providers/stripe/event.ts'
+import { parseTimestamp } from '../time.ts'
+
+/** Event types that are conversions until a tenant says otherwise. */
+export const DEFAULT_CONVERSION_TYPES: readonly string[] = [
+  'convert',
+  'conversion',
+  'purchase',
+  'order_completed',
+  'Order Completed',
+  'checkout.completed',
+  'order.paid',
+  'invoice.paid',
+]
+
+/** What an event says about a sale. */
+export type Conversion = {
+  /** What names the same order (`order:…`) or invoice (`invoice:…`) is one sale; null: a sale of its own. */
+  saleKey: string | null
+  conversionType: string
+  source: EventSource | 'billing'
+  /** The order, invoice or object that was bought. */
+  sourceObjectId: string | null
+  amount: string | null
+  currency: string | null
+  /** The buyer, where the event names them: `contactId | contact_id | customerId | customer_id`, `email`. */
+  contactId: string | null
+  email: string | null
+}
+
+/** Exact decimal text in major units. */
+export type Price = { amount: string | null; currency: string | null }
+
+export function conversionOf(event: NormalizedEvent, types: ReadonlySet<string>): Conversion | null {
+  if (event.eventType !== 'convert' && !types.has(event.eventType)) return null
+  const { subject } = event
+  const stripe = stripeObject(subject)
+  const object = stripe ?? subject
+  const orderId = orderIdOf(event.eventType, object)
+  const billing = event.eventType.startsWith('invoice.')
+  const objectId = idOf(object.id)
+  return {
+    saleKey: orderId ? orderSaleKey(orderId) : billing && objectId ? `invoice:${objectId}` : null,
+    conversionType: conversionTypeOf(object) ?? event.eventType,
+    source: billing ? 'billing' : event.source,
+    sourceObjectId: billing ? (objectId ?? orderId) : (orderId ?? objectId),
+    ...(stripe ? stripePrice(stripe) : priceOf(object)),
+    contactId: contactIdIn(object),
+    email: emailOf(object.email) ?? event.email,
+  }
+}
+
+export function orderSaleKey(orderId: string): string {
+  return `order:${orderId}`
+}
+
+function conversionTypeOf(object: JsonObject): string | null {
+  const given = object.conversion_type
+  return typeof given === 'string' && given !== '' && !isLongerThan(given, MAX_EVENT_TYPE_LENGTH)
+    ? given
+    : null
+}
+
+/** `order_id | orderId`, also as Stripe metadata; in an event about an order (order.paid, Order Completed) its own id. */
+function orderIdOf(eventType: string, object: JsonObject): string | null {
+  const metadata = isObject(object.metadata) ? object.metadata : null
+  const named = idOf(object.order_id ?? object.orderId ?? metadata?.order_id ?? metadata?.orderId)
+  return named ?? (/^orders?\b|^order_/i.test(eventType) ? idOf(object.id) : null)
+}
+
+/** What an order record says about its sale; `placedAt` is null where it does not say when that was. */
+export type OrderConversion = Price & {
+  contactId: string | null
+  email: string | null
+  placedAt: Date | null
+}
+
+const PLACED_AT = [
+  ...['created_at', 'createdAt', 'placed_at', 'placedAt', 'ordered_at', 'orderedAt'],
+  ...['occurred_at', 'occurredAt', 'date'],
+]
+
+export function orderConversion(data: JsonObject): OrderConversion {
+  let placedAt: Date | null = null
+  for (const field of PLACED_AT) placedAt ??= parseTimestamp(data[field])
+  return { ...priceOf(data), contactId: contactIdIn(data), email: emailOf(data.email), placedAt }
+}
+
+/** Amount and currency in major units, from the first field that is there; nonsense is no amount. */
+export function priceOf(data: JsonObject): Price {
+  const given =
+    data.amount ?? data.total ?? data.total_price ?? data.value ?? data.revenue ?? data.amount_paid
+  return { amount: amountText(given), currency: knownCurrency(data.currency) }
+}
+
+function amountText(value: unknown): string | null {
+  const decimal = parseDecimal(value)
+  return decimal && decimalText(decimal)
+}
+
+/** Stripe counts in minor units of its own. */
+function stripePrice(object: JsonObject): Price {
+  const currency = knownCurrency(object.currency)
+  const given =
+    object.amount_paid ?? object.amount_total ?? object.amount_received ?? object.amount ?? object.total
+  return { amount: stripeMajorText(given, currency), currency }
+}
+
+export type ContactFacts = { name: string | null; email: string | null; company: string | null }
+
+export function contactFacts(data: JsonObject): ContactFacts {
+  const first = textOf(data.firstName ?? data.first_name)
+  const last = textOf(data.lastName ?? data.last_name)
+  const parts = first && last ? `${first} ${last}` : (first ?? last)
+  return {
+    name: textOf(data.name) ?? parts,
+    email: emailOf(data.email) && textOf(data.email),
+    company: textOf(data.company) ?? textOf(data.company_name) ?? textOf(data.companyName),
+  }
+}
+
+function textOf(value: unknown): string | null {
+  return looseId(typeof value === 'string' ? value.trim() : value)
+}

@@ -1,0 +1,102 @@
+import { type Document, isObject, openJson, storableText } from '../../json/json.ts'
+import { arrayItems, arrayItemsOfField, objectFields } from '../../json/slices.ts'
+import type { EventContext, Fault } from '../events.ts'
+import { type Envelope, envelopeOf, NO_ENVELOPE } from './cdp.ts'
+
+/** A request body read once; `fault` says why it could not be, in words for the sender. */
+export type Body = Document & { fault: string | null }
+
+export function openBody(text: string, isKnownPlain = false): Body {
+  try {
+    return { ...openJson(text, isKnownPlain), fault: null }
+  } catch (error) {
+    const fault = (error as Error).message
+    return { value: undefined, text: storableText(text), original: text, plain: false, fault }
+  }
+}
+
+/** 8 MiB, the largest body there is, hold 20,000 items of 400 bytes. */
+export const MAX_BATCH_ITEMS = 20_000
+
+/** What a body holds, and where: one event, an array of them, or an object with a `batch`. */
+export type Items = {
+  values: unknown[]
+  form: 'single' | 'array' | 'batch'
+  envelope: Envelope
+}
+
+/** The items of a body; null, with a fault, when it can hold none. */
+export function itemsOf(body: Body, context: EventContext, faults: Fault[]): Items | null {
+  const { value } = body
+  if (body.fault !== null) return refuse(faults, '', body.fault)
+  if (!mayBeBatch(context)) return { values: [value], form: 'single', envelope: NO_ENVELOPE }
+  if (Array.isArray(value)) return bounded({ values: value, form: 'array', envelope: NO_ENVELOPE }, faults)
+  if (!isObject(value) || !readsBatchField(context)) {
+    return { values: [value], form: 'single', envelope: NO_ENVELOPE }
+  }
+  if (Array.isArray(value.batch)) {
+    return bounded({ values: value.batch, form: 'batch', envelope: envelopeOf(value) }, faults)
+  }
+  if (value.batch !== undefined || (context.door === 'cdp' && context.kind === 'batch')) {
+    return refuse(faults, '/batch', 'batch must be an array of events')
+  }
+  return { values: [value], form: 'single', envelope: NO_ENVELOPE }
+}
+
+/** The raw text of each item. */
+export function rawItems(text: string, form: Items['form']): string[] {
+  if (form === 'single') return [text]
+  return form === 'array' ? arrayItems(text) : arrayItemsOfField(text, 'batch')
+}
+
+/** The raw text of the context that a batch gives to its items. */
+export function rawEnvelopeContext(text: string, envelope: Envelope): string | null {
+  if (!envelope.context) return null
+  return objectFields(text).findLast(([key]) => key === 'context')?.[1] ?? null
+}
+
+/**
+ * One item of a request as a request of its own, in its raw text: a dead letter holds no more than what it is about.
+ * What a batch says for all of its items stays with it.
+ */
+export function itemAlone(
+  text: string,
+  context: EventContext,
+  index: number,
+): { text: string; context: EventContext } {
+  const { items: _, ...rest } = context
+  const items = itemsOf(openBody(text), context, [])
+  if (!items || items.form === 'single') return { text, context: rest }
+  const raw = rawItems(text, items.form)[index]!
+  if (items.form === 'array') return { text: `[${raw}]`, context: rest }
+  const envelope = objectFields(text).filter(([key]) => key === 'sentAt' || key === 'context')
+  const fields = envelope.map(([key, value]) => `${JSON.stringify(key)}:${value},`).join('')
+  return { text: `{${fields}"batch":[${raw}]}`, context: rest }
+}
+
+/** JSON pointer of an item. */
+export function pointerTo(form: Items['form'], index: number): string {
+  if (form === 'single') return ''
+  return form === 'array' ? `/${index}` : `/batch/${index}`
+}
+
+function mayBeBatch(context: EventContext): boolean {
+  if (context.door === 'cdp') return context.kind === 'batch' || context.kind === 'any'
+  return context.door === 'inbound'
+}
+
+/** On webhook sources a field `batch` is the sender's own business. */
+function readsBatchField(context: EventContext): boolean {
+  return context.door === 'cdp' || (context.door === 'inbound' && context.sourceType === 'cdp')
+}
+
+function bounded(items: Items, faults: Fault[]): Items | null {
+  if (items.values.length <= MAX_BATCH_ITEMS) return items
+  const message = `a request holds at most ${MAX_BATCH_ITEMS} events, this one has ${items.values.length}`
+  return refuse(faults, items.form === 'batch' ? '/batch' : '', message)
+}
+
+function refuse(faults: Fault[], pointer: string, message: string): null {
+  faults.push({ pointer, message })
+  return null
+}

@@ -1,0 +1,187 @@
+import { itemId } from '../../ids.ts'
+import { readWebhook, typeOf, webhookPayload } from '../../inbound/webhook.ts'
+import { isObject, type JsonObject } from '../../json/json.ts'
+import { occurredAt } from '../../time.ts'
+import type {
+  EventContext,
+  Fault,
+  Inspection,
+  Normalized,
+  NormalizedEvent,
+  ReceivedEvents,
+  RejectedItem,
+} from '../events.ts'
+import { isBot } from './bots.ts'
+import { cdpPayload, type Envelope, readCdp } from './cdp.ts'
+import type { Draft } from './draft.ts'
+import { type Body, type Items, itemsOf, openBody, pointerTo, rawEnvelopeContext, rawItems } from './items.ts'
+import { readTrack, trackPayload } from './track.ts'
+
+export { type Body, itemAlone, MAX_BATCH_ITEMS, openBody } from './items.ts'
+
+/** Every item of a request, read; `items` is null when the body as a whole is at fault. */
+type Reading = {
+  items: Items | null
+  drafts: { index: number; draft: Draft }[]
+  rejected: RejectedItem[]
+  /** Of rejected items, by index: the ids they have at their senders. */
+  rejectedIds: Map<number, string>
+  faults: Fault[]
+}
+
+/** At the door: how many items, which are good, and what is wrong with the others. Never throws. */
+export function inspect(body: Body, context: EventContext): Inspection {
+  const { drafts, rejected, faults } = read(body, context)
+  const accepted = drafts.map(({ index, draft }) => ({ index, inboundEventId: draft.inboundEventId }))
+  const first = drafts[0]?.draft
+  return {
+    items: accepted.length + rejected.length,
+    accepted,
+    rejected,
+    faults,
+    orderingKey: first ? orderingKey(first, context) : null,
+  }
+}
+
+/** In the pipeline: the same reading, brought into the one shape. Never throws. */
+export function normalize(received: ReceivedEvents): Normalized {
+  const body = openBody(received.body, received.context.plain)
+  const { items, drafts, rejected, rejectedIds } = read(body, received.context)
+  if (!items) {
+    return { events: [], rejected: rejected.map(item => ({ ...item, raw: body.text, inboundEventId: null })) }
+  }
+  const raws = rawItems(body.text, items.form)
+  const originals = body.text === body.original ? raws : rawItems(body.original, items.form)
+  const batchContext = rawEnvelopeContext(body.text, items.envelope)
+  const events: NormalizedEvent[] = []
+  for (const { index, draft } of drafts) {
+    const value = items.values[index] as JsonObject
+    const raw = raws[index]!
+    const payload = payloadOf(raw, value, draft, received.context, batchContext)
+    const sanitized = raw !== originals[index]
+    events.push(eventOf(received, index, items, draft, payload, sanitized))
+  }
+  return {
+    events,
+    rejected: rejected.map(item => ({
+      ...item,
+      raw: raws[item.index]!,
+      inboundEventId: rejectedIds.get(item.index) ?? null,
+    })),
+  }
+}
+
+function read(body: Body, context: EventContext): Reading {
+  const faults: Fault[] = []
+  const drafts: Reading['drafts'] = []
+  const rejected: RejectedItem[] = []
+  const rejectedIds = new Map<number, string>()
+  const items = itemsOf(body, context, faults)
+  if (!items) {
+    return { items, drafts, rejected: [{ index: 0, message: faults[0]!.message }], rejectedIds, faults }
+  }
+  const wanted = context.items ? new Set(context.items) : null
+  for (let index = 0; index < items.values.length; index++) {
+    if (wanted && !wanted.has(index)) continue
+    const known = faults.length
+    const draft = readItem(items.values[index], context, items.envelope, faults)
+    if (draft && faults.length === known) {
+      drafts.push({ index, draft })
+      continue
+    }
+    rejected.push({ index, message: settle(faults, known, pointerTo(items.form, index)) })
+    if (draft?.inboundEventId) rejectedIds.set(index, draft.inboundEventId)
+  }
+  return { items, drafts, rejected, rejectedIds, faults }
+}
+
+/** Gives the faults of one item their full pointers, and puts them into one sentence. */
+function settle(faults: Fault[], from: number, prefix: string): string {
+  const own = faults.slice(from)
+  for (const fault of own) fault.pointer = prefix + fault.pointer
+  return own.map(fault => fault.message).join('; ')
+}
+
+function readItem(value: unknown, context: EventContext, envelope: Envelope, faults: Fault[]): Draft | null {
+  if (!isObject(value)) {
+    faults.push({ pointer: '', message: 'an event must be a JSON object' })
+    return null
+  }
+  if (context.door === 'track') return readTrack(value, faults)
+  if (context.door === 'cdp') return readCdp(value, context.kind, envelope, faults)
+  if (context.sourceType !== 'cdp') return readWebhook(value, context, faults)
+  const draft = readCdp(value, 'any', envelope, faults)
+  if (!context.eventTypeOverride || draft.eventType === '') return draft
+  return { ...draft, ...typeOf(value, draft.eventType, context.eventTypeOverride, faults) }
+}
+
+function orderingKey(draft: Draft, context: EventContext): string | null {
+  if (context.door !== 'inbound') return draft.visitor ?? draft.userId ?? draft.inboundEventId
+  const key = draft.objectId ?? draft.visitor ?? draft.userId ?? draft.inboundEventId
+  return key && `${context.sourceId}/${key}`
+}
+
+function payloadOf(
+  raw: string,
+  item: JsonObject,
+  draft: Draft,
+  context: EventContext,
+  batchContext: string | null,
+): string {
+  if (context.door === 'track') return trackPayload(raw, item)
+  if (context.door === 'cdp' || context.sourceType === 'cdp') return cdpPayload(raw, item, batchContext)
+  return webhookPayload(raw, item, draft.subject)
+}
+
+function eventOf(
+  { entryId, receivedAt, context }: ReceivedEvents,
+  index: number,
+  items: Items,
+  draft: Draft,
+  payload: string,
+  sanitized: boolean,
+): NormalizedEvent {
+  const id = itemId(entryId, index)
+  const inbound = context.door === 'inbound' ? context : null
+  const generated = inbound !== null && draft.inboundEventId === null
+  const { at, future } = occurredAt(draft.ownTime, draft.sentAt, receivedAt)
+  // server-side senders of webhooks are programs all of them
+  const userAgent = inbound ? draft.userAgent : (draft.userAgent ?? context.headers['user-agent'])
+
+  const meta: Record<string, unknown> = {}
+  if (draft.kind !== null) meta.kind = draft.kind
+  if (context.ip !== null) meta.ip = context.ip
+  if (items.form !== 'single') {
+    meta.batch_index = index
+    meta.batch_size = items.values.length
+  }
+  if (inbound?.signature) meta.signature = inbound.signature
+  if (sanitized) meta.sanitized = true
+  if (generated) meta.generated_id = true
+  if (draft.overriddenFrom !== null) meta.overridden_from = draft.overriddenFrom
+  if (future) meta.client_time = draft.clientTime
+  if (userAgent && isBot(userAgent)) meta.bot = true
+
+  return {
+    id,
+    index,
+    eventType: draft.eventType,
+    occurredAt: at,
+    receivedAt,
+    source: inbound ? inbound.sourceType : context.door === 'track' ? 'tracking' : 'cdp',
+    sourceType: inbound ? inbound.sourceType : context.door === 'track' ? 'tracking' : 'cdp',
+    sourceConfigId: inbound ? inbound.sourceId : null,
+    inboundEventId: generated ? id : draft.inboundEventId,
+    providerEventId: draft.providerEventId,
+    visitor: draft.visitor,
+    sessionId: draft.sessionId,
+    userId: draft.userId,
+    previousId: draft.previousId,
+    email: draft.email,
+    payload,
+    subject: draft.subject,
+    context: draft.context,
+    headers: context.headers,
+    meta,
+  }
+}

@@ -1,0 +1,81 @@
+import type { NormalizedEvent } from '../events/events.ts'
+import { isObject, type JsonObject } from '../json/json.ts'
+
+/** Longer URLs than browsers take, and names that nobody gave a campaign, are passed over. */
+const MAX_LENGTH = 4096
+
+/** Where somebody came from, as one event tells it. `direct`: they were there, and nobody was named who sent them. */
+export type Touch = { source: string; medium: string | null; campaign: string | null; direct: boolean }
+
+const DIRECT: Touch = { source: 'direct', medium: null, campaign: null, direct: true }
+
+const PAGE_VIEWS = new Set(['page_view', 'pageview', 'page', 'screen'])
+
+/**
+ * UTM parameters of the page or the event, else the host of a foreign referrer, else direct. Null where an event
+ * that is no page view tells neither: it says nothing about how somebody came.
+ */
+export function touchOf(event: NormalizedEvent): Touch | null {
+  const { subject, context } = event
+  const page = context && isObject(context.page) ? context.page : null
+  const url = text(subject.page) ?? text(subject.url) ?? text(page?.url)
+  return (
+    touchOfFields(subject) ??
+    touchOfQuery(url) ??
+    touchOfQuery(text(page?.url)) ??
+    touchOfQuery(text(page?.search)) ??
+    touchOfCampaign(context?.campaign) ??
+    touchOfReferrer(text(subject.referrer) ?? text(page?.referrer), url) ??
+    (PAGE_VIEWS.has(event.eventType) ? DIRECT : null)
+  )
+}
+
+/** Whether one touch comes before another as somebody's first: any that names a sender before a direct one. */
+export function isEarlierTouch(a: PlacedTouch, b: PlacedTouch): boolean {
+  if (a.direct !== b.direct) return b.direct
+  const [at, bt] = [a.occurredAt.getTime(), b.occurredAt.getTime()]
+  return at === bt ? a.eventId < b.eventId : at < bt
+}
+
+export type PlacedTouch = Touch & { occurredAt: Date; eventId: string }
+
+function touchOfFields(fields: JsonObject): Touch | null {
+  return campaignTouch(fields.utm_source, fields.utm_medium, fields.utm_campaign)
+}
+
+/** `context.campaign`, where SDKs put the UTM parameters under shorter names. */
+function touchOfCampaign(campaign: unknown): Touch | null {
+  return isObject(campaign) ? campaignTouch(campaign.source, campaign.medium, campaign.name) : null
+}
+
+function touchOfQuery(url: string | null): Touch | null {
+  if (url === null || !url.includes('utm_source')) return null
+  const from = url.indexOf('?')
+  const to = url.indexOf('#', from)
+  const query = new URLSearchParams(url.slice(from + 1, to < 0 ? undefined : to))
+  return campaignTouch(query.get('utm_source'), query.get('utm_medium'), query.get('utm_campaign'))
+}
+
+function campaignTouch(source: unknown, medium: unknown, campaign: unknown): Touch | null {
+  const name = text(source)
+  return name === null
+    ? null
+    : { source: name, medium: text(medium), campaign: text(campaign), direct: false }
+}
+
+function touchOfReferrer(referrer: string | null, url: string | null): Touch | null {
+  const host = referrer && hostOf(referrer)
+  if (!host || host === (url && hostOf(url))) return null
+  return { source: host, medium: 'referral', campaign: null, direct: false }
+}
+
+/** Host of an absolute URL in lower case, without `www.`; null for anything else. */
+function hostOf(url: string): string | null {
+  const host = /^https?:\/\/(?:[^/?#@]*@)?(?:www\.)?([^/?#:@\s]+)/i.exec(url)?.[1]
+  return host && host.length <= 255 ? host.toLowerCase() : null
+}
+
+function text(value: unknown): string | null {
+  const trimmed = typeof value === 'string' ? value.trim() : ''
+  return trimmed === '' || trimmed.length > MAX_LENGTH ? null : trimmed
+}

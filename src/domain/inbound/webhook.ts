@@ -1,0 +1,138 @@
+import type { EventTypeOverride, Fault, InboundContext } from '../events/events.ts'
+import {
+  type Draft,
+  idField,
+  isLongerThan,
+  looseId,
+  MAX_EVENT_TYPE_LENGTH,
+  nameField,
+} from '../events/normalize/draft.ts'
+import { emailOf } from '../identity/identity.ts'
+import { isObject, type JsonObject } from '../json/json.ts'
+import { objectFields } from '../json/slices.ts'
+import { isStripeEvent, stripeObject } from '../providers/stripe/event.ts'
+import { parseTimestamp } from '../time.ts'
+import { presetNamed } from './presets.ts'
+
+/** An event of a webhook or automation source: our own fields, a provider's body, or a bare Stripe event. */
+export function readWebhook(item: JsonObject, context: InboundContext, faults: Fault[]): Draft {
+  const provider = providerFacts(item, context)
+  const wrapped = !provider && item.payload !== undefined && item.payload !== null
+  if (wrapped && !isObject(item.payload)) {
+    faults.push({ pointer: '/payload', message: 'payload must be an object' })
+  }
+  const subject = wrapped && isObject(item.payload) ? item.payload : (provider?.subject ?? item)
+  const object = stripeObject(subject) ?? subject
+  const ownTime = ownTimeOf(item, subject)
+  return {
+    ...typeOf(item, provider ? provider.eventType : item.event_type, context.eventTypeOverride, faults),
+    kind: null,
+    inboundEventId: eventIdOf(item, context, provider, faults),
+    providerEventId: provider?.eventId ?? providerEventId(item, subject, context),
+    visitor: looseId(item.visitor ?? object.visitor ?? object.anonymousId ?? object.anonymous_id),
+    sessionId: looseId(item.session_id ?? object.session_id),
+    userId: looseId(item.user_id ?? object.user_id ?? object.userId),
+    previousId: null,
+    email: emailOf(object.email),
+    subject,
+    context: null,
+    clientTime: ownTime && (item.occurred_at ?? ownTime.toISOString()),
+    ownTime,
+    sentAt: null,
+    userAgent: null,
+    objectId: looseId(object.id ?? object.order_id ?? object.orderId),
+  } satisfies Draft
+}
+
+/** The raw text of `payload`, else the whole body. */
+export function webhookPayload(raw: string, item: JsonObject, subject: JsonObject): string {
+  if (item.payload !== subject) return raw
+  let payload = raw
+  for (const [key, value] of objectFields(raw)) if (key === 'payload') payload = value
+  return payload
+}
+
+type ProviderFacts = { eventType: string; eventId: string | null; subject: JsonObject }
+
+/** What the source's preset, or the look of a Stripe event, says of a body in a provider's own shape. */
+function providerFacts(item: JsonObject, context: InboundContext): ProviderFacts | null {
+  const preset = presetNamed(context.preset)
+  const eventType = preset?.eventType(context.headers, item)
+  if (preset && eventType) {
+    return { eventType, eventId: preset.eventId(context.headers, item), subject: preset.subject(item) }
+  }
+  if (!isStripeEvent(item)) return null
+  return { eventType: item.type as string, eventId: item.id as string, subject: item }
+}
+
+function eventIdOf(
+  item: JsonObject,
+  context: InboundContext,
+  provider: ProviderFacts | null,
+  faults: Fault[],
+): string | null {
+  const own = idField(item.inbound_event_id, 'inbound_event_id', faults)
+  if (own !== null) return own
+  const atPath = context.eventIdPath === null ? undefined : valueAt(item, context.eventIdPath)
+  const found = atPath ?? provider?.eventId
+  if (found === undefined || found === null || found === '') return null
+  const id = looseId(found)
+  if (id === null) {
+    const pointer = atPath === undefined ? '/id' : `/${context.eventIdPath!.replaceAll('.', '/')}`
+    faults.push({ pointer, message: 'the event id must be a string of at most 255 characters' })
+  }
+  return id
+}
+
+function providerEventId(item: JsonObject, subject: JsonObject, context: InboundContext): string | null {
+  if (isStripeEvent(subject)) return looseId(subject.id)
+  return looseId(item.provider_event_id) ?? looseId(context.headers['webhook-id'])
+}
+
+/** The sender's own word for the time, or Stripe's; a body that is arbitrary otherwise is not faulted for it. */
+function ownTimeOf(item: JsonObject, subject: JsonObject): Date | null {
+  if (item.occurred_at !== undefined) return parseTimestamp(item.occurred_at)
+  if (!isStripeEvent(subject) || !Number.isInteger(subject.created)) return null
+  const seconds = subject.created as number
+  return seconds > 0 && seconds < 253_402_300_800 ? new Date(seconds * 1000) : null
+}
+
+type TypeFacts = { eventType: string; overriddenFrom: string | null }
+
+/** The event type after the source's override; `given` is what the event itself says. */
+export function typeOf(
+  item: JsonObject,
+  given: unknown,
+  override: EventTypeOverride | null,
+  faults: Fault[],
+): TypeFacts {
+  const own = typeof given === 'string' && given !== '' ? given : null
+  const changed = override && overridden(item, own, override)
+  if (changed === null || changed === undefined) {
+    return { eventType: nameField(given, 'event_type', faults), overriddenFrom: null }
+  }
+  if (changed === '' || isLongerThan(changed, MAX_EVENT_TYPE_LENGTH)) {
+    const message = `the overridden event type must have 1 to ${MAX_EVENT_TYPE_LENGTH} characters`
+    faults.push({ pointer: '/event_type', message })
+  }
+  return { eventType: changed, overriddenFrom: own !== null && own !== changed ? own : null }
+}
+
+/** Null where the override does not apply to this event. */
+function overridden(item: JsonObject, own: string | null, override: EventTypeOverride): string | null {
+  if ('set' in override) return override.set
+  if ('path' in override) return looseId(valueAt(item, override.path))
+  if (own === null) return null
+  if ('prefix' in override) return override.prefix + own
+  return Object.hasOwn(override.map, own) ? override.map[own]! : null
+}
+
+/** The value at a dotted path (`data.object.id`, `items.0.sku`), through own fields only. */
+export function valueAt(body: unknown, path: string): unknown {
+  let value: unknown = body
+  for (const key of path.split('.')) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
+    value = (value as JsonObject)[key]
+  }
+  return value
+}

@@ -1,0 +1,57 @@
+import { type Fields, fieldsOf, idOf, instant, listOf, text } from '../../billing/fields.ts'
+import type { Instant, Refund } from '../../billing/types.ts'
+import { refundCounts } from '../../billing/vocabulary.ts'
+import { knownCurrency } from '../../money.ts'
+import { stripeMinor } from './amounts.ts'
+import type { StripeSubject } from './stripe.ts'
+
+/** Refunds an event tells of: a refund itself, those that a charge lists, or else what was added to its total. */
+export function refundsOf({ type, object, previous, sourceAt }: StripeSubject): Refund[] {
+  if (object.object === 'refund') return [refundOf(type, object, {}, sourceAt)].filter(isNamed)
+  if (type !== 'charge.refunded') return []
+  const listed = listOf(fieldsOf(object.refunds)?.data).map(entry => fieldsOf(entry) ?? {})
+  if (listed.length > 0) {
+    return listed.map(refund => refundOf('refund.updated', refund, object, sourceAt)).filter(isNamed)
+  }
+  const added = addedToTotal(object, previous, sourceAt)
+  return added ? [added] : []
+}
+
+function isNamed(refund: Refund): boolean {
+  return refund.id !== ''
+}
+
+function refundOf(type: string, refund: Fields, charge: Fields, sourceAt: Instant): Refund {
+  const currency = knownCurrency(refund.currency)
+  return {
+    id: text(refund.id) ?? '',
+    sourceAt,
+    invoiceId: idOf(charge.invoice) ?? idOf(fieldsOf(refund.charge)?.invoice),
+    chargeId: idOf(refund.charge) ?? idOf(charge),
+    customer: idOf(refund.customer) ?? idOf(charge.customer),
+    amount: stripeMinor(refund.amount, currency),
+    currency,
+    createdAt: instant(refund.created) ?? sourceAt,
+    counts: refundCounts(type, refund.status),
+    fromChargeTotal: false,
+  }
+}
+
+/** The total after a refund names it: two refunds of one charge never leave the same total. */
+function addedToTotal(charge: Fields, previous: Fields, sourceAt: Instant): Refund | null {
+  const currency = knownCurrency(charge.currency)
+  const total = stripeMinor(charge.amount_refunded, currency)
+  if (total === null) return null
+  return {
+    id: `${text(charge.id)}:${total}`,
+    sourceAt,
+    invoiceId: idOf(charge.invoice),
+    chargeId: text(charge.id),
+    customer: idOf(charge.customer),
+    amount: Math.max(0, total - (stripeMinor(previous.amount_refunded, currency) ?? 0)),
+    currency,
+    createdAt: sourceAt,
+    counts: true,
+    fromChargeTotal: true,
+  }
+}

@@ -1,0 +1,84 @@
+/** Native Stripe events, in the object shapes before and after the 2025 API versions. */
+
+import { type Fields, fieldsOf, instant, text } from '../../billing/fields.ts'
+import type { BillingChange, Instant } from '../../billing/types.ts'
+import { invoiceOf } from './invoice.ts'
+import { refundsOf } from './refund.ts'
+import { subscriptionOf } from './subscription.ts'
+
+/** What a Stripe event is about, whatever its envelope was. */
+export type StripeSubject = {
+  type: string
+  object: Fields
+  /** Values before the change, of the fields that changed. */
+  previous: Fields
+  sourceAt: Instant
+}
+
+const BILLING_OBJECTS = new Set(['subscription', 'invoice', 'refund', 'charge'])
+
+/** What the name of an event says it is about; the object itself has the last word. */
+const OBJECT_BY_TYPE: [RegExp, string][] = [
+  [/^customer\.subscription\.\w/, 'subscription'],
+  [/^invoice\.\w/, 'invoice'],
+  [/^(refund|charge\.refund)\.\w/, 'refund'],
+  [/^charge\.\w/, 'charge'],
+]
+
+/** A `type` beside the object in `data` tells Stripe's `invoice.paid` from the canonical one. */
+export function isStripeEvent(value: unknown): boolean {
+  const event = fieldsOf(value)
+  return typeof event?.type === 'string' && fieldsOf(fieldsOf(event.data)?.object) !== null
+}
+
+/** One of Stripe's own objects; canonical payloads have neither `object` nor a numeric `created`. */
+export function isStripeObject(value: unknown): boolean {
+  const fields = fieldsOf(value)
+  return typeof fields?.created === 'number' && BILLING_OBJECTS.has(fields.object as string)
+}
+
+export function isStripeBillingEvent(value: unknown): boolean {
+  return isStripeEvent(value) && aboutOf(value as Fields) !== null
+}
+
+function aboutOf(event: Fields): string | null {
+  const byType = OBJECT_BY_TYPE.find(([type]) => type.test(event.type as string))?.[1]
+  const own = text(fieldsOf(fieldsOf(event.data)?.object)?.object)
+  if (!byType || (own !== null && !BILLING_OBJECTS.has(own))) return null
+  return own ?? byType
+}
+
+/** What a Stripe event says about billing; null when it says nothing. */
+export function readStripe(value: unknown, occurredAt: Instant): BillingChange | null {
+  const event = fieldsOf(value)
+  if (!event || !isStripeBillingEvent(event)) return null
+  const data = fieldsOf(event.data)!
+  return changeOfObject({
+    type: event.type as string,
+    object: { ...fieldsOf(data.object), object: aboutOf(event) },
+    previous: fieldsOf(data.previous_attributes) ?? {},
+    sourceAt: instant(event.created) ?? occurredAt,
+  })
+}
+
+/** The same for an object without its event: the name and time of the event that carried it stand in. */
+export function readBareStripe(eventType: string, value: unknown, occurredAt: Instant): BillingChange | null {
+  const object = fieldsOf(value)
+  if (!object || !isStripeObject(object)) return null
+  return changeOfObject({ type: eventType, object, previous: {}, sourceAt: occurredAt })
+}
+
+function changeOfObject(subject: StripeSubject): BillingChange | null {
+  const id = text(subject.object.id)
+  if (!id) return null
+  switch (subject.object.object) {
+    case 'subscription':
+      return { kind: 'subscription', version: subscriptionOf(id, subject) }
+    case 'invoice':
+      return { kind: 'invoice', version: invoiceOf(id, subject) }
+    default: {
+      const refunds = refundsOf(subject)
+      return refunds.length > 0 ? { kind: 'refunds', refunds } : null
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import {
+  acquisitionOf,
+  boundedTerms,
+  decimalOrNull,
+  type Fields,
+  fieldsOf,
+  flag,
+  type GivenItem,
+  idOf,
+  instant,
+  intervalCountOf,
+  listOf,
+  lowerText,
+  quantityOf,
+  text,
+  usageTypeOf,
+  whole,
+} from '../../billing/fields.ts'
+import type { Discount, Instant, Item, SubscriptionVersion } from '../../billing/types.ts'
+import { changeOf, durationOf, subscriptionStatus } from '../../billing/vocabulary.ts'
+import { knownCurrency } from '../../money.ts'
+import { stripeMajorText, stripeMinor } from './amounts.ts'
+import type { StripeSubject } from './stripe.ts'
+
+export function subscriptionOf(id: string, { type, object, sourceAt }: StripeSubject): SubscriptionVersion {
+  const listed = listOf(fieldsOf(object.items)?.data).map(item => fieldsOf(item) ?? {})
+  // subscriptions of old API versions with a single plan
+  const given =
+    listed.length === 0 && fieldsOf(object.plan) ? [{ plan: object.plan, quantity: object.quantity }] : listed
+  const currency = knownCurrency(object.currency) ?? knownCurrency(priceOf(given[0] ?? {}).currency)
+  const terms = boundedTerms(
+    given.map(item => itemOf(item, currency)),
+    discountsOf(object, currency),
+  )
+  const customer = fieldsOf(object.customer)
+  const paused = fieldsOf(object.pause_collection) !== null
+  const status = subscriptionStatus(type, object.status)
+  return {
+    id,
+    sourceAt,
+    change: changeOf(type),
+    customer: idOf(object.customer),
+    customerName: text(customer?.name),
+    customerEmail: text(customer?.email),
+    // collection paused: nothing is charged, though Stripe leaves the status as it was
+    status: paused && (status === 'active' || status === 'past_due') ? 'paused' : status,
+    currency,
+    startedAt: instant(object.start_date) ?? instant(object.created),
+    trialEnd: instant(object.trial_end),
+    currentPeriodStart:
+      instant(object.current_period_start) ?? extreme(Math.max, terms.items, 'currentPeriodStart'),
+    currentPeriodEnd:
+      instant(object.current_period_end) ?? extreme(Math.min, terms.items, 'currentPeriodEnd'),
+    billingAnchor: instant(object.billing_cycle_anchor),
+    cancelAtPeriodEnd: flag(object.cancel_at_period_end),
+    cancelAt: instant(object.cancel_at),
+    canceledAt: instant(object.canceled_at),
+    endedAt: instant(object.ended_at),
+    cancellationReason: cancellationReason(fieldsOf(object.cancellation_details)),
+    collectionMethod: text(object.collection_method) ?? text(object.billing),
+    acquisition: acquisitionOf(null, object.metadata),
+    ...terms,
+  }
+}
+
+/** What the customer said, else why Stripe ended it. */
+function cancellationReason(details: Fields | null): string | null {
+  return text(details?.feedback) ?? text(details?.comment) ?? text(details?.reason)
+}
+
+function extreme(
+  pick: (...values: number[]) => number,
+  items: Item[],
+  field: 'currentPeriodStart' | 'currentPeriodEnd',
+): Instant | null {
+  const known = items.map(item => item[field]).filter(at => at !== null)
+  return known.length > 0 ? pick(...known) : null
+}
+
+/** `price`, or `plan` before there were prices. */
+function priceOf(item: Fields): Fields {
+  return fieldsOf(item.price) ?? fieldsOf(item.plan) ?? {}
+}
+
+function itemOf(item: Fields, currency: string | null): GivenItem {
+  const price = priceOf(item)
+  const plan = fieldsOf(item.plan)
+  // a price without `recurring` is a plan (which carries its terms itself), or not recurring at all
+  const terms = fieldsOf(price.recurring) ?? price
+  const quantity = quantityOf(item.quantity)
+  return {
+    id: text(item.id),
+    priceId: text(price.id) ?? text(item.price),
+    productId: idOf(price.product),
+    name:
+      text(price.nickname) ?? text(plan?.nickname) ?? text(fieldsOf(price.product)?.name) ?? text(plan?.name),
+    quantity,
+    billedQuantity: inPacks(quantity, fieldsOf(price.transform_quantity) ?? fieldsOf(price.transform_usage)),
+    unitAmount: unitAmountOf(price, currency),
+    tiered: price.billing_scheme === 'tiered' || listOf(price.tiers).length > 0,
+    interval: lowerText(terms.interval),
+    intervalCount: intervalCountOf(terms.interval_count),
+    usageType: usageTypeOf(price.type, terms.usage_type),
+    currentPeriodStart: instant(item.current_period_start),
+    currentPeriodEnd: instant(item.current_period_end),
+    discounts: discountsOf(item, currency),
+  }
+}
+
+/** In the subscription's own currency: a price may have several, and shows its default. */
+function unitAmountOf(price: Fields, currency: string | null): string | null {
+  const foreign = knownCurrency(price.currency) !== currency
+  const amounts = foreign
+    ? fieldsOf(fieldsOf(price.currency_options)?.[currency?.toLowerCase() ?? ''])
+    : price
+  if (!amounts) return null
+  return stripeMajorText(
+    amounts.unit_amount_decimal ?? amounts.unit_amount ?? amounts.amount_decimal ?? amounts.amount,
+    currency,
+  )
+}
+
+function inPacks(quantity: number | null, packs: Fields | null): number | null {
+  const size = whole(packs?.divide_by, 1)
+  if (quantity === null || size === null) return quantity
+  return lowerText(packs?.round) === 'down' ? Math.floor(quantity / size) : Math.ceil(quantity / size)
+}
+
+/**
+ * `discounts` (objects, or ids until expanded) and the older single `discount`, which some API versions send beside
+ * it. An id whose object is nowhere in the event keeps its place, with terms unknown.
+ */
+function discountsOf(owner: Fields, currency: string | null): Discount[] {
+  const single = fieldsOf(owner.discount)
+  const listed = listOf(owner.discounts)
+  if (listed.length === 0) return single ? [discountOf(single, currency)] : []
+  return listed.map(entry =>
+    discountOf(fieldsOf(entry) ?? (single && idOf(single) === entry ? single : {}), currency),
+  )
+}
+
+function discountOf(discount: Fields, currency: string | null): Discount {
+  const coupon = fieldsOf(discount.coupon) ?? fieldsOf(fieldsOf(discount.source)?.coupon) ?? {}
+  const endsAt = instant(discount.end)
+  const products = listOf(fieldsOf(coupon.applies_to)?.products).map(idOf)
+  const ofCurrency =
+    knownCurrency(coupon.currency) === currency
+      ? coupon
+      : fieldsOf(fieldsOf(coupon.currency_options)?.[currency?.toLowerCase() ?? ''])
+  const amountOff = stripeMinor(ofCurrency?.amount_off, currency)
+  return {
+    percentOff: decimalOrNull(coupon.percent_off),
+    amountOff: amountOff !== null && amountOff >= 0 ? amountOff : null,
+    duration: durationOf(coupon.duration, endsAt),
+    endsAt,
+    productIds: products.length > 0 ? products.filter(id => id !== null) : null,
+  }
+}

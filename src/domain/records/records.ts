@@ -1,0 +1,118 @@
+import { objectFields, parseJson } from '../json/json.ts'
+import { timestampText } from '../time.ts'
+
+export const ENTITY_TYPES = ['product', 'contact', 'order'] as const
+export type EntityType = (typeof ENTITY_TYPES)[number]
+
+/** What the door writes beside the body of a record entry. */
+export type RecordContext = { op: 'write' | 'delete'; entityType: EntityType }
+
+/** The other names a record can be deleted by. */
+export type RecordName = 'external_id' | 'sku' | 'code'
+
+export type RecordWrite = {
+  op: 'write'
+  entityType: EntityType
+  id: string
+  externalId: string | null
+  /** ISO 8601 with microseconds, UTC: compares as text */
+  sourceUpdatedAt: string
+  data: Record<string, unknown>
+  /** as received, so that digits stay exact */
+  dataText: string
+}
+export type RecordDelete = { op: 'delete'; entityType: EntityType; id: string; sourceUpdatedAt: string }
+export type RecordDeleteByName = {
+  op: 'delete-by-name'
+  entityType: EntityType
+  name: RecordName
+  value: string
+  sourceUpdatedAt: string
+}
+export type RecordChange = RecordWrite | RecordDelete | RecordDeleteByName
+
+type DeleteBody = { id?: string; externalId?: string; data?: Record<string, unknown> }
+
+/** What a delete names: the id before the other names. Null when it names nothing. */
+export function deleteTarget(
+  entityType: EntityType,
+  body: DeleteBody,
+): { name: 'id' | RecordName; value: string } | null {
+  if (body.id !== undefined) return { name: 'id', value: body.id }
+  if (body.externalId !== undefined) return { name: 'external_id', value: body.externalId }
+  if (entityType === 'product') {
+    for (const name of ['sku', 'code'] as const) {
+      const value = nameIn(body.data?.[name])
+      if (value !== null) return { name, value }
+    }
+  }
+  return null
+}
+
+const MAX_NAME_LENGTH = 255
+
+/** A SKU or code as a name; null where it cannot be one: what is longer than an id may be is only data. */
+function nameIn(value: unknown): string | null {
+  if (typeof value === 'number') return String(value)
+  return typeof value === 'string' && value !== '' && !isTooLongForName(value) ? value : null
+}
+
+/** Counted in characters, like ids. */
+export function isTooLongForName(text: string): boolean {
+  return text.length > MAX_NAME_LENGTH && [...text].length > MAX_NAME_LENGTH
+}
+
+export function orderingKeyOf(
+  entityType: EntityType,
+  target: { name: 'id' | RecordName; value: string },
+): string {
+  return target.name === 'id'
+    ? `${entityType}:${target.value}`
+    : `${entityType}:${target.name}:${target.value}`
+}
+
+/** Reads a valid entry back. */
+export function readChange(context: RecordContext, text: string): RecordChange {
+  const body = parseJson(text) as DeleteBody & { sourceUpdatedAt: string }
+  const sourceUpdatedAt = timestampText(body.sourceUpdatedAt)
+  if (sourceUpdatedAt === null) throw new Error('sourceUpdatedAt is not a timestamp')
+  const { entityType } = context
+  if (context.op === 'delete') {
+    const target = deleteTarget(entityType, body)
+    if (target === null) throw new Error('the delete names no record')
+    if (target.name === 'id') return { op: 'delete', entityType, id: target.value, sourceUpdatedAt }
+    return { op: 'delete-by-name', entityType, name: target.name, value: target.value, sourceUpdatedAt }
+  }
+  return {
+    op: 'write',
+    entityType,
+    id: body.id!,
+    externalId: body.externalId ?? null,
+    sourceUpdatedAt,
+    data: body.data ?? {},
+    dataText: objectFields(text).findLast(([key]) => key === 'data')?.[1] ?? '{}',
+  }
+}
+
+/** The newest change of a record that is known, by when it happened at the source and then by when it arrived. */
+export type Version = { sourceUpdatedAt: string; entryId: string }
+
+/** The newest source time wins; of equal ones, the later arrival. */
+export function isNewer(change: Version, than: Version): boolean {
+  return change.sourceUpdatedAt === than.sourceUpdatedAt
+    ? change.entryId > than.entryId
+    : change.sourceUpdatedAt > than.sourceUpdatedAt
+}
+
+/** The other names a written record goes by. */
+export function namesOf(write: RecordWrite): { name: RecordName; value: string }[] {
+  const names: { name: RecordName; value: string }[] = []
+  if (write.externalId !== null) names.push({ name: 'external_id', value: write.externalId })
+  if (write.entityType === 'product') {
+    for (const name of ['sku', 'code'] as const) {
+      const value = nameIn(write.data[name])
+      if (value !== null) names.push({ name, value })
+    }
+  }
+  return names
+}

@@ -1,0 +1,122 @@
+import { type Static, Type } from 'typebox'
+import { arrayItems, isObject, objectFields, parseJson } from '../../domain/json/json.ts'
+import type { EntityType } from '../../domain/records/records.ts'
+import type { Append } from '../../log/log.ts'
+import type { RawBody } from '../body.ts'
+import { type Fault, problems } from '../problems.ts'
+import type { App } from '../server.ts'
+import { validationFaults, validatorCompiler } from '../validation.ts'
+import type { RecordRouteOptions } from './records.ts'
+import { BatchResult, RecordWriteBody } from './schemas.ts'
+import { waitSeconds } from './waiting.ts'
+import { entryOf, faultsOfRecord, headerKey, outcomeOf, type RecordBody, warningsOf } from './write.ts'
+
+const MAX_ITEMS = 1_000
+const MAX_BYTES = 8 * 1_048_576
+
+const BatchBody = Type.Object({ records: Type.Array(RecordWriteBody, { minItems: 1, maxItems: MAX_ITEMS }) })
+
+const validateWrite = validatorCompiler()({ schema: RecordWriteBody, httpPart: 'body' })
+
+type Result = Static<typeof BatchResult>['results'][number] & Record<string, unknown>
+
+/** Many writes in one request; each item is accepted or refused by itself. */
+export function batchRoute(app: App, entityType: EntityType, options: RecordRouteOptions): void {
+  app.post(
+    `/v1/${entityType}s/batch`,
+    {
+      config: { scope: `${entityType}s:write`, body: 'raw', bodyLimit: MAX_BYTES },
+      schema: {
+        tags: ['Records'],
+        summary: `Create or update up to 1,000 ${entityType}s`,
+        description:
+          'The body is {"records": [...]}, or one record a line with Content-Type: application/x-ndjson. Results come in the order of the records. With the header x-idempotency-key, a record without a key of its own uses "<key>#<index>".',
+        body: BatchBody,
+        response: { 202: BatchResult },
+      },
+    },
+    async (request, reply) => {
+      const now = options.now()
+      const { tenantId } = request.caller
+      const texts = itemTexts(
+        (request.body as unknown as RawBody).text,
+        String(request.headers['content-type'] ?? ''),
+      )
+      const batchKey = headerKey(request)
+      const results: Result[] = []
+      const accepted: { index: number; append: Append; body: RecordBody }[] = []
+      for (const [index, text] of texts.entries()) {
+        const read = readItem(text, entityType, batchKey === undefined ? undefined : `${batchKey}#${index}`)
+        if (read.faults.length > 0) {
+          results[index] = { index, accepted: false, errors: read.faults }
+        } else {
+          const body = read.body as RecordBody
+          accepted.push({
+            index,
+            body,
+            append: entryOf('write', tenantId, entityType, body, text, read.key, now),
+          })
+        }
+      }
+      const appended = accepted.length > 0 ? await options.accept(accepted.map(({ append }) => append)) : []
+      for (const [i, { index, append, body }] of accepted.entries()) {
+        const warnings = warningsOf(body, now)
+        const outcome = outcomeOf(append, appended[i]!.duplicateOf, entityType, body)
+        results[index] = { index, ...outcome, ...(warnings.length > 0 && { warnings }) }
+      }
+      const wait = waitSeconds(request.headers.prefer)
+      if (wait !== null && accepted.length > 0) {
+        const ids = accepted.map(({ index }) => results[index]!.operationId as string)
+        const statuses = await options.waiting(tenantId, ids, wait)
+        for (const { index } of accepted) {
+          results[index]!.status = statuses.get(results[index]!.operationId as string) ?? 'queued'
+        }
+      }
+      return reply.code(202).send({ results })
+    },
+  )
+}
+
+/** The records as they were written, so that their digits stay exact. */
+function itemTexts(text: string, contentType: string): string[] {
+  const isLines = /ndjson|jsonl|json-lines/i.test(contentType)
+  if (!isLines && !/json/i.test(contentType)) {
+    throw problems.unsupportedMediaType('The body must be application/json or application/x-ndjson.')
+  }
+  const items = isLines ? text.split(/\r?\n/).filter(line => line.trim() !== '') : recordsOf(text)
+  if (items.length === 0) throw problems.invalid([{ pointer: '/records', message: 'must not be empty' }])
+  if (items.length > MAX_ITEMS) {
+    throw problems.invalid([{ pointer: '/records', message: `must have at most ${MAX_ITEMS} items` }])
+  }
+  return items
+}
+
+function recordsOf(text: string): string[] {
+  let body: unknown
+  try {
+    body = parseJson(text)
+  } catch (error) {
+    throw problems.malformed(`${(error as Error).message}.`)
+  }
+  if (!isObject(body) || !Array.isArray(body.records)) {
+    throw problems.invalid([{ pointer: '/records', message: 'must be an array of records' }])
+  }
+  return arrayItems(objectFields(text).findLast(([field]) => field === 'records')![1])
+}
+
+function readItem(
+  text: string,
+  entityType: EntityType,
+  fallbackKey: string | undefined,
+): { body: unknown; key: string | undefined; faults: Fault[] } {
+  let body: unknown
+  try {
+    body = parseJson(text)
+  } catch (error) {
+    return { body: null, key: undefined, faults: [{ pointer: '', message: (error as Error).message }] }
+  }
+  const own = isObject(body) && typeof body.idempotencyKey === 'string' ? body.idempotencyKey : undefined
+  const key = own ?? fallbackKey
+  const schemaFaults = validateWrite(body) ? [] : validationFaults({ validation: validateWrite.errors })
+  return { body, key, faults: [...schemaFaults, ...faultsOfRecord('write', entityType, body, text, key)] }
+}

@@ -1,0 +1,85 @@
+import type { FastifyRequest } from 'fastify'
+import { type TSchema, Type } from 'typebox'
+import { knownCurrency } from '../../domain/money.ts'
+import { parseTimestamp } from '../../domain/time.ts'
+import type { Slice } from '../../store/reports/reports.ts'
+import { type Fault, problems } from '../problems.ts'
+import { validationFaults } from '../validation.ts'
+
+export const MAX_PAGE_SIZE = 100
+const DAY_MS = 86_400_000
+const EARLIEST = Date.parse('0001-01-01T00:00:00Z')
+
+/** What every report is asked: whose, in which currency, and as of when. */
+export type Ask = { tenantId: number; currency: string; asOf: Date; now: Date }
+
+export type ReportQuery = Record<string, string | number | undefined> & {
+  currency: string
+  page_size: number
+  as_of?: string
+  list?: string
+}
+
+/** The query parameters of a report; `pages`: by list, the parameter that turns its pages. */
+export function querySchema(pages: Record<string, string>, own: Record<string, TSchema> = {}) {
+  return Type.Object({
+    currency: Type.String({
+      description: 'ISO 4217, any case. Totals stay in this currency.',
+      examples: ['EUR'],
+    }),
+    ...own,
+    as_of: Type.Optional(
+      Type.String({ format: 'timestamp', description: 'The report as it stood then; default now' }),
+    ),
+    page_size: Type.Integer({
+      minimum: 1,
+      default: 50,
+      description: `Rows of each list; more than ${MAX_PAGE_SIZE} is served as ${MAX_PAGE_SIZE}`,
+    }),
+    ...Object.fromEntries(
+      Object.entries(pages).map(([list, parameter]) => [
+        parameter,
+        Type.Integer({ minimum: 1, default: 1, description: `Page of ${list}` }),
+      ]),
+    ),
+    list: Type.Optional(
+      Type.Enum(Object.keys(pages), {
+        description: `With Accept: text/csv: which list to export, whole unless a page is asked for; default ${Object.keys(pages)[0]}`,
+      }),
+    ),
+  })
+}
+
+/** All faults of the query at once; `more` are those that no schema can tell. */
+export function readAsk(request: FastifyRequest, now: Date, more: Fault[] = []): Ask {
+  const query = request.query as Partial<ReportQuery>
+  const currency = knownCurrency(query.currency)
+  const faults = [...validationFaults(request.validationError), ...more]
+  if (currency === null && !faults.some(({ pointer }) => pointer === '/currency')) {
+    faults.push({ pointer: '/currency', message: 'must be the code of a currency, for example EUR' })
+  }
+  if (faults.length > 0) throw problems.invalid(faults)
+  return {
+    tenantId: request.caller.tenantId,
+    currency: currency!,
+    asOf: parseTimestamp(query.as_of) ?? now,
+    now,
+  }
+}
+
+export type Page = { page: number; pageSize: number }
+
+export function pageOf(query: ReportQuery, parameter: string): Page {
+  return { page: Number(query[parameter]), pageSize: Math.min(query.page_size, MAX_PAGE_SIZE) }
+}
+
+/** Nothing lies beyond the end, however large the number. */
+export function sliceOf({ page, pageSize }: Page, count: number): Slice {
+  return { offset: Math.min((page - 1) * pageSize, count), limit: pageSize }
+}
+
+/** So many days before or after, within the years that there are. */
+export function daysFrom(at: Date, days: number): Date {
+  const ms = at.getTime() + days * DAY_MS
+  return new Date(Math.min(Math.max(ms, EARLIEST), Date.parse('9999-12-31T23:59:59.999Z')))
+}

@@ -1,0 +1,267 @@
+import { type TObject, type TSchema, Type } from 'typebox'
+import { POLICY } from '../../domain/billing/policy.ts'
+import { account, coverage, movements, nothing, page, source } from './examples.ts'
+import {
+  AccountRow,
+  CancellationRow,
+  CohortRow,
+  ExclusionRow,
+  ItemRow,
+  MovementListRow,
+  PaymentIssueRow,
+  RenewalRow,
+  SourceRow,
+  TimelineRow,
+  UpcomingBillingRow,
+} from './rows.ts'
+
+const Amount = Type.Number({ description: 'Major units of the currency' })
+const Count = Type.Integer({ minimum: 0 })
+const Time = Type.String({ format: 'timestamp' })
+const MaybeTime = Type.Union([Time, Type.Null()])
+
+function pageOf(row: TObject) {
+  return Type.Object({
+    results: Type.Array(row),
+    page: Type.Integer({ minimum: 1 }),
+    page_size: Type.Integer({ minimum: 1, maximum: 100 }),
+    count: Count,
+    pages: Count,
+  })
+}
+
+function reportOf(facts: Record<string, TSchema>, lists: Record<string, TObject>, example: object) {
+  return Type.Object(
+    {
+      currency: Type.String(),
+      as_of: Time,
+      ...facts,
+      policy: Type.Object({}, { description: 'How MRR is counted: the same words in every report' }),
+      ...Object.fromEntries(Object.entries(lists).map(([name, row]) => [name, pageOf(row)])),
+    },
+    { examples: [{ currency: 'EUR', as_of: '2026-03-31T09:30:00.000Z', ...example, policy: POLICY }] },
+  )
+}
+
+const Coverage = Type.Object({
+  subscriptions_seen: Count,
+  subscriptions_included: Count,
+  subscriptions_excluded: Count,
+  items_seen: Count,
+  items_priced: Type.Integer({ minimum: 0, description: 'Items whose price per month is known' }),
+  invoices_without_subscription: Type.Integer({
+    minimum: 0,
+    description: 'Invoices that name no subscription, or one that has not arrived',
+  }),
+  accounts_attributed: Count,
+  attribution_rate: Type.Number({ minimum: 0, maximum: 1 }),
+  first_event_at: MaybeTime,
+  last_event_at: MaybeTime,
+  snapshot_first_at: MaybeTime,
+  snapshot_days_available: Count,
+  snapshot_gaps: Type.Integer({ minimum: 0, description: 'Days since the first snapshot that have none' }),
+  movements_complete: Type.Boolean(),
+  warnings: Type.Array(Type.String()),
+})
+
+const Movements = {
+  opening_mrr: Amount,
+  new: Amount,
+  expansion: Amount,
+  contraction: Amount,
+  churn: Amount,
+  reactivation: Amount,
+  net: Amount,
+  closing_mrr: Amount,
+}
+
+const Cash = Type.Object({ amount: Amount, count: Count })
+
+export const OverviewBody = reportOf(
+  {
+    mrr: Amount,
+    arr: Amount,
+    arpa: Amount,
+    committed_mrr: Amount,
+    active_subscriptions: Count,
+    active_accounts: Count,
+    coverage: Coverage,
+    attention: Type.Object(
+      { payment_issues: Count, renewals: Count, cancellations: Count, upcoming_billing: Count },
+      { description: 'How much attention lists for 30 days' },
+    ),
+    invoiced: Cash,
+    collected: Cash,
+    movements: Type.Object({ window_days: Type.Integer(), ...Movements }),
+  },
+  { accounts: AccountRow, acquisition_sources: SourceRow, exclusions: ExclusionRow },
+  {
+    mrr: 89,
+    arr: 1068,
+    arpa: 44.5,
+    committed_mrr: 89,
+    active_subscriptions: 2,
+    active_accounts: 2,
+    coverage,
+    attention: { payment_issues: 0, renewals: 0, cancellations: 0, upcoming_billing: 2 },
+    invoiced: { amount: 105.91, count: 2 },
+    collected: { amount: 105.91, count: 2 },
+    movements: { window_days: 30, ...movements },
+    accounts: page(account),
+    acquisition_sources: page(source),
+    exclusions: page({
+      subscription_id: 'sub_7',
+      item_id: 'si_7',
+      customer: 'cus_43',
+      status: 'trialing',
+      reason_code: 'trialing',
+      reason: 'The subscription is in its trial.',
+      excluded_mrr: 49,
+      since: '2026-03-25T00:00:00.000Z',
+      fix_hint: 'Counts once the trial is over and an event says that it is active.',
+    }),
+  },
+)
+
+export const AttentionBody = reportOf(
+  { days: Type.Integer() },
+  {
+    payment_issues: PaymentIssueRow,
+    renewals: RenewalRow,
+    cancellations: CancellationRow,
+    upcoming_billing: UpcomingBillingRow,
+  },
+  {
+    days: 30,
+    payment_issues: page({
+      invoice_id: 'in_9',
+      invoice_number: 'A-0009',
+      subscription_id: 'sub_9',
+      customer: 'cus_9',
+      issue_type: 'payment_failed',
+      amount_due: 49,
+      amount_remaining: 49,
+      attempt_count: 2,
+      next_payment_attempt_at: '2026-04-03T10:00:00.000Z',
+      failure_code: 'card_declined',
+      failure_message: 'Your card was declined.',
+      due_at: null,
+      days_overdue: null,
+      mrr_at_risk: 49,
+    }),
+    renewals: nothing,
+    cancellations: nothing,
+    upcoming_billing: page({
+      subscription_id: 'sub_42',
+      customer: 'cus_42',
+      bills_at: '2026-04-02T10:00:00.000Z',
+      days_until: 3,
+      estimated_amount: 59,
+      collection_method: 'charge_automatically',
+      is_trial_conversion: false,
+      includes_metered: false,
+    }),
+  },
+)
+
+export const AcquisitionBody = reportOf(
+  { horizon: Type.Integer(), mrr: Amount, coverage: Coverage },
+  { sources: SourceRow },
+  { horizon: 30, mrr: 89, coverage, sources: page(source) },
+)
+
+export const AccountBody = reportOf(
+  { summary: AccountRow },
+  { items: ItemRow, timeline: TimelineRow },
+  {
+    summary: account,
+    items: page({
+      subscription_id: 'sub_42',
+      item_id: 'si_42',
+      price_id: 'price_team',
+      plan_name: 'Team',
+      quantity: 1,
+      unit_amount: 59,
+      currency: 'EUR',
+      interval: 'month',
+      interval_count: 1,
+      usage_type: 'licensed',
+      gross_mrr: 59,
+      discount_mrr: 0,
+      mrr: 59,
+      included: true,
+      exclusion_reason: null,
+      current_period_start: '2026-03-02T10:00:00.000Z',
+      current_period_end: '2026-04-02T10:00:00.000Z',
+    }),
+    timeline: page({
+      occurred_at: '2026-03-12T14:00:00.000Z',
+      event_type: 'movement.expansion',
+      category: 'movement',
+      subscription_id: 'sub_42',
+      movement_type: 'expansion',
+      mrr_before: 49,
+      mrr_after: 59,
+      mrr_delta: 10,
+      amount: null,
+      invoice_id: null,
+      event_id: null,
+      description: 'MRR rose (sub_42).',
+    }),
+  },
+)
+
+export const MovementsBody = Type.Object(
+  {
+    currency: Type.String(),
+    as_of: Time,
+    since: Time,
+    until: Time,
+    totals: Type.Object(Movements),
+    policy: Type.Object({}),
+    ...pageOf(MovementListRow).properties,
+  },
+  {
+    examples: [
+      {
+        currency: 'EUR',
+        as_of: '2026-03-31T09:30:00.000Z',
+        since: '2026-03-01T00:00:00.000Z',
+        until: '2026-03-31T09:30:00.000Z',
+        totals: movements,
+        policy: POLICY,
+        ...page({
+          occurred_at: '2026-03-12T14:00:00.000Z',
+          customer: 'cus_42',
+          customer_name: 'Ada Lovelace',
+          movement_type: 'expansion',
+          mrr_before: 49,
+          mrr_after: 59,
+          mrr_delta: 10,
+          subscription_ids: ['sub_42'],
+        }),
+      },
+    ],
+  },
+)
+
+export const RetentionBody = reportOf(
+  { months: Type.Integer() },
+  { cohorts: CohortRow },
+  {
+    months: 12,
+    cohorts: page({
+      cohort: '2025-11',
+      month: 4,
+      at: '2026-03-31T09:30:00.000Z',
+      accounts: 1,
+      starting_accounts: 1,
+      starting_mrr: 49,
+      mrr: 59,
+      gross_mrr: 49,
+      logo_retention: 1,
+      gross_revenue_retention: 1,
+      net_revenue_retention: 1.2040816326530612,
+    }),
+  },
+)

@@ -1,0 +1,249 @@
+import {
+  isNewer,
+  namesOf,
+  type RecordChange,
+  type RecordContext,
+  type RecordDelete,
+  type RecordDeleteByName,
+  type RecordWrite,
+  readChange,
+  type Version,
+} from '../../domain/records/records.ts'
+import type { Entry } from '../../log/log.ts'
+import { insertOperations, type OperationStatus } from '../../store/records/operations.ts'
+import {
+  deleteByNames,
+  deletesSurvived,
+  keepTombstones,
+  loadTombstones,
+  loadVersions,
+  lockRecordTypes,
+  type RecordKey,
+  type RecordNameKey,
+  type RecordRow,
+  upsertRecords,
+} from '../../store/records/records.ts'
+import type { Kind, Transaction, Unit } from '../unit.ts'
+
+/** What other parts derive from records hears of every record whose state changed. */
+export type RecordListener = (transaction: Transaction, changed: ChangedRecord[]) => Promise<void>
+
+export type ChangedRecord = RecordKey & {
+  sourceUpdatedAt: string
+  /** null: the record is deleted now */
+  data: Record<string, unknown> | null
+}
+
+// The real reason may speak of tables and constraints: it stays with the dead letter.
+const NOT_APPLIED =
+  'The change could not be applied. It is kept, and the operator of this service can replay it.'
+
+export function recordKind(listeners: RecordListener[]): Kind<RecordChange> {
+  return {
+    decode(entry) {
+      return { works: [readChange(JSON.parse(entry.context) as RecordContext, entry.body)], rejected: [] }
+    },
+    narrow: entry => entry,
+    async apply(transaction, units) {
+      const { statuses, changed } = await applyChanges(transaction, units)
+      await insertOperations(
+        transaction.client,
+        units.map((unit, i) => ({
+          ...operationOf(unit.entry, unit.work),
+          status: statuses[i]!,
+          error: null,
+        })),
+      )
+      if (changed.length > 0) for (const listener of listeners) await listener(transaction, changed)
+    },
+    async giveUp({ client }, unit, error, attempts) {
+      await insertOperations(client, [
+        { ...operationOf(unit.entry, unit.work), status: 'failed', error: NOT_APPLIED },
+      ])
+      return {
+        id: unit.entry.id,
+        entry: unit.entry,
+        sourceId: null,
+        inboundEventId: null,
+        reason: 'failed',
+        error,
+        attempts,
+      }
+    },
+  }
+}
+
+function operationOf(entry: Entry, change: RecordChange | undefined) {
+  const { entityType } = JSON.parse(entry.context) as RecordContext
+  return {
+    tenantId: entry.tenantId,
+    id: entry.id,
+    entityType,
+    recordId: change && change.op !== 'delete-by-name' ? change.id : null,
+  }
+}
+
+async function applyChanges({ client }: Transaction, units: Unit<RecordChange>[]) {
+  await lockRecordTypes(client, locksFor(units))
+  const direct = units.filter(unit => unit.work.op !== 'delete-by-name') as Unit<RecordWrite | RecordDelete>[]
+  const byName = units.filter(unit => unit.work.op === 'delete-by-name') as Unit<RecordDeleteByName>[]
+  const statuses = new Map<Unit, OperationStatus>()
+  const changed = new Map<string, ChangedRecord>()
+
+  if (direct.length > 0) {
+    const tombstones = await tombstonesFor(client, direct)
+    const newest = await newestOf(client, direct, tombstones, statuses)
+    const rows = [...newest.values()].map(one => rowOf(one, tombstones))
+    if (rows.length > 0) await upsertRecords(client, rows)
+    for (const row of rows) changed.set(keyText(row), changedRecord(row, newest))
+  }
+  if (byName.length > 0) {
+    for (const record of await applyNameDeletes(client, byName, statuses)) {
+      changed.set(keyText(record), { ...record, data: null })
+    }
+  }
+  return { statuses: units.map(unit => statuses.get(unit)!), changed: [...changed.values()] }
+}
+
+/** A delete by name came too late where a newer one is known, or where all records of that name are newer. */
+async function applyNameDeletes(
+  client: Transaction['client'],
+  units: Unit<RecordDeleteByName>[],
+  statuses: Map<Unit, OperationStatus>,
+) {
+  const deletes = newestPerName(
+    units.map(({ entry, work }) => ({
+      tenantId: entry.tenantId,
+      entityType: work.entityType,
+      name: work.name,
+      value: work.value,
+      sourceUpdatedAt: work.sourceUpdatedAt,
+      entryId: entry.id,
+    })),
+  )
+  const newest = await keepTombstones(client, deletes)
+  const deleted = await deleteByNames(client, deletes)
+  const survived = await deletesSurvived(client, deletes)
+  const effective = new Set(deleted.map(record => record.by))
+  for (const unit of units) {
+    const { id } = unit.entry
+    const isApplied = effective.has(id) || (newest.has(id) && !survived.has(id))
+    statuses.set(unit, isApplied ? 'applied' : 'superseded')
+  }
+  return deleted
+}
+
+function locksFor(units: Unit<RecordChange>[]) {
+  const locks = new Map<
+    string,
+    { tenantId: number; entityType: RecordChange['entityType']; exclusive: boolean }
+  >()
+  for (const { entry, work } of units) {
+    const key = `${entry.tenantId} ${work.entityType}`
+    const exclusive = work.op === 'delete-by-name' || (locks.get(key)?.exclusive ?? false)
+    locks.set(key, { tenantId: entry.tenantId, entityType: work.entityType, exclusive })
+  }
+  return [...locks.values()]
+}
+
+type Newest = { unit: Unit<RecordWrite | RecordDelete>; version: Version }
+
+/** Plays the changes in their order over what is stored: each one is applied or superseded; the last applied stays. */
+async function newestOf(
+  client: Transaction['client'],
+  units: Unit<RecordWrite | RecordDelete>[],
+  tombstones: Tombstones,
+  statuses: Map<Unit, OperationStatus>,
+): Promise<Map<string, Newest>> {
+  const keys = new Map(units.map(unit => [keyText(keyOf(unit)), keyOf(unit)]))
+  const stored = await loadVersions(client, [...keys.values()])
+  const versions = new Map<string, Version>(stored.map(row => [keyText(row), row]))
+  const newest = new Map<string, Newest>()
+  for (const unit of units) {
+    const key = keyText(keyOf(unit))
+    const version = { sourceUpdatedAt: unit.work.sourceUpdatedAt, entryId: unit.entry.id }
+    const before = versions.get(key)
+    // Entries of one record arrive here in their order: of equal source times this one is the later.
+    if (before && version.sourceUpdatedAt < before.sourceUpdatedAt) {
+      statuses.set(unit, 'superseded')
+      continue
+    }
+    statuses.set(unit, isBuried(unit, tombstones) ? 'superseded' : 'applied')
+    versions.set(key, version)
+    newest.set(key, { unit, version })
+  }
+  return newest
+}
+
+type Tombstones = Map<string, Version>
+
+/** The deletes that are known of the other names which these writes go by. */
+async function tombstonesFor(
+  client: Transaction['client'],
+  units: Unit<RecordWrite | RecordDelete>[],
+): Promise<Tombstones> {
+  const names = new Map<string, RecordNameKey>()
+  for (const { entry, work } of units) {
+    if (work.op !== 'write') continue
+    for (const name of namesOf(work)) {
+      const key = { tenantId: entry.tenantId, entityType: work.entityType, ...name }
+      names.set(nameText(key), key)
+    }
+  }
+  const found = names.size > 0 ? await loadTombstones(client, [...names.values()]) : []
+  return new Map(found.map(tombstone => [nameText(tombstone), tombstone]))
+}
+
+/** Whether a write is older than a delete of one of its other names: it is deleted from the start. */
+function isBuried(unit: Unit<RecordWrite | RecordDelete>, tombstones: Tombstones): boolean {
+  const { entry, work } = unit
+  if (work.op !== 'write' || tombstones.size === 0) return false
+  const version = { sourceUpdatedAt: work.sourceUpdatedAt, entryId: entry.id }
+  return namesOf(work).some(name => {
+    const tombstone = tombstones.get(nameText({ ...keyOf(unit), ...name }))
+    return tombstone !== undefined && isNewer(tombstone, version)
+  })
+}
+
+function rowOf({ unit, version }: Newest, tombstones: Tombstones): RecordRow {
+  const { work } = unit
+  return {
+    ...keyOf(unit),
+    ...version,
+    externalId: work.op === 'write' ? work.externalId : null,
+    deleted: work.op === 'delete' || isBuried(unit, tombstones),
+    dataText: work.op === 'write' ? work.dataText : null,
+  }
+}
+
+function newestPerName<T extends RecordNameKey & Version>(deletes: T[]): T[] {
+  const newest = new Map<string, T>()
+  for (const one of deletes) {
+    const other = newest.get(nameText(one))
+    if (!other || isNewer(one, other)) newest.set(nameText(one), one)
+  }
+  return [...newest.values()]
+}
+
+function changedRecord(row: RecordRow, newest: Map<string, Newest>): ChangedRecord {
+  const { work } = newest.get(keyText(row))!.unit
+  return {
+    tenantId: row.tenantId,
+    entityType: row.entityType,
+    id: row.id,
+    sourceUpdatedAt: row.sourceUpdatedAt,
+    data: row.deleted || work.op !== 'write' ? null : work.data,
+  }
+}
+
+function keyOf({ entry, work }: Unit<RecordWrite | RecordDelete>): RecordKey {
+  return { tenantId: entry.tenantId, entityType: work.entityType, id: work.id }
+}
+
+function keyText(key: RecordKey): string {
+  return `${key.tenantId} ${key.entityType} ${key.id}`
+}
+
+function nameText(key: RecordNameKey): string {
+  return `${key.tenantId} ${key.entityType} ${key.name} ${key.value}`
+}

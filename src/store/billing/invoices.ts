@@ -1,0 +1,156 @@
+import { issueFrom } from '../../domain/billing/attention.ts'
+import { type InvoiceState, isCollected, isInvoiced } from '../../domain/billing/invoices.ts'
+import type { Refund } from '../../domain/billing/types.ts'
+import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { endText, keyColumns, type ObjectKey, sortedKeys, timeText } from './versions.ts'
+
+/** Makes the rows that are missing and locks all of them, in order. */
+export async function lockInvoices(db: Db, invoices: ObjectKey[]): Promise<void> {
+  const columns = keyColumns(sortedKeys(invoices))
+  await queryPrepared(
+    db,
+    `insert into billing_invoices (tenant_id, id, currency)
+     select tenant_id, id, '' from unnest($1::int[], $2::text[]) as k (tenant_id, id)
+     order by tenant_id, id collate "C" on conflict do nothing`,
+    columns,
+  )
+  await queryPrepared(
+    db,
+    `select from billing_invoices i join unnest($1::int[], $2::text[]) as k (tenant_id, id) using (tenant_id, id)
+     order by i.tenant_id, i.id for update of i`,
+    columns,
+  )
+}
+
+/** The states of an invoice, in order; at least one. */
+export type InvoiceLedger = ObjectKey & { states: (InvoiceState & { hash: string })[] }
+
+export async function replaceInvoices(db: Db, invoices: InvoiceLedger[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `update billing_invoices i set subscription_id = n.subscription_id, customer = n.customer,
+       customer_name = n.customer_name, customer_email = n.customer_email, currency = n.currency,
+       first_at = n.first_at, last_at = n.last_at
+     from json_populate_recordset(null::billing_invoices, $1) n
+     where i.tenant_id = n.tenant_id and i.id = n.id`,
+    [JSON.stringify(invoices.map(invoiceColumns))],
+  )
+  await queryPrepared(
+    db,
+    `with wanted as materialized (
+       select * from json_populate_recordset(null::billing_invoice_states, $3)
+     ), gone as (
+       delete from billing_invoice_states s using unnest($1::int[], $2::text[]) as k (tenant_id, id)
+       where s.tenant_id = k.tenant_id and s.invoice_id = k.id and not exists (
+         select from wanted w where w.tenant_id = s.tenant_id and w.invoice_id = s.invoice_id
+           and w.valid_from = s.valid_from)
+     )
+     insert into billing_invoice_states as s select * from wanted
+     on conflict (tenant_id, invoice_id, valid_from) do update set
+       valid_to = excluded.valid_to, currency = excluded.currency, subscription_id = excluded.subscription_id,
+       customer = excluded.customer, invoiced_at = excluded.invoiced_at, total = excluded.total,
+       collected_at = excluded.collected_at, amount_paid = excluded.amount_paid, issue_from = excluded.issue_from,
+       hash = excluded.hash, body = excluded.body
+     where s.hash <> excluded.hash`,
+    [
+      ...keyColumns(invoices),
+      JSON.stringify(invoices.flatMap(({ tenantId, states }) => states.map(s => stateColumns(tenantId, s)))),
+    ],
+  )
+}
+
+function invoiceColumns({ tenantId, id, states }: InvoiceLedger) {
+  const last = states.at(-1)!
+  const known = <K extends keyof InvoiceState>(field: K) =>
+    states.findLast(state => state[field] !== null)?.[field] ?? null
+  return {
+    tenant_id: tenantId,
+    id,
+    subscription_id: known('subscriptionId'),
+    customer: known('customer'),
+    customer_name: known('customerName'),
+    customer_email: known('customerEmail'),
+    currency: known('currency') ?? '',
+    first_at: timeText(states[0]!.from),
+    last_at: timeText(last.from),
+  }
+}
+
+function stateColumns(tenantId: number, { hash, ...state }: InvoiceState & { hash: string }) {
+  const issue = issueFrom(state)
+  return {
+    tenant_id: tenantId,
+    invoice_id: state.invoiceId,
+    valid_from: timeText(state.from),
+    valid_to: endText(state.to),
+    currency: state.currency ?? '',
+    subscription_id: state.subscriptionId,
+    customer: state.customer,
+    invoiced_at: isInvoiced(state) ? timeText(state.finalizedAt!) : null,
+    total: state.total,
+    collected_at: isCollected(state) ? timeText(state.paidAt!) : null,
+    amount_paid: state.amountPaid,
+    issue_from: issue === null ? null : timeText(issue),
+    hash,
+    body: state,
+  }
+}
+
+/** Everything known of refunds of these charges. */
+export async function loadRefundsOfCharges(
+  db: Db,
+  charges: ObjectKey[],
+): Promise<(ObjectKey & { refund: Refund })[]> {
+  const { rows } = await queryPrepared<{ tenant_id: number; id: string; body: string }>(
+    db,
+    `select r.tenant_id, r.id, r.body from billing_refunds r
+     join unnest($1::int[], $2::text[]) as k (tenant_id, charge_id) using (tenant_id, charge_id)
+     order by r.tenant_id, r.id for update of r`,
+    keyColumns(charges),
+  )
+  return rows.map(row => ({ tenantId: row.tenant_id, id: row.id, refund: JSON.parse(row.body) }))
+}
+
+// Class of the advisory locks of refunds, one a tenant.
+const REFUND_LOCK = 4_911_300
+
+/** One refund of a charge may take the place of another, so refunds of a tenant take turns. They are rare. */
+export async function lockRefunds(db: Db, tenantIds: number[]): Promise<void> {
+  await queryPrepared(
+    db,
+    'select pg_advisory_xact_lock($1, t) from unnest($2::int[]) with ordinality as l (t, n) order by n',
+    [REFUND_LOCK, [...new Set(tenantIds)].sort((a, b) => a - b)],
+  )
+}
+
+export async function upsertRefunds(
+  db: Db,
+  refunds: (ObjectKey & { refund: Refund; counted: boolean })[],
+): Promise<void> {
+  await queryPrepared(
+    db,
+    `insert into billing_refunds as r select * from json_populate_recordset(null::billing_refunds, $1)
+     order by tenant_id, id
+     on conflict (tenant_id, id) do update set
+       invoice_id = excluded.invoice_id, charge_id = excluded.charge_id, customer = excluded.customer,
+       currency = excluded.currency, amount = excluded.amount, created_at = excluded.created_at,
+       counted = excluded.counted, body = excluded.body
+     where (r.counted, r.body::text) is distinct from (excluded.counted, excluded.body::text)`,
+    [
+      JSON.stringify(
+        sortedKeys(refunds).map(({ tenantId, id, refund, counted }) => ({
+          tenant_id: tenantId,
+          id,
+          invoice_id: refund.invoiceId,
+          charge_id: refund.chargeId,
+          customer: refund.customer,
+          currency: refund.currency ?? '',
+          amount: refund.amount ?? 0,
+          created_at: timeText(refund.createdAt),
+          counted,
+          body: refund,
+        })),
+      ),
+    ],
+  )
+}

@@ -1,0 +1,100 @@
+import { type Db, queryPrepared } from '../../postgres/database.ts'
+
+/** A day as 'YYYY-MM-DD', in UTC. */
+export type Day = string
+
+export type SnapshotCoverage = { firstDay: Day | null; days: number; gaps: number; covers: boolean }
+
+/** Notes that the snapshots of the days from `from` up to, and without, `until` are written. */
+export async function coverDays(
+  db: Db,
+  tenants: { tenantId: number; from: Day }[],
+  until: Day,
+  now: Date,
+): Promise<void> {
+  await queryPrepared(
+    db,
+    `insert into billing_snapshots as s (tenant_id, days, written_at)
+     select tenant_id, datemultirange(daterange(from_day, $3::date)), $4
+     from unnest($1::int[], $2::date[]) as t (tenant_id, from_day)
+     -- Most days are covered. Looking is cheap; a conflict would lock the row until the end of the transaction.
+     where from_day < $3::date and not exists (
+       select from billing_snapshots c where c.tenant_id = t.tenant_id and c.days @> daterange(t.from_day, $3::date))
+     order by tenant_id
+     on conflict (tenant_id) do update set days = s.days + excluded.days, written_at = excluded.written_at
+     where not s.days @> excluded.days`,
+    [tenants.map(tenant => tenant.tenantId), tenants.map(tenant => tenant.from), until, now],
+  )
+}
+
+/**
+ * Tenants whose days before `until` are not all covered, each with the first day that is not; or, with `day`, those
+ * that have something on that day.
+ */
+export async function tenantsToSnapshot(
+  db: Db,
+  until: Day,
+  day: Day | null,
+): Promise<{ tenantId: number; from: Day }[]> {
+  const { rows } = await queryPrepared<{ tenant_id: number; from_day: string }>(
+    db,
+    `select t.id as tenant_id, to_char(coalesce($2::date, upper(s.days), f.day), 'YYYY-MM-DD') as from_day
+     from tenants t
+     cross join lateral (
+       select (valid_from at time zone 'UTC')::date as day from billing_account_states
+       where tenant_id = t.id order by valid_from limit 1
+     ) f
+     left join billing_snapshots s on s.tenant_id = t.id
+     where case when $2::date is null then coalesce(upper(s.days), f.day) < $1::date else f.day <= $2::date end
+     order by t.id`,
+    [until, day],
+  )
+  return rows.map(row => ({ tenantId: row.tenant_id, from: row.from_day }))
+}
+
+/** Forgets what is covered; the next write starts at the tenant's first day. */
+export async function forgetSnapshots(db: Db): Promise<void> {
+  await queryPrepared(db, 'delete from billing_snapshots')
+}
+
+/** How many accounts the snapshot of a day holds, and in how many currencies. */
+export async function snapshotSize(db: Db, tenantId: number, day: Day): Promise<number> {
+  const { rows } = await queryPrepared<{ size: number }>(
+    db,
+    `select count(*) as size from billing_account_states
+     where tenant_id = $1 and valid_from < ($2::date + 1)::timestamp at time zone 'UTC'
+       and valid_to >= ($2::date + 1)::timestamp at time zone 'UTC'`,
+    [tenantId, day],
+  )
+  return rows[0]!.size
+}
+
+/** What the snapshots of the days before `until` cover, and whether they cover the day of `at`. */
+export async function snapshotCoverage(
+  db: Db,
+  tenantId: number,
+  until: Day,
+  at: Date,
+): Promise<SnapshotCoverage> {
+  const { rows } = await queryPrepared<{
+    first_day: string | null
+    days: number | null
+    expected: number | null
+    covers: boolean
+  }>(
+    db,
+    `with known as (
+       select days * datemultirange(daterange(null, $2::date)) as before, days from billing_snapshots
+       where tenant_id = $1
+     )
+     select to_char(lower(before), 'YYYY-MM-DD') as first_day, $2::date - lower(before) as expected,
+       (select sum(upper(r) - lower(r))::int from unnest(before) as r) as days,
+       days @> ($3::timestamptz at time zone 'UTC')::date as covers
+     from known`,
+    [tenantId, until, at],
+  )
+  const known = rows[0]
+  if (!known) return { firstDay: null, days: 0, gaps: 0, covers: false }
+  const days = known.days ?? 0
+  return { firstDay: known.first_day, days, gaps: (known.expected ?? 0) - days, covers: known.covers }
+}

@@ -1,0 +1,214 @@
+import type { Entry, EntryKind } from '../../log/log.ts'
+import type { Db } from '../../postgres/database.ts'
+import { type EntryRow, toEntry } from './entries.ts'
+
+export type NewDeadLetter = {
+  /** The id of the event or operation, so that a second failure after a replay meets the first. */
+  id: string
+  entry: Entry
+  sourceId: string | null
+  inboundEventId: string | null
+  /** rejected: never valid; failed: could not be applied */
+  reason: 'rejected' | 'failed'
+  error: string
+  attempts: number
+}
+
+export type DeadLetter = {
+  id: string
+  tenantId: number
+  kind: EntryKind
+  sourceId: string | null
+  inboundEventId: string | null
+  reason: 'rejected' | 'failed'
+  error: string
+  attempts: number
+  receivedAt: Date
+  failedAt: Date
+  replayedAt: Date | null
+  /** Under which id a replay went in. */
+  replayedAs: string | null
+}
+
+export async function insertDeadLetters(db: Db, letters: NewDeadLetter[]): Promise<void> {
+  await db.query(
+    `insert into dead_letters
+       (tenant_id, id, kind, ordering_key, source_id, inbound_event_id, reason, error, attempts, received_at, context, body)
+     select * from json_to_recordset($1) as r (
+       tenant_id int, id uuid, kind text, ordering_key text, source_id text, inbound_event_id text, reason text,
+       error text, attempts int, received_at timestamptz, context text, body text)
+     on conflict (tenant_id, id) do update set
+       error = excluded.error, attempts = dead_letters.attempts + excluded.attempts, failed_at = now(),
+       replayed_at = null, replayed_as = null`,
+    [
+      JSON.stringify(
+        letters.map(({ entry, ...letter }) => ({
+          tenant_id: entry.tenantId,
+          id: letter.id,
+          kind: entry.kind,
+          ordering_key: entry.orderingKey,
+          source_id: letter.sourceId,
+          inbound_event_id: letter.inboundEventId,
+          reason: letter.reason,
+          error: letter.error,
+          attempts: letter.attempts,
+          received_at: entry.receivedAt,
+          context: entry.context,
+          body: entry.body,
+        })),
+      ),
+    ],
+  )
+}
+
+export type DeadLetterFilter = {
+  tenantId: number | null
+  id?: string | undefined
+  sourceId?: string | undefined
+  reason?: string | undefined
+  /** Only what failed before this moment. */
+  failedBefore?: Date | undefined
+}
+
+type Row = {
+  id: string
+  tenant_id: number
+  kind: EntryKind
+  source_id: string | null
+  inbound_event_id: string | null
+  reason: 'rejected' | 'failed'
+  error: string
+  attempts: number
+  received_at: Date
+  failed_at: Date
+  replayed_at: Date | null
+  replayed_as: string | null
+}
+
+const COLUMNS = `d.id, d.tenant_id, d.kind, d.source_id, d.inbound_event_id, d.reason, d.error, d.attempts,
+  d.received_at, d.failed_at, d.replayed_at, d.replayed_as`
+
+/** What nobody has decided on yet, newest first, from tenant to tenant by the index. */
+export async function listDeadLetters(
+  db: Db,
+  filter: DeadLetterFilter & { limit: number; before?: { failedAt: Date; id: string } | undefined },
+): Promise<DeadLetter[]> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from tenants t cross join lateral (
+       select * from dead_letters d
+       where d.tenant_id = t.id and ($2::text is null or d.source_id = $2) and ($3::text is null or d.reason = $3)
+         and d.replayed_at is null and ($4::timestamptz is null or (d.failed_at, d.id) < ($4, $5::uuid))
+       order by d.failed_at desc, d.id desc limit $6
+     ) d
+     where $1::int is null or t.id = $1
+     order by d.failed_at desc, d.id desc limit $6`,
+    [
+      filter.tenantId,
+      filter.sourceId ?? null,
+      filter.reason ?? null,
+      filter.before?.failedAt ?? null,
+      filter.before?.id ?? null,
+      filter.limit,
+    ],
+  )
+  return rows.map(toDeadLetter)
+}
+
+/** With its body and context, whether replayed or not. */
+export async function findDeadLetter(
+  db: Db,
+  tenantId: number | null,
+  id: string,
+): Promise<(DeadLetter & { body: string; context: string }) | null> {
+  const { rows } = await db.query<Row & { body: string; context: string }>(
+    `select ${COLUMNS}, d.body, d.context from tenants t join dead_letters d on d.tenant_id = t.id and d.id = $2
+     where $1::int is null or t.id = $1`,
+    [tenantId, id],
+  )
+  const row = rows[0]
+  return row ? { ...toDeadLetter(row), body: row.body, context: row.context } : null
+}
+
+function toDeadLetter(row: Row): DeadLetter {
+  return {
+    id: row.id,
+    tenantId: row.tenant_id,
+    kind: row.kind,
+    sourceId: row.source_id,
+    inboundEventId: row.inbound_event_id,
+    reason: row.reason,
+    error: row.error,
+    attempts: row.attempts,
+    receivedAt: row.received_at,
+    failedAt: row.failed_at,
+    replayedAt: row.replayed_at,
+    replayedAs: row.replayed_as,
+  }
+}
+
+export async function countDeadLetters(
+  db: Db,
+  filter: DeadLetterFilter = { tenantId: null },
+): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*) from dead_letters where ${CHOSEN}`,
+    chosenValues(filter),
+  )
+  return rows[0]!.count
+}
+
+const CHOSEN = `($1::int is null or tenant_id = $1) and ($2::uuid is null or id = $2)
+  and ($3::text is null or source_id = $3) and ($4::text is null or reason = $4)
+  and ($5::timestamptz is null or failed_at < $5) and replayed_at is null`
+
+function chosenValues(filter: DeadLetterFilter): unknown[] {
+  return [
+    filter.tenantId,
+    filter.id ?? null,
+    filter.sourceId ?? null,
+    filter.reason ?? null,
+    filter.failedBefore ?? null,
+  ]
+}
+
+/**
+ * Marks letters as replayed and hands them out to be appended again, oldest first, in the caller's transaction. A
+ * letter is handed out once, however many people press the button. At least one, and no more than `maxBytes` beyond it.
+ */
+export async function takeForReplay(
+  db: Db,
+  filter: DeadLetterFilter & { limit: number; maxBytes: number },
+): Promise<Entry[]> {
+  const { rows } = await db.query<EntryRow>(
+    `update dead_letters d set replayed_at = now()
+     from (
+       select d.tenant_id, d.id from (
+         select tenant_id, id, sum(bytes) over (order by received_at, id) - bytes as bytes_before from (
+           select tenant_id, id, received_at, pg_column_size(body) as bytes from dead_letters
+           where ${CHOSEN} order by received_at, id limit $6
+         ) oldest
+       ) sized join dead_letters d on d.tenant_id = sized.tenant_id and d.id = sized.id
+       where sized.bytes_before < $7 and d.replayed_at is null
+       for update of d skip locked
+     ) chosen
+     where d.tenant_id = chosen.tenant_id and d.id = chosen.id
+     returning d.id, d.tenant_id, d.kind, d.ordering_key, d.received_at, d.context, d.body`,
+    [...chosenValues(filter), filter.limit, filter.maxBytes],
+  )
+  return rows
+    .map(toEntry)
+    .sort((a, b) => a.receivedAt.getTime() - b.receivedAt.getTime() || (a.id < b.id ? -1 : 1))
+}
+
+/** Remembers under which id each went in again. */
+export async function markReplayed(
+  db: Db,
+  replays: { tenantId: number; id: string; as: string }[],
+): Promise<void> {
+  await db.query(
+    `update dead_letters d set replayed_as = r.replayed_as
+     from unnest($1::int[], $2::uuid[], $3::uuid[]) as r (tenant_id, id, replayed_as)
+     where d.tenant_id = r.tenant_id and d.id = r.id`,
+    [replays.map(r => r.tenantId), replays.map(r => r.id), replays.map(r => r.as)],
+  )
+}

@@ -1,0 +1,138 @@
+import type { Entry, EntryKind } from '../../log/log.ts'
+import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { ENTRY_COLUMNS, type EntryRow, toEntry } from './entries.ts'
+
+/** An entry that waits for its next attempt, or behind one that does. */
+export type Parked = { place: number; lane: string; entry: Entry; attempts: number; nextAttemptAt: Date }
+
+export type ParkedOrder = {
+  tenantId: number
+  kind: EntryKind
+  orderingKey: string
+  /** of the first entry; the others wait behind it */
+  nextAttemptAt: Date
+  entries: number
+}
+
+/** Every order of these lanes in which something waits. */
+export async function listParkedOrders(db: Db, lanes: string[]): Promise<ParkedOrder[]> {
+  const { rows } = await queryPrepared<{
+    tenant_id: number
+    kind: EntryKind
+    ordering_key: string
+    next_attempt_at: Date
+    entries: number
+  }>(
+    db,
+    `select tenant_id, kind, ordering_key, (array_agg(next_attempt_at order by place))[1] as next_attempt_at,
+            count(*) as entries
+     from parked_entries where lane = any($1) group by tenant_id, kind, ordering_key`,
+    [lanes],
+  )
+  return rows.map(row => ({
+    tenantId: row.tenant_id,
+    kind: row.kind,
+    orderingKey: row.ordering_key,
+    nextAttemptAt: row.next_attempt_at,
+    entries: row.entries,
+  }))
+}
+
+/** The entries that wait in these orders, each order from its beginning. */
+export async function loadParked(
+  db: Db,
+  lanes: string[],
+  orders: ParkedOrder[],
+  limit: number,
+): Promise<Parked[]> {
+  const { rows } = await db.query<
+    EntryRow & { place: number; lane: string; attempts: number; next_attempt_at: Date }
+  >(
+    `select place, lane, ${ENTRY_COLUMNS}, attempts, next_attempt_at
+     from parked_entries
+     join unnest($2::int[], $3::text[], $4::text[]) as o (tenant_id, kind, ordering_key) using (tenant_id, kind, ordering_key)
+     where lane = any($1) order by place limit $5`,
+    [
+      lanes,
+      orders.map(order => order.tenantId),
+      orders.map(order => order.kind),
+      orders.map(order => order.orderingKey),
+      limit,
+    ],
+  )
+  return rows.map(row => ({
+    place: row.place,
+    lane: row.lane,
+    attempts: row.attempts,
+    nextAttemptAt: row.next_attempt_at,
+    entry: toEntry(row),
+  }))
+}
+
+export async function lanesWithDueEntries(db: Db): Promise<string[]> {
+  const { rows } = await queryPrepared<{ lane: string }>(
+    db,
+    'select distinct lane from parked_entries where next_attempt_at <= now()',
+  )
+  return rows.map(row => row.lane)
+}
+
+export async function park(
+  db: Db,
+  parked: { lane: string; entry: Entry; attempts: number; nextAttemptAt: Date; error: string | null },
+): Promise<void> {
+  const { entry } = parked
+  await db.query(
+    `insert into parked_entries
+       (lane, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at, last_error)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+    [
+      parked.lane,
+      entry.id,
+      entry.tenantId,
+      entry.kind,
+      entry.orderingKey,
+      entry.receivedAt,
+      entry.context,
+      entry.body,
+      parked.attempts,
+      parked.nextAttemptAt,
+      parked.error,
+    ],
+  )
+}
+
+/** Stays in its place, with what is left of the entry. */
+export async function postpone(
+  db: Db,
+  parked: {
+    lane: string
+    place: number
+    entry: Entry
+    attempts: number
+    nextAttemptAt: Date
+    error: string | null
+  },
+): Promise<void> {
+  await db.query(
+    `update parked_entries set context = $3, attempts = $4, next_attempt_at = $5, last_error = $6
+     where lane = $1 and place = $2`,
+    [parked.lane, parked.place, parked.entry.context, parked.attempts, parked.nextAttemptAt, parked.error],
+  )
+}
+
+export async function unpark(db: Db, parked: { lane: string; place: number }[]): Promise<void> {
+  await db.query(
+    `delete from parked_entries p using unnest($1::text[], $2::bigint[]) as done (lane, place)
+     where p.lane = done.lane and p.place = done.place`,
+    [parked.map(row => row.lane), parked.map(row => row.place)],
+  )
+}
+
+export async function findParked(db: Db, tenantId: number, id: string): Promise<Entry | null> {
+  const { rows } = await db.query<EntryRow>(
+    `select ${ENTRY_COLUMNS} from parked_entries where tenant_id = $1 and id = $2 limit 1`,
+    [tenantId, id],
+  )
+  return rows[0] ? toEntry(rows[0]) : null
+}

@@ -1,0 +1,185 @@
+import type pg from 'pg'
+import type { NormalizedEvent } from '../../domain/events/events.ts'
+import { timeOfId } from '../../domain/ids.ts'
+import { copyRows } from '../../postgres/copy.ts'
+import type { Db } from '../../postgres/database.ts'
+
+export type NewEvent = { tenantId: number; event: NormalizedEvent; node: number | null; conversion: boolean }
+
+export async function insertEvents(client: pg.PoolClient, events: NewEvent[]): Promise<void> {
+  // Of a batch, all events have the headers of its request.
+  let headers: NormalizedEvent['headers'] | null = null
+  let headersText = ''
+  await copyRows(client, 'events', INSERTED, events, (out, { tenantId, event, node, conversion }) => {
+    if (event.headers !== headers) {
+      headers = event.headers
+      headersText = JSON.stringify(headers)
+    }
+    out.int4(tenantId)
+    out.uuid(event.id)
+    out.timestamp(event.occurredAt)
+    out.timestamp(event.receivedAt)
+    out.text(event.eventType)
+    out.boolean(conversion)
+    out.text(event.source)
+    out.text(event.sourceType)
+    out.text(event.sourceConfigId)
+    out.text(event.inboundEventId)
+    out.text(event.providerEventId)
+    out.text(event.visitor)
+    out.text(event.sessionId)
+    out.int8(node)
+    out.text(event.payload)
+    out.text(headersText)
+    out.text(JSON.stringify(event.meta))
+  })
+}
+
+const INSERTED = [
+  'tenant_id',
+  'id',
+  'occurred_at',
+  'received_at',
+  'event_type',
+  'conversion',
+  'source',
+  'source_type',
+  'source_config_id',
+  'inbound_event_id',
+  'provider_event_id',
+  'visitor',
+  'session_id',
+  'node',
+  'payload',
+  'headers',
+  'meta',
+]
+
+export type EventRow = {
+  id: string
+  eventType: string
+  occurredAt: Date
+  receivedAt: Date
+  source: string
+  sourceType: string
+  sourceConfigId: string | null
+  inboundEventId: string | null
+  providerEventId: string | null
+  visitor: string | null
+  sessionId: string | null
+  profile: number | null
+  contactId: string | null
+  conversion: boolean
+  /** JSON text, all three */
+  payload: string
+  headers: string | null
+  meta: string | null
+}
+
+export type TimePage = {
+  limit: number
+  offset: number
+  since: Date | null
+  until: Date | null
+  eventType: string | null
+  /** the last row of the page before */
+  after: { occurredAt: Date; id: string } | null
+}
+
+const COLUMNS = `e.id, e.event_type, e.occurred_at, e.received_at, e.source, e.source_type, e.source_config_id,
+  e.inbound_event_id, e.provider_event_id, e.visitor, e.session_id, e.conversion, e.payload, e.headers, e.meta,
+  i.profile, contact.value as contact_id`
+
+// Of several contact ids of one person, one with a contact record: others are ids of billing systems and the like.
+export const CONTACT_OF_PROFILE = `
+  select c.value from identities c
+  left join records r on r.tenant_id = c.tenant_id and r.entity_type = 'contact' and r.id = c.value and not r.deleted
+  where c.tenant_id = i.tenant_id and c.profile = i.profile and c.kind = 'contact'
+  order by r.id is null, c.node limit 1`
+
+// The profile is read through the node, so that what is learnt later shows in rows that came earlier.
+const PERSON = `
+  left join identities i on i.tenant_id = e.tenant_id and i.node = e.node
+  left join lateral (${CONTACT_OF_PROFILE}) contact on true`
+
+/** Newest first, without conversions. */
+export async function listEvents(db: Db, tenantId: number, page: TimePage): Promise<EventRow[]> {
+  const { rows } = await db.query<Row>(eventPage(tenantId, page))
+  return rows.map(toEvent)
+}
+
+/** The statement of a page: exported so that a test can ask PostgreSQL how it is carried out. */
+export function eventPage(tenantId: number, page: TimePage): { text: string; values: unknown[] } {
+  const where = ['e.tenant_id = $1', 'not e.conversion']
+  const values: unknown[] = [tenantId]
+  const add = (condition: (n: string) => string, value: unknown) => {
+    values.push(value)
+    where.push(condition(`$${values.length}`))
+  }
+  if (page.since) add(n => `e.occurred_at >= ${n}`, page.since)
+  if (page.until) add(n => `e.occurred_at <= ${n}`, page.until)
+  if (page.eventType !== null) add(n => `e.event_type = ${n}`, page.eventType)
+  if (page.after) {
+    values.push(page.after.occurredAt, page.after.id)
+    // The first condition says nothing new, but lets whole partitions be passed over.
+    where.push(`e.occurred_at <= $${values.length - 1}`)
+    where.push(`(e.occurred_at, e.id) < ($${values.length - 1}, $${values.length}::uuid)`)
+  }
+  values.push(page.limit, page.offset)
+  const text = `select ${COLUMNS} from (
+      select * from events e where ${where.join(' and ')}
+      order by e.occurred_at desc, e.id desc limit $${values.length - 1} offset $${values.length}
+    ) e ${PERSON} order by e.occurred_at desc, e.id desc`
+  return { text, values }
+}
+
+/** By our id, whether conversion or not. */
+export async function findEvent(db: Db, tenantId: number, id: string): Promise<EventRow | null> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from events e ${PERSON} where e.tenant_id = $1 and e.received_at = $2 and e.id = $3`,
+    [tenantId, timeOfId(id), id],
+  )
+  return rows[0] ? toEvent(rows[0]) : null
+}
+
+type Row = {
+  id: string
+  event_type: string
+  occurred_at: Date
+  received_at: Date
+  source: string
+  source_type: string
+  source_config_id: string | null
+  inbound_event_id: string | null
+  provider_event_id: string | null
+  visitor: string | null
+  session_id: string | null
+  profile: number | null
+  contact_id: string | null
+  conversion: boolean
+  payload: string
+  headers: string | null
+  meta: string | null
+}
+
+function toEvent(row: Row): EventRow {
+  return {
+    id: row.id,
+    eventType: row.event_type,
+    occurredAt: row.occurred_at,
+    receivedAt: row.received_at,
+    source: row.source,
+    sourceType: row.source_type,
+    sourceConfigId: row.source_config_id,
+    inboundEventId: row.inbound_event_id,
+    providerEventId: row.provider_event_id,
+    visitor: row.visitor,
+    sessionId: row.session_id,
+    profile: row.profile,
+    contactId: row.contact_id,
+    conversion: row.conversion,
+    payload: row.payload,
+    headers: row.headers,
+    meta: row.meta,
+  }
+}

@@ -1,0 +1,115 @@
+import type { Entry } from '../../log/log.ts'
+import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type EntryRow, toEntry } from '../entries/entries.ts'
+
+/** An entry that came in over its source's budget; `items` is how many units it costs. */
+export type Deferred = { sourceId: string; entry: Entry; items: number }
+export type Waiting = Deferred & { position: number }
+
+export async function insertOverflow(db: Db, deferred: Deferred[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `insert into overflow
+       (source_id, id, tenant_id, kind, ordering_key, received_at, items, context, body_bytes, body)
+     select * from json_to_recordset($1) as r (source_id text, id uuid, tenant_id int, kind text, ordering_key text,
+       received_at timestamptz, items int, context text, body_bytes int, body text)`,
+    [
+      JSON.stringify(
+        deferred.map(({ sourceId, entry, items }) => ({
+          source_id: sourceId,
+          id: entry.id,
+          tenant_id: entry.tenantId,
+          kind: entry.kind,
+          ordering_key: entry.orderingKey,
+          received_at: entry.receivedAt,
+          items,
+          context: entry.context,
+          body_bytes: entry.body.length,
+          body: entry.body,
+        })),
+      ),
+    ],
+  )
+}
+
+/** Which sources have something waiting: a jump from source to source, however long the queues are. */
+export async function listBacklogged(db: Db): Promise<string[]> {
+  const { rows } = await db.query<{ source_id: string }>(
+    `with recursive found as (
+       (select source_id from overflow order by source_id limit 1)
+       union all
+       select (select o.source_id from overflow o where o.source_id > f.source_id order by o.source_id limit 1)
+       from found f where f.source_id is not null
+     )
+     select source_id from found where source_id is not null`,
+  )
+  return rows.map(row => row.source_id)
+}
+
+export async function hasOverflow(db: Db, sourceId: string): Promise<boolean> {
+  const { rows } = await db.query<{ found: boolean }>(
+    'select exists (select 1 from overflow where source_id = $1) as found',
+    [sourceId],
+  )
+  return rows[0]!.found
+}
+
+/** Nobody else drains the source until the caller's transaction ends; false when somebody does already. */
+export async function lockOverflow(db: Db, sourceId: string): Promise<boolean> {
+  const { rows } = await db.query<{ locked: boolean }>(
+    'select pg_try_advisory_xact_lock(hashtextextended($1, 4911003)) as locked',
+    [sourceId],
+  )
+  return rows[0]!.locked
+}
+
+/** The first in the queue; always at least one, if there is any. */
+export async function firstInOverflow(
+  db: Db,
+  sourceId: string,
+  { maxRows, maxBytes }: { maxRows: number; maxBytes: number },
+): Promise<Waiting[]> {
+  const { rows } = await db.query<EntryRow & { position: number; items: number }>(
+    `select o.position, o.id, o.tenant_id, o.kind, o.ordering_key, o.received_at, o.items, o.context, o.body
+     from (
+       select position, sum(body_bytes) over (order by position) - body_bytes as bytes_before
+       from (select position, body_bytes from overflow where source_id = $1 order by position limit $2) first_rows
+     ) sized join overflow o on o.source_id = $1 and o.position = sized.position
+     where sized.bytes_before < $3 order by o.position`,
+    [sourceId, maxRows, maxBytes],
+  )
+  return rows.map(row => ({
+    sourceId,
+    position: row.position,
+    items: row.items,
+    entry: toEntry(row),
+  }))
+}
+
+export async function deleteOverflow(db: Db, sourceId: string, positions: number[]): Promise<void> {
+  await db.query('delete from overflow where source_id = $1 and position = any($2::bigint[])', [
+    sourceId,
+    positions,
+  ])
+}
+
+/** Leaves what is not yet due of an entry in its place. */
+export async function shrinkOverflow(db: Db, { sourceId, position, entry, items }: Waiting): Promise<void> {
+  await db.query('update overflow set context = $3, items = $4 where source_id = $1 and position = $2', [
+    sourceId,
+    position,
+    entry.context,
+    items,
+  ])
+}
+
+export type Backlog = { sourceId: string; events: number; oldestAt: Date }
+
+export async function countBacklog(db: Db, sourceIds: string[]): Promise<Backlog[]> {
+  const { rows } = await db.query<{ source_id: string; events: number; oldest_at: Date }>(
+    `select source_id, sum(items)::bigint as events, min(received_at) as oldest_at from overflow
+     where source_id = any($1) group by source_id order by source_id`,
+    [sourceIds],
+  )
+  return rows.map(row => ({ sourceId: row.source_id, events: row.events, oldestAt: row.oldest_at }))
+}

@@ -1,0 +1,98 @@
+import { hash } from 'node:crypto'
+import type pg from 'pg'
+import { hexArray, int4Array } from '../../postgres/binary.ts'
+import { copyRows } from '../../postgres/copy.ts'
+import { BeginAgain, type Db, queryPrepared } from '../../postgres/database.ts'
+import { isNearPeriodStart, periodOf } from '../../postgres/partitions.ts'
+
+/** An event is known by its sender's id within its source; tracking and CDP events by their id within the tenant. */
+export function processedKey(sourceId: string | null, inboundEventId: string): string {
+  return hash('sha256', `${sourceId ?? ''}\n${inboundEventId}`, 'hex').slice(0, 32)
+}
+
+/** `key`: a uuid, written as 32 digits. */
+export type ProcessedKey = { tenantId: number; key: string }
+
+export type EventClaim = ProcessedKey & { eventId: string }
+
+/**
+ * Marks events as processed and returns the ids of those that were already. Two workers that claim one key at the
+ * same time meet in the primary key: the second waits for the first and then has to begin again. In the first minutes
+ * of a period the one before is claimed too: two machines on either side of midnight meet there.
+ */
+export async function claimEvents(
+  client: pg.PoolClient,
+  claims: EventClaim[],
+  now: Date,
+): Promise<Set<string>> {
+  const period = periodOf('processed_events', now)
+  const known = await knownClaims(client, claims, period)
+  const fresh = known.size > 0 ? claims.filter(claim => !known.has(claim)) : [...claims]
+  // Sorted, so that two workers that claim the same keys wait for each other and never in a circle.
+  fresh.sort((a, b) => a.tenantId - b.tenantId || (a.key < b.key ? -1 : 1))
+  const periods = isNearPeriodStart('processed_events', now) ? [period - 1, period] : [period]
+  for (const each of periods) if (fresh.length > 0) await insertClaims(client, fresh, each)
+  return new Set([...known].map(claim => claim.eventId))
+}
+
+async function knownClaims(
+  client: pg.PoolClient,
+  claims: EventClaim[],
+  period: number,
+): Promise<Set<EventClaim>> {
+  const keys = hexArray(claims.map(claim => claim.key))
+  const { tenantId } = claims[0]!
+  if (claims.every(claim => claim.tenantId === tenantId)) {
+    const { rows } = await queryPrepared<{ key: string }>(client, KNOWN_OF_ONE, [tenantId, keys, period])
+    const known = new Set(rows.map(row => row.key.replaceAll('-', '')))
+    return new Set(known.size > 0 ? claims.filter(claim => known.has(claim.key)) : [])
+  }
+  const tenantIds = int4Array(claims.map(claim => claim.tenantId))
+  const { rows } = await queryPrepared<{ position: number }>(client, KNOWN, [tenantIds, keys, period])
+  return new Set(rows.map(row => claims[row.position - 1]!))
+}
+
+// All keys in one go through the index: half of what one look-up for each costs.
+const KNOWN_OF_ONE = `
+select key from processed_events where tenant_id = $1 and key = any($2::uuid[]) and period <= $3`
+
+// A look-up for each, whatever the planner thinks of a table that was empty a moment ago.
+const KNOWN = `
+select position::int from unnest($1::int[], $2::uuid[]) with ordinality as claim (tenant_id, key, position)
+where (select true from processed_events p
+       where p.tenant_id = claim.tenant_id and p.key = claim.key and p.period <= $3 limit 1)`
+
+async function insertClaims(client: pg.PoolClient, claims: EventClaim[], period: number): Promise<void> {
+  try {
+    await copyRows(client, 'processed_events', COLUMNS, claims, (out, claim) => {
+      out.int4(period)
+      out.int4(claim.tenantId)
+      out.hex(claim.key)
+      out.uuid(claim.eventId)
+    })
+  } catch (error) {
+    if ((error as { code?: unknown }).code === UNIQUE_VIOLATION)
+      throw new BeginAgain('An event was claimed meanwhile')
+    throw error
+  }
+}
+
+const COLUMNS = ['period', 'tenant_id', 'key', 'event_id']
+const UNIQUE_VIOLATION = '23505'
+
+export async function findProcessed(
+  db: Db,
+  keys: ProcessedKey[],
+): Promise<(ProcessedKey & { eventId: string })[]> {
+  const { rows } = await queryPrepared<{ tenant_id: number; key: string; event_id: string }>(
+    db,
+    `select p.tenant_id, p.key, p.event_id from processed_events p
+     join unnest($1::int[], $2::uuid[]) as k (tenant_id, key) on k.tenant_id = p.tenant_id and k.key = p.key`,
+    [keys.map(key => key.tenantId), keys.map(key => key.key)],
+  )
+  return rows.map(row => ({
+    tenantId: row.tenant_id,
+    key: row.key.replaceAll('-', ''),
+    eventId: row.event_id,
+  }))
+}

@@ -1,0 +1,101 @@
+import type { Db } from '../../postgres/database.ts'
+
+export type NewRejection = {
+  tenantId: number
+  sourceId: string
+  rejectedAt: Date
+  status: number
+  code: string
+  detail: string
+  ip: string | null
+  userAgent: string | null
+  bytes: number | null
+  /** How many more like it came, and were only counted. */
+  suppressed: number
+}
+
+export type Rejection = NewRejection & { id: number }
+
+export async function insertRejections(db: Db, rejections: NewRejection[]): Promise<void> {
+  await db.query(
+    `insert into rejections (tenant_id, source_id, rejected_at, status, code, detail, ip, user_agent, bytes, suppressed)
+     select * from json_to_recordset($1) as r (tenant_id int, source_id text, rejected_at timestamptz, status int,
+       code text, detail text, ip text, user_agent text, bytes int, suppressed int)`,
+    [
+      JSON.stringify(
+        rejections.map(rejection => ({
+          tenant_id: rejection.tenantId,
+          source_id: rejection.sourceId,
+          rejected_at: rejection.rejectedAt,
+          status: rejection.status,
+          code: rejection.code,
+          detail: rejection.detail,
+          ip: rejection.ip,
+          user_agent: rejection.userAgent,
+          bytes: rejection.bytes,
+          suppressed: rejection.suppressed,
+        })),
+      ),
+    ],
+  )
+}
+
+export type RejectionFilter = {
+  tenantId: number | null
+  sourceId: string | null
+  code: string | null
+  limit: number
+  before: number | null
+}
+
+/** Newest first, from source to source by the index. */
+export async function listRejections(db: Db, filter: RejectionFilter): Promise<Rejection[]> {
+  const { rows } = await db.query<{
+    id: number
+    tenant_id: number
+    source_id: string
+    rejected_at: Date
+    status: number
+    code: string
+    detail: string
+    ip: string | null
+    user_agent: string | null
+    bytes: number | null
+    suppressed: number
+  }>(
+    `select r.* from sources s cross join lateral (
+       select * from rejections r
+       where r.tenant_id = s.tenant_id and r.source_id = s.id and ($3::text is null or r.code = $3)
+         and ($4::bigint is null or r.id < $4)
+       order by r.id desc limit $5
+     ) r
+     where ($1::int is null or s.tenant_id = $1) and ($2::text is null or s.id = $2)
+     order by r.id desc limit $5`,
+    [filter.tenantId, filter.sourceId, filter.code, filter.before, filter.limit],
+  )
+  return rows.map(row => ({
+    id: row.id,
+    tenantId: row.tenant_id,
+    sourceId: row.source_id,
+    rejectedAt: row.rejected_at,
+    status: row.status,
+    code: row.code,
+    detail: row.detail,
+    ip: row.ip,
+    userAgent: row.user_agent,
+    bytes: row.bytes,
+    suppressed: row.suppressed,
+  }))
+}
+
+/** Keeps the newest of each source, and nothing older than `before`. */
+export async function pruneRejections(db: Db, options: { before: Date; perSource: number }): Promise<void> {
+  await db.query(
+    `delete from rejections r using sources s
+     where r.tenant_id = s.tenant_id and r.source_id = s.id and (
+       r.rejected_at < $1 or r.id <= (
+         select o.id from rejections o where o.tenant_id = s.tenant_id and o.source_id = s.id
+         order by o.id desc offset $2 limit 1))`,
+    [options.before, options.perSource],
+  )
+}

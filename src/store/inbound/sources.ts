@@ -1,0 +1,155 @@
+import type { EventTypeOverride, SourceType } from '../../domain/events/events.ts'
+import type { Db } from '../../postgres/database.ts'
+
+/** `hash`: SHA-256 of the token, in hex. */
+export type SourceToken = { hash: string; hint: string; expires_at: string | null }
+export type SealedSecret = { sealed: string; hint: string; expires_at: string | null }
+
+/** The settings of a source that are shown and changed as one object. */
+export type SourceConfig = {
+  event_type_override: EventTypeOverride | null
+  event_id_path: string | null
+  require_timestamped_signature: boolean
+  rate_limit: { events: number; per_seconds: number }
+  overflow: 'defer' | 'drop'
+  max_body_bytes: number
+  /** Names of further request headers to keep with each event. */
+  headers: string[]
+}
+
+export const DEFAULT_SOURCE_CONFIG: SourceConfig = {
+  event_type_override: null,
+  event_id_path: null,
+  require_timestamped_signature: false,
+  rate_limit: { events: 6000, per_seconds: 60 },
+  overflow: 'defer',
+  max_body_bytes: 1_048_576,
+  headers: [],
+}
+
+export type Source = {
+  id: string
+  tenantId: number
+  name: string
+  type: SourceType
+  preset: string | null
+  enabled: boolean
+  tokens: SourceToken[]
+  signingSecrets: SealedSecret[]
+  config: SourceConfig
+  createdAt: Date
+  updatedAt: Date
+}
+
+type Row = {
+  id: string
+  tenant_id: number
+  name: string
+  type: SourceType
+  preset: string | null
+  enabled: boolean
+  tokens: string
+  signing_secrets: string
+  config: string
+  created_at: Date
+  updated_at: Date
+}
+
+const COLUMNS =
+  'id, tenant_id, name, type, preset, enabled, tokens, signing_secrets, config, created_at, updated_at'
+
+export type NewSource = Pick<
+  Source,
+  'id' | 'tenantId' | 'name' | 'type' | 'preset' | 'enabled' | 'tokens' | 'signingSecrets' | 'config'
+>
+
+export async function insertSource(db: Db, source: NewSource): Promise<Source> {
+  const { rows } = await db.query<Row>(
+    `insert into sources (id, tenant_id, name, type, preset, enabled, tokens, signing_secrets, config)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9) returning ${COLUMNS}`,
+    [
+      source.id,
+      source.tenantId,
+      source.name,
+      source.type,
+      source.preset,
+      source.enabled,
+      JSON.stringify(source.tokens),
+      JSON.stringify(source.signingSecrets),
+      JSON.stringify(source.config),
+    ],
+  )
+  return toSource(rows[0]!)
+}
+
+export async function findSource(db: Db, id: string): Promise<Source | null> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from sources where id = $1 and deleted_at is null`,
+    [id],
+  )
+  return rows[0] ? toSource(rows[0]) : null
+}
+
+/** Nobody else changes the source until the caller's transaction ends. */
+export async function lockSource(db: Db, id: string): Promise<Source | null> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from sources where id = $1 and deleted_at is null for update`,
+    [id],
+  )
+  return rows[0] ? toSource(rows[0]) : null
+}
+
+export async function listSources(db: Db, tenantId: number): Promise<Source[]> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from sources where tenant_id = $1 and deleted_at is null order by created_at, id`,
+    [tenantId],
+  )
+  return rows.map(toSource)
+}
+
+/** Writes the changeable parts. Returns null where the source is gone. */
+export async function updateSource(
+  db: Db,
+  id: string,
+  changes: Pick<Source, 'name' | 'preset' | 'enabled' | 'tokens' | 'signingSecrets' | 'config'>,
+): Promise<Source | null> {
+  const { rows } = await db.query<Row>(
+    `update sources set name = $2, preset = $3, enabled = $4, tokens = $5, signing_secrets = $6, config = $7, updated_at = now()
+     where id = $1 and deleted_at is null returning ${COLUMNS}`,
+    [
+      id,
+      changes.name,
+      changes.preset,
+      changes.enabled,
+      JSON.stringify(changes.tokens),
+      JSON.stringify(changes.signingSecrets),
+      JSON.stringify(changes.config),
+    ],
+  )
+  return rows[0] ? toSource(rows[0]) : null
+}
+
+/** The row stays, so that events already accepted keep their source's name. */
+export async function deleteSource(db: Db, id: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'update sources set deleted_at = now(), enabled = false where id = $1 and deleted_at is null',
+    [id],
+  )
+  return rowCount === 1
+}
+
+function toSource(row: Row): Source {
+  return {
+    id: row.id,
+    tenantId: row.tenant_id,
+    name: row.name,
+    type: row.type,
+    preset: row.preset,
+    enabled: row.enabled,
+    tokens: JSON.parse(row.tokens),
+    signingSecrets: JSON.parse(row.signing_secrets),
+    config: { ...DEFAULT_SOURCE_CONFIG, ...JSON.parse(row.config) },
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  }
+}

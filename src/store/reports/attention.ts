@@ -1,0 +1,161 @@
+import type { AgendaEntry } from '../../domain/billing/agenda.ts'
+import type { InvoiceState } from '../../domain/billing/invoices.ts'
+import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { nearerEnd, type Slice } from './reports.ts'
+
+export type AgendaKind = AgendaEntry['kind']
+
+export type AgendaRow = { subscriptionId: string; dueAt: number; body: Record<string, unknown> }
+
+function expected(kind: string, asOf: string, until: string): string {
+  return `tenant_id = $1 and currency = $2 and kind = ${kind} and due_at > ${asOf} and due_at <= ${until}
+    and known_from <= ${asOf} and known_to > ${asOf}`
+}
+
+/** Whether the agenda is filled up to `until`; it speaks only of the time from now on. */
+export async function agendaReaches(db: Db, tenantId: number, until: Date): Promise<boolean> {
+  const { rows } = await queryPrepared<{ reaches: boolean }>(
+    db,
+    `select coalesce(min(agenda_until) >= $2, true) as reaches from billing_subscriptions
+     where tenant_id = $1 and agenda_until is not null`,
+    [tenantId, until],
+  )
+  return rows[0]!.reaches
+}
+
+/** How much of each kind is due in (asOf, until]. */
+export async function agendaCounts(
+  db: Db,
+  tenantId: number,
+  currency: string,
+  asOf: Date,
+  until: Date,
+): Promise<Record<AgendaKind, number>> {
+  const { rows } = await queryPrepared<{ kind: AgendaKind; entries: string }>(db, AGENDA_COUNTS, [
+    tenantId,
+    currency,
+    asOf,
+    until,
+  ])
+  const counts: Record<AgendaKind, number> = { charge: 0, renewal: 0, cancellation: 0 }
+  for (const { kind, entries } of rows) counts[kind] = Number(entries)
+  return counts
+}
+
+// Sums of whole days where they are made; rows of the other days, and those that not everyone expects who asks.
+const AGENDA_COUNTS = `
+with raw_days as materialized (
+  select day, day::timestamp at time zone 'UTC' as starts, (day + 1)::timestamp at time zone 'UTC' as ends from (
+    select day from billing_stale_days where tenant_id = $1 and sums = 'agenda'
+    union select ($3::timestamptz at time zone 'UTC')::date union select ($4::timestamptz at time zone 'UTC')::date
+  ) d
+  where day between ($3::timestamptz at time zone 'UTC')::date and ($4::timestamptz at time zone 'UTC')::date
+), parts as (
+  select kind, entries from billing_agenda_days d
+  where tenant_id = $1 and currency = $2 and day > ($3::timestamptz at time zone 'UTC')::date
+    and day < ($4::timestamptz at time zone 'UTC')::date
+    and not exists (select from raw_days r where r.day = d.day)
+  union all
+  select k.kind, 1 from raw_days cross join (values ('charge'), ('renewal'), ('cancellation')) as k (kind)
+  cross join lateral (
+    select from billing_agenda a
+    where tenant_id = $1 and currency = $2 and a.kind = k.kind and due_at >= starts and due_at < ends
+      and due_at > $3 and due_at <= $4 and not conditional offset 0) a
+  union all
+  select kind, 1 from billing_agenda
+  where tenant_id = $1 and conditional and due_at > $3 and due_at <= $4 and currency = $2
+    and known_from <= $3 and known_to > $3
+)
+select kind, sum(entries) as entries from parts group by kind`
+
+/** What is due in (asOf, until], the soonest first. `count`: how much there is. */
+export async function agendaSlice(
+  db: Db,
+  tenantId: number,
+  currency: string,
+  kind: AgendaKind,
+  asOf: Date,
+  until: Date,
+  slice: Slice,
+  count: number,
+): Promise<AgendaRow[]> {
+  const { offset, limit, backwards } = nearerEnd(slice, count)
+  if (limit === 0) return []
+  const order = backwards ? 'due_at desc, subscription_id desc' : 'due_at, subscription_id'
+  const { rows } = await queryPrepared<{ subscription_id: string; due_at: Date; body: string }>(
+    db,
+    // the bodies only of the rows that are shown
+    `select a.subscription_id, a.due_at, a.body from (
+       select tenant_id, subscription_id, kind, due_at, known_from from billing_agenda
+       where ${expected('$3', '$4', '$5')}
+       order by ${order} offset $6 limit $7
+     ) k join billing_agenda a using (tenant_id, subscription_id, kind, due_at, known_from)
+     order by ${order}`,
+    [tenantId, currency, kind, asOf, until, offset, limit],
+  )
+  const found = rows.map(row => ({
+    subscriptionId: row.subscription_id,
+    dueAt: row.due_at.getTime(),
+    body: JSON.parse(row.body),
+  }))
+  return backwards ? found.reverse() : found
+}
+
+export type IssueCounts = { invoices: number; subscriptions: number }
+
+const TROUBLED = `tenant_id = $1 and currency = $2 and issue_from <= $3 and valid_to > $3`
+const UNPAID = `select s.subscription_id, s.valid_from from billing_segments s
+  where s.tenant_id = $1 and s.currency = $2 and s.status = 'unpaid' and s.valid_from <= $3 and s.valid_to > $3
+    and not exists (select from billing_invoice_states i where i.tenant_id = s.tenant_id and i.currency = s.currency
+      and i.subscription_id = s.subscription_id and i.issue_from <= $3 and i.valid_to > $3)`
+
+/** Invoices with something wrong at `asOf`, and unpaid subscriptions without such an invoice. */
+export async function issueCounts(
+  db: Db,
+  tenantId: number,
+  currency: string,
+  asOf: Date,
+): Promise<IssueCounts> {
+  const { rows } = await queryPrepared<IssueCounts>(
+    db,
+    `select (select count(*) from billing_invoice_states where ${TROUBLED}) as invoices,
+       (select count(*) from (${UNPAID}) u) as subscriptions`,
+    [tenantId, currency, asOf],
+  )
+  return rows[0]!
+}
+
+/** The longest-standing first. */
+export async function troubledInvoices(
+  db: Db,
+  tenantId: number,
+  currency: string,
+  asOf: Date,
+  slice: Slice,
+): Promise<InvoiceState[]> {
+  if (slice.limit === 0) return []
+  const { rows } = await queryPrepared<{ body: string }>(
+    db,
+    `select body from billing_invoice_states where ${TROUBLED}
+     order by issue_from, invoice_id offset $4 limit $5`,
+    [tenantId, currency, asOf, slice.offset, slice.limit],
+  )
+  return rows.map(row => JSON.parse(row.body))
+}
+
+/** Ids of unpaid subscriptions none of whose invoices is listed. */
+export async function unpaidSubscriptions(
+  db: Db,
+  tenantId: number,
+  currency: string,
+  asOf: Date,
+  slice: Slice,
+): Promise<string[]> {
+  if (slice.limit === 0) return []
+  const { rows } = await queryPrepared<{ subscription_id: string }>(
+    db,
+    `${UNPAID} order by s.valid_from, s.subscription_id offset $4 limit $5`,
+    [tenantId, currency, asOf, slice.offset, slice.limit],
+  )
+  return rows.map(row => row.subscription_id)
+}

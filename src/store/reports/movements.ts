@@ -1,0 +1,107 @@
+import type { CohortChange } from '../../domain/billing/cohorts.ts'
+import type { Movement, MovementType } from '../../domain/billing/movements.ts'
+import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { nearerEnd, type Slice } from './reports.ts'
+
+export type MovementEntry = {
+  account: string
+  occurredAt: Date
+  type: MovementType
+  before: number
+  after: number
+  changes: Movement['changes']
+}
+
+type Row = {
+  account: string
+  occurred_at: Date
+  type: MovementType
+  mrr_before: number
+  mrr_after: number
+  changes: string
+}
+
+function toEntry(row: Row): MovementEntry {
+  return {
+    account: row.account,
+    occurredAt: row.occurred_at,
+    type: row.type,
+    before: row.mrr_before,
+    after: row.mrr_after,
+    changes: JSON.parse(row.changes),
+  }
+}
+
+/** Movements in (since, until], the oldest first. `count`: how many there are. */
+export async function movementSlice(
+  db: Db,
+  tenantId: number,
+  currency: string,
+  window: { since: Date; until: Date },
+  slice: Slice,
+  count: number,
+): Promise<MovementEntry[]> {
+  const { offset, limit, backwards } = nearerEnd(slice, count)
+  if (limit === 0) return []
+  const order = backwards ? 'occurred_at desc, account desc' : 'occurred_at, account'
+  const { rows } = await queryPrepared<Row>(
+    db,
+    `select m.* from (
+       select tenant_id, account, currency, occurred_at from billing_movements
+       where tenant_id = $1 and currency = $2 and occurred_at > $3 and occurred_at <= $4
+       order by ${order} offset $5 limit $6
+     ) k join billing_movements m using (tenant_id, account, currency, occurred_at) order by ${order}`,
+    [tenantId, currency, window.since, window.until, offset, limit],
+  )
+  const found = rows.map(toEntry)
+  return backwards ? found.reverse() : found
+}
+
+export async function movementsOfAccount(
+  db: Db,
+  tenantId: number,
+  currency: string,
+  account: string,
+  until: Date,
+): Promise<MovementEntry[]> {
+  const { rows } = await queryPrepared<Row>(
+    db,
+    `select account, occurred_at, type, mrr_before, mrr_after, changes from billing_movements
+     where tenant_id = $1 and account = $2 and currency = $3 and occurred_at <= $4`,
+    [tenantId, account, currency, until],
+  )
+  return rows.map(toEntry)
+}
+
+/** By cohort and month, for cohorts from `since` on, as known at `asOf`. */
+export async function cohortChanges(
+  db: Db,
+  tenantId: number,
+  currency: string,
+  since: Date,
+  asOf: Date,
+): Promise<CohortChange[]> {
+  const month = (column: string) => `to_char(date_trunc('month', ${column} at time zone 'UTC'), 'YYYY-MM-DD')`
+  const { rows } = await queryPrepared<Record<string, string>>(
+    db,
+    `select ${month('first_at')} as cohort, ${month('occurred_at')} as month,
+       count(*) filter (where type = 'new') as new_accounts,
+       coalesce(sum(mrr_after) filter (where type = 'new'), 0) as new_mrr,
+       sum(mrr_after - mrr_before) as mrr,
+       sum(least(first_mrr, mrr_after) - least(first_mrr, mrr_before)) as capped_mrr,
+       sum((mrr_after > 0)::int - (mrr_before > 0)::int) as accounts
+     from billing_movements
+     where tenant_id = $1 and currency = $2 and occurred_at >= $3 and occurred_at <= $4 and first_at >= $3
+     group by 1, 2 order by 1, 2`,
+    [tenantId, currency, since, asOf],
+  )
+  return rows.map(row => ({
+    cohort: row.cohort!,
+    month: row.month!,
+    newAccounts: Number(row.new_accounts),
+    newMrr: Number(row.new_mrr),
+    mrr: Number(row.mrr),
+    cappedMrr: Number(row.capped_mrr),
+    accounts: Number(row.accounts),
+  }))
+}

@@ -1,0 +1,99 @@
+import type pg from 'pg'
+import { hashOfSecret, kindOfKey } from '../../domain/tenants/keys.ts'
+import { findSource, type Source } from '../inbound/sources.ts'
+import { type ApiKey, findKeyByHash, touchKeys, watchConfig } from './keys.ts'
+
+/**
+ * What a node remembers of keys and sources, so that a request needs no query to be let in and an
+ * outage of the database does not turn known senders away. Any change empties it (see `refresh`).
+ * A lookup that is not remembered while the database is away throws: the answer is 503, never 401.
+ */
+export type Directory = {
+  /** The key, whether usable or not (see `isUsable`), or null when there is none. */
+  key(secret: string): ApiKey | null | Promise<ApiKey | null>
+  source(id: string): Source | null | Promise<Source | null>
+  /** Remembers that the key was used; written down later, many at a time. */
+  noteUse(key: ApiKey, at: Date): void
+  /** Looks whether anything changed since the last look, and forgets everything if so. */
+  refresh(): Promise<void>
+  forget(): void
+  writeUses(): Promise<void>
+}
+
+// Bounds the memory that made-up credentials can take.
+const MAX_REMEMBERED = 50_000
+
+export function openDirectory({ pool }: { pool: pg.Pool }): Directory {
+  const keys = remembering<string, ApiKey>(secret => findKeyByHash(pool, hashOfSecret(secret)))
+  const sources = remembering<string, Source>(id => findSource(pool, id))
+  const uses = new Map<string, Date>()
+
+  function forget() {
+    keys.forget()
+    sources.forget()
+  }
+  const config = watchConfig(forget)
+
+  return {
+    key(secret) {
+      // The checksum spares the database made-up keys; a key that is remembered has passed it.
+      return keys.known(secret) ?? (kindOfKey(secret) === null ? null : keys.get(secret))
+    },
+    source: id => (/^src_[0-9A-Za-z]{1,40}$/.test(id) ? sources.get(id) : null),
+    noteUse: (key, at) => uses.set(key.id, at),
+    forget,
+    refresh: () => config.look(pool),
+    async writeUses() {
+      if (uses.size === 0) return
+      const written = [...uses].map(([id, at]) => ({ id, at }))
+      uses.clear()
+      await touchKeys(pool, written)
+    },
+  }
+}
+
+export function isUsable(key: ApiKey, now: Date): boolean {
+  return key.revokedAt === null && (key.expiresAt === null || key.expiresAt > now)
+}
+
+/** Remembers answers, also negative ones; concurrent questions for one thing share one query. */
+function remembering<K, V>(find: (key: K) => Promise<V | null>) {
+  const known = new Map<K, V | null>()
+  const asking = new Map<K, Promise<V | null>>()
+  let generation = 0
+
+  function ask(key: K): Promise<V | null> {
+    const under = asking.get(key)
+    if (under) return under
+    const asked = generation
+    const answer = find(key)
+      .then(value => {
+        // An answer from before a change must not outlive the change.
+        if (asked === generation) {
+          if (known.size >= MAX_REMEMBERED) known.clear()
+          known.set(key, value)
+        }
+        return value
+      })
+      .finally(() => {
+        if (asking.get(key) === answer) asking.delete(key)
+      })
+    asking.set(key, answer)
+    return answer
+  }
+
+  return {
+    known(key: K): V | null | undefined {
+      return known.get(key)
+    },
+    get(key: K): V | null | Promise<V | null> {
+      const value = known.get(key)
+      return value === undefined ? ask(key) : value
+    },
+    forget() {
+      generation++
+      known.clear()
+      asking.clear()
+    },
+  }
+}

@@ -1,0 +1,110 @@
+import type { KeyKind, Scope } from '../../domain/tenants/keys.ts'
+import { type Db, queryPrepared } from '../../postgres/database.ts'
+
+export type ApiKey = {
+  id: string
+  tenantId: number | null
+  kind: KeyKind
+  hint: string
+  scopes: Scope[]
+  createdAt: Date
+  expiresAt: Date | null
+  revokedAt: Date | null
+  lastUsedAt: Date | null
+}
+
+type Row = {
+  id: string
+  tenant_id: number | null
+  kind: KeyKind
+  hint: string
+  scopes: Scope[]
+  created_at: Date
+  expires_at: Date | null
+  revoked_at: Date | null
+  last_used_at: Date | null
+}
+
+const COLUMNS = 'id, tenant_id, kind, hint, scopes, created_at, expires_at, revoked_at, last_used_at'
+
+export async function insertKey(
+  db: Db,
+  key: {
+    id: string
+    tenantId: number | null
+    kind: KeyKind
+    hash: Buffer
+    hint: string
+    scopes: Scope[]
+    expiresAt: Date | null
+  },
+): Promise<ApiKey> {
+  const { rows } = await db.query<Row>(
+    `insert into api_keys (id, tenant_id, kind, hash, hint, scopes, expires_at)
+     values ($1, $2, $3, $4, $5, $6, $7) returning ${COLUMNS}`,
+    [key.id, key.tenantId, key.kind, key.hash, key.hint, key.scopes, key.expiresAt],
+  )
+  return toKey(rows[0]!)
+}
+
+export async function findKeyByHash(db: Db, hash: Buffer): Promise<ApiKey | null> {
+  const { rows } = await queryPrepared<Row>(db, `select ${COLUMNS} from api_keys where hash = $1`, [hash])
+  return rows[0] ? toKey(rows[0]) : null
+}
+
+/** Keys of a tenant; null lists the admin keys. */
+export async function listKeys(db: Db, tenantId: number | null): Promise<ApiKey[]> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from api_keys where tenant_id is not distinct from $1 order by created_at, id`,
+    [tenantId],
+  )
+  return rows.map(toKey)
+}
+
+/** Returns null where there is no such key; revoking twice keeps the first time. */
+export async function revokeKey(db: Db, id: string): Promise<ApiKey | null> {
+  const { rows } = await db.query<Row>(
+    `update api_keys set revoked_at = coalesce(revoked_at, now()) where id = $1 returning ${COLUMNS}`,
+    [id],
+  )
+  return rows[0] ? toKey(rows[0]) : null
+}
+
+export async function touchKeys(db: Db, uses: { id: string; at: Date }[]): Promise<void> {
+  await db.query(
+    `update api_keys k set last_used_at = u.at from unnest($1::text[], $2::timestamptz[]) as u (id, at)
+     where k.id = u.id and (k.last_used_at is null or k.last_used_at < u.at)`,
+    [uses.map(use => use.id), uses.map(use => use.at)],
+  )
+}
+
+export async function configVersion(db: Db): Promise<number> {
+  const { rows } = await queryPrepared<{ version: number }>(db, 'select version from config_version')
+  return rows[0]?.version ?? 0
+}
+
+/** Calls back when a look finds that the configuration has changed since the look before. */
+export function watchConfig(changed: () => void): { look(db: Db): Promise<void> } {
+  let seen: number | null = null
+  return {
+    async look(db) {
+      const version = await configVersion(db)
+      if (seen !== null && version !== seen) changed()
+      seen = version
+    },
+  }
+}
+
+function toKey(row: Row): ApiKey {
+  return {
+    id: row.id,
+    tenantId: row.tenant_id,
+    kind: row.kind,
+    hint: row.hint,
+    scopes: row.scopes,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
+    lastUsedAt: row.last_used_at,
+  }
+}

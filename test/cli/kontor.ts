@@ -1,0 +1,106 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, type TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { dispatch } from '../../src/cli/dispatch.ts'
+import { commands, groups } from '../../src/cli/table.ts'
+
+const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+export type Answer = { code: number; out: string; err: string; json: () => never }
+
+/** Runs a command in this process, as it would be typed. */
+export async function kontor(...words: string[]): Promise<Answer> {
+  let out = ''
+  let err = ''
+  const print = (text: string) => {
+    out += `${text}\n`
+  }
+  const say = (text: string) => {
+    err += `${text}\n`
+  }
+  const output = {
+    json: (value: unknown) => print(JSON.stringify(value)),
+    print,
+    say,
+    sayNow: async (text: string) => say(text),
+    isTerminal: false,
+  }
+  const code = await dispatch(words, { groups, commands, version: '1.2.3' }, output)
+  return { code, out, err, json: () => JSON.parse(out) as never }
+}
+
+/** Makes the commands of this process find this database. */
+export function useDatabase(url: string, env: Record<string, string> = {}): void {
+  const given: Record<string, string> = { DATABASE_URL: url, ...env }
+  Object.assign(process.env, given)
+  after(() => {
+    for (const name of Object.keys(given)) delete process.env[name]
+  })
+}
+
+export async function temporaryDirectory(t: TestContext): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'kontor command '))
+  t.after(() => rm(path, { recursive: true, force: true }))
+  return path
+}
+
+export type Running = {
+  child: ChildProcess
+  out: () => string
+  err: () => string
+  ended: Promise<number | null>
+}
+
+/** Starts a command as a process of its own; it is killed when the test ends. */
+export function startKontor(t: TestContext, words: string[], env: Record<string, string>): Running {
+  return startProgram(t, process.execPath, [main, ...words], env)
+}
+
+/** As npm does it: in a shell, which is the process that signals reach. */
+export function startKontorInShell(t: TestContext, words: string[], env: Record<string, string>): Running {
+  const quoted = [process.execPath, main, ...words].map(word => `'${word}'`).join(' ')
+  return startProgram(t, 'sh', ['-c', `${quoted}; exit $?`], env)
+}
+
+function startProgram(
+  t: TestContext,
+  program: string,
+  words: string[],
+  env: Record<string, string>,
+): Running {
+  const child = spawn(program, words, {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const said = { out: '', err: '' }
+  child.stdout.setEncoding('utf8').on('data', text => {
+    said.out += text
+  })
+  child.stderr.setEncoding('utf8').on('data', text => {
+    said.err += text
+  })
+  const ended = once(child, 'close').then(([code]) => code as number | null)
+  t.after(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  return { child, out: () => said.out, err: () => said.err, ended }
+}
+
+/** Resolves when stderr matches; fails with what it said when the process ends before. */
+export async function hears({ child, err, ended }: Running, pattern: RegExp): Promise<RegExpExecArray> {
+  let isOver = false
+  ended.then(() => {
+    isOver = true
+  })
+  for (;;) {
+    const match = pattern.exec(err())
+    if (match) return match
+    if (isOver) throw new Error(`it ended without saying ${pattern}:\n${err()}`)
+    await Promise.race([once(child.stderr!, 'data'), ended])
+  }
+}

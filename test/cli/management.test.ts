@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { kindOfKey, SCOPES } from '../../src/domain/tenants/keys.ts'
+import { findSource } from '../../src/store/inbound/sources.ts'
+import { openedAdmin } from '../admin/opened.ts'
+import { kontor, useDatabase } from './kontor.ts'
+
+const { pool, admin, url } = await openedAdmin()
+useDatabase(url, { KONTOR_SECRET_KEY: '01'.repeat(32) })
+const tenant: { id: string; name: string } = (await kontor('tenant', 'create', 'acme')).json()
+
+async function done(...words: string[]) {
+  const answer = await kontor(...words)
+  assert.equal(answer.code, 0, answer.err)
+  assert.equal(answer.out.trimEnd().split('\n').length, 1, 'one JSON value on stdout')
+  return JSON.parse(answer.out)
+}
+
+test('tenant create prints {id, name}', () => {
+  assert.deepEqual(Object.keys(tenant), ['id', 'name'])
+  assert.equal(tenant.name, 'acme')
+})
+
+test('a second tenant of the same name fails with exit code 1 and nothing on stdout', async () => {
+  const { code, out, err } = await kontor('tenant', 'create', 'acme')
+  assert.deepEqual({ code, out }, { code: 1, out: '' })
+  assert.match(err, /already a tenant "acme"/)
+})
+
+test('tenants are listed as an array', async () => {
+  const listed = await done('tenant', 'list')
+  assert.deepEqual(
+    listed.map(({ id, name }: typeof tenant) => ({ id, name })),
+    [tenant],
+  )
+})
+
+test('conversion types are shown, set and reset', async () => {
+  assert.equal((await done('tenant', 'conversions', 'acme')).conversion_types, null)
+  const set = await done('tenant', 'conversions', tenant.id, '--set', 'purchase, Order Completed')
+  assert.deepEqual(set.conversion_types, ['purchase', 'Order Completed'])
+  assert.deepEqual((await done('tenant', 'conversions', 'acme')).conversion_types, set.conversion_types)
+  assert.equal((await done('tenant', 'conversions', 'acme', '--reset')).conversion_types, null)
+})
+
+test('key create prints {id, key, kind, scopes, tenant}, for an id and for a name', async () => {
+  for (const given of [tenant.id, 'acme']) {
+    const made = await done('key', 'create', '--tenant', given, '--kind', 'private')
+    assert.deepEqual(Object.keys(made), ['id', 'key', 'kind', 'scopes', 'tenant'])
+    assert.equal(kindOfKey(made.key), 'private')
+    assert.equal(made.tenant, tenant.id)
+    assert.deepEqual(made.scopes, SCOPES)
+  }
+})
+
+test('scopes and expiry are taken from the flags', async () => {
+  const made = await done(
+    ...['key', 'create', '--tenant', 'acme', '--kind', 'private'],
+    ...['--scopes', 'orders:read, orders:write', '--expires', '2999-01-31'],
+  )
+  assert.deepEqual(made.scopes, ['orders:read', 'orders:write'])
+  const listed = await done('key', 'list', '--tenant', 'acme')
+  const found = listed.find(({ id }: { id: string }) => id === made.id)
+  assert.equal(found.expires_at, '2999-01-31T00:00:00.000Z')
+  assert.ok(!JSON.stringify(listed).includes(made.key))
+})
+
+test('an admin key needs no tenant', async () => {
+  const made = await done('key', 'create', '--kind', 'admin')
+  assert.equal(made.tenant, null)
+  assert.ok((await done('key', 'list', '--admin')).some(({ id }: { id: string }) => id === made.id))
+})
+
+test('all faults of a key are named, with exit code 2', async () => {
+  const asked = ['--kind', 'private', '--scopes', 'a:b,c:d', '--expires', 'soon']
+  const { code, out, err } = await kontor('key', 'create', ...asked)
+  assert.deepEqual({ code, out }, { code: 2, out: '' })
+  for (const fault of [/tenant is required/, /scopes\/0/, /scopes\/1/, /expires_at must be/])
+    assert.match(err, fault)
+})
+
+test('a key is revoked', async () => {
+  const { id } = await done('key', 'create', '--tenant', 'acme', '--kind', 'tracking')
+  assert.notEqual((await done('key', 'revoke', id)).revoked_at, null)
+  const unknown = await kontor('key', 'revoke', 'key_nothing')
+  assert.equal(unknown.code, 1)
+  assert.match(unknown.err, /There is no key "key_nothing"/)
+})
+
+const createSource = (...words: string[]) =>
+  done('source', 'create', '--tenant', 'acme', '--type', 'webhook', ...words)
+
+test('source create prints {id, token, signing_secret, type, tenant}', async () => {
+  const made = await createSource()
+  assert.deepEqual(Object.keys(made), ['id', 'token', 'signing_secret', 'type', 'tenant'])
+  assert.match(made.token, /^tok_/)
+  assert.equal(made.signing_secret, null)
+  assert.equal(made.type, 'webhook')
+  assert.equal(made.tenant, tenant.id)
+})
+
+test('a source takes its settings from flags and from --config, and flags win', async () => {
+  const config = { event_id_path: 'payload.id', overflow: 'defer', headers: ['x-shop'], enabled: false }
+  const made = await createSource(
+    ...['--name', 'shop', '--token', 'given-token', '--signing-secret', 'given-secret'],
+    ...['--event-type', 'order.paid', '--rate-limit', '100/60', '--overflow', 'drop', '--preset', 'github'],
+    ...['--config', JSON.stringify(config)],
+  )
+  assert.equal(made.token, 'given-token')
+  assert.equal(made.signing_secret, 'given-secret')
+  const shown = await done('source', 'show', made.id)
+  const expected = {
+    ...config,
+    name: 'shop',
+    event_type_override: { set: 'order.paid' },
+    rate_limit: { events: 100, per_seconds: 60 },
+    overflow: 'drop',
+    preset: 'github',
+  }
+  assert.deepEqual({ ...shown, ...expected }, shown)
+  assert.ok(!JSON.stringify(shown).includes('given-'))
+})
+
+test('a value that begins with a dash is taken', async () => {
+  assert.equal((await createSource('--token', '-dash-token-')).token, '-dash-token-')
+  assert.equal((await createSource('--token=--dash-token')).token, '--dash-token')
+})
+
+test('all faults of a source are named', async () => {
+  const { code, err } = await kontor(
+    ...['source', 'create', '--tenant', 'acme', '--type', 'ftp', '--token', 'short', '--overflow', 'x'],
+    ...['--config', '{"colour": 1, "max_body_bytes": 0}'],
+  )
+  assert.equal(code, 2)
+  for (const name of ['type', 'token', 'overflow', 'colour', 'max_body_bytes'])
+    assert.match(err, new RegExp(`- ${name} `))
+})
+
+test('a source is updated, switched, listed and deleted', async () => {
+  const { id } = await createSource()
+  const updated = await done(
+    'source',
+    'update',
+    id,
+    '--config',
+    '{"rate_limit": {"events": 5, "per_seconds": 1}}',
+  )
+  assert.deepEqual(updated.rate_limit, { events: 5, per_seconds: 1 })
+  assert.equal((await done('source', 'disable', id)).enabled, false)
+  assert.equal((await done('source', 'enable', id)).enabled, true)
+  const ids = async () =>
+    (await done('source', 'list', '--tenant', 'acme')).map((one: { id: string }) => one.id)
+  assert.ok((await ids()).includes(id))
+  assert.deepEqual(await done('source', 'delete', id), { id, deleted: true })
+  assert.ok(!(await ids()).includes(id))
+  assert.equal((await kontor('source', 'show', id)).code, 1)
+})
+
+test('rotating prints the new one and when the one before ends', async () => {
+  const made = await createSource('--signing-secret', 'generate')
+  const token = await done('source', 'rotate', made.id, '--token', '--overlap-hours', '0')
+  assert.deepEqual(Object.keys(token), ['id', 'token', 'previous_expires_at'])
+  assert.notEqual(token.token, made.token)
+  assert.equal(token.previous_expires_at, null)
+  const secret = await done('source', 'rotate', made.id, '--signing-secret', '--value', 'from-the-provider')
+  assert.equal(secret.signing_secret, 'from-the-provider')
+  const hours = (Date.parse(secret.previous_expires_at) - Date.now()) / 3_600_000
+  assert.ok(hours > 23 && hours <= 24)
+  const kept = await findSource(pool, made.id)
+  assert.deepEqual([kept!.tokens.length, kept!.signingSecrets.length], [1, 2])
+})
+
+test('without a master key a signing secret is refused, and nothing is made', async t => {
+  const key = process.env.KONTOR_SECRET_KEY!
+  delete process.env.KONTOR_SECRET_KEY
+  t.after(() => {
+    process.env.KONTOR_SECRET_KEY = key
+  })
+  const before = await admin.sources.list('acme')
+  const asked = ['--tenant', 'acme', '--type', 'webhook', '--signing-secret', 'generate']
+  const { code, err } = await kontor('source', 'create', ...asked)
+  assert.equal(code, 2)
+  assert.match(err, /KONTOR_SECRET_KEY.*openssl rand/s)
+  assert.deepEqual(await admin.sources.list('acme'), before)
+})
+
+test('migrate finds nothing to do on a database of this version', async () => {
+  assert.deepEqual(await done('migrate'), { applied: [] })
+})
+
+test('a database that is away is told in words, with exit code 1', async t => {
+  process.env.DATABASE_URL = 'postgres://kontor:hunter2@127.0.0.1:1/kontor'
+  t.after(() => {
+    process.env.DATABASE_URL = url
+  })
+  const { code, out, err } = await kontor('tenant', 'list')
+  assert.deepEqual({ code, out }, { code: 1, out: '' })
+  assert.match(err, /PostgreSQL cannot be reached/)
+  assert.ok(!err.includes('hunter2'))
+})
+
+test('a faulty configuration stops every command, with all faults', async t => {
+  Object.assign(process.env, { KONTOR_PORT: 'x', KONTOR_WORKERS: 'many' })
+  t.after(() => {
+    delete process.env.KONTOR_PORT
+    delete process.env.KONTOR_WORKERS
+  })
+  const { code, err } = await kontor('tenant', 'list')
+  assert.equal(code, 1)
+  assert.match(err, /KONTOR_PORT.*KONTOR_WORKERS/s)
+  const checked = await kontor('check-config')
+  assert.equal(checked.code, 1)
+  const { ok, faults } = JSON.parse(checked.out)
+  assert.deepEqual({ ok, faults: faults.length }, { ok: false, faults: 2 })
+})
+
+test('check-config shows what would be used, without secrets', async () => {
+  const { code, out } = await kontor('check-config', '--port', '9000')
+  assert.equal(code, 0)
+  const { ok, settings } = JSON.parse(out)
+  assert.equal(ok, true)
+  const port = settings.find(({ name }: { name: string }) => name === 'KONTOR_PORT')
+  assert.deepEqual(port, { name: 'KONTOR_PORT', value: '9000', from: 'command line' })
+  assert.ok(!out.includes('01'.repeat(32)))
+  assert.ok(!out.includes(new URL(url).password))
+})

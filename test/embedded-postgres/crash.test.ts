@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { joinCluster, ownCluster } from '../../embedded-postgres/cluster.ts'
+import { place, postmasterOf, query, silent, stoppedCluster } from './place.ts'
+import { startProcess } from './process.ts'
+
+test('after kill -9 of the server PostgreSQL goes on, and the next server adopts it', async t => {
+  const dataDir = await stoppedCluster(t)
+  const killed = startProcess(t, 'own', dataDir)
+  const { connection } = await killed.answer
+  await query(connection, 'create table adopted as select 7 as n')
+  const before = await postmasterOf(dataDir)
+  await killed.crashWithGroup() // as a terminal does it with Ctrl-C, only harder
+
+  const server = await ownCluster({ dataDir, log: silent })
+  assert.equal(server.state, 'adopted')
+  assert.deepEqual(server.connection, connection)
+  assert.equal((await postmasterOf(dataDir))?.pid, before?.pid)
+  assert.deepEqual(await query(server.connection, 'select n from adopted'), [7])
+  await server.stop()
+  assert.equal(await postmasterOf(dataDir), null)
+})
+
+test('after kill -9 of the server and of PostgreSQL the next server recovers what was committed', async t => {
+  const dataDir = await stoppedCluster(t)
+  const killed = startProcess(t, 'own', dataDir)
+  const { connection } = await killed.answer
+  const client = new pg.Client(connection)
+  client.on('error', silent)
+  await client.connect()
+  await client.query('create table recovered as select generate_series(1, 1000) as n')
+  const busy = client.query('select sum(n) from generate_series(1, 1e12) n').catch(silent)
+  const running = `select count(*)::int from pg_stat_activity where state = 'active' and query like 'select sum%'`
+  while ((await query(connection, running))[0] !== 1) await sleep(5)
+  // A backend in the middle of a query does not notice that its main process is gone.
+  process.kill((await postmasterOf(dataDir))!.pid, 'SIGKILL')
+  await killed.crash()
+
+  const server = await ownCluster({ dataDir, log: silent })
+  assert.equal(server.state, 'started')
+  assert.deepEqual(await query(server.connection, 'select count(*)::int from recovered'), [1000])
+  await busy
+  await server.stop()
+})
+
+test('pid files whose pid another process has got meanwhile do not keep PostgreSQL from starting', async t => {
+  const dataDir = await stoppedCluster(t)
+  const first = await ownCluster({ dataDir, log: silent })
+  const pidFile = join(dataDir, 'postgres', 'data', 'postmaster.pid')
+  const written = await readFile(pidFile, 'utf8')
+  await first.stop()
+  // This very process stands for the one that got the pid.
+  await writeFile(pidFile, written.replace(/^\d+/, String(process.pid)))
+  const usage = join(dataDir, 'usage', 'users.json')
+  await writeFile(
+    usage,
+    JSON.stringify([{ id: 'x', role: 'server', pid: process.pid, started: 'at another time' }]),
+  )
+  const second = await ownCluster({ dataDir, log: silent })
+  assert.equal(second.state, 'started')
+  assert.deepEqual(await query(second.connection, 'select 1'), [1])
+  await second.stop()
+})
+
+test('a PostgreSQL that is shutting down is waited for, then started anew', async t => {
+  const dataDir = await stoppedCluster(t)
+  const killed = startProcess(t, 'own', dataDir)
+  const client = new pg.Client((await killed.answer).connection)
+  await client.connect()
+  await killed.crash()
+  process.kill((await postmasterOf(dataDir))!.pid, 'SIGTERM') // smart: it waits for our client
+  while ((await postmasterOf(dataDir))?.status !== 'stopping') await sleep(5)
+
+  const starting = ownCluster({ dataDir, log: silent })
+  await client.query('select 1')
+  await client.end()
+  const server = await starting
+  assert.equal(server.state, 'started')
+  assert.deepEqual(await query(server.connection, 'select 1'), [1])
+  await server.stop()
+})
+
+test('kill -9 in the middle of initialising leaves nothing that blocks the next start', async t => {
+  const dataDir = join(await place(t, 'data'), 'data')
+  const killed = startProcess(t, 'own', dataDir)
+  killed.answer.catch(silent)
+  const halfMade = async () =>
+    (await readdir(dataDir).catch(() => [])).find(name => name.includes('.partial-'))
+  const hasBegun = async () => {
+    const name = await halfMade()
+    return (
+      name !== undefined &&
+      (await readdir(join(dataDir, name, 'data')).catch(() => ['none'])).includes('base')
+    )
+  }
+  while (!(await hasBegun())) await sleep(2)
+  await killed.crash()
+  assert.ok(await halfMade())
+
+  const command = await joinCluster({ dataDir, log: silent })
+  assert.equal(command.state, 'initialised')
+  assert.deepEqual(await query(command.connection, 'select 1'), [1])
+  await command.stop()
+  const again = await joinCluster({ dataDir, log: silent })
+  assert.equal(again.state, 'started')
+  await again.stop()
+})
+
+test('a PostgreSQL that cannot start is explained with the end of its log', async t => {
+  const dataDir = await stoppedCluster(t)
+  const settings = { shared_preload_libraries: 'no_such_library' }
+  await assert.rejects(
+    ownCluster({ dataDir, log: silent, settings }),
+    /did not start.*postgres\.log[\s\S]*no_such_library/,
+  )
+  const server = await ownCluster({ dataDir, log: silent })
+  assert.equal(server.state, 'started')
+  await server.stop()
+})

@@ -1,0 +1,72 @@
+import { rmSync } from 'node:fs'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import pg from 'pg'
+import { type EmbeddedConnection, joinCluster } from '../../embedded-postgres/cluster.ts'
+import { findHome } from '../../embedded-postgres/home.ts'
+import { liveUsers } from '../../embedded-postgres/ownership.ts'
+import { ended, findPostmaster } from '../../embedded-postgres/postmaster.ts'
+
+export const silent = () => {}
+
+/** A temporary directory that every user may pass through; what runs and lies in `dataDirs` goes with it. */
+export async function place(t: TestContext, ...dataDirs: string[]): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'kontor-embedded-'))
+  await chmod(directory, 0o711)
+  t.after(async () => {
+    for (const dataDir of dataDirs) await endPostgres(join(directory, dataDir))
+    await rm(directory, { recursive: true, force: true })
+  })
+  return directory
+}
+
+let initialised: Promise<string> | undefined
+
+/** A data directory with a cluster that does not run. The tests of a file take turns on it: making one takes a second. */
+export async function stoppedCluster(t: TestContext): Promise<string> {
+  initialised ??= initialise()
+  const dataDir = await initialised
+  t.after(() => endPostgres(dataDir))
+  return dataDir
+}
+
+async function initialise(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'kontor-embedded-'))
+  process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
+  await chmod(directory, 0o711)
+  const dataDir = join(directory, 'data')
+  const embedded = await joinCluster({ dataDir, log: silent })
+  await embedded.stop()
+  return dataDir
+}
+
+export async function postmasterOf(dataDir: string) {
+  const found = await findHome(dataDir)
+  return found && findPostmaster(found.home)
+}
+
+async function endPostgres(dataDir: string): Promise<void> {
+  // A server that lives would start it again.
+  for (const user of await liveUsers(join(dataDir, 'usage')).catch(() => [])) {
+    if (user.role !== 'server' || user.pid === process.pid) continue
+    process.kill(user.pid, 'SIGKILL')
+    await ended(user, 10_000)
+  }
+  const postmaster = await postmasterOf(dataDir).catch(() => null)
+  if (!postmaster) return
+  process.kill(postmaster.pid, 'SIGQUIT')
+  await ended(postmaster, 10_000)
+}
+
+export async function query(connection: EmbeddedConnection, sql: string): Promise<unknown[]> {
+  const client = new pg.Client(connection)
+  await client.connect()
+  try {
+    const { rows } = await client.query({ text: sql, rowMode: 'array' })
+    return rows.flat()
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { chmod, chown, lstat, mkdir, readdir, readlink, rename, stat, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { test } from 'node:test'
+import { isRoot, obstacle } from '../../embedded-postgres/account.ts'
+import { reachableRoot } from '../../embedded-postgres/binaries.ts'
+import { ownCluster } from '../../embedded-postgres/cluster.ts'
+import { chooseSite, findHome } from '../../embedded-postgres/home.ts'
+import { run } from '../../embedded-postgres/program.ts'
+import { place, postmasterOf, query, silent } from './place.ts'
+import { startProcess } from './process.ts'
+
+const nobody = { name: 'nobody', uid: 65534, gid: 65534 }
+const here = new URL('../embedded', import.meta.url).pathname
+
+if (isRoot()) {
+  test('behind a closed door the cluster lives outside, and the link in the data directory decides which', async t => {
+    const directory = await place(t, 'closed/data')
+    const systemDirectory = join(directory, 'system')
+    const dataDir = join(directory, 'closed', 'data')
+    await mkdir(dataDir, { recursive: true })
+    await chmod(join(directory, 'closed'), 0o700)
+    const said: string[] = []
+    const options = { dataDir, systemDirectory, log: (message: string) => said.push(message) }
+
+    const first = await ownCluster(options)
+    assert.equal(first.state, 'initialised')
+    const entrance = join(dataDir, 'postgres')
+    assert.ok((await lstat(entrance)).isSymbolicLink())
+    const target = await readlink(entrance)
+    assert.ok(target.startsWith(join(systemDirectory, 'clusters')))
+    assert.ok(said.some(message => message.includes(target)))
+    await query(first.connection, 'create table kept ()')
+    await first.stop()
+
+    const second = await ownCluster(options)
+    assert.equal(second.state, 'started')
+    assert.deepEqual(await query(second.connection, 'select count(*)::int from kept'), [0])
+    await second.stop()
+
+    await rename(dataDir, `${dataDir}-moved`)
+    await mkdir(dataDir)
+    assert.equal(await findHome(dataDir), null)
+    assert.notEqual((await chooseSite(dataDir, systemDirectory, silent)).target, target)
+  })
+
+  test('programs that the other user cannot reach are copied once to where they run', async t => {
+    const directory = await place(t)
+    const native = join(directory, 'hidden', 'native')
+    for (const part of ['bin', 'lib', 'share/postgresql'])
+      await mkdir(join(native, part), { recursive: true })
+    await writeFile(join(native, 'share/postgresql/postgres.bki'), 'words', { mode: 0o600 })
+    for (const name of ['postgres', 'initdb']) {
+      await writeFile(join(native, 'bin', name), '#!/bin/sh\nid -u', { mode: 0o700 })
+    }
+    await chmod(join(directory, 'hidden'), 0o700)
+    const system = join(directory, 'system')
+    const said: string[] = []
+    const find = () => reachableRoot({ native, version: '18.0.0' }, nobody, system, line => said.push(line))
+
+    const root = await find()
+    const ran = await run(nobody, '/bin/sh', [
+      '-c',
+      '"$0" && cat "$1"',
+      join(root, 'bin/postgres'),
+      join(root, 'share/postgresql/postgres.bki'),
+    ])
+    assert.deepEqual(ran, { status: 0, said: `${nobody.uid}\nwords` })
+    assert.equal(await find(), root)
+    assert.equal(said.length, 1)
+    assert.deepEqual(await readdir(system), [basename(root)])
+  })
+}
+
+const isOpenToAll = isRoot() && (await obstacle(here, nobody, 0o5)) === null
+if (isOpenToAll) {
+  test('an ordinary user runs PostgreSQL as himself, and root can use his data afterwards', async t => {
+    const directory = await place(t, 'home/data')
+    const homeOfNobody = join(directory, 'home')
+    await mkdir(homeOfNobody)
+    await chmod(homeOfNobody, 0o700)
+    await chown(homeOfNobody, nobody.uid, nobody.gid)
+    const dataDir = join(homeOfNobody, 'data')
+    const server = startProcess(t, 'own', dataDir, {
+      uid: nobody.uid,
+      gid: nobody.gid,
+      cwd: homeOfNobody,
+      env: { HOME: homeOfNobody },
+    })
+    const { state, connection } = await server.answer
+    assert.equal(state, 'initialised')
+    await query(connection, 'create table kept ()')
+    const { pid } = (await postmasterOf(dataDir))!
+    assert.equal((await stat(`/proc/${pid}`)).uid, nobody.uid)
+    await server.stop()
+
+    const asRoot = await ownCluster({ dataDir, log: silent })
+    assert.equal(asRoot.state, 'started')
+    assert.deepEqual(await query(asRoot.connection, 'select count(*)::int from kept'), [0])
+    await asRoot.stop()
+  })
+}
+
+test('obstacles are found from the modes of the directories on the way', async t => {
+  const directory = await place(t)
+  const inner = join(directory, 'a', 'b')
+  await mkdir(inner, { recursive: true })
+  const stranger = { name: 'stranger', uid: 54_321, gid: 54_321 }
+  const owner = { name: 'owner', uid: (await stat(inner)).uid, gid: 54_321 }
+  await chmod(join(directory, 'a'), 0o700)
+  await chmod(inner, 0o755)
+  assert.equal(await obstacle(inner, stranger, 0o1), join(directory, 'a'))
+  assert.equal(await obstacle(inner, owner, 0o7), null)
+  await chmod(join(directory, 'a'), 0o711)
+  assert.equal(await obstacle(inner, stranger, 0o1), null)
+  assert.equal(await obstacle(inner, stranger, 0o3), inner)
+})

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { after, before, beforeEach, test } from 'node:test'
+import type pg from 'pg'
+import { openPool } from '../../src/postgres/database.ts'
+import { migrate } from '../../src/postgres/migrate.ts'
+import { testDatabase } from '../database.ts'
+
+const directory = new URL('../../migrations/', import.meta.url)
+const files = readdirSync(directory)
+  .filter(name => name.endsWith('.sql'))
+  .sort()
+  .map(name => ({ name, sql: readFileSync(new URL(name, directory), 'utf8') }))
+
+let database: Awaited<ReturnType<typeof testDatabase>>
+let pool: pg.Pool
+before(async () => {
+  database = await testDatabase()
+  pool = openPool({ connection: { url: database.url }, max: 8, name: 'migrate', onError: () => undefined })
+})
+beforeEach(async () => {
+  await pool.query('drop schema public cascade')
+  await pool.query('create schema public')
+})
+after(async () => {
+  await pool.end()
+  await database.drop()
+})
+
+const allNames = files.map(({ name }) => name)
+
+/** Everything that a schema consists of, as text. */
+async function schema(): Promise<string[]> {
+  const { rows } = await pool.query<{ line: string }>(`
+    select format('column %s.%s %s %s %s %s', table_name, column_name, data_type, is_nullable, column_default, generation_expression) as line
+    from information_schema.columns where table_schema = 'public'
+    union all select 'index ' || indexdef from pg_indexes where schemaname = 'public'
+    union all select format('constraint %s %s', conrelid::regclass, pg_get_constraintdef(oid)) from pg_constraint
+      where connamespace = 'public'::regnamespace
+    union all select 'function ' || pg_get_functiondef(oid) from pg_proc where pronamespace = 'public'::regnamespace
+    union all select 'trigger ' || pg_get_triggerdef(oid) from pg_trigger where not tgisinternal
+    union all select format('relation %s %s %s', relname, relkind, reloptions) from pg_class
+      where relnamespace = 'public'::regnamespace
+    order by line`)
+  return rows.map(row => row.line)
+}
+
+/** As an earlier version left the database: with the first `count` migrations. */
+async function atVersion(count: number): Promise<void> {
+  await pool.query(
+    'create table schema_migrations (name text primary key, checksum text not null, applied_at timestamptz not null default now())',
+  )
+  for (const { name, sql } of files.slice(0, count)) {
+    await pool.query(sql)
+    const checksum = createHash('sha256').update(sql).digest('hex')
+    await pool.query('insert into schema_migrations (name, checksum) values ($1, $2)', [name, checksum])
+  }
+}
+
+test('an empty database and one of any earlier version end in the same schema', async () => {
+  assert.deepEqual(await migrate(pool), allNames)
+  const fromEmpty = await schema()
+  for (let count = 1; count < files.length; count++) {
+    await pool.query('drop schema public cascade')
+    await pool.query('create schema public')
+    await atVersion(count)
+    assert.deepEqual(await migrate(pool), allNames.slice(count))
+    assert.deepEqual(await schema(), fromEmpty)
+  }
+})
+
+test('a database that is up to date is left as it is', async () => {
+  await migrate(pool)
+  const before = await schema()
+  assert.deepEqual(await migrate(pool), [])
+  assert.deepEqual(await schema(), before)
+})
+
+test('several nodes at once: each migration is applied by one of them', async () => {
+  const applied = await Promise.all(Array.from({ length: 6 }, () => migrate(pool)))
+  assert.deepEqual(applied.flat().sort(), allNames)
+  assert.equal(applied.filter(names => names.length > 0).length, 1)
+})
+
+test('a migration that was changed after it had been applied is refused, and nothing is done', async () => {
+  await atVersion(2)
+  await pool.query(`update schema_migrations set checksum = 'another' where name = $1`, [allNames[0]])
+  const before = await schema()
+  await assert.rejects(migrate(pool), new RegExp(`its migration ${allNames[0]} is not the one here`))
+  assert.deepEqual(await schema(), before)
+})
+
+test('a database of a newer version is refused, and nothing is done', async () => {
+  await atVersion(2)
+  await pool.query(`insert into schema_migrations (name, checksum) values ('9999_later.sql', 'x')`)
+  const before = await schema()
+  await assert.rejects(
+    migrate(pool),
+    /made by a newer version of Kontor: it has the migration 9999_later.sql/,
+  )
+  assert.deepEqual(await schema(), before)
+})
+
+test('a migration that fails leaves the schema as it was', async () => {
+  await atVersion(1)
+  // In the way of a later migration.
+  await pool.query('create table records (id int)')
+  const before = await schema()
+  await assert.rejects(migrate(pool), /already exists/)
+  assert.deepEqual(await schema(), before)
+})

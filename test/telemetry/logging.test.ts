@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newKey, newToken } from '../../src/domain/tenants/keys.ts'
+import { problems } from '../../src/http/problems.ts'
+import { openLogger, redactUrl } from '../../src/telemetry/logging.ts'
+import { openShell } from '../http/shell.ts'
+
+test('a request is one line that tells everything but the credentials', async t => {
+  const { app, lines } = await openShell(t, app => {
+    app.get('/v1/projects/:writeKey/settings', async () => ({}))
+  })
+  const key = newKey('tracking')
+  await app.inject({
+    url: `/v1/projects/${key}/settings?writeKey=${key}&key=${key}&page=2`,
+    headers: {
+      authorization: `Bearer ${key}`,
+      'x-api-key': key,
+      'x-write-key': key,
+      cookie: `session=${key}`,
+      'user-agent': 'curl/8',
+      'x-request-id': 'mine',
+    },
+  })
+  assert.equal(lines.length, 1)
+  const [line] = lines
+  assert(line)
+  assert.doesNotMatch(JSON.stringify(lines), new RegExp(key.slice(4)))
+  assert.equal(line.level, 'debug')
+  assert.equal(line.request_id, 'mine')
+  assert.equal(line.route, '/v1/projects/:writeKey/settings')
+  assert.equal(line.url, '/v1/projects/trk_[redacted]/settings?writeKey=[redacted]&key=[redacted]&page=2')
+  assert.equal(line.status, 200)
+  assert.equal(line.user_agent, 'curl/8')
+  assert.equal(typeof line.duration_ms, 'number')
+})
+
+test('an outage is told, not shouted: one line a second, with the number of those it stands for', async t => {
+  const lines: Record<string, unknown>[] = []
+  const log = openLogger({
+    level: 'info',
+    pretty: false,
+    to: { write: line => lines.push(JSON.parse(line)) },
+  })
+  const { app } = await openShell(
+    t,
+    app => {
+      app.get('/away', async () => {
+        throw problems.unavailable()
+      })
+      app.get('/boom', async () => {
+        throw new Error('boom')
+      })
+    },
+    { log },
+  )
+  let at = 1_000_000
+  t.mock.method(performance, 'now', () => at)
+  for (let i = 0; i < 50; i++) await app.inject('/away')
+  for (let i = 0; i < 3; i++) await app.inject('/boom')
+  at += 1_001
+  for (let i = 0; i < 5; i++) await app.inject('/away')
+  assert.deepEqual(
+    lines.map(({ status, untold_before }) => [status, untold_before]),
+    [
+      [503, 0],
+      [500, undefined],
+      [500, undefined],
+      [500, undefined],
+      [503, 49],
+    ],
+  )
+})
+
+test('headers that somebody logs lose their credentials', () => {
+  const written: string[] = []
+  const log = openLogger({ level: 'info', pretty: false, to: { write: line => written.push(line) } })
+  const headers = { authorization: 'a-secret', 'x-api-key': 'b-secret', cookie: 'c-secret', host: 'kept' }
+  log.info({ headers }, 'flat')
+  log.info({ req: { headers: { ...headers, 'x-write-key': 'd-secret' } } }, 'deep')
+  log.info(headers, 'bare')
+  assert.equal(written.length, 3)
+  for (const line of written) {
+    assert.doesNotMatch(line, /secret/)
+    assert.match(line, /kept/)
+  }
+  assert.equal(headers.authorization, 'a-secret')
+})
+
+test('a URL keeps what is not secret', () => {
+  for (const secret of [newKey('private'), newKey('admin'), newToken(), 'whsec_abc+%2F='])
+    assert.doesNotMatch(
+      redactUrl(`/x/${secret}?a=${secret}`),
+      new RegExp(secret.slice(-4).replace(/\W/g, '\\$&')),
+    )
+  assert.equal(redactUrl('/v1/events?limit=5&monkey=1&cursor=abc'), '/v1/events?limit=5&monkey=1&cursor=abc')
+})
