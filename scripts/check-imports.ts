@@ -54,9 +54,6 @@ const mayImport = {
 
 type Part = keyof typeof mayImport
 
-/** Types travel further: the store keeps the log's entries and says so. */
-const mayImportTypes: Partial<Record<Part, Part[]>> = { store: ['log'] }
-
 const SQL_PARTS: Part[] = ['store', 'log', 'postgres', 'embedded-postgres']
 const ENVIRONMENT_PARTS: Part[] = ['config', 'embedded-postgres']
 
@@ -90,12 +87,11 @@ function violationsOf(root: string, file: string): Violation[] {
   const violations: Violation[] = []
   const breach = (line: number, rule: string) => violations.push({ file, line, rule })
   for (const { line, text, before } of strings) {
-    const kind = importKind(before)
-    if (kind === null) {
+    if (!isImport(before)) {
       if (!SQL_PARTS.includes(part) && SQL.test(text))
         breach(line, `SQL is written only in ${SQL_PARTS.join(', ')}`)
     } else if (text.startsWith('.')) {
-      const rule = importRule(part, join(dirname(file), text).split(sep).join('/'), kind)
+      const rule = importRule(part, join(dirname(file), text).split(sep).join('/'))
       if (rule) breach(line, rule)
     }
   }
@@ -105,23 +101,21 @@ function violationsOf(root: string, file: string): Violation[] {
   return violations
 }
 
-/** How the string that follows this code is used: in an import, or not (null). */
-function importKind(before: string): 'value' | 'type' | null {
-  if (/\bimport\s*\(\s*$/.test(before)) return 'value'
+/** Whether the string that follows this code is what an import names. */
+function isImport(before: string): boolean {
+  if (/\bimport\s*\(\s*$/.test(before)) return true
   const statement =
     /(?:^|[;\n}])\s*(import|export)\b((?:(?!\b(?:import|export)\b)[^;'"`])*?)(?:\bfrom\s*)?$/.exec(before)
-  if (!statement) return null
-  const isWhole = /\bfrom\s*$/.test(before) || (statement[1] === 'import' && statement[2]!.trim() === '')
-  if (!isWhole) return null
-  return /^\s*type\b/.test(statement[2]!) ? 'type' : 'value'
+  if (!statement) return false
+  return /\bfrom\s*$/.test(before) || (statement[1] === 'import' && statement[2]!.trim() === '')
 }
 
-function importRule(from: Part, target: string, kind: 'value' | 'type'): string | null {
+function importRule(from: Part, target: string): string | null {
   const to = partOf(target)
   if (to === null && !target.startsWith('src/')) return `imports ${target}, which is not part of the server`
   if (to === null || to === from) return null
   const allowed: readonly Part[] = mayImport[from]
-  if (allowed.includes(to) || (kind === 'type' && mayImportTypes[from]?.includes(to))) return null
+  if (allowed.includes(to)) return null
   const list = allowed.length === 0 ? 'nothing else of ours' : allowed.join(', ')
   return `imports ${target}: ${from} may import ${list}, not ${to}`
 }

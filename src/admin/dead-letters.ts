@@ -1,8 +1,8 @@
 import type pg from 'pg'
+import type { Entry } from '../domain/entry.ts'
 import type { EventContext } from '../domain/events/events.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import type { Entry } from '../log/log.ts'
 import { appendBatch, countPartitions } from '../log/postgres/postgres.ts'
 import { inTransaction } from '../postgres/database.ts'
 import {

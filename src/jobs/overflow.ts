@@ -1,9 +1,9 @@
 import type pg from 'pg'
+import type { Entry } from '../domain/entry.ts'
 import type { EventContext } from '../domain/events/events.ts'
 import { newEntryId } from '../domain/ids.ts'
 import type { Overflow } from '../intake/overflow.ts'
 import type { Budgets, RateLimit } from '../intake/volume.ts'
-import type { Entry } from '../log/log.ts'
 import { appendBatch } from '../log/postgres/postgres.ts'
 import { inTransaction } from '../postgres/database.ts'
 import {

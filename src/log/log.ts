@@ -1,19 +1,5 @@
 import type pg from 'pg'
-
-export type EntryKind = 'record' | 'events'
-
-/** What comes in: the body as received, and what the door knew of it (JSON text). */
-export type Entry = {
-  /** UUIDv7, with room for item numbers (domain/ids.ts) */
-  id: string
-  tenantId: number
-  kind: EntryKind
-  /** Entries of one tenant with one ordering key are applied in the order they were appended. */
-  orderingKey: string
-  receivedAt: Date
-  context: string
-  body: string
-}
+import type { Entry } from '../domain/entry.ts'
 
 /** An idempotency key to be consumed with the entry: both become durable together, or neither. */
 export type Claim = { key: string; bodyHash: Buffer; entityType: string; recordId: string | null }

@@ -1,5 +1,6 @@
 import type pg from 'pg'
-import type { Entry, EntryKind, Log, Taken } from '../log/log.ts'
+import { type Entry, type EntryKind, orderOf } from '../domain/entry.ts'
+import type { Log, Taken } from '../log/log.ts'
 import { BeginAgain, inTransaction, isConflict, isUnavailable } from '../postgres/database.ts'
 import { insertDeadLetters, type NewDeadLetter } from '../store/entries/dead-letters.ts'
 import {
@@ -13,7 +14,7 @@ import {
 } from '../store/entries/parked.ts'
 import { applyCarefully, type Failure } from './isolate.ts'
 import { keepRejected } from './rejected.ts'
-import { type Kind, orderOf, type Transaction, type Unit } from './unit.ts'
+import type { Kind, Transaction, Unit } from './unit.ts'
 
 export type Retry = { attempts: number; firstDelayMs: number; maxDelayMs: number }
 

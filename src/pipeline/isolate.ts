@@ -1,5 +1,6 @@
+import { orderOf } from '../domain/entry.ts'
 import { isConflict, isUnavailable } from '../postgres/database.ts'
-import { orderOf, type Transaction, type Unit } from './unit.ts'
+import type { Transaction, Unit } from './unit.ts'
 
 export type Failure = { unit: Unit; error: unknown }
 

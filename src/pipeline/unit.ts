@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Entry } from '../log/log.ts'
+import type { Entry } from '../domain/entry.ts'
 import type { NewDeadLetter } from '../store/entries/dead-letters.ts'
 
 /** The smallest thing that takes effect or fails by itself: a record write, or one event of a batch. */
@@ -29,8 +29,4 @@ export type Kind<Work = unknown> = {
   narrow(entry: Entry, works: Work[]): Entry
   /** What is recorded when a unit is given up, beside the dead letter that this returns. */
   giveUp(transaction: Transaction, unit: Unit<Work>, error: string, attempts: number): Promise<NewDeadLetter>
-}
-
-export function orderOf(entry: Pick<Entry, 'tenantId' | 'kind' | 'orderingKey'>): string {
-  return `${entry.tenantId} ${entry.kind} ${entry.orderingKey}`
 }

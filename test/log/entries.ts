@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
+import type { Entry } from '../../src/domain/entry.ts'
 import { newEntryId } from '../../src/domain/ids.ts'
-import type { Append, Claim, Entry, Log, Taken } from '../../src/log/log.ts'
+import type { Append, Claim, Log, Taken } from '../../src/log/log.ts'
 
 export function anEntry(given: Partial<Entry> = {}): Entry {
   const receivedAt = given.receivedAt ?? new Date()

@@ -1,6 +1,7 @@
 import type pg from 'pg'
+import type { Entry } from '../../src/domain/entry.ts'
 import { itemId } from '../../src/domain/ids.ts'
-import type { Entry, Log } from '../../src/log/log.ts'
+import type { Log } from '../../src/log/log.ts'
 import { type ConsumerOptions, openConsumer, type Retry } from '../../src/pipeline/consumer.ts'
 import type { Kind } from '../../src/pipeline/unit.ts'
 import { openTestLog } from '../log/open.ts'

@@ -96,7 +96,7 @@ test('what only looks like a breach is let through', t => {
       "const told = 'process.env'",
       "import { y } from '../store/y.ts'",
     ].join('\n'),
-    'src/store/a.ts': "import type { Entry } from '../log/log.ts'\nconst q = 'select a from b'",
+    'src/store/a.ts': "import type { Entry } from '../domain/entry.ts'\nconst q = 'select a from b'",
     'src/runtime/a.ts': "import { x } from '../../embedded-postgres/x.ts'",
   })
   assert.deepEqual(findViolations(directory), [])

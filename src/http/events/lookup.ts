@@ -1,10 +1,11 @@
 import type pg from 'pg'
 import { Type } from 'typebox'
+import type { Entry } from '../../domain/entry.ts'
 import type { EventContext } from '../../domain/events/events.ts'
 import { normalize } from '../../domain/events/normalize/normalize.ts'
 import { entryIdOf, isUuid } from '../../domain/ids.ts'
 import { storableText } from '../../domain/json/json.ts'
-import type { Entry, Log } from '../../log/log.ts'
+import type { Log } from '../../log/log.ts'
 import { type EventRow, findEvent } from '../../store/events/events.ts'
 import {
   type EventLetter,

@@ -1,3 +1,4 @@
+import type { Entry } from '../../domain/entry.ts'
 import {
   isNewer,
   namesOf,
@@ -9,7 +10,6 @@ import {
   readChange,
   type Version,
 } from '../../domain/records/records.ts'
-import type { Entry } from '../../log/log.ts'
 import { insertOperations, type OperationStatus } from '../../store/records/operations.ts'
 import {
   deleteByNames,

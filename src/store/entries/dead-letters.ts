@@ -1,4 +1,4 @@
-import type { Entry, EntryKind } from '../../log/log.ts'
+import type { Entry, EntryKind } from '../../domain/entry.ts'
 import type { Db } from '../../postgres/database.ts'
 import { type EntryRow, toEntry } from './entries.ts'
 

@@ -1,4 +1,4 @@
-import type { Entry, EntryKind } from '../../log/log.ts'
+import type { Entry, EntryKind } from '../../domain/entry.ts'
 
 /** An entry of the log, wherever it lies: in the log, parked, deferred or among the dead letters. */
 export type EntryRow = {

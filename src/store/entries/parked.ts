@@ -1,4 +1,4 @@
-import type { Entry, EntryKind } from '../../log/log.ts'
+import type { Entry, EntryKind } from '../../domain/entry.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, type EntryRow, toEntry } from './entries.ts'
 

@@ -1,5 +1,5 @@
+import type { Entry } from '../../domain/entry.ts'
 import { timeOfId } from '../../domain/ids.ts'
-import type { Entry } from '../../log/log.ts'
 import type { Db } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, type EntryRow, toEntry } from '../entries/entries.ts'
 

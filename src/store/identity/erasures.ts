@@ -1,6 +1,6 @@
+import type { Entry, EntryKind } from '../../domain/entry.ts'
 import type { IdentityKind } from '../../domain/identity/identity.ts'
 import { entryIdOf } from '../../domain/ids.ts'
-import type { Entry, EntryKind } from '../../log/log.ts'
 import type { Db } from '../../postgres/database.ts'
 
 export type KnownName = { node: number; kind: IdentityKind; value: string }

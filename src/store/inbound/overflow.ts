@@ -1,4 +1,4 @@
-import type { Entry } from '../../log/log.ts'
+import type { Entry } from '../../domain/entry.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { type EntryRow, toEntry } from '../entries/entries.ts'
 
