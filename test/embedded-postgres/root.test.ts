@@ -11,7 +11,7 @@ import { place, postmasterOf, query, silent } from './place.ts'
 import { startProcess } from './process.ts'
 
 const nobody = { name: 'nobody', uid: 65534, gid: 65534 }
-const here = new URL('../embedded', import.meta.url).pathname
+const here = new URL('.', import.meta.url).pathname
 
 if (isRoot()) {
   test('behind a closed door the cluster lives outside, and the link in the data directory decides which', async t => {
