@@ -1,4 +1,4 @@
-export type Fault = { pointer: string; message: string }
+import type { Fault } from '../domain/fault.ts'
 
 /** Why a change was not made, in words for the person who asked for it. Whoever shows it decides how. */
 export class AdminError extends Error {

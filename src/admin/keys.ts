@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import type { Fault } from '../domain/fault.ts'
 import {
   hashOfSecret,
   hintOf,
@@ -12,7 +13,7 @@ import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import { type ApiKey, insertKey, listKeys, revokeKey } from '../store/tenants/keys.ts'
-import { type Fault, notFound, refuse } from './error.ts'
+import { notFound, refuse } from './error.ts'
 import { tenantNamed } from './tenants.ts'
 
 export const KEY_KINDS = ['private', 'tracking', 'admin'] as const satisfies KeyKind[]

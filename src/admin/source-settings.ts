@@ -1,9 +1,9 @@
 import { type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
+import type { Fault } from '../domain/fault.ts'
 import { PRESET_NAMES } from '../domain/inbound/presets.ts'
 import { pointerToken, unstorablePointers } from '../domain/json/json.ts'
 import type { SourceConfig } from '../store/inbound/sources.ts'
-import type { Fault } from './error.ts'
 
 const text = (maxLength: number) => Type.String({ minLength: 1, maxLength })
 const only = { additionalProperties: false }

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { SourceType } from '../domain/events/events.ts'
+import type { Fault } from '../domain/fault.ts'
 import { hashOfSecret, newPublicId, newSigningSecret, newToken } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
@@ -16,7 +17,7 @@ import {
   type SourceToken,
   updateSource,
 } from '../store/inbound/sources.ts'
-import { type Fault, notFound, refuse } from './error.ts'
+import { notFound, refuse } from './error.ts'
 import type { Secrets } from './secrets.ts'
 import {
   faultsOfSettings,

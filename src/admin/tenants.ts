@@ -1,7 +1,8 @@
 import type pg from 'pg'
+import type { Fault } from '../domain/fault.ts'
 import { parseTenantId, publicTenantId, type Tenant } from '../domain/tenants/tenants.ts'
 import { createTenant, findTenant, listTenants, setConversionTypes } from '../store/tenants/tenants.ts'
-import { AdminError, type Fault, notFound, refuse } from './error.ts'
+import { AdminError, notFound, refuse } from './error.ts'
 
 export type TenantView = {
   id: string

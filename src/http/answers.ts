@@ -2,9 +2,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { redactUrl } from '../telemetry/logging.ts'
 import type { ObserveRequest } from '../telemetry/metrics.ts'
+import type { App } from './app.ts'
 import { allowOrigin } from './cors.ts'
 import { type Problem, problemBody, problems } from './problems.ts'
-import type { App } from './server.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import type { App } from './app.ts'
 import { type Problem, problemBody, problems } from './problems.ts'
-import type { App } from './server.ts'
 
 export type Timeouts = {
   /** For the whole request, its body included. */

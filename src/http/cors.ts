@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { App } from './server.ts'
+import type { App } from './app.ts'
 
 // What the browser SDKs send, the last two Jitsu's (RudderStack adds headers of its own, all beginning with rsa-).
 const ALLOWED_HEADERS =

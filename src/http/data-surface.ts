@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Accept } from '../intake/accept.ts'
 import type { Log } from '../log/log.ts'
 import type { Directory } from '../store/tenants/directory.ts'
+import type { Surface } from './app.ts'
 import { authenticatePrivate } from './auth.ts'
 import { eventListRoutes } from './events/listing.ts'
 import { lookupRoutes } from './events/lookup.ts'
@@ -9,7 +10,6 @@ import { operationRoutes } from './records/operations.ts'
 import { recordRoutes } from './records/records.ts'
 import { openWaiting } from './records/waiting.ts'
 import { subscriptionRoutes } from './reports/routes.ts'
-import type { SurfacePlugin } from './server.ts'
 
 export type DataSurfaceOptions = {
   pool: pg.Pool
@@ -20,7 +20,7 @@ export type DataSurfaceOptions = {
 }
 
 /** The data API. */
-export function dataSurface(options: DataSurfaceOptions): SurfacePlugin {
+export function dataSurface(options: DataSurfaceOptions): Surface {
   return {
     name: 'data',
     register(app) {

@@ -2,9 +2,9 @@ import { STATUS_CODES } from 'node:http'
 import swagger from '@fastify/swagger'
 import type { RouteOptions } from 'fastify'
 import type { Scope } from '../domain/tenants/keys.ts'
+import type { App } from './app.ts'
 import { type Problem, problemBody, problems } from './problems.ts'
 import { registerReference } from './reference.ts'
-import type { App } from './server.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -1,9 +1,7 @@
 import { AdminError } from '../admin/error.ts'
+import type { Fault } from '../domain/fault.ts'
 import { Overloaded } from '../intake/accept.ts'
 import { validationFaults } from './validation.ts'
-
-/** A fault of the request: where (a JSON pointer into the body, or the name of a query parameter) and what. */
-export type Fault = { pointer: string; message: string }
 
 /** What every error answer looks like (RFC 9457). */
 export type ProblemBody = {

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import Fastify from 'fastify'
-import type { App } from './server.ts'
+import type { App } from './app.ts'
 
 type Reference = { page: string; policy: string; script: Buffer; scriptGzipped: Buffer; etag: string }
 

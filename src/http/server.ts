@@ -1,35 +1,17 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import Fastify, {
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  type FastifyReply,
-  LogController,
-  type RawServerDefault,
-  type RouteOptions,
-} from 'fastify'
+import Fastify, { type FastifyReply, LogController, type RouteOptions } from 'fastify'
 import type { Logger } from 'pino'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { type Finish, finisher, problemAnswer, unmatchedAnswer } from './answers.ts'
+import type { App, Surface } from './app.ts'
 import { type BodyMode, bodyReader } from './body.ts'
 import { clientErrorAnswerer, drainOnClose, requestIds, type Timeouts, timeoutsOf } from './connections.ts'
 import { registerOpenApi } from './openapi.ts'
 import { problemOf } from './problems.ts'
 import { validatorCompiler } from './validation.ts'
 
-export type App = FastifyInstance<
-  RawServerDefault,
-  IncomingMessage,
-  ServerResponse,
-  FastifyBaseLogger,
-  TypeBoxTypeProvider
->
-
-/** Routes that belong together. `register` gets an instance of its own: its hooks touch no other surface. */
-export type SurfacePlugin = { name: string; register(app: App): void | Promise<void> }
-
 export type ServerOptions = {
-  plugins: SurfacePlugin[]
+  surfaces: Surface[]
   log: Logger
   metrics: Pick<Metrics, 'request'>
   /** Whose X-Forwarded-For is believed: nobody's, everybody's, that of so many hops, or of these networks. */
@@ -78,8 +60,8 @@ export async function buildServer(options: ServerOptions): Promise<App> {
     reply.send(answer)
   })
   await registerOpenApi(app, { publicUrl: options.publicUrl ?? null, version: options.version ?? '0.0.0' })
-  for (const plugin of options.plugins) {
-    await app.register(async scope => plugin.register(scope as unknown as App))
+  for (const surface of options.surfaces) {
+    await app.register(async scope => surface.register(scope as unknown as App))
   }
   await app.ready()
   // Bodies are read by the routes' own preParsing hook (see `equip`); told that no method has one, Fastify does not

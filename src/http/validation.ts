@@ -1,7 +1,7 @@
 import { Ajv2020, type ErrorObject, type Options } from 'ajv/dist/2020.js'
+import type { Fault } from '../domain/fault.ts'
 import { pointerToken } from '../domain/json/json.ts'
 import { parseTimestamp } from '../domain/time.ts'
-import type { Fault } from './problems.ts'
 
 // A hostile body can have a fault in every byte; nobody reads more than this.
 const MAX_FAULTS = 1_000

@@ -6,12 +6,13 @@ import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import type { Config } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import { adminSurface } from '../http/admin/surface.ts'
+import type { App, Surface } from '../http/app.ts'
 import { consoleSurface } from '../http/console/surface.ts'
 import { dataSurface } from '../http/data-surface.ts'
 import { eventSurface } from '../http/events/surface.ts'
 import { inboundSurface } from '../http/inbound/surface.ts'
 import { type Ops, startOps } from '../http/ops.ts'
-import { type App, buildServer, type SurfacePlugin } from '../http/server.ts'
+import { buildServer } from '../http/server.ts'
 import { openAccept } from '../intake/accept.ts'
 import { openInbound } from '../intake/inbound.ts'
 import { openOverflow } from '../intake/overflow.ts'
@@ -110,7 +111,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     closers.push(() => runningJobs.stop())
 
     const app = await buildServer({
-      plugins,
+      surfaces: plugins,
       log,
       metrics,
       isUnavailable,
@@ -143,8 +144,8 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
 
 type Parts = Parameters<typeof dataSurface>[0] & { partitions: number; secrets: Secrets }
 
-function surfaces(config: Config, parts: Parts): SurfacePlugin[] {
-  const plugins: SurfacePlugin[] = []
+function surfaces(config: Config, parts: Parts): Surface[] {
+  const plugins: Surface[] = []
   if (config.surfaces.includes('data')) plugins.push(dataSurface(parts))
   if (config.surfaces.includes('events')) plugins.push(eventSurface(parts))
   if (config.surfaces.includes('console'))
@@ -156,7 +157,7 @@ function surfaces(config: Config, parts: Parts): SurfacePlugin[] {
 async function openInboundSurface(
   config: Config,
   parts: Parts & { metrics: Metrics },
-): Promise<{ plugin: SurfacePlugin; jobs: Job[]; close(): Promise<void> }> {
+): Promise<{ plugin: Surface; jobs: Job[]; close(): Promise<void> }> {
   const { pool, directory, metrics, now, secrets } = parts
   const budgets = openBudgets({ store: config.volumeStore, pool })
   const overflow = openOverflow({ pool, maxPendingBytes: config.maxPendingBytes })

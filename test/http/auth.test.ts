@@ -4,6 +4,7 @@ import type pg from 'pg'
 import { keyAdmin } from '../../src/admin/keys.ts'
 import { tenantAdmin } from '../../src/admin/tenants.ts'
 import { newKey } from '../../src/domain/tenants/keys.ts'
+import type { App } from '../../src/http/app.ts'
 import {
   authenticateAdmin,
   authenticatePrivate,
@@ -11,7 +12,6 @@ import {
   requireScope,
   trackingCaller,
 } from '../../src/http/auth.ts'
-import type { App } from '../../src/http/server.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { type Directory, openDirectory } from '../../src/store/tenants/directory.ts'
 import { testDatabase } from '../database.ts'

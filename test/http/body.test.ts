@@ -3,8 +3,8 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
+import type { App } from '../../src/http/app.ts'
 import type { RawBody } from '../../src/http/body.ts'
-import type { App } from '../../src/http/server.ts'
 import { exchange, listen, openShell, problemIn } from './shell.ts'
 
 const KIB = 1024

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import type { App } from '../../src/http/server.ts'
+import type { App } from '../../src/http/app.ts'
 import { exchange, listen, openShell } from './shell.ts'
 
 /** A route that answers when told to, and a promise of its being reached. */

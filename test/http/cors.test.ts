@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { App } from '../../src/http/app.ts'
 import { openCors } from '../../src/http/cors.ts'
 import { problems } from '../../src/http/problems.ts'
-import type { App } from '../../src/http/server.ts'
 import { openShell } from './shell.ts'
 
-const plugins = [
+const surfaces = [
   {
     name: 'events',
     register(app: App) {
@@ -26,7 +26,7 @@ const plugins = [
 ]
 
 test('a preflight is answered for every open route, with the headers that SDKs send', async t => {
-  const { app } = await openShell(t, () => {}, { plugins })
+  const { app } = await openShell(t, () => {}, { surfaces })
   for (const url of ['/v1/track', '/v1/track/', '/v1/projects/abc/settings']) {
     const answer = await app.inject({
       method: 'OPTIONS',
@@ -58,7 +58,7 @@ test('a preflight is answered for every open route, with the headers that SDKs s
 })
 
 test('refusals can be read by the page that caused them', async t => {
-  const { app } = await openShell(t, () => {}, { plugins })
+  const { app } = await openShell(t, () => {}, { surfaces })
   for (const [method, status] of [
     ['POST', 401],
     ['PUT', 405],
@@ -70,7 +70,7 @@ test('refusals can be read by the page that caused them', async t => {
 })
 
 test('other surfaces stay closed to foreign pages', async t => {
-  const { app } = await openShell(t, () => {}, { plugins })
+  const { app } = await openShell(t, () => {}, { surfaces })
   for (const method of ['GET', 'OPTIONS', 'POST'] as const) {
     const answer = await app.inject({
       method,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Type } from 'typebox'
+import type { App } from '../../src/http/app.ts'
 import { compareWithOpenApi, security } from '../../src/http/openapi.ts'
-import type { App } from '../../src/http/server.ts'
 import { launchChromium } from '../chromium.ts'
 import { listen, openShell } from './shell.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AdminError } from '../../src/admin/error.ts'
+import type { App } from '../../src/http/app.ts'
 import { problems } from '../../src/http/problems.ts'
-import type { App } from '../../src/http/server.ts'
 import { Overloaded } from '../../src/intake/accept.ts'
 import { openShell, problemIn } from './shell.ts'
 
@@ -174,7 +174,7 @@ test('what handlers refuse keeps its status, code, words and headers', async t =
 
 test("a surface's hooks touch no other surface", async t => {
   const { app } = await openShell(t, () => {}, {
-    plugins: [
+    surfaces: [
       {
         name: 'guarded',
         register(app) {

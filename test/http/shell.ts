@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import type { TestContext } from 'node:test'
+import type { App } from '../../src/http/app.ts'
 import type { ProblemBody } from '../../src/http/problems.ts'
-import { type App, buildServer, type ServerOptions } from '../../src/http/server.ts'
+import { buildServer, type ServerOptions } from '../../src/http/server.ts'
 import { isUnavailable } from '../../src/postgres/database.ts'
 import { openLogger } from '../../src/telemetry/logging.ts'
 import { type Metrics, openMetrics } from '../../src/telemetry/metrics.ts'
@@ -23,7 +24,7 @@ export async function openShell(
     to: { write: line => lines.push(JSON.parse(line)) },
   })
   const app = await buildServer({
-    plugins: [{ name: 'routes under test', register }],
+    surfaces: [{ name: 'routes under test', register }],
     log,
     metrics,
     isUnavailable,

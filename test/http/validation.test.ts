@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Type } from 'typebox'
-import { type Fault, problems } from '../../src/http/problems.ts'
-import type { App } from '../../src/http/server.ts'
+import type { Fault } from '../../src/domain/fault.ts'
+import type { App } from '../../src/http/app.ts'
+import { problems } from '../../src/http/problems.ts'
 import { validationFaults } from '../../src/http/validation.ts'
 import { openShell, problemIn } from './shell.ts'
 

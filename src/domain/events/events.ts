@@ -1,3 +1,5 @@
+import type { Fault } from '../fault.ts'
+
 /** What stands in the log for one request: the body as received, and what the door knew about it. */
 export type ReceivedEvents = {
   /** UUIDv7 of the log entry; event ids derive from it (ids.ts). */
@@ -89,8 +91,6 @@ export type RejectedItem = { index: number; message: string }
 export type RejectedEvent = RejectedItem & { raw: string; inboundEventId: string | null }
 
 export type Normalized = { events: NormalizedEvent[]; rejected: RejectedEvent[] }
-
-export type Fault = { pointer: string; message: string }
 
 /** What the door must know of a request before it is accepted; the same reading that `normalize` does later. */
 export type Inspection = {

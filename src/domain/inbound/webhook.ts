@@ -1,4 +1,4 @@
-import type { EventTypeOverride, Fault, InboundContext } from '../events/events.ts'
+import type { EventTypeOverride, InboundContext } from '../events/events.ts'
 import {
   type Draft,
   idField,
@@ -7,6 +7,7 @@ import {
   MAX_EVENT_TYPE_LENGTH,
   nameField,
 } from '../events/normalize/draft.ts'
+import type { Fault } from '../fault.ts'
 import { emailOf } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { objectFields } from '../json/slices.ts'

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { DEAD_LETTER_REASONS, type DeadLetterAdmin } from '../../admin/dead-letters.ts'
+import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { App } from '../server.ts'
 import { bySource, byTenant, limitOf, pageOf, paging, placeOf } from './paging.ts'
 import { ById } from './schemas.ts'
 

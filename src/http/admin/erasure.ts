@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { ErasureAdmin } from '../../admin/erasure.ts'
+import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { App } from '../server.ts'
 import { List } from './schemas.ts'
 
 const documented = { tags: ['Admin: people'], security: security.admin }

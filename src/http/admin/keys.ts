@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { KeyAdmin } from '../../admin/keys.ts'
+import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { App } from '../server.ts'
 import { ById, CreatedKeyBody, KeyBody, List, NewKeyBody } from './schemas.ts'
 
 const documented = { tags: ['Admin: keys'], security: security.admin }

@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
 import { RECEIPT_OUTCOMES, type ReceiptAdmin } from '../../admin/receipts.ts'
+import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
 import { security } from '../openapi.ts'
-import type { App } from '../server.ts'
 import { bySource, byTenant, limitOf, pageOf, paging, placeOf } from './paging.ts'
 import { ById } from './schemas.ts'
 

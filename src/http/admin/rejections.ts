@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
 import type { ReceiptAdmin } from '../../admin/receipts.ts'
+import type { App } from '../app.ts'
 import { decodeCursor } from '../cursor.ts'
 import { security } from '../openapi.ts'
-import type { App } from '../server.ts'
 import { bySource, byTenant, limitOf, pageOf, paging } from './paging.ts'
 
 const Nullable = Type.Union([Type.String(), Type.Null()])

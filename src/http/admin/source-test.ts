@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { SourceTestAdmin } from '../../admin/source-test.ts'
+import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { App } from '../server.ts'
 import { ReceiptBody } from './receipts.ts'
 import { ById } from './schemas.ts'
 

@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
 import type { SourceAdmin } from '../../admin/sources.ts'
 import { isObject, type JsonObject } from '../../domain/json/json.ts'
+import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { problems } from '../problems.ts'
-import type { App } from '../server.ts'
 import {
   ById,
   CreatedSourceBody,

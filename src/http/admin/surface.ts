@@ -1,7 +1,7 @@
 import type { Admin } from '../../admin/admin.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
+import type { Surface } from '../app.ts'
 import { authenticateAdmin } from '../auth.ts'
-import type { SurfacePlugin } from '../server.ts'
 import { deadLetterRoutes } from './dead-letters.ts'
 import { erasureRoutes } from './erasure.ts'
 import { keyRoutes } from './keys.ts'
@@ -14,7 +14,7 @@ import { tenantRoutes } from './tenants.ts'
 export type AdminSurfaceOptions = { admin: Admin; directory: Directory; now: () => Date }
 
 /** The admin API: what the console and operators use, behind an admin key. One file a subject. */
-export function adminSurface(options: AdminSurfaceOptions): SurfacePlugin {
+export function adminSurface(options: AdminSurfaceOptions): Surface {
   return {
     name: 'admin',
     register(app) {

@@ -1,6 +1,6 @@
 import type { TenantAdmin } from '../../admin/tenants.ts'
+import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import type { App } from '../server.ts'
 import { ById, List, NewTenantBody, TenantBody, TenantChangeBody } from './schemas.ts'
 
 const documented = { tags: ['Admin: tenants'], security: security.admin }

@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Surface } from '../app.ts'
 import { problems } from '../problems.ts'
-import type { SurfacePlugin } from '../server.ts'
 
 type Page = { type: string; plain: Buffer; gzipped: Buffer; etag: string }
 
@@ -32,7 +32,7 @@ const POLICY = [
 ].join('; ')
 
 /** The web console: the files of console/, as they are. */
-export function consoleSurface(): SurfacePlugin {
+export function consoleSurface(): Surface {
   const pages = readPages()
   return {
     name: 'console',

@@ -6,11 +6,11 @@ import { storableText } from '../../domain/json/json.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import { type ConversionRow, listConversions } from '../../store/conversions/conversions.ts'
 import { type EventRow, listEvents, type TimePage } from '../../store/events/events.ts'
+import type { App } from '../app.ts'
 import { decodeCursor, encodeCursor } from '../cursor.ts'
 import { sendJson } from '../json.ts'
 import { problems } from '../problems.ts'
 import { ConversionBody, EventBody, TimeQuery, timeList } from '../records/schemas.ts'
-import type { App } from '../server.ts'
 
 const MAX_LIMIT = 100
 

@@ -18,10 +18,10 @@ import {
 } from '../../store/events/lookups.ts'
 import { findProcessed, processedKey } from '../../store/inbound/processed.ts'
 import { listSources } from '../../store/inbound/sources.ts'
+import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
 import { problems } from '../problems.ts'
 import { EventOutcomeBody } from '../records/schemas.ts'
-import type { App } from '../server.ts'
 import { eventText } from './listing.ts'
 
 type Deps = { pool: pg.Pool; log: Log }

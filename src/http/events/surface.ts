@@ -1,15 +1,15 @@
 import { Type } from 'typebox'
 import type { Accept } from '../../intake/accept.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
+import type { Surface } from '../app.ts'
 import { authenticateTracking, trackingCaller } from '../auth.ts'
 import { openCors } from '../cors.ts'
-import type { SurfacePlugin } from '../server.ts'
 import { cdpRoutes, settingsRoute } from './cdp.ts'
 import { scriptRoutes } from './script.ts'
 import { type EventRouteOptions, trackRoutes } from './track.ts'
 
 /** The event ingestion API. */
-export function eventSurface(deps: { accept: Accept; directory: Directory; now: () => Date }): SurfacePlugin {
+export function eventSurface(deps: { accept: Accept; directory: Directory; now: () => Date }): Surface {
   return {
     name: 'events',
     async register(app) {

@@ -4,11 +4,11 @@ import type { EventContext } from '../../domain/events/events.ts'
 import { openBody } from '../../domain/events/normalize/normalize.ts'
 import { isObject } from '../../domain/json/json.ts'
 import type { Accept } from '../../intake/accept.ts'
+import type { App } from '../app.ts'
 import type { Caller } from '../auth.ts'
 import type { RawBody } from '../body.ts'
 import { security } from '../openapi.ts'
 import { problems } from '../problems.ts'
-import type { App } from '../server.ts'
 import { acceptEvents, factsOf } from './request.ts'
 
 export const SINGLE_EVENT_BYTES = 65_536

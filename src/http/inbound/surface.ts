@@ -5,10 +5,10 @@ import type { Traces } from '../../intake/traces.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../../store/inbound/sources.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
+import type { Surface } from '../app.ts'
 import type { RawBody } from '../body.ts'
 import { security } from '../openapi.ts'
 import { problems } from '../problems.ts'
-import type { SurfacePlugin } from '../server.ts'
 import { admit } from './admission.ts'
 import { credentialsBySource, type OpenSecret, verifiedSignature } from './credentials.ts'
 import { keptHeaders } from './headers.ts'
@@ -27,7 +27,7 @@ export type InboundSurfaceOptions = {
 }
 
 /** The inbound webhook route. */
-export function inboundSurface(options: InboundSurfaceOptions): SurfacePlugin {
+export function inboundSurface(options: InboundSurfaceOptions): Surface {
   const credentials = credentialsBySource(options.openSecret)
   return {
     name: 'inbound',

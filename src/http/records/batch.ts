@@ -1,14 +1,15 @@
 import { type Static, Type } from 'typebox'
+import type { Fault } from '../../domain/fault.ts'
 import { arrayItems, isObject, objectFields, parseJson } from '../../domain/json/json.ts'
 import type { EntityType } from '../../domain/records/records.ts'
+import type { Accept } from '../../intake/accept.ts'
 import type { Append } from '../../log/log.ts'
+import type { App } from '../app.ts'
 import type { RawBody } from '../body.ts'
-import { type Fault, problems } from '../problems.ts'
-import type { App } from '../server.ts'
+import { problems } from '../problems.ts'
 import { validationFaults, validatorCompiler } from '../validation.ts'
-import type { RecordRouteOptions } from './records.ts'
 import { BatchResult, RecordWriteBody } from './schemas.ts'
-import { waitSeconds } from './waiting.ts'
+import { type Waiting, waitSeconds } from './waiting.ts'
 import { entryOf, faultsOfRecord, headerKey, outcomeOf, type RecordBody, warningsOf } from './write.ts'
 
 const MAX_ITEMS = 1_000
@@ -20,8 +21,10 @@ const validateWrite = validatorCompiler()({ schema: RecordWriteBody, httpPart: '
 
 type Result = Static<typeof BatchResult>['results'][number] & Record<string, unknown>
 
+type BatchRouteOptions = { accept: Accept; waiting: Waiting; now: () => Date }
+
 /** Many writes in one request; each item is accepted or refused by itself. */
-export function batchRoute(app: App, entityType: EntityType, options: RecordRouteOptions): void {
+export function batchRoute(app: App, entityType: EntityType, options: BatchRouteOptions): void {
   app.post(
     `/v1/${entityType}s/batch`,
     {

@@ -7,9 +7,9 @@ import type { Scope } from '../../domain/tenants/keys.ts'
 import type { Log } from '../../log/log.ts'
 import { findParked } from '../../store/entries/parked.ts'
 import { findOperations, type Operation } from '../../store/records/operations.ts'
+import type { App } from '../app.ts'
 import { requireScope } from '../auth.ts'
 import { problems } from '../problems.ts'
-import type { App } from '../server.ts'
 import { OperationBody } from './schemas.ts'
 
 export function operationRoutes(app: App, { pool, log }: { pool: pg.Pool; log: Log }): void {

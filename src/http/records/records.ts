@@ -6,10 +6,10 @@ import { parseTimestamp } from '../../domain/time.ts'
 import type { Accept } from '../../intake/accept.ts'
 import type { Log } from '../../log/log.ts'
 import { findProduct, findRecord, listRecords, type StoredRecord } from '../../store/records/records.ts'
+import type { App } from '../app.ts'
 import { decodeCursor, encodeCursor } from '../cursor.ts'
 import { sendJson } from '../json.ts'
 import { problems } from '../problems.ts'
-import type { App } from '../server.ts'
 import { validationFaults } from '../validation.ts'
 import { batchRoute } from './batch.ts'
 import { Accepted, RecordDeleteBody, RecordList, RecordWriteBody, StoredRecordBody } from './schemas.ts'
@@ -25,7 +25,7 @@ import {
   warningsOf,
 } from './write.ts'
 
-export type RecordRouteOptions = {
+type RecordRouteOptions = {
   pool: pg.Pool
   log: Log
   accept: Accept

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
+import type { Fault } from '../../domain/fault.ts'
 import { newEntryId } from '../../domain/ids.ts'
 import { isObject, pointerToken, storable, unstorablePointers } from '../../domain/json/json.ts'
 import {
@@ -11,7 +12,6 @@ import {
 } from '../../domain/records/records.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import type { Append, FirstUse } from '../../log/log.ts'
-import type { Fault } from '../problems.ts'
 
 const DAY_MS = 86_400_000
 const WRITE_FIELDS = new Set(['entityType', 'id', 'sourceUpdatedAt', 'externalId', 'idempotencyKey', 'data'])

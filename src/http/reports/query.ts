@@ -1,9 +1,10 @@
 import type { FastifyRequest } from 'fastify'
 import { type TSchema, Type } from 'typebox'
+import type { Fault } from '../../domain/fault.ts'
 import { knownCurrency } from '../../domain/money.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import type { Slice } from '../../store/reports/reports.ts'
-import { type Fault, problems } from '../problems.ts'
+import { problems } from '../problems.ts'
 import { validationFaults } from '../validation.ts'
 
 export const MAX_PAGE_SIZE = 100

@@ -14,12 +14,7 @@ import type { Identities } from '../identity/identity.ts'
 import type { Touches } from '../identity/touches.ts'
 import type { RecordListener } from '../records/records.ts'
 import type { Kind, Transaction, Unit } from '../unit.ts'
-
-/** An event that takes effect now: no duplicate. */
-export type FreshEvent = { tenantId: number; event: NormalizedEvent; node: number | null }
-
-/** What other parts derive from events hears of each of them once. */
-export type EventListener = (transaction: Transaction, events: FreshEvent[]) => Promise<void>
+import type { EventListener, FreshEvent } from './fresh-event.ts'
 
 export type EventKindOptions = {
   identities: Identities

@@ -1,6 +1,6 @@
 import { isEarlierTouch, touchOf } from '../../domain/identity/attribution.ts'
 import { type NewTouch, upsertTouches } from '../../store/identity/identities.ts'
-import type { FreshEvent } from '../events/events.ts'
+import type { FreshEvent } from '../events/fresh-event.ts'
 import type { Transaction } from '../unit.ts'
 
 export type Touches = {

@@ -1,8 +1,9 @@
+import type { Fault } from '../../fault.ts'
 import { emailOf } from '../../identity/identity.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
 import { withoutField } from '../../json/slices.ts'
 import { parseTimestamp } from '../../time.ts'
-import type { CdpContext, Fault } from '../events.ts'
+import type { CdpContext } from '../events.ts'
 import { type Draft, idField, looseId, nameField, timeField } from './draft.ts'
 
 const KINDS = new Set(['track', 'identify', 'page', 'screen', 'group', 'alias'])

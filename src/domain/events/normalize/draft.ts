@@ -1,7 +1,7 @@
+import type { Fault } from '../../fault.ts'
 import { MAX_ID_LENGTH } from '../../identity/identity.ts'
 import type { JsonObject } from '../../json/json.ts'
 import { parseTimestamp } from '../../time.ts'
-import type { Fault } from '../events.ts'
 
 /** What one item says, before it is known when and under which entry it came in. */
 export type Draft = {

@@ -1,6 +1,7 @@
+import type { Fault } from '../../fault.ts'
 import { type Document, isObject, openJson, storableText } from '../../json/json.ts'
 import { arrayItems, arrayItemsOfField, objectFields } from '../../json/slices.ts'
-import type { EventContext, Fault } from '../events.ts'
+import type { EventContext } from '../events.ts'
 import { type Envelope, envelopeOf, NO_ENVELOPE } from './cdp.ts'
 
 /** A request body read once; `fault` says why it could not be, in words for the sender. */

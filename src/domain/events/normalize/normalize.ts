@@ -1,10 +1,10 @@
+import type { Fault } from '../../fault.ts'
 import { itemId } from '../../ids.ts'
 import { readWebhook, typeOf, webhookPayload } from '../../inbound/webhook.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
 import { occurredAt } from '../../time.ts'
 import type {
   EventContext,
-  Fault,
   Inspection,
   Normalized,
   NormalizedEvent,

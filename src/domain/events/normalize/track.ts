@@ -1,7 +1,7 @@
+import type { Fault } from '../../fault.ts'
 import { emailOf } from '../../identity/identity.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
 import { objectFields } from '../../json/slices.ts'
-import type { Fault } from '../events.ts'
 import { type Draft, idField, looseId, nameField, timeField } from './draft.ts'
 
 /** Fields with a meaning of their own; all others are kept in the payload beside `data`. */

@@ -1,0 +1,8 @@
+import type { NormalizedEvent } from '../../domain/events/events.ts'
+import type { Transaction } from '../unit.ts'
+
+/** An event that takes effect now: no duplicate. */
+export type FreshEvent = { tenantId: number; event: NormalizedEvent; node: number | null }
+
+/** What other parts derive from events hears of each of them once. */
+export type EventListener = (transaction: Transaction, events: FreshEvent[]) => Promise<void>
