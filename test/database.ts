@@ -4,7 +4,6 @@ import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterEach } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type EmbeddedConnection, joinCluster, ownCluster } from '../embedded-postgres/cluster.ts'
 import { findHome } from '../embedded-postgres/home.ts'
@@ -12,6 +11,7 @@ import { ended, findPostmaster } from '../embedded-postgres/postmaster.ts'
 import { isAlive, thisProcess } from '../embedded-postgres/processes.ts'
 import { freePort } from '../embedded-postgres/socket.ts'
 import { migrate } from '../src/postgres/migrate.ts'
+import { eventually } from './eventually.ts'
 
 const variable = 'KONTOR_TEST_DATABASE_URL'
 
@@ -157,19 +157,22 @@ async function exists(client: pg.Client, name: string): Promise<boolean> {
 }
 
 async function dropDatabase(client: pg.Client, name: string): Promise<void> {
-  const deadline = Date.now() + 2_000 // a closed connection is gone for the server a moment later
-  for (;;) {
+  const connections = async () => {
     const { rows } = await client.query<{ who: string }>(
       `select application_name || ': ' || query as who from pg_stat_activity where datname = $1`,
       [name],
     )
-    if (rows.length > 0 && Date.now() < deadline) {
-      await sleep(5)
-      continue
-    }
+    return rows.map(({ who }) => who)
+  }
+  try {
+    // A closed connection is gone for the server a moment later; on a busy machine that takes seconds.
+    await eventually(
+      'the connections of the test to be closed at its end',
+      async () => (await connections()).length === 0,
+      { withinMs: 10_000, state: connections },
+    )
+  } finally {
     await client.query(`drop database ${name} with (force)`)
-    if (rows.length === 0) return
-    throw new Error(`connections left open at the end of the test:\n${rows.map(({ who }) => who).join('\n')}`)
   }
 }
 

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { freePort } from '../embedded-postgres/socket.ts'
+import { eventually } from './eventually.ts'
 
 const program = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer', '/usr/local/bin/pgbouncer'].find(existsSync)
 
@@ -62,16 +63,14 @@ max_client_conn = 100
 }
 
 async function reachable(port: number, child: ChildProcess): Promise<void> {
-  for (;;) {
+  await eventually('PgBouncer to listen', () => {
     if (child.exitCode !== null) throw new Error(`PgBouncer ended with ${child.exitCode}`)
-    const isOpen = await new Promise(resolve => {
+    return new Promise<boolean>(resolve => {
       const socket = connect(port, '127.0.0.1', () => {
         socket.destroy()
         resolve(true)
       })
       socket.on('error', () => resolve(false))
     })
-    if (isOpen) return
-    await new Promise(resolve => setTimeout(resolve, 10))
-  }
+  })
 }

@@ -5,6 +5,7 @@ import { type ConfigFlags, readConfig } from '../src/config/config.ts'
 import { openPool } from '../src/postgres/database.ts'
 import { startRuntime } from '../src/runtime/runtime.ts'
 import { testDatabase } from './database.ts'
+import { settled } from './settled.ts'
 
 export const TEST_SECRET_KEY = '11'.repeat(32)
 
@@ -103,16 +104,4 @@ async function request(url: string, path: string, options: RequestInit & { key?:
 
 function isJson(response: Response): boolean {
   return /json/.test(response.headers.get('content-type') ?? '')
-}
-
-/** The log is read to its end and nothing is parked. */
-async function settled(pool: ReturnType<typeof openPool>): Promise<void> {
-  for (;;) {
-    const { rows } = await pool.query(
-      `select exists (select 1 from log l join log_cursors c using (partition) where (l.xid, l.ord) > (c.xid, c.ord))
-           or exists (select 1 from parked_entries) as waiting`,
-    )
-    if (!rows[0].waiting) return
-    await new Promise(resolve => setTimeout(resolve, 5))
-  }
 }

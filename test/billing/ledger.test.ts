@@ -5,6 +5,7 @@ import { applyBilling, type Said } from '../../src/pipeline/billing/billing.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
 import { extendAgenda } from '../../src/store/billing/agenda.ts'
 import { refreshDays } from '../../src/store/billing/days.ts'
+import { eventually } from '../eventually.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import {
   type BillingEvent,
@@ -39,10 +40,10 @@ function saidBy(tenant: TestTenant, { type, data }: BillingEvent): Said {
 
 /** Makes the sums; the running service may be at it too, and then this waits for it. */
 async function refreshed(tenant: TestTenant): Promise<void> {
-  while ((await staleDays(tenant)) > 0) {
+  await eventually('the sums to be made', async () => {
     for (const sums of ['accounts', 'cash', 'agenda'] as const) while (await refreshDays(server.pool, sums));
-    await new Promise(resolve => setTimeout(resolve, 5))
-  }
+    return (await staleDays(tenant)) === 0
+  })
 }
 
 async function staleDays(tenant: TestTenant): Promise<number> {
@@ -155,7 +156,7 @@ test('a report is the same from sums and from rows', async () => {
 test('the service makes the sums by itself', async () => {
   const tenant = await server.anotherTenant('by itself')
   await send(server, [created('s')], tenant)
-  while ((await staleDays(tenant)) > 0) await new Promise(resolve => setTimeout(resolve, 20))
+  await eventually('the sums to be made', async () => (await staleDays(tenant)) === 0)
   assert.equal((await reportOf(server, 'overview', {}, tenant)).mrr, 10)
 })
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
+import { settled } from '../settled.ts'
 import { openService, type Service } from './service.ts'
 import { type RecordWrite, startTraffic, type Traffic } from './traffic.ts'
 
@@ -59,17 +60,6 @@ test(`killed ${ROUNDS} times at random moments under load: nothing acknowledged 
     assert.deepEqual(rows, [])
   })
 })
-
-async function settled(pool: pg.Pool): Promise<void> {
-  for (;;) {
-    const { rows } = await pool.query<{ waiting: boolean }>(
-      `select exists (select 1 from log l join log_cursors c using (partition) where (l.xid, l.ord) > (c.xid, c.ord))
-           or exists (select 1 from parked_entries) as waiting`,
-    )
-    if (!rows[0]!.waiting) return
-    await sleep(20)
-  }
-}
 
 /** Acknowledged: once. Lost: once or not at all. */
 async function verifyEvents(pool: pg.Pool, { events }: Traffic): Promise<void> {

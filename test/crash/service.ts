@@ -4,7 +4,6 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { joinCluster } from '../../embedded-postgres/cluster.ts'
 import { openAdmin } from '../../src/admin/admin.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
@@ -12,6 +11,7 @@ import { announcedServer } from '../../src/cli/server-file.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { migrate } from '../../src/postgres/migrate.ts'
 import { postmasterOf } from '../embedded-postgres/place.ts'
+import { eventually } from '../eventually.ts'
 
 const main = join(import.meta.dirname, '../../src/main.ts')
 
@@ -36,15 +36,17 @@ export async function openService() {
     child.stderr!.on('data', text => {
       said += text
     })
-    for (;;) {
-      const announced = await announcedServer(dataDir)
-      if (announced?.pid === child.pid) {
-        url = announced!.url
-        return
-      }
-      if (child.exitCode !== null) throw new Error(`the service did not start:\n${said}`)
-      await sleep(20)
-    }
+    const { pid } = child
+    const announced = await eventually(
+      'the service to start',
+      async () => {
+        if (child!.exitCode !== null) throw new Error(`the service did not start:\n${said}`)
+        const announced = await announcedServer(dataDir)
+        return announced?.pid === pid && announced
+      },
+      { state: () => said },
+    )
+    url = announced.url
   }
 
   return {
@@ -68,11 +70,14 @@ export async function openService() {
     async killPostgres() {
       const { pid } = (await postmasterOf(dataDir))!
       killNow(pid)
-      for (;;) {
-        const postmaster = await postmasterOf(dataDir)
-        if (postmaster?.status === 'ready' && postmaster.pid !== pid) return
-        await sleep(20)
-      }
+      await eventually(
+        'PostgreSQL to be back',
+        async () => {
+          const postmaster = await postmasterOf(dataDir)
+          return postmaster?.status === 'ready' && postmaster.pid !== pid
+        },
+        { state: () => said },
+      )
     },
     /** Asks it to stop, under load; returns how it ended. */
     async stop(): Promise<{ code: number | null; said: string }> {

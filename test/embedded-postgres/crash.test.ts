@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { joinCluster, ownCluster } from '../../embedded-postgres/cluster.ts'
+import { ended } from '../../embedded-postgres/postmaster.ts'
+import { eventually } from '../eventually.ts'
 import { place, postmasterOf, query, silent, stoppedCluster } from './place.ts'
 import { startProcess } from './process.ts'
 
@@ -35,10 +36,13 @@ test('after kill -9 of the server and of PostgreSQL the next server recovers wha
   await client.query('create table recovered as select generate_series(1, 1000) as n')
   const busy = client.query('select sum(n) from generate_series(1, 1e12) n').catch(silent)
   const running = `select count(*)::int from pg_stat_activity where state = 'active' and query like 'select sum%'`
-  while ((await query(connection, running))[0] !== 1) await sleep(5)
-  // A backend in the middle of a query does not notice that its main process is gone.
-  process.kill((await postmasterOf(dataDir))!.pid, 'SIGKILL')
+  await eventually('the long query to run', async () => (await query(connection, running))[0] === 1)
+  // The server first: it would bring PostgreSQL back. A backend in the middle of a query does not notice that its main
+  // process is gone.
   await killed.crash()
+  const postmaster = (await postmasterOf(dataDir))!
+  process.kill(postmaster.pid, 'SIGKILL')
+  await ended(postmaster, 60_000)
 
   const server = await ownCluster({ dataDir, log: silent })
   assert.equal(server.state, 'started')
@@ -73,7 +77,10 @@ test('a PostgreSQL that is shutting down is waited for, then started anew', asyn
   await client.connect()
   await killed.crash()
   process.kill((await postmasterOf(dataDir))!.pid, 'SIGTERM') // smart: it waits for our client
-  while ((await postmasterOf(dataDir))?.status !== 'stopping') await sleep(5)
+  await eventually(
+    'PostgreSQL to be stopping',
+    async () => (await postmasterOf(dataDir))?.status === 'stopping',
+  )
 
   const starting = ownCluster({ dataDir, log: silent })
   await client.query('select 1')
@@ -85,21 +92,8 @@ test('a PostgreSQL that is shutting down is waited for, then started anew', asyn
 })
 
 test('kill -9 in the middle of initialising leaves nothing that blocks the next start', async t => {
-  const dataDir = join(await place(t, 'data'), 'data')
-  const killed = startProcess(t, 'own', dataDir)
-  killed.answer.catch(silent)
-  const halfMade = async () =>
-    (await readdir(dataDir).catch(() => [])).find(name => name.includes('.partial-'))
-  const hasBegun = async () => {
-    const name = await halfMade()
-    return (
-      name !== undefined &&
-      (await readdir(join(dataDir, name, 'data')).catch(() => ['none'])).includes('base')
-    )
-  }
-  while (!(await hasBegun())) await sleep(2)
-  await killed.crash()
-  assert.ok(await halfMade())
+  // On a busy machine initdb may be over before anybody looks: then the next one is tried.
+  const dataDir = await eventually('an initialisation to be killed in its middle', () => halfInitialised(t))
 
   const command = await joinCluster({ dataDir, log: silent })
   assert.equal(command.state, 'initialised')
@@ -121,3 +115,18 @@ test('a PostgreSQL that cannot start is explained with the end of its log', asyn
   assert.equal(server.state, 'started')
   await server.stop()
 })
+
+/** A data directory whose maker was killed while initdb ran; null where it was over before. */
+async function halfInitialised(t: TestContext): Promise<string | null> {
+  const dataDir = join(await place(t, 'data'), 'data')
+  const maker = startProcess(t, 'own', dataDir)
+  const halfMade = async () =>
+    (await readdir(dataDir).catch(() => [])).find(name => name.includes('.partial-'))
+  const filesOf = (...path: string[]) => readdir(join(dataDir, ...path)).catch(() => [] as string[])
+  await eventually('initdb to have begun', async () => {
+    const name = await halfMade()
+    return name ? (await filesOf(name, 'data')).includes('base') : (await filesOf()).includes('postgres')
+  })
+  await maker.crash()
+  return (await halfMade()) ? dataDir : null
+}

@@ -17,7 +17,8 @@ export async function place(t: TestContext, ...dataDirs: string[]): Promise<stri
   await chmod(directory, 0o711)
   t.after(async () => {
     for (const dataDir of dataDirs) await endPostgres(join(directory, dataDir))
-    await rm(directory, { recursive: true, force: true })
+    // An initdb that outlived its parent may still be writing there.
+    await rm(directory, { recursive: true, force: true, maxRetries: 20 })
   })
   return directory
 }
@@ -52,12 +53,12 @@ async function endPostgres(dataDir: string): Promise<void> {
   for (const user of await liveUsers(join(dataDir, 'usage')).catch(() => [])) {
     if (user.role !== 'server' || user.pid === process.pid) continue
     process.kill(user.pid, 'SIGKILL')
-    await ended(user, 10_000)
+    await ended(user, 60_000)
   }
   const postmaster = await postmasterOf(dataDir).catch(() => null)
   if (!postmaster) return
   process.kill(postmaster.pid, 'SIGQUIT')
-  await ended(postmaster, 10_000)
+  await ended(postmaster, 60_000)
 }
 
 export async function query(connection: EmbeddedConnection, sql: string): Promise<unknown[]> {

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { after, before, type TestContext, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { launchChromium } from '../chromium.ts'
+import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { flakyWay } from './flaky.ts'
 import { type Row, rowsOf } from './rows.ts'
@@ -49,12 +50,12 @@ async function openPage(t: TestContext): Promise<{ page: Page; faults: string[] 
 }
 
 /** Polls the lists until they hold what was sent; what comes too often is found by the caller. */
-async function arrived(key: string, count: number): Promise<Row[]> {
-  for (;;) {
+function arrived(key: string, count: number): Promise<Row[]> {
+  return eventually(`${count} events and conversions`, async () => {
     const rows = await rowsOf(server, 'events', { key })
     rows.push(...(await rowsOf(server, 'conversions', { key })))
-    if (rows.length >= count) return rows
-  }
+    return rows.length >= count && rows
+  })
 }
 
 test('@segment/analytics-next in Chromium: settings lead it here, every call once through 503s and lost answers', {

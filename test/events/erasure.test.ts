@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { erasureAdmin } from '../../src/admin/erasure.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
+import { eventually } from '../eventually.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { startNode } from './node.ts'
 import { json, type Row, rowsOf } from './rows.ts'
@@ -240,7 +241,7 @@ test('what waits for a retry goes as well, and leaves the others of its batch wa
     )
     return rows.flatMap(row => row.items)
   }
-  while ((await parked()).length < 2) await new Promise(resolve => setTimeout(resolve, 10))
+  await eventually('both items to be parked', async () => (await parked()).length >= 2)
   const impatient = erasureAdmin({
     pool: server.pool,
     waitMs: 0,

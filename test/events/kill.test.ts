@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../../embedded-postgres/socket.ts'
-import { type Running, startKontor } from '../cli/kontor.ts'
+import { hears, type Running, startKontor } from '../cli/kontor.ts'
 import { place, postmasterOf } from '../embedded-postgres/place.ts'
+import { eventually } from '../eventually.ts'
 
 // KONTOR_TEST_KILL_EVENTS=1000000 for the whole of it.
 const EVENTS = Number(process.env.KONTOR_TEST_KILL_EVENTS ?? 20_000)
@@ -86,7 +87,7 @@ async function openService(t: TestContext, dataDir: string) {
   const env = { KONTOR_OPS_PORT: 'off', KONTOR_LOG_LEVEL: 'warn' }
   let running: Running = startKontor(t, words, env)
   await answers(url, running)
-  while (!/Admin key/.test(running.err())) await sleep(20)
+  await hears(running, /Admin key/)
   const secret = (prefix: string) => new RegExp(`${prefix}\\w+`).exec(running.err())![0]
   const [trackingKey, privateKey] = [secret('trk_'), secret('private-')]
 
@@ -142,7 +143,7 @@ async function openService(t: TestContext, dataDir: string) {
         assert.equal(status, 200)
       }
       for (const id of markers) {
-        while (!(await isStored(url, privateKey, id))) await sleep(20)
+        await eventually(`${id} to be stored`, () => isStored(url, privateKey, id), { withinMs: 3_600_000 })
       }
       return (await count()) - markers.length
     },
@@ -162,13 +163,11 @@ async function isStored(url: string, key: string, id: string): Promise<boolean> 
 }
 
 async function answers(url: string, { child, err }: Running): Promise<void> {
-  for (;;) {
+  await eventually('the service to answer', async () => {
     assert.equal(child.exitCode, null, err())
-    try {
-      if ((await fetch(url)).ok) return
-    } catch {
-      // not yet
-    }
-    await sleep(20)
-  }
+    return fetch(url).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+  })
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { startNode } from './node.ts'
 import { json, rowsOf } from './rows.ts'
@@ -87,8 +88,10 @@ test('conversions are found too, and retries that wait say why', async () => {
     body: json({ event_type: 'unlucky', event_id: 'm-unlucky' }),
   })
   const worker = await startNode(server, 'worker')
-  let waiting = (await ask('lookup?event_id=m-unlucky')).body
-  while (!waiting.reason) waiting = (await ask('lookup?event_id=m-unlucky')).body
+  const waiting = await eventually('a reason why it waits', async () => {
+    const { body } = await ask('lookup?event_id=m-unlucky')
+    return body.reason && body
+  })
   await worker.close()
   assert.equal(waiting.status, 'queued')
   assert.match(waiting.reason, /could not be applied so far/)
@@ -152,9 +155,8 @@ test('events of sources: deferred over the budget, dropped where that is wanted,
 
   await hook(drops, 'h-1', 'h-2')
   const worker = await startNode(server, 'worker')
-  while ((await find('h-1', defers)).status !== 'stored')
-    await new Promise(resolve => setTimeout(resolve, 10))
-  while ((await find('h-1', drops)).status !== 'stored') await new Promise(resolve => setTimeout(resolve, 10))
+  for (const source of [defers, drops])
+    await eventually('h-1 to be stored', async () => (await find('h-1', source)).status === 'stored')
   await worker.close()
   const stored = await find('h-1', drops)
   assert.equal(stored.event.source_config_id, drops.id)
@@ -163,7 +165,7 @@ test('events of sources: deferred over the budget, dropped where that is wanted,
   assert.equal((await hook(drops, 'h-1')).body.duplicates, 1)
   const receipts = async () =>
     (await server.pool.query('select id, outcome from receipts where source_id = $1', [drops.id])).rows
-  while ((await receipts()).length < 3) await new Promise(resolve => setTimeout(resolve, 10))
+  await eventually('three receipts', async () => (await receipts()).length >= 3)
   const outcomes = new Map((await receipts()).map(({ id, outcome }) => [outcome, id]))
   const repeat = (await ask(outcomes.get('duplicate'))).body
   assert.deepEqual([repeat.status, repeat.duplicate_of], ['duplicate', stored.id])

@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import { jitsuAnalytics } from '@jitsu/js'
 import RudderAnalytics from '@rudderstack/rudder-sdk-node'
 import { Analytics as SegmentAnalytics } from '@segment/analytics-node'
+import { eventually } from '../eventually.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { flakyWay } from './flaky.ts'
 import { type Row, rowsOf } from './rows.ts'
@@ -115,7 +116,10 @@ test('@rudderstack/rudder-sdk-node: every call once, through 503, lost answers a
   for (let n = 10; n < 20; n++) analytics.track({ ...who, event: 'Signed Up', properties: { n } })
   analytics.track({ ...who, event: 'Order Completed', properties: SOLD })
   await restarting
-  while ((await everything(tenant)).length < 26) await analytics.flush()
+  await eventually('26 calls', async () => {
+    await analytics.flush()
+    return (await everything(tenant)).length >= 26
+  })
   await analytics.flush()
   assert.deepEqual(errors, [])
   assert.deepEqual(way.faults, [], 'every fault was met')
@@ -125,12 +129,11 @@ test('@rudderstack/rudder-sdk-node: every call once, through 503, lost answers a
 test('@jitsu/js: every call once; it has no retries of its own, and takes a fetch that has', async t => {
   const tenant = await server.anotherTenant('jitsu')
   const way = await flakyWay(t, () => server.url)
-  const retrying: typeof fetch = async (url, init) => {
-    for (;;) {
+  const retrying: typeof fetch = (url, init) =>
+    eventually('an answer below 500', async () => {
       const answer = await fetch(url, init).catch(() => null)
-      if (answer && answer.status < 500) return answer
-    }
-  }
+      return answer && answer.status < 500 && answer
+    })
   const analytics = jitsuAnalytics({
     host: way.url,
     // it wants a key with a secret: what stands before the colon is the key

@@ -5,6 +5,11 @@ import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import type { App } from '../../src/http/app.ts'
 import type { RawBody } from '../../src/http/body.ts'
+<<<<<<< HEAD
+=======
+import type { App } from '../../src/http/server.ts'
+import { eventually } from '../eventually.ts'
+>>>>>>> 1255755 (Tests wait in one place, with a limit and words for what they waited for)
 import { exchange, listen, openShell, problemIn } from './shell.ts'
 
 const KIB = 1024
@@ -271,6 +276,6 @@ test('a client that hangs up in the middle of its body harms nobody', async t =>
     })
     socket.on('close', () => resolve())
   })
-  while (!lines.some(line => line.code === 'incomplete_body')) await new Promise(setImmediate)
+  await eventually('a line about it', () => lines.some(line => line.code === 'incomplete_body'))
   assert.equal((await app.inject({ method: 'POST', url: '/json', payload: {} })).statusCode, 200)
 })

@@ -3,7 +3,12 @@ import { once } from 'node:events'
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { test } from 'node:test'
+<<<<<<< HEAD
 import type { App } from '../../src/http/app.ts'
+=======
+import type { App } from '../../src/http/server.ts'
+import { eventually } from '../eventually.ts'
+>>>>>>> 1255755 (Tests wait in one place, with a limit and words for what they waited for)
 import { exchange, listen, openShell } from './shell.ts'
 
 /** A route that answers when told to, and a promise of its being reached. */
@@ -22,15 +27,15 @@ function held() {
 }
 
 async function refusesConnections(port: number): Promise<void> {
-  for (;;) {
+  await eventually('connections to be refused', async () => {
     const socket = connect(port, '127.0.0.1')
     const isOpen = await once(socket, 'connect').then(
       () => true,
       () => false,
     )
     socket.destroy()
-    if (!isOpen) return
-  }
+    return !isOpen
+  })
 }
 
 test('a client that is slow with its headers is told so and let go', async t => {

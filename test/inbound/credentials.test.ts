@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import Stripe from 'stripe'
+import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { eventsOf, hmac, makeSource, rows, signed } from './source.ts'
 
@@ -144,7 +145,10 @@ test('during a rotation both secrets are good, and the third last one is not', a
   const third = await server.admin.sources.rotate(source.id, { what: 'signing_secret' })
   const post = (secret: string) =>
     source.post(BODY, { headers: { 'x-service-signature': signed(secret, BODY) } })
-  while ((await post(third.signing_secret!)).status !== 200) await server.settled()
+  await eventually(
+    'the third secret to be good',
+    async () => (await post(third.signing_secret!)).status === 200,
+  )
   await answers([200], post(second.signing_secret!))
   await answers([401, 'signature_invalid'], post(source.signing_secret!))
 })
@@ -156,7 +160,10 @@ test('a secret that cannot be opened turns nobody away for good: 503', async () 
     [source.id],
   )
   const headers = { 'x-service-signature': signed(source.signing_secret!, BODY) }
-  while ((await source.post(BODY, { headers })).status === 200) await server.settled()
+  await eventually(
+    'the broken secret to be noticed',
+    async () => (await source.post(BODY, { headers })).status !== 200,
+  )
   const answer = await source.post(BODY, { headers })
   assert.equal(answer.status, 503)
   assert.match(answer.headers.get('retry-after')!, /^\d+$/)
@@ -255,6 +262,9 @@ test('tokens are kept as hashes and secrets sealed', async () => {
 
 /** A change reaches the node a moment later. */
 async function changed(source: Awaited<ReturnType<typeof makeSource>>, status: number, key?: string) {
-  while ((await source.post('{}', key ? { key } : {})).status !== (status === 200 ? 400 : status))
-    await server.settled()
+  const expected = status === 200 ? 400 : status
+  await eventually(
+    `the answer ${expected}`,
+    async () => (await source.post('{}', key ? { key } : {})).status === expected,
+  )
 }

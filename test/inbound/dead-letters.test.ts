@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
-import { eventsOf, makeSource, rows, until } from './source.ts'
+import { eventsOf, makeSource, rows } from './source.ts'
 
 let server: TestServer
 let key: string
@@ -32,7 +33,7 @@ const lettersOf = async (source: string) =>
 
 /** Retries come due at once. */
 async function givenUp(source: string, letters: number): Promise<void> {
-  await until(async () => {
+  await eventually(`${letters} dead letters`, async () => {
     await server.pool.query('update parked_entries set next_attempt_at = now()')
     return (await lettersOf(source)).length === letters
   })
@@ -180,7 +181,7 @@ test('a record keeps its operation: failed before the replay, applied after', as
   const operation = async () =>
     (await server.request(`/v1/operations/${written.body.operationId}`, { key: server.tenant.privateKey }))
       .body.status
-  await until(async () => {
+  await eventually('the operation to fail', async () => {
     await server.pool.query('update parked_entries set next_attempt_at = now()')
     return (await operation()) === 'failed'
   })

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { openTraces } from '../../src/intake/traces.ts'
 import { insertRejections, pruneRejections } from '../../src/store/inbound/rejections.ts'
+import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
-import { makeSource, rows, signed, until } from './source.ts'
+import { makeSource, rows, signed } from './source.ts'
 
 let server: TestServer
 let key: string
@@ -37,8 +38,11 @@ test('refused requests leave a trace with their cause, and no credential', async
   await source.post('zz', { headers: { 'content-encoding': 'br' } })
   await source.post(GOOD, sign(GOOD))
   await server.admin.sources.setEnabled(source.id, false)
-  while ((await source.post(GOOD, sign(GOOD))).status !== 403);
-  await until(async () => (await rejectionsOf(source.id)).length >= 10)
+  await eventually(
+    'the disabled source to refuse',
+    async () => (await source.post(GOOD, sign(GOOD))).status === 403,
+  )
+  await eventually('ten rejections', async () => (await rejectionsOf(source.id)).length >= 10)
   const found = await rejectionsOf(source.id)
   assert.deepEqual(found.map(({ status, code }) => `${status} ${code}`).reverse(), [
     '401 missing_credentials',

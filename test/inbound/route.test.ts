@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { eventsOf, makeSource, rows } from './source.ts'
 
@@ -265,7 +266,7 @@ test('one receipt and one archived result tell what became of each event', async
   const { key } = await server.admin.keys.create({ kind: 'admin' })
   const receipts = async () =>
     (await server.request(`/admin/v1/receipts?source=${source.id}`, { key })).body.results
-  while ((await receipts()).length < 4) await server.settled()
+  await eventually('four receipts', async () => (await receipts()).length >= 4)
   assert.deepEqual((await receipts()).map((receipt: Record<string, unknown>) => receipt.outcome).sort(), [
     'dead_letter',
     'duplicate',

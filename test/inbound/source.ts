@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually } from '../eventually.ts'
 import type { Answer, TestServer } from '../server.ts'
 
 type Settings = Record<string, unknown> & { type?: string; tenant?: string }
@@ -60,14 +60,10 @@ export async function eventsOf(server: TestServer, sourceId: string) {
   })[]
 }
 
-/** Looks until it is so. */
-export async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await sleep(20)
-}
-
 /** Nothing of the source waits in the overflow lane, and all of it has taken effect. */
 export async function drained(server: TestServer, sourceId: string): Promise<void> {
-  await until(
+  await eventually(
+    'the overflow to be empty',
     async () =>
       (await rows(server, 'select from overflow where source_id = $1 limit 1', [sourceId])).length === 0,
   )

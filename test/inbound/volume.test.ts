@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Runtime } from '../../src/runtime/runtime.ts'
+import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { startInboundNode } from './node.ts'
-import { drained, eventsOf, makeSource, rows, until } from './source.ts'
+import { drained, eventsOf, makeSource, rows } from './source.ts'
 
 let server: TestServer
 before(async () => {
@@ -135,7 +136,10 @@ test('while something waits, what comes later queues behind it', async () => {
     order.slice(0, 2).map(row => row.n),
     [0, 1],
   )
-  await until(async () => (await source.post(event(Date.now()))).body.accepted === 1)
+  await eventually(
+    'room for one more event',
+    async () => (await source.post(event(Date.now()))).body.accepted === 1,
+  )
 })
 
 test('a duplicate costs no budget, also while others wait', async () => {
@@ -187,7 +191,7 @@ test('what waits survives a restart, and drains though its source was deleted', 
   await source.post(batch(0, 4))
   await server.restart()
   // A new node has new budgets in memory: one more goes through, the others still wait, in order.
-  await until(async () => (await waiting(source.id))[0]?.items === 2)
+  await eventually('two items in the overflow', async () => (await waiting(source.id))[0]?.items === 2)
   assert.equal((await source.post(event(4))).body.deferred, 1)
   await server.admin.sources.delete(source.id)
   await drained(server, source.id)

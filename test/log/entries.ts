@@ -3,6 +3,7 @@ import type pg from 'pg'
 import type { Entry } from '../../src/domain/entry.ts'
 import { newEntryId } from '../../src/domain/ids.ts'
 import type { Append, Claim, Log, Taken } from '../../src/log/log.ts'
+import { eventually } from '../eventually.ts'
 
 export function anEntry(given: Partial<Entry> = {}): Entry {
   const receivedAt = given.receivedAt ?? new Date()
@@ -56,12 +57,16 @@ export async function takeOnce(log: Log, pool: pg.Pool, options = EVERYTHING): P
 /** Reads to the end, as one reader after the other would. */
 export async function readAll(log: Log, pool: pg.Pool, options = EVERYTHING): Promise<Entry[]> {
   const entries: Entry[] = []
-  for (;;) {
-    const taken = await takeOnce(log, pool, options)
-    for (const lane of taken) entries.push(...lane.entries)
+  await eventually('the end of the log', async () => {
+    let taken: Taken[]
+    do {
+      taken = await takeOnce(log, pool, options)
+      for (const lane of taken) entries.push(...lane.entries)
+    } while (taken.length > 0)
     // Nothing to take may mean not yet: somebody's transaction on the same server is still open.
-    if (taken.length === 0 && (await log.lag()).every(lane => lane.entries === 0)) return entries
-  }
+    return (await log.lag()).every(lane => lane.entries === 0)
+  })
+  return entries
 }
 
 export function bodies(entries: Entry[]): string[] {

@@ -2,6 +2,7 @@ import { initialisePostgresLog, openPostgresLog } from '../../src/log/postgres/p
 import { openPool } from '../../src/postgres/database.ts'
 import { ensurePartitions } from '../../src/postgres/partitions.ts'
 import { testDatabase } from '../database.ts'
+import { eventually } from '../eventually.ts'
 
 export const PARTITIONS = 8
 
@@ -21,12 +22,12 @@ export async function openTestLog() {
     log,
     pool,
     async readable() {
-      for (;;) {
+      await eventually('every entry to be readable', async () => {
         const { rows } = await pool.query<{ all: boolean }>(
           'select coalesce(max(xid) < pg_snapshot_xmin(pg_current_snapshot()), true) as all from log',
         )
-        if (rows[0]!.all) return
-      }
+        return rows[0]!.all
+      })
     },
     async close() {
       await pool.end()

@@ -5,6 +5,7 @@ import type { Log } from '../../src/log/log.ts'
 import { type ConsumerOptions, openConsumer, type Retry } from '../../src/pipeline/consumer.ts'
 import type { Kind } from '../../src/pipeline/unit.ts'
 import { openTestLog } from '../log/open.ts'
+import { settled } from '../settled.ts'
 
 /** One piece of work: what is noted when it takes effect, unless PostgreSQL fails on it. */
 type Work = { index: number; text: string }
@@ -87,7 +88,7 @@ export async function openPipeline() {
       await Promise.all(consumers.splice(0).map(consumer => consumer.stop()))
       await pool.query('truncate effects, parked_entries, dead_letters')
     },
-    settled: () => until(async () => (await waiting(pool)) === 0),
+    settled: () => settled(pool),
     effects: () => effectsIn(pool),
     async deadLetters() {
       const { rows } = await pool.query<{ body: string; error: string; attempts: number }>(
@@ -98,24 +99,12 @@ export async function openPipeline() {
   }
 }
 
-async function waiting(pool: pg.Pool): Promise<number> {
-  const { rows } = await pool.query<{ waiting: number }>(
-    `select (select count(*) from log l join log_cursors c using (partition) where (l.xid, l.ord) > (c.xid, c.ord))
-          + (select count(*) from parked_entries) as waiting`,
-  )
-  return rows[0]!.waiting
-}
-
 /** What took effect, by ordering key, in the order it did. */
 async function effectsIn(pool: pg.Pool): Promise<Record<string, string[]>> {
   const { rows } = await pool.query<{ ordering_key: string; bodies: string[] }>(
     'select ordering_key, array_agg(body order by n) as bodies from effects group by 1',
   )
   return Object.fromEntries(rows.map(row => [row.ordering_key, row.bodies]))
-}
-
-export async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise(resolve => setTimeout(resolve, 5))
 }
 
 export function texts(...list: string[]): Pick<Entry, 'body'> {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
+import { eventually } from '../eventually.ts'
 import { anAppend } from '../log/entries.ts'
-import { effectKind, openPipeline, type Pipeline, texts, until } from './effects.ts'
+import { effectKind, openPipeline, type Pipeline, texts } from './effects.ts'
 
 let pipeline: Pipeline
 before(async () => {
@@ -61,15 +62,20 @@ test('transactions that fail in the middle leave nothing behind and lose nothing
 
 test('connections that break in the middle leave nothing behind and lose nothing', async () => {
   for (let i = 0; i < 2; i++) pipeline.start()
-  const written = appendMany()
-  for (let i = 0; i < 5; i++) {
-    await pipeline.pool.query(
+  let isWritten = false
+  const written = appendMany().then(() => {
+    isWritten = true
+  })
+  const breakConnections = async () => {
+    const { rowCount } = await pipeline.pool.query(
       `select pg_terminate_backend(pid) from pg_stat_activity
        where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null
          and query not like 'copy%'`,
     )
-    await new Promise(resolve => setTimeout(resolve, 20))
+    return rowCount! > 0
   }
+  for (let i = 0; i < 5; i++)
+    await eventually('a transaction to break', async () => (await breakConnections()) || isWritten)
   await written
   await pipeline.settled()
   await assertEachOnceInOrder()
@@ -78,7 +84,7 @@ test('connections that break in the middle leave nothing behind and lose nothing
 test('a consumer that is stopped finishes what it began, and another goes on from there', async () => {
   const first = pipeline.start()
   const written = appendMany()
-  await until(async () => Object.keys(await pipeline.effects()).length > 0)
+  await eventually('the first effect', async () => Object.keys(await pipeline.effects()).length > 0)
   await first.stop()
   pipeline.start()
   await written

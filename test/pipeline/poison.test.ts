@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
+import { eventually } from '../eventually.ts'
 import { anAppend } from '../log/entries.ts'
-import { effectKind, openPipeline, type Pipeline, QUICK_RETRY, texts, until } from './effects.ts'
+import { effectKind, openPipeline, type Pipeline, QUICK_RETRY, texts } from './effects.ts'
 
 let pipeline: Pipeline
 before(async () => {
@@ -77,12 +78,12 @@ test('while an entry waits for its retry, later ones of its key wait behind it a
     anAppend({ orderingKey: 'ill', ...texts('behind, next flush') }),
     anAppend({ orderingKey: 'well', ...texts('b') }),
   ])
-  await until(async () => (await pipeline.effects()).well?.length === 2)
+  await eventually('two effects of the well key', async () => (await pipeline.effects()).well?.length === 2)
   await pipeline.log.append([
     anAppend({ orderingKey: 'ill', ...texts('behind, later') }),
     anAppend({ orderingKey: 'well', ...texts('c') }),
   ])
-  await until(async () => (await pipeline.effects()).well?.length === 3)
+  await eventually('three effects of the well key', async () => (await pipeline.effects()).well?.length === 3)
   assert.deepEqual((await pipeline.effects()).ill, ['before'])
   isIll = false
   await pipeline.settled()

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { eventually } from '../eventually.ts'
 import { startPooler } from '../pooler.ts'
 import { startServer } from '../server.ts'
 
@@ -47,7 +48,8 @@ test('behind a transaction pooler everything works, and a revoked key is refused
   const [key] = (await server.admin.keys.list(server.tenant.id)).filter(one => one.kind === 'private')
   await server.admin.keys.revoke(key!.id)
   // No notice gets through a pooler: the node has to notice by itself.
-  while ((await server.request('/v1/contacts/c-1', { key: privateKey })).status !== 401) {
-    await new Promise(resolve => setTimeout(resolve, 20))
-  }
+  await eventually(
+    'the revoked key to be refused',
+    async () => (await server.request('/v1/contacts/c-1', { key: privateKey })).status === 401,
+  )
 })

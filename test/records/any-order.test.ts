@@ -5,8 +5,8 @@ import { entryOf, type RecordBody } from '../../src/http/records/write.ts'
 import { openConsumer } from '../../src/pipeline/consumer.ts'
 import { recordKind } from '../../src/pipeline/records/records.ts'
 import type { Kind } from '../../src/pipeline/unit.ts'
+import { eventually } from '../eventually.ts'
 import { openTestLog } from '../log/open.ts'
-import { until } from '../pipeline/effects.ts'
 
 let opened: Awaited<ReturnType<typeof openTestLog>>
 let consumer: ReturnType<typeof openConsumer>
@@ -148,7 +148,9 @@ async function play(list: History[]): Promise<Record<'a' | 'b', State>[]> {
     })
     await opened.log.append(appends)
   }
-  await until(async () => (await opened.log.lag()).every(({ entries }) => entries === 0))
+  await eventually('the log to be read', async () =>
+    (await opened.log.lag()).every(({ entries }) => entries === 0),
+  )
   return Promise.all(list.map((_, i) => stored(first + i)))
 }
 

@@ -6,6 +6,7 @@ import { inTransaction, isConflict, openPool, withClient } from '../../src/postg
 import { ensurePartitions } from '../../src/postgres/partitions.ts'
 import { claimEvents, findProcessed, processedKey } from '../../src/store/inbound/processed.ts'
 import { testDatabase } from '../database.ts'
+import { eventually } from '../eventually.ts'
 
 const NOW = new Date('2026-05-15T12:00:00Z')
 
@@ -90,13 +91,12 @@ test('of two workers that claim one key at the same time, the second begins agai
       () => 'claimed',
       error => error,
     )
-    // until the second one waits in the index
-    for (;;) {
+    await eventually('the second one to wait in the index', async () => {
       const { rows } = await pool.query(
         `select 1 from pg_locks where not granted and locktype = 'transactionid'`,
       )
-      if (rows.length > 0) break
-    }
+      return rows.length > 0
+    })
   })
   assert.ok(isConflict(await outcome))
   assert.deepEqual([...(await claimed([second]))], [second.eventId])

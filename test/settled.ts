@@ -1,0 +1,23 @@
+import type pg from 'pg'
+import { eventually } from './eventually.ts'
+
+/** Resolves when everything accepted so far has taken effect: the log is read to its end and nothing is parked. */
+export async function settled(pool: pg.Pool): Promise<void> {
+  const isOver = async () => {
+    const { rows } = await pool.query<{ waiting: boolean }>(
+      `select exists (select 1 from log l join log_cursors c using (partition) where (l.xid, l.ord) > (c.xid, c.ord))
+           or exists (select 1 from parked_entries) as waiting`,
+    )
+    return !rows[0]!.waiting
+  }
+  await eventually('what was accepted to take effect', isOver, { state: () => waitingIn(pool) })
+}
+
+async function waitingIn(pool: pg.Pool) {
+  const unread = await pool.query(
+    `select l.partition, l.kind, count(*) as entries, min(l.received_at) as oldest
+     from log l join log_cursors c using (partition) where (l.xid, l.ord) > (c.xid, c.ord) group by 1, 2 order by 1, 2`,
+  )
+  const parked = await pool.query('select * from parked_entries order by next_attempt_at limit 10')
+  return { unread: unread.rows, parked: parked.rows }
+}
