@@ -5,11 +5,7 @@ import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import type { App } from '../../src/http/app.ts'
 import type { RawBody } from '../../src/http/body.ts'
-<<<<<<< HEAD
-=======
-import type { App } from '../../src/http/server.ts'
 import { eventually } from '../eventually.ts'
->>>>>>> 1255755 (Tests wait in one place, with a limit and words for what they waited for)
 import { exchange, listen, openShell, problemIn } from './shell.ts'
 
 const KIB = 1024

@@ -3,12 +3,8 @@ import { once } from 'node:events'
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-<<<<<<< HEAD
 import type { App } from '../../src/http/app.ts'
-=======
-import type { App } from '../../src/http/server.ts'
 import { eventually } from '../eventually.ts'
->>>>>>> 1255755 (Tests wait in one place, with a limit and words for what they waited for)
 import { exchange, listen, openShell } from './shell.ts'
 
 /** A route that answers when told to, and a promise of its being reached. */
