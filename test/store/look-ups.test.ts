@@ -3,16 +3,13 @@ import { after, before, describe, test } from 'node:test'
 import type pg from 'pg'
 import type { EntityType, RecordName } from '../../src/domain/records/records.ts'
 import { openPool } from '../../src/postgres/database.ts'
+import { findProduct, findRecord, listRecords, loadVersions } from '../../src/store/records/records.ts'
 import {
   deleteByNames,
   deletesSurvived,
-  findProduct,
-  findRecord,
   keepTombstones,
-  listRecords,
   loadTombstones,
-  loadVersions,
-} from '../../src/store/records/records.ts'
+} from '../../src/store/records/tombstones.ts'
 import { testDatabase } from '../database.ts'
 
 const RECORDS = 20_000
@@ -112,7 +109,7 @@ const questions: Question[] = [
         limit: 50,
         updatedSince: null,
         includeDeleted: false,
-        after: { updatedAt: '2026-01-01T05:00:00Z', id: '' },
+        after: { changedAt: '2026-01-01T05:00:00Z', id: '' },
       }),
     50,
   ],

@@ -179,11 +179,11 @@ async function listText(
     limit: limit + 1,
     updatedSince: parseTimestamp(query.updated_since),
     includeDeleted: query.include_deleted,
-    after: after && { updatedAt: after[0]!, id: after[1]! },
+    after: after && { changedAt: after[0]!, id: after[1]! },
   })
   const page = rows.slice(0, limit)
-  const last = page.at(-1)?.cursor
-  const next = rows.length > limit && last ? encodeCursor([last.updatedAt, last.id]) : null
+  const last = page.at(-1)
+  const next = rows.length > limit && last ? encodeCursor([last.changedAt, last.id]) : null
   const results = page.map(row => recordText(row, query.include_deleted))
   return `{"results":[${results.join(',')}],"next_cursor":${JSON.stringify(next)}}`
 }

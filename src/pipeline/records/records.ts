@@ -11,18 +11,15 @@ import {
   type Version,
 } from '../../domain/records/records.ts'
 import { insertOperations, type OperationStatus } from '../../store/records/operations.ts'
+import { loadVersions, type RecordKey, type RecordRow, upsertRecords } from '../../store/records/records.ts'
+import type { RecordNameKey } from '../../store/records/tombstones.ts'
 import {
   deleteByNames,
   deletesSurvived,
   keepTombstones,
   loadTombstones,
-  loadVersions,
   lockRecordTypes,
-  type RecordKey,
-  type RecordNameKey,
-  type RecordRow,
-  upsertRecords,
-} from '../../store/records/records.ts'
+} from '../../store/records/tombstones.ts'
 import type { Kind, Transaction, Unit } from '../unit.ts'
 
 /** What other parts derive from records hears of every record whose state changed. */

@@ -43,17 +43,17 @@ export type SalePeople = {
 
 /** One row a sale key; of several events that name one sale, the first with an amount speaks, whatever came when. */
 export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<SalePeople[]> {
-  const { rows } = await queryPrepared<PeopleRow>(
+  const { rows } = await queryPrepared<SalePeople>(
     db,
     `insert into conversions as c (tenant_id, sale_key, id, event_id, event_occurred_at, event_type,
        event_conversion_type, event_source, event_source_config_id, object_id, event_amount, event_currency, event_visitor,
        event_node)
-     select tenant_id, sale_key, event_id, event_id, occurred_at, event_type, conversion_type, source,
-       source_config_id, object_id, amount, currency, visitor, node
-     from json_to_recordset($1) as r (tenant_id int, sale_key text, event_id uuid, occurred_at timestamptz,
-       event_type text, conversion_type text, source text, source_config_id text, object_id text, amount numeric,
+     select "tenantId", "saleKey", "eventId", "eventId", "occurredAt", "eventType", "conversionType", source,
+       "sourceConfigId", "objectId", amount, currency, visitor, node
+     from json_to_recordset($1) as r ("tenantId" int, "saleKey" text, "eventId" uuid, "occurredAt" timestamptz,
+       "eventType" text, "conversionType" text, source text, "sourceConfigId" text, "objectId" text, amount numeric,
        currency text, visitor text, node bigint)
-     order by tenant_id, sale_key
+     order by "tenantId", "saleKey"
      on conflict (tenant_id, sale_key) do update set
        (event_id, event_occurred_at, event_type, event_conversion_type, event_source, event_source_config_id,
         event_amount, event_currency, object_id, event_visitor, event_node)
@@ -71,82 +71,32 @@ export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<Sale
           ) as s (event_id, occurred_at, event_type, conversion_type, source, source_config_id, amount, currency, object_id,
             visitor, node)
           where s.event_id is not null order by s.amount is null, s.occurred_at, s.event_id limit 1)
-     returning tenant_id, sale_key, event_node, order_node`,
-    [
-      JSON.stringify(
-        sales.map(sale => ({
-          tenant_id: sale.tenantId,
-          sale_key: sale.saleKey,
-          event_id: sale.eventId,
-          occurred_at: sale.occurredAt,
-          event_type: sale.eventType,
-          conversion_type: sale.conversionType,
-          source: sale.source,
-          source_config_id: sale.sourceConfigId,
-          object_id: sale.objectId,
-          amount: sale.amount,
-          currency: sale.currency,
-          visitor: sale.visitor,
-          node: sale.node,
-        })),
-      ),
-    ],
+     returning tenant_id as "tenantId", sale_key as "saleKey", event_node as "eventNode", order_node as "orderNode"`,
+    [JSON.stringify(sales)],
   )
-  return rows.map(toPeople)
+  return rows
 }
 
 export async function upsertOrderSales(db: Db, sales: OrderSale[]): Promise<SalePeople[]> {
-  const { rows } = await queryPrepared<PeopleRow>(
+  const { rows } = await queryPrepared<SalePeople>(
     db,
     `insert into conversions as c (tenant_id, sale_key, id, order_state, object_id, order_placed_at, order_updated_at,
        order_amount, order_currency, order_contact_id, order_node)
      -- to the millisecond, as all times are shown: cursors and bounds are made from what is shown
-     select tenant_id, sale_key, id, state, object_id, placed_at, date_trunc('milliseconds', updated_at), amount,
-       currency, contact_id, node
-     from json_to_recordset($1) as r (tenant_id int, sale_key text, id uuid, state text, object_id text,
-       placed_at timestamptz, updated_at timestamptz, amount numeric, currency text, contact_id text, node bigint)
-     order by tenant_id, sale_key
+     select "tenantId", "saleKey", id, state, "objectId", "placedAt", date_trunc('milliseconds', "updatedAt"), amount,
+       currency, "contactId", node
+     from json_to_recordset($1) as r ("tenantId" int, "saleKey" text, id uuid, state text, "objectId" text,
+       "placedAt" timestamptz, "updatedAt" timestamptz, amount numeric, currency text, "contactId" text, node bigint)
+     order by "tenantId", "saleKey"
      on conflict (tenant_id, sale_key) do update set
        order_state = excluded.order_state, object_id = excluded.object_id, order_placed_at = excluded.order_placed_at,
        order_updated_at = excluded.order_updated_at, order_amount = excluded.order_amount,
        order_currency = excluded.order_currency, order_contact_id = excluded.order_contact_id,
        order_node = excluded.order_node
-     returning tenant_id, sale_key, event_node, order_node`,
-    [
-      JSON.stringify(
-        sales.map(sale => ({
-          tenant_id: sale.tenantId,
-          sale_key: sale.saleKey,
-          id: sale.id,
-          state: sale.state,
-          object_id: sale.objectId,
-          placed_at: sale.placedAt,
-          updated_at: sale.updatedAt,
-          amount: sale.amount,
-          currency: sale.currency,
-          contact_id: sale.contactId,
-          node: sale.node,
-        })),
-      ),
-    ],
+     returning tenant_id as "tenantId", sale_key as "saleKey", event_node as "eventNode", order_node as "orderNode"`,
+    [JSON.stringify(sales)],
   )
-  return rows.map(toPeople)
-}
-
-type PeopleRow = {
-  tenant_id: number
-  sale_key: string
-  event_node: number | null
-  order_node: number | null
-}
-
-function toPeople(row: PeopleRow): SalePeople {
-  return {
-    tenantId: row.tenant_id,
-    saleKey: row.sale_key,
-    eventNode: row.event_node,
-    orderNode: row.order_node,
-  }
+  return rows
 }
 
 export type ConversionRow = {
@@ -169,8 +119,8 @@ export type ConversionRow = {
 
 /** Newest first. An event type matches a row's event type or its conversion type. */
 export async function listConversions(db: Db, tenantId: number, page: TimePage): Promise<ConversionRow[]> {
-  const { rows } = await db.query<Row>(conversionPage(tenantId, page))
-  return rows.map(toConversion)
+  const { rows } = await db.query<ConversionRow>(conversionPage(tenantId, page))
+  return rows
 }
 
 /** The statement of a page: exported so that a test can ask PostgreSQL how it is carried out. */
@@ -205,48 +155,15 @@ export function conversionPage(tenantId: number, page: TimePage): { text: string
   return { text, values }
 }
 
-const COLUMNS = `c.id, c.occurred_at, c.conversion_type, c.event_type, c.source, c.object_id,
+const COLUMNS = `c.id, c.occurred_at as "occurredAt", c.conversion_type as "conversionType", c.event_type as "eventType",
+  c.source, c.object_id as "sourceObjectId",
   coalesce(c.order_amount, c.event_amount) as amount,
   case when c.order_amount is not null then c.order_currency else coalesce(c.event_currency, c.order_currency) end as currency,
-  c.event_visitor, i.profile, coalesce(c.order_contact_id, person.value) as contact_id, contact.data as contact_data,
-  c.event_source_config_id as integration_id`
+  c.event_visitor as visitor, i.profile, coalesce(c.order_contact_id, person.value) as "contactId",
+  contact.data as "contactData", c.event_source_config_id as "integrationId"`
 
 const PERSON = `
   left join identities i on i.tenant_id = c.tenant_id and i.node = coalesce(c.event_node, c.order_node)
   left join lateral (${CONTACT_OF_PROFILE}) person on true
   left join records contact on contact.tenant_id = c.tenant_id and contact.entity_type = 'contact'
     and contact.id = coalesce(c.order_contact_id, person.value)`
-
-type Row = {
-  id: string
-  occurred_at: Date
-  conversion_type: string
-  event_type: string | null
-  source: string
-  object_id: string | null
-  amount: string | null
-  currency: string | null
-  event_visitor: string | null
-  profile: number | null
-  contact_id: string | null
-  contact_data: string | null
-  integration_id: string | null
-}
-
-function toConversion(row: Row): ConversionRow {
-  return {
-    id: row.id,
-    occurredAt: row.occurred_at,
-    conversionType: row.conversion_type,
-    eventType: row.event_type,
-    source: row.source,
-    sourceObjectId: row.object_id,
-    amount: row.amount,
-    currency: row.currency,
-    visitor: row.event_visitor,
-    profile: row.profile,
-    contactId: row.contact_id,
-    contactData: row.contact_data,
-    integrationId: row.integration_id,
-  }
-}

@@ -86,9 +86,10 @@ export type TimePage = {
   after: { occurredAt: Date; id: string } | null
 }
 
-const COLUMNS = `e.id, e.event_type, e.occurred_at, e.received_at, e.source, e.source_type, e.source_config_id,
-  e.inbound_event_id, e.provider_event_id, e.visitor, e.session_id, e.conversion, e.payload, e.headers, e.meta,
-  i.profile, contact.value as contact_id`
+const COLUMNS = `e.id, e.event_type as "eventType", e.occurred_at as "occurredAt", e.received_at as "receivedAt", e.source,
+  e.source_type as "sourceType", e.source_config_id as "sourceConfigId", e.inbound_event_id as "inboundEventId",
+  e.provider_event_id as "providerEventId", e.visitor, e.session_id as "sessionId", e.conversion, e.payload, e.headers,
+  e.meta, i.profile, contact.value as "contactId"`
 
 // Of several contact ids of one person, one with a contact record: others are ids of billing systems and the like.
 export const CONTACT_OF_PROFILE = `
@@ -104,8 +105,8 @@ const PERSON = `
 
 /** Newest first, without conversions. */
 export async function listEvents(db: Db, tenantId: number, page: TimePage): Promise<EventRow[]> {
-  const { rows } = await db.query<Row>(eventPage(tenantId, page))
-  return rows.map(toEvent)
+  const { rows } = await db.query<EventRow>(eventPage(tenantId, page))
+  return rows
 }
 
 /** The statement of a page: exported so that a test can ask PostgreSQL how it is carried out. */
@@ -135,51 +136,9 @@ export function eventPage(tenantId: number, page: TimePage): { text: string; val
 
 /** By our id, whether conversion or not. */
 export async function findEvent(db: Db, tenantId: number, id: string): Promise<EventRow | null> {
-  const { rows } = await db.query<Row>(
+  const { rows } = await db.query<EventRow>(
     `select ${COLUMNS} from events e ${PERSON} where e.tenant_id = $1 and e.received_at = $2 and e.id = $3`,
     [tenantId, timeOfId(id), id],
   )
-  return rows[0] ? toEvent(rows[0]) : null
-}
-
-type Row = {
-  id: string
-  event_type: string
-  occurred_at: Date
-  received_at: Date
-  source: string
-  source_type: string
-  source_config_id: string | null
-  inbound_event_id: string | null
-  provider_event_id: string | null
-  visitor: string | null
-  session_id: string | null
-  profile: number | null
-  contact_id: string | null
-  conversion: boolean
-  payload: string
-  headers: string | null
-  meta: string | null
-}
-
-function toEvent(row: Row): EventRow {
-  return {
-    id: row.id,
-    eventType: row.event_type,
-    occurredAt: row.occurred_at,
-    receivedAt: row.received_at,
-    source: row.source,
-    sourceType: row.source_type,
-    sourceConfigId: row.source_config_id,
-    inboundEventId: row.inbound_event_id,
-    providerEventId: row.provider_event_id,
-    visitor: row.visitor,
-    sessionId: row.session_id,
-    profile: row.profile,
-    contactId: row.contact_id,
-    conversion: row.conversion,
-    payload: row.payload,
-    headers: row.headers,
-    meta: row.meta,
-  }
+  return rows[0] ?? null
 }

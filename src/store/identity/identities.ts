@@ -1,33 +1,31 @@
 import type { PlacedTouch } from '../../domain/identity/attribution.ts'
-import type { Identity, IdentityKind } from '../../domain/identity/identity.ts'
+import type { Identity } from '../../domain/identity/identity.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 // Class of the advisory locks of merges, one a tenant.
 const MERGE_LOCK = 4_911_200
 
 export type IdentityKey = Identity & { tenantId: number }
+export type KnownIdentity = IdentityKey & { node: number }
 export type IdentityNode = { tenantId: number; node: number; profile: number }
 
 /** The nodes of these identities; what was never seen becomes a profile of its own. */
-export async function ensureIdentities(
-  db: Db,
-  identities: IdentityKey[],
-): Promise<(IdentityKey & { node: number })[]> {
+export async function ensureIdentities(db: Db, identities: IdentityKey[]): Promise<KnownIdentity[]> {
   const columns = [
     identities.map(identity => identity.tenantId),
     identities.map(identity => identity.kind),
     identities.map(identity => identity.value),
   ]
-  const found = await queryPrepared<IdentityRow>(db, ENSURE, columns)
-  if (found.rows.length === identities.length) return found.rows.map(toIdentity)
+  const found = await queryPrepared<KnownIdentity>(db, ENSURE, columns)
+  if (found.rows.length === identities.length) return found.rows
   // Another worker added the rest at the same moment: it is committed now, and visible to a new statement.
-  const { rows } = await queryPrepared<IdentityRow>(
+  const { rows } = await queryPrepared<KnownIdentity>(
     db,
-    `select tenant_id, kind, value, node from identities
+    `select tenant_id as "tenantId", kind, value, node from identities
      join unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, kind, value) using (tenant_id, kind, value)`,
     columns,
   )
-  return rows.map(toIdentity)
+  return rows
 }
 
 // Sorted, so that two workers that add the same identities wait for each other and never in a circle.
@@ -45,25 +43,19 @@ with input as materialized (
   ) fresh
   on conflict do nothing returning tenant_id, kind, value, node
 )
-select * from found union all select * from added`
-
-type IdentityRow = { tenant_id: number; kind: IdentityKind; value: string; node: number }
-
-function toIdentity(row: IdentityRow) {
-  return { tenantId: row.tenant_id, kind: row.kind, value: row.value, node: row.node }
-}
+select tenant_id as "tenantId", kind, value, node from (select * from found union all select * from added) known`
 
 export async function profilesOf(
   db: Db,
   nodes: { tenantId: number; node: number }[],
 ): Promise<IdentityNode[]> {
-  const { rows } = await queryPrepared<{ tenant_id: number; node: number; profile: number }>(
+  const { rows } = await queryPrepared<IdentityNode>(
     db,
-    `select i.tenant_id, i.node, i.profile from identities i
+    `select i.tenant_id as "tenantId", i.node, i.profile from identities i
      join unnest($1::int[], $2::bigint[]) as n (tenant_id, node) on n.tenant_id = i.tenant_id and n.node = i.node`,
     [nodes.map(node => node.tenantId), nodes.map(node => node.node)],
   )
-  return rows.map(row => ({ tenantId: row.tenant_id, node: row.node, profile: row.profile }))
+  return rows
 }
 
 /** Merges of one tenant take turns: each sees what the one before left. */

@@ -64,6 +64,9 @@ const ARCHIVE_COLUMNS = ['tenant_id', 'id', 'received_at', 'source_id', 'result'
 
 export type StoredReceipt = Receipt & { writtenAt: Date }
 
+const STORED_COLUMNS = `r.tenant_id as "tenantId", r.source_id as "sourceId", r.id, r.received_at as "receivedAt",
+  r.inbound_event_id as "inboundEventId", r.event_type as "eventType", r.outcome, r.detail, r.written_at as "writtenAt"`
+
 export type ReceiptFilter = {
   tenantId: number | null
   sourceId: string | null
@@ -78,8 +81,8 @@ export type ReceiptFilter = {
 
 /** Newest first. Goes from source to source by the index, so that a busy one does not hide a quiet one. */
 export async function listReceipts(db: Db, filter: ReceiptFilter): Promise<StoredReceipt[]> {
-  const { rows } = await db.query<ReceiptRow>(
-    `select r.* from sources s cross join lateral (
+  const { rows } = await db.query<StoredReceipt>(
+    `select ${STORED_COLUMNS} from sources s cross join lateral (
        select * from receipts r
        where r.tenant_id = s.tenant_id and r.source_id = s.id
          and ($3::text is null or r.outcome = $3) and ($4::text is null or r.inbound_event_id = $4)
@@ -101,62 +104,28 @@ export async function listReceipts(db: Db, filter: ReceiptFilter): Promise<Store
       filter.limit,
     ],
   )
-  return rows.map(toReceipt)
+  return rows
 }
 
 /** What is known of one event: several rows where it was tried again. */
 export async function findReceipts(db: Db, sourceId: string, id: string): Promise<StoredReceipt[]> {
-  const { rows } = await db.query<ReceiptRow>(
-    `select r.* from sources s
+  const { rows } = await db.query<StoredReceipt>(
+    `select ${STORED_COLUMNS} from sources s
      join receipts r on r.tenant_id = s.tenant_id and r.source_id = s.id and r.received_at = $2 and r.id = $3
      where s.id = $1 order by r.written_at`,
     [sourceId, timeOfId(id), id],
   )
-  return rows.map(toReceipt)
-}
-
-type ReceiptRow = {
-  tenant_id: number
-  source_id: string
-  id: string
-  received_at: Date
-  inbound_event_id: string | null
-  event_type: string | null
-  outcome: ReceiptOutcome
-  detail: string | null
-  written_at: Date
-}
-
-function toReceipt(row: ReceiptRow): StoredReceipt {
-  return {
-    tenantId: row.tenant_id,
-    sourceId: row.source_id,
-    id: row.id,
-    receivedAt: row.received_at,
-    inboundEventId: row.inbound_event_id,
-    eventType: row.event_type,
-    outcome: row.outcome,
-    detail: row.detail,
-    writtenAt: row.written_at,
-  }
+  return rows
 }
 
 /** An event's id tells its day, and so the partition to look into. */
 export async function findArchived(db: Db, tenantId: number | null, id: string): Promise<Archived | null> {
-  const { rows } = await db.query<{
-    tenant_id: number
-    id: string
-    received_at: Date
-    source_id: string
-    result: string
-  }>(
-    `select a.tenant_id, a.id, a.received_at, a.source_id, a.result from tenants t
+  const { rows } = await db.query<Archived>(
+    `select a.tenant_id as "tenantId", a.id, a.received_at as "receivedAt", a.source_id as "sourceId", a.result
+     from tenants t
      join archive a on a.tenant_id = t.id and a.received_at = $2 and a.id = $3
      where $1::int is null or t.id = $1`,
     [tenantId, timeOfId(id), id],
   )
-  const row = rows[0]
-  if (!row) return null
-  const { tenant_id: tenantIdOfRow, received_at: receivedAt, source_id: sourceId, result } = row
-  return { tenantId: tenantIdOfRow, id: row.id, receivedAt, sourceId, result }
+  return rows[0] ?? null
 }

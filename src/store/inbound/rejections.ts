@@ -19,24 +19,9 @@ export type Rejection = NewRejection & { id: number }
 export async function insertRejections(db: Db, rejections: NewRejection[]): Promise<void> {
   await db.query(
     `insert into rejections (tenant_id, source_id, rejected_at, status, code, detail, ip, user_agent, bytes, suppressed)
-     select * from json_to_recordset($1) as r (tenant_id int, source_id text, rejected_at timestamptz, status int,
-       code text, detail text, ip text, user_agent text, bytes int, suppressed int)`,
-    [
-      JSON.stringify(
-        rejections.map(rejection => ({
-          tenant_id: rejection.tenantId,
-          source_id: rejection.sourceId,
-          rejected_at: rejection.rejectedAt,
-          status: rejection.status,
-          code: rejection.code,
-          detail: rejection.detail,
-          ip: rejection.ip,
-          user_agent: rejection.userAgent,
-          bytes: rejection.bytes,
-          suppressed: rejection.suppressed,
-        })),
-      ),
-    ],
+     select * from json_to_recordset($1) as r ("tenantId" int, "sourceId" text, "rejectedAt" timestamptz, status int,
+       code text, detail text, ip text, "userAgent" text, bytes int, suppressed int)`,
+    [JSON.stringify(rejections)],
   )
 }
 
@@ -50,20 +35,10 @@ export type RejectionFilter = {
 
 /** Newest first, from source to source by the index. */
 export async function listRejections(db: Db, filter: RejectionFilter): Promise<Rejection[]> {
-  const { rows } = await db.query<{
-    id: number
-    tenant_id: number
-    source_id: string
-    rejected_at: Date
-    status: number
-    code: string
-    detail: string
-    ip: string | null
-    user_agent: string | null
-    bytes: number | null
-    suppressed: number
-  }>(
-    `select r.* from sources s cross join lateral (
+  const { rows } = await db.query<Rejection>(
+    `select r.id, r.tenant_id as "tenantId", r.source_id as "sourceId", r.rejected_at as "rejectedAt", r.status, r.code,
+       r.detail, r.ip, r.user_agent as "userAgent", r.bytes, r.suppressed
+     from sources s cross join lateral (
        select * from rejections r
        where r.tenant_id = s.tenant_id and r.source_id = s.id and ($3::text is null or r.code = $3)
          and ($4::bigint is null or r.id < $4)
@@ -73,19 +48,7 @@ export async function listRejections(db: Db, filter: RejectionFilter): Promise<R
      order by r.id desc limit $5`,
     [filter.tenantId, filter.sourceId, filter.code, filter.before, filter.limit],
   )
-  return rows.map(row => ({
-    id: row.id,
-    tenantId: row.tenant_id,
-    sourceId: row.source_id,
-    rejectedAt: row.rejected_at,
-    status: row.status,
-    code: row.code,
-    detail: row.detail,
-    ip: row.ip,
-    userAgent: row.user_agent,
-    bytes: row.bytes,
-    suppressed: row.suppressed,
-  }))
+  return rows
 }
 
 /** Keeps the newest of each source, and nothing older than `before`. */

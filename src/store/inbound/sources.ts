@@ -41,22 +41,14 @@ export type Source = {
   updatedAt: Date
 }
 
-type Row = {
-  id: string
-  tenant_id: number
-  name: string
-  type: SourceType
-  preset: string | null
-  enabled: boolean
+type Row = Omit<Source, 'tokens' | 'signingSecrets' | 'config'> & {
   tokens: string
-  signing_secrets: string
+  signingSecrets: string
   config: string
-  created_at: Date
-  updated_at: Date
 }
 
-const COLUMNS =
-  'id, tenant_id, name, type, preset, enabled, tokens, signing_secrets, config, created_at, updated_at'
+const COLUMNS = `id, tenant_id as "tenantId", name, type, preset, enabled, tokens, signing_secrets as "signingSecrets", config,
+  created_at as "createdAt", updated_at as "updatedAt"`
 
 export type NewSource = Pick<
   Source,
@@ -138,18 +130,12 @@ export async function deleteSource(db: Db, id: string): Promise<boolean> {
   return rowCount === 1
 }
 
+/** JSON columns come as text. */
 function toSource(row: Row): Source {
   return {
-    id: row.id,
-    tenantId: row.tenant_id,
-    name: row.name,
-    type: row.type,
-    preset: row.preset,
-    enabled: row.enabled,
+    ...row,
     tokens: JSON.parse(row.tokens),
-    signingSecrets: JSON.parse(row.signing_secrets),
+    signingSecrets: JSON.parse(row.signingSecrets),
     config: { ...DEFAULT_SOURCE_CONFIG, ...JSON.parse(row.config) },
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
   }
 }

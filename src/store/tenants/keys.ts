@@ -13,19 +13,8 @@ export type ApiKey = {
   lastUsedAt: Date | null
 }
 
-type Row = {
-  id: string
-  tenant_id: number | null
-  kind: KeyKind
-  hint: string
-  scopes: Scope[]
-  created_at: Date
-  expires_at: Date | null
-  revoked_at: Date | null
-  last_used_at: Date | null
-}
-
-const COLUMNS = 'id, tenant_id, kind, hint, scopes, created_at, expires_at, revoked_at, last_used_at'
+const COLUMNS = `id, tenant_id as "tenantId", kind, hint, scopes, created_at as "createdAt", expires_at as "expiresAt",
+  revoked_at as "revokedAt", last_used_at as "lastUsedAt"`
 
 export async function insertKey(
   db: Db,
@@ -39,35 +28,35 @@ export async function insertKey(
     expiresAt: Date | null
   },
 ): Promise<ApiKey> {
-  const { rows } = await db.query<Row>(
+  const { rows } = await db.query<ApiKey>(
     `insert into api_keys (id, tenant_id, kind, hash, hint, scopes, expires_at)
      values ($1, $2, $3, $4, $5, $6, $7) returning ${COLUMNS}`,
     [key.id, key.tenantId, key.kind, key.hash, key.hint, key.scopes, key.expiresAt],
   )
-  return toKey(rows[0]!)
+  return rows[0]!
 }
 
 export async function findKeyByHash(db: Db, hash: Buffer): Promise<ApiKey | null> {
-  const { rows } = await queryPrepared<Row>(db, `select ${COLUMNS} from api_keys where hash = $1`, [hash])
-  return rows[0] ? toKey(rows[0]) : null
+  const { rows } = await queryPrepared<ApiKey>(db, `select ${COLUMNS} from api_keys where hash = $1`, [hash])
+  return rows[0] ?? null
 }
 
 /** Keys of a tenant; null lists the admin keys. */
 export async function listKeys(db: Db, tenantId: number | null): Promise<ApiKey[]> {
-  const { rows } = await db.query<Row>(
+  const { rows } = await db.query<ApiKey>(
     `select ${COLUMNS} from api_keys where tenant_id is not distinct from $1 order by created_at, id`,
     [tenantId],
   )
-  return rows.map(toKey)
+  return rows
 }
 
 /** Returns null where there is no such key; revoking twice keeps the first time. */
 export async function revokeKey(db: Db, id: string): Promise<ApiKey | null> {
-  const { rows } = await db.query<Row>(
+  const { rows } = await db.query<ApiKey>(
     `update api_keys set revoked_at = coalesce(revoked_at, now()) where id = $1 returning ${COLUMNS}`,
     [id],
   )
-  return rows[0] ? toKey(rows[0]) : null
+  return rows[0] ?? null
 }
 
 export async function touchKeys(db: Db, uses: { id: string; at: Date }[]): Promise<void> {
@@ -92,19 +81,5 @@ export function watchConfig(changed: () => void): { look(db: Db): Promise<void> 
       if (seen !== null && version !== seen) changed()
       seen = version
     },
-  }
-}
-
-function toKey(row: Row): ApiKey {
-  return {
-    id: row.id,
-    tenantId: row.tenant_id,
-    kind: row.kind,
-    hint: row.hint,
-    scopes: row.scopes,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    revokedAt: row.revoked_at,
-    lastUsedAt: row.last_used_at,
   }
 }

@@ -1,43 +1,37 @@
 import { parseTenantId, type Tenant } from '../../domain/tenants/tenants.ts'
 import type { Db } from '../../postgres/database.ts'
 
-type Row = { id: number; name: string; conversion_types: string[] | null; created_at: Date }
-
-const COLUMNS = 'id, name, conversion_types, created_at'
+const COLUMNS = 'id, name, conversion_types as "conversionTypes", created_at as "createdAt"'
 
 /** Returns null when the name is taken. */
 export async function createTenant(db: Db, name: string): Promise<Tenant | null> {
-  const { rows } = await db.query<Row>(
+  const { rows } = await db.query<Tenant>(
     `insert into tenants (name) values ($1) on conflict (name) do nothing returning ${COLUMNS}`,
     [name],
   )
-  return rows[0] ? toTenant(rows[0]) : null
+  return rows[0] ?? null
 }
 
 export async function listTenants(db: Db): Promise<Tenant[]> {
-  const { rows } = await db.query<Row>(`select ${COLUMNS} from tenants order by id`)
-  return rows.map(toTenant)
+  const { rows } = await db.query<Tenant>(`select ${COLUMNS} from tenants order by id`)
+  return rows
 }
 
 /** By id (`ten_7`) or by name; an id wins. */
 export async function findTenant(db: Db, idOrName: string): Promise<Tenant | null> {
-  const { rows } = await db.query<Row>(
+  const { rows } = await db.query<Tenant>(
     `select ${COLUMNS} from tenants where id = $1 or name = $2 order by (id = $1) desc nulls last limit 1`,
     [parseTenantId(idOrName), idOrName],
   )
-  return rows[0] ? toTenant(rows[0]) : null
+  return rows[0] ?? null
 }
 
 export async function findTenantById(db: Db, id: number): Promise<Tenant | null> {
-  const { rows } = await db.query<Row>(`select ${COLUMNS} from tenants where id = $1`, [id])
-  return rows[0] ? toTenant(rows[0]) : null
+  const { rows } = await db.query<Tenant>(`select ${COLUMNS} from tenants where id = $1`, [id])
+  return rows[0] ?? null
 }
 
 /** null goes back to the default list. */
 export async function setConversionTypes(db: Db, tenantId: number, types: string[] | null): Promise<void> {
   await db.query('update tenants set conversion_types = $2 where id = $1', [tenantId, types])
-}
-
-function toTenant(row: Row): Tenant {
-  return { id: row.id, name: row.name, conversionTypes: row.conversion_types, createdAt: row.created_at }
 }
