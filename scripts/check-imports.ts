@@ -43,7 +43,7 @@ const mayImport = {
   jobs: ['admin', 'intake', 'log', 'store', 'postgres', 'domain'],
   admin: ['intake', 'log', 'store', 'postgres', 'domain'],
   intake: ['log', 'store', 'postgres', 'domain'],
-  log: ['store', 'postgres', 'domain'],
+  log: ['postgres', 'domain'],
   store: ['postgres', 'domain'],
   postgres: ['domain'],
   telemetry: ['domain'],

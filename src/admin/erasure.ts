@@ -6,6 +6,7 @@ import { emailOf } from '../domain/identity/identity.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { inTransaction } from '../postgres/database.ts'
+import { lockTenants, TENANT_LOCKS } from '../postgres/locks.ts'
 import { anonymiseBilling } from '../store/billing/erasure.ts'
 import {
   anonymiseSales,
@@ -28,7 +29,6 @@ import {
   reduceOrders,
   type Shelf,
 } from '../store/identity/erasures.ts'
-import { lockMerges } from '../store/identity/identities.ts'
 import { AdminError, refuse } from './error.ts'
 import { tenantNamed } from './tenants.ts'
 
@@ -101,7 +101,7 @@ export function erasureAdmin({ pool, waitMs = MAX_WAIT_MS }: { pool: pg.Pool; wa
 
       const names = await eraseEffects(pool, tenantId, subject, erased)
       const all = await inTransaction(pool, async client => {
-        await lockMerges(client, [tenantId])
+        await lockTenants(client, TENANT_LOCKS.merges, [tenantId])
         // Names that joined the person since then go as well.
         const known = merged(names, await namesOf(client, tenantId, subject))
         const nodes = known.map(({ node }) => node)

@@ -1,9 +1,10 @@
 import type pg from 'pg'
 import { SCOPES } from '../domain/tenants/keys.ts'
 import { inTransaction } from '../postgres/database.ts'
+import { LOCKS, lock } from '../postgres/locks.ts'
 import { deleteSource } from '../store/inbound/sources.ts'
 import { revokeKey } from '../store/tenants/keys.ts'
-import { lockFirstStart, readSetting, writeSetting } from '../store/tenants/settings.ts'
+import { readSetting, writeSetting } from '../store/tenants/settings.ts'
 import { createTenant, findTenant } from '../store/tenants/tenants.ts'
 import { type CreatedKey, makeKey } from './keys.ts'
 import type { Secrets } from './secrets.ts'
@@ -34,7 +35,7 @@ export async function onFirstStart(
   if ((await readSetting(pool, SHOWN)) !== null) return false
   // Held until the keys have been shown: a second node must not take them for unseen.
   return inTransaction(pool, async client => {
-    await lockFirstStart(client)
+    await lock(client, LOCKS.firstStart)
     if ((await readSetting(client, SHOWN)) !== null) return false
     await show(await inTransaction(pool, maker => make(maker, secrets)))
     await writeSetting(client, SHOWN, new Date().toISOString())

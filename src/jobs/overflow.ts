@@ -6,11 +6,11 @@ import type { Overflow } from '../intake/overflow.ts'
 import type { Budgets, RateLimit } from '../intake/volume.ts'
 import { appendBatch } from '../log/postgres/postgres.ts'
 import { inTransaction } from '../postgres/database.ts'
+import { tryLockOverflow } from '../postgres/locks.ts'
 import {
   deleteOverflow,
   firstInOverflow,
   hasOverflow,
-  lockOverflow,
   shrinkOverflow,
   type Waiting,
 } from '../store/inbound/overflow.ts'
@@ -74,7 +74,7 @@ function atATime({ events, per_seconds }: RateLimit): number {
 }
 
 async function move(deps: Deps, client: pg.PoolClient, sourceId: string, budget: number): Promise<Moved> {
-  if (!(await lockOverflow(client, sourceId))) return { events: 0, isEmpty: false }
+  if (!(await tryLockOverflow(client, sourceId))) return { events: 0, isEmpty: false }
   const first = await firstInOverflow(client, sourceId, {
     maxRows: MAX_ROWS_AT_A_TIME,
     maxBytes: MAX_BYTES_AT_A_TIME,

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import type pg from 'pg'
+import { LOCKS, lock } from './locks.ts'
 
 const directory = new URL('../../migrations/', import.meta.url)
-// Any fixed number: nodes that start together take turns on it.
-const MIGRATION_LOCK = 4_911_001
 
 /** The database is not one that this version can bring up to date. The message is for people. */
 export class SchemaError extends Error {
@@ -21,7 +20,7 @@ export async function migrate(pool: pg.Pool): Promise<string[]> {
   try {
     // One transaction: a kill in the middle leaves the old schema, and the lock works behind a transaction pooler.
     await client.query('begin')
-    await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+    await lock(client, LOCKS.migration)
     await client.query(`create table if not exists schema_migrations (
       name text primary key, checksum text not null, applied_at timestamptz not null default now())`)
     const { rows } = await client.query<{ name: string; checksum: string }>(

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { type Db, inTransaction } from './database.ts'
+import { LOCKS, lock } from './locks.ts'
 
-const PARTITION_LOCK = 4_911_002
 const DAY_MS = 86_400_000
 
 /** A way to cut time: the number of the period a moment lies in, and the moment a period begins. */
@@ -82,7 +82,7 @@ async function makePartitions(
   const missing = await withoutExisting(pool, wanted)
   if (missing.length === 0) return []
   return inTransaction(pool, async client => {
-    await client.query('select pg_advisory_xact_lock($1)', [PARTITION_LOCK])
+    await lock(client, LOCKS.partitions)
     const stillMissing = await withoutExisting(client, missing)
     for (const { table, period } of stillMissing) {
       const name = partitionName(table, period)

@@ -1,14 +1,16 @@
 import type pg from 'pg'
+import type { Entry } from '../../domain/entry.ts'
 import { timeOfId } from '../../domain/ids.ts'
 import { copyRows } from '../../postgres/copy.ts'
 import { type Db, inTransaction, isConflict, queryPrepared, withClient } from '../../postgres/database.ts'
+import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
+import { LOCKS, lock } from '../../postgres/locks.ts'
 import {
   ensurePartitions,
   isMissingPartition,
   isNearPeriodStart,
   periodOf,
 } from '../../postgres/partitions.ts'
-import { ENTRY_COLUMNS, type EntryRow, toEntry } from '../../store/entries/entries.ts'
 import type { Append, Appended, FirstUse, Log, Taken } from '../log.ts'
 import { partitionOf } from '../log.ts'
 
@@ -41,19 +43,19 @@ export function openPostgresLog({ pool, partitions }: { pool: pg.Pool; partition
       return () => listeners.delete(listener)
     },
     async lag() {
-      const { rows } = await pool.query<{ partition: number; entries: number; oldest_at: Date | null }>(LAG)
-      return rows.map(row => ({ lane: laneOf(row.partition), entries: row.entries, oldestAt: row.oldest_at }))
+      const { rows } = await pool.query<{ partition: number; entries: number; oldestAt: Date | null }>(LAG)
+      return rows.map(({ partition, ...waiting }) => ({ lane: laneOf(partition), ...waiting }))
     },
     async firstUse(tenantId, key) {
       return (await findFirstUses(pool, [{ tenantId, key }]))[0] ?? null
     },
     async find(tenantId, id) {
-      const { rows } = await pool.query<EntryRow>(
+      const { rows } = await pool.query<Entry>(
         `select ${ENTRY_COLUMNS} from log
          where received_at = $1 and tenant_id = $2 and id = $3`,
         [timeOfId(id), tenantId, id],
       )
-      return rows[0] ? toEntry(rows[0]) : null
+      return rows[0] ?? null
     },
   }
 }
@@ -95,8 +97,7 @@ export async function initialisePostgresLog(pool: pg.Pool, partitions: number): 
     [partitions],
   )
   await inTransaction(pool, async client => {
-    // One node after the other: the second would take the first one's new positions for restored ones.
-    await client.query('select pg_advisory_xact_lock($1)', [ADOPT_LOCK])
+    await lock(client, LOCKS.adoption)
     await client.query(ADOPT_RESTORED)
   })
   return countPartitions(pool)
@@ -107,8 +108,6 @@ export async function countPartitions(db: Db): Promise<number> {
   const { rows } = await db.query<{ count: number }>('select count(*) from log_cursors')
   return rows[0]!.count
 }
-
-const ADOPT_LOCK = 4_911_004
 
 // A dump restored into another cluster brings positions from another transaction counter. They lie in the future
 // and would hide every new entry: what was not yet read is moved to the present, in its old order.
@@ -235,29 +234,16 @@ function claimedKey({ entry, claim }: Append): ClaimedKey {
 }
 
 async function findFirstUses(db: Db, keys: ClaimedKey[]): Promise<(FirstUse & ClaimedKey)[]> {
-  const { rows } = await db.query<{
-    tenant_id: number
-    key: string
-    operation_id: string
-    body_hash: Buffer
-    entity_type: string
-    record_id: string | null
-  }>(
-    `select distinct on (k.tenant_id, k.key) k.tenant_id, k.key, k.operation_id, k.body_hash, k.entity_type, k.record_id
+  const { rows } = await db.query<FirstUse & ClaimedKey>(
+    `select distinct on (k.tenant_id, k.key) k.tenant_id as "tenantId", k.key, k.operation_id as "operationId",
+       k.body_hash as "bodyHash", k.entity_type as "entityType", k.record_id as "recordId"
      from unnest($1::int[], $2::text[]) as used (tenant_id, key)
      join idempotency_keys k on k.tenant_id = used.tenant_id and k.key = used.key
      where k.created_at > now() - interval '30 days'
      order by k.tenant_id, k.key, k.created_at desc`,
     [keys.map(({ tenantId }) => tenantId), keys.map(({ key }) => key)],
   )
-  return rows.map(row => ({
-    tenantId: row.tenant_id,
-    key: row.key,
-    operationId: row.operation_id,
-    bodyHash: row.body_hash,
-    entityType: row.entity_type,
-    recordId: row.record_id,
-  }))
+  return rows
 }
 
 async function take(
@@ -267,7 +253,7 @@ async function take(
   const also = alsoLanes.filter(lane => lane.startsWith(LANE)).map(lane => Number(lane.slice(LANE.length)))
   const { rows: cursors } = await queryPrepared<Position>(client, OWN, [maxLanes, also])
   if (cursors.length === 0) return []
-  const { rows } = await queryPrepared<EntryRow & Position>(client, READ, [
+  const { rows } = await queryPrepared<Entry & Position>(client, READ, [
     cursors.map(cursor => cursor.partition),
     cursors.map(cursor => cursor.xid),
     cursors.map(cursor => cursor.ord),
@@ -282,7 +268,7 @@ async function take(
   )
   for (const row of rows) {
     const lane = taken.get(row.partition)!
-    lane.entries.push(toEntry(row))
+    lane.entries.push(entryOf(row))
     lane.position = { partition: row.partition, xid: row.xid, ord: row.ord }
   }
   return [...taken.values()]
@@ -302,7 +288,7 @@ const READ = `
 select l.* from unnest($1::smallint[], $2::xid8[], $3::int[]) as c (partition, xid, ord)
 cross join lateral (
   select * from (
-    select partition, xid, ord, id, tenant_id, kind, ordering_key, received_at, context, body,
+    select partition, xid, ord, ${ENTRY_COLUMNS},
            sum(body_bytes) over (order by xid, ord) - body_bytes as bytes_before
     from (
       select * from log l
@@ -328,7 +314,7 @@ async function advance(client: pg.PoolClient, taken: Taken[]): Promise<void> {
 }
 
 const LAG = `
-select c.partition, count(l.id) as entries, min(l.received_at) as oldest_at
+select c.partition, count(l.id) as entries, min(l.received_at) as "oldestAt"
 from log_cursors c left join log l on l.partition = c.partition and (l.xid, l.ord) > (c.xid, c.ord)
 group by c.partition order by c.partition`
 

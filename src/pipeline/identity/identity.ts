@@ -1,8 +1,8 @@
 import type { Identity } from '../../domain/identity/identity.ts'
+import { lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import {
   ensureIdentities,
   type IdentityKey,
-  lockMerges,
   mergeProfiles,
   profilesOf,
 } from '../../store/identity/identities.ts'
@@ -92,7 +92,11 @@ export function openIdentities(): Identities {
     const { client } = transaction
     const apart = await stillApart(client, links)
     if (apart.length > 0) {
-      await lockMerges(client, [...new Set(apart.map(one => one.tenantId))])
+      await lockTenants(
+        client,
+        TENANT_LOCKS.merges,
+        apart.map(({ tenantId }) => tenantId),
+      )
       // Another worker may have merged them while this one waited for its turn.
       const merges = mergesFor(apart, await profileMap(client, apart))
       if (merges.length > 0) await mergeProfiles(client, merges)

@@ -1,8 +1,7 @@
 import type pg from 'pg'
 import { inTransaction } from '../../postgres/database.ts'
+import { LOCKS, tryLock } from '../../postgres/locks.ts'
 
-// Any fixed number: of the nodes that want to make sums, one does.
-const SUMS_LOCK = 4_911_400
 const MARKS_AT_A_TIME = 20_000
 // Few, because whoever reads the log waits for transactions that write.
 const DAYS_AT_A_TIME = 50
@@ -12,10 +11,7 @@ type Sums = 'accounts' | 'cash' | 'agenda'
 /** Makes the sums of stale days anew, some at a time. Returns whether there may be more. */
 export async function refreshDays(pool: pg.Pool, sums: Sums): Promise<boolean> {
   return inTransaction(pool, async client => {
-    const { rows } = await client.query<{ mine: boolean }>('select pg_try_advisory_xact_lock($1) as mine', [
-      SUMS_LOCK,
-    ])
-    if (!rows[0]!.mine) return false
+    if (!(await tryLock(client, LOCKS.daySums))) return false
     const days = await takeStaleDays(client, sums)
     if (days.length === 0) return false
     const columns = [days.map(day => day.tenant_id), days.map(day => day.day)]

@@ -2,6 +2,7 @@ import { issueFrom } from '../../domain/billing/attention.ts'
 import { type InvoiceState, isCollected, isInvoiced } from '../../domain/billing/invoices.ts'
 import type { Refund } from '../../domain/billing/types.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import { endText, keyColumns, type ObjectKey, sortedKeys, timeText } from './versions.ts'
 
 /** Makes the rows that are missing and locks all of them, in order. */
@@ -111,16 +112,9 @@ export async function loadRefundsOfCharges(
   return rows.map(row => ({ tenantId: row.tenant_id, id: row.id, refund: JSON.parse(row.body) }))
 }
 
-// Class of the advisory locks of refunds, one a tenant.
-const REFUND_LOCK = 4_911_300
-
 /** One refund of a charge may take the place of another, so refunds of a tenant take turns. They are rare. */
 export async function lockRefunds(db: Db, tenantIds: number[]): Promise<void> {
-  await queryPrepared(
-    db,
-    'select pg_advisory_xact_lock($1, t) from unnest($2::int[]) with ordinality as l (t, n) order by n',
-    [REFUND_LOCK, [...new Set(tenantIds)].sort((a, b) => a - b)],
-  )
+  await lockTenants(db, TENANT_LOCKS.refunds, tenantIds)
 }
 
 export async function upsertRefunds(

@@ -1,6 +1,6 @@
 import type { Entry, EntryKind } from '../../domain/entry.ts'
 import type { Db } from '../../postgres/database.ts'
-import { type EntryRow, toEntry } from './entries.ts'
+import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
 
 export type NewDeadLetter = {
   /** The id of the event or operation, so that a second failure after a replay meets the first. */
@@ -70,30 +70,16 @@ export type DeadLetterFilter = {
   failedBefore?: Date | undefined
 }
 
-type Row = {
-  id: string
-  tenant_id: number
-  kind: EntryKind
-  source_id: string | null
-  inbound_event_id: string | null
-  reason: 'rejected' | 'failed'
-  error: string
-  attempts: number
-  received_at: Date
-  failed_at: Date
-  replayed_at: Date | null
-  replayed_as: string | null
-}
-
-const COLUMNS = `d.id, d.tenant_id, d.kind, d.source_id, d.inbound_event_id, d.reason, d.error, d.attempts,
-  d.received_at, d.failed_at, d.replayed_at, d.replayed_as`
+const COLUMNS = `d.id, d.tenant_id as "tenantId", d.kind, d.source_id as "sourceId", d.inbound_event_id as "inboundEventId",
+  d.reason, d.error, d.attempts, d.received_at as "receivedAt", d.failed_at as "failedAt", d.replayed_at as "replayedAt",
+  d.replayed_as as "replayedAs"`
 
 /** What nobody has decided on yet, newest first, from tenant to tenant by the index. */
 export async function listDeadLetters(
   db: Db,
   filter: DeadLetterFilter & { limit: number; before?: { failedAt: Date; id: string } | undefined },
 ): Promise<DeadLetter[]> {
-  const { rows } = await db.query<Row>(
+  const { rows } = await db.query<DeadLetter>(
     `select ${COLUMNS} from tenants t cross join lateral (
        select * from dead_letters d
        where d.tenant_id = t.id and ($2::text is null or d.source_id = $2) and ($3::text is null or d.reason = $3)
@@ -111,7 +97,7 @@ export async function listDeadLetters(
       filter.limit,
     ],
   )
-  return rows.map(toDeadLetter)
+  return rows
 }
 
 /** With its body and context, whether replayed or not. */
@@ -120,30 +106,12 @@ export async function findDeadLetter(
   tenantId: number | null,
   id: string,
 ): Promise<(DeadLetter & { body: string; context: string }) | null> {
-  const { rows } = await db.query<Row & { body: string; context: string }>(
+  const { rows } = await db.query<DeadLetter & { body: string; context: string }>(
     `select ${COLUMNS}, d.body, d.context from tenants t join dead_letters d on d.tenant_id = t.id and d.id = $2
      where $1::int is null or t.id = $1`,
     [tenantId, id],
   )
-  const row = rows[0]
-  return row ? { ...toDeadLetter(row), body: row.body, context: row.context } : null
-}
-
-function toDeadLetter(row: Row): DeadLetter {
-  return {
-    id: row.id,
-    tenantId: row.tenant_id,
-    kind: row.kind,
-    sourceId: row.source_id,
-    inboundEventId: row.inbound_event_id,
-    reason: row.reason,
-    error: row.error,
-    attempts: row.attempts,
-    receivedAt: row.received_at,
-    failedAt: row.failed_at,
-    replayedAt: row.replayed_at,
-    replayedAs: row.replayed_as,
-  }
+  return rows[0] ?? null
 }
 
 export async function countDeadLetters(
@@ -179,10 +147,10 @@ export async function takeForReplay(
   db: Db,
   filter: DeadLetterFilter & { limit: number; maxBytes: number },
 ): Promise<Entry[]> {
-  const { rows } = await db.query<EntryRow>(
+  const { rows } = await db.query<Entry>(
     `update dead_letters d set replayed_at = now()
      from (
-       select d.tenant_id, d.id from (
+       select d.tenant_id as chosen_tenant, d.id as chosen_id from (
          select tenant_id, id, sum(bytes) over (order by received_at, id) - bytes as bytes_before from (
            select tenant_id, id, received_at, pg_column_size(body) as bytes from dead_letters
            where ${CHOSEN} order by received_at, id limit $6
@@ -191,13 +159,11 @@ export async function takeForReplay(
        where sized.bytes_before < $7 and d.replayed_at is null
        for update of d skip locked
      ) chosen
-     where d.tenant_id = chosen.tenant_id and d.id = chosen.id
-     returning d.id, d.tenant_id, d.kind, d.ordering_key, d.received_at, d.context, d.body`,
+     where d.tenant_id = chosen_tenant and d.id = chosen_id
+     returning ${ENTRY_COLUMNS}`,
     [...chosenValues(filter), filter.limit, filter.maxBytes],
   )
-  return rows
-    .map(toEntry)
-    .sort((a, b) => a.receivedAt.getTime() - b.receivedAt.getTime() || (a.id < b.id ? -1 : 1))
+  return rows.sort((a, b) => a.receivedAt.getTime() - b.receivedAt.getTime() || (a.id < b.id ? -1 : 1))
 }
 
 /** Remembers under which id each went in again. */

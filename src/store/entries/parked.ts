@@ -1,6 +1,6 @@
 import type { Entry, EntryKind } from '../../domain/entry.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { ENTRY_COLUMNS, type EntryRow, toEntry } from './entries.ts'
+import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 
 /** An entry that waits for its next attempt, or behind one that does. */
 export type Parked = { place: number; lane: string; entry: Entry; attempts: number; nextAttemptAt: Date }
@@ -16,26 +16,14 @@ export type ParkedOrder = {
 
 /** Every order of these lanes in which something waits. */
 export async function listParkedOrders(db: Db, lanes: string[]): Promise<ParkedOrder[]> {
-  const { rows } = await queryPrepared<{
-    tenant_id: number
-    kind: EntryKind
-    ordering_key: string
-    next_attempt_at: Date
-    entries: number
-  }>(
+  const { rows } = await queryPrepared<ParkedOrder>(
     db,
-    `select tenant_id, kind, ordering_key, (array_agg(next_attempt_at order by place))[1] as next_attempt_at,
-            count(*) as entries
+    `select tenant_id as "tenantId", kind, ordering_key as "orderingKey",
+            (array_agg(next_attempt_at order by place))[1] as "nextAttemptAt", count(*) as entries
      from parked_entries where lane = any($1) group by tenant_id, kind, ordering_key`,
     [lanes],
   )
-  return rows.map(row => ({
-    tenantId: row.tenant_id,
-    kind: row.kind,
-    orderingKey: row.ordering_key,
-    nextAttemptAt: row.next_attempt_at,
-    entries: row.entries,
-  }))
+  return rows
 }
 
 /** The entries that wait in these orders, each order from its beginning. */
@@ -45,10 +33,8 @@ export async function loadParked(
   orders: ParkedOrder[],
   limit: number,
 ): Promise<Parked[]> {
-  const { rows } = await db.query<
-    EntryRow & { place: number; lane: string; attempts: number; next_attempt_at: Date }
-  >(
-    `select place, lane, ${ENTRY_COLUMNS}, attempts, next_attempt_at
+  const { rows } = await db.query<Entry & Omit<Parked, 'entry'>>(
+    `select place, lane, ${ENTRY_COLUMNS}, attempts, next_attempt_at as "nextAttemptAt"
      from parked_entries
      join unnest($2::int[], $3::text[], $4::text[]) as o (tenant_id, kind, ordering_key) using (tenant_id, kind, ordering_key)
      where lane = any($1) order by place limit $5`,
@@ -64,8 +50,8 @@ export async function loadParked(
     place: row.place,
     lane: row.lane,
     attempts: row.attempts,
-    nextAttemptAt: row.next_attempt_at,
-    entry: toEntry(row),
+    nextAttemptAt: row.nextAttemptAt,
+    entry: entryOf(row),
   }))
 }
 
@@ -130,9 +116,9 @@ export async function unpark(db: Db, parked: { lane: string; place: number }[]):
 }
 
 export async function findParked(db: Db, tenantId: number, id: string): Promise<Entry | null> {
-  const { rows } = await db.query<EntryRow>(
+  const { rows } = await db.query<Entry>(
     `select ${ENTRY_COLUMNS} from parked_entries where tenant_id = $1 and id = $2 limit 1`,
     [tenantId, id],
   )
-  return rows[0] ? toEntry(rows[0]) : null
+  return rows[0] ?? null
 }

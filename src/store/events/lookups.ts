@@ -1,7 +1,7 @@
 import type { Entry } from '../../domain/entry.ts'
 import { timeOfId } from '../../domain/ids.ts'
 import type { Db } from '../../postgres/database.ts'
-import { ENTRY_COLUMNS, type EntryRow, toEntry } from '../entries/entries.ts'
+import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 
 /** An entry with events that has not taken effect yet, and what holds it up. */
 export type WaitingEntry = {
@@ -13,12 +13,12 @@ export type WaitingEntry = {
   nextAttemptAt: Date | null
 }
 
-const PARKED = `select ${ENTRY_COLUMNS}, 'queued' as state, last_error, attempts, next_attempt_at from parked_entries
+const PARKED = `select ${ENTRY_COLUMNS}, 'queued' as state, last_error as "lastError", attempts,
+    next_attempt_at as "nextAttemptAt" from parked_entries
   where tenant_id = $1 and kind = 'events'`
-const OVERFLOW = `select ${ENTRY_COLUMNS}, 'deferred' as state, null as last_error, 0 as attempts, null as next_attempt_at
+const OVERFLOW = `select ${ENTRY_COLUMNS}, 'deferred' as state, null, 0, null
   from overflow where tenant_id = $1 and kind = 'events'`
-const UNREAD = `select l.id, l.tenant_id, l.kind, l.ordering_key, l.received_at, l.context, l.body, 'queued' as state,
-    null as last_error, 0 as attempts, null::timestamptz as next_attempt_at
+const UNREAD = `select ${ENTRY_COLUMNS}, 'queued' as state, null, 0, null::timestamptz
   from log_cursors c join log l on l.partition = c.partition and (l.xid, l.ord) > (c.xid, c.ord)
   where l.tenant_id = $1 and l.kind = 'events'`
 
@@ -99,21 +99,11 @@ export async function findDoorReceipt(
   return row ? { outcome: row.outcome, detail: row.detail, receivedAt: row.received_at } : null
 }
 
-type WaitingRow = EntryRow & {
-  state: 'queued' | 'deferred'
-  last_error: string | null
-  attempts: number
-  next_attempt_at: Date | null
-}
+type WaitingRow = Entry & Omit<WaitingEntry, 'entry'>
 
 function toWaiting(row: WaitingRow): WaitingEntry {
-  return {
-    state: row.state,
-    lastError: row.last_error,
-    attempts: row.attempts,
-    nextAttemptAt: row.next_attempt_at,
-    entry: toEntry(row),
-  }
+  const { state, lastError, attempts, nextAttemptAt } = row
+  return { state, lastError, attempts, nextAttemptAt, entry: entryOf(row) }
 }
 
 type LetterRow = {

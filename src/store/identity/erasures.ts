@@ -1,7 +1,8 @@
-import type { Entry, EntryKind } from '../../domain/entry.ts'
+import type { Entry } from '../../domain/entry.ts'
 import type { IdentityKind } from '../../domain/identity/identity.ts'
 import { entryIdOf } from '../../domain/ids.ts'
 import type { Db } from '../../postgres/database.ts'
+import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
 
 export type KnownName = { node: number; kind: IdentityKind; value: string }
 
@@ -43,12 +44,12 @@ export async function findEventsOf(
   nodes: number[],
   receivedSince: Date | null,
 ): Promise<EventPlace[]> {
-  const { rows } = await db.query<{ table: number; place: string; id: string; received_at: Date }>(
-    `select tableoid::int8 as table, ctid::text as place, id, received_at from events
+  const { rows } = await db.query<EventPlace>(
+    `select tableoid::int8 as table, ctid::text as place, id, received_at as "receivedAt" from events
      where tenant_id = $1 and node = any($2::bigint[]) and ($3::timestamptz is null or received_at >= $3)`,
     [tenantId, nodes, receivedSince],
   )
-  return rows.map(row => ({ table: row.table, place: row.place, id: row.id, receivedAt: row.received_at }))
+  return rows
 }
 
 export async function deleteEventsAt(db: Db, events: EventPlace[]): Promise<number> {
@@ -88,14 +89,15 @@ export async function findSalesOf(
   nodes: number[],
   contactIds: string[],
 ): Promise<{ saleKey: string; orderId: string | null }[]> {
-  const { rows } = await db.query<{ sale_key: string; order_id: string | null }>(
-    `select sale_key, case when order_state = 'live' then substr(sale_key, length('order:') + 1) end as order_id
+  const { rows } = await db.query<{ saleKey: string; orderId: string | null }>(
+    `select sale_key as "saleKey",
+       case when order_state = 'live' then substr(sale_key, length('order:') + 1) end as "orderId"
      from conversions
      where tenant_id = $1
        and (event_node = any($2::bigint[]) or order_node = any($2::bigint[]) or order_contact_id = any($3))`,
     [tenantId, nodes, contactIds],
   )
-  return rows.map(row => ({ saleKey: row.sale_key, orderId: row.order_id }))
+  return rows
 }
 
 /** The sale stays, nobody's: what reports add up does not change. */
@@ -171,24 +173,13 @@ export async function findShelved(
   tenantId: number,
   texts: string[],
 ): Promise<Shelved[]> {
-  const { rows } = await db.query<{
-    row: string
-    id: string
-    kind: EntryKind
-    ordering_key: string
-    received_at: Date
-    context: string
-    body: string
-  }>(
-    `select ctid::text as row, id, kind, ordering_key, received_at, context, body from ${shelf} s
+  const { rows } = await db.query<Entry & { row: string }>(
+    `select ctid::text as row, ${ENTRY_COLUMNS} from ${shelf} s
      where tenant_id = $1
        and exists (select 1 from unnest($2::text[]) as t (text) where strpos(lower(s.body), lower(t.text)) > 0)`,
     [tenantId, texts],
   )
-  return rows.map(({ row, ordering_key, received_at, ...rest }) => ({
-    row,
-    entry: { ...rest, tenantId, orderingKey: ordering_key, receivedAt: received_at },
-  }))
+  return rows.map(({ row, ...entry }) => ({ row, entry }))
 }
 
 /** False when it has moved on meanwhile. */
@@ -233,9 +224,10 @@ export async function finishErasure(db: Db, tenantId: number, id: string, receip
 }
 
 export async function listErasures(db: Db, tenantId: number, limit: number): Promise<StoredErasure[]> {
-  const { rows } = await db.query<{ id: string; requested_at: Date; receipt: string }>(
-    'select id, requested_at, receipt from erasures where tenant_id = $1 order by requested_at desc, id desc limit $2',
+  const { rows } = await db.query<StoredErasure>(
+    `select id, tenant_id as "tenantId", requested_at as "requestedAt", receipt from erasures
+     where tenant_id = $1 order by requested_at desc, id desc limit $2`,
     [tenantId, limit],
   )
-  return rows.map(row => ({ id: row.id, tenantId, requestedAt: row.requested_at, receipt: row.receipt }))
+  return rows
 }

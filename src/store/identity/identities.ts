@@ -2,9 +2,6 @@ import type { PlacedTouch } from '../../domain/identity/attribution.ts'
 import type { Identity } from '../../domain/identity/identity.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
-// Class of the advisory locks of merges, one a tenant.
-const MERGE_LOCK = 4_911_200
-
 export type IdentityKey = Identity & { tenantId: number }
 export type KnownIdentity = IdentityKey & { node: number }
 export type IdentityNode = { tenantId: number; node: number; profile: number }
@@ -56,15 +53,6 @@ export async function profilesOf(
     [nodes.map(node => node.tenantId), nodes.map(node => node.node)],
   )
   return rows
-}
-
-/** Merges of one tenant take turns: each sees what the one before left. */
-export async function lockMerges(db: Db, tenantIds: number[]): Promise<void> {
-  await queryPrepared(
-    db,
-    'select pg_advisory_xact_lock($1, t) from unnest($2::int[]) with ordinality as l (t, n) order by n',
-    [MERGE_LOCK, [...tenantIds].sort((a, b) => a - b)],
-  )
 }
 
 /** Every node of profile `from` belongs to `into` from now on. No event is touched. */

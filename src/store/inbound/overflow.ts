@@ -1,6 +1,6 @@
 import type { Entry } from '../../domain/entry.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { type EntryRow, toEntry } from '../entries/entries.ts'
+import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 
 /** An entry that came in over its source's budget; `items` is how many units it costs. */
 export type Deferred = { sourceId: string; entry: Entry; items: number }
@@ -54,23 +54,14 @@ export async function hasOverflow(db: Db, sourceId: string): Promise<boolean> {
   return rows[0]!.found
 }
 
-/** Nobody else drains the source until the caller's transaction ends; false when somebody does already. */
-export async function lockOverflow(db: Db, sourceId: string): Promise<boolean> {
-  const { rows } = await db.query<{ locked: boolean }>(
-    'select pg_try_advisory_xact_lock(hashtextextended($1, 4911003)) as locked',
-    [sourceId],
-  )
-  return rows[0]!.locked
-}
-
 /** The first in the queue; always at least one, if there is any. */
 export async function firstInOverflow(
   db: Db,
   sourceId: string,
   { maxRows, maxBytes }: { maxRows: number; maxBytes: number },
 ): Promise<Waiting[]> {
-  const { rows } = await db.query<EntryRow & { position: number; items: number }>(
-    `select o.position, o.id, o.tenant_id, o.kind, o.ordering_key, o.received_at, o.items, o.context, o.body
+  const { rows } = await db.query<Entry & { position: number; items: number }>(
+    `select o.position, items, ${ENTRY_COLUMNS}
      from (
        select position, sum(body_bytes) over (order by position) - body_bytes as bytes_before
        from (select position, body_bytes from overflow where source_id = $1 order by position limit $2) first_rows
@@ -78,12 +69,7 @@ export async function firstInOverflow(
      where sized.bytes_before < $3 order by o.position`,
     [sourceId, maxRows, maxBytes],
   )
-  return rows.map(row => ({
-    sourceId,
-    position: row.position,
-    items: row.items,
-    entry: toEntry(row),
-  }))
+  return rows.map(row => ({ sourceId, position: row.position, items: row.items, entry: entryOf(row) }))
 }
 
 export async function deleteOverflow(db: Db, sourceId: string, positions: number[]): Promise<void> {
@@ -106,10 +92,10 @@ export async function shrinkOverflow(db: Db, { sourceId, position, entry, items 
 export type Backlog = { sourceId: string; events: number; oldestAt: Date }
 
 export async function countBacklog(db: Db, sourceIds: string[]): Promise<Backlog[]> {
-  const { rows } = await db.query<{ source_id: string; events: number; oldest_at: Date }>(
-    `select source_id, sum(items)::bigint as events, min(received_at) as oldest_at from overflow
+  const { rows } = await db.query<Backlog>(
+    `select source_id as "sourceId", sum(items)::bigint as events, min(received_at) as "oldestAt" from overflow
      where source_id = any($1) group by source_id order by source_id`,
     [sourceIds],
   )
-  return rows.map(row => ({ sourceId: row.source_id, events: row.events, oldestAt: row.oldest_at }))
+  return rows
 }

@@ -80,19 +80,12 @@ async function insertClaims(client: pg.PoolClient, claims: EventClaim[], period:
 const COLUMNS = ['period', 'tenant_id', 'key', 'event_id']
 const UNIQUE_VIOLATION = '23505'
 
-export async function findProcessed(
-  db: Db,
-  keys: ProcessedKey[],
-): Promise<(ProcessedKey & { eventId: string })[]> {
-  const { rows } = await queryPrepared<{ tenant_id: number; key: string; event_id: string }>(
+export async function findProcessed(db: Db, keys: ProcessedKey[]): Promise<EventClaim[]> {
+  const { rows } = await queryPrepared<EventClaim>(
     db,
-    `select p.tenant_id, p.key, p.event_id from processed_events p
+    `select p.tenant_id as "tenantId", replace(p.key::text, '-', '') as key, p.event_id as "eventId" from processed_events p
      join unnest($1::int[], $2::uuid[]) as k (tenant_id, key) on k.tenant_id = p.tenant_id and k.key = p.key`,
     [keys.map(key => key.tenantId), keys.map(key => key.key)],
   )
-  return rows.map(row => ({
-    tenantId: row.tenant_id,
-    key: row.key.replaceAll('-', ''),
-    eventId: row.event_id,
-  }))
+  return rows
 }

@@ -1,12 +1,10 @@
 import { ENTITY_TYPES, type EntityType, type RecordName, type Version } from '../../domain/records/records.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { TENANT_LOCKS } from '../../postgres/locks.ts'
 import { type RecordKey, VERSION_FORMAT } from './records.ts'
 
 /** A name of a record beside its id. */
 export type RecordNameKey = { tenantId: number; entityType: EntityType; name: RecordName; value: string }
-
-// Class of the advisory locks below, so that they meet no other use of a tenant's number.
-const RECORD_LOCK = 4_911_100
 
 /**
  * A delete by name must see every record of that name, also one that another worker is writing at this moment.
@@ -24,7 +22,7 @@ export async function lockRecordTypes(
     `select case when exclusive then pg_advisory_xact_lock(class, tenant) else pg_advisory_xact_lock_shared(class, tenant) end
      from unnest($1::int[], $2::int[], $3::bool[]) with ordinality as l (class, tenant, exclusive, n) order by n`,
     [
-      sorted.map(lock => RECORD_LOCK + lock.type),
+      sorted.map(lock => TENANT_LOCKS.records + lock.type),
       sorted.map(lock => lock.tenantId),
       sorted.map(lock => lock.exclusive),
     ],

@@ -13,13 +13,6 @@ export async function writeSetting(db: Db, name: string, value: string): Promise
   )
 }
 
-const FIRST_START_LOCK = 4_911_003
-
-/** Nodes that start together take turns: holds until the caller's transaction ends. */
-export async function lockFirstStart(db: Db): Promise<void> {
-  await db.query('select pg_advisory_xact_lock($1)', [FIRST_START_LOCK])
-}
-
 /** The newest migration that was applied to this database; null where there is none. */
 export async function newestMigration(db: Db): Promise<string | null> {
   const { rows } = await db.query<{ name: string | null }>('select max(name) as name from schema_migrations')

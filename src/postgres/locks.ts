@@ -1,0 +1,65 @@
+import { type Db, queryPrepared } from './database.ts'
+
+/**
+ * Every advisory lock there is, in one list, so that no two uses meet by accident. All of them end with the
+ * transaction that took them: they work behind a transaction pooler, and a process that dies holds none.
+ */
+export const LOCKS = {
+  /** Nodes that start together bring the schema up to date one after the other. */
+  migration: 4_911_001,
+  /** Makers of partitions take turns. */
+  partitions: 4_911_002,
+  /** Of the nodes that start together for the first time, one makes the tenant and the keys. */
+  firstStart: 4_911_003,
+  /** A restored log is adopted by one node: the second would take the first one's new positions for restored ones. */
+  adoption: 4_911_004,
+  /** Of the nodes that want to make the sums of days, one does. */
+  daySums: 4_911_400,
+} as const
+
+/** Locks with one instance a tenant; PostgreSQL keeps these pairs apart from the single numbers above. */
+export const TENANT_LOCKS = {
+  /** One for each entity type, counted from here. Writers share it, deleters by name have it alone. */
+  records: 4_911_100,
+  /** Merges of profiles: each sees what the one before left. */
+  merges: 4_911_200,
+  /** Refunds: one may take the place of another. */
+  refunds: 4_911_300,
+} as const
+
+// Names are hashed with it: a source's queue is drained by one node at a time.
+const OVERFLOW_SEED = 4_911_003
+
+export type Lock = (typeof LOCKS)[keyof typeof LOCKS]
+export type TenantLock = (typeof TENANT_LOCKS)[keyof typeof TENANT_LOCKS]
+
+/** Waits until the lock is free, and holds it until the caller's transaction ends. */
+export async function lock(db: Db, which: Lock): Promise<void> {
+  await db.query('select pg_advisory_xact_lock($1)', [which])
+}
+
+/** False when somebody else holds it. */
+export async function tryLock(db: Db, which: Lock): Promise<boolean> {
+  const { rows } = await db.query<{ locked: boolean }>('select pg_try_advisory_xact_lock($1) as locked', [
+    which,
+  ])
+  return rows[0]!.locked
+}
+
+/** The lock of each of these tenants, in the order of their numbers: nobody waits in a circle. */
+export async function lockTenants(db: Db, which: TenantLock, tenantIds: Iterable<number>): Promise<void> {
+  await queryPrepared(
+    db,
+    'select pg_advisory_xact_lock($1, t) from unnest($2::int[]) with ordinality as l (t, n) order by n',
+    [which, [...new Set(tenantIds)].sort((a, b) => a - b)],
+  )
+}
+
+/** False when somebody else drains the source at this moment. */
+export async function tryLockOverflow(db: Db, sourceId: string): Promise<boolean> {
+  const { rows } = await db.query<{ locked: boolean }>(
+    'select pg_try_advisory_xact_lock(hashtextextended($1, $2)) as locked',
+    [sourceId, OVERFLOW_SEED],
+  )
+  return rows[0]!.locked
+}
