@@ -2,6 +2,7 @@ import { pino } from 'pino'
 import { type Admin, openAdmin } from '../src/admin/admin.ts'
 import { openSecrets } from '../src/admin/secrets.ts'
 import { type ConfigFlags, readConfig } from '../src/config/config.ts'
+import { openPostgresLog } from '../src/log/postgres/log.ts'
 import { openPool } from '../src/postgres/database.ts'
 import { startRuntime } from '../src/runtime/runtime.ts'
 import { testDatabase } from './database.ts'
@@ -41,7 +42,11 @@ export async function startServer(
     name: 'kontor test',
     onError: () => undefined,
   })
-  const admin = openAdmin({ pool, secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]) })
+  const admin = openAdmin({
+    pool,
+    log: openPostgresLog({ pool }),
+    secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]),
+  })
   const tenant = await makeTenant(admin, 'default')
   const threadLogging = pipelineThread ? { level: log.level, pretty: false } : undefined
   const start = (url = database.url) =>

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openAdmin } from '../../src/admin/admin.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
 import { parseTenantId } from '../../src/domain/tenants/tenants.ts'
+import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { fillLedger } from '../billing-shop.ts'
 import type { Options } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
@@ -42,7 +43,11 @@ async function measured(options: Options, sizes: number[]) {
 }
 
 async function openShop(service: Service, size: number): Promise<{ tenantId: number; key: string }> {
-  const admin = openAdmin({ pool: service.pool, secrets: openSecrets([Buffer.alloc(32, 1)]) })
+  const admin = openAdmin({
+    pool: service.pool,
+    log: openPostgresLog({ pool: service.pool }),
+    secrets: openSecrets([Buffer.alloc(32, 1)]),
+  })
   const { id } = await admin.tenants.create({ name: `shop of ${size}` })
   const { key } = await admin.keys.create({ tenant: id, kind: 'private' })
   return { tenantId: parseTenantId(id)!, key }

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import type { Log } from '../log/log.ts'
 import { type DeadLetterAdmin, deadLetterAdmin } from './dead-letters.ts'
 import { type ErasureAdmin, erasureAdmin } from './erasure.ts'
 import { type KeyAdmin, keyAdmin } from './keys.ts'
@@ -19,14 +20,14 @@ export type Admin = {
   erasures: ErasureAdmin
 }
 
-export function openAdmin({ pool, secrets }: { pool: pg.Pool; secrets: Secrets }): Admin {
+export function openAdmin({ pool, log, secrets }: { pool: pg.Pool; log: Log; secrets: Secrets }): Admin {
   return {
     tenants: tenantAdmin({ pool }),
     keys: keyAdmin({ pool }),
     sources: sourceAdmin({ pool, secrets }),
-    sourceTests: sourceTestAdmin({ pool }),
+    sourceTests: sourceTestAdmin({ pool, log }),
     receipts: receiptAdmin({ pool }),
-    deadLetters: deadLetterAdmin({ pool }),
+    deadLetters: deadLetterAdmin({ pool, log }),
     erasures: erasureAdmin({ pool }),
   }
 }

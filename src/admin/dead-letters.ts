@@ -3,7 +3,7 @@ import type { Entry } from '../domain/entry.ts'
 import type { EventContext } from '../domain/events/events.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import { appendBatch, countPartitions } from '../log/postgres/postgres.ts'
+import type { Log } from '../log/log.ts'
 import { inTransaction } from '../postgres/database.ts'
 import {
   countDeadLetters,
@@ -61,11 +61,11 @@ const BYTES_AT_A_TIME = 4_000_000
 
 export type DeadLetterAdmin = ReturnType<typeof deadLetterAdmin>
 
-export function deadLetterAdmin({ pool }: { pool: pg.Pool }) {
+export function deadLetterAdmin({ pool, log }: { pool: pg.Pool; log: Log }) {
   const tenantIdOf = async (tenant: string | undefined) =>
     tenant === undefined ? null : (await tenantNamed(pool, tenant)).id
 
-  async function replaySome(filter: DeadLetterFilter, logPartitions: number): Promise<number> {
+  async function replaySome(filter: DeadLetterFilter): Promise<number> {
     return inTransaction(pool, async client => {
       const letters = await takeForReplay(client, {
         ...filter,
@@ -76,10 +76,9 @@ export function deadLetterAdmin({ pool }: { pool: pg.Pool }) {
       const now = new Date()
       const entries: Entry[] = []
       for (const letter of letters) entries.push(await replayOf(client, letter, now))
-      await appendBatch(
-        client,
+      await log.append(
         entries.map(entry => ({ entry, claim: null })),
-        logPartitions,
+        { client },
       )
       await markReplayed(
         client,
@@ -124,10 +123,9 @@ export function deadLetterAdmin({ pool }: { pool: pg.Pool }) {
       }
       if (query.id !== undefined && !(await findDeadLetter(pool, filter.tenantId, query.id)))
         throw notThere(query.id)
-      const logPartitions = await countPartitions(pool)
       let replayed = 0
       while (atMost === undefined || replayed < atMost) {
-        const more = await replaySome(filter, logPartitions)
+        const more = await replaySome(filter)
         if (more === 0) break
         replayed += more
         progress?.(replayed)

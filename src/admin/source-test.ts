@@ -6,8 +6,7 @@ import { itemId } from '../domain/ids.ts'
 import type { JsonObject } from '../domain/json/json.ts'
 import { eventEntry } from '../intake/events.ts'
 import { inboundContext } from '../intake/inbound.ts'
-import { appendBatch, countPartitions } from '../log/postgres/postgres.ts'
-import { inTransaction } from '../postgres/database.ts'
+import type { Log } from '../log/log.ts'
 import { findArchived, findReceipts } from '../store/inbound/receipts.ts'
 import { findSource, type Source } from '../store/inbound/sources.ts'
 import { notFound, refuse } from './error.ts'
@@ -41,7 +40,7 @@ const WAIT_MS = 10_000
 const LOOK_EVERY_MS = 50
 
 /** Sends a sample event the way of a real one, past the door, and tells how far it comes. */
-export function sourceTestAdmin({ pool }: { pool: pg.Pool }) {
+export function sourceTestAdmin({ pool, log }: { pool: pg.Pool; log: Log }) {
   return {
     async test(id: string, options: SourceTestOptions = {}): Promise<SourceTest> {
       const source = await findSource(pool, id)
@@ -76,8 +75,7 @@ export function sourceTestAdmin({ pool }: { pool: pg.Pool }) {
         `Read as ${JSON.stringify(event!.eventType)}, id ${JSON.stringify(event!.inboundEventId)}.`,
       )
 
-      const logPartitions = await countPartitions(pool)
-      await inTransaction(pool, client => appendBatch(client, [append], logPartitions))
+      await log.append([append])
       tell('accept', true, `Durable in the log as ${entry.id}: a real request is answered 200.`)
 
       const eventId = itemId(entry.id, event!.index)

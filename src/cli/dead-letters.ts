@@ -1,5 +1,5 @@
 import { DEAD_LETTER_REASONS, type DeadLetterView } from '../admin/dead-letters.ts'
-import { initialisePostgresLog } from '../log/postgres/postgres.ts'
+import { initialisePostgresLog } from '../log/postgres/initialise.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
 import { defineCommand, UsageError } from './command.ts'
 import { databaseFlags, type Session, withDatabase } from './session.ts'

@@ -4,7 +4,7 @@ import { type Shop, shopYear } from '../../demo/shop.ts'
 import { DAY_MS, type Year, yearOf } from '../../demo/year.ts'
 import { AdminError } from '../admin/error.ts'
 import type { CreatedKey } from '../admin/keys.ts'
-import { openPostgresLog } from '../log/postgres/postgres.ts'
+import { openPostgresLog } from '../log/postgres/log.ts'
 import { defineCommand, UsageError } from './command.ts'
 import { type DemoServer, serverForDemo } from './demo-server.ts'
 import type { Output } from './output.ts'
@@ -154,7 +154,7 @@ const LOOK_MS = 100
 
 /** Waits until all that was accepted so far has taken effect; false when nothing moves. */
 async function applied({ pool }: Session, out: Output): Promise<boolean> {
-  const log = openPostgresLog({ pool, partitions: 1 })
+  const log = openPostgresLog({ pool })
   const sentBy = Date.now()
   let [fewest, movedAt] = [Number.POSITIVE_INFINITY, sentBy]
   for (;;) {
@@ -162,7 +162,7 @@ async function applied({ pool }: Session, out: Output): Promise<boolean> {
       ({ oldestAt }) => oldestAt !== null && oldestAt.getTime() <= sentBy,
     )
     if (waiting.length === 0) return true
-    const entries = waiting.reduce((sum, lane) => sum + lane.entries, 0)
+    const entries = waiting.reduce((sum, partition) => sum + partition.entries, 0)
     if (entries < fewest) [fewest, movedAt] = [entries, Date.now()]
     if (Date.now() - movedAt > PATIENCE_MS) {
       out.say(

@@ -3,6 +3,7 @@ import { joinCluster } from '../../embedded-postgres/cluster.ts'
 import { type Admin, openAdmin } from '../admin/admin.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
+import { openPostgresLog } from '../log/postgres/log.ts'
 import { openPool } from '../postgres/database.ts'
 import { migrate } from '../postgres/migrate.ts'
 import type { Output } from './output.ts'
@@ -42,7 +43,11 @@ export function withDatabase<T>(
 ): Promise<T> {
   return withBareDatabase(flags, out, async ({ pool, config }) => {
     await migrate(pool)
-    return work({ pool, config, admin: openAdmin({ pool, secrets: await secretsOf(config) }) })
+    return work({
+      pool,
+      config,
+      admin: openAdmin({ pool, log: openPostgresLog({ pool }), secrets: await secretsOf(config) }),
+    })
   })
 }
 

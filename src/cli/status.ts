@@ -1,7 +1,7 @@
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { version } from '../config/version.ts'
-import { openPostgresLog } from '../log/postgres/postgres.ts'
+import { openPostgresLog } from '../log/postgres/log.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { newestMigration } from '../store/tenants/settings.ts'
 import { defineCommand } from './command.ts'
@@ -24,11 +24,11 @@ export const status = defineCommand({
     const database = isFresh
       ? { schema: null, tenants: 0, pipeline: null, dead_letters: 0 }
       : await withDatabase(flags, out, async ({ pool, admin }) => {
-          const lanes = await openPostgresLog({ pool, partitions: 1 }).lag()
+          const partitions = await openPostgresLog({ pool }).lag()
           return {
             schema: await newestMigration(pool),
             tenants: (await admin.tenants.list()).length,
-            pipeline: pipelineOf(lanes),
+            pipeline: pipelineOf(partitions),
             dead_letters: await countDeadLetters(pool),
           }
         })
@@ -62,10 +62,10 @@ async function answersAt(url: string): Promise<boolean> {
   }
 }
 
-function pipelineOf(lanes: { entries: number; oldestAt: Date | null }[]) {
-  const oldest = lanes.flatMap(({ oldestAt }) => (oldestAt ? [oldestAt.getTime()] : []))
+function pipelineOf(partitions: { entries: number; oldestAt: Date | null }[]) {
+  const oldest = partitions.flatMap(({ oldestAt }) => (oldestAt ? [oldestAt.getTime()] : []))
   return {
-    waiting: lanes.reduce((sum, { entries }) => sum + entries, 0),
+    waiting: partitions.reduce((sum, { entries }) => sum + entries, 0),
     oldest_at: oldest.length > 0 ? new Date(Math.min(...oldest)).toISOString() : null,
   }
 }

@@ -4,7 +4,7 @@ import type { EventContext } from '../domain/events/events.ts'
 import { newEntryId } from '../domain/ids.ts'
 import type { Overflow } from '../intake/overflow.ts'
 import type { Budgets, RateLimit } from '../intake/volume.ts'
-import { appendBatch } from '../log/postgres/postgres.ts'
+import type { Log } from '../log/log.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { tryLockOverflow } from '../postgres/locks.ts'
 import {
@@ -28,7 +28,7 @@ const KEEPS_ITS_TIME_MS = 12 * 3_600_000
 
 type Deps = {
   pool: pg.Pool
-  partitions: number
+  log: Log
   overflow: Overflow
   budgets: Budgets
   directory: Pick<Directory, 'source'>
@@ -96,10 +96,9 @@ async function move(deps: Deps, client: pg.PoolClient, sourceId: string, budget:
     }
   }
   if (entries.length === 0) return { events: 0, isEmpty: true }
-  await appendBatch(
-    client,
+  await deps.log.append(
     entries.map(entry => ({ entry: asOf(entry, deps.now()), claim: null })),
-    deps.partitions,
+    { client },
   )
   await deleteOverflow(client, sourceId, done)
   return { events: budget - left, isEmpty: !(await hasOverflow(client, sourceId)) }

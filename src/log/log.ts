@@ -16,35 +16,45 @@ export type FirstUse = {
   recordId: string | null
 }
 
+/** Names the log and its partition, for example postgres/3. */
+export type PartitionName = string
+
 /** Entries of one partition, owned by the transaction that took them. */
 export type Taken = {
-  /** Names the log and the partition. */
-  lane: string
+  partition: PartitionName
   entries: Entry[]
   /** Opaque: where the next reader goes on once these entries took effect. */
   position: unknown
+}
+
+export type TakeOptions = {
+  maxPartitions: number
+  /** of one partition */
+  maxEntries: number
+  /** Taken whether there is something to read in them or not. */
+  alsoPartitions: PartitionName[]
 }
 
 /**
  * A durable, partitioned log. Its readers keep their positions in PostgreSQL, beside the effects.
  */
 export type Log = {
-  /** Resolves when all of it is durable. */
-  append(batch: Append[]): Promise<Appended[]>
   /**
-   * Takes up to `maxLanes` partitions that have something to read, or that `alsoLanes` names, for the length of
-   * the caller's transaction. Partitions that another transaction owns are passed over.
+   * The only way in. Resolves when all of it is durable; with a client, it becomes durable with the transaction that
+   * `inTransaction` has opened on it, or not at all.
    */
-  take(
-    client: pg.PoolClient,
-    options: { maxLanes: number; maxEntries: number; alsoLanes: string[] },
-  ): Promise<Taken[]>
+  append(batch: Append[], options?: { client?: pg.PoolClient }): Promise<Appended[]>
+  /**
+   * Takes partitions that have something to read, for the length of the caller's transaction. Those that another
+   * transaction owns are passed over.
+   */
+  take(client: pg.PoolClient, options: TakeOptions): Promise<Taken[]>
   /** Moves the positions on, in the caller's transaction. */
   advance(client: pg.PoolClient, taken: Taken[]): Promise<void>
-  /** Calls back after each append of this process; returns what ends it. */
+  /** Calls back after each append through this log, once it is durable; returns what ends it. */
   onAppend(listener: () => void): () => void
   /** Entries waiting and the age of the oldest, by partition. */
-  lag(): Promise<{ lane: string; entries: number; oldestAt: Date | null }[]>
+  lag(): Promise<{ partition: PartitionName; entries: number; oldestAt: Date | null }[]>
   /** The first use of an idempotency key, while it is kept. */
   firstUse(tenantId: number, key: string): Promise<FirstUse | null>
   /** An entry that is still in the log, by its id. */

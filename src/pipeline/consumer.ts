@@ -114,9 +114,9 @@ export function openConsumer(options: ConsumerOptions) {
     const afterCommit: (() => void)[] = []
     const taken = await inTransaction(options.pool, async client => {
       const lanes = await log.take(client, {
-        maxLanes: MAX_LANES,
+        maxPartitions: MAX_LANES,
         maxEntries: MAX_ENTRIES_PER_LANE,
-        alsoLanes: await dueLanes(client),
+        alsoPartitions: await dueLanes(client),
       })
       onTaken(lanes)
       if (lanes.length > 0) {
@@ -289,7 +289,7 @@ type Planned = { lane: string; entry: Entry; parked: Parked | null }
 
 /** The retries that are due, and the orders in which something waits that is not among them. */
 async function dueRetries({ client, now }: Transaction, taken: Taken[]) {
-  const lanes = taken.map(({ lane }) => lane)
+  const lanes = taken.map(({ partition }) => partition)
   const orders = await listParkedOrders(client, lanes)
   const blocked = new Set(orders.map(orderOf))
   const due = orders.filter(({ nextAttemptAt }) => nextAttemptAt <= now).slice(0, MAX_RETRIES)
@@ -306,7 +306,7 @@ async function dueRetries({ client, now }: Transaction, taken: Taken[]) {
 function plan(taken: Taken[], { retries, blocked }: Awaited<ReturnType<typeof dueRetries>>) {
   const entries: Planned[] = retries.map(row => ({ lane: row.lane, entry: row.entry, parked: row }))
   const behind: { lane: string; entry: Entry }[] = []
-  for (const { lane, entries: fresh } of taken) {
+  for (const { partition: lane, entries: fresh } of taken) {
     for (const entry of fresh) {
       if (blocked.size > 0 && blocked.has(orderOf(entry))) behind.push({ lane, entry })
       else entries.push({ lane, entry, parked: null })

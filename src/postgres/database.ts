@@ -72,20 +72,34 @@ export async function inTransaction<T>(
   work: (client: pg.PoolClient) => Promise<T>,
 ): Promise<T> {
   const client = await pool.connect()
+  const actions: (() => void)[] = []
+  afterCommits.set(client, actions)
   let broken: Error | undefined
+  let result: T
   try {
     await client.query('begin')
-    const result = await work(client)
+    result = await work(client)
     await client.query('commit')
-    return result
   } catch (error) {
     await client.query('rollback').catch(reason => {
       broken = reason
     })
     throw error
   } finally {
+    afterCommits.delete(client)
     client.release(broken)
   }
+  for (const action of actions) action()
+  return result
+}
+
+const afterCommits = new WeakMap<pg.PoolClient, (() => void)[]>()
+
+/** Runs once the transaction that `inTransaction` has opened on this connection is committed; never if it is not. */
+export function afterCommit(client: pg.PoolClient, action: () => void): void {
+  const actions = afterCommits.get(client)
+  if (!actions) throw new Error('afterCommit needs a transaction opened by inTransaction')
+  actions.push(action)
 }
 
 // Behind a transaction pooler that does not know prepared statements, a statement is prepared on one connection and

@@ -26,7 +26,8 @@ import { overflowDrain } from '../jobs/overflow.ts'
 import { dailySnapshots } from '../jobs/snapshots.ts'
 import { directoryUpkeep, partitionUpkeep, retention } from '../jobs/upkeep.ts'
 import type { Log } from '../log/log.ts'
-import { initialisePostgresLog, openPostgresLog } from '../log/postgres/postgres.ts'
+import { initialisePostgresLog } from '../log/postgres/initialise.ts'
+import { openPostgresLog } from '../log/postgres/log.ts'
 import { brokenConnection, type Connection, isUnavailable, openPool } from '../postgres/database.ts'
 import { listenForNotices } from '../postgres/notices.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
@@ -67,8 +68,8 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     })
     closers.push(() => pool.end())
     await ensurePartitions(pool, now())
-    const partitions = await initialisePostgresLog(pool, config.logPartitions)
-    const postgresLog = openPostgresLog({ pool, partitions })
+    await initialisePostgresLog(pool, config.logPartitions)
+    const postgresLog = openPostgresLog({ pool })
 
     const metrics = openMetrics()
     watch(metrics, pool, postgresLog)
@@ -86,11 +87,11 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     const parts = { pool, log: postgresLog, accept: intake.accept, directory, now }
     const isEmbedded = config.databaseUrl === null
     const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
-    const plugins = surfaces(config, { ...parts, partitions, secrets })
+    const plugins = surfaces(config, { ...parts, secrets })
     const jobs: Job[] = directoryUpkeep(directory)
     closers.push(() => directory.writeUses())
     if (config.surfaces.includes('inbound')) {
-      const inbound = await openInboundSurface(config, { ...parts, partitions, secrets, metrics })
+      const inbound = await openInboundSurface(config, { ...parts, secrets, metrics })
       plugins.push(inbound.plugin)
       jobs.push(...inbound.jobs)
       closers.push(inbound.close)
@@ -125,7 +126,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
 
     if (runsWorkers) {
       // Last: loading its thread takes half a second, in which the doors are open already.
-      workers = await openWorkers(options, { partitions, onAppend: postgresLog.onAppend })
+      workers = await openWorkers(options, postgresLog.onAppend)
       metrics.watchPool('workers', workers.counts)
     }
     const ops = await openOps(config, log, metrics, pool)
@@ -142,7 +143,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   }
 }
 
-type Parts = Parameters<typeof dataSurface>[0] & { partitions: number; secrets: Secrets }
+type Parts = Parameters<typeof dataSurface>[0] & { secrets: Secrets }
 
 function surfaces(config: Config, parts: Parts): Surface[] {
   const plugins: Surface[] = []
@@ -181,9 +182,9 @@ async function openInboundSurface(
 /** Where nothing else is to be done, a thread more would only take memory. */
 function openWorkers(
   { config, connection, log, threadLogging }: RuntimeOptions,
-  { partitions, onAppend }: { partitions: number; onAppend: Log['onAppend'] },
+  onAppend: Log['onAppend'],
 ): Promise<Workers> {
-  const options = { connection, workers: config.workers, partitions }
+  const options = { connection, workers: config.workers }
   const isAlone = config.surfaces.every(surface => surface === 'worker')
   if (isAlone || !threadLogging) return startWorkers(options, { logger: log, onAppend })
   return startWorkerThread(options, { logging: threadLogging, onAppend })
@@ -199,8 +200,8 @@ function watch(metrics: Metrics, pool: pg.Pool, log: Log): void {
   metrics.watchDeadLetters(() => countDeadLetters(pool))
   metrics.watchPipeline(async () => {
     const lags = await log.lag()
-    return lags.map(({ lane, entries, oldestAt }) => ({
-      partition: lane,
+    return lags.map(({ partition, entries, oldestAt }) => ({
+      partition,
       entries,
       seconds: oldestAt ? (Date.now() - oldestAt.getTime()) / 1000 : 0,
     }))

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { startJobs } from '../jobs/jobs.ts'
 import type { Log } from '../log/log.ts'
-import { openPostgresLog } from '../log/postgres/postgres.ts'
+import { openPostgresLog } from '../log/postgres/log.ts'
 import { billingEvents } from '../pipeline/billing/billing.ts'
 import { openConsumer } from '../pipeline/consumer.ts'
 import { orderConversions } from '../pipeline/conversions/conversions.ts'
@@ -19,7 +19,7 @@ import { watchConfig } from '../store/tenants/keys.ts'
 import type { PoolCounts } from '../telemetry/metrics.ts'
 
 /** Plain data: it goes to another thread as it is. */
-export type WorkerOptions = { connection: Connection; workers: number; partitions: number }
+export type WorkerOptions = { connection: Connection; workers: number }
 
 export type Workers = { counts(): PoolCounts; stop(): Promise<void> }
 
@@ -29,7 +29,7 @@ const LOOK_EVERY_MS = 1_000
 
 /** The pipeline with all it needs, on connections of its own: requests never wait behind a batch. */
 export async function startWorkers(
-  { connection, workers, partitions }: WorkerOptions,
+  { connection, workers }: WorkerOptions,
   { logger, onAppend }: { logger: Logger; onAppend: Log['onAppend'] },
 ): Promise<Workers> {
   const pool = openPool({
@@ -58,7 +58,7 @@ export async function startWorkers(
       listeners: [billingEvents()],
     }) as Kind,
   }
-  const log = { ...openPostgresLog({ pool, partitions }), onAppend }
+  const log = { ...openPostgresLog({ pool }), onAppend }
   const consumer = openConsumer({ pool, log, kinds, workers, logger })
   consumer.start()
   return {

@@ -2,6 +2,7 @@ import { after } from 'node:test'
 import type pg from 'pg'
 import { type Admin, openAdmin } from '../../src/admin/admin.ts'
 import { openSecrets, type Secrets } from '../../src/admin/secrets.ts'
+import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { testDatabase } from '../database.ts'
 
@@ -15,5 +16,5 @@ export async function openedAdmin(): Promise<{ pool: pg.Pool; admin: Admin; secr
     await pool.end()
     await database.drop()
   })
-  return { pool, secrets, url, admin: openAdmin({ pool, secrets }) }
+  return { pool, secrets, url, admin: openAdmin({ pool, log: openPostgresLog({ pool }), secrets }) }
 }

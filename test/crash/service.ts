@@ -8,6 +8,7 @@ import { joinCluster } from '../../embedded-postgres/cluster.ts'
 import { openAdmin } from '../../src/admin/admin.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
 import { announcedServer } from '../../src/cli/server-file.ts'
+import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { migrate } from '../../src/postgres/migrate.ts'
 import { postmasterOf } from '../embedded-postgres/place.ts'
@@ -125,7 +126,11 @@ async function withPool<T>(
 function makeKeys(dataDir: string): Promise<{ privateKey: string; trackingKey: string }> {
   return withPool(dataDir, async pool => {
     await migrate(pool)
-    const admin = openAdmin({ pool, secrets: openSecrets([Buffer.alloc(32, 1)]) })
+    const admin = openAdmin({
+      pool,
+      log: openPostgresLog({ pool }),
+      secrets: openSecrets([Buffer.alloc(32, 1)]),
+    })
     const { id: tenant } = await admin.tenants.create({ name: 'crashing' })
     const { key: privateKey } = await admin.keys.create({ tenant, kind: 'private' })
     const { key: trackingKey } = await admin.keys.create({ tenant, kind: 'tracking' })

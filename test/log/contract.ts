@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type pg from 'pg'
 import { newEntryId } from '../../src/domain/ids.ts'
 import type { Log } from '../../src/log/log.ts'
+import { inTransaction } from '../../src/postgres/database.ts'
 import { anAppend, anEntry, asReader, bodies, EVERYTHING, readAll, takeOnce } from './entries.ts'
 
 export type OpenedLog = {
@@ -65,7 +66,7 @@ export function logContract(engine: string, open: () => Promise<OpenedLog>, { cl
           ),
         )
       }
-      const read = await readAll(log, pool, { ...EVERYTHING, maxLanes: 2, maxEntries: 7 })
+      const read = await readAll(log, pool, { ...EVERYTHING, maxPartitions: 2, maxEntries: 7 })
       assert.equal(read.length, 200)
       for (const group of Map.groupBy(read, entry => entry.orderingKey).values()) {
         const order = bodies(group).map(Number)
@@ -76,12 +77,14 @@ export function logContract(engine: string, open: () => Promise<OpenedLog>, { cl
       }
     })
 
-    test('entries of one ordering key lie in one lane, whatever else is appended', async () => {
+    test('entries of one ordering key lie in one partition, whatever else is appended', async () => {
       await log.append(Array.from({ length: 50 }, (_, i) => anAppend({ orderingKey: `k-${i % 5}` })))
       await opened.readable()
-      const lanes = await takeOnce(log, pool)
+      const partitions = await takeOnce(log, pool)
       for (let i = 0; i < 5; i++) {
-        const holding = lanes.filter(lane => lane.entries.some(entry => entry.orderingKey === `k-${i}`))
+        const holding = partitions.filter(partition =>
+          partition.entries.some(entry => entry.orderingKey === `k-${i}`),
+        )
         assert.equal(holding.length, 1)
       }
     })
@@ -93,7 +96,7 @@ export function logContract(engine: string, open: () => Promise<OpenedLog>, { cl
     test('many appends at once are all durable and each is read once', async () => {
       const appends = Array.from({ length: 200 }, (_, i) => anAppend({ orderingKey: `k-${i}` }))
       await Promise.all(appends.map(append => log.append([append])))
-      const read = await readAll(log, pool, { ...EVERYTHING, maxLanes: 3, maxEntries: 10 })
+      const read = await readAll(log, pool, { ...EVERYTHING, maxPartitions: 3, maxEntries: 10 })
       assert.deepEqual(read.map(({ id }) => id).sort(), appends.map(({ entry }) => entry.id).sort())
     })
 
@@ -103,7 +106,7 @@ export function logContract(engine: string, open: () => Promise<OpenedLog>, { cl
       await assert.rejects(
         asReader(pool, async client => {
           const taken = await log.take(client, EVERYTHING)
-          assert.deepEqual(bodies(taken.flatMap(lane => lane.entries)), ['once'])
+          assert.deepEqual(bodies(taken.flatMap(partition => partition.entries)), ['once'])
           await log.advance(client, taken)
           throw new Error('the reader fails')
         }),
@@ -117,7 +120,7 @@ export function logContract(engine: string, open: () => Promise<OpenedLog>, { cl
       await log.append(Array.from({ length: 60 }, (_, i) => anAppend({ orderingKey: `key-${i}` })))
       await opened.readable()
       const [first, second] = await asReader(pool, async one => {
-        const mine = await log.take(one, { ...EVERYTHING, maxLanes: 2 })
+        const mine = await log.take(one, { ...EVERYTHING, maxPartitions: 2 })
         const others = await asReader(pool, async other => {
           const taken = await log.take(other, EVERYTHING)
           await log.advance(other, taken)
@@ -126,18 +129,18 @@ export function logContract(engine: string, open: () => Promise<OpenedLog>, { cl
         await log.advance(one, mine)
         return [mine, others]
       })
-      const lanes = [...first!, ...second!].map(({ lane }) => lane)
+      const partitions = [...first!, ...second!].map(({ partition }) => partition)
       assert.equal(first!.length, 2)
-      assert.equal(new Set(lanes).size, lanes.length)
-      const entries = [...first!, ...second!].flatMap(lane => lane.entries)
+      assert.equal(new Set(partitions).size, partitions.length)
+      const entries = [...first!, ...second!].flatMap(partition => partition.entries)
       assert.equal(new Set(entries.map(({ id }) => id)).size, 60)
       assert.deepEqual(await readAll(log, pool), [])
     })
 
-    test('a take is bounded in lanes and in entries of a lane', async () => {
+    test('a take is bounded in partitions and in entries of a partition', async () => {
       await log.append(Array.from({ length: 300 }, (_, i) => anAppend({ orderingKey: `key-${i}` })))
       await opened.readable()
-      const taken = await takeOnce(log, pool, { ...EVERYTHING, maxLanes: 2, maxEntries: 3 })
+      const taken = await takeOnce(log, pool, { ...EVERYTHING, maxPartitions: 2, maxEntries: 3 })
       assert.equal(taken.length, 2)
       for (const { entries } of taken) assert.equal(entries.length, 3)
       await readAll(log, pool)
@@ -147,21 +150,21 @@ export function logContract(engine: string, open: () => Promise<OpenedLog>, { cl
       const body = 'x'.repeat(1_000_000)
       await log.append(Array.from({ length: 12 }, () => anAppend({ orderingKey: 'large', body })))
       await opened.readable()
-      const [lane] = await takeOnce(log, pool)
-      assert.ok(lane!.entries.length >= 1)
-      assert.ok(lane!.entries.length <= 5, `${lane!.entries.length} MB in one take`)
-      assert.equal((await readAll(log, pool)).length, 12 - lane!.entries.length)
+      const [partition] = await takeOnce(log, pool)
+      assert.ok(partition!.entries.length >= 1)
+      assert.ok(partition!.entries.length <= 5, `${partition!.entries.length} MB in one take`)
+      assert.equal((await readAll(log, pool)).length, 12 - partition!.entries.length)
     })
 
-    test('a lane that is asked for by name comes, though there is nothing to read in it', async () => {
+    test('a partition that is named comes, though there is nothing to read in it', async () => {
       await log.append([anAppend({ orderingKey: 'somewhere' })])
       await opened.readable()
-      const lane = (await takeOnce(log, pool))[0]!.lane
-      const taken = await takeOnce(log, pool, { ...EVERYTHING, alsoLanes: [lane] })
-      assert.deepEqual(taken, [{ lane, entries: [], position: null }])
+      const partition = (await takeOnce(log, pool))[0]!.partition
+      const taken = await takeOnce(log, pool, { ...EVERYTHING, alsoPartitions: [partition] })
+      assert.deepEqual(taken, [{ partition, entries: [], position: null }])
     })
 
-    test('lag counts what waits, lane by lane, and tells the age of the oldest', async () => {
+    test('lag counts what waits, partition by partition, and tells the age of the oldest', async () => {
       const empty = await log.lag()
       assert.ok(empty.every(({ entries, oldestAt }) => entries === 0 && oldestAt === null))
       const oldest = new Date(Date.now() - 5_000)
@@ -197,6 +200,27 @@ export function logContract(engine: string, open: () => Promise<OpenedLog>, { cl
       await log.append([anAppend()])
       assert.equal(heard, 1)
       await readAll(log, pool)
+    })
+
+    test('an append within a transaction is there, and heard of, once that is committed', async () => {
+      let heard = 0
+      const stop = log.onAppend(() => heard++)
+      await inTransaction(pool, async client => {
+        await log.append([anAppend({ body: 'with the rest' })], { client })
+        assert.equal(heard, 0)
+        assert.ok((await log.lag()).every(({ entries }) => entries === 0))
+      })
+      assert.equal(heard, 1)
+      await assert.rejects(
+        inTransaction(pool, async client => {
+          await log.append([anAppend({ body: 'never' })], { client })
+          throw new Error('the rest fails')
+        }),
+        /the rest fails/,
+      )
+      assert.equal(heard, 1)
+      stop()
+      assert.deepEqual(bodies(await readAll(log, pool)), ['with the rest'])
     })
 
     test('an append that fails appends nothing of its batch, and the log goes on', async () => {

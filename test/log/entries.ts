@@ -28,7 +28,7 @@ export function aClaim(key: string, body = '{}'): Claim {
   return { key, bodyHash: createHash('sha256').update(body).digest(), entityType: 'product', recordId: 'p-1' }
 }
 
-export const EVERYTHING = { maxLanes: 1_000, maxEntries: 1_000, alsoLanes: [] as string[] }
+export const EVERYTHING = { maxPartitions: 1_000, maxEntries: 1_000, alsoPartitions: [] as string[] }
 
 /** What a reader sees in a transaction, which `work` may leave in the middle. */
 export async function asReader<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
@@ -61,10 +61,10 @@ export async function readAll(log: Log, pool: pg.Pool, options = EVERYTHING): Pr
     let taken: Taken[]
     do {
       taken = await takeOnce(log, pool, options)
-      for (const lane of taken) entries.push(...lane.entries)
+      for (const partition of taken) entries.push(...partition.entries)
     } while (taken.length > 0)
     // Nothing to take may mean not yet: somebody's transaction on the same server is still open.
-    return (await log.lag()).every(lane => lane.entries === 0)
+    return (await log.lag()).every(partition => partition.entries === 0)
   })
   return entries
 }

@@ -1,4 +1,5 @@
-import { initialisePostgresLog, openPostgresLog } from '../../src/log/postgres/postgres.ts'
+import { initialisePostgresLog } from '../../src/log/postgres/initialise.ts'
+import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { ensurePartitions } from '../../src/postgres/partitions.ts'
 import { testDatabase } from '../database.ts'
@@ -16,7 +17,8 @@ export async function openTestLog() {
     onError: () => undefined,
   })
   await ensurePartitions(pool, new Date())
-  const log = openPostgresLog({ pool, partitions: await initialisePostgresLog(pool, PARTITIONS) })
+  await initialisePostgresLog(pool, PARTITIONS)
+  const log = openPostgresLog({ pool })
   return {
     url: database.url,
     log,

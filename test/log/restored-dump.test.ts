@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { initialisePostgresLog } from '../../src/log/postgres/postgres.ts'
+import { initialisePostgresLog } from '../../src/log/postgres/initialise.ts'
 import { anAppend, bodies, readAll } from './entries.ts'
 import { openTestLog, PARTITIONS } from './open.ts'
 

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { appendBatch } from '../../src/log/postgres/postgres.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
 import { anAppend, bodies, readAll, takeOnce } from './entries.ts'
-import { openTestLog, PARTITIONS } from './open.ts'
+import { openTestLog } from './open.ts'
 
 let opened: Awaited<ReturnType<typeof openTestLog>>
 before(async () => {
@@ -13,14 +12,25 @@ after(() => opened.close())
 
 /** Appends in a transaction that stays open until `commit` or `rollback`. */
 async function slowAppend(body: string) {
-  const client = await opened.pool.connect()
-  await client.query('begin')
-  await appendBatch(client, [anAppend({ body })], PARTITIONS)
-  const end = async (how: 'commit' | 'rollback') => {
-    await client.query(how)
-    client.release()
+  const { log, pool } = opened
+  const appended = Promise.withResolvers<void>()
+  const end = Promise.withResolvers<void>()
+  const ended = inTransaction(pool, async client => {
+    await log.append([anAppend({ body })], { client })
+    appended.resolve()
+    await end.promise
+  })
+  await Promise.race([appended.promise, ended])
+  return {
+    async commit() {
+      end.resolve()
+      await ended
+    },
+    async rollback() {
+      end.reject(new Error('rolled back'))
+      await assert.rejects(ended, /rolled back/)
+    },
   }
-  return { commit: () => end('commit'), rollback: () => end('rollback') }
 }
 
 test('a reader never passes an append that is not yet committed', async () => {
@@ -42,15 +52,13 @@ test('an append that is rolled back is passed, and never seen', async () => {
 
 test('a transaction that began earlier and appends later is not skipped', async () => {
   const { log, pool } = opened
-  const client = await pool.connect()
-  await client.query('begin')
-  // It has its number now, lower than that of the next append.
-  await client.query('select pg_current_xact_id()')
-  await log.append([anAppend({ body: 'second' })])
-  assert.deepEqual(await takeOnce(log, pool), [])
-  await appendBatch(client, [anAppend({ body: 'first' })], PARTITIONS)
-  await client.query('commit')
-  client.release()
+  await inTransaction(pool, async client => {
+    // It has its number now, lower than that of the next append.
+    await client.query('select pg_current_xact_id()')
+    await log.append([anAppend({ body: 'second' })])
+    assert.deepEqual(await takeOnce(log, pool), [])
+    await log.append([anAppend({ body: 'first' })], { client })
+  })
   assert.deepEqual(bodies(await readAll(log, pool)), ['first', 'second'])
 })
 
@@ -62,7 +70,7 @@ test('readers under way while appends come and go read each entry once, in order
       // Some in transactions that stay open for a while.
       if (i % 3 === 0) {
         await inTransaction(pool, async client => {
-          await appendBatch(client, [append], PARTITIONS)
+          await log.append([append], { client })
           await client.query('select pg_sleep(0.003)')
         })
       } else await log.append([append])
@@ -75,8 +83,8 @@ test('readers under way while appends come and go read each entry once, in order
   const read: string[] = []
   const reader = async () => {
     while (writing) {
-      const taken = await takeOnce(log, pool, { maxLanes: 2, maxEntries: 5, alsoLanes: [] })
-      read.push(...bodies(taken.flatMap(lane => lane.entries)))
+      const taken = await takeOnce(log, pool, { maxPartitions: 2, maxEntries: 5, alsoPartitions: [] })
+      read.push(...bodies(taken.flatMap(partition => partition.entries)))
     }
   }
   await Promise.all([written, reader(), reader(), reader()])

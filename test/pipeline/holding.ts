@@ -1,7 +1,6 @@
-import { openPostgresLog } from '../../src/log/postgres/postgres.ts'
+import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { EVERYTHING } from '../log/entries.ts'
-import { PARTITIONS } from '../log/open.ts'
 
 // A process that takes everything there is, says so, and never gets any further.
 const pool = openPool({
@@ -12,6 +11,6 @@ const pool = openPool({
 })
 const client = await pool.connect()
 await client.query('begin')
-const taken = await openPostgresLog({ pool, partitions: PARTITIONS }).take(client, EVERYTHING)
+const taken = await openPostgresLog({ pool }).take(client, EVERYTHING)
 console.log(taken.length)
 setInterval(() => {}, 60_000)

@@ -20,8 +20,8 @@ after(async () => {
 async function startHolding() {
   const script = fileURLToPath(new URL('holding.ts', import.meta.url))
   const child = spawn(process.execPath, [script, pipeline.url], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const [lanes] = await once(createInterface(child.stdout), 'line')
-  return { lanes: Number(lanes), kill: () => child.kill('SIGKILL'), exited: once(child, 'exit') }
+  const [partitions] = await once(createInterface(child.stdout), 'line')
+  return { partitions: Number(partitions), kill: () => child.kill('SIGKILL'), exited: once(child, 'exit') }
 }
 
 test('what a killed process had taken is taken over by another', async t => {
@@ -31,7 +31,7 @@ test('what a killed process had taken is taken over by another', async t => {
   await pipeline.readable()
   const holding = await startHolding()
   t.after(holding.kill)
-  assert.ok(holding.lanes > 0)
+  assert.ok(holding.partitions > 0)
   pipeline.start()
   // It goes on with what is free, and leaves what is taken.
   await pipeline.pool.query('select pg_sleep(0.3)')

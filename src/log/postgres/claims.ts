@@ -1,0 +1,124 @@
+import type pg from 'pg'
+import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { isNearPeriodStart, periodOf } from '../../postgres/partitions.ts'
+import type { Append, Appended, FirstUse } from '../log.ts'
+import { partitionOf } from '../log.ts'
+
+/** Appends what brings no idempotency key, and of each key the first that brings it, in one statement. */
+export async function appendClaiming(
+  client: pg.PoolClient,
+  batch: Append[],
+  partitions: number,
+): Promise<Appended[]> {
+  const { firstUses, unclaimed } = firstUsesIn(batch)
+  const now = new Date()
+  const { rows } = await queryPrepared<{ id: string }>(client, APPEND_CLAIMING, [
+    toRows(unclaimed, partitions),
+    periodOf('idempotency_keys', now),
+    isNearPeriodStart('idempotency_keys', now),
+  ])
+  if (rows.length < unclaimed.length) {
+    const appended = new Set(rows.map(row => row.id))
+    const lost = unclaimed.filter(({ entry }) => !appended.has(entry.id))
+    for (const use of await findFirstUses(client, lost.map(claimedKey)))
+      firstUses.set(claimId(use.tenantId, use.key), use)
+  }
+  return batch.map(({ entry, claim }) => {
+    const first = claim ? firstUses.get(claimId(entry.tenantId, claim.key)) : undefined
+    return { duplicateOf: first && first.operationId !== entry.id ? first : null }
+  })
+}
+
+// One statement, so that keys and entries become durable together in one round trip. In the first minutes of a
+// period a key is claimed in the period before as well: two nodes on either side of midnight meet there.
+const APPEND_CLAIMING = `
+with input as materialized (
+  select * from json_to_recordset($1) as r (
+    partition smallint, ord int, id uuid, tenant_id int, kind text, ordering_key text, received_at timestamptz,
+    context text, body_bytes int, body text, claim_key text, body_hash text, entity_type text, record_id text)
+), fresh as (
+  select i.* from input i where i.claim_key is not null and not exists (
+    select 1 from idempotency_keys k
+    where k.tenant_id = i.tenant_id and k.key = i.claim_key and k.created_at > now() - interval '30 days')
+), before as (
+  insert into idempotency_keys (period, tenant_id, key, operation_id, body_hash, entity_type, record_id)
+  select $2 - 1, tenant_id, claim_key, id, decode(body_hash, 'hex'), entity_type, record_id
+  from fresh where $3 order by tenant_id, claim_key
+  on conflict do nothing returning tenant_id, key
+), claimed as (
+  insert into idempotency_keys (period, tenant_id, key, operation_id, body_hash, entity_type, record_id)
+  select $2, f.tenant_id, f.claim_key, f.id, decode(f.body_hash, 'hex'), f.entity_type, f.record_id
+  from fresh f
+  where not $3 or exists (select 1 from before b where b.tenant_id = f.tenant_id and b.key = f.claim_key)
+  order by f.tenant_id, f.claim_key
+  on conflict do nothing returning tenant_id, key
+)
+insert into log (partition, ord, id, tenant_id, kind, ordering_key, received_at, context, body_bytes, body)
+select partition, ord, id, tenant_id, kind, ordering_key, received_at, context, body_bytes, body
+from input i
+where claim_key is null
+   or exists (select 1 from claimed c where c.tenant_id = i.tenant_id and c.key = i.claim_key)
+returning id`
+
+function toRows(batch: Append[], partitions: number): string {
+  return JSON.stringify(
+    batch.map(({ entry, claim }, ord) => ({
+      partition: partitionOf(entry.tenantId, entry.orderingKey, partitions),
+      ord,
+      id: entry.id,
+      tenant_id: entry.tenantId,
+      kind: entry.kind,
+      ordering_key: entry.orderingKey,
+      received_at: entry.receivedAt,
+      context: entry.context,
+      body_bytes: entry.body.length,
+      body: entry.body,
+      ...(claim && {
+        claim_key: claim.key,
+        body_hash: claim.bodyHash.toString('hex'),
+        entity_type: claim.entityType,
+        record_id: claim.recordId,
+      }),
+    })),
+  )
+}
+
+/** Two requests with one key in one flush: the first claims, the other is its duplicate whatever the database says. */
+function firstUsesIn(batch: Append[]) {
+  const firstUses = new Map<string, FirstUse>()
+  const unclaimed: Append[] = []
+  for (const append of batch) {
+    const { entry, claim } = append
+    if (claim) {
+      const id = claimId(entry.tenantId, claim.key)
+      if (firstUses.has(id)) continue
+      firstUses.set(id, { operationId: entry.id, ...claim })
+    }
+    unclaimed.push(append)
+  }
+  return { firstUses, unclaimed }
+}
+
+type ClaimedKey = { tenantId: number; key: string }
+
+function claimedKey({ entry, claim }: Append): ClaimedKey {
+  return { tenantId: entry.tenantId, key: claim!.key }
+}
+
+function claimId(tenantId: number, key: string): string {
+  return `${tenantId} ${key}`
+}
+
+/** Of each key that was used in the last thirty days. */
+export async function findFirstUses(db: Db, keys: ClaimedKey[]): Promise<(FirstUse & ClaimedKey)[]> {
+  const { rows } = await db.query<FirstUse & ClaimedKey>(
+    `select distinct on (k.tenant_id, k.key) k.tenant_id as "tenantId", k.key, k.operation_id as "operationId",
+       k.body_hash as "bodyHash", k.entity_type as "entityType", k.record_id as "recordId"
+     from unnest($1::int[], $2::text[]) as used (tenant_id, key)
+     join idempotency_keys k on k.tenant_id = used.tenant_id and k.key = used.key
+     where k.created_at > now() - interval '30 days'
+     order by k.tenant_id, k.key, k.created_at desc`,
+    [keys.map(({ tenantId }) => tenantId), keys.map(({ key }) => key)],
+  )
+  return rows
+}

@@ -1,0 +1,105 @@
+import type pg from 'pg'
+import type { Entry } from '../../domain/entry.ts'
+import { timeOfId } from '../../domain/ids.ts'
+import { copyRows } from '../../postgres/copy.ts'
+import { afterCommit, isConflict, withClient } from '../../postgres/database.ts'
+import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
+import { ensurePartitions, isMissingPartition } from '../../postgres/partitions.ts'
+import type { Append, Appended, Log } from '../log.ts'
+import { partitionOf } from '../log.ts'
+import { appendClaiming, findFirstUses } from './claims.ts'
+import { countPartitions } from './initialise.ts'
+import { advance, partitionName, take } from './reader.ts'
+
+export function openPostgresLog({ pool }: { pool: pg.Pool }): Log {
+  const listeners = new Set<() => void>()
+  let partitions: number | undefined
+
+  function wakeListeners(): void {
+    for (const listener of listeners) listener()
+  }
+
+  async function appendOn(client: pg.PoolClient, batch: Append[]): Promise<Appended[]> {
+    partitions ??= await countPartitions(client)
+    if (batch.some(({ claim }) => claim !== null)) return appendClaiming(client, batch, partitions)
+    await copyEntries(client, batch, partitions)
+    return batch.map(() => ({ duplicateOf: null }))
+  }
+
+  async function appendAlone(batch: Append[]): Promise<Appended[]> {
+    const attempt = () => withClient(pool, client => appendOn(client, batch))
+    const appended = await attempt().catch(async error => {
+      // The clock jumped past all that was prepared: a machine that slept for weeks does not wait for the next upkeep.
+      if (isMissingPartition(error)) await ensurePartitions(pool, batch.at(-1)!.entry.receivedAt)
+      else if (!isConflict(error)) throw error
+      return attempt()
+    })
+    wakeListeners()
+    return appended
+  }
+
+  async function appendWithin(client: pg.PoolClient, batch: Append[]): Promise<Appended[]> {
+    const appended = await appendOn(client, batch)
+    afterCommit(client, wakeListeners)
+    return appended
+  }
+
+  return {
+    append: (batch, { client } = {}) => (client ? appendWithin(client, batch) : appendAlone(batch)),
+    take,
+    advance,
+    onAppend(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    async lag() {
+      const { rows } = await pool.query<{ partition: number; entries: number; oldestAt: Date | null }>(LAG)
+      return rows.map(({ partition, ...waiting }) => ({ partition: partitionName(partition), ...waiting }))
+    },
+    async firstUse(tenantId, key) {
+      return (await findFirstUses(pool, [{ tenantId, key }]))[0] ?? null
+    },
+    async find(tenantId, id) {
+      const { rows } = await pool.query<Entry>(
+        `select ${ENTRY_COLUMNS} from log
+         where received_at = $1 and tenant_id = $2 and id = $3`,
+        [timeOfId(id), tenantId, id],
+      )
+      return rows[0] ?? null
+    },
+  }
+}
+
+async function copyEntries(client: pg.PoolClient, batch: Append[], partitions: number): Promise<void> {
+  let ord = 0
+  await copyRows(client, 'log', APPENDED, batch, (out, { entry }) => {
+    out.int2(partitionOf(entry.tenantId, entry.orderingKey, partitions))
+    out.int4(ord++)
+    out.uuid(entry.id)
+    out.int4(entry.tenantId)
+    out.text(entry.kind)
+    out.text(entry.orderingKey)
+    out.timestamp(entry.receivedAt)
+    out.text(entry.context)
+    out.int4(entry.body.length)
+    out.text(entry.body)
+  })
+}
+
+const APPENDED = [
+  'partition',
+  'ord',
+  'id',
+  'tenant_id',
+  'kind',
+  'ordering_key',
+  'received_at',
+  'context',
+  'body_bytes',
+  'body',
+]
+
+const LAG = `
+select c.partition, count(l.id) as entries, min(l.received_at) as "oldestAt"
+from log_cursors c left join log l on l.partition = c.partition and (l.xid, l.ord) > (c.xid, c.ord)
+group by c.partition order by c.partition`
