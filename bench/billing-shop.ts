@@ -23,6 +23,36 @@ export async function fillLedger(
   return events
 }
 
+/** One more change of each of some subscriptions, now: what a billing system sends all day long. */
+export async function changeLedger(
+  pool: pg.Pool,
+  tenantId: number,
+  numbers: number[],
+  now = new Date(),
+): Promise<void> {
+  const said = numbers.flatMap(number => {
+    const [first] = storyOf(tenantId, number, now.getTime())
+    if (first?.change.kind !== 'subscription') return []
+    const [item] = first.change.version.items
+    const version = {
+      ...first.change.version,
+      sourceAt: now.getTime(),
+      change: 'updated' as const,
+      items: [{ ...item!, quantity: 3, billedQuantity: 3 + (now.getTime() % 7) }],
+    }
+    const eventId = uuidOf(now.getTime() % 0xffffffff, 0)
+    return [
+      {
+        ...first,
+        eventId,
+        eventType: 'subscription.updated',
+        change: { kind: 'subscription' as const, version },
+      },
+    ]
+  })
+  await inTransaction(pool, client => applyBilling({ client, now, afterCommit: action => action() }, said))
+}
+
 type Plan = { unit_amount: number; interval: string; interval_count: number }
 
 const PLANS: Plan[] = [

@@ -3,7 +3,7 @@ import { openAdmin } from '../../src/admin/admin.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
 import { parseTenantId } from '../../src/domain/tenants/tenants.ts'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
-import { fillLedger } from '../billing-shop.ts'
+import { changeLedger, fillLedger } from '../billing-shop.ts'
 import type { Options } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 import { type Service, startService } from '../service.ts'
@@ -22,14 +22,17 @@ async function measured(options: Options, sizes: number[]) {
   const service = await startService(options)
   try {
     const shops: Record<number, { filledPerSecond: number; ms: Times }> = {}
+    let largest: Shop | undefined
     for (const size of sizes) {
       const shop = await openShop(service, size)
+      if (size === LARGE) largest = shop
       const filledPerSecond = await fill(service, shop.tenantId, size)
       shops[size] = { filledPerSecond, ms: await timesOf(service, shop.key, options.seconds) }
     }
     const [small, large] = [shops[SMALL]!.ms, shops[LARGE]!.ms]
+    const busy = await whileChanging(service, largest!, options.seconds)
     return {
-      facts: { shops },
+      facts: { shops, busy },
       bars: [
         { what: `overview of ${LARGE}, median ms`, value: large.overview, atMost: 100 },
         { what: `the same / overview of ${SMALL}`, value: large.overview / small.overview, atMost: 10 },
@@ -42,7 +45,36 @@ async function measured(options: Options, sizes: number[]) {
   }
 }
 
-async function openShop(service: Service, size: number): Promise<{ tenantId: number; key: string }> {
+type Shop = { tenantId: number; key: string }
+
+const CHANGES_AT_A_TIME = 20
+const CHANGE_EVERY_MS = 100
+
+/** The overview of the large shop while its billing system goes on: 200 changes a second, of subscriptions of any age. */
+async function whileChanging(service: Service, { tenantId, key }: Shop, seconds: number) {
+  let isDone = false
+  let changes = 0
+  const changing = (async () => {
+    for (let due = performance.now(); !isDone; due += CHANGE_EVERY_MS) {
+      await sleep(Math.max(0, due - performance.now()))
+      const numbers = Array.from({ length: CHANGES_AT_A_TIME }, (_, i) => ((changes + i) * 7919) % LARGE)
+      await changeLedger(service.pool, tenantId, numbers)
+      changes += CHANGES_AT_A_TIME
+    }
+  })()
+  const began = performance.now()
+  await sleep(3_000)
+  const times = await timesMs(service, key, '/v1/subscriptions/overview?currency=EUR', Math.max(seconds, 10))
+  isDone = true
+  await changing
+  const at = (share: number) => times[Math.floor(times.length * share)]!
+  return {
+    changesPerSecond: Math.round((changes / (performance.now() - began)) * 1000),
+    overviewMs: { p50: at(0.5), p99: at(0.99), max: times.at(-1)! },
+  }
+}
+
+async function openShop(service: Service, size: number): Promise<Shop> {
   const admin = openAdmin({
     pool: service.pool,
     log: openPostgresLog({ pool: service.pool }),
@@ -95,14 +127,20 @@ async function timesOf(service: Service, key: string, seconds: number): Promise<
 
 /** One request after the other. */
 async function medianMs(service: Service, key: string, path: string, seconds: number): Promise<number> {
+  const times = await timesMs(service, key, path, seconds)
+  return times[Math.floor(times.length / 2)]!
+}
+
+/** The shortest first. */
+async function timesMs(service: Service, key: string, path: string, seconds: number): Promise<number[]> {
   for (let i = 0; i < 6; i++) await get(service, key, path)
   const times: number[] = []
   for (const until = performance.now() + seconds * 1000; performance.now() < until || times.length < 5; ) {
     const began = performance.now()
     await get(service, key, path)
-    times.push(performance.now() - began)
+    times.push(Number((performance.now() - began).toFixed(1)))
   }
-  return Number(times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!.toFixed(1))
+  return times.sort((a, b) => a - b)
 }
 
 async function get(service: Service, key: string, path: string) {
