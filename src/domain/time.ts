@@ -1,5 +1,7 @@
 /** Timestamps as senders write them, and when an event is held to have happened. */
 
+export const DAY_MS = 86_400_000
+
 const TIMESTAMP =
   /^(\d{4})-(\d\d)-(\d\d)(?:[Tt](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)?)?$/
 
@@ -77,11 +79,24 @@ function utcMs(
 ): number {
   if (month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return Number.NaN
   if (hour > 23 || minute > 59 || second > 59) return Number.NaN
-  return dayNumber(year, month, day) * 86_400_000 + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond
+  return dayNumber(year, month, day) * DAY_MS + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond
 }
 
 function dateOf(ms: number): Date | null {
   return ms >= EARLIEST_MS && ms <= LATEST_MS ? new Date(ms) : null
+}
+
+/** The nearest moment that timestamps can tell. */
+export function withinYears(ms: number): Date {
+  return new Date(Math.min(Math.max(ms, EARLIEST_MS), LATEST_MS))
+}
+
+/** A day as 'YYYY-MM-DD', in UTC. */
+export type Day = string
+
+/** The day of a moment. */
+export function dayOf(at: Date | number): Day {
+  return new Date(at).toISOString().slice(0, 10)
 }
 
 /**

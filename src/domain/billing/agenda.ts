@@ -1,7 +1,7 @@
 /** What a subscription is expected to do: charges, renewals and its cancellation, as attention lists them. */
 
+import { DAY_MS } from '../time.ts'
 import { type Renewal, renewalsBetween, upcomingCharges } from './attention.ts'
-import { DAY_MS } from './calendar.ts'
 import type { Charge } from './charges.ts'
 import type { Segment } from './timeline.ts'
 import type { Instant } from './types.ts'

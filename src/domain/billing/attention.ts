@@ -1,6 +1,7 @@
 /** What needs looking at: payment trouble, renewals, cancellations. Amounts in minor units, instants in milliseconds. */
 
-import { DAY_MS, isLongerThanAMonth } from './calendar.ts'
+import { DAY_MS } from '../time.ts'
+import { isLongerThanAMonth } from './calendar.ts'
 import { type Charge, type ChargeCycle, chargesBetween } from './charges.ts'
 import type { InvoiceState } from './invoices.ts'
 import type { Segment } from './timeline.ts'

@@ -1,8 +1,7 @@
 /** Dates of recurring charges, in UTC. */
 
+import { DAY_MS } from '../time.ts'
 import type { Instant, Interval } from './types.ts'
-
-export const DAY_MS = 86_400_000
 
 /** Months by the calendar: the 31st becomes the last day of a shorter month. Days and weeks by the clock. */
 export function addIntervals(at: Instant, interval: Interval, count: number): Instant {

@@ -2,17 +2,13 @@ import type { FastifyRequest } from 'fastify'
 import { type TSchema, Type } from 'typebox'
 import type { Fault } from '../../domain/fault.ts'
 import { knownCurrency } from '../../domain/money.ts'
+import type { Slice } from '../../domain/slices.ts'
 import { parseTimestamp } from '../../domain/time.ts'
-import type { Slice } from '../../store/reports/reports.ts'
+import type { ReportQuestion } from '../../reports/question.ts'
 import { problems } from '../problems.ts'
 import { validationFaults } from '../validation.ts'
 
 export const MAX_PAGE_SIZE = 100
-const DAY_MS = 86_400_000
-const EARLIEST = Date.parse('0001-01-01T00:00:00Z')
-
-/** What every report is asked: whose, in which currency, and as of when. */
-export type Ask = { tenantId: number; currency: string; asOf: Date; now: Date }
 
 export type ReportQuery = Record<string, string | number | undefined> & {
   currency: string
@@ -52,7 +48,7 @@ export function querySchema(pages: Record<string, string>, own: Record<string, T
 }
 
 /** All faults of the query at once; `more` are those that no schema can tell. */
-export function readAsk(request: FastifyRequest, now: Date, more: Fault[] = []): Ask {
+export function readQuestion(request: FastifyRequest, now: Date, more: Fault[] = []): ReportQuestion {
   const query = request.query as Partial<ReportQuery>
   const currency = knownCurrency(query.currency)
   const faults = [...validationFaults(request.validationError), ...more]
@@ -77,10 +73,4 @@ export function pageOf(query: ReportQuery, parameter: string): Page {
 /** Nothing lies beyond the end, however large the number. */
 export function sliceOf({ page, pageSize }: Page, count: number): Slice {
   return { offset: Math.min((page - 1) * pageSize, count), limit: pageSize }
-}
-
-/** So many days before or after, within the years that there are. */
-export function daysFrom(at: Date, days: number): Date {
-  const ms = at.getTime() + days * DAY_MS
-  return new Date(Math.min(Math.max(ms, EARLIEST), Date.parse('9999-12-31T23:59:59.999Z')))
 }

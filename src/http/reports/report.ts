@@ -3,20 +3,27 @@ import type pg from 'pg'
 import type { TObject, TSchema } from 'typebox'
 import { POLICY } from '../../domain/billing/policy.ts'
 import type { Fault } from '../../domain/fault.ts'
+import type { Slice } from '../../domain/slices.ts'
 import type { Db } from '../../postgres/database.ts'
+import type { ReportList, ReportQuestion } from '../../reports/question.ts'
+import { inSnapshot } from '../../reports/snapshot.ts'
 import { resolveAttribution } from '../../store/billing/attribution.ts'
-import { consistently, type Slice } from '../../store/reports/reports.ts'
 import type { App } from '../app.ts'
-import { type Ask, pageOf, querySchema, type ReportQuery, readAsk, sliceOf } from './query.ts'
-import { jsonRow, textRow } from './rows.ts'
+import { pageOf, querySchema, type ReportQuery, readQuestion, sliceOf } from './query.ts'
+import { jsonRow, type Row, textRow } from './rows.ts'
 
-/** One list of a report. Rows hold amounts in minor units; its schema says which. */
-export type ReportList = { row: TObject; count: number; rows(slice: Slice): Promise<object[]> }
+/** One list of a report, with the schema that says how its rows are shown. */
+export type ShownList = ReportList<object> & { row: TObject }
 
-export type Report = {
+export function shown<Schema extends TObject>(row: Schema, list: ReportList<Row<Schema>>): ShownList {
+  return { row, ...list }
+}
+
+/** A report as it is answered. */
+export type ShownReport = {
   /** Beside currency, as_of, policy and the lists. */
   facts: Record<string, unknown>
-  lists: Record<string, ReportList>
+  lists: Record<string, ShownList>
 }
 
 export type ReportDeps = { pool: pg.Pool; now: () => Date }
@@ -34,7 +41,7 @@ export type ReportRoute = {
   /** The list whose page is the answer itself. */
   flat?: string
   faults?(query: ReportQuery): Fault[]
-  build(db: Db, ask: Ask, query: ReportQuery): Promise<Report>
+  build(db: Db, question: ReportQuestion, query: ReportQuery): Promise<ShownReport>
 }
 
 const ROWS_AT_A_TIME = 1_000
@@ -58,17 +65,17 @@ export function reportRoute(app: App, { pool, now }: ReportDeps, route: ReportRo
     },
     async (request, reply) => {
       const query = request.query as unknown as ReportQuery
-      const ask = readAsk(request, now(), route.faults?.(query))
-      await resolveAttribution(pool, ask.tenantId)
+      const question = readQuestion(request, now(), route.faults?.(query))
+      await resolveAttribution(pool, question.tenantId)
       const list = wantsCsv(request) ? (query.list ?? Object.keys(route.pages)[0]!) : null
-      const answer = await consistently(pool, async db => {
-        const report = await route.build(db, ask, query)
-        if (list === null) return jsonBody(ask, route, query, report)
-        return csvText(ask, report.lists[list]!, requestedSlice(request, route, query, list))
+      const answer = await inSnapshot(pool, async db => {
+        const report = await route.build(db, question, query)
+        if (list === null) return jsonBody(question, route, query, report)
+        return csvText(question, report.lists[list]!, requestedSlice(request, route, query, list))
       })
       if (list !== null) {
         reply.header('content-type', 'text/csv; charset=utf-8')
-        reply.header('content-disposition', `attachment; filename="${list}-${ask.currency}.csv"`)
+        reply.header('content-disposition', `attachment; filename="${list}-${question.currency}.csv"`)
       }
       return reply.send(answer)
     },
@@ -79,25 +86,30 @@ function wantsCsv(request: FastifyRequest): boolean {
   return /\btext\/csv\b/i.test(request.headers.accept ?? '')
 }
 
-async function jsonBody(ask: Ask, route: ReportRoute, query: ReportQuery, { facts, lists }: Report) {
+async function jsonBody(
+  { currency, asOf }: ReportQuestion,
+  route: ReportRoute,
+  query: ReportQuery,
+  { facts, lists }: ShownReport,
+) {
   const body: Record<string, unknown> = {
-    currency: ask.currency,
-    as_of: ask.asOf.toISOString(),
+    currency,
+    as_of: asOf.toISOString(),
     ...facts,
     policy: POLICY,
   }
   for (const [name, list] of Object.entries(lists)) {
     const page = pageOf(query, route.pages[name]!)
     const rows = await list.rows(sliceOf(page, list.count))
-    const shown = {
-      results: rows.map(row => jsonRow(list.row, row, ask.currency)),
+    const shownPage = {
+      results: rows.map(row => jsonRow(list.row, row, currency)),
       page: page.page,
       page_size: page.pageSize,
       count: list.count,
       pages: Math.ceil(list.count / page.pageSize),
     }
-    if (name === route.flat) Object.assign(body, shown)
-    else body[name] = shown
+    if (name === route.flat) Object.assign(body, shownPage)
+    else body[name] = shownPage
   }
   return body
 }
@@ -116,8 +128,8 @@ function requestedSlice(
 }
 
 async function csvText(
-  ask: Ask,
-  list: ReportList,
+  { currency }: ReportQuestion,
+  list: ShownList,
   requested: ((count: number) => Slice) | null,
 ): Promise<string> {
   const { offset, limit } = requested?.(list.count) ?? { offset: 0, limit: list.count }
@@ -125,7 +137,7 @@ async function csvText(
   for (let done = 0; done < limit; done += ROWS_AT_A_TIME) {
     const part = { offset: offset + done, limit: Math.min(ROWS_AT_A_TIME, limit - done) }
     for (const row of await list.rows(part)) {
-      lines.push(csvLine(Object.values(textRow(list.row, row, ask.currency))))
+      lines.push(csvLine(Object.values(textRow(list.row, row, currency))))
     }
   }
   return lines.join('')
@@ -140,9 +152,4 @@ function csvCell(text: string): string {
   const isFormula = /^[=+@\t\r]|^-(?![\d.]+$)/.test(text)
   const safe = isFormula ? `'${text}` : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
-}
-
-/** A list that is all there already. */
-export function listOf(row: TObject, rows: object[]): ReportList {
-  return { row, count: rows.length, rows: async ({ offset, limit }) => rows.slice(offset, offset + limit) }
 }

@@ -1,15 +1,16 @@
 import { Type } from 'typebox'
 import type { Fault } from '../../domain/fault.ts'
-import { toMajor } from '../../domain/money.ts'
 import { parseTimestamp } from '../../domain/time.ts'
-import { movedBetween, sourceFigures } from '../../store/reports/totals.ts'
+import { accountReport } from '../../reports/account.ts'
+import { acquisitionReport } from '../../reports/acquisition.ts'
+import { attentionReport } from '../../reports/attention.ts'
+import { movementReport, type Window } from '../../reports/movements.ts'
+import { overviewReport } from '../../reports/overview.ts'
+import type { ReportQuestion } from '../../reports/question.ts'
+import { retentionReport } from '../../reports/retention.ts'
 import type { App } from '../app.ts'
-import { accountReport } from './account.ts'
-import { attentionReport } from './attention.ts'
-import { readCoverage, sum } from './coverage.ts'
-import { movementReport, retentionReport } from './movements.ts'
-import { overviewReport } from './overview.ts'
-import { type Ask, daysFrom, type ReportQuery } from './query.ts'
+import { problems } from '../problems.ts'
+import type { ReportQuery } from './query.ts'
 import { type ReportDeps, reportRoute } from './report.ts'
 import {
   AccountBody,
@@ -19,10 +20,17 @@ import {
   OverviewBody,
   RetentionBody,
 } from './schemas.ts'
-import { sourceList } from './sources.ts'
+import {
+  shownAccount,
+  shownAcquisition,
+  shownAttention,
+  shownMovements,
+  shownOverview,
+  shownRetention,
+} from './shown.ts'
 
 const CSV = 'With `Accept: text/csv` one of the lists is exported instead.'
-const Window = (description: string) => Type.Integer({ enum: [30, 60, 90], default: 30, description })
+const WindowDays = (description: string) => Type.Integer({ enum: [30, 60, 90], default: 30, description })
 const MAX_MONTHS = 60
 const BEGINNING = new Date('0001-01-01T00:00:00Z')
 
@@ -34,7 +42,7 @@ export function subscriptionRoutes(app: App, deps: ReportDeps): void {
     description: `MRR and everything that explains it. ${CSV}`,
     pages: { accounts: 'page', acquisition_sources: 'acquisition_page', exclusions: 'exclusion_page' },
     body: OverviewBody,
-    build: overviewReport,
+    build: async (db, question) => shownOverview(await overviewReport(db, question), question.currency),
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/attention',
@@ -46,33 +54,20 @@ export function subscriptionRoutes(app: App, deps: ReportDeps): void {
       cancellations: 'cancel_page',
       upcoming_billing: 'billing_page',
     },
-    own: { days: Window('How far to look ahead') },
+    own: { days: WindowDays('How far to look ahead') },
     body: AttentionBody,
-    build: (db, ask, query) => attentionReport(db, ask, Number(query.days)),
+    build: async (db, question, query) =>
+      shownAttention(await attentionReport(db, question, Number(query.days))),
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/acquisition',
     summary: 'Current MRR by acquisition source, and what was retained',
     description: `Every account has one source, or is \`unattributed\`: the rows add up to MRR. ${CSV}`,
     pages: { sources: 'page' },
-    own: { horizon: Window('Days back to the cohort that is looked at') },
+    own: { horizon: WindowDays('Days back to the cohort that is looked at') },
     body: AcquisitionBody,
-    async build(db, ask, query) {
-      const horizon = Number(query.horizon)
-      const then = daysFrom(ask.asOf, -horizon)
-      const figures = await sourceFigures(db, ask.tenantId, ask.asOf, then)
-      const coverage = await readCoverage(db, ask, figures, then)
-      const own = figures.filter(one => one.currency === ask.currency)
-      const mrr = toMajor(
-        sum(own, one => one.mrr),
-        ask.currency,
-      )
-      const { kept } = await movedBetween(db, ask.tenantId, ask.currency, then, ask.asOf)
-      return {
-        facts: { horizon, mrr, coverage: coverage.shown },
-        lists: { sources: await sourceList(db, ask, figures, kept, coverage.isThenCovered) },
-      }
-    },
+    build: async (db, question, query) =>
+      shownAcquisition(await acquisitionReport(db, question, Number(query.horizon)), question.currency),
   })
   accountRoute(app, deps)
   movementRoutes(app, deps)
@@ -94,11 +89,14 @@ function accountRoute(app: App, deps: ReportDeps): void {
       customer === undefined && subscription_id === undefined
         ? [{ pointer: '/customer', message: 'or subscription_id is required' }]
         : [],
-    build: (db, ask, query) =>
-      accountReport(db, ask, {
+    async build(db, question, query) {
+      const report = await accountReport(db, question, {
         customer: (query.customer as string | undefined) ?? null,
         subscriptionId: (query.subscription_id as string | undefined) ?? null,
-      }),
+      })
+      if (!report) throw problems.notFound('There is no such account.')
+      return shownAccount(report, question.currency)
+    },
   })
 }
 
@@ -120,7 +118,8 @@ function movementRoutes(app: App, deps: ReportDeps): void {
     body: MovementsBody,
     faults: windowFaults,
     flat: 'movements',
-    build: (db, ask, query) => movementReport(db, ask, windowOf(ask, query)),
+    build: async (db, question, query) =>
+      shownMovements(await movementReport(db, question, windowOf(question, query)), question.currency),
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/retention',
@@ -136,7 +135,8 @@ function movementRoutes(app: App, deps: ReportDeps): void {
       }),
     },
     body: RetentionBody,
-    build: (db, ask, query) => retentionReport(db, ask, Number(query.months)),
+    build: async (db, question, query) =>
+      shownRetention(await retentionReport(db, question, Number(query.months))),
   })
 }
 
@@ -145,6 +145,6 @@ function windowFaults({ since, until }: ReportQuery): Fault[] {
   return from && to && from > to ? [{ pointer: '/since', message: 'must not be after until' }] : []
 }
 
-function windowOf(ask: Ask, { since, until }: ReportQuery): { since: Date; until: Date } {
-  return { since: parseTimestamp(since) ?? BEGINNING, until: parseTimestamp(until) ?? ask.asOf }
+function windowOf({ asOf }: ReportQuestion, { since, until }: ReportQuery): Window {
+  return { since: parseTimestamp(since) ?? BEGINNING, until: parseTimestamp(until) ?? asOf }
 }

@@ -1,7 +1,7 @@
 import { type Static, type TObject, Type } from 'typebox'
 import { majorText, toMajor } from '../../domain/money.ts'
 
-// In rows as they are made, amounts are whole minor units; the marked fields leave as major units.
+// In rows as reports give them, amounts are whole minor units; the marked fields leave as major units.
 const MONEY = 'x-money'
 
 const money = (description?: string) =>
@@ -10,7 +10,12 @@ const maybe = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
   Type.Union([schema, Type.Null()])
 const Text = Type.String()
 const MaybeText = maybe(Text)
-const Time = Type.String({ format: 'timestamp' })
+// In rows, instants are milliseconds or dates; they leave as ISO 8601.
+const time = (description?: string) =>
+  Type.Unsafe<number | Date>(
+    Type.String({ format: 'timestamp', ...(description !== undefined && { description }) }),
+  )
+const Time = time()
 const MaybeTime = maybe(Time)
 const Count = Type.Integer({ minimum: 0 })
 const Share = Type.Number({ minimum: 0, description: 'A fraction of 1' })
@@ -122,7 +127,8 @@ export const ItemRow = Type.Object({
   price_id: MaybeText,
   plan_name: MaybeText,
   quantity: maybe(Type.Number()),
-  unit_amount: maybe(money('In the currency of the subscription')),
+  // finer than minor units, and so decimal text in major ones
+  unit_amount: Type.Unsafe<string | null>(maybe(money('In the currency of the subscription'))),
   currency: MaybeText,
   interval: MaybeText,
   interval_count: maybe(Type.Integer()),
@@ -165,7 +171,7 @@ export const MovementListRow = Type.Object({
 export const CohortRow = Type.Object({
   cohort: Type.String({ description: 'The month in which its accounts first paid', examples: ['2026-01'] }),
   month: Type.Integer({ description: 'Months after the first: 0 is the end of the month they began in' }),
-  at: Type.String({ format: 'timestamp', description: 'The end of that month, or as_of before it' }),
+  at: time('The end of that month, or as_of before it'),
   accounts: Type.Integer({ description: 'Accounts of the cohort with MRR then' }),
   starting_accounts: Count,
   starting_mrr: money('What they first paid'),
@@ -176,15 +182,14 @@ export const CohortRow = Type.Object({
   net_revenue_retention: maybe(Type.Number({ minimum: 0, description: 'May exceed 1' })),
 })
 
-/** A row as it is made: minor units where it says money. */
-export type Row<Schema extends TObject> = Omit<Static<Schema>, TimeFields<Schema>> &
-  Record<TimeFields<Schema>, number | Date | string | null>
-type TimeFields<Schema extends TObject> = Extract<
-  keyof Static<Schema>,
-  `${string}_at` | 'since' | 'customer_since' | `current_period_${string}` | 'at' | 'unit_amount'
->
+type Camel<Name extends string> = Name extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<Camel<Rest>>}`
+  : Name
 
-type Cell = unknown
+/** A row as its report gives it: fields named as the code names them, amounts in minor units. */
+export type Row<Schema extends TObject> = {
+  [Name in keyof Static<Schema> as Camel<Name & string>]: Static<Schema>[Name]
+}
 
 /** As JSON: amounts as numbers in major units, instants as ISO 8601. */
 export function jsonRow(schema: TObject, row: object, currency: string): Record<string, unknown> {
@@ -207,19 +212,34 @@ export function textRow(schema: TObject, row: object, currency: string): Record<
 function mapFields<T>(
   schema: TObject,
   row: object,
-  present: (value: Cell, isMoney: boolean) => T,
+  present: (value: unknown, isMoney: boolean) => T,
 ): Record<string, T> {
-  const values = row as Record<string, Cell>
+  const values = row as Record<string, unknown>
   const result: Record<string, T> = {}
-  for (const [name, field] of Object.entries(schema.properties)) {
-    const isTime = isMarked(field, ['format', 'timestamp'])
-    const value = isTime && typeof values[name] === 'number' ? new Date(values[name]) : values[name]
-    result[name] = present(value, isMarked(field, [MONEY, true]))
+  for (const { name, source, isTime, isMoney } of fieldsOf(schema)) {
+    const value = values[source]
+    result[name] = present(isTime && typeof value === 'number' ? new Date(value) : value, isMoney)
   }
   return result
 }
 
-function timeOr(value: Cell): Cell {
+type Field = { name: string; source: string; isTime: boolean; isMoney: boolean }
+const fieldsBySchema = new WeakMap<TObject, Field[]>()
+
+function fieldsOf(schema: TObject): Field[] {
+  const known = fieldsBySchema.get(schema)
+  if (known) return known
+  const fields = Object.entries(schema.properties).map(([name, field]) => ({
+    name,
+    source: name.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase()),
+    isTime: isMarked(field, ['format', 'timestamp']),
+    isMoney: isMarked(field, [MONEY, true]),
+  }))
+  fieldsBySchema.set(schema, fields)
+  return fields
+}
+
+function timeOr(value: unknown): unknown {
   return value instanceof Date ? value.toISOString() : value
 }
 

@@ -43,7 +43,7 @@ function reportOf(facts: Record<string, TSchema>, lists: Record<string, TObject>
   )
 }
 
-const Coverage = Type.Object({
+export const Coverage = Type.Object({
   subscriptions_seen: Count,
   subscriptions_included: Count,
   subscriptions_excluded: Count,

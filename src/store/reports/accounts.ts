@@ -1,7 +1,8 @@
 import type { Segment } from '../../domain/billing/timeline.ts'
 import { contactFacts } from '../../domain/conversions/conversions.ts'
+import { nearerEnd, type Slice } from '../../domain/slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { merged, nearerEnd, type Slice } from './reports.ts'
+import { merged } from './merged.ts'
 
 /** Accounts with a subscription in the currency, the largest MRR first. `count`: how many there are. */
 export async function accountSlice(
@@ -90,7 +91,7 @@ export async function* runningSegments(
 }
 
 /** Which of these subscriptions and customers have an invoice that something is wrong with. */
-export async function troubled(
+export async function withPaymentIssues(
   db: Db,
   tenantId: number,
   currency: string,
@@ -108,7 +109,7 @@ export async function troubled(
   )
   return {
     subscriptions: new Set(rows.flatMap(row => row.subscription_id ?? [])),
-    // an invoice that names a subscription is that one's trouble, whoever pays
+    // an invoice that names a subscription is that one's issue, whoever pays
     customers: new Set(rows.flatMap(row => (row.subscription_id === null ? (row.customer ?? []) : []))),
   }
 }

@@ -1,7 +1,7 @@
 import type { AgendaEntry } from '../../domain/billing/agenda.ts'
 import type { InvoiceState } from '../../domain/billing/invoices.ts'
+import { nearerEnd, type Slice } from '../../domain/slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { nearerEnd, type Slice } from './reports.ts'
 
 export type AgendaKind = AgendaEntry['kind']
 
@@ -103,7 +103,7 @@ export async function agendaSlice(
 
 export type IssueCounts = { invoices: number; subscriptions: number }
 
-const TROUBLED = `tenant_id = $1 and currency = $2 and issue_from <= $3 and valid_to > $3`
+const WITH_ISSUE = `tenant_id = $1 and currency = $2 and issue_from <= $3 and valid_to > $3`
 const UNPAID = `select s.subscription_id, s.valid_from from billing_segments s
   where s.tenant_id = $1 and s.currency = $2 and s.status = 'unpaid' and s.valid_from <= $3 and s.valid_to > $3
     and not exists (select from billing_invoice_states i where i.tenant_id = s.tenant_id and i.currency = s.currency
@@ -118,7 +118,7 @@ export async function issueCounts(
 ): Promise<IssueCounts> {
   const { rows } = await queryPrepared<IssueCounts>(
     db,
-    `select (select count(*) from billing_invoice_states where ${TROUBLED}) as invoices,
+    `select (select count(*) from billing_invoice_states where ${WITH_ISSUE}) as invoices,
        (select count(*) from (${UNPAID}) u) as subscriptions`,
     [tenantId, currency, asOf],
   )
@@ -126,7 +126,7 @@ export async function issueCounts(
 }
 
 /** The longest-standing first. */
-export async function troubledInvoices(
+export async function invoicesWithIssues(
   db: Db,
   tenantId: number,
   currency: string,
@@ -136,7 +136,7 @@ export async function troubledInvoices(
   if (slice.limit === 0) return []
   const { rows } = await queryPrepared<{ body: string }>(
     db,
-    `select body from billing_invoice_states where ${TROUBLED}
+    `select body from billing_invoice_states where ${WITH_ISSUE}
      order by issue_from, invoice_id offset $4 limit $5`,
     [tenantId, currency, asOf, slice.offset, slice.limit],
   )

@@ -1,6 +1,7 @@
 import type { ReasonCode } from '../../domain/billing/types.ts'
+import { nearerEnd, type Slice } from '../../domain/slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { merged, nearerEnd, type Slice } from './reports.ts'
+import { merged } from './merged.ts'
 
 export type ExcludedItem = {
   subscriptionId: string

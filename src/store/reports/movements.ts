@@ -1,7 +1,7 @@
 import type { CohortChange } from '../../domain/billing/cohorts.ts'
 import type { Movement, MovementType } from '../../domain/billing/movements.ts'
+import { nearerEnd, type Slice } from '../../domain/slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { nearerEnd, type Slice } from './reports.ts'
 
 export type MovementEntry = {
   account: string

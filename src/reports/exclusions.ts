@@ -1,22 +1,32 @@
-import { type Exclusion, pendingExclusion, REASONS } from '../../domain/billing/exclusions.ts'
-import type { Db } from '../../postgres/database.ts'
-import { segmentsOfSubscriptions } from '../../store/reports/accounts.ts'
-import { excludedSlice, foreignSlice, pendingSlice } from '../../store/reports/exclusions.ts'
-import { slicesOf } from '../../store/reports/reports.ts'
-import type { Ask } from './query.ts'
-import type { ReportList } from './report.ts'
-import { ExclusionRow, type Row } from './rows.ts'
+import { type Exclusion, pendingExclusion, REASONS } from '../domain/billing/exclusions.ts'
+import type { Instant, ReasonCode, SubscriptionStatus } from '../domain/billing/types.ts'
+import { slicesOf } from '../domain/slices.ts'
+import type { Db } from '../postgres/database.ts'
+import { segmentsOfSubscriptions } from '../store/reports/accounts.ts'
+import { excludedSlice, foreignSlice, pendingSlice } from '../store/reports/exclusions.ts'
+import type { ReportList, ReportQuestion } from './question.ts'
+
+export type ExclusionEntry = {
+  subscriptionId: string
+  itemId: string | null
+  customer: string | null
+  status: SubscriptionStatus | null
+  reasonCode: ReasonCode
+  reason: string
+  excludedMrr: number | null
+  since: Instant
+  fixHint: string
+}
 
 /** Three lists in a row: items that do not count, items in other currencies, subscriptions that have not arrived. */
 export function exclusionList(
   db: Db,
-  ask: Ask,
+  question: ReportQuestion,
   counts: { excluded: number; foreign: number; pending: number },
-): ReportList {
-  const { tenantId, currency, asOf } = ask
+): ReportList<ExclusionEntry> {
+  const { tenantId, currency, asOf } = question
   const parts = [counts.excluded, counts.foreign, counts.pending]
   return {
-    row: ExclusionRow,
     count: counts.excluded + counts.foreign + counts.pending,
     async rows(slice) {
       const [own, foreign, pending] = slicesOf(slice, parts)
@@ -30,7 +40,7 @@ export function exclusionList(
         items.map(item => item.subscriptionId),
         asOf,
       )
-      const stubs = await pendingSlice(db, tenantId, currency, asOf, pending!)
+      const unseen = await pendingSlice(db, tenantId, currency, asOf, pending!)
       return [
         ...items.map((item): Exclusion => {
           const segment = segments.get(item.subscriptionId)
@@ -44,26 +54,11 @@ export function exclusionList(
             since: item.since.getTime(),
           }
         }),
-        ...stubs.map(({ id, customer, since, isForeign }): Exclusion => {
+        ...unseen.map(({ id, customer, since, isForeign }): Exclusion => {
           const exclusion = pendingExclusion(id, customer, since.getTime())
           return isForeign ? { ...exclusion, code: 'other_currency' } : exclusion
         }),
-      ].map(exclusionRow)
+      ].map(({ code, ...exclusion }) => ({ ...exclusion, reasonCode: code, ...REASONS[code] }))
     },
-  }
-}
-
-function exclusionRow(exclusion: Exclusion): Row<typeof ExclusionRow> {
-  const { reason, fixHint } = REASONS[exclusion.code]
-  return {
-    subscription_id: exclusion.subscriptionId,
-    item_id: exclusion.itemId,
-    customer: exclusion.customer,
-    status: exclusion.status,
-    reason_code: exclusion.code,
-    reason,
-    excluded_mrr: exclusion.excludedMrr,
-    since: exclusion.since,
-    fix_hint: fixHint,
   }
 }

@@ -1,0 +1,111 @@
+/** How reports are answered: their figures in major units, under the names that the API gives them. */
+
+import { toMajor } from '../../domain/money.ts'
+import type { AccountReport } from '../../reports/account.ts'
+import type { AcquisitionReport } from '../../reports/acquisition.ts'
+import type { AttentionReport } from '../../reports/attention.ts'
+import type { MovementReport, MovementTotals } from '../../reports/movements.ts'
+import type { OverviewReport } from '../../reports/overview.ts'
+import type { RetentionReport } from '../../reports/retention.ts'
+import { type ShownReport, shown } from './report.ts'
+import {
+  AccountRow,
+  CancellationRow,
+  CohortRow,
+  ExclusionRow,
+  ItemRow,
+  jsonRow,
+  MovementListRow,
+  PaymentIssueRow,
+  RenewalRow,
+  SourceRow,
+  TimelineRow,
+  UpcomingBillingRow,
+} from './rows.ts'
+import { Coverage } from './schemas.ts'
+
+export function shownOverview(report: OverviewReport, currency: string): ShownReport {
+  const { attention, invoiced, collected } = report
+  const money = (minor: number) => toMajor(minor, currency)
+  return {
+    facts: {
+      mrr: money(report.mrr),
+      arr: money(report.arr),
+      arpa: money(report.arpa),
+      committed_mrr: money(report.committedMrr),
+      active_subscriptions: report.activeSubscriptions,
+      active_accounts: report.activeAccounts,
+      coverage: jsonRow(Coverage, report.coverage, currency),
+      attention: {
+        payment_issues: attention.paymentIssues,
+        renewals: attention.renewals,
+        cancellations: attention.cancellations,
+        upcoming_billing: attention.upcomingBilling,
+      },
+      invoiced: { amount: money(invoiced.amount), count: invoiced.count },
+      collected: { amount: money(collected.amount), count: collected.count },
+      movements: { window_days: report.windowDays, ...shownTotals(report.movements, currency) },
+    },
+    lists: {
+      accounts: shown(AccountRow, report.accounts),
+      acquisition_sources: shown(SourceRow, report.acquisitionSources),
+      exclusions: shown(ExclusionRow, report.exclusions),
+    },
+  }
+}
+
+export function shownAttention(report: AttentionReport): ShownReport {
+  return {
+    facts: { days: report.days },
+    lists: {
+      payment_issues: shown(PaymentIssueRow, report.paymentIssues),
+      renewals: shown(RenewalRow, report.renewals),
+      cancellations: shown(CancellationRow, report.cancellations),
+      upcoming_billing: shown(UpcomingBillingRow, report.upcomingBilling),
+    },
+  }
+}
+
+export function shownAcquisition(report: AcquisitionReport, currency: string): ShownReport {
+  return {
+    facts: {
+      horizon: report.horizon,
+      mrr: toMajor(report.mrr, currency),
+      coverage: jsonRow(Coverage, report.coverage, currency),
+    },
+    lists: { sources: shown(SourceRow, report.sources) },
+  }
+}
+
+export function shownAccount(report: AccountReport, currency: string): ShownReport {
+  return {
+    facts: { summary: jsonRow(AccountRow, report.summary, currency) },
+    lists: { items: shown(ItemRow, report.items), timeline: shown(TimelineRow, report.timeline) },
+  }
+}
+
+export function shownMovements(report: MovementReport, currency: string): ShownReport {
+  const { since, until, totals } = report
+  return {
+    facts: { since, until, totals: shownTotals(totals, currency) },
+    lists: { movements: shown(MovementListRow, report.movements) },
+  }
+}
+
+function shownTotals(totals: MovementTotals, currency: string) {
+  const money = (minor: number) => toMajor(minor, currency)
+  return {
+    opening_mrr: money(totals.openingMrr),
+    new: money(totals.new),
+    expansion: money(totals.expansion),
+    contraction: money(totals.contraction),
+    churn: money(totals.churn),
+    reactivation: money(totals.reactivation),
+    net: money(totals.net),
+    closing_mrr: money(totals.closingMrr),
+  }
+}
+
+export function shownRetention(report: RetentionReport): ShownReport {
+  return { facts: { months: report.months }, lists: { cohorts: shown(CohortRow, report.cohorts) } }
+}

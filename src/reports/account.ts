@@ -1,0 +1,117 @@
+import { accountTimeline, type TimelineEntry } from '../domain/billing/account-timeline.ts'
+import { planName } from '../domain/billing/accounts.ts'
+import type { Segment } from '../domain/billing/timeline.ts'
+import type { Instant, ReasonCode } from '../domain/billing/types.ts'
+import type { Db } from '../postgres/database.ts'
+import {
+  accountOfSubscription,
+  invoicesOfAccount,
+  refundsOfAccount,
+  statementsAbout,
+  subscriptionsOfAccount,
+} from '../store/reports/account.ts'
+import { segmentsOfAccounts } from '../store/reports/accounts.ts'
+import { movementsOfAccount } from '../store/reports/movements.ts'
+import { type AccountEntry, accountEntries } from './accounts.ts'
+import { listOf, type ReportList, type ReportQuestion } from './question.ts'
+
+/** Of customer and subscription at least one; given both, they must belong together. */
+export type AccountNamed = { customer: string | null; subscriptionId: string | null }
+
+export type AccountReport = {
+  summary: AccountEntry
+  items: ReportList<AccountItem>
+  /** The newest first. */
+  timeline: ReportList<TimelineEntry & { mrrDelta: number | null }>
+}
+
+export type AccountItem = {
+  subscriptionId: string
+  itemId: string | null
+  priceId: string | null
+  planName: string | null
+  quantity: number | null
+  /** Decimal text in major units of the subscription's currency. */
+  unitAmount: string | null
+  currency: string | null
+  interval: string | null
+  intervalCount: number | null
+  usageType: string | null
+  grossMrr: number
+  discountMrr: number
+  mrr: number
+  included: boolean
+  exclusionReason: ReasonCode | null
+  currentPeriodStart: Instant | null
+  currentPeriodEnd: Instant | null
+}
+
+/** null: there is no such account. */
+export async function accountReport(
+  db: Db,
+  question: ReportQuestion,
+  named: AccountNamed,
+): Promise<AccountReport | null> {
+  const { tenantId, currency, asOf } = question
+  const account =
+    named.subscriptionId === null
+      ? named.customer
+      : await accountOfSubscription(db, tenantId, named.subscriptionId, asOf)
+  if (account === null || (named.customer !== null && named.customer !== account)) return null
+  const subscriptions = await subscriptionsOfAccount(db, tenantId, account, asOf)
+  const invoices = await invoicesOfAccount(db, tenantId, account, subscriptions, asOf)
+  if (subscriptions.length === 0 && invoices.length === 0) return null
+  const [summary] = await accountEntries(db, question, [account])
+  const segments = await segmentsOfAccounts(db, tenantId, [account], asOf)
+  const movements = await movementsOfAccount(db, tenantId, currency, account, asOf)
+  const timeline = accountTimeline({
+    currency,
+    subscriptions: await statementsAbout(db, tenantId, 'subscription', subscriptions, asOf),
+    invoices: await statementsAbout(db, tenantId, 'invoice', invoices, asOf),
+    refunds: await refundsOfAccount(db, tenantId, account, invoices, asOf),
+    movements: movements.map(({ occurredAt, ...movement }) => ({ ...movement, at: occurredAt.getTime() })),
+  })
+  return {
+    summary: summary!,
+    items: listOf(itemsOf(segments, currency)),
+    timeline: listOf(
+      timeline.map(entry => ({
+        ...entry,
+        mrrDelta:
+          entry.mrrBefore === null || entry.mrrAfter === null ? null : entry.mrrAfter - entry.mrrBefore,
+      })),
+    ),
+  }
+}
+
+/** Oldest subscription first; also what does not count, and why. */
+function itemsOf(segments: Segment[], currency: string): AccountItem[] {
+  const ordered = [...segments].sort(
+    (a, b) => a.startedAt - b.startedAt || (a.subscriptionId < b.subscriptionId ? -1 : 1),
+  )
+  return ordered.flatMap(segment =>
+    segment.items.map((item): AccountItem => {
+      const isForeign = segment.currency !== null && segment.currency !== currency
+      const amounts = isForeign ? { grossMrr: 0, discountMrr: 0, mrr: 0 } : item
+      return {
+        subscriptionId: segment.subscriptionId,
+        itemId: item.id,
+        priceId: item.priceId,
+        planName: planName(item),
+        quantity: item.quantity,
+        unitAmount: item.unitAmount,
+        currency: segment.currency,
+        interval: item.interval,
+        intervalCount: item.intervalCount,
+        usageType: item.usageType,
+        grossMrr: amounts.grossMrr,
+        discountMrr: amounts.discountMrr,
+        mrr: amounts.mrr,
+        included: item.included && !isForeign,
+        exclusionReason: isForeign ? 'other_currency' : item.reason,
+        currentPeriodStart: item.currentPeriodStart ?? segment.currentPeriodStart,
+        currentPeriodEnd: item.currentPeriodEnd ?? segment.currentPeriodEnd,
+      }
+    }),
+  )
+}

@@ -1,0 +1,139 @@
+import { arpaOf } from '../domain/billing/mrr.ts'
+import type { Db } from '../postgres/database.ts'
+import {
+  type AcquisitionName,
+  acquisitionNames,
+  movedBetween,
+  type SourceFigures,
+  sourceFigures,
+} from '../store/reports/totals.ts'
+import { UNATTRIBUTED } from './accounts.ts'
+import { type Coverage, readCoverage } from './coverage.ts'
+import { daysFrom, listOf, type ReportList, type ReportQuestion, sum } from './question.ts'
+
+export type AcquisitionReport = {
+  horizon: number
+  mrr: number
+  coverage: Coverage
+  sources: ReportList<SourceEntry>
+}
+
+export type SourceEntry = Retention & {
+  source: string
+  medium: string | null
+  campaign: string | null
+  accounts: number
+  subscriptions: number
+  mrr: number
+  mrrShare: number
+  arpa: number
+}
+
+type Retention = {
+  cohortAccounts: number | null
+  cohortStartingMrr: number | null
+  retainedMrr: number | null
+  retentionRate: number | null
+  retentionStatus: 'available' | 'insufficient_history' | 'horizon_not_reached'
+}
+
+/** `horizon`: how many days back the cohort lies that is looked at. */
+export async function acquisitionReport(
+  db: Db,
+  question: ReportQuestion,
+  horizon: number,
+): Promise<AcquisitionReport> {
+  const { tenantId, currency, asOf } = question
+  const then = daysFrom(asOf, -horizon)
+  const figures = await sourceFigures(db, tenantId, asOf, then)
+  const { coverage, isThenCovered } = await readCoverage(db, question, figures, then)
+  const { kept } = await movedBetween(db, tenantId, currency, then, asOf)
+  return {
+    horizon,
+    mrr: sum(figures, source => (source.currency === currency ? source.mrr : 0)),
+    coverage,
+    sources: await sourceList(db, question, { figures, kept, isThenCovered }),
+  }
+}
+
+/**
+ * Current MRR by acquisition source, and what became of those who paid at the beginning of the horizon; the largest
+ * first. `kept`: by how much their MRR changed since. `isThenCovered`: whether there is a snapshot of that day.
+ */
+export async function sourceList(
+  db: Db,
+  { tenantId, currency }: ReportQuestion,
+  {
+    figures,
+    kept,
+    isThenCovered,
+  }: { figures: SourceFigures[]; kept: Map<number, number>; isThenCovered: boolean },
+): Promise<ReportList<SourceEntry>> {
+  const own = figures.filter(
+    source => source.currency === currency && (source.activeAccounts > 0 || source.cohortAccounts > 0),
+  )
+  const names = await acquisitionNames(
+    db,
+    tenantId,
+    own.map(source => source.acquisitionId),
+  )
+  const total = sum(own, source => source.mrr)
+  const entries = own.map((source): SourceEntry => {
+    const retainedMrr = source.cohortMrr + (kept.get(source.acquisitionId) ?? 0)
+    return {
+      ...(names.get(source.acquisitionId) ?? NOBODY),
+      accounts: source.activeAccounts,
+      subscriptions: source.activeSubscriptions,
+      mrr: source.mrr,
+      mrrShare: total > 0 ? source.mrr / total : 0,
+      arpa: arpaOf(source.mrr, source.activeAccounts),
+      ...retentionOf(source, retainedMrr, isThenCovered),
+    }
+  })
+  return listOf(entries.sort(bySize))
+}
+
+const NOBODY: AcquisitionName = { source: UNATTRIBUTED, medium: null, campaign: null }
+
+function retentionOf(
+  { cohortAccounts, cohortMrr }: SourceFigures,
+  retainedMrr: number,
+  isThenCovered: boolean,
+): Retention {
+  const unknown = { retainedMrr: null, retentionRate: null }
+  if (cohortAccounts === 0) {
+    return {
+      cohortAccounts: 0,
+      cohortStartingMrr: 0,
+      ...unknown,
+      retentionStatus: 'horizon_not_reached',
+    }
+  }
+  if (!isThenCovered) {
+    return {
+      cohortAccounts: null,
+      cohortStartingMrr: null,
+      ...unknown,
+      retentionStatus: 'insufficient_history',
+    }
+  }
+  return {
+    cohortAccounts,
+    cohortStartingMrr: cohortMrr,
+    retainedMrr,
+    retentionRate: retainedMrr / cohortMrr,
+    retentionStatus: 'available',
+  }
+}
+
+function bySize(a: SourceEntry, b: SourceEntry): number {
+  return b.mrr - a.mrr || compare(nameText(a), nameText(b))
+}
+
+function nameText({ source, medium, campaign }: SourceEntry): string {
+  return JSON.stringify([source, medium, campaign])
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

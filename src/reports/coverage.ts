@@ -1,0 +1,99 @@
+import type { Instant } from '../domain/billing/types.ts'
+import { dayOf } from '../domain/time.ts'
+import type { Db } from '../postgres/database.ts'
+import { snapshotCoverage } from '../store/billing/snapshots.ts'
+import { feedTimes, type Unlinked, unlinkedInvoices } from '../store/reports/exclusions.ts'
+import type { SourceFigures } from '../store/reports/totals.ts'
+import { type ReportQuestion, sum } from './question.ts'
+
+/** How much of what there is a report rests on. */
+export type Coverage = {
+  subscriptionsSeen: number
+  subscriptionsIncluded: number
+  subscriptionsExcluded: number
+  itemsSeen: number
+  itemsPriced: number
+  invoicesWithoutSubscription: number
+  accountsAttributed: number
+  attributionRate: number
+  firstEventAt: Date | null
+  lastEventAt: Date | null
+  snapshotFirstAt: Instant | null
+  snapshotDaysAvailable: number
+  snapshotGaps: number
+  movementsComplete: boolean
+  warnings: string[]
+}
+
+export type CoverageRead = {
+  coverage: Coverage
+  /** Subscriptions of which only invoices speak. */
+  pending: number
+  /** Whether there is a snapshot of the day of `then`. */
+  isThenCovered: boolean
+}
+
+export async function readCoverage(
+  db: Db,
+  { tenantId, currency, asOf, now }: ReportQuestion,
+  figures: SourceFigures[],
+  then: Date,
+): Promise<CoverageRead> {
+  const unlinked = await unlinkedInvoices(db, tenantId, currency, asOf)
+  const times = await feedTimes(db, tenantId, asOf)
+  // a day has its snapshot once it is over
+  const until = dayOf(asOf < now ? asOf : now)
+  const snapshots = await snapshotCoverage(db, tenantId, until, then)
+  const own = figures.filter(source => source.currency === currency)
+  const seen = sum(figures, source => source.subscriptions)
+  const included = sum(own, source => source.activeSubscriptions)
+  const accounts = sum(own, source => source.activeAccounts)
+  const attributed = sum(own, source => (source.acquisitionId > 0 ? source.activeAccounts : 0))
+  return {
+    pending: unlinked.pending,
+    isThenCovered: snapshots.covers,
+    coverage: {
+      subscriptionsSeen: seen,
+      subscriptionsIncluded: included,
+      subscriptionsExcluded: seen - included,
+      itemsSeen: sum(figures, source => source.items),
+      itemsPriced: sum(own, source => source.itemsPriced),
+      invoicesWithoutSubscription: unlinked.invoices,
+      accountsAttributed: attributed,
+      attributionRate: accounts > 0 ? attributed / accounts : 0,
+      firstEventAt: times.first,
+      lastEventAt: times.last,
+      snapshotFirstAt: snapshots.firstDay === null ? null : Date.parse(snapshots.firstDay),
+      snapshotDaysAvailable: snapshots.days,
+      snapshotGaps: snapshots.gaps,
+      movementsComplete: unlinked.pending === 0 && snapshots.gaps === 0,
+      warnings: warningsOf(figures, unlinked, snapshots.gaps),
+    },
+  }
+}
+
+function warningsOf(figures: SourceFigures[], { pending }: Unlinked, gaps: number): string[] {
+  const withoutCurrency = sum(
+    figures.filter(source => source.currency === ''),
+    source => source.subscriptions,
+  )
+  const words = (count: number, single: string, several: string) =>
+    count === 0 ? [] : [count === 1 ? single : several]
+  return [
+    ...words(
+      pending,
+      'One subscription is known from invoices only; its MRR is missing.',
+      `${pending} subscriptions are known from invoices only; their MRR is missing.`,
+    ),
+    ...words(
+      withoutCurrency,
+      'One subscription names no currency and counts nowhere.',
+      `${withoutCurrency} subscriptions name no currency and count nowhere.`,
+    ),
+    ...words(
+      gaps,
+      'One day has no snapshot: run `kontor snapshot`.',
+      `${gaps} days have no snapshot: run \`kontor snapshot\`.`,
+    ),
+  ]
+}

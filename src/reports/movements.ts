@@ -1,0 +1,76 @@
+import type { MovementType } from '../domain/billing/movements.ts'
+import type { Db } from '../postgres/database.ts'
+import { accountNames } from '../store/reports/accounts.ts'
+import { movementSlice } from '../store/reports/movements.ts'
+import { type MovementSums, movedBetween, mrrAt } from '../store/reports/totals.ts'
+import { type ReportList, type ReportQuestion, sum } from './question.ts'
+
+/** After `since` and up to `until`. */
+export type Window = { since: Date; until: Date }
+
+export type MovementReport = Window & { totals: MovementTotals; movements: ReportList<MovementEntry> }
+
+/** opening + new + expansion + reactivation − contraction − churn = closing */
+export type MovementTotals = Record<MovementType, number> & {
+  openingMrr: number
+  net: number
+  closingMrr: number
+}
+
+export type MovementEntry = {
+  occurredAt: Date
+  customer: string
+  customerName: string | null
+  movementType: MovementType
+  mrrBefore: number
+  mrrAfter: number
+  mrrDelta: number
+  subscriptionIds: string[]
+}
+
+/** Every movement of the window, the oldest first. */
+export async function movementReport(
+  db: Db,
+  { tenantId, currency }: ReportQuestion,
+  window: Window,
+): Promise<MovementReport> {
+  const { sums } = await movedBetween(db, tenantId, currency, window.since, window.until)
+  const count = sum(sums, moved => moved.count)
+  const opening = await mrrAt(db, tenantId, currency, window.since)
+  const closing = await mrrAt(db, tenantId, currency, window.until)
+  return {
+    ...window,
+    totals: movementTotals(sums, opening, closing),
+    movements: {
+      count,
+      async rows(slice) {
+        const entries = await movementSlice(db, tenantId, currency, window, slice, count)
+        const names = await accountNames(db, tenantId, [...new Set(entries.map(entry => entry.account))])
+        return entries.map(({ account, occurredAt, type, before, after, changes }) => ({
+          occurredAt,
+          customer: account,
+          customerName: names.get(account) ?? null,
+          movementType: type,
+          mrrBefore: before,
+          mrrAfter: after,
+          mrrDelta: after - before,
+          subscriptionIds: changes.map(change => change.subscriptionId),
+        }))
+      },
+    },
+  }
+}
+
+export function movementTotals(sums: MovementSums, opening: number, closing: number): MovementTotals {
+  const amountOf = (type: MovementType) => sums.find(moved => moved.type === type)?.amount ?? 0
+  return {
+    openingMrr: opening,
+    new: amountOf('new'),
+    expansion: amountOf('expansion'),
+    contraction: amountOf('contraction'),
+    churn: amountOf('churn'),
+    reactivation: amountOf('reactivation'),
+    net: closing - opening,
+    closingMrr: closing,
+  }
+}

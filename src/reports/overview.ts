@@ -1,0 +1,83 @@
+import { arpaOf, arrOf } from '../domain/billing/mrr.ts'
+import type { Db } from '../postgres/database.ts'
+import { issueCounts } from '../store/reports/attention.ts'
+import { cashBetween, movedBetween, type SourceFigures, sourceFigures } from '../store/reports/totals.ts'
+import { type AccountEntry, accountList } from './accounts.ts'
+import { type SourceEntry, sourceList } from './acquisition.ts'
+import { openAgenda } from './agenda.ts'
+import { type Coverage, readCoverage } from './coverage.ts'
+import { type ExclusionEntry, exclusionList } from './exclusions.ts'
+import { type MovementTotals, movementTotals } from './movements.ts'
+import { daysFrom, type ReportList, type ReportQuestion, sum } from './question.ts'
+
+/** The window of movements, cash, attention and cohorts in the overview. */
+const WINDOW_DAYS = 30
+
+export type OverviewReport = {
+  mrr: number
+  arr: number
+  arpa: number
+  committedMrr: number
+  activeSubscriptions: number
+  activeAccounts: number
+  coverage: Coverage
+  /** How much attention lists for as many days. */
+  attention: { paymentIssues: number; renewals: number; cancellations: number; upcomingBilling: number }
+  invoiced: { amount: number; count: number }
+  collected: { amount: number; count: number }
+  windowDays: number
+  movements: MovementTotals
+  accounts: ReportList<AccountEntry>
+  acquisitionSources: ReportList<SourceEntry>
+  exclusions: ReportList<ExclusionEntry>
+}
+
+export async function overviewReport(db: Db, question: ReportQuestion): Promise<OverviewReport> {
+  const { tenantId, currency, asOf, now } = question
+  const since = daysFrom(asOf, -WINDOW_DAYS)
+  const figures = await sourceFigures(db, tenantId, asOf, since)
+  const own = figures.filter(source => source.currency === currency)
+  const mrr = sum(own, source => source.mrr)
+  const activeAccounts = sum(own, source => source.activeAccounts)
+  const { coverage, pending, isThenCovered } = await readCoverage(db, question, figures, since)
+  const agenda = await openAgenda(db, question, WINDOW_DAYS)
+  const issues = await issueCounts(db, tenantId, currency, asOf)
+  const cash = await cashBetween(db, tenantId, currency, { since, until: asOf, fromSums: asOf >= now })
+  const { sums, kept } = await movedBetween(db, tenantId, currency, since, asOf)
+  const openingMrr = sum(own, source => source.cohortMrr)
+  return {
+    mrr,
+    arr: arrOf(mrr),
+    arpa: arpaOf(mrr, activeAccounts),
+    committedMrr: sum(own, source => source.committedMrr),
+    activeSubscriptions: sum(own, source => source.activeSubscriptions),
+    activeAccounts,
+    coverage,
+    attention: {
+      paymentIssues: issues.invoices + issues.subscriptions,
+      renewals: agenda.counts.renewal,
+      cancellations: agenda.counts.cancellation,
+      upcomingBilling: agenda.counts.charge,
+    },
+    invoiced: { amount: cash.invoiced, count: cash.invoices },
+    collected: { amount: cash.collected, count: cash.payments },
+    windowDays: WINDOW_DAYS,
+    movements: movementTotals(sums, openingMrr, mrr),
+    accounts: accountList(
+      db,
+      question,
+      sum(own, source => source.accounts),
+    ),
+    acquisitionSources: await sourceList(db, question, { figures, kept, isThenCovered }),
+    exclusions: exclusionList(db, question, { ...excludedItems(figures, currency), pending }),
+  }
+}
+
+/** Items that do not count: of the currency or of none, and of other currencies. */
+function excludedItems(figures: SourceFigures[], currency: string): { excluded: number; foreign: number } {
+  const isOwn = (source: SourceFigures) => source.currency === currency || source.currency === ''
+  return {
+    excluded: sum(figures, source => (isOwn(source) ? source.itemsExcluded : 0)),
+    foreign: sum(figures, source => (isOwn(source) ? 0 : source.itemRows)),
+  }
+}

@@ -1,0 +1,22 @@
+import type { Slice } from '../domain/slices.ts'
+import { DAY_MS, withinYears } from '../domain/time.ts'
+
+/** What every report is asked: about whom, in which currency, and as of when. `now`: when it is asked. */
+export type ReportQuestion = { tenantId: number; currency: string; asOf: Date; now: Date }
+
+/** A list of a report: how long it is, and its rows as far as they are wanted. Amounts are whole minor units. */
+export type ReportList<Row> = { count: number; rows(slice: Slice): Promise<Row[]> }
+
+/** A list that is all there already. */
+export function listOf<Row>(rows: Row[]): ReportList<Row> {
+  return { count: rows.length, rows: async ({ offset, limit }) => rows.slice(offset, offset + limit) }
+}
+
+/** So many days before or after, within the years that there are. */
+export function daysFrom(at: Date, days: number): Date {
+  return withinYears(at.getTime() + days * DAY_MS)
+}
+
+export function sum<T>(values: T[], of: (value: T) => number): number {
+  return values.reduce((total, value) => total + of(value), 0)
+}
