@@ -1,7 +1,10 @@
-import { dispatch } from './cli/dispatch.ts'
 import { processOutput } from './cli/output.ts'
-import { commands, groups } from './cli/table.ts'
-import { version } from './config/version.ts'
+import { runCommand } from './cli/program.ts'
+
+// `kontor … | head` closes the pipe before all is written, and wants to hear nothing of it.
+process.stdout.on('error', error => {
+  if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
+})
 
 // Not process.exit: it would cut off what is still on its way to a pipe.
-process.exitCode = await dispatch(process.argv.slice(2), { groups, commands, version }, processOutput)
+process.exitCode = await runCommand(process.argv.slice(2), processOutput())

@@ -1,7 +1,8 @@
 import type { FirstStart } from '../admin/first-start.ts'
 import type { Surface } from '../config/config.ts'
 
-export type Place = {
+/** A server that has just started, for whoever started it. */
+export type StartedServer = {
   version: string
   url: string
   opsUrl: string | null
@@ -14,9 +15,9 @@ export type Place = {
   isLoopback: boolean
 }
 
-export function firstBanner(place: Place, made: FirstStart): string {
+export function firstBanner(server: StartedServer, made: FirstStart): string {
   return [
-    ...heading(place),
+    ...heading(server),
     '',
     `  First start: tenant "${made.tenant.name}" (${made.tenant.id}) is made, with these keys.`,
     '  They are shown only this once: keep them now.',
@@ -24,34 +25,34 @@ export function firstBanner(place: Place, made: FirstStart): string {
     `    Private key    ${made.privateKey.key}`,
     `    Tracking key   ${made.trackingKey.key}`,
     `    Admin key      ${made.adminKey.key}`,
-    `    Webhook        ${place.url}${made.source.path}`,
+    `    Webhook        ${server.url}${made.source.path}`,
     `    its token      ${made.source.token}`,
     '',
     '  Try it. Each line works as it stands:',
-    ...examples(place, made).flatMap(({ what, line }) => ['', `    # ${what}`, `    ${line}`]),
+    ...examples(server, made).flatMap(({ what, line }) => ['', `    # ${what}`, `    ${line}`]),
     '',
-    ...places(place),
+    ...addresses(server),
     '',
   ].join('\n')
 }
 
-export function banner(place: Place): string {
+export function banner(server: StartedServer): string {
   return [
-    ...heading(place),
+    ...heading(server),
     '',
-    ...places(place),
-    `  New keys        npm run kontor -- key create --tenant default --kind private${place.dataFlag}`,
+    ...addresses(server),
+    `  New keys        npm run kontor -- key create --tenant default --kind private${server.dataFlag}`,
     '  All commands    npm run kontor -- --help',
     '',
   ].join('\n')
 }
 
-function heading({ version, url, isLoopback }: Place): string[] {
+function heading({ version, url, isLoopback }: StartedServer): string[] {
   const note = isLoopback ? ['  (this machine only; KONTOR_HOST=0.0.0.0 opens it to others)'] : []
   return ['', `Kontor ${version} is running at ${url}`, ...note]
 }
 
-function places({ url, opsUrl, data, surfaces }: Place): string[] {
+function addresses({ url, opsUrl, data, surfaces }: StartedServer): string[] {
   const hasHttp = surfaces.some(surface => surface !== 'worker')
   return [
     ...(surfaces.includes('console')
@@ -64,7 +65,7 @@ function places({ url, opsUrl, data, surfaces }: Place): string[] {
   ]
 }
 
-function examples({ url, surfaces }: Place, made: FirstStart): { what: string; line: string }[] {
+function examples({ url, surfaces }: StartedServer, made: FirstStart): { what: string; line: string }[] {
   const json = "-H 'Content-Type: application/json'"
   const bearer = (secret: string) => `-H 'Authorization: Bearer ${secret}'`
   const privately = bearer(made.privateKey.key)

@@ -1,32 +1,35 @@
+import type { Command } from '@commander-js/extra-typings'
 import { inspectConfig } from '../config/config.ts'
-import { defineCommand } from './command.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
 
-export const checkConfig = defineCommand({
-  name: 'check-config',
-  summary: 'Show the settings as they would be used, and every fault with its fix.',
-  flags: {
-    port: { value: 'N', meaning: 'as for `kontor start`' },
-    host: { value: 'ADDRESS', meaning: 'as for `kontor start`' },
-    data: { value: 'DIR', meaning: 'as for `kontor start`' },
-    surfaces: { value: 'A,B', meaning: 'as for `kontor start`' },
-  },
-  notes: [
-    'Prints {"ok", "faults", "warnings", "settings"}; secrets are hidden. Exit code 1 when there are faults.\n' +
-      'It starts nothing and connects to nothing.',
-  ],
-  examples: [
-    'kontor check-config',
-    "kontor check-config | jq '.faults'",
-    'KONTOR_PORT=80a kontor check-config',
-  ],
-  run: async ({ flags, out }) => {
-    const { port, host, data, surfaces } = flags
-    const found = inspectConfig(undefined, { port, host, dataDir: data, surfaces })
-    const { config, faults, warnings, effective } = found
-    out.json({ ok: config !== null, faults, warnings, settings: effective })
-    for (const warning of warnings) out.say(`Warning: ${warning}`)
-    for (const fault of faults) out.say(`Fault: ${fault}`)
-    out.say(config === null ? 'The configuration cannot be used.' : 'The configuration is good.')
-    return config === null ? 1 : 0
-  },
-})
+const NOTES = `
+Prints {"ok", "faults", "warnings", "settings"}; secrets are hidden. Exit code 1 when there are faults.
+It starts nothing and connects to nothing.`
+
+export function addCheckConfig(program: Command, out: Output): void {
+  program
+    .command('check-config')
+    .description('Show the settings as they would be used, and every fault with its fix.')
+    .option('--port <n>', 'as for `kontor start`')
+    .option('--host <address>', 'as for `kontor start`')
+    .option('--data <directory>', 'as for `kontor start`')
+    .option('--surfaces <a,b>', 'as for `kontor start`')
+    .addHelpText('after', NOTES)
+    .addHelpText(
+      'after',
+      examples(
+        'kontor check-config',
+        "kontor check-config | jq '.faults'",
+        'KONTOR_PORT=80a kontor check-config',
+      ),
+    )
+    .action(({ data, ...options }) => {
+      const { config, faults, warnings, effective } = inspectConfig(undefined, { ...options, dataDir: data })
+      out.json({ ok: config !== null, faults, warnings, settings: effective })
+      for (const warning of warnings) out.say(`Warning: ${warning}`)
+      for (const fault of faults) out.say(`Fault: ${fault}`)
+      out.say(config === null ? 'The configuration cannot be used.' : 'The configuration is good.')
+      out.exitCode = config === null ? 1 : 0
+    })
+}

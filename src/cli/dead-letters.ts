@@ -1,111 +1,119 @@
+import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import type { Admin } from '../admin/admin.ts'
 import { DEAD_LETTER_REASONS, type DeadLetterView } from '../admin/dead-letters.ts'
-import { initialisePostgresLog } from '../log/postgres/initialise.ts'
-import { ensurePartitions } from '../postgres/partitions.ts'
-import { defineCommand, UsageError } from './command.ts'
-import { databaseFlags, type Session, withDatabase } from './session.ts'
+import { UsageError } from './errors.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
+import { dataOption, readyLog, withDatabase } from './session.ts'
 
-const chosen = {
-  tenant: { value: 'T', meaning: 'only those of this tenant: its id or its name' },
-  source: { value: 'ID', meaning: 'only those of this source (src_…)' },
-  reason: {
-    value: DEAD_LETTER_REASONS.join('|'),
-    meaning: 'rejected: never valid; failed: could not be applied',
-  },
-} as const
 const PAGE = 100
+const tenantOption = () => new Option('--tenant <tenant>', 'only those of this tenant: its id or its name')
+const sourceOption = () => new Option('--source <id>', 'only those of this source (src_…)')
+const reasonOption = () =>
+  new Option('--reason <reason>', 'rejected: never valid; failed: could not be applied').choices(
+    DEAD_LETTER_REASONS,
+  )
 
-const list = defineCommand({
-  name: 'dead-letters list',
-  summary: 'List what could not be processed, newest first.',
-  flags: {
-    ...chosen,
-    id: { value: 'ID', meaning: 'only this one' },
-    limit: { value: 'N', meaning: 'at most so many (default: all of them)' },
-    all: { meaning: 'all of them, which is the default' },
-    ...databaseFlags,
-  },
-  examples: ['kontor dead-letters list', 'kontor dead-letters list --source src_4fTzQ9aXw2LmN8pB --limit 20'],
-  run: ({ flags, out }) => {
-    const limit = flags.limit === undefined ? Number.POSITIVE_INFINITY : Number(flags.limit)
-    if (!(limit >= 1)) throw new UsageError('--limit must be a number from 1 on, for example 20.')
-    checkReason(flags.reason)
-    return withDatabase(flags, out, async ({ admin }) => {
-      if (flags.id !== undefined) {
-        const { body: _, ...letter } = await admin.deadLetters.show(flags.id, flags.tenant)
-        out.json([letter])
-        return 0
-      }
-      const letters: DeadLetterView[] = []
-      for (;;) {
-        const last = letters.at(-1)
-        const before = last && { failedAt: new Date(last.failed_at), id: last.id }
-        const wanted = Math.min(PAGE, limit - letters.length)
-        const page = wanted > 0 ? await admin.deadLetters.list({ ...flags, limit: wanted, before }) : []
-        letters.push(...page)
-        if (page.length < PAGE) break
-      }
-      out.json(letters)
-      return 0
-    })
-  },
-})
-
-const show = defineCommand({
-  name: 'dead-letters show',
-  summary: 'Show one of them, with the body as it came in.',
-  arguments: { ID: 'the id of the dead letter' },
-  flags: databaseFlags,
-  examples: ['kontor dead-letters show 019c1234-5678-7000-8abc-def012300003'],
-  run: ({ args, flags, out }) =>
-    withDatabase(flags, out, async ({ admin }) => {
-      out.json(await admin.deadLetters.show(args.ID))
-      return 0
-    }),
-})
-
-const replay = defineCommand({
-  name: 'dead-letters replay',
-  summary: 'Process them again: one, those of a source or a reason, or all.',
-  flags: {
-    id: { value: 'ID', meaning: 'this one' },
-    all: { meaning: 'all of them (of the tenant, if one is given)' },
-    ...chosen,
-    ...databaseFlags,
-  },
-  notes: [
-    'Prints {"replayed", "remaining"}. Each is put back into the log once, and a running server processes it; a repeat of\n' +
-      'what has been processed meanwhile changes nothing. Events are read with the source settings of today.',
-  ],
-  examples: [
-    'kontor dead-letters replay --id 019c1234-5678-7000-8abc-def012300003',
-    'kontor dead-letters replay --source src_4fTzQ9aXw2LmN8pB --reason failed',
-    'kontor dead-letters replay --tenant acme --all',
-  ],
-  run: ({ flags, out }) => {
-    const { tenant, id, source, reason, all } = flags
-    checkReason(reason)
-    if ([id, source, reason, tenant].every(given => given === undefined) && !all)
-      throw new UsageError('Say which: --id ID, --source ID, --reason R, --tenant T or --all.')
-    return withDatabase(flags, out, async session => {
-      await readyLog(session)
-      const progress = (replayed: number) => out.say(`${replayed} replayed …`)
-      out.json(
-        await session.admin.deadLetters.replay({ tenant, id, source, reason, all: true }, { progress }),
-      )
-      return 0
-    })
-  },
-})
-
-export const deadLetterCommands = [list, show, replay]
-
-function checkReason(reason: string | undefined): void {
-  if (reason !== undefined && !DEAD_LETTER_REASONS.includes(reason as never))
-    throw new UsageError(`--reason must be one of ${DEAD_LETTER_REASONS.join(', ')}.`)
+export function addDeadLetters(program: Command, out: Output): void {
+  const letters = program.command('dead-letters').description('Dead letters: what could not be processed.')
+  letters.addHelpText('after', examples('kontor dead-letters list', 'kontor dead-letters replay --all'))
+  addList(letters, out)
+  addShow(letters, out)
+  addReplay(letters, out)
 }
 
-/** For commands that put something into the log, whether a server runs or not. */
-export async function readyLog({ pool, config }: Session): Promise<void> {
-  await ensurePartitions(pool, new Date())
-  await initialisePostgresLog(pool, config.logPartitions)
+function addList(letters: Command, out: Output): void {
+  letters
+    .command('list')
+    .description('List what could not be processed, newest first.')
+    .addOption(tenantOption())
+    .addOption(sourceOption())
+    .addOption(reasonOption())
+    .option('--id <id>', 'only this one')
+    .option('--limit <n>', 'at most so many (default: all of them)', limitOf)
+    .option('--all', 'all of them, which is the default')
+    .addOption(dataOption())
+    .addHelpText(
+      'after',
+      examples(
+        'kontor dead-letters list',
+        'kontor dead-letters list --source src_4fTzQ9aXw2LmN8pB --limit 20',
+      ),
+    )
+    .action(options =>
+      withDatabase(options, out, async ({ admin }) => {
+        if (options.id === undefined) return out.json(await listLetters(admin, options))
+        const { body: _, ...letter } = await admin.deadLetters.show(options.id, options.tenant)
+        out.json([letter])
+      }),
+    )
+}
+
+type Selection = { tenant?: string; source?: string; reason?: string; limit?: number }
+
+async function listLetters(admin: Admin, { limit = Number.POSITIVE_INFINITY, ...selection }: Selection) {
+  const letters: DeadLetterView[] = []
+  for (;;) {
+    const last = letters.at(-1)
+    const before = last && { failedAt: new Date(last.failed_at), id: last.id }
+    const wanted = Math.min(PAGE, limit - letters.length)
+    const page = wanted > 0 ? await admin.deadLetters.list({ ...selection, limit: wanted, before }) : []
+    letters.push(...page)
+    if (page.length < PAGE) return letters
+  }
+}
+
+function limitOf(text: string): number {
+  const limit = Number(text)
+  if (limit >= 1) return limit
+  throw new InvalidArgumentError('It must be a number from 1 on, for example 20.')
+}
+
+function addShow(letters: Command, out: Output): void {
+  letters
+    .command('show')
+    .description('Show one of them, with the body as it came in.')
+    .argument('<id>', 'the id of the dead letter')
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor dead-letters show 019c1234-5678-7000-8abc-def012300003'))
+    .action((id, options) =>
+      withDatabase(options, out, async ({ admin }) => out.json(await admin.deadLetters.show(id))),
+    )
+}
+
+const REPLAY_NOTES = `
+Prints {"replayed", "remaining"}. Each is put back into the log once, and a running server processes it; a repeat of
+what has been processed meanwhile changes nothing. Events are read with the source settings of today.`
+
+function addReplay(letters: Command, out: Output): void {
+  letters
+    .command('replay')
+    .description('Process them again: one, those of a source or a reason, or all.')
+    .option('--id <id>', 'this one')
+    .option('--all', 'all of them (of the tenant, if one is given)')
+    .addOption(tenantOption())
+    .addOption(sourceOption())
+    .addOption(reasonOption())
+    .addOption(dataOption())
+    .addHelpText('after', REPLAY_NOTES)
+    .addHelpText(
+      'after',
+      examples(
+        'kontor dead-letters replay --id 019c1234-5678-7000-8abc-def012300003',
+        'kontor dead-letters replay --source src_4fTzQ9aXw2LmN8pB --reason failed',
+        'kontor dead-letters replay --tenant acme --all',
+      ),
+    )
+    .action(async options => {
+      const { tenant, id, source, reason, all } = options
+      if ([id, source, reason, tenant].every(given => given === undefined) && !all)
+        throw new UsageError('Say which: --id ID, --source ID, --reason R, --tenant T or --all.')
+      await withDatabase(options, out, async session => {
+        await readyLog(session)
+        const progress = (replayed: number) => out.say(`${replayed} replayed …`)
+        out.json(
+          await session.admin.deadLetters.replay({ tenant, id, source, reason, all: true }, { progress }),
+        )
+      })
+    })
 }

@@ -8,15 +8,15 @@ export type DemoServer = {
   url: string
   /** Whether it runs on when the command is over. */
   lasts: boolean
-  /** Where to look at the result: there, or where `kontor start` will listen. */
-  lookUrl: string
+  /** Where the result can be read: there, or where `kontor start` will listen. */
+  readUrl: string
   close(): Promise<void>
 }
 
-type Wish = { config: Config; url: string | undefined; out: Output }
+type ServerOptions = { config: Config; url: string | undefined; out: Output }
 
 /** The server that is named, the one that runs on the data directory, or one of our own. */
-export async function serverForDemo({ config, url, out }: Wish): Promise<DemoServer> {
+export async function serverForDemo({ config, url, out }: ServerOptions): Promise<DemoServer> {
   if (url !== undefined) return lasting(url.replace(/\/+$/, ''))
   const running = config.databaseUrl === null ? await announcedServer(config.dataDir) : null
   if (running && (await answers(running.url))) return lasting(running.url)
@@ -25,7 +25,7 @@ export async function serverForDemo({ config, url, out }: Wish): Promise<DemoSer
 }
 
 function lasting(url: string): DemoServer {
-  return { url, lasts: true, lookUrl: url, close: async () => {} }
+  return { url, lasts: true, readUrl: url, close: async () => {} }
 }
 
 async function answers(url: string): Promise<boolean> {
@@ -58,7 +58,7 @@ async function ownServer(config: Config, out: Output): Promise<DemoServer> {
     return {
       url: runtime.url,
       lasts: false,
-      lookUrl: config.publicUrl ?? `http://localhost:${config.port}`,
+      readUrl: config.publicUrl ?? `http://localhost:${config.port}`,
       close: () => runtime.close().finally(stop),
     }
   } catch (error) {

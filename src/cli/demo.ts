@@ -1,3 +1,4 @@
+import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { deliver } from '../../demo/deliver.ts'
 import { Refused } from '../../demo/requests.ts'
 import { type Shop, shopYear } from '../../demo/shop.ts'
@@ -5,70 +6,76 @@ import { DAY_MS, type Year, yearOf } from '../../demo/year.ts'
 import { AdminError } from '../admin/error.ts'
 import type { CreatedKey } from '../admin/keys.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
-import { defineCommand, UsageError } from './command.ts'
 import { type DemoServer, serverForDemo } from './demo-server.ts'
+import { UsageError } from './errors.ts'
+import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { databaseFlags, type Session, withDatabase } from './session.ts'
+import { dataOption, type Session, withDatabase } from './session.ts'
 
-export const demo = defineCommand({
-  name: 'demo',
-  summary: 'Fill a tenant with a year of a made-up shop.',
-  flags: {
-    tenant: { value: 'T', meaning: 'the tenant to fill; made where there is none (default: demo)' },
-    seed: { value: 'N', meaning: 'which shop: the same number makes the same one (default: 1)' },
-    scale: { value: 'N', meaning: 'how large: 1 is about 300 contacts and 8,000 visits (default: 1)' },
-    end: { value: 'DATE', meaning: 'the day on which the year ends, YYYY-MM-DD (default: today)' },
-    url: { value: 'URL', meaning: 'the server to send to (default: the one on this data directory)' },
-    ...databaseFlags,
-  },
-  notes: [
-    'Products, contacts, orders, visits with their sources, subscriptions, invoices and refunds go in through the\n' +
-      'public APIs of the running server; where none runs, one is started for as long as it takes.\n' +
-      'Doing it again with the same seed and scale adds nothing.',
-    'Prints {"tenant", "private_key", "tracking_key", "source", …, "counts"}. Keys of a tenant that was there\n' +
-      'before end after a day.',
-  ],
-  examples: ['kontor demo', 'kontor demo --tenant acme --seed 7', 'kontor demo --scale 10 --end 2025-12-31'],
-  run: ({ flags, out }) => {
-    const wish = {
-      tenant: flags.tenant ?? 'demo',
-      seed: numberOf('seed', flags.seed ?? '1', 1, 1_000_000_000, /^\d+$/),
-      scale: numberOf('scale', flags.scale ?? '1', 0.05, 100, /^\d+(\.\d+)?$/),
-      end: flags.end === undefined ? null : endOf(flags.end, Date.now()),
-    }
-    return withDatabase(flags, out, async session => {
-      const place = await prepare(session, wish)
-      const server = await serverForDemo({ config: session.config, url: flags.url, out })
-      try {
-        return await fill(session, place, server, out)
-      } catch (error) {
-        if (!(error instanceof Refused)) throw error
-        out.say(error.message)
-        return 1
-      } finally {
-        await server.close()
-      }
-    })
-  },
-})
+const NOTES = `
+Products, contacts, orders, visits with their sources, subscriptions, invoices and refunds go in through the
+public APIs of the running server; where none runs, one is started for as long as it takes.
+Doing it again with the same seed and scale adds nothing.
 
-type Wish = { tenant: string; seed: number; scale: number; end: number | null }
+Prints {"tenant", "private_key", "tracking_key", "source", …, "counts"}. Keys of a tenant that was there
+before end after a day.`
 
-function numberOf(flag: string, text: string, least: number, most: number, form: RegExp): number {
+export function addDemo(program: Command, out: Output): void {
+  program
+    .command('demo')
+    .description('Fill a tenant with a year of a made-up shop.')
+    .option('--tenant <tenant>', 'the tenant to fill; made where there is none', 'demo')
+    .option('--seed <n>', 'which shop: the same number makes the same one', seedOf, 1)
+    .option('--scale <n>', 'how large: 1 is about 300 contacts and 8,000 visits', scaleOf, 1)
+    .option('--end <YYYY-MM-DD>', 'the day on which the year ends (default: today)', endOf)
+    .option('--url <url>', 'the server to send to (default: the one on this data directory)')
+    .addOption(dataOption())
+    .addHelpText('after', NOTES)
+    .addHelpText(
+      'after',
+      examples(
+        'kontor demo',
+        'kontor demo --tenant acme --seed 7',
+        'kontor demo --scale 10 --end 2025-12-31',
+      ),
+    )
+    .action(options =>
+      withDatabase(options, out, async session => {
+        const target = await prepare(session, options)
+        const server = await serverForDemo({ config: session.config, url: options.url, out })
+        try {
+          await fill(session, target, server, out)
+        } catch (error) {
+          if (!(error instanceof Refused)) throw error
+          out.say(error.message)
+          out.exitCode = 1
+        } finally {
+          await server.close()
+        }
+      }),
+    )
+}
+
+type Shape = { tenant: string; seed: number; scale: number; end?: number | undefined }
+
+const seedOf = (text: string) => numberOf(text, 1, 1_000_000_000, /^\d+$/)
+const scaleOf = (text: string) => numberOf(text, 0.05, 100, /^\d+(\.\d+)?$/)
+
+function numberOf(text: string, least: number, most: number, form: RegExp): number {
   const number = Number(text)
   if (!form.test(text) || number < least || number > most)
-    throw new UsageError(`--${flag} must be a number from ${least} to ${most}.`)
+    throw new InvalidArgumentError(`It must be a number from ${least} to ${most}.`)
   return number
 }
 
-function endOf(text: string, now: number): number {
+function endOf(text: string): number {
   const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN
-  if (Number.isNaN(at)) throw new UsageError('--end must be a date like 2025-12-31.')
-  if (at > now) throw new UsageError('--end must not lie in the future.')
+  if (Number.isNaN(at)) throw new InvalidArgumentError('It must be a date like 2025-12-31.')
+  if (at > Date.now()) throw new InvalidArgumentError('It must not lie in the future.')
   return at
 }
 
-type Place = {
+type DemoTenant = {
   tenant: { id: string; name: string }
   privateKey: CreatedKey
   trackingKey: CreatedKey
@@ -77,14 +84,14 @@ type Place = {
 }
 
 /** The tenant with what it takes to write to it. A year that was begun before is gone on with. */
-async function prepare({ admin }: Session, wish: Wish): Promise<Place> {
-  const found = await admin.tenants.show(wish.tenant).catch(error => {
+async function prepare({ admin }: Session, shape: Shape): Promise<DemoTenant> {
+  const found = await admin.tenants.show(shape.tenant).catch(error => {
     if (error instanceof AdminError && error.kind === 'not_found') return null
     throw error
   })
-  const tenant = found ?? (await admin.tenants.create({ name: wish.tenant }))
+  const tenant = found ?? (await admin.tenants.create({ name: shape.tenant }))
   const expires_at = found ? new Date(Date.now() + DAY_MS).toISOString() : null
-  const [source, year] = await sourceOf(admin, tenant.id, wish)
+  const [source, year] = await sourceOf(admin, tenant.id, shape)
   const key = (kind: 'private' | 'tracking') => admin.keys.create({ tenant: tenant.id, kind, expires_at })
   return { tenant, privateKey: await key('private'), trackingKey: await key('tracking'), source, year }
 }
@@ -95,8 +102,8 @@ const dateOf = (at: number) => new Date(at).toISOString().slice(0, 10)
 async function sourceOf(
   admin: Session['admin'],
   tenant: string,
-  { seed, scale, end }: Wish,
-): Promise<[Place['source'], Year]> {
+  { seed, scale, end }: Shape,
+): Promise<[DemoTenant['source'], Year]> {
   const today = Math.floor(Date.now() / DAY_MS) * DAY_MS
   const year = yearOf({ seed, scale, end: end ?? today })
   const prefix = `Demo ${year.label} until `
@@ -111,7 +118,7 @@ async function sourceOf(
     return [made, year]
   }
   const begunEnd = Date.parse(known.name.slice(prefix.length))
-  if (end !== null && end !== begunEnd)
+  if (end !== undefined && end !== begunEnd)
     throw new UsageError(
       `This tenant has the year of seed ${seed} until ${dateOf(begunEnd)} already. Give another --seed or --tenant.`,
     )
@@ -119,8 +126,8 @@ async function sourceOf(
   return [{ ...rotated, token: rotated.token! }, yearOf({ seed, scale, end: begunEnd })]
 }
 
-async function fill(session: Session, place: Place, server: DemoServer, out: Output): Promise<number> {
-  const { tenant, privateKey, trackingKey, source, year } = place
+async function fill(session: Session, target: DemoTenant, server: DemoServer, out: Output): Promise<void> {
+  const { tenant, privateKey, trackingKey, source, year } = target
   const startedAt = performance.now()
   out.say(
     `A year of shop ${year.label}, until ${dateOf(year.end)}, for tenant ${JSON.stringify(tenant.name)}:`,
@@ -145,12 +152,12 @@ async function fill(session: Session, place: Place, server: DemoServer, out: Out
     url: server.lasts ? server.url : null,
     counts: { ...shop.counts, sent: delivery.sent, already_there: delivery.known },
   })
-  out.say(lookAt(place, shop, server))
-  return isApplied ? 0 : 1
+  out.say(nextSteps(target, shop, server))
+  out.exitCode = isApplied ? 0 : 1
 }
 
 const PATIENCE_MS = 60_000
-const LOOK_MS = 100
+const POLL_MS = 100
 
 /** Waits until all that was accepted so far has taken effect; false when nothing moves. */
 async function applied({ pool }: Session, out: Output): Promise<boolean> {
@@ -170,12 +177,12 @@ async function applied({ pool }: Session, out: Output): Promise<boolean> {
       )
       return false
     }
-    await new Promise(resolve => setTimeout(resolve, LOOK_MS))
+    await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
 }
 
-function lookAt({ privateKey }: Place, { billing }: Shop, { lookUrl, lasts }: DemoServer): string {
-  const get = (path: string) => `  curl -H 'Authorization: Bearer ${privateKey.key}' '${lookUrl}${path}'`
+function nextSteps({ privateKey }: DemoTenant, { billing }: Shop, { readUrl, lasts }: DemoServer): string {
+  const get = (path: string) => `  curl -H 'Authorization: Bearer ${privateKey.key}' '${readUrl}${path}'`
   const intro = lasts ? 'Look at it:' : 'Look at it, once the server runs (kontor start):'
   const customer = billing.find(({ payload }) => payload.currency === 'EUR')!.payload.customer
   return [

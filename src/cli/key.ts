@@ -1,73 +1,85 @@
+import { type Command, Option } from '@commander-js/extra-typings'
 import { SCOPES } from '../domain/tenants/keys.ts'
-import { defineCommand, UsageError } from './command.ts'
-import { databaseFlags, withDatabase } from './session.ts'
+import { UsageError } from './errors.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
+import { dataOption, withDatabase } from './session.ts'
 
-const create = defineCommand({
-  name: 'key create',
-  summary: 'Make a key and print it, this once.',
-  flags: {
-    kind: {
-      value: 'private|tracking|admin',
-      meaning: 'private: the data API; tracking: the event API; admin: /admin/v1, for all tenants',
-      required: true,
-    },
-    tenant: { value: 'T', meaning: 'the id or the name of the tenant; not for admin keys' },
-    scopes: { value: 'A,B', meaning: 'what a private key may do (default: everything)' },
-    expires: { value: 'ISO', meaning: 'when it stops working (default: never)' },
-    ...databaseFlags,
-  },
-  notes: [
-    `Scopes: ${SCOPES.join(', ')}`,
-    'Prints {"id", "key", "kind", "scopes", "tenant"}. Only a hash of the key is kept: it cannot be shown again.',
-  ],
-  examples: [
-    'kontor key create --tenant acme --kind private',
-    'kontor key create --tenant acme --kind private --scopes orders:read,orders:write --expires 2030-01-31',
-    'kontor key create --tenant acme --kind tracking',
-    'kontor key create --kind admin',
-  ],
-  run: ({ flags, out }) =>
-    withDatabase(flags, out, async ({ admin }) => {
-      const { id, key, kind, scopes, tenant } = await admin.keys.create({
-        tenant: flags.tenant,
-        kind: flags.kind,
-        scopes: flags.scopes?.split(',').map(scope => scope.trim()),
-        expires_at: flags.expires,
-      })
-      out.json({ id, key, kind, scopes, tenant })
-      return 0
-    }),
-})
+export function addKey(program: Command, out: Output): void {
+  const key = program.command('key').description('Keys: who may use the APIs.')
+  key.addHelpText('after', examples('kontor key create --tenant acme --kind private'))
+  addCreate(key, out)
+  addList(key, out)
+  addRevoke(key, out)
+}
 
-const list = defineCommand({
-  name: 'key list',
-  summary: 'List the keys of a tenant, or the admin keys; never the keys themselves.',
-  flags: {
-    tenant: { value: 'T', meaning: 'the id or the name of the tenant' },
-    admin: { meaning: 'the admin keys, which belong to no tenant' },
-    ...databaseFlags,
-  },
-  examples: ['kontor key list --tenant acme', 'kontor key list --admin'],
-  run: ({ flags, out }) => {
-    if ((flags.tenant === undefined) !== flags.admin) throw new UsageError('Give --tenant T, or --admin.')
-    return withDatabase(flags, out, async ({ admin }) => {
-      out.json(await admin.keys.list(flags.tenant ?? null))
-      return 0
+const CREATE_NOTES = `
+Scopes: ${SCOPES.slice(0, 6).join(', ')},
+${SCOPES.slice(6).join(', ')}
+
+Prints {"id", "key", "kind", "scopes", "tenant"}. Only a hash of the key is kept: it cannot be shown again.`
+
+function addCreate(key: Command, out: Output): void {
+  key
+    .command('create')
+    .description('Make a key and print it, this once.')
+    .addOption(
+      new Option('--kind <kind>', 'for the data API, the event API, or /admin/v1 of all tenants')
+        .choices(['private', 'tracking', 'admin'])
+        .makeOptionMandatory(),
+    )
+    .option('--tenant <tenant>', 'the id or the name of the tenant; not for admin keys')
+    .option('--scopes <a,b>', 'what a private key may do (default: everything)')
+    .option('--expires <date>', 'when it stops working, in ISO 8601 (default: never)')
+    .addOption(dataOption())
+    .addHelpText('after', CREATE_NOTES)
+    .addHelpText(
+      'after',
+      examples(
+        'kontor key create --tenant acme --kind private',
+        'kontor key create --tenant acme --kind private --scopes orders:read,orders:write --expires 2030-01-31',
+        'kontor key create --tenant acme --kind tracking',
+        'kontor key create --kind admin',
+      ),
+    )
+    .action(options =>
+      withDatabase(options, out, async ({ admin }) => {
+        const { id, key, kind, scopes, tenant } = await admin.keys.create({
+          tenant: options.tenant,
+          kind: options.kind,
+          scopes: options.scopes?.split(',').map(scope => scope.trim()),
+          expires_at: options.expires,
+        })
+        out.json({ id, key, kind, scopes, tenant })
+      }),
+    )
+}
+
+function addList(key: Command, out: Output): void {
+  key
+    .command('list')
+    .description('List the keys of a tenant, or the admin keys; never the keys themselves.')
+    .option('--tenant <tenant>', 'the id or the name of the tenant')
+    .option('--admin', 'the admin keys, which belong to no tenant')
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor key list --tenant acme', 'kontor key list --admin'))
+    .action(async options => {
+      if ((options.tenant === undefined) !== (options.admin === true))
+        throw new UsageError('Give --tenant T, or --admin.')
+      await withDatabase(options, out, async ({ admin }) =>
+        out.json(await admin.keys.list(options.tenant ?? null)),
+      )
     })
-  },
-})
+}
 
-const revoke = defineCommand({
-  name: 'key revoke',
-  summary: 'End a key for good. Every node refuses it within two seconds.',
-  arguments: { ID: 'the id of the key (key_…), as `kontor key list` shows it' },
-  flags: databaseFlags,
-  examples: ['kontor key revoke key_4fTzQ9aXw2LmN8pB'],
-  run: ({ args, flags, out }) =>
-    withDatabase(flags, out, async ({ admin }) => {
-      out.json(await admin.keys.revoke(args.ID))
-      return 0
-    }),
-})
-
-export const keyCommands = [create, list, revoke]
+function addRevoke(key: Command, out: Output): void {
+  key
+    .command('revoke')
+    .description('End a key for good. Every node refuses it within two seconds.')
+    .argument('<id>', 'the id of the key (key_…), as `kontor key list` shows it')
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor key revoke key_4fTzQ9aXw2LmN8pB'))
+    .action((id, options) =>
+      withDatabase(options, out, async ({ admin }) => out.json(await admin.keys.revoke(id))),
+    )
+}

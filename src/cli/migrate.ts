@@ -1,16 +1,23 @@
-import { migrate as applyMigrations } from '../postgres/migrate.ts'
-import { defineCommand } from './command.ts'
-import { databaseFlags, withBareDatabase } from './session.ts'
+import type { Command } from '@commander-js/extra-typings'
+import { migrate } from '../postgres/migrate.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
+import { dataOption, withBareDatabase } from './session.ts'
 
-export const migrate = defineCommand({
-  name: 'migrate',
-  summary: 'Bring the database to the schema of this version. `kontor start` does it by itself.',
-  flags: databaseFlags,
-  notes: ['Prints {"applied": [names]}. Safe beside running servers and from several machines at once.'],
-  examples: ['kontor migrate', 'DATABASE_URL=postgres://kontor:PASSWORD@db.internal/kontor kontor migrate'],
-  run: ({ flags, out }) =>
-    withBareDatabase(flags, out, async ({ pool }) => {
-      out.json({ applied: await applyMigrations(pool) })
-      return 0
-    }),
-})
+export function addMigrate(program: Command, out: Output): void {
+  program
+    .command('migrate')
+    .description('Bring the database to the schema of this version. `kontor start` does it by itself.')
+    .addOption(dataOption())
+    .addHelpText(
+      'after',
+      '\nPrints {"applied": [names]}. Safe beside running servers and from several machines at once.',
+    )
+    .addHelpText(
+      'after',
+      examples('kontor migrate', 'DATABASE_URL=postgres://kontor:PASSWORD@db.internal/kontor kontor migrate'),
+    )
+    .action(options =>
+      withBareDatabase(options, out, async ({ pool }) => out.json({ applied: await migrate(pool) })),
+    )
+}

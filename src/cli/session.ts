@@ -1,28 +1,30 @@
+import { Option } from '@commander-js/extra-typings'
 import type pg from 'pg'
 import { joinCluster } from '../../embedded-postgres/cluster.ts'
 import { type Admin, openAdmin } from '../admin/admin.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
+import { initialisePostgresLog } from '../log/postgres/initialise.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
 import { openPool } from '../postgres/database.ts'
 import { migrate } from '../postgres/migrate.ts'
+import { ensurePartitions } from '../postgres/partitions.ts'
 import type { Output } from './output.ts'
 
-/** The flag of every command that reaches the database. */
-export const databaseFlags = {
-  data: { value: 'DIR', meaning: 'the data directory (default: KONTOR_DATA_DIR, or ./data)' },
-} as const
+/** The option of every command that reaches the database. */
+export const dataOption = () =>
+  new Option('--data <directory>', 'the data directory (default: KONTOR_DATA_DIR, or ./data)')
 
 type Database = { pool: pg.Pool; config: Config }
 export type Session = Database & { admin: Admin }
 
 /** Does something with the database of DATABASE_URL or of the data directory, whether a server runs on it or not. */
 export async function withBareDatabase<T>(
-  flags: { data: string | undefined },
+  options: { data?: string | undefined },
   out: Output,
   work: (database: Database) => Promise<T>,
 ): Promise<T> {
-  const config = readConfig(undefined, { dataDir: flags.data })
+  const config = readConfig(undefined, { dataDir: options.data })
   const embedded =
     config.databaseUrl === null ? await joinCluster({ dataDir: config.dataDir, log: out.say }) : null
   const connection = embedded?.connection ?? { url: config.databaseUrl! }
@@ -37,11 +39,11 @@ export async function withBareDatabase<T>(
 
 /** The same, with the newest schema in it. */
 export function withDatabase<T>(
-  flags: { data: string | undefined },
+  options: { data?: string | undefined },
   out: Output,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
-  return withBareDatabase(flags, out, async ({ pool, config }) => {
+  return withBareDatabase(options, out, async ({ pool, config }) => {
     await migrate(pool)
     return work({
       pool,
@@ -53,4 +55,10 @@ export function withDatabase<T>(
 
 export async function secretsOf({ secretKeys, dataDir, databaseUrl }: Config): Promise<Secrets> {
   return openSecrets(await loadMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null }))
+}
+
+/** For commands that put something into the log, whether a server runs or not. */
+export async function readyLog({ pool, config }: Session): Promise<void> {
+  await ensurePartitions(pool, new Date())
+  await initialisePostgresLog(pool, config.logPartitions)
 }

@@ -1,39 +1,41 @@
+import type { Command } from '@commander-js/extra-typings'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import { writeSnapshots } from '../jobs/snapshots.ts'
-import { defineCommand, UsageError } from './command.ts'
-import { databaseFlags, withDatabase } from './session.ts'
+import { UsageError } from './errors.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
+import { dataOption, withDatabase } from './session.ts'
 
-export const snapshot = defineCommand({
-  name: 'snapshot',
-  summary:
-    'Write the daily snapshots of MRR by account that are missing. A running server does it by itself.',
-  flags: {
-    date: {
-      value: 'YYYY-MM-DD',
-      meaning: 'only this day, in UTC (default: every day that has ended and has none)',
-    },
-    rebuild: { meaning: 'forget which days have one, and write all of them again' },
-    ...databaseFlags,
-  },
-  notes: [
-    'Prints {"snapshots": [{"tenant", "from", "to", "accounts"}]}: the days written, and the accounts in the last one.\n' +
-      'Late events correct the snapshots of the days they speak of, and backdated ones write those that are missing.',
-  ],
-  examples: ['kontor snapshot', 'kontor snapshot --date 2026-01-31', 'kontor snapshot --rebuild'],
-  run: ({ flags, out }) =>
-    withDatabase(flags, out, async ({ pool }) => {
+const NOTES = `
+Prints {"snapshots": [{"tenant", "from", "to", "accounts"}]}: the days written, and the accounts in the last one.
+Late events correct the snapshots of the days they speak of, and backdated ones write those that are missing.`
+
+export function addSnapshot(program: Command, out: Output): void {
+  program
+    .command('snapshot')
+    .description(
+      'Write the daily snapshots of MRR by account that are missing. A running server does it by itself.',
+    )
+    .option('--date <YYYY-MM-DD>', 'only this day, in UTC (default: every day that has ended and has none)')
+    .option('--rebuild', 'forget which days have one, and write all of them again')
+    .addOption(dataOption())
+    .addHelpText('after', NOTES)
+    .addHelpText(
+      'after',
+      examples('kontor snapshot', 'kontor snapshot --date 2026-01-31', 'kontor snapshot --rebuild'),
+    )
+    .action(async options => {
       const now = new Date()
-      const written = await writeSnapshots(pool, now, {
-        day: flags.date === undefined ? null : dayOf(flags.date, now),
-        rebuild: flags.rebuild,
+      const day = options.date === undefined ? null : dayOf(options.date, now)
+      await withDatabase(options, out, async ({ pool }) => {
+        const written = await writeSnapshots(pool, now, { day, rebuild: options.rebuild ?? false })
+        out.json({
+          snapshots: written.map(({ tenantId, ...days }) => ({ tenant: publicTenantId(tenantId), ...days })),
+        })
       })
-      out.json({
-        snapshots: written.map(({ tenantId, ...days }) => ({ tenant: publicTenantId(tenantId), ...days })),
-      })
-      return 0
-    }),
-})
+    })
+}
 
 function dayOf(text: string, now: Date): string {
   if (!/^\d{4}-\d\d-\d\d$/.test(text) || parseTimestamp(text) === null) {

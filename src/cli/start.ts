@@ -1,66 +1,66 @@
 import { resolve } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
+import type { Command } from '@commander-js/extra-typings'
 import type pg from 'pg'
 import { ownCluster } from '../../embedded-postgres/cluster.ts'
 import { onFirstStart } from '../admin/first-start.ts'
-import { type Config, inspectConfig, readConfig } from '../config/config.ts'
+import { type Config, type ConfigFlags, inspectConfig, readConfig } from '../config/config.ts'
 import { withoutPassword } from '../config/settings.ts'
 import { version } from '../config/version.ts'
 import { type Connection, openPool } from '../postgres/database.ts'
 import { migrate } from '../postgres/migrate.ts'
 import { openLogger } from '../telemetry/logging.ts'
-import { banner, firstBanner, type Place } from './banner.ts'
-import { defineCommand } from './command.ts'
+import { banner, firstBanner, type StartedServer } from './banner.ts'
+import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { announceServer, withdrawServer } from './server-file.ts'
-import { secretsOf } from './session.ts'
+import { dataOption, secretsOf } from './session.ts'
 import { stopSignal } from './stop-signal.ts'
 
-export const start = defineCommand({
-  name: 'start',
-  summary: 'Run the server until it is told to stop.',
-  flags: {
-    port: { value: 'N', meaning: 'the port to listen on (default: KONTOR_PORT, or 8080)' },
-    host: { value: 'ADDRESS', meaning: 'the address to listen on (default: KONTOR_HOST, or 127.0.0.1)' },
-    data: { value: 'DIR', meaning: 'the data directory (default: KONTOR_DATA_DIR, or ./data)' },
-    surfaces: {
-      value: 'A,B',
-      meaning: 'what to run: data, events, inbound, console, worker (default: all of them)',
-    },
-  },
-  notes: [
-    'The first start makes the tenant "default" with keys and prints them, this once.\n' +
-      'SIGINT or SIGTERM: requests in flight are answered, then everything stops. A second signal stops at once.\n' +
-      'All other settings are environment variables: see docs/configuration.md and `kontor check-config`.',
-  ],
-  examples: [
-    'kontor start',
-    'kontor start --port 9000 --data /var/lib/kontor',
-    'DATABASE_URL=postgres://kontor:PASSWORD@db.internal/kontor kontor start --surfaces events,inbound',
-  ],
-  run: async ({ flags, out }) => {
-    keepHeapSmall()
-    const { port, host, data, surfaces } = flags
-    const given = { port, host, dataDir: data, surfaces }
-    const config = readConfig(undefined, given)
-    for (const warning of inspectConfig(undefined, given).warnings) out.say(`Warning: ${warning}`)
-    const stopped = stopSignal(out)
-    // Half a second of loading, done while PostgreSQL starts; the other commands never need it.
-    const loading = import('../runtime/runtime.ts')
-    loading.catch(() => {})
-    const embedded =
-      config.databaseUrl === null ? await ownCluster({ dataDir: config.dataDir, log: out.say }) : null
-    try {
-      const connection = embedded?.connection ?? { url: config.databaseUrl! }
-      await withPool(connection, migrate)
-      const { startRuntime } = await loading
-      await serve({ startRuntime, config, connection, stopped, out })
-    } finally {
-      await embedded?.stop()
-    }
-    return 0
-  },
-})
+const NOTES = `
+The first start makes the tenant "default" with keys and prints them, this once.
+SIGINT or SIGTERM: requests in flight are answered, then everything stops. A second signal stops at once.
+All other settings are environment variables: see docs/configuration.md and \`kontor check-config\`.`
+
+export function addStart(program: Command, out: Output): void {
+  program
+    .command('start')
+    .description('Run the server until it is told to stop.')
+    .option('--port <n>', 'the port to listen on (default: KONTOR_PORT, or 8080)')
+    .option('--host <address>', 'the address to listen on (default: KONTOR_HOST, or 127.0.0.1)')
+    .addOption(dataOption())
+    .option('--surfaces <a,b>', 'what to run: data, events, inbound, console, worker (default: all of them)')
+    .addHelpText('after', NOTES)
+    .addHelpText(
+      'after',
+      examples(
+        'kontor start',
+        'kontor start --port 9000 --data /var/lib/kontor',
+        'DATABASE_URL=postgres://kontor:PASSWORD@db.internal/kontor kontor start --surfaces events,inbound',
+      ),
+    )
+    .action(({ data, ...options }) => start({ ...options, dataDir: data }, out))
+}
+
+async function start(flags: ConfigFlags, out: Output): Promise<void> {
+  keepHeapSmall()
+  const config = readConfig(undefined, flags)
+  for (const warning of inspectConfig(undefined, flags).warnings) out.say(`Warning: ${warning}`)
+  const stopped = stopSignal(out)
+  // Half a second of loading, done while PostgreSQL starts; the other commands never need it.
+  const loading = import('../runtime/runtime.ts')
+  loading.catch(() => {})
+  const embedded =
+    config.databaseUrl === null ? await ownCluster({ dataDir: config.dataDir, log: out.say }) : null
+  try {
+    const connection = embedded?.connection ?? { url: config.databaseUrl! }
+    await withPool(connection, migrate)
+    const { startRuntime } = await loading
+    await serve({ startRuntime, config, connection, stopped, out })
+  } finally {
+    await embedded?.stop()
+  }
+}
 
 /**
  * Bodies are garbage as soon as they are stored, and V8 lets a heap of 60 MB grow to 250 MB before it looks. Looking
@@ -100,7 +100,7 @@ async function serve({
 
 async function greet(pool: pg.Pool, config: Config, runtime: Addresses, out: Output): Promise<void> {
   const isElsewhere = config.databaseUrl === null && config.dataDir !== resolve('data')
-  const place: Place = {
+  const server: StartedServer = {
     version,
     url: config.publicUrl ?? runtime.url,
     opsUrl: runtime.opsUrl,
@@ -110,8 +110,8 @@ async function greet(pool: pg.Pool, config: Config, runtime: Addresses, out: Out
     isLoopback: config.publicUrl === null && ['127.0.0.1', '::1', 'localhost'].includes(config.host),
   }
   const secrets = await secretsOf(config)
-  const isFirst = await onFirstStart({ pool, secrets }, made => out.sayNow(firstBanner(place, made)))
-  if (!isFirst) out.say(banner(place))
+  const isFirst = await onFirstStart({ pool, secrets }, made => out.sayNow(firstBanner(server, made)))
+  if (!isFirst) out.say(banner(server))
 }
 
 async function withPool<T>(connection: Connection, work: (pool: pg.Pool) => Promise<T>): Promise<T> {

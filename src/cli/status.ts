@@ -1,42 +1,47 @@
+import type { Command } from '@commander-js/extra-typings'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { newestMigration } from '../store/tenants/settings.ts'
-import { defineCommand } from './command.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
 import { announcedServer } from './server-file.ts'
-import { databaseFlags, withDatabase } from './session.ts'
+import { dataOption, type Session, withDatabase } from './session.ts'
 
-export const status = defineCommand({
-  name: 'status',
-  summary: 'Tell whether a server runs, where, and how the pipeline stands.',
-  flags: databaseFlags,
-  notes: [
-    'Prints one JSON object. Exit code 0 when a server runs and answers, 1 when none does.\n' +
-      'With DATABASE_URL it asks the operations port of this machine (KONTOR_OPS_HOST, KONTOR_OPS_PORT).',
-  ],
-  examples: ['kontor status', 'kontor status --data /var/lib/kontor | jq .pipeline'],
-  run: async ({ flags, out }) => {
-    const config = readConfig(undefined, { dataDir: flags.data })
-    const server = await serverOf(config)
-    const isFresh = config.databaseUrl === null && (await findHome(config.dataDir)) === null
-    const database = isFresh
-      ? { schema: null, tenants: 0, pipeline: null, dead_letters: 0 }
-      : await withDatabase(flags, out, async ({ pool, admin }) => {
-          const partitions = await openPostgresLog({ pool }).lag()
-          return {
-            schema: await newestMigration(pool),
-            tenants: (await admin.tenants.list()).length,
-            pipeline: pipelineOf(partitions),
-            dead_letters: await countDeadLetters(pool),
-          }
-        })
-    const place = config.databaseUrl === null ? { data: config.dataDir } : { data: null }
-    out.json({ ...server, command_version: version, ...place, ...database })
-    return server.running ? 0 : 1
-  },
-})
+const NOTES = `
+Prints one JSON object. Exit code 0 when a server runs and answers, 1 when none does.
+With DATABASE_URL it asks the operations port of this machine (KONTOR_OPS_HOST, KONTOR_OPS_PORT).`
+
+export function addStatus(program: Command, out: Output): void {
+  program
+    .command('status')
+    .description('Tell whether a server runs, where, and how the pipeline stands.')
+    .addOption(dataOption())
+    .addHelpText('after', NOTES)
+    .addHelpText('after', examples('kontor status', 'kontor status --data /var/lib/kontor | jq .pipeline'))
+    .action(async options => {
+      const config = readConfig(undefined, { dataDir: options.data })
+      const server = await serverOf(config)
+      const isFresh = config.databaseUrl === null && (await findHome(config.dataDir)) === null
+      const database = isFresh ? EMPTY : await withDatabase(options, out, databaseOf)
+      const data = config.databaseUrl === null ? config.dataDir : null
+      out.json({ ...server, command_version: version, data, ...database })
+      out.exitCode = server.running ? 0 : 1
+    })
+}
+
+const EMPTY = { schema: null, tenants: 0, pipeline: null, dead_letters: 0 }
+
+async function databaseOf({ pool, admin }: Session) {
+  return {
+    schema: await newestMigration(pool),
+    tenants: (await admin.tenants.list()).length,
+    pipeline: pipelineOf(await openPostgresLog({ pool }).lag()),
+    dead_letters: await countDeadLetters(pool),
+  }
+}
 
 async function serverOf(config: Config) {
   if (config.databaseUrl !== null) {

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { dispatch } from '../../src/cli/dispatch.ts'
-import { commands, groups } from '../../src/cli/table.ts'
+import type { Output } from '../../src/cli/output.ts'
+import { runCommand } from '../../src/cli/program.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
@@ -17,19 +17,19 @@ export async function kontor(...words: string[]): Promise<Answer> {
   let out = ''
   let err = ''
   const print = (text: string) => {
-    out += `${text}\n`
+    out += text
   }
   const say = (text: string) => {
     err += `${text}\n`
   }
-  const output = {
-    json: (value: unknown) => print(JSON.stringify(value)),
+  const output: Output = {
+    json: value => print(`${JSON.stringify(value)}\n`),
     print,
     say,
-    sayNow: async (text: string) => say(text),
-    isTerminal: false,
+    sayNow: async text => say(text),
+    exitCode: 0,
   }
-  const code = await dispatch(words, { groups, commands, version: '1.2.3' }, output)
+  const code = await runCommand(words, output)
   return { code, out, err, json: () => JSON.parse(out) as never }
 }
 

@@ -1,0 +1,40 @@
+import { EmbeddedError } from '../../embedded-postgres/cluster.ts'
+import { AdminError } from '../admin/error.ts'
+import { ConfigError } from '../config/config.ts'
+import { isUnavailable } from '../postgres/database.ts'
+import { SchemaError } from '../postgres/migrate.ts'
+
+/** The command was not used as it should be. */
+export class UsageError extends Error {
+  override name = 'UsageError'
+}
+
+/** What to tell people about an error, and the exit code; null for what nobody foresaw. */
+export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | null {
+  if (error instanceof UsageError) return { words: error.message, exitCode: 2 }
+  if (error instanceof ConfigError)
+    return { words: [error.message, ...error.faults.map(fault => `  - ${fault}`)].join('\n'), exitCode: 1 }
+  if (error instanceof AdminError) {
+    const faults = error.faults.map(({ pointer, message }) => `  - ${pointer.slice(1)} ${message}`)
+    return { words: [error.message, ...faults].join('\n'), exitCode: error.kind === 'invalid' ? 2 : 1 }
+  }
+  if (error instanceof EmbeddedError || error instanceof SchemaError)
+    return { words: error.message, exitCode: 1 }
+  const words = explainSystemError(error as SystemError)
+  return words === null ? null : { words, exitCode: 1 }
+}
+
+type SystemError = NodeJS.ErrnoException & { address?: string; port?: number }
+
+function explainSystemError(error: SystemError): string | null {
+  const { code, syscall, address, port, message } = error
+  if (code === 'EADDRINUSE')
+    return `Port ${port} on ${address} is taken by another program. Give another one with --port or KONTOR_PORT.`
+  if (code === 'EACCES' && syscall === 'listen')
+    return `Port ${port} needs more rights than this user has. Give one above 1023 with --port or KONTOR_PORT.`
+  // 28…: not let in; 42501: no right to make tables
+  if (/^(28...|42501)$/.test(code ?? ''))
+    return `PostgreSQL refused: ${message}. Check the user in DATABASE_URL.`
+  const isFile = code === 'ENOENT' && syscall !== 'connect'
+  return isUnavailable(error) && !isFile ? `PostgreSQL cannot be reached: ${message}` : null
+}

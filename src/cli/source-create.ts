@@ -1,0 +1,71 @@
+import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
+import { PRESET_NAMES } from '../domain/inbound/presets.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
+import { dataOption, withDatabase } from './session.ts'
+import { SETTINGS_NOTE, settingsOf } from './source-settings.ts'
+
+const NOTES = `
+Prints {"id", "token", "signing_secret", "type", "tenant"}. Token and secret cannot be shown again.
+Events are posted to /ingest/inbound/<id>.`
+
+export function addSourceCreate(source: Command, out: Output): void {
+  source
+    .command('create')
+    .description('Make a source: an address that an external system posts its events to.')
+    .requiredOption('--tenant <tenant>', 'the id or the name of the tenant')
+    .requiredOption('--type <type>', 'what it sends: webhook, automation or cdp')
+    .option('--name <name>', 'what to call it (default: its type)')
+    .option('--token <value>', 'the bearer token to expect (default: a random one)')
+    .option('--signing-secret <value|generate>', 'require signatures made with this secret')
+    .option('--event-type <type>', 'give every event this type')
+    .option('--rate-limit <n/s>', 'so many events in so many seconds (default: 6000/60)', rateLimitOf)
+    .option('--overflow <defer|drop>', 'what is over the limit waits, or is dropped (default: defer)')
+    .option('--preset <name>', `the sender's own format: ${PRESET_NAMES.join(', ')}`)
+    .option('--config <json>', 'any of the settings, as one JSON object; flags win over it', settingsOf)
+    .addOption(dataOption())
+    .addHelpText('after', SETTINGS_NOTE)
+    .addHelpText('after', NOTES)
+    .addHelpText(
+      'after',
+      examples(
+        'kontor source create --tenant acme --type webhook --name shop',
+        'kontor source create --tenant acme --type webhook --preset stripe --signing-secret whsec_abc123',
+        'kontor source create --tenant acme --type cdp --rate-limit 100/60 --overflow drop',
+        `kontor source create --tenant acme --type webhook --config '{"event_type_override": {"prefix": "shop."}}'`,
+      ),
+    )
+    .action(options =>
+      withDatabase(options, out, async ({ admin }) => {
+        const flags = definedOnly({
+          name: options.name,
+          token: options.token,
+          signing_secret: options.signingSecret,
+          event_type_override: options.eventType === undefined ? undefined : { set: options.eventType },
+          rate_limit: options.rateLimit,
+          overflow: options.overflow,
+          preset: options.preset,
+        })
+        const { tenant, type, config } = options
+        const made = await admin.sources.create({ ...config, ...flags, tenant, type })
+        out.json({
+          id: made.id,
+          token: made.token,
+          signing_secret: made.signing_secret,
+          type: made.type,
+          tenant: made.tenant,
+        })
+      }),
+    )
+}
+
+function rateLimitOf(text: string): { events: number; per_seconds: number } {
+  const [, events, seconds] = /^(\d{1,9})\/(\d{1,9})s?$/.exec(text.trim()) ?? []
+  if (events === undefined)
+    throw new InvalidArgumentError('It must be events/seconds, for example 100/60 for 100 events a minute.')
+  return { events: Number(events), per_seconds: Number(seconds) }
+}
+
+function definedOnly<T extends object>(object: T): Partial<T> {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Partial<T>
+}

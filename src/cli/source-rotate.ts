@@ -1,0 +1,43 @@
+import type { Command } from '@commander-js/extra-typings'
+import { DEFAULT_OVERLAP_HOURS } from '../admin/sources.ts'
+import { UsageError } from './errors.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
+import { dataOption, withDatabase } from './session.ts'
+
+export function addSourceRotate(source: Command, out: Output): void {
+  source
+    .command('rotate')
+    .description('Replace the token or the signing secret; the one before stays good for a while.')
+    .argument('<id>', 'the id of the source (src_…)')
+    .option('--token', 'replace the bearer token')
+    .option('--signing-secret', 'replace the signing secret, or set the first one')
+    .option('--value <value>', 'the new one (default: a random one)')
+    .option(
+      '--overlap-hours <n>',
+      `how long the one before stays good (default: ${DEFAULT_OVERLAP_HOURS}; 0: not at all)`,
+      text => (text.trim() === '' ? Number.NaN : Number(text)),
+    )
+    .addOption(dataOption())
+    .addHelpText(
+      'after',
+      '\nPrints {"id", "token"} or {"id", "signing_secret"}, and when the one before ends.',
+    )
+    .addHelpText(
+      'after',
+      examples(
+        'kontor source rotate src_4fTzQ9aXw2LmN8pB --token',
+        'kontor source rotate src_4fTzQ9aXw2LmN8pB --signing-secret --overlap-hours 1',
+      ),
+    )
+    .action(async (id, options) => {
+      const { token = false, signingSecret = false, value, overlapHours } = options
+      if (token === signingSecret) throw new UsageError('Say what to replace: --token or --signing-secret.')
+      const what = token ? 'token' : 'signing_secret'
+      await withDatabase(options, out, async ({ admin }) => {
+        const rotated = await admin.sources.rotate(id, { what, value, overlapHours })
+        const before = (what === 'token' ? rotated.tokens : rotated.signing_secrets)[1]
+        out.json({ id: rotated.id, [what]: rotated[what], previous_expires_at: before?.expires_at ?? null })
+      })
+    })
+}

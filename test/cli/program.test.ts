@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Command } from '@commander-js/extra-typings'
+import { processOutput } from '../../src/cli/output.ts'
+import { buildProgram } from '../../src/cli/program.ts'
+import { version } from '../../src/config/version.ts'
+import { kontor } from './kontor.ts'
+
+type Level = { words: string[]; command: Command }
+
+/** The program, its groups and its commands. */
+function levelsOf(command: Command, words: string[] = []): Level[] {
+  const below = command.commands.map(child => levelsOf(child as Command, [...words, child.name()]))
+  return [{ words, command }, ...below.flat()]
+}
+
+const levels = levelsOf(buildProgram(processOutput()))
+const examplesIn = (help: string) => help.split('\nExamples:\n')[1]!.trimEnd().split('\n')
+
+test('help is there on every level, with examples', async () => {
+  assert.ok(levels.length > 25)
+  for (const { words: level } of levels)
+    for (const words of [
+      [...level, '--help'],
+      [...level, '-h'],
+      ['help', ...level],
+    ]) {
+      const { code, out, err } = await kontor(...words)
+      assert.equal(code, 0, words.join(' '))
+      assert.equal(err, '')
+      assert.ok(out.startsWith(`Usage: ${['kontor', ...level].join(' ')}`), out)
+      assert.match(out, /\nExamples:\n {2}\S/, words.join(' '))
+    }
+})
+
+test('every example in the help names a command that exists, with options that exist', async () => {
+  for (const { words, command } of levels) {
+    const { out } = await kontor(...words, '--help')
+    for (const example of examplesIn(out)) {
+      const line = /(?:^| )kontor (.*)$/.exec(example)![1]!.replace(/ [|>] .*$/, '')
+      const named = levels.findLast(level => `${line} `.startsWith(`${level.words.join(' ')} `))!.command
+      assert.deepEqual(named.commands, [], example)
+      if (command.commands.length === 0) assert.equal(named, command, example)
+      for (const [option] of line.replaceAll(/'[^']*'|"[^"]*"/g, '').matchAll(/(?<= )--[\w-]+/g))
+        assert.ok(
+          named.options.some(({ long }) => long === option),
+          example,
+        )
+    }
+  }
+})
+
+test('the help of a level names what is below it, and every option with its meaning', async () => {
+  for (const { words, command } of levels) {
+    const { out } = await kontor(...words, '--help')
+    for (const child of command.commands) assert.match(out, new RegExp(`^ {2}${child.name()} +[A-Z]`, 'm'))
+    for (const { flags, description } of command.options) {
+      assert.ok(out.includes(`  ${flags} `), `${words.join(' ')} ${flags}`)
+      assert.notEqual(description, '', `${words.join(' ')} ${flags}`)
+    }
+  }
+})
+
+test('the version is told', async () => {
+  for (const flag of ['--version', '-v']) assert.equal((await kontor(flag)).out, `${version}\n`)
+})
+
+test('the data directory may be given before the command', async () => {
+  const shown = async (...words: string[]) => {
+    const { settings } = JSON.parse((await kontor(...words)).out)
+    return settings.find(({ name }: { name: string }) => name === 'KONTOR_DATA_DIR').value
+  }
+  assert.equal(await shown('--data', '/srv/a', 'check-config'), '/srv/a')
+  assert.equal(await shown('check-config', '--data=/srv/b'), '/srv/b')
+})
+
+const misuses: [words: string[], says: RegExp][] = [
+  [[], /^Usage: kontor <command>/],
+  [['source'], /^Usage: kontor source <command>/],
+  [['strat'], /unknown command 'strat'\n\(Did you mean start\?\)/],
+  [['sorce', 'list'], /Did you mean source\?/],
+  [['source', 'crate'], /Did you mean create\?/],
+  [['key', 'create', '--kidn', 'private'], /unknown option '--kidn'\n\(Did you mean --kind\?\)/],
+  [['key', 'create', '--tenant', 'acme'], /required option '--kind <kind>' not specified/],
+  [['key', 'create', '--kind', 'public'], /Allowed choices are private, tracking, admin/],
+  [['key', 'create', '--kind', '--tenant', 'acme'], /'--kind <kind>' argument '--tenant' is invalid/],
+  [['key', 'create', '--kind'], /'--kind <kind>' argument missing/],
+  [['tenant', 'list', '--data', '--help-me'], /'--data <directory>' argument missing/],
+  [['tenant', 'list', '--data='], /'--data <directory>' argument missing/],
+  [['key', 'list'], /--tenant T, or --admin/],
+  [['key', 'list', '--admin=yes'], /unknown option '--admin=yes'/],
+  [['tenant', 'create'], /missing required argument 'name'/],
+  [['tenant', 'create', 'a', 'b'], /too many arguments for 'create'/],
+  [['tenant', 'conversions', 'a', '--set', 'x', '--reset'], /not both/],
+  [['source', 'rotate', 'src_1'], /--token or --signing-secret/],
+  [['source', 'rotate', 'src_1', '--token', '--signing-secret'], /--token or --signing-secret/],
+  [['source', 'update', 'src_1', '--config', '{bad'], /'--config <json>'.*not JSON/],
+  [['source', 'update', 'src_1', '--config', '[]'], /must be a JSON object/],
+  [['source', 'create', '--tenant', 'a', '--type', 'cdp', '--rate-limit', 'fast'], /100\/60/],
+]
+
+for (const [words, says] of misuses)
+  test(`misuse is explained, with exit code 2: kontor ${words.join(' ')}`, async () => {
+    const { code, out, err } = await kontor(...words)
+    assert.equal(code, 2)
+    assert.equal(out, '')
+    assert.match(err, says)
+    assert.match(err, /usage/i)
+  })
