@@ -1,4 +1,4 @@
-import { encodeCursor } from '../../src/http/cursor.ts'
+import { encodeCursor } from '../../src/http/paging.ts'
 import { loadService } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 import { type Service, startService } from '../service.ts'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { SourceType } from '../domain/events/events.ts'
+import { SOURCE_TYPES, type SourceType } from '../domain/events/events.ts'
 import type { Fault } from '../domain/fault.ts'
 import { hashOfSecret, newPublicId, newSigningSecret, newToken } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
@@ -28,7 +28,6 @@ import {
 } from './source-settings.ts'
 import { tenantNamed } from './tenants.ts'
 
-export const SOURCE_TYPES = ['webhook', 'automation', 'cdp'] as const satisfies SourceType[]
 export const GENERATE = 'generate'
 export const DEFAULT_OVERLAP_HOURS = 24
 export const MAX_OVERLAP_HOURS = 720

@@ -4,7 +4,8 @@ import type { Log } from '../log/log.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import type { Surface } from './app.ts'
 import { authenticatePrivate } from './auth.ts'
-import { eventListRoutes } from './events/listing.ts'
+import { conversionListRoute } from './conversions/list.ts'
+import { eventListRoute } from './events/list.ts'
 import { lookupRoutes } from './events/lookup.ts'
 import { operationRoutes } from './records/operations.ts'
 import { recordRoutes } from './records/records.ts'
@@ -27,7 +28,8 @@ export function dataSurface(options: DataSurfaceOptions): Surface {
       app.addHook('onRequest', authenticatePrivate(options))
       recordRoutes(app, { ...options, waiting: openWaiting(options) })
       operationRoutes(app, options)
-      eventListRoutes(app, options)
+      eventListRoute(app, options)
+      conversionListRoute(app, options)
       lookupRoutes(app, options)
       subscriptionRoutes(app, options)
     },

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import { entryOf, type RecordBody } from '../../src/http/records/write.ts'
+import type { RecordBody } from '../../src/http/records/schemas.ts'
+import { entryOf } from '../../src/http/records/write.ts'
 import { openConsumer } from '../../src/pipeline/consumer.ts'
 import { recordKind } from '../../src/pipeline/records/records.ts'
 import type { Kind } from '../../src/pipeline/unit.ts'
@@ -115,7 +116,7 @@ const timeOf = (at: number) => new Date(Date.UTC(2026, 0, 1) + at).toISOString()
 /** The body as it would come in; histories are kept apart by a number in every name. */
 function bodyOf(change: Change, history: number): RecordBody {
   const own = (name: string) => `${history}-${name}`
-  const common = { entityType: 'product', sourceUpdatedAt: timeOf(change.at) }
+  const common = { entityType: 'product' as const, sourceUpdatedAt: timeOf(change.at) }
   if (change.op === 'delete') return { ...common, id: own(change.record) }
   if (change.op === 'delete by name') {
     return change.name === 'externalId'

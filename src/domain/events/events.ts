@@ -44,7 +44,8 @@ export type InboundContext = RequestFacts & {
   signature: string | null
 }
 
-export type SourceType = 'webhook' | 'automation' | 'cdp'
+export const SOURCE_TYPES = ['webhook', 'automation', 'cdp'] as const
+export type SourceType = (typeof SOURCE_TYPES)[number]
 
 export type EventTypeOverride =
   | { set: string }
@@ -61,7 +62,7 @@ export type NormalizedEvent = {
   occurredAt: Date
   receivedAt: Date
   source: EventSource
-  sourceType: 'tracking' | SourceType
+  sourceType: EventSource
   sourceConfigId: string | null
   /** The sender's id of this event (event_id, messageId, inbound_event_id): what duplicates are found by. */
   inboundEventId: string | null
@@ -82,7 +83,7 @@ export type NormalizedEvent = {
   meta: Record<string, unknown>
 }
 
-export type EventSource = 'tracking' | 'cdp' | 'webhook' | 'automation'
+export type EventSource = 'tracking' | SourceType
 
 /** An item that cannot be taken, with all its faults in words. */
 export type RejectedItem = { index: number; message: string }

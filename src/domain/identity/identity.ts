@@ -17,6 +17,10 @@ const PLACEHOLDERS = new Set(
    - -- . ? {} [] [object_object] 00000000-0000-0000-0000-000000000000`.split(/\s+/),
 )
 
+export function publicProfileId(profile: number | null): string | null {
+  return profile === null ? null : `prof_${profile}`
+}
+
 /** A person's id as text, or null for what is none. */
 export function idOf(value: unknown): string | null {
   const text = typeof value === 'string' ? value.trim() : typeof value === 'number' ? String(value) : ''

@@ -1,13 +1,12 @@
 import { Type } from 'typebox'
 import { DEAD_LETTER_REASONS, type DeadLetterAdmin } from '../../admin/dead-letters.ts'
+import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../../domain/shapes.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import { bySource, byTenant, limitOf, pageOf, paging, placeOf } from './paging.ts'
-import { ById } from './schemas.ts'
+import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
+import { ById, bySource, byTenant } from './schemas.ts'
 
 const documented = { tags: ['Admin: dead letters'], security: security.admin }
-const Nullable = Type.Union([Type.String(), Type.Null()])
-const Timestamp = Type.String({ format: 'timestamp' })
 // A request should not run for minutes: who has more asks again.
 const AT_MOST = 10_000
 
@@ -15,8 +14,8 @@ const letter = {
   id: Type.String({ format: 'uuid', description: 'Of a record write: the operation id' }),
   tenant: Type.String(),
   kind: Type.Enum(['record', 'events']),
-  source_config_id: Nullable,
-  inbound_event_id: Nullable,
+  source_config_id: NullableText,
+  inbound_event_id: NullableText,
   reason: Type.Enum([...DEAD_LETTER_REASONS], {
     description: 'rejected: never valid; failed: could not be applied',
   }),
@@ -24,8 +23,8 @@ const letter = {
   attempts: Type.Integer(),
   received_at: Timestamp,
   failed_at: Timestamp,
-  replayed_at: Type.Union([Timestamp, Type.Null()]),
-  replayed_as: Type.Union([Type.String({ description: 'The id under which it went in again' }), Type.Null()]),
+  replayed_at: NullableTimestamp,
+  replayed_as: Nullable(Type.String({ description: 'The id under which it went in again' })),
 }
 const EXAMPLE = {
   id: '019c1234-5678-7000-8abc-def012300003',
@@ -54,23 +53,23 @@ export function deadLetterRoutes(app: App, { deadLetters }: { deadLetters: DeadL
           ...byTenant,
           ...bySource,
           reason: Type.Optional(Type.Enum([...DEAD_LETTER_REASONS])),
-          ...paging,
+          ...pageParameters,
         }),
         response: {
-          200: Type.Object({
-            results: Type.Array(Type.Object(letter, { examples: [EXAMPLE] })),
-            next_cursor: Nullable,
-          }),
+          200: PagedList(Type.Object(letter, { examples: [EXAMPLE] })),
         },
       },
     },
     async request => {
       const { cursor, ...query } = request.query
-      const limit = limitOf(query)
-      const place = placeOf(cursor)
-      const before = place && { failedAt: place.at, id: place.id }
-      const rows = await deadLetters.list({ ...query, limit: limit + 1, before })
-      return pageOf(rows, limit, last => [last.failed_at, last.id])
+      const after = decodeTimeCursor(cursor)
+      const before = after ? { failedAt: after.at, id: after.id } : undefined
+      const page = await readPage(
+        query,
+        limit => deadLetters.list({ ...query, limit, before }),
+        last => [last.failed_at, last.id],
+      )
+      return pageBody(page)
     },
   )
   app.get(

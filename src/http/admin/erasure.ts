@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
 import type { ErasureAdmin } from '../../admin/erasure.ts'
+import { NullableTimestamp, Timestamp } from '../../domain/shapes.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { List } from './schemas.ts'
 
 const documented = { tags: ['Admin: people'], security: security.admin }
-const Timestamp = Type.String({ format: 'timestamp' })
 const Count = Type.Integer({ minimum: 0 })
 
 const NewErasure = Type.Object(
@@ -26,7 +26,7 @@ const Receipt = Type.Object({
     description: 'SHA-256 of "<tenant id> email <address>" or "<tenant id> profile <number>"',
   }),
   requested_at: Timestamp,
-  completed_at: Type.Union([Timestamp, Type.Null()]),
+  completed_at: NullableTimestamp,
   erased: Type.Object({
     events: Count,
     conversions: Count,

@@ -1,24 +1,23 @@
 import { Type } from 'typebox'
 import { RECEIPT_OUTCOMES, type ReceiptAdmin } from '../../admin/receipts.ts'
+import { NullableText, Timestamp } from '../../domain/shapes.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
 import { security } from '../openapi.ts'
-import { bySource, byTenant, limitOf, pageOf, paging, placeOf } from './paging.ts'
-import { ById } from './schemas.ts'
+import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
+import { ById, bySource, byTenant } from './schemas.ts'
 
 const documented = { tags: ['Admin: inbound events'], security: security.admin }
-const Nullable = Type.Union([Type.String(), Type.Null()])
-const Timestamp = Type.String({ format: 'timestamp' })
 
 export const ReceiptBody = Type.Object(
   {
     id: Type.String({ format: 'uuid', description: 'The id of the event' }),
     tenant: Type.String(),
     source_config_id: Type.String(),
-    inbound_event_id: Nullable,
-    event_type: Nullable,
+    inbound_event_id: NullableText,
+    event_type: NullableText,
     outcome: Type.Enum([...RECEIPT_OUTCOMES]),
-    detail: Nullable,
+    detail: NullableText,
     received_at: Timestamp,
     written_at: Timestamp,
   },
@@ -62,18 +61,21 @@ export function receiptRoutes(app: App, { receipts }: { receipts: ReceiptAdmin }
           inbound_event_id: Type.Optional(Type.String({ description: "The sender's id; best with source" })),
           since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
           until: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
-          ...paging,
+          ...pageParameters,
         }),
-        response: { 200: Type.Object({ results: Type.Array(ReceiptBody), next_cursor: Nullable }) },
+        response: { 200: PagedList(ReceiptBody) },
       },
     },
     async request => {
       const { cursor, ...query } = request.query
-      const limit = limitOf(query)
-      const place = placeOf(cursor)
-      const before = place && { receivedAt: place.at, id: place.id }
-      const rows = await receipts.receipts({ ...query, limit: limit + 1, before })
-      return pageOf(rows, limit, last => [last.received_at, last.id])
+      const after = decodeTimeCursor(cursor)
+      const before = after ? { receivedAt: after.at, id: after.id } : undefined
+      const page = await readPage(
+        query,
+        limit => receipts.receipts({ ...query, limit, before }),
+        last => [last.received_at, last.id],
+      )
+      return pageBody(page)
     },
   )
   app.get(

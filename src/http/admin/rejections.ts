@@ -1,23 +1,25 @@
 import { Type } from 'typebox'
 import type { ReceiptAdmin } from '../../admin/receipts.ts'
+import { NullableText, Timestamp } from '../../domain/shapes.ts'
 import type { App } from '../app.ts'
-import { decodeCursor } from '../cursor.ts'
 import { security } from '../openapi.ts'
-import { bySource, byTenant, limitOf, pageOf, paging } from './paging.ts'
+import { decodeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
+import { bySource, byTenant } from './schemas.ts'
 
-const Nullable = Type.Union([Type.String(), Type.Null()])
+/** Safe as a number, and no more digits than bigint has. */
+const isRejectionId = (part: string) => /^\d{1,15}$/.test(part)
 
 const RejectionBody = Type.Object(
   {
     id: Type.String(),
     tenant: Type.String(),
     source_config_id: Type.String(),
-    rejected_at: Type.String({ format: 'timestamp' }),
+    rejected_at: Timestamp,
     status: Type.Integer(),
     code: Type.String(),
     detail: Type.String(),
-    ip: Nullable,
-    user_agent: Nullable,
+    ip: NullableText,
+    user_agent: NullableText,
     bytes: Type.Union([Type.Integer(), Type.Null()]),
     suppressed: Type.Integer({
       description: 'How many more like it came within the minute, and were only counted',
@@ -55,23 +57,21 @@ export function rejectionRoutes(app: App, { receipts }: { receipts: ReceiptAdmin
           ...byTenant,
           ...bySource,
           code: Type.Optional(Type.String({ description: 'For example signature_invalid' })),
-          ...paging,
+          ...pageParameters,
         }),
-        response: { 200: Type.Object({ results: Type.Array(RejectionBody), next_cursor: Nullable }) },
+        response: { 200: PagedList(RejectionBody) },
       },
     },
     async request => {
       const { cursor, ...query } = request.query
-      const limit = limitOf(query)
-      const rows = await receipts.rejections({ ...query, limit: limit + 1, before: placeOf(cursor) })
-      return pageOf(rows, limit, last => [last.id])
+      const after = decodeCursor(cursor, isRejectionId)
+      const before = after ? Number(after[0]) : undefined
+      const page = await readPage(
+        query,
+        limit => receipts.rejections({ ...query, limit, before }),
+        last => [last.id],
+      )
+      return pageBody(page)
     },
   )
-}
-
-function placeOf(cursor: string | undefined): number | undefined {
-  if (cursor === undefined) return undefined
-  const [id] = decodeCursor(cursor, 1) as [string]
-  if (!/^\d{1,15}$/.test(id)) decodeCursor('', 1)
-  return Number(id)
 }

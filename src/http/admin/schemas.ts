@@ -1,15 +1,18 @@
 import { type TSchema, Type } from 'typebox'
 import { SECRET_FIELDS, SOURCE_FIELDS } from '../../admin/source-settings.ts'
-import { SOURCE_TYPES } from '../../admin/sources.ts'
+import { SOURCE_TYPES } from '../../domain/events/events.ts'
+import { Nullable, Timestamp } from '../../domain/shapes.ts'
 import { SCOPES } from '../../domain/tenants/keys.ts'
-
-const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
-const Timestamp = Type.String({ format: 'timestamp' })
 
 /** Lists are whole: none of these grows beyond what one answer can carry. */
 export const List = (Item: TSchema) => Type.Object({ results: Type.Array(Item), next_cursor: Type.Null() })
 
 export const ById = Type.Object({ id: Type.String() })
+
+export const byTenant = {
+  tenant: Type.Optional(Type.String({ description: 'Id or name; default: all of them' })),
+}
+export const bySource = { source: Type.Optional(Type.String({ description: 'Id of a source: src_…' })) }
 
 const TENANT_EXAMPLE = {
   id: 'ten_1',

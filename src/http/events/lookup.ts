@@ -21,8 +21,8 @@ import { listSources } from '../../store/inbound/sources.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
 import { problems } from '../problems.ts'
-import { EventOutcomeBody } from '../records/schemas.ts'
-import { eventText } from './listing.ts'
+import { eventText } from './list.ts'
+import { EventOutcomeBody } from './schemas.ts'
 
 type Deps = { pool: pg.Pool; log: Log }
 

@@ -8,9 +8,9 @@ import type { App } from '../app.ts'
 import type { RawBody } from '../body.ts'
 import { problems } from '../problems.ts'
 import { validationFaults, validatorCompiler } from '../validation.ts'
-import { BatchResult, RecordWriteBody } from './schemas.ts'
+import { BatchResult, type RecordBody, RecordWriteBody } from './schemas.ts'
 import { type Waiting, waitSeconds } from './waiting.ts'
-import { entryOf, faultsOfRecord, headerKey, outcomeOf, type RecordBody, warningsOf } from './write.ts'
+import { entryOf, faultsOfRecord, headerKey, outcomeOf, warningsOf } from './write.ts'
 
 const MAX_ITEMS = 1_000
 const MAX_BYTES = 8 * 1_048_576

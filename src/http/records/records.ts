@@ -7,23 +7,14 @@ import type { Accept } from '../../intake/accept.ts'
 import type { Log } from '../../log/log.ts'
 import { findProduct, findRecord, listRecords, type StoredRecord } from '../../store/records/records.ts'
 import type { App } from '../app.ts'
-import { decodeCursor, encodeCursor } from '../cursor.ts'
 import { sendJson } from '../json.ts'
+import { decodeCursor, isTimestamp, PagedList, pageParameters, readPage } from '../paging.ts'
 import { problems } from '../problems.ts'
 import { validationFaults } from '../validation.ts'
 import { batchRoute } from './batch.ts'
-import { Accepted, RecordDeleteBody, RecordList, RecordWriteBody, StoredRecordBody } from './schemas.ts'
+import { Accepted, type RecordBody, RecordDeleteBody, RecordWriteBody, StoredRecordBody } from './schemas.ts'
 import { type Waiting, waitSeconds } from './waiting.ts'
-import {
-  duplicateOf,
-  entryOf,
-  faultsOfRecord,
-  headerKey,
-  isKey,
-  outcomeOf,
-  type RecordBody,
-  warningsOf,
-} from './write.ts'
+import { duplicateOf, entryOf, faultsOfRecord, headerKey, isKey, outcomeOf, warningsOf } from './write.ts'
 
 type RecordRouteOptions = {
   pool: pg.Pool
@@ -32,8 +23,6 @@ type RecordRouteOptions = {
   waiting: Waiting
   now: () => Date
 }
-
-const MAX_LIMIT = 100
 
 const WriteHeaders = Type.Object({
   'x-idempotency-key': Type.Optional(
@@ -47,8 +36,7 @@ const WriteHeaders = Type.Object({
 })
 
 const ListQuery = Type.Object({
-  limit: Type.Integer({ minimum: 1, default: 50, description: 'More than 100 is served as 100' }),
-  cursor: Type.Optional(Type.String()),
+  ...pageParameters,
   updated_since: Type.Optional(Type.String({ format: 'timestamp' })),
   include_deleted: Type.Boolean({ default: false }),
 })
@@ -119,7 +107,7 @@ export function recordRoutes(app: App, options: RecordRouteOptions): void {
           tags: ['Records'],
           summary: `List ${entityType}s, in the order of their last change here`,
           querystring: ListQuery,
-          response: { 200: RecordList },
+          response: { 200: PagedList(StoredRecordBody) },
         },
       },
       async (request, reply) =>
@@ -172,20 +160,21 @@ async function listText(
   entityType: EntityType,
   query: Static<typeof ListQuery>,
 ): Promise<string> {
-  const limit = Math.min(query.limit, MAX_LIMIT)
-  const after = query.cursor === undefined ? null : decodeCursor(query.cursor, 2)
-  if (after && parseTimestamp(after[0]) === null) decodeCursor('', 2)
-  const rows = await listRecords(pool, tenantId, entityType, {
-    limit: limit + 1,
-    updatedSince: parseTimestamp(query.updated_since),
-    includeDeleted: query.include_deleted,
-    after: after && { changedAt: after[0]!, id: after[1]! },
-  })
-  const page = rows.slice(0, limit)
-  const last = page.at(-1)
-  const next = rows.length > limit && last ? encodeCursor([last.changedAt, last.id]) : null
-  const results = page.map(row => recordText(row, query.include_deleted))
-  return `{"results":[${results.join(',')}],"next_cursor":${JSON.stringify(next)}}`
+  // Any text can be an id.
+  const after = decodeCursor(query.cursor, isTimestamp, () => true)
+  const { rows, nextCursor } = await readPage(
+    query,
+    limit =>
+      listRecords(pool, tenantId, entityType, {
+        limit,
+        updatedSince: parseTimestamp(query.updated_since),
+        includeDeleted: query.include_deleted,
+        after: after && { changedAt: after[0], id: after[1] },
+      }),
+    last => [last.changedAt, last.id],
+  )
+  const results = rows.map(row => recordText(row, query.include_deleted))
+  return `{"results":[${results.join(',')}],"next_cursor":${JSON.stringify(nextCursor)}}`
 }
 
 /** The data goes out as it is stored: parsing it would cost time and exact digits. */

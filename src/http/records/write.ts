@@ -5,6 +5,7 @@ import { newEntryId } from '../../domain/ids.ts'
 import { isObject, pointerToken, storable, unstorablePointers } from '../../domain/json/json.ts'
 import {
   deleteTarget,
+  ENTITY_TYPES,
   type EntityType,
   isTooLongForName,
   orderingKeyOf,
@@ -12,20 +13,12 @@ import {
 } from '../../domain/records/records.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import type { Append, FirstUse } from '../../log/log.ts'
+import type { RecordBody } from './schemas.ts'
 
 const DAY_MS = 86_400_000
 const WRITE_FIELDS = new Set(['entityType', 'id', 'sourceUpdatedAt', 'externalId', 'idempotencyKey', 'data'])
 // 1–255 printable characters: keys are shown in logs and lists
 const KEY = /^[\x20-\x7e\u00a0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]{1,255}$/u
-
-export type RecordBody = {
-  entityType: string
-  id?: string
-  externalId?: string
-  sourceUpdatedAt: string
-  idempotencyKey?: string
-  data?: Record<string, unknown>
-}
 
 export function isKey(text: string): boolean {
   return KEY.test(text)
@@ -50,11 +43,7 @@ export function faultsOfRecord(
     faults.push({ pointer: '/idempotencyKey', message: 'must have 1 to 255 printable characters' })
   }
   if (!isObject(body)) return faults
-  if (
-    typeof body.entityType === 'string' &&
-    body.entityType !== entityType &&
-    isEntityType(body.entityType)
-  ) {
+  if (body.entityType !== entityType && ENTITY_TYPES.includes(body.entityType as EntityType)) {
     faults.push({ pointer: '/entityType', message: `must be ${entityType}, as the path says` })
   }
   if (op === 'delete' && deleteTarget(entityType, body as RecordBody) === null && namesNothing(body)) {
@@ -69,10 +58,6 @@ export function faultsOfRecord(
     }
   }
   return faults
-}
-
-function isEntityType(text: string): boolean {
-  return text === 'product' || text === 'contact' || text === 'order'
 }
 
 /** A wrong type of id is a fault that the schema names already. */

@@ -1,0 +1,39 @@
+import { Type } from 'typebox'
+import { SOURCE_TYPES } from '../../domain/events/events.ts'
+import { Nullable, NullableText, NullableTimestamp, Timestamp, Uuid } from '../../domain/shapes.ts'
+
+const EventSource = Type.Enum(['tracking', ...SOURCE_TYPES])
+
+export const EventBody = Type.Object({
+  id: Uuid,
+  event_type: Type.String(),
+  occurred_at: Timestamp,
+  received_at: Timestamp,
+  source: EventSource,
+  source_type: EventSource,
+  source_config_id: NullableText,
+  inbound_event_id: NullableText,
+  provider_event_id: NullableText,
+  visitor: NullableText,
+  session_id: NullableText,
+  profile_id: NullableText,
+  contact_id: NullableText,
+  payload: Type.Unknown(),
+  headers: Type.Object({}),
+  meta: Type.Object({}),
+})
+
+export const EventOutcomeBody = Type.Object({
+  id: Uuid,
+  status: Type.Enum(['queued', 'deferred', 'stored', 'duplicate', 'dead_letter', 'dropped']),
+  reason: NullableText,
+  received_at: Timestamp,
+  duplicate_of: Nullable(Uuid),
+  attempts: Nullable(Type.Integer()),
+  next_attempt_at: NullableTimestamp,
+  failed_at: NullableTimestamp,
+  replayed_at: NullableTimestamp,
+  replayed_as: Nullable(Type.String({ format: 'uuid', description: 'What a replay went in as' })),
+  conversion: Nullable(Type.Boolean()),
+  event: Nullable(EventBody),
+})

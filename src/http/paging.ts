@@ -1,0 +1,141 @@
+import { type Static, type TSchema, Type } from 'typebox'
+import { isUuid } from '../domain/ids.ts'
+import { storableText } from '../domain/json/json.ts'
+import { NullableText } from '../domain/shapes.ts'
+import { parseTimestamp } from '../domain/time.ts'
+import type { TimePage } from '../store/events/events.ts'
+import { problems } from './problems.ts'
+
+const MAX_LIMIT = 100
+
+/** The query parameters of a list that is read page by page. */
+export const pageParameters = {
+  limit: Type.Integer({
+    minimum: 1,
+    default: 50,
+    description: 'Rows to return; more than 100 is served as 100',
+  }),
+  cursor: Type.Optional(
+    Type.String({ description: 'next_cursor of the page before; costs the same at any depth' }),
+  ),
+}
+
+/** A list that is read page by page: next_cursor is null on the last page. */
+export const PagedList = <Item extends TSchema>(item: Item) =>
+  Type.Object({ results: Type.Array(item), next_cursor: NullableText })
+
+type Page<Row> = { rows: Row[]; limit: number; hasMore: boolean; nextCursor: string | null }
+
+/** Reads one row more than the page shows: it tells whether there is another page. */
+export async function readPage<Row>(
+  query: { limit: number },
+  read: (limit: number) => Promise<Row[]>,
+  cursorOf: (last: Row) => string[],
+): Promise<Page<Row>> {
+  const limit = Math.min(query.limit, MAX_LIMIT)
+  const found = await read(limit + 1)
+  const rows = found.slice(0, limit)
+  const hasMore = found.length > limit
+  const last = rows.at(-1)
+  return { rows, limit, hasMore, nextCursor: hasMore && last ? encodeCursor(cursorOf(last)) : null }
+}
+
+export function pageBody<Row>({ rows, nextCursor }: Page<Row>) {
+  return { results: rows, next_cursor: nextCursor }
+}
+
+/** Where a page ended, opaque to callers. */
+export function encodeCursor(parts: string[]): string {
+  return Buffer.from(JSON.stringify(parts)).toString('base64url')
+}
+
+type PartCheck = (part: string) => boolean
+
+/** The parts of a cursor, each of which passes its check; null where none was sent. */
+export function decodeCursor<Checks extends PartCheck[]>(
+  cursor: string | undefined,
+  ...checks: Checks
+): { [Index in keyof Checks]: string } | null {
+  if (cursor === undefined) return null
+  const parts = partsOf(cursor)
+  if (parts?.length === checks.length && checks.every((isGood, index) => isGood(parts[index]!)))
+    return parts as { [Index in keyof Checks]: string }
+  throw problems.invalid([{ pointer: '/cursor', message: 'is not a cursor of this list' }])
+}
+
+function partsOf(cursor: string): string[] | null {
+  try {
+    const decoded: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
+    return Array.isArray(decoded) && decoded.every(part => typeof part === 'string') ? decoded : null
+  } catch {
+    return null
+  }
+}
+
+export function isTimestamp(part: string): boolean {
+  return parseTimestamp(part) !== null
+}
+
+/** The cursor of a list that is ordered by a time and an id. */
+export function decodeTimeCursor(cursor: string | undefined): { at: Date; id: string } | null {
+  const parts = decodeCursor(cursor, isTimestamp, isUuid)
+  return parts && { at: parseTimestamp(parts[0])!, id: parts[1] }
+}
+
+/** The query parameters of GET /v1/events and GET /v1/conversions. */
+export const TimeQuery = Type.Object({
+  limit: pageParameters.limit,
+  offset: Type.Integer({ minimum: 0, default: 0 }),
+  cursor: Type.Optional(
+    Type.String({
+      description: 'next_cursor of the page before; costs the same at any depth. Instead of offset.',
+    }),
+  ),
+  event_type: Type.Optional(Type.String({ description: 'Exact event type' })),
+  since: Type.Optional(
+    Type.String({ format: 'timestamp', description: 'Inclusive lower bound of occurred_at' }),
+  ),
+  until: Type.Optional(
+    Type.String({ format: 'timestamp', description: 'Inclusive upper bound of occurred_at' }),
+  ),
+})
+
+export const TimeList = <Item extends TSchema>(item: Item) =>
+  Type.Object({
+    results: Type.Array(item),
+    limit: Type.Integer(),
+    offset: Type.Integer(),
+    has_more: Type.Boolean(),
+    next_cursor: NullableText,
+  })
+
+/** The answer to a query by time, newest first; `text` writes a row as JSON. */
+export async function timeListText<Row extends { occurredAt: Date; id: string }>(
+  query: Static<typeof TimeQuery>,
+  read: (page: TimePage) => Promise<Row[]>,
+  text: (row: Row) => string,
+): Promise<string> {
+  const page = timePage(query)
+  const { rows, limit, hasMore, nextCursor } = await readPage(
+    query,
+    limit => read({ ...page, limit }),
+    last => [last.occurredAt.toISOString(), last.id],
+  )
+  return `{"results":[${rows.map(text).join(',')}],"limit":${limit},"offset":${page.offset},"has_more":${hasMore},"next_cursor":${JSON.stringify(nextCursor)}}`
+}
+
+function timePage(query: Static<typeof TimeQuery>): Omit<TimePage, 'limit'> {
+  const since = parseTimestamp(query.since)
+  const until = parseTimestamp(query.until)
+  if (since && until && since > until) {
+    throw problems.invalid([{ pointer: '/since', message: 'must not be after until' }])
+  }
+  const after = decodeTimeCursor(query.cursor)
+  return {
+    offset: after ? 0 : Math.min(query.offset, Number.MAX_SAFE_INTEGER),
+    since,
+    until,
+    eventType: query.event_type === undefined ? null : storableText(query.event_type),
+    after: after && { occurredAt: after.at, id: after.id },
+  }
+}
