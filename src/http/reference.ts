@@ -3,8 +3,9 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import Fastify from 'fastify'
 import type { App } from './app.ts'
+import { type Asset, asset, sendAsset } from './assets.ts'
 
-type Reference = { page: string; policy: string; script: Buffer; scriptGzipped: Buffer; etag: string }
+type Reference = { page: string; policy: string; script: Asset }
 
 const SCRIPT_PATH = '/docs/scalar.js'
 // browsers would ask for /favicon.ico
@@ -40,12 +41,8 @@ export function registerReference(app: App, { publicUrl }: { publicUrl: string |
     return reply.type('text/html; charset=utf-8').header('content-security-policy', policy).send(page)
   })
   app.get(SCRIPT_PATH, { schema: { hide: true } }, async (request, reply) => {
-    const { script, scriptGzipped, etag } = await load()
-    reply.header('etag', etag).header('cache-control', 'no-cache').header('vary', 'accept-encoding')
-    if (request.headers['if-none-match'] === etag) return reply.code(304).send()
-    reply.type('text/javascript; charset=utf-8')
-    if (!/\bgzip\b/.test(String(request.headers['accept-encoding']))) return reply.send(script)
-    return reply.header('content-encoding', 'gzip').send(scriptGzipped)
+    const { script } = await load()
+    return sendAsset(request, reply, script, { 'cache-control': 'no-cache' })
   })
 }
 
@@ -73,6 +70,6 @@ async function loadReference(publicUrl: string | null): Promise<Reference> {
     "form-action 'none'",
     "frame-ancestors 'none'",
   ].join('; ')
-  const scriptGzipped = await promisify(gzip)(script)
-  return { page, policy, script, scriptGzipped, etag: `"${hash('sha256', script, 'hex').slice(0, 16)}"` }
+  const gzipped = await promisify(gzip)(script)
+  return { page, policy, script: asset('text/javascript; charset=utf-8', script, { gzip: gzipped }) }
 }

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify from 'fastify'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { scriptRoutes } from '../../src/http/events/script.ts'
+import { scriptRoute } from '../../src/http/events/script.ts'
 import { launchChromium } from '../chromium.ts'
 import { type Answer, type Sent, startShop } from './browser-shop.ts'
 
@@ -30,8 +31,8 @@ const heldTimers = `
   window.setTimeout = (run, ms) => (ms >= 500 && ms !== 15000 ? waits.push({ run, ms }) : startTimer(run, ms))`
 
 test('the script is served compressed, cacheable and under 3 KB', async () => {
-  const app = Fastify()
-  scriptRoutes(app)
+  const app = Fastify().withTypeProvider<TypeBoxTypeProvider>()
+  scriptRoute(app)
   const get = (headers: Record<string, string>) => app.inject({ url: '/k.js', headers })
 
   const plain = await get({})

@@ -1,6 +1,7 @@
 import type { TestContext } from 'node:test'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify from 'fastify'
-import { scriptRoutes } from '../../src/http/events/script.ts'
+import { scriptRoute } from '../../src/http/events/script.ts'
 
 export type Sent = {
   event_type: string
@@ -34,8 +35,8 @@ export async function startShop(t: TestContext) {
     url: '',
   }
 
-  const events = Fastify({ forceCloseConnections: true })
-  scriptRoutes(events)
+  const events = Fastify({ forceCloseConnections: true }).withTypeProvider<TypeBoxTypeProvider>()
+  scriptRoute(events)
   events.options('/*', async () => {
     shop.preflights++
     return ''

@@ -5,7 +5,7 @@ import type { Surface } from '../app.ts'
 import { authenticateTracking, trackingCaller } from '../auth.ts'
 import { openCors } from '../cors.ts'
 import { cdpRoutes, settingsRoute } from './cdp.ts'
-import { scriptRoutes } from './script.ts'
+import { scriptRoute } from './script.ts'
 import { type EventRouteOptions, trackRoutes } from './track.ts'
 
 /** The event ingestion API. */
@@ -25,7 +25,7 @@ export function eventSurface(deps: { accept: Accept; directory: Directory; now: 
         },
         async () => ({ message: 'Welcome to Kontor. Send events to POST /v1/track/.', docs: '/docs' }),
       )
-      scriptRoutes(app)
+      scriptRoute(app)
       settingsRoute(app)
       const options: EventRouteOptions = { ...deps, trackingCaller: trackingCaller(deps) }
       await app.register(async keyed => {
