@@ -1,13 +1,14 @@
 import type pg from 'pg'
 import type { Entry } from '../domain/entry.ts'
+import type { PartitionName } from '../log/log.ts'
 import type { NewDeadLetter } from '../store/entries/dead-letters.ts'
 
 /** The smallest thing that takes effect or fails by itself: a record write, or one event of a batch. */
 export type Unit<Work = unknown> = {
   entry: Entry
-  lane: string
+  partition: PartitionName
   /** Set when it was parked: which row, and how often it was tried. */
-  parked: { place: number; attempts: number } | null
+  parked: { parkedId: number; attempts: number } | null
   /** undefined when the entry could not even be read */
   work: Work
 }

@@ -4,13 +4,14 @@ import { startJobs } from '../jobs/jobs.ts'
 import type { Log } from '../log/log.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
 import { billingEvents } from '../pipeline/billing/billing.ts'
-import { openConsumer } from '../pipeline/consumer.ts'
 import { orderConversions } from '../pipeline/conversions/conversions.ts'
 import { openConversionTypes } from '../pipeline/conversions/types.ts'
 import { contactIdentities, eventKind } from '../pipeline/events/events.ts'
 import { openIdentities } from '../pipeline/identity/identity.ts'
 import { openTouches } from '../pipeline/identity/touches.ts'
 import { recordKind } from '../pipeline/records/records.ts'
+import { openScheduler } from '../pipeline/scheduler.ts'
+import { openTransactions } from '../pipeline/transaction.ts'
 import type { Kind } from '../pipeline/unit.ts'
 import { BeginAgain, brokenConnection, type Connection, openPool } from '../postgres/database.ts'
 import { listenForNotices } from '../postgres/notices.ts'
@@ -58,9 +59,9 @@ export async function startWorkers(
       listeners: [billingEvents()],
     }) as Kind,
   }
-  const log = { ...openPostgresLog({ pool }), onAppend }
-  const consumer = openConsumer({ pool, log, kinds, workers, logger })
-  consumer.start()
+  const runTransaction = openTransactions({ pool, log: openPostgresLog({ pool }), kinds, logger })
+  const scheduler = openScheduler({ runTransaction, workers, onAppend, logger })
+  scheduler.start()
   return {
     counts: () => ({
       totalCount: pool.totalCount,
@@ -68,7 +69,7 @@ export async function startWorkers(
       waitingCount: pool.waitingCount,
     }),
     async stop() {
-      await consumer.stop()
+      await scheduler.stop()
       await jobs.stop()
       await notices.stop()
       await pool.end()

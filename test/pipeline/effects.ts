@@ -2,7 +2,8 @@ import type pg from 'pg'
 import type { Entry } from '../../src/domain/entry.ts'
 import { itemId } from '../../src/domain/ids.ts'
 import type { Log } from '../../src/log/log.ts'
-import { type ConsumerOptions, openConsumer, type Retry } from '../../src/pipeline/consumer.ts'
+import { openScheduler, type Scheduler } from '../../src/pipeline/scheduler.ts'
+import { openTransactions, type Retry } from '../../src/pipeline/transaction.ts'
 import type { Kind } from '../../src/pipeline/unit.ts'
 import { openTestLog } from '../log/open.ts'
 import { settled } from '../settled.ts'
@@ -65,27 +66,27 @@ export async function openPipeline() {
   await pool.query(
     'create table effects (n bigint generated always as identity, ordering_key text, entry_id uuid, body text)',
   )
-  const consumers: ReturnType<typeof openConsumer>[] = []
+  const schedulers: Scheduler[] = []
   return {
     ...opened,
-    start(given: Partial<ConsumerOptions> & { kind?: Kind<Work>; log?: Log } = {}) {
+    start(given: { kind?: Kind<Work>; log?: Log; workers?: number; retry?: Retry } = {}) {
       const kind = (given.kind ?? effectKind()) as Kind
-      const consumer = openConsumer({
-        pool,
-        log,
+      const runTransaction = openTransactions({
+        ...{ pool, log, retry: QUICK_RETRY, logger: silent, ...given },
         kinds: { record: kind, events: kind },
-        workers: 2,
-        retry: QUICK_RETRY,
-        logger: silent,
-        ...given,
       })
-      consumers.push(consumer)
-      consumer.start()
-      return consumer
+      const { onAppend } = given.log ?? log
+      const scheduler = openScheduler({
+        ...{ runTransaction, onAppend, logger: silent },
+        workers: given.workers ?? 2,
+      })
+      schedulers.push(scheduler)
+      scheduler.start()
+      return scheduler
     },
-    /** Stops the consumers and forgets everything. */
+    /** Stops the workers and forgets everything. */
     async reset() {
-      await Promise.all(consumers.splice(0).map(consumer => consumer.stop()))
+      await Promise.all(schedulers.splice(0).map(scheduler => scheduler.stop()))
       await pool.query('truncate effects, parked_entries, dead_letters')
     },
     settled: () => settled(pool),

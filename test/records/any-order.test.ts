@@ -3,27 +3,25 @@ import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import type { RecordBody } from '../../src/http/records/schemas.ts'
 import { entryOf } from '../../src/http/records/write.ts'
-import { openConsumer } from '../../src/pipeline/consumer.ts'
 import { recordKind } from '../../src/pipeline/records/records.ts'
+import { openScheduler, type Scheduler } from '../../src/pipeline/scheduler.ts'
+import { openTransactions } from '../../src/pipeline/transaction.ts'
 import type { Kind } from '../../src/pipeline/unit.ts'
 import { eventually } from '../eventually.ts'
 import { openTestLog } from '../log/open.ts'
 
 let opened: Awaited<ReturnType<typeof openTestLog>>
-let consumer: ReturnType<typeof openConsumer>
+let scheduler: Scheduler
 before(async () => {
   opened = await openTestLog()
   const kind = recordKind([]) as Kind
-  consumer = openConsumer({
-    ...opened,
-    kinds: { record: kind, events: kind },
-    workers: 2,
-    logger: { error: () => {}, warn: () => {} },
-  })
-  consumer.start()
+  const logger = { error: () => {}, warn: () => {} }
+  const runTransaction = openTransactions({ ...opened, kinds: { record: kind, events: kind }, logger })
+  scheduler = openScheduler({ runTransaction, workers: 2, onAppend: opened.log.onAppend, logger })
+  scheduler.start()
 })
 after(async () => {
-  await consumer.stop()
+  await scheduler.stop()
   await opened.close()
 })
 

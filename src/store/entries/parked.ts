@@ -2,8 +2,17 @@ import type { Entry, EntryKind } from '../../domain/entry.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 
-/** An entry that waits for its next attempt, or behind one that does. */
-export type Parked = { place: number; lane: string; entry: Entry; attempts: number; nextAttemptAt: Date }
+/**
+ * An entry that waits for its next attempt, or behind one that does. `partition` names the log and the partition it
+ * came from, for example postgres/3 (the column `lane`); a lower `parkedId` was parked earlier (the column `place`).
+ */
+export type Parked = {
+  parkedId: number
+  partition: string
+  entry: Entry
+  attempts: number
+  nextAttemptAt: Date
+}
 
 export type ParkedOrder = {
   tenantId: number
@@ -14,14 +23,14 @@ export type ParkedOrder = {
   entries: number
 }
 
-/** Every order of these lanes in which something waits. */
-export async function listParkedOrders(db: Db, lanes: string[]): Promise<ParkedOrder[]> {
+/** Every order of these partitions in which something waits. */
+export async function listParkedOrders(db: Db, partitions: string[]): Promise<ParkedOrder[]> {
   const { rows } = await queryPrepared<ParkedOrder>(
     db,
     `select tenant_id as "tenantId", kind, ordering_key as "orderingKey",
             (array_agg(next_attempt_at order by place))[1] as "nextAttemptAt", count(*) as entries
      from parked_entries where lane = any($1) group by tenant_id, kind, ordering_key`,
-    [lanes],
+    [partitions],
   )
   return rows
 }
@@ -29,43 +38,40 @@ export async function listParkedOrders(db: Db, lanes: string[]): Promise<ParkedO
 /** The entries that wait in these orders, each order from its beginning. */
 export async function loadParked(
   db: Db,
-  lanes: string[],
+  partitions: string[],
   orders: ParkedOrder[],
   limit: number,
 ): Promise<Parked[]> {
   const { rows } = await db.query<Entry & Omit<Parked, 'entry'>>(
-    `select place, lane, ${ENTRY_COLUMNS}, attempts, next_attempt_at as "nextAttemptAt"
+    `select place as "parkedId", lane as "partition", ${ENTRY_COLUMNS}, attempts, next_attempt_at as "nextAttemptAt"
      from parked_entries
      join unnest($2::int[], $3::text[], $4::text[]) as o (tenant_id, kind, ordering_key) using (tenant_id, kind, ordering_key)
      where lane = any($1) order by place limit $5`,
     [
-      lanes,
+      partitions,
       orders.map(order => order.tenantId),
       orders.map(order => order.kind),
       orders.map(order => order.orderingKey),
       limit,
     ],
   )
-  return rows.map(row => ({
-    place: row.place,
-    lane: row.lane,
-    attempts: row.attempts,
-    nextAttemptAt: row.nextAttemptAt,
-    entry: entryOf(row),
-  }))
+  return rows.map(row => {
+    const { parkedId, partition, attempts, nextAttemptAt } = row
+    return { parkedId, partition, attempts, nextAttemptAt, entry: entryOf(row) }
+  })
 }
 
-export async function lanesWithDueEntries(db: Db): Promise<string[]> {
-  const { rows } = await queryPrepared<{ lane: string }>(
+export async function partitionsWithDueEntries(db: Db): Promise<string[]> {
+  const { rows } = await queryPrepared<{ partition: string }>(
     db,
-    'select distinct lane from parked_entries where next_attempt_at <= now()',
+    'select distinct lane as "partition" from parked_entries where next_attempt_at <= now()',
   )
-  return rows.map(row => row.lane)
+  return rows.map(row => row.partition)
 }
 
 export async function park(
   db: Db,
-  parked: { lane: string; entry: Entry; attempts: number; nextAttemptAt: Date; error: string | null },
+  parked: { partition: string; entry: Entry; attempts: number; nextAttemptAt: Date; error: string | null },
 ): Promise<void> {
   const { entry } = parked
   await db.query(
@@ -73,7 +79,7 @@ export async function park(
        (lane, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at, last_error)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
     [
-      parked.lane,
+      parked.partition,
       entry.id,
       entry.tenantId,
       entry.kind,
@@ -88,12 +94,12 @@ export async function park(
   )
 }
 
-/** Stays in its place, with what is left of the entry. */
+/** Stays where it is in its order, with what is left of the entry. */
 export async function postpone(
   db: Db,
   parked: {
-    lane: string
-    place: number
+    partition: string
+    parkedId: number
     entry: Entry
     attempts: number
     nextAttemptAt: Date
@@ -103,15 +109,22 @@ export async function postpone(
   await db.query(
     `update parked_entries set context = $3, attempts = $4, next_attempt_at = $5, last_error = $6
      where lane = $1 and place = $2`,
-    [parked.lane, parked.place, parked.entry.context, parked.attempts, parked.nextAttemptAt, parked.error],
+    [
+      parked.partition,
+      parked.parkedId,
+      parked.entry.context,
+      parked.attempts,
+      parked.nextAttemptAt,
+      parked.error,
+    ],
   )
 }
 
-export async function unpark(db: Db, parked: { lane: string; place: number }[]): Promise<void> {
+export async function unpark(db: Db, parked: { partition: string; parkedId: number }[]): Promise<void> {
   await db.query(
     `delete from parked_entries p using unnest($1::text[], $2::bigint[]) as done (lane, place)
      where p.lane = done.lane and p.place = done.place`,
-    [parked.map(row => row.lane), parked.map(row => row.place)],
+    [parked.map(row => row.partition), parked.map(row => row.parkedId)],
   )
 }
 

@@ -1,0 +1,229 @@
+import type pg from 'pg'
+import { type Entry, type EntryKind, orderOf } from '../domain/entry.ts'
+import type { Log, PartitionName, Taken } from '../log/log.ts'
+import { inTransaction } from '../postgres/database.ts'
+import { insertDeadLetters, type NewDeadLetter } from '../store/entries/dead-letters.ts'
+import {
+  listParkedOrders,
+  loadParked,
+  type Parked,
+  park,
+  partitionsWithDueEntries,
+  postpone,
+  unpark,
+} from '../store/entries/parked.ts'
+import { applyCarefully, type Failure } from './isolate.ts'
+import { keepRejected } from './rejected.ts'
+import type { Kind, Transaction, Unit } from './unit.ts'
+
+export type Retry = { attempts: number; firstDelayMs: number; maxDelayMs: number }
+
+export const DEFAULT_RETRY: Retry = { attempts: 6, firstDelayMs: 1_000, maxDelayMs: 60_000 }
+
+const MAX_PARTITIONS = 4
+const MAX_ENTRIES_PER_PARTITION = 500
+const MAX_RETRIES = 500
+// Retries that came due are looked for this often, not in every transaction.
+const FIND_DUE_EVERY_MS = 250
+
+export type TransactionOptions = {
+  pool: pg.Pool
+  log: Pick<Log, 'take' | 'advance'>
+  kinds: Record<EntryKind, Kind>
+  retry?: Retry
+  logger: { warn(facts: object, message: string): void }
+}
+
+/**
+ * One transaction: takes partitions of the log, applies their entries and moves the positions on. Returns how much it
+ * took. `careful`: an entry that fails is found and set aside, and the others take effect.
+ */
+export type RunTransaction = (options: {
+  careful: boolean
+  onTaken(load: { entries: number; length: number }): void
+}) => Promise<number>
+
+export function openTransactions(options: TransactionOptions): RunTransaction {
+  const { pool, log, kinds, logger } = options
+  const retry = options.retry ?? DEFAULT_RETRY
+  const findDuePartitions = atMostEvery(FIND_DUE_EVERY_MS, partitionsWithDueEntries)
+
+  async function apply(transaction: Transaction, units: Unit[]): Promise<void> {
+    for (const kind of ['record', 'events'] as const) {
+      const own = units.filter(unit => unit.entry.kind === kind)
+      if (own.length > 0) await kinds[kind].apply(transaction, own)
+    }
+  }
+
+  return async ({ careful, onTaken }) => {
+    const afterCommit: (() => void)[] = []
+    const taken = await inTransaction(pool, async client => {
+      const taken = await log.take(client, {
+        maxPartitions: MAX_PARTITIONS,
+        maxEntries: MAX_ENTRIES_PER_PARTITION,
+        alsoPartitions: (await findDuePartitions(client)) ?? [],
+      })
+      onTaken(loadOf(taken))
+      if (taken.length === 0) return taken
+      const transaction = {
+        client,
+        now: new Date(),
+        afterCommit: (action: () => void) => afterCommit.push(action),
+      }
+
+      const { entries, blocked } = plan(taken, await dueRetries(transaction, taken))
+      const { units, rejected, failures } = decode(entries, kinds)
+      const heldBack: Unit[] = []
+      if (rejected.length > 0) await keepRejected(client, rejected)
+      if (careful)
+        await applyCarefully({ transaction, units, apply, failures, heldBack, undoable: afterCommit })
+      else await apply(transaction, units)
+      for (const behind of blocked) await parkBehind(transaction, behind)
+      await settle({ transaction, kinds, retry, logger }, { entries, failures, heldBack })
+
+      await log.advance(client, taken)
+      return taken
+    })
+    for (const action of afterCommit) action()
+    return taken.reduce((sum, { entries }) => sum + Math.max(1, entries.length), 0)
+  }
+}
+
+function loadOf(taken: Taken[]): { entries: number; length: number } {
+  const load = { entries: 0, length: 0 }
+  for (const { entries } of taken) {
+    load.entries += entries.length
+    for (const { body } of entries) load.length += body.length
+  }
+  return load
+}
+
+/** Null where it ran a moment ago. */
+function atMostEvery<T>(ms: number, run: (client: pg.PoolClient) => Promise<T>) {
+  let lastAt = 0
+  return async (client: pg.PoolClient): Promise<T | null> => {
+    const now = Date.now()
+    if (now - lastAt < ms) return null
+    lastAt = now
+    return run(client)
+  }
+}
+
+type Planned = { partition: PartitionName; entry: Entry; parked: Parked | null }
+
+/** The retries that are due, and the orders in which something waits that is not among them. */
+async function dueRetries({ client, now }: Transaction, taken: Taken[]) {
+  const partitions = taken.map(({ partition }) => partition)
+  const orders = await listParkedOrders(client, partitions)
+  const blocked = new Set(orders.map(orderOf))
+  const due = orders.filter(({ nextAttemptAt }) => nextAttemptAt <= now).slice(0, MAX_RETRIES)
+  if (due.length === 0) return { retries: [], blocked }
+  const retries = await loadParked(client, partitions, due, MAX_RETRIES)
+  const loaded = Map.groupBy(retries, ({ entry }) => orderOf(entry))
+  for (const order of due) {
+    if (loaded.get(orderOf(order))?.length === order.entries) blocked.delete(orderOf(order))
+  }
+  return { retries, blocked }
+}
+
+/** Due retries first, each with what waits behind it; then the new entries, but for those behind what still waits. */
+function plan(taken: Taken[], { retries, blocked }: Awaited<ReturnType<typeof dueRetries>>) {
+  const entries: Planned[] = retries.map(parked => ({
+    partition: parked.partition,
+    entry: parked.entry,
+    parked,
+  }))
+  const behind: { partition: PartitionName; entry: Entry }[] = []
+  for (const { partition, entries: fresh } of taken) {
+    for (const entry of fresh) {
+      if (blocked.size > 0 && blocked.has(orderOf(entry))) behind.push({ partition, entry })
+      else entries.push({ partition, entry, parked: null })
+    }
+  }
+  return { entries, blocked: behind }
+}
+
+function decode(entries: Planned[], kinds: Record<EntryKind, Kind>) {
+  const units: Unit[] = []
+  const rejected: NewDeadLetter[] = []
+  const failures: Failure[] = []
+  for (const { partition, entry, parked } of entries) {
+    try {
+      const decoded = kinds[entry.kind].decode(entry)
+      for (const work of decoded.works) units.push({ entry, partition, parked, work })
+      for (const letter of decoded.rejected) rejected.push(letter)
+    } catch (error) {
+      failures.push({ unit: { entry, partition, parked, work: undefined }, error })
+    }
+  }
+  return { units, rejected, failures }
+}
+
+type SettleOptions = Required<Pick<TransactionOptions, 'kinds' | 'retry' | 'logger'>> & {
+  transaction: Transaction
+}
+
+/** What was tried is done, tried again later, or given up; what stood behind a failure waits for it. */
+async function settle(
+  { transaction, kinds, retry, logger }: SettleOptions,
+  { entries, failures, heldBack }: { entries: Planned[]; failures: Failure[]; heldBack: Unit[] },
+): Promise<void> {
+  const { client, now } = transaction
+  const stillParked = new Set<number>()
+  for (const { unit, error } of failures) {
+    const attempts = (unit.parked?.attempts ?? 0) + 1
+    const message = error instanceof Error ? error.message : String(error)
+    logger.warn({ err: error, entry: unit.entry.id, attempts }, 'an entry could not be applied')
+    const givenUp = attempts >= retry.attempts
+    if (givenUp) {
+      const letter = await kinds[unit.entry.kind].giveUp(transaction, unit, message, attempts)
+      await insertDeadLetters(client, [letter])
+    }
+    // A parked row can hold several items: the failed one and those behind it stay in it.
+    const behind = unit.parked
+      ? heldBack.filter(other => other.parked?.parkedId === unit.parked?.parkedId)
+      : []
+    const remaining = givenUp ? behind : [unit, ...behind]
+    if (remaining.length === 0) continue
+    const next = {
+      partition: unit.partition,
+      entry: narrow(kinds, unit.entry, remaining),
+      attempts: givenUp ? 0 : attempts,
+      nextAttemptAt: givenUp ? now : new Date(now.getTime() + delayMs(retry, attempts)),
+      error: givenUp ? null : message,
+    }
+    if (unit.parked) {
+      stillParked.add(unit.parked.parkedId)
+      await postpone(client, { ...next, parkedId: unit.parked.parkedId })
+    } else await park(client, next)
+  }
+  for (const { parked } of heldBack) if (parked) stillParked.add(parked.parkedId)
+  const fresh = heldBack.filter(unit => !unit.parked)
+  for (const [entry, units] of Map.groupBy(fresh, unit => unit.entry)) {
+    await parkBehind(transaction, { partition: units[0]!.partition, entry: narrow(kinds, entry, units) })
+  }
+  const done = entries.flatMap(({ parked }) => (parked && !stillParked.has(parked.parkedId) ? [parked] : []))
+  if (done.length > 0) await unpark(client, done)
+}
+
+/** The entry with just these units in it; one that could not even be read stays whole. */
+function narrow(kinds: Record<EntryKind, Kind>, entry: Entry, units: Unit[]): Entry {
+  if (units.some(unit => unit.work === undefined)) return entry
+  return kinds[entry.kind].narrow(
+    entry,
+    units.map(unit => unit.work),
+  )
+}
+
+async function parkBehind(
+  { client, now }: Transaction,
+  behind: { partition: PartitionName; entry: Entry },
+): Promise<void> {
+  await park(client, { ...behind, attempts: 0, nextAttemptAt: now, error: null })
+}
+
+/** Doubling, with jitter so that many failures do not come back together. */
+function delayMs(retry: Retry, attempts: number): number {
+  const full = Math.min(retry.maxDelayMs, retry.firstDelayMs * 2 ** (attempts - 1))
+  return full / 2 + (Math.random() * full) / 2
+}
