@@ -17,7 +17,9 @@ export async function fillLedger(
   for (let first = 0; first < subscriptions; first += SUBSCRIPTIONS_AT_A_TIME) {
     const count = Math.min(SUBSCRIPTIONS_AT_A_TIME, subscriptions - first)
     const said = Array.from({ length: count }, (_, i) => storyOf(tenantId, first + i, now.getTime())).flat()
-    await inTransaction(pool, client => applyBilling({ client, now, afterCommit: action => action() }, said))
+    await inTransaction(pool, client =>
+      applyBilling({ client, now, configVersion: 1, afterCommit: action => action() }, said),
+    )
     events += said.length
   }
   return events
@@ -50,7 +52,9 @@ export async function changeLedger(
       },
     ]
   })
-  await inTransaction(pool, client => applyBilling({ client, now, afterCommit: action => action() }, said))
+  await inTransaction(pool, client =>
+    applyBilling({ client, now, configVersion: 1, afterCommit: action => action() }, said),
+  )
 }
 
 type Plan = { unit_amount: number; interval: string; interval_count: number }

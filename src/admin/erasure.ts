@@ -13,21 +13,21 @@ import {
   buryContacts,
   countUnapplied,
   deleteArchivedOf,
+  deleteEntry,
   deleteEventsAt,
   deleteLoggedOf,
   deleteNames,
-  deleteShelved,
+  type EntryTable,
+  findEntriesWith,
   findEventsOf,
   findSalesOf,
-  findShelved,
   finishErasure,
   insertErasure,
   type KnownName,
   listErasures,
   namesOf,
-  narrowShelved,
+  narrowEntry,
   reduceOrders,
-  type Shelf,
 } from '../store/identity/erasures.ts'
 import { AdminError, refuse } from './error.ts'
 import { tenantNamed } from './tenants.ts'
@@ -69,9 +69,8 @@ export type ErasureAdmin = ReturnType<typeof erasureAdmin>
 // Short transactions: an open one that writes holds the readers of the log back.
 const AT_A_TIME = 1_000
 const MAX_WAIT_MS = 10_000
-// Workers look for news of erasures every second (pipeline/identity.ts); what they write until then is swept up after.
-const UNTIL_FORGOTTEN_MS = 1_500
-const SWEEP_BACK_MS = 60_000
+// What was applied during the first pass came in after the request, give or take the clocks of other nodes.
+const SECOND_PASS_BACK_MS = 60_000
 
 const NOTES = [
   'The log of raw requests keeps what is not listed here until its retention time is over (7 days unless set otherwise). Backups keep what they hold.',
@@ -101,8 +100,11 @@ export function erasureAdmin({ pool, waitMs = MAX_WAIT_MS }: { pool: pg.Pool; wa
 
       const names = await eraseEffects(pool, tenantId, subject, erased)
       const all = await inTransaction(pool, async client => {
-        await lockTenants(client, TENANT_LOCKS.merges, [tenantId])
-        // Names that joined the person since then go as well.
+        // Every worker's transaction about this tenant lies wholly before this one or wholly after it. Those before are
+        // committed now: the names they added are found here, and what they wrote in the second pass. Those after
+        // read a newer version (holdConfigVersion) and forget the nodes they remembered: nobody writes to one that
+        // is gone, and the person does not come back.
+        await lockTenants(client, TENANT_LOCKS.people, [tenantId])
         const known = merged(names, await namesOf(client, tenantId, subject))
         const nodes = known.map(({ node }) => node)
         const deleted = await deleteNames(client, tenantId, nodes)
@@ -117,10 +119,8 @@ export function erasureAdmin({ pool, waitMs = MAX_WAIT_MS }: { pool: pg.Pool; wa
         })
         return known
       })
-      if (all.length > 0) {
-        await sleep(UNTIL_FORGOTTEN_MS)
-        await eraseNamed(pool, tenantId, all, erased, new Date(requestedAt.getTime() - SWEEP_BACK_MS))
-      }
+      if (all.length > 0)
+        await eraseNamed(pool, tenantId, all, erased, new Date(requestedAt.getTime() - SECOND_PASS_BACK_MS))
       const done = receipt(new Date())
       await finishErasure(pool, tenantId, id, JSON.stringify(done))
       return done
@@ -223,33 +223,33 @@ async function eraseNamed(
   erased.billing += await anonymiseBilling(pool, tenantId, { customers: contactIds, emails })
   const now = new Date()
   erased.contacts += await buryContacts(pool, tenantId, contactIds, now, newEntryId(now.getTime()))
-  for (const shelf of ['dead_letters', 'parked_entries', 'overflow'] as const) {
-    const cleared = await clearShelf(pool, shelf, tenantId, names)
-    if (shelf === 'dead_letters') erased.dead_letters += cleared
-    else erased.waiting += cleared
-  }
+  erased.dead_letters += await eraseEntries(pool, 'dead_letters', tenantId, names)
+  erased.waiting += await eraseEntries(pool, 'parked_entries', tenantId, names)
+  erased.waiting += await eraseEntries(pool, 'overflow', tenantId, names)
 }
 
 /** What waits or was given up, and is about the person. Returns how many items. */
-async function clearShelf(
+async function eraseEntries(
   pool: pg.Pool,
-  shelf: Shelf,
+  table: EntryTable,
   tenantId: number,
   names: KnownName[],
 ): Promise<number> {
-  let cleared = 0
+  let items = 0
   const texts = names.map(({ value }) => value)
-  for (const shelved of await findShelved(pool, shelf, tenantId, texts)) {
-    const { entry } = shelved
-    const { about, others } = itemsAbout(entry, names)
+  for (const found of await findEntriesWith(pool, table, tenantId, texts)) {
+    const { about, others } = itemsAbout(found.entry, names)
     if (about.length === 0) continue
-    const isNarrowed =
-      others.length > 0 && shelf !== 'dead_letters'
-        ? await narrowShelved(pool, shelf, shelved, withItems(entry.context, others), others.length)
-        : await deleteShelved(pool, shelf, shelved)
-    if (isNarrowed) cleared += about.length
+    const isErased =
+      others.length > 0 && table !== 'dead_letters'
+        ? await narrowEntry(pool, table, found, {
+            context: withItems(found.entry.context, others),
+            items: others.length,
+          })
+        : await deleteEntry(pool, table, found)
+    if (isErased) items += about.length
   }
-  return cleared
+  return items
 }
 
 function withItems(context: string, items: number[]): string {

@@ -56,10 +56,7 @@ export function retention(
   }
 }
 
-/** Keys and sources: changes made elsewhere are noticed within a second, also where notices do not get through. */
-export function directoryUpkeep(directory: Directory): Job[] {
-  return [
-    { name: 'directory refresh', everyMs: 1_000, run: () => directory.refresh() },
-    { name: 'key use', everyMs: 10_000, run: () => directory.writeUses() },
-  ]
+/** When each key was last used. */
+export function keyUse(directory: Directory): Job {
+  return { name: 'key use', everyMs: 10_000, run: () => directory.writeUses() }
 }

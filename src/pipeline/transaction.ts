@@ -12,6 +12,7 @@ import {
   postpone,
   unpark,
 } from '../store/entries/parked.ts'
+import { holdConfigVersion } from '../store/tenants/config-version.ts'
 import { applyCarefully, type Failure } from './isolate.ts'
 import { keepRejected } from './rejected.ts'
 import type { Kind, Transaction, Unit } from './unit.ts'
@@ -65,13 +66,14 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       })
       onTaken(loadOf(taken))
       if (taken.length === 0) return taken
-      const transaction = {
+      const now = new Date()
+      const { entries, blocked } = plan(taken, await dueRetries(client, now, taken))
+      const transaction: Transaction = {
         client,
-        now: new Date(),
-        afterCommit: (action: () => void) => afterCommit.push(action),
+        now,
+        configVersion: await holdConfigVersion(client, tenantsOf([...entries, ...blocked])),
+        afterCommit: action => afterCommit.push(action),
       }
-
-      const { entries, blocked } = plan(taken, await dueRetries(transaction, taken))
       const { units, rejected, failures } = decode(entries, kinds)
       const heldBack: Unit[] = []
       if (rejected.length > 0) await keepRejected(client, rejected)
@@ -112,7 +114,7 @@ function atMostEvery<T>(ms: number, run: (client: pg.PoolClient) => Promise<T>) 
 type Planned = { partition: PartitionName; entry: Entry; parked: Parked | null }
 
 /** The retries that are due, and the orders in which something waits that is not among them. */
-async function dueRetries({ client, now }: Transaction, taken: Taken[]) {
+async function dueRetries(client: pg.PoolClient, now: Date, taken: Taken[]) {
   const partitions = taken.map(({ partition }) => partition)
   const orders = await listParkedOrders(client, partitions)
   const blocked = new Set(orders.map(orderOf))
@@ -141,6 +143,10 @@ function plan(taken: Taken[], { retries, blocked }: Awaited<ReturnType<typeof du
     }
   }
   return { entries, blocked: behind }
+}
+
+function tenantsOf(planned: { entry: Entry }[]): Set<number> {
+  return new Set(planned.map(({ entry }) => entry.tenantId))
 }
 
 function decode(entries: Planned[], kinds: Record<EntryKind, Kind>) {

@@ -16,6 +16,8 @@ export type Unit<Work = unknown> = {
 export type Transaction = {
   client: pg.PoolClient
   now: Date
+  /** Of what is remembered between transactions: see memory.ts. */
+  configVersion: number
   /** Runs once the effects are committed: for what is remembered in memory. */
   afterCommit(action: () => void): void
 }

@@ -23,6 +23,8 @@ export const TENANT_LOCKS = {
   records: 4_911_100,
   /** Merges of profiles: each sees what the one before left. */
   merges: 4_911_200,
+  /** Who a tenant's people are: workers share it for the length of a transaction, an erasure has it alone. */
+  people: 4_911_500,
   /** Refunds: one may take the place of another. */
   refunds: 4_911_300,
 } as const
@@ -51,6 +53,15 @@ export async function lockTenants(db: Db, which: TenantLock, tenantIds: Iterable
   await queryPrepared(
     db,
     'select pg_advisory_xact_lock($1, t) from unnest($2::int[]) with ordinality as l (t, n) order by n',
+    [which, [...new Set(tenantIds)].sort((a, b) => a - b)],
+  )
+}
+
+/** The same, shared: only whoever wants it alone waits, and is waited for. */
+export async function shareTenants(db: Db, which: TenantLock, tenantIds: Iterable<number>): Promise<void> {
+  await queryPrepared(
+    db,
+    'select pg_advisory_xact_lock_shared($1, t) from unnest($2::int[]) with ordinality as l (t, n) order by n',
     [which, [...new Set(tenantIds)].sort((a, b) => a - b)],
   )
 }

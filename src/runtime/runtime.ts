@@ -24,14 +24,14 @@ import { type Job, startJobs } from '../jobs/jobs.ts'
 import { ledgerUpkeep } from '../jobs/ledger.ts'
 import { overflowDrain } from '../jobs/overflow.ts'
 import { dailySnapshots } from '../jobs/snapshots.ts'
-import { directoryUpkeep, partitionUpkeep, retention } from '../jobs/upkeep.ts'
+import { keyUse, partitionUpkeep, retention } from '../jobs/upkeep.ts'
 import type { Log } from '../log/log.ts'
 import { initialisePostgresLog } from '../log/postgres/initialise.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
 import { brokenConnection, type Connection, isUnavailable, openPool } from '../postgres/database.ts'
-import { listenForNotices } from '../postgres/notices.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
+import { watchConfigVersion } from '../store/tenants/config-version.ts'
 import { openDirectory } from '../store/tenants/directory.ts'
 import type { LoggerOptions } from '../telemetry/logging.ts'
 import { type Metrics, openMetrics } from '../telemetry/metrics.ts'
@@ -74,9 +74,8 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     const metrics = openMetrics()
     watch(metrics, pool, postgresLog)
     const directory = openDirectory({ pool })
-    await directory.refresh()
-    const notices = listenForNotices(pool, 'kontor_config', () => directory.forget())
-    closers.push(() => notices.stop())
+    const watcher = await watchConfigVersion(pool, directory.forget)
+    closers.push(() => watcher.stop())
 
     const intake = openAccept({
       append: postgresLog.append,
@@ -88,7 +87,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     const isEmbedded = config.databaseUrl === null
     const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
     const plugins = surfaces(config, { ...parts, secrets })
-    const jobs: Job[] = directoryUpkeep(directory)
+    const jobs: Job[] = [keyUse(directory)]
     closers.push(() => directory.writeUses())
     if (config.surfaces.includes('inbound')) {
       const inbound = await openInboundSurface(config, { ...parts, secrets, metrics })

@@ -1,6 +1,5 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { startJobs } from '../jobs/jobs.ts'
 import type { Log } from '../log/log.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
 import { billingEvents } from '../pipeline/billing/billing.ts'
@@ -14,9 +13,7 @@ import { openScheduler } from '../pipeline/scheduler.ts'
 import { openTransactions } from '../pipeline/transaction.ts'
 import type { Kind } from '../pipeline/unit.ts'
 import { BeginAgain, brokenConnection, type Connection, openPool } from '../postgres/database.ts'
-import { listenForNotices } from '../postgres/notices.ts'
 import { ensurePartitionsFor, periodOf } from '../postgres/partitions.ts'
-import { watchConfig } from '../store/tenants/keys.ts'
 import type { PoolCounts } from '../telemetry/metrics.ts'
 
 /** Plain data: it goes to another thread as it is. */
@@ -24,9 +21,8 @@ export type WorkerOptions = { connection: Connection; workers: number }
 
 export type Workers = { counts(): PoolCounts; stop(): Promise<void> }
 
-// The listener for changes of the configuration, and who looks for them or makes partitions.
-const CONNECTIONS_BESIDE_WORKERS = 2
-const LOOK_EVERY_MS = 1_000
+// For whoever makes partitions.
+const CONNECTIONS_BESIDE_WORKERS = 1
 
 /** The pipeline with all it needs, on connections of its own: requests never wait behind a batch. */
 export async function startWorkers(
@@ -39,22 +35,13 @@ export async function startWorkers(
     name: 'kontor worker',
     onError: brokenConnection(logger),
   })
-  const conversionTypes = openConversionTypes()
-  const notices = listenForNotices(pool, 'kontor_config', conversionTypes.forget)
-  const config = watchConfig(conversionTypes.forget)
-  const looking = {
-    name: 'changes of the configuration',
-    everyMs: LOOK_EVERY_MS,
-    run: () => config.look(pool),
-  }
-  const jobs = startJobs([looking], logger)
   const identities = openIdentities()
   const kinds = {
     record: recordKind([contactIdentities(identities), orderConversions(identities)]) as Kind,
     events: eventKind({
       identities,
       touches: openTouches(),
-      conversionTypes,
+      conversionTypes: openConversionTypes(),
       ensureMonths: monthKeeper(pool),
       listeners: [billingEvents()],
     }) as Kind,
@@ -70,8 +57,6 @@ export async function startWorkers(
     }),
     async stop() {
       await scheduler.stop()
-      await jobs.stop()
-      await notices.stop()
       await pool.end()
     },
   }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, before, type TestContext, test } from 'node:test'
 import { erasureAdmin } from '../../src/admin/erasure.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
@@ -182,6 +182,67 @@ test('what comes late does not bring an erased person back, what comes new begin
   assert.equal(profiles.size, 1)
   assert.ok(!profiles.has(null) && !profiles.has(ada) && !profiles.has(ben))
   assert.equal(again[0].contact_id, null)
+})
+
+/** Holds writers of a table back until `release`. */
+async function holdWriters(t: TestContext, table: string) {
+  const client = await server.pool.connect()
+  await client.query(`begin; lock table ${table} in share mode`)
+  let isHeld = true
+  const release = async () => {
+    if (!isHeld) return
+    isHeld = false
+    await client.query('commit')
+    client.release()
+  }
+  t.after(release)
+  return release
+}
+
+async function isWaiting(where: string): Promise<boolean> {
+  const { rows } = await server.pool.query(
+    `select from pg_locks l join pg_stat_activity a using (pid)
+     where not l.granted and a.datname = current_database() and ${where}`,
+  )
+  return rows.length > 0
+}
+
+test('a worker in the middle of her events ends before her names go, and what it wrote goes with them', async t => {
+  const { tenant, source } = await twoPeople('under way')
+  const release = await holdWriters(t, 'receipts')
+  const payload = { email: 'ada@example.com', user_id: 'user-ada', text: 'one more' }
+  const hook = { inbound_event_id: 'under way', event_type: 'ticket.opened', payload }
+  await post(`/ingest/inbound/${source.id}`, source.token, hook)
+  await eventually('the worker to have written the event', () => isWaiting(`a.query ilike 'copy receipts%'`))
+
+  const erasing = erasureAdmin({ pool: server.pool, waitMs: 0 }).erase({
+    tenant: tenant.id,
+    email: 'ada@example.com',
+  })
+  await eventually('the erasure to wait for the worker', () => isWaiting(`l.locktype = 'advisory'`))
+  assert.ok((await traces(tenant, 'ada@example.com')).some(found => found.startsWith('identities')))
+  await release()
+  const { erased } = await erasing
+  assert.deepEqual([erased.events, erased.archived, erased.identities], [6, 2, 4])
+  await server.settled()
+  assert.doesNotMatch(json(await events(tenant)), /ada/)
+  assert.ok((await traces(tenant, 'ada@example.com')).every(found => found.startsWith('log:')))
+})
+
+test('what comes in during an erasure is of somebody new: no worker remembers her for a moment longer', async t => {
+  const { tenant } = await twoPeople('meanwhile')
+  const seen = (await events(tenant)).find(row => row.visitor === 'visitor-ada')!
+  const release = await holdWriters(t, 'erasures')
+  const erasing = erase({ tenant: tenant.id, email: 'ada@example.com' })
+  await eventually('the erasure to have taken her names', () =>
+    isWaiting(`a.query ilike 'insert into erasures%'`),
+  )
+  await track(tenant, { event_type: 'meanwhile', visitor: 'visitor-ada', user_id: 'user-ada' })
+  await release()
+  assert.equal((await erasing).erased.events, 5)
+  const [again] = (await events(tenant)).filter(row => row.event_type === 'meanwhile')
+  assert.match(again.profile_id, /^prof_/)
+  assert.notEqual(again.profile_id, seen.profile_id)
 })
 
 test('from the command line too; who is not known leaves a receipt of nothing', async () => {

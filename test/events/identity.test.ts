@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { Identity } from '../../src/domain/identity/identity.ts'
 import { openIdentities } from '../../src/pipeline/identity/identity.ts'
 import { inTransaction, isConflict } from '../../src/postgres/database.ts'
+import { configVersion } from '../../src/store/tenants/config-version.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { startNode } from './node.ts'
 import { json, type Row, rowsOf } from './rows.ts'
@@ -24,6 +25,7 @@ async function see(tenantId: number, batches: Identity[][][]): Promise<void> {
         const transaction = {
           client,
           now: new Date(),
+          configVersion: await configVersion(client),
           afterCommit: (act: () => void) => afterCommit.push(act),
         }
         await identities.resolve(

@@ -19,7 +19,7 @@ import type { EventListener, FreshEvent } from './fresh-event.ts'
 export type EventKindOptions = {
   identities: Identities
   touches: Touches
-  conversionTypes: Pick<ConversionTypes, 'of'>
+  conversionTypes: ConversionTypes
   /** Sees that there is room for events of these moments; throws BeginAgain where there is none yet. */
   ensureMonths(moments: Date[]): void
   listeners: EventListener[]
@@ -170,7 +170,7 @@ async function conversionsAmong(
 ): Promise<ConversionEvent[]> {
   const types = new Map<number, ReadonlySet<string>>()
   for (const { tenantId } of events) {
-    if (!types.has(tenantId)) types.set(tenantId, await options.conversionTypes.of(transaction, tenantId))
+    if (!types.has(tenantId)) types.set(tenantId, await options.conversionTypes(transaction, tenantId))
   }
   return events.flatMap(one => {
     const conversion = conversionOf(one.event, types.get(one.tenantId)!)

@@ -6,16 +6,14 @@ import {
   mergeProfiles,
   profilesOf,
 } from '../../store/identity/identities.ts'
-import { configVersion } from '../../store/tenants/keys.ts'
+import { openMemory } from '../memory.ts'
 import type { Transaction } from '../unit.ts'
 
 /** Names of one person, seen together. */
 export type Sighting = { tenantId: number; identities: Identity[] }
 
-// About 10 MB at the most. A node never changes, and only an erasure takes one away: see forgetErased.
+// About 10 MB at the most. A node never changes, and only an erasure takes one away, which ends the memory.
 const MAX_REMEMBERED = 50_000
-// An erasure, on whatever machine, moves the version of the configuration.
-const LOOK_EVERY_MS = 1_000
 
 export type Identities = {
   /** The node of the first name of each sighting (null where it has none); all its names share one profile after. */
@@ -27,31 +25,10 @@ export type Identities = {
 export type Link = { tenantId: number; a: number; b: number }
 
 export function openIdentities(): Identities {
-  const nodes = new Map<string, number>()
-  const linked = new Set<string>()
-  let lookedAt = 0
-  let version = 0
-
-  async function forgetErased({ client }: Transaction): Promise<void> {
-    if (Date.now() - lookedAt < LOOK_EVERY_MS) return
-    lookedAt = Date.now()
-    const newest = await configVersion(client)
-    if (newest === version) return
-    version = newest
-    nodes.clear()
-    linked.clear()
-  }
-
-  /** What a transaction learnt is remembered once it is committed, unless it learnt it before an erasure. */
-  function remember({ afterCommit }: Transaction, action: () => void): void {
-    const learntAt = version
-    afterCommit(() => {
-      if (learntAt === version) action()
-    })
-  }
+  const memory = openMemory(() => ({ nodes: new Map<string, number>(), linked: new Set<string>() }))
 
   async function resolve(transaction: Transaction, sightings: Sighting[]): Promise<(number | null)[]> {
-    await forgetErased(transaction)
+    const { linked } = memory(transaction)
     const sighted = await nodesOf(transaction, sightings)
     const links = new Map<string, Link>()
     for (const [i, found] of sighted.entries()) {
@@ -68,6 +45,7 @@ export function openIdentities(): Identities {
 
   /** The nodes of all names of each sighting. */
   async function nodesOf(transaction: Transaction, sightings: Sighting[]): Promise<number[][]> {
+    const { nodes } = memory(transaction)
     const unknown = new Map<string, IdentityKey>()
     const sighted = sightings.map(({ tenantId, identities }) =>
       identities.map(identity => {
@@ -80,7 +58,7 @@ export function openIdentities(): Identities {
     if (unknown.size === 0) return sighted as number[][]
     const found = await ensureIdentities(transaction.client, [...unknown.values()])
     const learnt = new Map(found.map(one => [identityText(one.tenantId, one), one.node]))
-    remember(transaction, () => {
+    transaction.afterCommit(() => {
       if (nodes.size + learnt.size > MAX_REMEMBERED) nodes.clear()
       for (const [text, node] of learnt) nodes.set(text, node)
     })
@@ -90,6 +68,7 @@ export function openIdentities(): Identities {
   async function link(transaction: Transaction, links: Link[]): Promise<void> {
     if (links.length === 0) return
     const { client } = transaction
+    const { linked } = memory(transaction)
     const apart = await stillApart(client, links)
     if (apart.length > 0) {
       await lockTenants(
@@ -101,7 +80,7 @@ export function openIdentities(): Identities {
       const merges = mergesFor(apart, await profileMap(client, apart))
       if (merges.length > 0) await mergeProfiles(client, merges)
     }
-    remember(transaction, () => {
+    transaction.afterCommit(() => {
       if (linked.size + links.length > MAX_REMEMBERED) linked.clear()
       for (const one of links) linked.add(linkText(one))
     })

@@ -1,6 +1,7 @@
 import { isEarlierTouch, touchOf } from '../../domain/identity/attribution.ts'
 import { type NewTouch, upsertTouches } from '../../store/identity/identities.ts'
 import type { FreshEvent } from '../events/fresh-event.ts'
+import { openMemory } from '../memory.ts'
 import type { Transaction } from '../unit.ts'
 
 export type Touches = {
@@ -12,9 +13,10 @@ const MAX_REMEMBERED = 50_000
 
 /** Most events come from people whose first touch is known: remembering it spares the database the question. */
 export function openTouches(): Touches {
-  const known = new Map<string, NewTouch>()
+  const memory = openMemory(() => new Map<string, NewTouch>())
 
-  async function apply({ client, afterCommit }: Transaction, events: FreshEvent[]): Promise<void> {
+  async function apply(transaction: Transaction, events: FreshEvent[]): Promise<void> {
+    const known = memory(transaction)
     const earliest = new Map<string, NewTouch>()
     for (const { tenantId, event, node } of events) {
       if (node === null) continue
@@ -28,8 +30,8 @@ export function openTouches(): Touches {
       if (!before || isEarlierTouch(one, before)) earliest.set(key, one)
     }
     if (earliest.size === 0) return
-    await upsertTouches(client, [...earliest.values()])
-    afterCommit(() => {
+    await upsertTouches(transaction.client, [...earliest.values()])
+    transaction.afterCommit(() => {
       if (known.size + earliest.size > MAX_REMEMBERED) known.clear()
       for (const [key, touch] of earliest) {
         const before = known.get(key)

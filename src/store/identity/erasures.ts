@@ -2,7 +2,7 @@ import type { Entry } from '../../domain/entry.ts'
 import type { IdentityKind } from '../../domain/identity/identity.ts'
 import { entryIdOf } from '../../domain/ids.ts'
 import type { Db } from '../../postgres/database.ts'
-import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
+import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 
 export type KnownName = { node: number; kind: IdentityKind; value: string }
 
@@ -35,7 +35,8 @@ export async function countUnapplied(db: Db, tenantId: number, before: Date): Pr
   return rows[0]!.count
 }
 
-export type EventPlace = { table: number; place: string; id: string; receivedAt: Date }
+/** Where an event lies: its partition and its row there. */
+export type EventRow = { table: number; row: string; id: string; receivedAt: Date }
 
 /** Reads all of the tenant's events of the time: no index leads from a person to them, because every event would pay for it. */
 export async function findEventsOf(
@@ -43,26 +44,26 @@ export async function findEventsOf(
   tenantId: number,
   nodes: number[],
   receivedSince: Date | null,
-): Promise<EventPlace[]> {
-  const { rows } = await db.query<EventPlace>(
-    `select tableoid::int8 as table, ctid::text as place, id, received_at as "receivedAt" from events
+): Promise<EventRow[]> {
+  const { rows } = await db.query<EventRow>(
+    `select tableoid::int8 as table, ctid::text as row, id, received_at as "receivedAt" from events
      where tenant_id = $1 and node = any($2::bigint[]) and ($3::timestamptz is null or received_at >= $3)`,
     [tenantId, nodes, receivedSince],
   )
   return rows
 }
 
-export async function deleteEventsAt(db: Db, events: EventPlace[]): Promise<number> {
+export async function deleteEventsAt(db: Db, events: EventRow[]): Promise<number> {
   const { rowCount } = await db.query(
-    `delete from events e using unnest($1::oid[], $2::tid[], $3::uuid[]) as d (place_table, place, id)
-     where e.tableoid = d.place_table and e.ctid = d.place and e.id = d.id`,
-    [events.map(event => event.table), events.map(event => event.place), events.map(event => event.id)],
+    `delete from events e using unnest($1::oid[], $2::tid[], $3::uuid[]) as d (table_id, row_id, id)
+     where e.tableoid = d.table_id and e.ctid = d.row_id and e.id = d.id`,
+    [events.map(event => event.table), events.map(event => event.row), events.map(event => event.id)],
   )
   return rowCount ?? 0
 }
 
 /** What sources' archives hold of these events. */
-export async function deleteArchivedOf(db: Db, tenantId: number, events: EventPlace[]): Promise<number> {
+export async function deleteArchivedOf(db: Db, tenantId: number, events: EventRow[]): Promise<number> {
   const { rowCount } = await db.query(
     `delete from archive a using unnest($2::uuid[], $3::timestamptz[]) as e (id, received_at)
      where a.tenant_id = $1 and a.id = e.id and a.received_at = e.received_at`,
@@ -72,7 +73,7 @@ export async function deleteArchivedOf(db: Db, tenantId: number, events: EventPl
 }
 
 /** The requests that brought these events, where they are read and still in the log. */
-export async function deleteLoggedOf(db: Db, tenantId: number, events: EventPlace[]): Promise<number> {
+export async function deleteLoggedOf(db: Db, tenantId: number, events: EventRow[]): Promise<number> {
   const entries = new Map(events.map(event => [entryIdOf(event.id), event.receivedAt]))
   const { rowCount } = await db.query(
     `delete from log l using unnest($2::uuid[], $3::timestamptz[]) as e (id, received_at), log_cursors c
@@ -161,57 +162,60 @@ export async function deleteNames(
 }
 
 /** Where entries lie that are not, or not yet, applied. */
-export type Shelf = 'dead_letters' | 'parked_entries' | 'overflow'
+export type EntryTable = 'dead_letters' | 'parked_entries' | 'overflow'
 
-/** Which row of its shelf: primary keys differ. */
-export type Shelved = { entry: Entry; row: string }
+/** An entry and its row in its table: primary keys differ. */
+export type EntryRow = { entry: Entry; row: string }
 
-/** Entries on a shelf with one of these texts in their body. */
-export async function findShelved(
+/** Entries with one of these texts in their body. */
+export async function findEntriesWith(
   db: Db,
-  shelf: Shelf,
+  table: EntryTable,
   tenantId: number,
   texts: string[],
-): Promise<Shelved[]> {
+): Promise<EntryRow[]> {
   const { rows } = await db.query<Entry & { row: string }>(
-    `select ctid::text as row, ${ENTRY_COLUMNS} from ${shelf} s
+    `select ctid::text as row, ${ENTRY_COLUMNS} from ${table} s
      where tenant_id = $1
        and exists (select 1 from unnest($2::text[]) as t (text) where strpos(lower(s.body), lower(t.text)) > 0)`,
     [tenantId, texts],
   )
-  return rows.map(({ row, ...entry }) => ({ row, entry }))
+  return rows.map(row => ({ row: row.row, entry: entryOf(row) }))
 }
 
 /** False when it has moved on meanwhile. */
-export async function deleteShelved(db: Db, shelf: Shelf, { row, entry }: Shelved): Promise<boolean> {
+export async function deleteEntry(db: Db, table: EntryTable, { row, entry }: EntryRow): Promise<boolean> {
   const { rowCount } = await db.query(
-    `delete from ${shelf} where tenant_id = $1 and ctid = $2::tid and id = $3`,
+    `delete from ${table} where tenant_id = $1 and ctid = $2::tid and id = $3`,
     [entry.tenantId, row, entry.id],
   )
   return rowCount === 1
 }
 
-/** Leaves these items of the request, and takes the others out of its future. */
-export async function narrowShelved(
+/** Leaves these items of the request, and takes the others out of its future. False when it has moved on meanwhile. */
+export async function narrowEntry(
   db: Db,
-  shelf: 'parked_entries' | 'overflow',
-  { row, entry }: Shelved,
-  context: string,
-  items: number,
+  table: 'parked_entries' | 'overflow',
+  { row, entry }: EntryRow,
+  { context, items }: { context: string; items: number },
 ): Promise<boolean> {
-  const values: unknown[] = [entry.tenantId, row, entry.id, context]
-  if (shelf === 'overflow') values.push(items)
-  const { rowCount } = await db.query(
-    `update ${shelf} set context = $4${shelf === 'overflow' ? ', items = $5' : ''}
-     where tenant_id = $1 and ctid = $2::tid and id = $3`,
-    values,
-  )
+  const values = [entry.tenantId, row, entry.id, context]
+  const { rowCount } =
+    table === 'overflow'
+      ? await db.query(
+          `update overflow set context = $4, items = $5 where tenant_id = $1 and ctid = $2::tid and id = $3`,
+          [...values, items],
+        )
+      : await db.query(
+          `update parked_entries set context = $4 where tenant_id = $1 and ctid = $2::tid and id = $3`,
+          values,
+        )
   return rowCount === 1
 }
 
 export type StoredErasure = { id: string; tenantId: number; requestedAt: Date; receipt: string }
 
-/** Workers on every node forget what they remember of people: a trigger tells them. `subjectHash`: of whom, for who asks again. */
+/** A trigger moves the version of the configuration: workers forget whom they remember. `subjectHash`: of whom, for who asks again. */
 export async function insertErasure(db: Db, erasure: StoredErasure & { subjectHash: Buffer }): Promise<void> {
   await db.query(
     'insert into erasures (tenant_id, id, requested_at, subject_hash, receipt) values ($1, $2, $3, $4, $5)',

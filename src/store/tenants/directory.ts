@@ -1,11 +1,11 @@
 import type pg from 'pg'
 import { hashOfSecret, kindOfKey } from '../../domain/tenants/keys.ts'
 import { findSource, type Source } from '../inbound/sources.ts'
-import { type ApiKey, findKeyByHash, touchKeys, watchConfig } from './keys.ts'
+import { type ApiKey, findKeyByHash, touchKeys } from './keys.ts'
 
 /**
  * What a node remembers of keys and sources, so that a request needs no query to be let in and an
- * outage of the database does not turn known senders away. Any change empties it (see `refresh`).
+ * outage of the database does not turn known senders away. Any change empties it (see config-version.ts).
  * A lookup that is not remembered while the database is away throws: the answer is 503, never 401.
  */
 export type Directory = {
@@ -14,8 +14,6 @@ export type Directory = {
   source(id: string): Source | null | Promise<Source | null>
   /** Remembers that the key was used; written down later, many at a time. */
   noteUse(key: ApiKey, at: Date): void
-  /** Looks whether anything changed since the last look, and forgets everything if so. */
-  refresh(): Promise<void>
   forget(): void
   writeUses(): Promise<void>
 }
@@ -32,7 +30,6 @@ export function openDirectory({ pool }: { pool: pg.Pool }): Directory {
     keys.forget()
     sources.forget()
   }
-  const config = watchConfig(forget)
 
   return {
     key(secret) {
@@ -42,7 +39,6 @@ export function openDirectory({ pool }: { pool: pg.Pool }): Directory {
     source: id => (/^src_[0-9A-Za-z]{1,40}$/.test(id) ? sources.get(id) : null),
     noteUse: (key, at) => uses.set(key.id, at),
     forget,
-    refresh: () => config.look(pool),
     async writeUses() {
       if (uses.size === 0) return
       const written = [...uses].map(([id, at]) => ({ id, at }))

@@ -66,20 +66,3 @@ export async function touchKeys(db: Db, uses: { id: string; at: Date }[]): Promi
     [uses.map(use => use.id), uses.map(use => use.at)],
   )
 }
-
-export async function configVersion(db: Db): Promise<number> {
-  const { rows } = await queryPrepared<{ version: number }>(db, 'select version from config_version')
-  return rows[0]?.version ?? 0
-}
-
-/** Calls back when a look finds that the configuration has changed since the look before. */
-export function watchConfig(changed: () => void): { look(db: Db): Promise<void> } {
-  let seen: number | null = null
-  return {
-    async look(db) {
-      const version = await configVersion(db)
-      if (seen !== null && version !== seen) changed()
-      seen = version
-    },
-  }
-}

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type pg from 'pg'
+import { newEntryId } from '../../src/domain/ids.ts'
+import { inTransaction, openPool } from '../../src/postgres/database.ts'
+import { lockTenants, TENANT_LOCKS } from '../../src/postgres/locks.ts'
+import { insertErasure } from '../../src/store/identity/erasures.ts'
+import {
+  configVersion,
+  holdConfigVersion,
+  watchConfigVersion,
+} from '../../src/store/tenants/config-version.ts'
+import { createTenant, setConversionTypes } from '../../src/store/tenants/tenants.ts'
+import { testDatabase } from '../database.ts'
+import { eventually } from '../eventually.ts'
+
+let database: Awaited<ReturnType<typeof testDatabase>>
+let pool: pg.Pool
+before(async () => {
+  database = await testDatabase()
+  pool = openPool({ connection: { url: database.url }, max: 6, name: 'test', onError: () => {} })
+})
+after(async () => {
+  await pool.end()
+  await database.drop()
+})
+
+async function isSomebodyWaiting(): Promise<boolean> {
+  const { rows } = await pool.query(
+    `select from pg_locks l join pg_stat_activity a using (pid)
+     where not l.granted and l.locktype = 'advisory' and a.datname = current_database()`,
+  )
+  return rows.length > 0
+}
+
+/** What an erasure does beside erasing. */
+async function erase(client: pg.PoolClient, tenantId: number): Promise<void> {
+  await lockTenants(client, TENANT_LOCKS.people, [tenantId])
+  const requestedAt = new Date()
+  const id = newEntryId(requestedAt.getTime())
+  await insertErasure(client, { id, tenantId, requestedAt, subjectHash: Buffer.alloc(32), receipt: '{}' })
+}
+
+test('a transaction that waited for an erasure holds the version that the erasure made', async () => {
+  const before = await configVersion(pool)
+  let held: Promise<number> | undefined
+  await inTransaction(pool, async client => {
+    await erase(client, 7)
+    held = inTransaction(pool, worker => holdConfigVersion(worker, [7, 8]))
+    await eventually('the worker to wait', isSomebodyWaiting)
+  })
+  assert.equal(await held, before + 1)
+})
+
+test('an erasure waits for the transactions that hold a version, those of other tenants excepted', async () => {
+  const before = await configVersion(pool)
+  let erased: Promise<void> | undefined
+  await inTransaction(pool, async worker => {
+    assert.equal(await holdConfigVersion(worker, [7]), before)
+    await inTransaction(pool, client => erase(client, 8))
+    erased = inTransaction(pool, client => erase(client, 7))
+    await eventually('the erasure to wait', isSomebodyWaiting)
+    assert.equal(await configVersion(pool), before + 1)
+  })
+  await erased
+  assert.equal(await configVersion(pool), before + 2)
+})
+
+test('whoever watches hears of a change, also where notices do not get through', async () => {
+  const tenant = (await createTenant(pool, 'watched'))!
+  for (const channel of ['with notices', 'without']) {
+    let heard = 0
+    const watcher = await watchConfigVersion(pool, () => heard++)
+    if (channel === 'without') {
+      await eventually('the listener to listen', async () => {
+        const { rowCount } = await pool.query(
+          `select pg_terminate_backend(pid) from pg_stat_activity
+           where query = 'listen kontor_config' and datname = current_database()`,
+        )
+        return rowCount === 1
+      })
+    }
+    await setConversionTypes(pool, tenant.id, ['signed up'])
+    await eventually('the change to be heard', async () => heard === 1)
+    await watcher.stop()
+  }
+})
