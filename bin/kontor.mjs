@@ -1,17 +1,24 @@
 #!/usr/bin/env node
 // The `kontor` command. Runs src/main.ts with the Node 24 that the project pins, whatever Node started this file.
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const at = path => fileURLToPath(new URL(path, import.meta.url))
-const pinned = at(
-  process.platform === 'win32' ? '../node_modules/node/bin/node.exe' : '../node_modules/node/bin/node',
-)
-const node = existsSync(pinned) ? pinned : process.execPath
-
-const child = spawn(node, ['--max-semi-space-size=8', at('../src/main.ts'), ...process.argv.slice(2)], {
+const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+const child = spawn(pinnedNode(), ['--max-semi-space-size=8', main, ...process.argv.slice(2)], {
   stdio: 'inherit',
 })
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
 child.on('exit', (code, signal) => process.exit(code ?? (signal ? 1 : 0)))
+
+/** The one of the package for this platform; where there is none, the Node that runs this. */
+function pinnedNode() {
+  const platform = process.platform === 'win32' ? 'win' : process.platform
+  try {
+    const manifest = createRequire(import.meta.url).resolve(`node-${platform}-${process.arch}/package.json`)
+    return join(dirname(manifest), 'bin', platform === 'win' ? 'node.exe' : 'node')
+  } catch {
+    return process.execPath
+  }
+}
