@@ -2,24 +2,40 @@
 // Plain JavaScript without dependencies: it runs on the machine's own Node (20 or newer), before the
 // project's pinned Node 24 is there.
 import { spawnSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 
 const wanted = process.argv[2] ?? 'production' // production | development
 const root = new URL('..', import.meta.url)
-const stamp = new URL('node_modules/.kontor-installed', root)
 
-const manifest = createHash('sha256')
-  .update(readFileSync(new URL('package.json', root)))
-  .update(readFileSync(new URL('package-lock.json', root)))
-  .digest('hex')
+const locked = packagesIn('package-lock.json')
+const installed = packagesIn('node_modules/.package-lock.json') // npm's own record of what it has put there
+// A development install is never thinned out by a later `npm start`.
+const mode = Object.values(installed).some(({ dev }) => dev) ? 'development' : wanted
 
-const installed = existsSync(stamp) ? readFileSync(stamp, 'utf8').trim().split(' ') : []
-const isCurrent = installed[0] === manifest && (installed[1] === 'development' || installed[1] === wanted)
+const isComplete = Object.entries(locked).every(
+  ([path, { version, ...about }]) => !isNeeded(about) || installed[path]?.version === version,
+)
+if (!isComplete) install()
+requireNode()
 
-if (!isCurrent) {
-  // A development install is never thinned out by a later `npm start`.
-  const mode = installed[1] === 'development' ? 'development' : wanted
+function packagesIn(path) {
+  const file = new URL(path, root)
+  const { '': _, ...packages } = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).packages : {}
+  return packages
+}
+
+function isNeeded({ dev, optional, os, cpu, libc }) {
+  if (dev && mode === 'production') return false
+  return !optional || (isFor(os, process.platform) && isFor(cpu, process.arch) && libc === undefined)
+}
+
+function isFor(systems, system) {
+  const list = [systems ?? []].flat()
+  const others = list.filter(name => name.startsWith('!'))
+  return list.length === others.length ? !others.includes(`!${system}`) : list.includes(system)
+}
+
+function install() {
   console.error(
     `kontor: installing ${mode === 'production' ? 'what the server needs' : 'everything'} (once) …`,
   )
@@ -31,9 +47,20 @@ if (!isCurrent) {
     stdio: ['ignore', 2, 2],
     shell: process.platform === 'win32',
   })
-  if (result.status !== 0) {
-    console.error('kontor: npm install failed; its own words are above. Mend that and run the command again.')
-    process.exit(result.status ?? 1)
-  }
-  writeFileSync(stamp, `${manifest} ${mode}\n`)
+  if (result.status === 0) return
+  console.error(
+    'kontor: npm install failed; its own words are above. Put that right and run the command again.',
+  )
+  process.exit(result.status ?? 1)
+}
+
+/** Where no Node comes as a package (see docs/decisions/0010), the machine's own has to do. */
+function requireNode() {
+  const isPinned = existsSync(new URL('node_modules/.bin/node', root))
+  if (isPinned || Number.parseInt(process.versions.node, 10) >= 24) return
+  console.error(
+    `kontor: there is no Node package for ${process.platform} ${process.arch}, and this machine has Node ${process.versions.node}. ` +
+      'Install Node 24 (https://nodejs.org) and run the command again.',
+  )
+  process.exit(1)
 }
