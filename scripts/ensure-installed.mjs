@@ -13,7 +13,7 @@ const installed = packagesIn('node_modules/.package-lock.json') // npm's own rec
 const mode = Object.values(installed).some(({ dev }) => dev) ? 'development' : wanted
 
 const isComplete = Object.entries(locked).every(
-  ([path, { version, ...about }]) => !isNeeded(about) || installed[path]?.version === version,
+  ([path, about]) => !isNeeded(about) || isInstalled(path, about.version),
 )
 if (!isComplete) install()
 requireNode()
@@ -27,6 +27,10 @@ function packagesIn(path) {
 function isNeeded({ dev, optional, os, cpu, libc }) {
   if (dev && mode === 'production') return false
   return !optional || (isFor(os, process.platform) && isFor(cpu, process.arch) && libc === undefined)
+}
+
+function isInstalled(path, version) {
+  return installed[path]?.version === version && existsSync(new URL(`${path}/package.json`, root))
 }
 
 function isFor(systems, system) {

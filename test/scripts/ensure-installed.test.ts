@@ -16,11 +16,12 @@ const own = { version: '1.0.0', optional: true, os: [process.platform], cpu: pro
 const foreign = { version: '1.0.0', optional: true, os: ['plan9'] } as const
 const locked = { server, linter, own, foreign }
 
-/** Runs the script where this is locked and that is installed, and returns what it asked of npm; null: nothing. */
+/** Runs the script where this is installed, and returns what it asked of npm; null: nothing. */
 function npmCalled(
   t: TestContext,
   mode: 'production' | 'development',
   installed: Record<string, Package>,
+  removed: string[] = [],
 ): string[] | null {
   const root = mkdtempSync(join(tmpdir(), 'kontor-install-'))
   t.after(() => rmSync(root, { recursive: true }))
@@ -31,6 +32,11 @@ function npmCalled(
     const entries = Object.entries(packages).map(([name, about]) => [`node_modules/${name}`, about])
     writeFileSync(join(root, path), JSON.stringify({ packages: { '': {}, ...Object.fromEntries(entries) } }))
   }
+  for (const name of Object.keys(installed)) {
+    mkdirSync(join(root, 'node_modules', name))
+    writeFileSync(join(root, 'node_modules', name, 'package.json'), '{}')
+  }
+  for (const name of removed) rmSync(join(root, 'node_modules', name), { recursive: true })
   write('package-lock.json', locked)
   if (Object.keys(installed).length > 0) write('node_modules/.package-lock.json', installed)
   writeFileSync(join(root, 'path/npm'), `#!/bin/sh\necho "$@" > '${root}/called'\n`, { mode: 0o755 })
@@ -70,4 +76,8 @@ test('a changed lock file brings a development install up to date, also at a sta
 
 test('a package for this platform must be there, one for another need not', t => {
   assert.equal(npmCalled(t, 'production', { server, foreign })?.[0], 'install')
+})
+
+test('a package whose folder is gone is installed again', t => {
+  assert.equal(npmCalled(t, 'production', { server, linter, own }, ['server'])?.[0], 'install')
 })
