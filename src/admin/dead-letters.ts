@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { DEAD_LETTER_REASONS } from '../domain/dead-letters.ts'
 import type { Entry } from '../domain/entry.ts'
 import type { EventContext } from '../domain/events/events.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
@@ -17,23 +18,7 @@ import {
 import { findSource } from '../store/inbound/sources.ts'
 import { AdminError, refuse } from './error.ts'
 import { tenantNamed } from './tenants.ts'
-
-export const DEAD_LETTER_REASONS = ['rejected', 'failed'] as const
-
-export type DeadLetterView = {
-  id: string
-  tenant: string
-  kind: 'record' | 'events'
-  source_config_id: string | null
-  inbound_event_id: string | null
-  reason: 'rejected' | 'failed'
-  error: string
-  attempts: number
-  received_at: string
-  failed_at: string
-  replayed_at: string | null
-  replayed_as: string | null
-}
+import type { DeadLetterView } from './views.ts'
 
 export type DeadLetterQuery = {
   tenant?: string | undefined

@@ -31,38 +31,9 @@ import {
 } from '../store/identity/erasures.ts'
 import { AdminError, refuse } from './error.ts'
 import { tenantNamed } from './tenants.ts'
+import type { ErasureReceipt } from './views.ts'
 
 export type ErasureQuery = { tenant: string; email?: string | undefined; profile?: string | undefined }
-
-/** How much of each was removed; of conversions and orders, how many were made anonymous. */
-export type ErasureCounts = {
-  events: number
-  conversions: number
-  orders: number
-  contacts: number
-  identities: number
-  touches: number
-  archived: number
-  dead_letters: number
-  waiting: number
-  log_entries: number
-  /** accounts and invoices of the billing ledger that lost their names; what was billed stays */
-  billing: number
-}
-
-/** Says what was done, and of nobody. */
-export type ErasureReceipt = {
-  id: string
-  tenant: string
-  /** SHA-256 of tenant and subject: whoever knows whom can find the receipt again. */
-  subject_hash: string
-  requested_at: string
-  completed_at: string | null
-  erased: ErasureCounts
-  /** Entries that came in before and could not be awaited: erase again once they are processed. */
-  not_yet_processed: number
-  notes: string[]
-}
 
 export type ErasureAdmin = ReturnType<typeof erasureAdmin>
 
@@ -179,7 +150,7 @@ async function eraseEffects(
   pool: pg.Pool,
   tenantId: number,
   subject: Subject,
-  erased: ErasureCounts,
+  erased: ErasureReceipt['erased'],
 ): Promise<KnownName[]> {
   let names: KnownName[] = []
   for (;;) {
@@ -198,7 +169,7 @@ async function eraseNamed(
   pool: pg.Pool,
   tenantId: number,
   names: KnownName[],
-  erased: ErasureCounts,
+  erased: ErasureReceipt['erased'],
   receivedSince: Date | null,
 ): Promise<void> {
   const nodes = names.map(({ node }) => node)
@@ -260,7 +231,7 @@ function* portions<T>(all: T[]): Generator<T[]> {
   for (let from = 0; from < all.length; from += AT_A_TIME) yield all.slice(from, from + AT_A_TIME)
 }
 
-function nothing(): ErasureCounts {
+function nothing(): ErasureReceipt['erased'] {
   return {
     events: 0,
     conversions: 0,

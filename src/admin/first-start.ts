@@ -6,10 +6,11 @@ import { deleteSource } from '../store/inbound/sources.ts'
 import { revokeKey } from '../store/tenants/keys.ts'
 import { readSetting, writeSetting } from '../store/tenants/settings.ts'
 import { createTenant, findTenant } from '../store/tenants/tenants.ts'
-import { type CreatedKey, makeKey } from './keys.ts'
+import { makeKey } from './keys.ts'
 import type { Secrets } from './secrets.ts'
-import { type CreatedSource, makeSource } from './sources.ts'
+import { makeSource } from './sources.ts'
 import { tenantView } from './tenants.ts'
+import type { CreatedKey, CreatedSource } from './views.ts'
 
 export type FirstStart = {
   tenant: { id: string; name: string }

@@ -3,6 +3,7 @@ import type { Fault } from '../domain/fault.ts'
 import {
   hashOfSecret,
   hintOf,
+  KEY_KINDS,
   type KeyKind,
   newKey,
   newPublicId,
@@ -15,25 +16,7 @@ import type { Db } from '../postgres/database.ts'
 import { type ApiKey, insertKey, listKeys, revokeKey } from '../store/tenants/keys.ts'
 import { notFound, refuse } from './error.ts'
 import { tenantNamed } from './tenants.ts'
-
-export const KEY_KINDS = ['private', 'tracking', 'admin'] as const satisfies KeyKind[]
-
-export type KeyView = {
-  id: string
-  kind: KeyKind
-  scopes: Scope[]
-  /** null for admin keys, which belong to no tenant. */
-  tenant: string | null
-  /** How the key ends, to tell keys apart. */
-  hint: string
-  created_at: string
-  expires_at: string | null
-  revoked_at: string | null
-  last_used_at: string | null
-}
-
-/** The only moment in which the key itself is there. */
-export type CreatedKey = KeyView & { key: string }
+import type { CreatedKey, KeyView } from './views.ts'
 
 export type NewKey = {
   tenant?: string | null | undefined

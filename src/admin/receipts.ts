@@ -1,50 +1,14 @@
 import type pg from 'pg'
 import { isUuid } from '../domain/ids.ts'
+import type { ReceiptOutcome } from '../domain/inbound/receipts.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import { countBacklog, listBacklogged } from '../store/inbound/overflow.ts'
-import {
-  findArchived,
-  listReceipts,
-  type ReceiptOutcome,
-  type StoredReceipt,
-} from '../store/inbound/receipts.ts'
+import { findArchived, listReceipts, type StoredReceipt } from '../store/inbound/receipts.ts'
 import { listRejections, type Rejection } from '../store/inbound/rejections.ts'
 import { AdminError } from './error.ts'
 import { tenantNamed } from './tenants.ts'
-
-export const RECEIPT_OUTCOMES = [
-  'processed',
-  'duplicate',
-  'dropped',
-  'dead_letter',
-] as const satisfies ReceiptOutcome[]
-
-export type ReceiptView = {
-  id: string
-  tenant: string
-  source_config_id: string
-  inbound_event_id: string | null
-  event_type: string | null
-  outcome: ReceiptOutcome
-  detail: string | null
-  received_at: string
-  written_at: string
-}
-
-export type RejectionView = {
-  id: string
-  tenant: string
-  source_config_id: string
-  rejected_at: string
-  status: number
-  code: string
-  detail: string
-  ip: string | null
-  user_agent: string | null
-  bytes: number | null
-  suppressed: number
-}
+import type { ArchiveFacts, BacklogView, ReceiptView, RejectionView } from './views.ts'
 
 export type ReceiptQuery = {
   tenant?: string | undefined
@@ -85,7 +49,7 @@ export function receiptAdmin({ pool }: { pool: pg.Pool }) {
       return receipts.map(receiptView)
     },
     /** `result` is JSON text. */
-    async archived(id: string, tenant?: string): Promise<{ facts: object; result: string }> {
+    async archived(id: string, tenant?: string): Promise<{ facts: ArchiveFacts; result: string }> {
       const found = isUuid(id) ? await findArchived(pool, await tenantIdOf(tenant), id) : null
       if (!found)
         throw new AdminError(
@@ -112,7 +76,7 @@ export function receiptAdmin({ pool }: { pool: pg.Pool }) {
       })
       return rejections.map(rejectionView)
     },
-    async backlogs(): Promise<{ source_config_id: string; events: number; oldest_at: string }[]> {
+    async backlogs(): Promise<BacklogView[]> {
       const backlogs = await countBacklog(pool, await listBacklogged(pool))
       return backlogs.map(({ sourceId, events, oldestAt }) => ({
         source_config_id: sourceId,

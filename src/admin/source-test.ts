@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { type Body, normalize, openBody } from '../domain/events/normalize/normalize.ts'
+import type { Fault } from '../domain/fault.ts'
 import { itemId } from '../domain/ids.ts'
 import type { JsonObject } from '../domain/json/json.ts'
 import { eventEntry } from '../intake/events.ts'
@@ -10,24 +11,8 @@ import type { Log } from '../log/log.ts'
 import { findArchived, findReceipts } from '../store/inbound/receipts.ts'
 import { findSource, type Source } from '../store/inbound/sources.ts'
 import { notFound, refuse } from './error.ts'
-import { type ReceiptView, receiptView } from './receipts.ts'
-
-/** One step of an event's way, and how it went. */
-export type TestStep = {
-  step: 'source' | 'normalize' | 'accept' | 'process' | 'archive'
-  ok: boolean
-  detail: string
-}
-
-export type SourceTest = {
-  source_config_id: string
-  ok: boolean
-  sent: { headers: Record<string, string>; body: string }
-  steps: TestStep[]
-  /** What became of each event: its receipt, and the result that was archived. */
-  receipts: ReceiptView[]
-  archived: object[]
-}
+import { receiptView } from './receipts.ts'
+import type { SourceTest } from './views.ts'
 
 /** `body`: JSON text to send in place of the sample. */
 export type SourceTestOptions = {
@@ -46,9 +31,10 @@ export function sourceTestAdmin({ pool, log }: { pool: pg.Pool; log: Log }) {
       const source = await findSource(pool, id)
       if (source === null) throw notFound('source', id)
       const sent = sampleFor(source, options)
-      const steps: TestStep[] = []
+      const steps: SourceTest['steps'] = []
       const test: SourceTest = { source_config_id: id, ok: false, sent, steps, receipts: [], archived: [] }
-      const tell = (step: TestStep['step'], ok: boolean, detail: string) => steps.push({ step, ok, detail })
+      const tell = (step: SourceTest['steps'][number]['step'], ok: boolean, detail: string) =>
+        steps.push({ step, ok, detail })
 
       if (!source.enabled) {
         tell('source', false, 'The source is disabled: a real request is answered 403.')
@@ -108,7 +94,7 @@ export function sourceTestAdmin({ pool, log }: { pool: pg.Pool; log: Log }) {
 
 export type SourceTestAdmin = ReturnType<typeof sourceTestAdmin>
 
-function faultsOf(body: Body, faults: { pointer: string; message: string }[]): string {
+function faultsOf(body: Body, faults: Fault[]): string {
   if (body.fault !== null) return body.fault
   return (
     faults.map(({ pointer, message }) => `${pointer || 'the body'}: ${message}`).join('; ') || 'it is empty'

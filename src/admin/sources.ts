@@ -1,11 +1,12 @@
 import type pg from 'pg'
 import { SOURCE_TYPES, type SourceType } from '../domain/events/events.ts'
 import type { Fault } from '../domain/fault.ts'
+import type { SourceConfig } from '../domain/inbound/source-config.ts'
+import { DEFAULT_SOURCE_CONFIG } from '../domain/inbound/source-config.ts'
 import { hashOfSecret, newPublicId, newSigningSecret, newToken } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import {
-  DEFAULT_SOURCE_CONFIG,
   deleteSource,
   findSource,
   insertSource,
@@ -13,7 +14,6 @@ import {
   lockSource,
   type SealedSecret,
   type Source,
-  type SourceConfig,
   type SourceToken,
   updateSource,
 } from '../store/inbound/sources.ts'
@@ -27,31 +27,11 @@ import {
   type SourceSettings,
 } from './source-settings.ts'
 import { tenantNamed } from './tenants.ts'
+import type { CreatedSource, CredentialView, RotatedSource, SourceView } from './views.ts'
 
-export const GENERATE = 'generate'
+const GENERATE = 'generate'
 export const DEFAULT_OVERLAP_HOURS = 24
-export const MAX_OVERLAP_HOURS = 720
-
-type CredentialView = { hint: string; expires_at: string | null }
-
-export type SourceView = {
-  id: string
-  tenant: string
-  name: string
-  type: SourceType
-  preset: string | null
-  enabled: boolean
-  /** Where events are posted to, below the address of this service. */
-  path: string
-  tokens: CredentialView[]
-  signing_secrets: CredentialView[]
-  created_at: string
-  updated_at: string
-} & SourceConfig
-
-/** The only moment in which token and secret themselves are there. */
-export type CreatedSource = SourceView & { token: string; signing_secret: string | null }
-export type RotatedSource = SourceView & { token?: string; signing_secret?: string }
+const MAX_OVERLAP_HOURS = 720
 
 export type NewSource = SourceSettings & SecretSettings & { type: string }
 type Unchecked = Record<string, unknown>

@@ -3,14 +3,7 @@ import type { Fault } from '../domain/fault.ts'
 import { parseTenantId, publicTenantId, type Tenant } from '../domain/tenants/tenants.ts'
 import { createTenant, findTenant, listTenants, setConversionTypes } from '../store/tenants/tenants.ts'
 import { AdminError, notFound, refuse } from './error.ts'
-
-export type TenantView = {
-  id: string
-  name: string
-  /** Event types that count as conversions; null: the default list. */
-  conversion_types: string[] | null
-  created_at: string
-}
+import type { TenantView } from './views.ts'
 
 export type TenantAdmin = ReturnType<typeof tenantAdmin>
 
@@ -50,8 +43,8 @@ export async function tenantNamed(pool: pg.Pool, idOrName: string): Promise<Tena
   return tenant
 }
 
-export const MAX_TENANT_NAME = 100
-export const MAX_EVENT_TYPE = 200
+const MAX_TENANT_NAME = 100
+const MAX_EVENT_TYPE = 200
 
 function faultsOfName(name: string): Fault[] {
   const trimmed = name.trim()
@@ -76,7 +69,7 @@ function faultsOfTypes(types: string[]): Fault[] {
   )
 }
 
-export function hasControlCharacter(text: string): boolean {
+function hasControlCharacter(text: string): boolean {
   return /[\u0000-\u001f\u007f]/.test(text) || !text.isWellFormed()
 }
 

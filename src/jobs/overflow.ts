@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Entry } from '../domain/entry.ts'
 import type { EventContext } from '../domain/events/events.ts'
 import { newEntryId } from '../domain/ids.ts'
+import { DEFAULT_SOURCE_CONFIG } from '../domain/inbound/source-config.ts'
 import type { Overflow } from '../intake/overflow.ts'
 import type { Budgets, RateLimit } from '../intake/volume.ts'
 import type { Log } from '../log/log.ts'
@@ -14,7 +15,6 @@ import {
   shrinkOverflow,
   type Waiting,
 } from '../store/inbound/overflow.ts'
-import { DEFAULT_SOURCE_CONFIG } from '../store/inbound/sources.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import type { Job } from './jobs.ts'
 

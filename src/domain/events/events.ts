@@ -1,4 +1,5 @@
 import type { Fault } from '../fault.ts'
+import type { EventTypeOverride } from '../inbound/source-config.ts'
 
 /** What stands in the log for one request: the body as received, and what the door knew about it. */
 export type ReceivedEvents = {
@@ -46,12 +47,6 @@ export type InboundContext = RequestFacts & {
 
 export const SOURCE_TYPES = ['webhook', 'automation', 'cdp'] as const
 export type SourceType = (typeof SOURCE_TYPES)[number]
-
-export type EventTypeOverride =
-  | { set: string }
-  | { prefix: string }
-  | { map: Record<string, string> }
-  | { path: string }
 
 /** The one shape that every door's events are brought into. */
 export type NormalizedEvent = {

@@ -1,4 +1,4 @@
-import type { EventTypeOverride, InboundContext } from '../events/events.ts'
+import type { InboundContext } from '../events/events.ts'
 import {
   type Draft,
   idField,
@@ -14,6 +14,7 @@ import { objectFields } from '../json/slices.ts'
 import { isStripeEvent, stripeObject } from '../providers/stripe/event.ts'
 import { parseTimestamp } from '../time.ts'
 import { presetNamed } from './presets.ts'
+import type { EventTypeOverride } from './source-config.ts'
 
 /** An event of a webhook or automation source: our own fields, a provider's body, or a bare Stripe event. */
 export function readWebhook(item: JsonObject, context: InboundContext, faults: Fault[]): Draft {

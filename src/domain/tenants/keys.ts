@@ -13,7 +13,8 @@ export const SCOPES = [
 ] as const
 export type Scope = (typeof SCOPES)[number]
 
-export type KeyKind = 'private' | 'tracking' | 'admin'
+export const KEY_KINDS = ['private', 'tracking', 'admin'] as const
+export type KeyKind = (typeof KEY_KINDS)[number]
 
 const PREFIX: Record<KeyKind, string> = { private: 'private-', tracking: 'trk_', admin: 'adm_' }
 
@@ -39,7 +40,7 @@ export function newPublicId(prefix: 'key' | 'src'): string {
 
 /** Tells a mistyped or made-up key from one that may exist, without asking the database. */
 export function kindOfKey(key: string): KeyKind | null {
-  for (const kind of ['private', 'tracking', 'admin'] as const) {
+  for (const kind of KEY_KINDS) {
     const prefix = PREFIX[kind]
     if (key.startsWith(prefix)) {
       const isWhole = key.length === prefix.length + RANDOM_LENGTH + CHECKSUM_LENGTH

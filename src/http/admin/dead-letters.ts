@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
-import { DEAD_LETTER_REASONS, type DeadLetterAdmin } from '../../admin/dead-letters.ts'
-import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../../domain/shapes.ts'
+import type { DeadLetterAdmin } from '../../admin/dead-letters.ts'
+import { DeadLetterView } from '../../admin/views.ts'
+import { DEAD_LETTER_REASONS } from '../../domain/dead-letters.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
@@ -9,37 +10,6 @@ import { ById, bySource, byTenant } from './schemas.ts'
 const documented = { tags: ['Admin: dead letters'], security: security.admin }
 // A request should not run for minutes: who has more asks again.
 const AT_MOST = 10_000
-
-const letter = {
-  id: Type.String({ format: 'uuid', description: 'Of a record write: the operation id' }),
-  tenant: Type.String(),
-  kind: Type.Enum(['record', 'events']),
-  source_config_id: NullableText,
-  inbound_event_id: NullableText,
-  reason: Type.Enum([...DEAD_LETTER_REASONS], {
-    description: 'rejected: never valid; failed: could not be applied',
-  }),
-  error: Type.String(),
-  attempts: Type.Integer(),
-  received_at: Timestamp,
-  failed_at: Timestamp,
-  replayed_at: NullableTimestamp,
-  replayed_as: Nullable(Type.String({ description: 'The id under which it went in again' })),
-}
-const EXAMPLE = {
-  id: '019c1234-5678-7000-8abc-def012300003',
-  tenant: 'ten_1',
-  kind: 'events',
-  source_config_id: 'src_4fTzQ9aXw2LmN8pB',
-  inbound_event_id: null,
-  reason: 'rejected',
-  error: 'event_type is required',
-  attempts: 0,
-  received_at: '2026-01-31T09:30:00.000Z',
-  failed_at: '2026-01-31T09:30:00.040Z',
-  replayed_at: null,
-  replayed_as: null,
-}
 
 export function deadLetterRoutes(app: App, { deadLetters }: { deadLetters: DeadLetterAdmin }): void {
   app.get(
@@ -56,7 +26,7 @@ export function deadLetterRoutes(app: App, { deadLetters }: { deadLetters: DeadL
           ...pageParameters,
         }),
         response: {
-          200: PagedList(Type.Object(letter, { examples: [EXAMPLE] })),
+          200: PagedList(DeadLetterView),
         },
       },
     },
@@ -80,7 +50,7 @@ export function deadLetterRoutes(app: App, { deadLetters }: { deadLetters: DeadL
         summary: 'One of them, with the body as it came in',
         params: ById,
         querystring: Type.Object(byTenant),
-        response: { 200: Type.Object({ ...letter, body: Type.String() }) },
+        response: { 200: Type.Object({ ...DeadLetterView.properties, body: Type.String() }) },
       },
     },
     async request => deadLetters.show(request.params.id, request.query.tenant),
@@ -103,8 +73,8 @@ export function deadLetterRoutes(app: App, { deadLetters }: { deadLetters: DeadL
           },
           {
             examples: [
-              { id: EXAMPLE.id },
-              { source: EXAMPLE.source_config_id, reason: 'failed' },
+              { id: '019c1234-5678-7000-8abc-def012300003' },
+              { source: 'src_4fTzQ9aXw2LmN8pB', reason: 'failed' },
               { all: true },
             ],
           },

@@ -1,8 +1,9 @@
 import { Type } from 'typebox'
 import type { KeyAdmin } from '../../admin/keys.ts'
+import { CreatedKey, KeyView } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import { ById, CreatedKeyBody, KeyBody, List, NewKeyBody } from './schemas.ts'
+import { ById, List, NewKeyBody } from './schemas.ts'
 
 const documented = { tags: ['Admin: keys'], security: security.admin }
 
@@ -16,7 +17,7 @@ export function keyRoutes(app: App, { keys }: { keys: KeyAdmin }): void {
         querystring: Type.Object({
           tenant: Type.Optional(Type.String({ description: 'Id or name; without it: the admin keys' })),
         }),
-        response: { 200: List(KeyBody) },
+        response: { 200: List(KeyView) },
       },
     },
     async request => ({ results: await keys.list(request.query.tenant ?? null), next_cursor: null }),
@@ -29,7 +30,7 @@ export function keyRoutes(app: App, { keys }: { keys: KeyAdmin }): void {
         ...documented,
         summary: 'Make a key; the answer is the only place that shows it',
         body: NewKeyBody,
-        response: { 201: CreatedKeyBody },
+        response: { 201: CreatedKey },
       },
     },
     async (request, reply) => reply.code(201).send(await keys.create(request.body)),
@@ -42,7 +43,7 @@ export function keyRoutes(app: App, { keys }: { keys: KeyAdmin }): void {
         ...documented,
         summary: 'End a key for good; every node refuses it within two seconds',
         params: ById,
-        response: { 200: KeyBody },
+        response: { 200: KeyView },
       },
     },
     async request => keys.revoke(request.params.id),

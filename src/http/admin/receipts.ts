@@ -1,48 +1,17 @@
 import { Type } from 'typebox'
-import { RECEIPT_OUTCOMES, type ReceiptAdmin } from '../../admin/receipts.ts'
-import { NullableText, Timestamp } from '../../domain/shapes.ts'
+import type { ReceiptAdmin } from '../../admin/receipts.ts'
+import { ArchiveFacts, BacklogView, ReceiptView } from '../../admin/views.ts'
+import { RECEIPT_OUTCOMES } from '../../domain/inbound/receipts.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
 import { security } from '../openapi.ts'
 import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
-import { ById, bySource, byTenant } from './schemas.ts'
+import { ById, bySource, byTenant, List } from './schemas.ts'
 
 const documented = { tags: ['Admin: inbound events'], security: security.admin }
 
-export const ReceiptBody = Type.Object(
-  {
-    id: Type.String({ format: 'uuid', description: 'The id of the event' }),
-    tenant: Type.String(),
-    source_config_id: Type.String(),
-    inbound_event_id: NullableText,
-    event_type: NullableText,
-    outcome: Type.Enum([...RECEIPT_OUTCOMES]),
-    detail: NullableText,
-    received_at: Timestamp,
-    written_at: Timestamp,
-  },
-  {
-    examples: [
-      {
-        id: '019c1234-5678-7000-8abc-def012300000',
-        tenant: 'ten_1',
-        source_config_id: 'src_4fTzQ9aXw2LmN8pB',
-        inbound_event_id: 'evt_1001',
-        event_type: 'order.shipped',
-        outcome: 'processed',
-        detail: null,
-        received_at: '2026-01-31T09:30:00.000Z',
-        written_at: '2026-01-31T09:30:00.040Z',
-      },
-    ],
-  },
-)
-
 const ArchiveBody = Type.Object({
-  id: Type.String({ format: 'uuid' }),
-  tenant: Type.String(),
-  source_config_id: Type.String(),
-  received_at: Timestamp,
+  ...ArchiveFacts.properties,
   result: Type.Object({}, { description: 'The normalized event as it was processed' }),
 })
 
@@ -63,7 +32,7 @@ export function receiptRoutes(app: App, { receipts }: { receipts: ReceiptAdmin }
           until: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
           ...pageParameters,
         }),
-        response: { 200: PagedList(ReceiptBody) },
+        response: { 200: PagedList(ReceiptView) },
       },
     },
     async request => {
@@ -102,16 +71,7 @@ export function receiptRoutes(app: App, { receipts }: { receipts: ReceiptAdmin }
         ...documented,
         summary: 'Sources with events over their limit, and how many wait',
         response: {
-          200: Type.Object({
-            results: Type.Array(
-              Type.Object({
-                source_config_id: Type.String(),
-                events: Type.Integer(),
-                oldest_at: Timestamp,
-              }),
-            ),
-            next_cursor: Type.Null(),
-          }),
+          200: List(BacklogView),
         },
       },
     },

@@ -1,11 +1,9 @@
 import { Type } from 'typebox'
 import type { SourceTestAdmin } from '../../admin/source-test.ts'
+import { SourceTest } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import { ReceiptBody } from './receipts.ts'
 import { ById } from './schemas.ts'
-
-const Headers = Type.Record(Type.String(), Type.String())
 
 export function sourceTestRoutes(app: App, { sourceTests }: { sourceTests: SourceTestAdmin }): void {
   app.post(
@@ -24,25 +22,12 @@ export function sourceTestRoutes(app: App, { sourceTests }: { sourceTests: Sourc
             body: Type.Optional(
               Type.Unknown({ description: 'What to send; default: a sample that fits the source' }),
             ),
-            headers: Type.Optional(Headers),
+            headers: Type.Optional(Type.Record(Type.String(), Type.String())),
           },
           { examples: [{}, { body: { event_type: 'order.shipped', payload: { order_id: 'o-1' } } }] },
         ),
         response: {
-          200: Type.Object({
-            source_config_id: Type.String(),
-            ok: Type.Boolean(),
-            sent: Type.Object({ headers: Headers, body: Type.String() }),
-            steps: Type.Array(
-              Type.Object({
-                step: Type.Enum(['source', 'normalize', 'accept', 'process', 'archive']),
-                ok: Type.Boolean(),
-                detail: Type.String(),
-              }),
-            ),
-            receipts: Type.Array(ReceiptBody),
-            archived: Type.Array(Type.Object({})),
-          }),
+          200: SourceTest,
         },
       },
     },

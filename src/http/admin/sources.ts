@@ -1,19 +1,11 @@
 import { Type } from 'typebox'
 import type { SourceAdmin } from '../../admin/sources.ts'
+import { CreatedSource, RotatedSource, SourceView } from '../../admin/views.ts'
 import { isObject, type JsonObject } from '../../domain/json/json.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { problems } from '../problems.ts'
-import {
-  ById,
-  CreatedSourceBody,
-  List,
-  NewSourceBody,
-  RotatedSourceBody,
-  RotationBody,
-  SourceBody,
-  SourceChangeBody,
-} from './schemas.ts'
+import { ById, List, NewSourceBody, RotationBody, SourceChangeBody } from './schemas.ts'
 
 const documented = { tags: ['Admin: sources'], security: security.admin }
 
@@ -26,7 +18,7 @@ export function sourceRoutes(app: App, { sources }: { sources: SourceAdmin }): v
         ...documented,
         summary: 'List the sources of a tenant',
         querystring: Type.Object({ tenant: Type.String({ description: 'Id or name' }) }),
-        response: { 200: List(SourceBody) },
+        response: { 200: List(SourceView) },
       },
     },
     async request => ({ results: await sources.list(request.query.tenant), next_cursor: null }),
@@ -41,7 +33,7 @@ export function sourceRoutes(app: App, { sources }: { sources: SourceAdmin }): v
         ...documented,
         summary: 'Make a source; the answer is the only place that shows its token and secret',
         body: NewSourceBody,
-        response: { 201: CreatedSourceBody },
+        response: { 201: CreatedSource },
       },
     },
     async (request, reply) => {
@@ -56,7 +48,7 @@ export function sourceRoutes(app: App, { sources }: { sources: SourceAdmin }): v
         ...documented,
         summary: 'Get a source; never its token or secret',
         params: ById,
-        response: { 200: SourceBody },
+        response: { 200: SourceView },
       },
     },
     async request => sources.show(request.params.id),
@@ -70,7 +62,7 @@ export function sourceRoutes(app: App, { sources }: { sources: SourceAdmin }): v
         summary: 'Change settings; what is not named stays as it is',
         params: ById,
         body: SourceChangeBody,
-        response: { 200: SourceBody },
+        response: { 200: SourceView },
       },
     },
     async request => sources.update(request.params.id, settingsIn(request.body)),
@@ -103,7 +95,7 @@ function actionRoutes(app: App, sources: SourceAdmin): void {
         summary: 'Replace the token or the signing secret; the one before stays good for a while',
         params: ById,
         body: RotationBody,
-        response: { 200: RotatedSourceBody },
+        response: { 200: RotatedSource },
       },
     },
     async request => {
@@ -123,7 +115,7 @@ function actionRoutes(app: App, sources: SourceAdmin): void {
           ...documented,
           summary: enabled ? 'Accept events again' : 'Refuse events (403) until it is enabled again',
           params: ById,
-          response: { 200: SourceBody },
+          response: { 200: SourceView },
         },
       },
       async request => sources.setEnabled(request.params.id, enabled),

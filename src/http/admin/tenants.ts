@@ -1,21 +1,22 @@
 import type { TenantAdmin } from '../../admin/tenants.ts'
+import { TenantView } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import { ById, List, NewTenantBody, TenantBody, TenantChangeBody } from './schemas.ts'
+import { ById, List, NewTenantBody, TenantChangeBody } from './schemas.ts'
 
 const documented = { tags: ['Admin: tenants'], security: security.admin }
 
 export function tenantRoutes(app: App, { tenants }: { tenants: TenantAdmin }): void {
   app.get(
     '/admin/v1/tenants',
-    { schema: { ...documented, summary: 'List the tenants', response: { 200: List(TenantBody) } } },
+    { schema: { ...documented, summary: 'List the tenants', response: { 200: List(TenantView) } } },
     async () => ({ results: await tenants.list(), next_cursor: null }),
   )
   app.post(
     '/admin/v1/tenants',
     {
       config: { problems: [409] },
-      schema: { ...documented, summary: 'Make a tenant', body: NewTenantBody, response: { 201: TenantBody } },
+      schema: { ...documented, summary: 'Make a tenant', body: NewTenantBody, response: { 201: TenantView } },
     },
     async (request, reply) => {
       const tenant = await tenants.create(request.body)
@@ -29,7 +30,7 @@ export function tenantRoutes(app: App, { tenants }: { tenants: TenantAdmin }): v
         ...documented,
         summary: 'Get a tenant by id or name',
         params: ById,
-        response: { 200: TenantBody },
+        response: { 200: TenantView },
       },
     },
     async request => tenants.show(request.params.id),
@@ -42,7 +43,7 @@ export function tenantRoutes(app: App, { tenants }: { tenants: TenantAdmin }): v
         summary: 'Set which event types count as conversions',
         params: ById,
         body: TenantChangeBody,
-        response: { 200: TenantBody },
+        response: { 200: TenantView },
       },
     },
     async request => tenants.setConversionTypes(request.params.id, request.body.conversion_types),

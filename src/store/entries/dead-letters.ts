@@ -1,3 +1,4 @@
+import type { DeadLetterReason } from '../../domain/dead-letters.ts'
 import type { Entry, EntryKind } from '../../domain/entry.ts'
 import type { Db } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
@@ -8,8 +9,7 @@ export type NewDeadLetter = {
   entry: Entry
   sourceId: string | null
   inboundEventId: string | null
-  /** rejected: never valid; failed: could not be applied */
-  reason: 'rejected' | 'failed'
+  reason: DeadLetterReason
   error: string
   attempts: number
 }
@@ -20,7 +20,7 @@ export type DeadLetter = {
   kind: EntryKind
   sourceId: string | null
   inboundEventId: string | null
-  reason: 'rejected' | 'failed'
+  reason: DeadLetterReason
   error: string
   attempts: number
   receivedAt: Date

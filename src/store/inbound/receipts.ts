@@ -1,9 +1,8 @@
 import type pg from 'pg'
 import { timeOfId } from '../../domain/ids.ts'
+import type { ReceiptOutcome } from '../../domain/inbound/receipts.ts'
 import { copyRows } from '../../postgres/copy.ts'
 import type { Db } from '../../postgres/database.ts'
-
-export type ReceiptOutcome = 'processed' | 'duplicate' | 'dropped' | 'dead_letter'
 
 export type Receipt = {
   tenantId: number

@@ -1,38 +1,18 @@
-import type { EventTypeOverride, SourceType } from '../../domain/events/events.ts'
+import type { SourceType } from '../../domain/events/events.ts'
+import type { PresetName } from '../../domain/inbound/presets.ts'
+import { DEFAULT_SOURCE_CONFIG, type SourceConfig } from '../../domain/inbound/source-config.ts'
 import type { Db } from '../../postgres/database.ts'
 
 /** `hash`: SHA-256 of the token, in hex. */
 export type SourceToken = { hash: string; hint: string; expires_at: string | null }
 export type SealedSecret = { sealed: string; hint: string; expires_at: string | null }
 
-/** The settings of a source that are shown and changed as one object. */
-export type SourceConfig = {
-  event_type_override: EventTypeOverride | null
-  event_id_path: string | null
-  require_timestamped_signature: boolean
-  rate_limit: { events: number; per_seconds: number }
-  overflow: 'defer' | 'drop'
-  max_body_bytes: number
-  /** Names of further request headers to keep with each event. */
-  headers: string[]
-}
-
-export const DEFAULT_SOURCE_CONFIG: SourceConfig = {
-  event_type_override: null,
-  event_id_path: null,
-  require_timestamped_signature: false,
-  rate_limit: { events: 6000, per_seconds: 60 },
-  overflow: 'defer',
-  max_body_bytes: 1_048_576,
-  headers: [],
-}
-
 export type Source = {
   id: string
   tenantId: number
   name: string
   type: SourceType
-  preset: string | null
+  preset: PresetName | null
   enabled: boolean
   tokens: SourceToken[]
   signingSecrets: SealedSecret[]

@@ -1,0 +1,289 @@
+import { type Static, Type } from 'typebox'
+import { DEAD_LETTER_REASONS } from '../domain/dead-letters.ts'
+import { SOURCE_TYPES } from '../domain/events/events.ts'
+import { RECEIPT_OUTCOMES } from '../domain/inbound/receipts.ts'
+import { Nullable, NullableText, NullableTimestamp, OpenObject, Timestamp, Uuid } from '../domain/shapes.ts'
+import { KEY_KINDS, SCOPES } from '../domain/tenants/keys.ts'
+import { SOURCE_SETTINGS } from './source-settings.ts'
+
+/** What operators are shown: one shape for the command line, the admin API and its documentation. */
+
+export const ConversionTypes = Nullable(
+  Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
+    maxItems: 1000,
+    description: 'Event types that count as conversions; null: the default list',
+  }),
+)
+
+export const TenantView = Type.Object(
+  { id: Type.String(), name: Type.String(), conversion_types: ConversionTypes, created_at: Timestamp },
+  {
+    examples: [{ id: 'ten_1', name: 'acme', conversion_types: null, created_at: '2026-01-31T09:30:00.000Z' }],
+  },
+)
+export type TenantView = Static<typeof TenantView>
+
+const KEY_EXAMPLE = {
+  id: 'key_4fTzQ9aXw2LmN8pB',
+  kind: 'private',
+  scopes: ['orders:read', 'orders:write'],
+  tenant: 'ten_1',
+  hint: '…x7Qe',
+  created_at: '2026-01-31T09:30:00.000Z',
+  expires_at: null,
+  revoked_at: null,
+  last_used_at: null,
+}
+const key = {
+  id: Type.String(),
+  kind: Type.Enum([...KEY_KINDS]),
+  scopes: Type.Array(Type.Enum([...SCOPES])),
+  /** null for admin keys, which belong to no tenant. */
+  tenant: NullableText,
+  hint: Type.String({ description: 'How the key ends, to tell keys apart' }),
+  created_at: Timestamp,
+  expires_at: NullableTimestamp,
+  revoked_at: NullableTimestamp,
+  last_used_at: NullableTimestamp,
+}
+export const KeyView = Type.Object(key, { examples: [KEY_EXAMPLE] })
+export type KeyView = Static<typeof KeyView>
+
+/** The only moment in which the key itself is there. */
+export const CreatedKey = Type.Object(
+  { ...key, key: Type.String({ description: 'The key itself, shown only once' }) },
+  { examples: [{ ...KEY_EXAMPLE, key: 'private-9f…' }] },
+)
+export type CreatedKey = Static<typeof CreatedKey>
+
+const SOURCE_EXAMPLE = {
+  id: 'src_4fTzQ9aXw2LmN8pB',
+  tenant: 'ten_1',
+  name: 'shop',
+  type: 'webhook',
+  preset: null,
+  enabled: true,
+  path: '/ingest/inbound/src_4fTzQ9aXw2LmN8pB',
+  event_type_override: { prefix: 'shop.' },
+  event_id_path: null,
+  require_timestamped_signature: false,
+  rate_limit: { events: 6000, per_seconds: 60 },
+  overflow: 'defer',
+  max_body_bytes: 1_048_576,
+  headers: [],
+  tokens: [{ hint: '…x7Qe', expires_at: null }],
+  signing_secrets: [],
+  created_at: '2026-01-31T09:30:00.000Z',
+  updated_at: '2026-01-31T09:30:00.000Z',
+}
+const CredentialView = Type.Object({ hint: Type.String(), expires_at: NullableTimestamp })
+export type CredentialView = Static<typeof CredentialView>
+const source = {
+  id: Type.String(),
+  tenant: Type.String(),
+  type: Type.Enum([...SOURCE_TYPES]),
+  path: Type.String({ description: 'Where events are posted to, below the address of this service' }),
+  ...SOURCE_SETTINGS,
+  tokens: Type.Array(CredentialView),
+  signing_secrets: Type.Array(CredentialView),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+}
+export const SourceView = Type.Object(source, { examples: [SOURCE_EXAMPLE] })
+export type SourceView = Static<typeof SourceView>
+
+/** The only moment in which token and secret themselves are there. */
+export const CreatedSource = Type.Object(
+  {
+    ...source,
+    token: Type.String({ description: 'The token itself, shown only once' }),
+    signing_secret: Nullable(Type.String({ description: 'The secret itself, shown only once' })),
+  },
+  { examples: [{ ...SOURCE_EXAMPLE, token: 'tok_3k…', signing_secret: null }] },
+)
+export type CreatedSource = Static<typeof CreatedSource>
+
+export const RotatedSource = Type.Object(
+  { ...source, token: Type.Optional(Type.String()), signing_secret: Type.Optional(Type.String()) },
+  { examples: [{ ...SOURCE_EXAMPLE, token: 'tok_8s…' }] },
+)
+export type RotatedSource = Static<typeof RotatedSource>
+
+export const ReceiptView = Type.Object(
+  {
+    id: Type.String({ format: 'uuid', description: 'The id of the event' }),
+    tenant: Type.String(),
+    source_config_id: Type.String(),
+    inbound_event_id: NullableText,
+    event_type: NullableText,
+    outcome: Type.Enum([...RECEIPT_OUTCOMES]),
+    detail: NullableText,
+    received_at: Timestamp,
+    written_at: Timestamp,
+  },
+  {
+    examples: [
+      {
+        id: '019c1234-5678-7000-8abc-def012300000',
+        tenant: 'ten_1',
+        source_config_id: 'src_4fTzQ9aXw2LmN8pB',
+        inbound_event_id: 'evt_1001',
+        event_type: 'order.shipped',
+        outcome: 'processed',
+        detail: null,
+        received_at: '2026-01-31T09:30:00.000Z',
+        written_at: '2026-01-31T09:30:00.040Z',
+      },
+    ],
+  },
+)
+export type ReceiptView = Static<typeof ReceiptView>
+
+/** An archived result without the result, which is JSON text as it was stored. */
+export const ArchiveFacts = Type.Object({
+  id: Uuid,
+  tenant: Type.String(),
+  source_config_id: Type.String(),
+  received_at: Timestamp,
+})
+export type ArchiveFacts = Static<typeof ArchiveFacts>
+
+export const RejectionView = Type.Object(
+  {
+    id: Type.String(),
+    tenant: Type.String(),
+    source_config_id: Type.String(),
+    rejected_at: Timestamp,
+    status: Type.Integer(),
+    code: Type.String(),
+    detail: Type.String(),
+    ip: NullableText,
+    user_agent: NullableText,
+    bytes: Nullable(Type.Integer()),
+    suppressed: Type.Integer({
+      description: 'How many more like it came within the minute and were only counted',
+    }),
+  },
+  {
+    examples: [
+      {
+        id: '81',
+        tenant: 'ten_1',
+        source_config_id: 'src_4fTzQ9aXw2LmN8pB',
+        rejected_at: '2026-01-31T09:30:00.000Z',
+        status: 401,
+        code: 'signature_invalid',
+        detail: 'The signature does not fit the body and the signing secret of this source.',
+        ip: '203.0.113.7',
+        user_agent: 'curl/8.5.0',
+        bytes: 218,
+        suppressed: 0,
+      },
+    ],
+  },
+)
+export type RejectionView = Static<typeof RejectionView>
+
+export const BacklogView = Type.Object({
+  source_config_id: Type.String(),
+  events: Type.Integer(),
+  oldest_at: Timestamp,
+})
+export type BacklogView = Static<typeof BacklogView>
+
+export const DeadLetterView = Type.Object(
+  {
+    id: Type.String({ format: 'uuid', description: 'Of a record write: the operation id' }),
+    tenant: Type.String(),
+    kind: Type.Enum(['record', 'events']),
+    source_config_id: NullableText,
+    inbound_event_id: NullableText,
+    reason: Type.Enum([...DEAD_LETTER_REASONS], {
+      description: 'rejected: never valid; failed: could not be applied',
+    }),
+    error: Type.String(),
+    attempts: Type.Integer(),
+    received_at: Timestamp,
+    failed_at: Timestamp,
+    replayed_at: NullableTimestamp,
+    replayed_as: Nullable(Type.String({ description: 'The id under which it went in again' })),
+  },
+  {
+    examples: [
+      {
+        id: '019c1234-5678-7000-8abc-def012300003',
+        tenant: 'ten_1',
+        kind: 'events',
+        source_config_id: 'src_4fTzQ9aXw2LmN8pB',
+        inbound_event_id: null,
+        reason: 'rejected',
+        error: 'event_type is required',
+        attempts: 0,
+        received_at: '2026-01-31T09:30:00.000Z',
+        failed_at: '2026-01-31T09:30:00.040Z',
+        replayed_at: null,
+        replayed_as: null,
+      },
+    ],
+  },
+)
+export type DeadLetterView = Static<typeof DeadLetterView>
+
+const Headers = Type.Record(Type.String(), Type.String())
+
+/** What became of a sample event: its receipts, and the results that were archived. */
+export const SourceTest = Type.Object({
+  source_config_id: Type.String(),
+  ok: Type.Boolean(),
+  sent: Type.Object({ headers: Headers, body: Type.String() }),
+  steps: Type.Array(
+    Type.Object({
+      step: Type.Enum(['source', 'normalize', 'accept', 'process', 'archive']),
+      ok: Type.Boolean(),
+      detail: Type.String(),
+    }),
+  ),
+  receipts: Type.Array(ReceiptView),
+  archived: Type.Array(OpenObject()),
+})
+export type SourceTest = Static<typeof SourceTest>
+
+const Count = Type.Integer({ minimum: 0 })
+
+/** Says what was done, and about nobody. */
+export const ErasureReceipt = Type.Object({
+  id: Uuid,
+  tenant: Type.String(),
+  /** Whoever knows the subject can find the receipt again. */
+  subject_hash: Type.String({
+    description: 'SHA-256 of "<tenant id> email <address>" or "<tenant id> profile <number>"',
+  }),
+  requested_at: Timestamp,
+  completed_at: NullableTimestamp,
+  erased: Type.Object(
+    {
+      events: Count,
+      conversions: Count,
+      orders: Count,
+      contacts: Count,
+      identities: Count,
+      touches: Count,
+      archived: Count,
+      dead_letters: Count,
+      waiting: Count,
+      log_entries: Count,
+      /** Accounts and invoices of the billing ledger that lost their names; what was billed stays. */
+      billing: Count,
+    },
+    {
+      description:
+        'How much of each was removed; of conversions, orders and billing, how many were made anonymous',
+    },
+  ),
+  not_yet_processed: Type.Integer({
+    minimum: 0,
+    description: 'Entries that came in before and could not be awaited: erase again once they are processed',
+  }),
+  notes: Type.Array(Type.String()),
+})
+export type ErasureReceipt = Static<typeof ErasureReceipt>

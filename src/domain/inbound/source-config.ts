@@ -1,0 +1,47 @@
+import { type Static, Type } from 'typebox'
+import { Nullable } from '../shapes.ts'
+
+const text = (maxLength: number) => Type.String({ minLength: 1, maxLength })
+const only = { additionalProperties: false }
+// Names separated by dots; a number is an index into a list.
+const path = Type.String({ maxLength: 200, pattern: '^[^.\\s][^.]*(\\.[^.]+)*$' })
+
+const overrides = [
+  Type.Object({ set: text(200) }, only),
+  Type.Object({ prefix: text(100) }, only),
+  Type.Object({ map: Type.Record(text(200), text(200), { minProperties: 1, maxProperties: 1000 }) }, only),
+  Type.Object({ path }, only),
+] as const
+const EventTypeOverride = Type.Union([...overrides])
+export type EventTypeOverride = Static<typeof EventTypeOverride>
+
+/** The settings of a source that are shown and changed as one object. */
+export const SourceConfig = Type.Object({
+  event_type_override: Type.Union([...overrides, Type.Null()]),
+  event_id_path: Nullable(path),
+  require_timestamped_signature: Type.Boolean(),
+  rate_limit: Type.Object(
+    {
+      events: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
+      per_seconds: Type.Integer({ minimum: 1, maximum: 86_400 }),
+    },
+    only,
+  ),
+  overflow: Type.Enum(['defer', 'drop']),
+  max_body_bytes: Type.Integer({ minimum: 1, maximum: 8_388_608 }),
+  /** Names of further request headers to keep with each event. */
+  headers: Type.Array(Type.String({ maxLength: 100, pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" }), {
+    maxItems: 50,
+  }),
+})
+export type SourceConfig = Static<typeof SourceConfig>
+
+export const DEFAULT_SOURCE_CONFIG: SourceConfig = {
+  event_type_override: null,
+  event_id_path: null,
+  require_timestamped_signature: false,
+  rate_limit: { events: 6000, per_seconds: 60 },
+  overflow: 'defer',
+  max_body_bytes: 1_048_576,
+  headers: [],
+}
