@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { type Body, normalize, openBody } from '../domain/events/normalize/normalize.ts'
-import type { Fault } from '../domain/fault.ts'
+import { type Fault, faultText } from '../domain/fault.ts'
 import { itemId } from '../domain/ids.ts'
 import type { JsonObject } from '../domain/json/json.ts'
 import { eventEntry } from '../intake/events.ts'
@@ -96,9 +96,7 @@ export type SourceTestAdmin = ReturnType<typeof sourceTestAdmin>
 
 function faultsOf(body: Body, faults: Fault[]): string {
   if (body.fault !== null) return body.fault
-  return (
-    faults.map(({ pointer, message }) => `${pointer || 'the body'}: ${message}`).join('; ') || 'it is empty'
-  )
+  return faults.map(faultText).join('; ') || 'it is empty'
 }
 
 async function awaitReceipts(pool: pg.Pool, sourceId: string, eventId: string, waitMs: number) {

@@ -3,7 +3,7 @@ import { SOURCE_TYPES, type SourceType } from '../domain/events/events.ts'
 import type { Fault } from '../domain/fault.ts'
 import type { SourceConfig } from '../domain/inbound/source-config.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../domain/inbound/source-config.ts'
-import { hashOfSecret, newPublicId, newSigningSecret, newToken } from '../domain/tenants/keys.ts'
+import { hashOfSecret, hintOf, newPublicId, newSigningSecret, newToken } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import {
@@ -187,11 +187,6 @@ function secretFrom(given: string): string {
 
 function sealedOf(secrets: Secrets, secret: string): SealedSecret {
   return { sealed: secrets.seal(secret), hint: hintOf(secret), expires_at: null }
-}
-
-/** Four of few characters would tell too much. */
-function hintOf(secret: string): string {
-  return secret.length < 20 ? '…' : `…${secret.slice(-4)}`
 }
 
 function sourceView(source: Source): SourceView {

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { MAX_EVENT_TYPE_LENGTH } from '../domain/events/events.ts'
 import type { Fault } from '../domain/fault.ts'
 import { parseTenantId, publicTenantId, type Tenant } from '../domain/tenants/tenants.ts'
 import { createTenant, findTenant, listTenants, setConversionTypes } from '../store/tenants/tenants.ts'
@@ -44,7 +45,6 @@ export async function tenantNamed(pool: pg.Pool, idOrName: string): Promise<Tena
 }
 
 const MAX_TENANT_NAME = 100
-const MAX_EVENT_TYPE = 200
 
 function faultsOfName(name: string): Fault[] {
   const trimmed = name.trim()
@@ -58,11 +58,11 @@ function faultsOfName(name: string): Fault[] {
 
 function faultsOfTypes(types: string[]): Fault[] {
   return types.flatMap((type, index) =>
-    type === '' || type.length > MAX_EVENT_TYPE || hasControlCharacter(type)
+    type === '' || type.length > MAX_EVENT_TYPE_LENGTH || hasControlCharacter(type)
       ? [
           {
             pointer: `/conversion_types/${index}`,
-            message: `must have 1 to ${MAX_EVENT_TYPE} printable characters`,
+            message: `must have 1 to ${MAX_EVENT_TYPE_LENGTH} printable characters`,
           },
         ]
       : [],

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { DEAD_LETTER_REASONS } from '../domain/dead-letters.ts'
-import { SOURCE_TYPES } from '../domain/events/events.ts'
+import { MAX_EVENT_TYPE_LENGTH, SOURCE_TYPES } from '../domain/events/events.ts'
 import { RECEIPT_OUTCOMES } from '../domain/inbound/receipts.ts'
 import { Nullable, NullableText, NullableTimestamp, OpenObject, Timestamp, Uuid } from '../domain/shapes.ts'
 import { KEY_KINDS, SCOPES } from '../domain/tenants/keys.ts'
@@ -9,7 +9,7 @@ import { SOURCE_SETTINGS } from './source-settings.ts'
 /** What operators are shown: one shape for the command line, the admin API and its documentation. */
 
 export const ConversionTypes = Nullable(
-  Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
+  Type.Array(Type.String({ minLength: 1, maxLength: MAX_EVENT_TYPE_LENGTH }), {
     maxItems: 1000,
     description: 'Event types that count as conversions; null: the default list',
   }),

@@ -6,3 +6,7 @@ export const Fault = Type.Object({
   message: Type.String(),
 })
 export type Fault = Static<typeof Fault>
+
+export function faultText({ pointer, message }: Fault): string {
+  return `${pointer || 'the body'}: ${message}`
+}

@@ -4,9 +4,7 @@ import { randomFillSync } from 'node:crypto'
  * Entry ids are UUIDv7 whose last 20 bits are zero: they are reserved for the index of an item in a batch,
  * so that every event of an entry has an id of its own that can be computed from the entry and back.
  */
-const ITEM_BITS = 20
 const VARIANT = ['8', '9', 'a', 'b']
-export const MAX_ITEMS_PER_ENTRY = 1 << ITEM_BITS
 
 const pool = Buffer.alloc(6 * 512)
 let used = pool.length
@@ -35,10 +33,6 @@ export function itemId(entryId: string, index: number): string {
 
 export function entryIdOf(id: string): string {
   return `${id.slice(0, 31)}00000`
-}
-
-export function itemIndexOf(id: string): number {
-  return Number.parseInt(id.slice(31), 16)
 }
 
 export function timeOfId(id: string): Date {

@@ -85,7 +85,7 @@ export function authenticateAdmin(deps: Deps): OnRequest {
   }
 }
 
-export function hasScope(key: ApiKey, scope: Scope | readonly Scope[]): boolean {
+function hasScope(key: ApiKey, scope: Scope | readonly Scope[]): boolean {
   if (typeof scope === 'string') return key.scopes.includes(scope)
   return scope.length === 0 || scope.some(one => key.scopes.includes(one))
 }

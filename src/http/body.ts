@@ -31,7 +31,7 @@ declare module 'fastify' {
   }
 }
 
-export const DEFAULT_BODY_LIMIT = 1_048_576
+const DEFAULT_BODY_LIMIT = 1_048_576
 // A client that is refused while it sends often never sees why, so what is too large is read to its end, up to here.
 const READ_AND_DISCARD_BYTES = 32 * 1_048_576
 // Inflating this much takes less time than the way to another thread and back.

@@ -3,7 +3,7 @@ import swagger from '@fastify/swagger'
 import type { RouteOptions } from 'fastify'
 import type { Scope } from '../domain/tenants/keys.ts'
 import type { App } from './app.ts'
-import { type Problem, problemBody, problems } from './problems.ts'
+import { type Problem, ProblemBody, problemBody, problems } from './problems.ts'
 import { registerReference } from './reference.ts'
 
 declare module 'fastify' {
@@ -17,7 +17,7 @@ declare module 'fastify' {
   }
 }
 
-export type DeclaredRoute = { method: string; url: string; isHidden: boolean; options: RouteOptions }
+type DeclaredRoute = { method: string; url: string; isHidden: boolean; options: RouteOptions }
 
 type Operation = {
   description?: string
@@ -79,32 +79,6 @@ const EXAMPLES: Record<number, Problem> = {
   503: problems.unavailable(),
 }
 
-const problemSchema = {
-  type: 'object',
-  description: 'What every error answer looks like (RFC 9457).',
-  required: ['type', 'title', 'status', 'detail', 'code', 'request_id'],
-  properties: {
-    type: { type: 'string', description: 'A URN made from the code' },
-    title: { type: 'string' },
-    status: { type: 'integer' },
-    detail: { type: 'string', description: 'What is wrong, for people' },
-    code: { type: 'string', description: 'What is wrong, for programs: stable, in snake_case' },
-    request_id: { type: 'string', description: 'The same as in the header X-Request-Id' },
-    errors: {
-      type: 'array',
-      description: 'All faults of the request',
-      items: {
-        type: 'object',
-        required: ['pointer', 'message'],
-        properties: {
-          pointer: { type: 'string', description: 'JSON pointer into the body, or `/` and a parameter name' },
-          message: { type: 'string' },
-        },
-      },
-    },
-  },
-}
-
 /** To be called before any route is declared. The document is made when it is first asked for. */
 export async function registerOpenApi(
   app: App,
@@ -155,33 +129,13 @@ export function openApiDocument(app: App): Document {
       used.add(status)
     }
   }
-  document.components.schemas.Problem = problemSchema
+  document.components.schemas.Problem = ProblemBody
   document.components.responses = Object.fromEntries([...used].sort().map(status => problemResponse(status)))
   return document
 }
 
-/** Routes that the document leaves out though they are not hidden, and operations that no route answers. */
-export function compareWithOpenApi(app: App): {
-  undocumented: string[]
-  unanswered: string[]
-  hidden: string[]
-} {
-  const document = openApiDocument(app)
-  const documented = Object.entries(document.paths).flatMap(([path, operations]) =>
-    Object.keys(operations).map(method => `${method.toUpperCase()} ${path}`),
-  )
-  const declared = app.routeTable
-    .filter(({ method }) => method !== 'HEAD' && method !== 'OPTIONS')
-    .map(({ method, url, isHidden }) => ({ name: `${method} ${documentedPath(url)}`, isHidden }))
-  const visible = declared.filter(route => !route.isHidden).map(route => route.name)
-  return {
-    undocumented: visible.filter(name => !documented.includes(name)),
-    unanswered: documented.filter(name => !visible.includes(name)),
-    hidden: declared.filter(route => route.isHidden).map(route => route.name),
-  }
-}
-
-function documentedPath(url: string): string {
+/** As OpenAPI writes it: {id} for :id. */
+export function documentedPath(url: string): string {
   return url.replace(/:(\w+)/g, '{$1}')
 }
 

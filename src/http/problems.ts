@@ -1,18 +1,22 @@
+import { type Static, Type } from 'typebox'
 import { AdminError } from '../admin/error.ts'
-import type { Fault } from '../domain/fault.ts'
+import { Fault } from '../domain/fault.ts'
 import { Overloaded } from '../intake/accept.ts'
 import { validationFaults } from './validation.ts'
 
-/** What every error answer looks like (RFC 9457). */
-export type ProblemBody = {
-  type: string
-  title: string
-  status: number
-  detail: string
-  code: string
-  request_id: string
-  errors?: Fault[]
-}
+export const ProblemBody = Type.Object(
+  {
+    type: Type.String({ description: 'A URN made from the code' }),
+    title: Type.String(),
+    status: Type.Integer(),
+    detail: Type.String({ description: 'What is wrong, for people' }),
+    code: Type.String({ description: 'What is wrong, for programs: stable, in snake_case' }),
+    request_id: Type.String({ description: 'The same as in the header X-Request-Id' }),
+    errors: Type.Optional(Type.Array(Fault, { description: 'All faults of the request' })),
+  },
+  { description: 'What every error answer looks like (RFC 9457).' },
+)
+export type ProblemBody = Static<typeof ProblemBody>
 
 type Facts = {
   status: number

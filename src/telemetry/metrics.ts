@@ -8,7 +8,7 @@ import {
   Registry,
 } from 'prom-client'
 
-export type Lag = { partition: number | string; entries: number; seconds: number }
+type Lag = { partition: number | string; entries: number; seconds: number }
 export type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number }
 export type ObserveRequest = (status: number, seconds: number) => void
 

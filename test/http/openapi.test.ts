@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Type } from 'typebox'
 import type { App } from '../../src/http/app.ts'
-import { compareWithOpenApi, security } from '../../src/http/openapi.ts'
+import { security } from '../../src/http/openapi.ts'
 import { launchChromium } from '../chromium.ts'
+import { compareWithOpenApi } from './compare.ts'
 import { listen, openShell } from './shell.ts'
 
 const Product = Type.Object(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { compareWithOpenApi } from '../../src/http/openapi.ts'
 import { startServer } from '../server.ts'
+import { compareWithOpenApi } from './compare.ts'
 
 test('every route of the service is in the OpenAPI document, and the other way round', async t => {
   const server = await startServer()

@@ -1,5 +1,6 @@
 import type { EventSource, NormalizedEvent } from '../events/events.ts'
-import { isLongerThan, looseId, MAX_EVENT_TYPE_LENGTH } from '../events/normalize/draft.ts'
+import { MAX_EVENT_TYPE_LENGTH } from '../events/events.ts'
+import { isLongerThan, looseId } from '../events/normalize/draft.ts'
 import { contactIdIn, emailOf, idOf } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { decimalText, knownCurrency, parseDecimal } from '../money.ts'
@@ -35,7 +36,7 @@ export type Conversion = {
 }
 
 /** Exact decimal text in major units. */
-export type Price = { amount: string | null; currency: string | null }
+type Price = { amount: string | null; currency: string | null }
 
 export function conversionOf(event: NormalizedEvent, types: ReadonlySet<string>): Conversion | null {
   if (event.eventType !== 'convert' && !types.has(event.eventType)) return null
@@ -93,7 +94,7 @@ export function orderConversion(data: JsonObject): OrderConversion {
 }
 
 /** Amount and currency in major units, from the first field that is there; nonsense is no amount. */
-export function priceOf(data: JsonObject): Price {
+function priceOf(data: JsonObject): Price {
   const given =
     data.amount ?? data.total ?? data.total_price ?? data.value ?? data.revenue ?? data.amount_paid
   return { amount: amountText(given), currency: knownCurrency(data.currency) }

@@ -26,12 +26,13 @@ type RequestFacts = {
 }
 
 /** Native `POST /v1/track/`. */
-export type TrackContext = RequestFacts & { door: 'track' }
+type TrackContext = RequestFacts & { door: 'track' }
 
 /** CDP-compatible routes of the event host. `kind` is what the path says; 'batch' and 'any' read it from the items. */
 export type CdpContext = RequestFacts & { door: 'cdp'; kind: CdpKind | 'batch' | 'any' }
 
-export type CdpKind = 'track' | 'identify' | 'page' | 'screen' | 'group' | 'alias'
+export const CDP_KINDS = ['track', 'identify', 'page', 'screen', 'group', 'alias'] as const
+export type CdpKind = (typeof CDP_KINDS)[number]
 
 /** `POST /ingest/inbound/:sourceConfigId`, with the source's settings as they were when the request came in. */
 export type InboundContext = RequestFacts & {
@@ -80,11 +81,13 @@ export type NormalizedEvent = {
 
 export type EventSource = 'tracking' | SourceType
 
+export const MAX_EVENT_TYPE_LENGTH = 200
+
 /** An item that cannot be taken, with all its faults in words. */
 export type RejectedItem = { index: number; message: string }
 
 /** For the dead letter: the item as received, made storable, and the id it has at its sender, if that can be read. */
-export type RejectedEvent = RejectedItem & { raw: string; inboundEventId: string | null }
+type RejectedEvent = RejectedItem & { raw: string; inboundEventId: string | null }
 
 export type Normalized = { events: NormalizedEvent[]; rejected: RejectedEvent[] }
 

@@ -43,7 +43,7 @@ function identitiesOfRecord(entry: Waiting): Identity[] {
   const body: unknown = JSON.parse(entry.body)
   if (!isObject(body)) return []
   const data = isObject(body.data) ? body.data : {}
-  if (entityType === 'order') return identitiesOfOrder(String(body.id), data)
+  if (entityType === 'order') return identitiesOfOrder(data)
   return entityType === 'contact' ? identitiesOfContact(String(body.id), data) : []
 }
 

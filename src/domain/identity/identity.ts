@@ -79,7 +79,7 @@ export function identitiesOfContact(id: string, data: JsonObject): Identity[] {
 }
 
 /** Who ordered: the contact that the order names, its e-mail, and the visitor or user where the shop knows them. */
-export function identitiesOfOrder(_id: string, data: JsonObject): Identity[] {
+export function identitiesOfOrder(data: JsonObject): Identity[] {
   const found: Identity[] = []
   add(found, 'contact', contactIdIn(data))
   addPerson(found, data)

@@ -23,10 +23,9 @@ export type SignedRequest = {
   /** During a rotation two secrets are good. */
   secrets: readonly string[]
   now: Date
-  toleranceS?: number
 }
 
-export const SIGNATURE_TOLERANCE_S = 300
+const SIGNATURE_TOLERANCE_S = 300
 
 const MISSING = { ok: false, code: 'signature_missing' } as const
 const INVALID = { ok: false, code: 'signature_invalid' } as const
@@ -87,9 +86,7 @@ export function verifyWithTime(request: SignedRequest, signature: TimedSignature
   if (!valid) return INVALID
   // a timestamp from the future would keep a captured request good for as long as the sender likes
   const ageS = Math.abs(request.now.getTime() / 1000 - Number(signature.timestamp))
-  return ageS > (request.toleranceS ?? SIGNATURE_TOLERANCE_S)
-    ? EXPIRED
-    : { ok: true, format: signature.format }
+  return ageS > SIGNATURE_TOLERANCE_S ? EXPIRED : { ok: true, format: signature.format }
 }
 
 export function verifyPlain(

@@ -1,12 +1,6 @@
 import type { InboundContext } from '../events/events.ts'
-import {
-  type Draft,
-  idField,
-  isLongerThan,
-  looseId,
-  MAX_EVENT_TYPE_LENGTH,
-  nameField,
-} from '../events/normalize/draft.ts'
+import { MAX_EVENT_TYPE_LENGTH } from '../events/events.ts'
+import { type Draft, idField, isLongerThan, looseId, nameField } from '../events/normalize/draft.ts'
 import type { Fault } from '../fault.ts'
 import { emailOf } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
@@ -130,7 +124,7 @@ function overridden(item: JsonObject, own: string | null, override: EventTypeOve
 }
 
 /** The value at a dotted path (`data.object.id`, `items.0.sku`), through own fields only. */
-export function valueAt(body: unknown, path: string): unknown {
+function valueAt(body: unknown, path: string): unknown {
   let value: unknown = body
   for (const key of path.split('.')) {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined

@@ -166,11 +166,7 @@ export function storable(text: string): boolean {
 }
 
 /** Valid JSON text in the form PostgreSQL can hold: bad text becomes U+FFFD, impossible numbers become null. */
-export function sanitize(text: string): { text: string; sanitized: boolean } {
-  return sanitizeSurveyed(text, survey(text))
-}
-
-function sanitizeSurveyed(text: string, flags: number): { text: string; sanitized: boolean } {
+function sanitize(text: string, flags: number): { text: string; sanitized: boolean } {
   if ((flags & (UNSTORABLE_TEXT | UNSTORABLE_NUMBER)) === 0) return { text, sanitized: false }
   const wellFormed = flags & UNSTORABLE_TEXT ? withStorableText(text.toWellFormed()) : text
   return {
@@ -220,7 +216,7 @@ export type Document = {
 export function openJson(original: string, isKnownPlain = false): Document {
   const flags = isKnownPlain ? 0 : survey(original)
   const value = parseSurveyed(original, flags)
-  const { text, sanitized } = sanitizeSurveyed(original, flags)
+  const { text, sanitized } = sanitize(original, flags)
   return { value: sanitized ? parseSurveyed(text, flags) : value, text, original, plain: flags === 0 }
 }
 

@@ -4,6 +4,10 @@ import { timestampText } from '../time.ts'
 export const ENTITY_TYPES = ['product', 'contact', 'order'] as const
 export type EntityType = (typeof ENTITY_TYPES)[number]
 
+/** What became of an accepted change: superseded where a newer one was known. */
+export const OPERATION_OUTCOMES = ['applied', 'superseded', 'failed'] as const
+export type OperationOutcome = (typeof OPERATION_OUTCOMES)[number]
+
 /** What the door writes beside the body of a record entry. */
 export type RecordContext = { op: 'write' | 'delete'; entityType: EntityType }
 

@@ -55,8 +55,9 @@ export function hashOfSecret(secret: string): Buffer {
   return hash('sha256', secret, 'buffer')
 }
 
+/** How a secret ends, to tell secrets apart. Four of few characters would tell too much. */
 export function hintOf(secret: string): string {
-  return `…${secret.slice(-4)}`
+  return secret.length < 20 ? '…' : `…${secret.slice(-4)}`
 }
 
 function withChecksum(body: string): string {

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
-import type { CdpContext, CdpKind } from '../../domain/events/events.ts'
+import { CDP_KINDS, type CdpContext, type CdpKind } from '../../domain/events/events.ts'
 import { openBody } from '../../domain/events/normalize/normalize.ts'
 import type { App } from '../app.ts'
 import type { RawBody } from '../body.ts'
@@ -31,7 +31,7 @@ const ROUTES: [path: string, kind: Kind][] = [
   ['/beacon/v1/batch', 'batch'],
 ]
 
-const KINDS = new Set<string>(['track', 'identify', 'page', 'screen', 'group', 'alias', 'batch'])
+const KINDS: ReadonlySet<string> = new Set([...CDP_KINDS, 'batch'])
 
 const CdpBody = Type.Object(
   {

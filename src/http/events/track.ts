@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import type { EventContext } from '../../domain/events/events.ts'
+import { type EventContext, MAX_EVENT_TYPE_LENGTH } from '../../domain/events/events.ts'
 import { openBody } from '../../domain/events/normalize/normalize.ts'
 import { isObject } from '../../domain/json/json.ts'
 import type { Accept } from '../../intake/accept.ts'
@@ -23,11 +23,11 @@ export type EventRouteOptions = {
 // What makes a body on /v1/track a message of a customer-data-platform SDK.
 const CDP_FIELDS = ['event', 'type', 'messageId', 'anonymousId', 'userId', 'writeKey', 'properties', 'batch']
 
-export const TrackBody = Type.Object(
+const TrackBody = Type.Object(
   {
     event_type: Type.String({
       minLength: 1,
-      maxLength: 200,
+      maxLength: MAX_EVENT_TYPE_LENGTH,
       description: 'Event name, for example page_view or convert',
     }),
     visitor: Type.Optional(Type.String({ description: 'Visitor identifier' })),

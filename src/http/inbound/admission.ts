@@ -5,7 +5,7 @@ import { type Problem, problems } from '../problems.ts'
 import { type Credentials, tokenProblem } from './credentials.ts'
 
 /** The source that a request is posted to. */
-export type Target = { source: Source; credentials: Credentials }
+type Target = { source: Source; credentials: Credentials }
 
 declare module 'fastify' {
   interface FastifyRequest {

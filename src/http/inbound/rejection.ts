@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import { faultText } from '../../domain/fault.ts'
 import type { NewRejection } from '../../store/inbound/rejections.ts'
 import type { RawBody } from '../body.ts'
 
@@ -24,7 +25,7 @@ export function rejectionOf(request: FastifyRequest, now: Date): Omit<NewRejecti
 }
 
 function detailOf({ detail, errors }: NonNullable<FastifyRequest['problem']>): string {
-  const faults = errors?.map(({ pointer, message }) => `${pointer || 'the body'}: ${message}`)
+  const faults = errors?.map(faultText)
   return faults && faults.length > 1 ? `${detail} ${faults.join('; ')}` : detail
 }
 

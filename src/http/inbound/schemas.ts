@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { CDP_KINDS } from '../../domain/events/events.ts'
 
 const examples = {
   webhook: {
@@ -39,7 +40,7 @@ export const InboundBody = Type.Union(
     ),
     Type.Object(
       {
-        type: Type.Enum(['track', 'identify', 'page', 'screen', 'group', 'alias']),
+        type: Type.Enum([...CDP_KINDS]),
         messageId: Type.Optional(Type.String({ description: 'By it a repeat is recognised.' })),
         event: Type.Optional(Type.String({ description: 'For track: the name of the event' })),
         anonymousId: Type.Optional(Type.String()),

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { Fault } from '../../domain/fault.ts'
-import { ENTITY_TYPES } from '../../domain/records/records.ts'
+import { ENTITY_TYPES, OPERATION_OUTCOMES } from '../../domain/records/records.ts'
 import {
   Nullable,
   NullableText,
@@ -68,7 +68,7 @@ export const Accepted = Type.Object(
     entityType: EntityTypeName,
     id: NullableText,
     status: Type.Optional(
-      Type.Enum(['queued', 'applied', 'superseded', 'failed'], { description: 'With Prefer: wait=N' }),
+      Type.Enum(['queued', ...OPERATION_OUTCOMES], { description: 'With Prefer: wait=N' }),
     ),
     payloadMismatch: Type.Optional(
       Type.Boolean({ description: 'The idempotency key was first used with another body.' }),
@@ -113,7 +113,7 @@ export const StoredRecordBody = Type.Object({
 
 export const OperationBody = Type.Object({
   operationId: Uuid,
-  status: Type.Enum(['queued', 'applied', 'superseded', 'failed']),
+  status: Type.Enum(['queued', ...OPERATION_OUTCOMES]),
   entityType: EntityTypeName,
   id: NullableText,
   acceptedAt: Timestamp,

@@ -1,9 +1,10 @@
 import type pg from 'pg'
-import { findOperations, type OperationStatus } from '../../store/records/operations.ts'
+import type { OperationOutcome } from '../../domain/records/records.ts'
+import { findOperations } from '../../store/records/operations.ts'
 
 // Looking this often costs one small query for everyone who waits.
 const LOOK_MS = 15
-export const MAX_WAIT_S = 10
+const MAX_WAIT_S = 10
 
 /** `Prefer: wait=N`: seconds, at most ten; null when not asked for. */
 export function waitSeconds(prefer: string | string[] | undefined): number | null {
@@ -16,14 +17,14 @@ export type Waiting = (
   tenantId: number,
   operationIds: string[],
   seconds: number,
-) => Promise<Map<string, OperationStatus>>
+) => Promise<Map<string, OperationOutcome>>
 
 /** Waits until writes took effect, or until their time is up. One query at a time serves all who wait. */
 export function openWaiting({ pool }: { pool: pg.Pool }): Waiting {
   type Waiter = {
     tenantId: number
     ids: Set<string>
-    done: Map<string, OperationStatus>
+    done: Map<string, OperationOutcome>
     until: number
     finish(): void
   }
@@ -61,7 +62,7 @@ export function openWaiting({ pool }: { pool: pg.Pool }): Waiting {
 
   return (tenantId, operationIds, seconds) =>
     new Promise(resolve => {
-      const done = new Map<string, OperationStatus>()
+      const done = new Map<string, OperationOutcome>()
       const until = performance.now() + seconds * 1000
       waiters.add({ tenantId, ids: new Set(operationIds), done, until, finish: () => resolve(done) })
       if (!looking) look()

@@ -22,7 +22,7 @@ export function orderConversions(identities: Identities): RecordListener {
       transaction,
       orders.map(order => ({
         tenantId: order.tenantId,
-        identities: order.data ? identitiesOfOrder(order.id, order.data) : [],
+        identities: order.data ? identitiesOfOrder(order.data) : [],
       })),
     )
     const sales = orders.map((order, i): OrderSale => {

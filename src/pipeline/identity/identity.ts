@@ -10,7 +10,7 @@ import { openMemory } from '../memory.ts'
 import type { Transaction } from '../unit.ts'
 
 /** Names of one person, seen together. */
-export type Sighting = { tenantId: number; identities: Identity[] }
+type Sighting = { tenantId: number; identities: Identity[] }
 
 // About 10 MB at the most. A node never changes, and only an erasure takes one away, which ends the memory.
 const MAX_REMEMBERED = 50_000

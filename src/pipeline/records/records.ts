@@ -1,4 +1,5 @@
 import type { Entry } from '../../domain/entry.ts'
+import type { OperationOutcome } from '../../domain/records/records.ts'
 import {
   isNewer,
   namesOf,
@@ -10,7 +11,7 @@ import {
   readChange,
   type Version,
 } from '../../domain/records/records.ts'
-import { insertOperations, type OperationStatus } from '../../store/records/operations.ts'
+import { insertOperations } from '../../store/records/operations.ts'
 import { loadVersions, type RecordKey, type RecordRow, upsertRecords } from '../../store/records/records.ts'
 import type { RecordNameKey } from '../../store/records/tombstones.ts'
 import {
@@ -25,7 +26,7 @@ import type { Kind, Transaction, Unit } from '../unit.ts'
 /** What other parts derive from records hears of every record whose state changed. */
 export type RecordListener = (transaction: Transaction, changed: ChangedRecord[]) => Promise<void>
 
-export type ChangedRecord = RecordKey & {
+type ChangedRecord = RecordKey & {
   sourceUpdatedAt: string
   /** null: the record is deleted now */
   data: Record<string, unknown> | null
@@ -84,7 +85,7 @@ async function applyChanges({ client }: Transaction, units: Unit<RecordChange>[]
   await lockRecordTypes(client, locksFor(units))
   const direct = units.filter(unit => unit.work.op !== 'delete-by-name') as Unit<RecordWrite | RecordDelete>[]
   const byName = units.filter(unit => unit.work.op === 'delete-by-name') as Unit<RecordDeleteByName>[]
-  const statuses = new Map<Unit, OperationStatus>()
+  const statuses = new Map<Unit, OperationOutcome>()
   const changed = new Map<string, ChangedRecord>()
 
   if (direct.length > 0) {
@@ -106,7 +107,7 @@ async function applyChanges({ client }: Transaction, units: Unit<RecordChange>[]
 async function applyNameDeletes(
   client: Transaction['client'],
   units: Unit<RecordDeleteByName>[],
-  statuses: Map<Unit, OperationStatus>,
+  statuses: Map<Unit, OperationOutcome>,
 ) {
   const deletes = newestPerName(
     units.map(({ entry, work }) => ({
@@ -150,7 +151,7 @@ async function newestOf(
   client: Transaction['client'],
   units: Unit<RecordWrite | RecordDelete>[],
   tombstones: Tombstones,
-  statuses: Map<Unit, OperationStatus>,
+  statuses: Map<Unit, OperationOutcome>,
 ): Promise<Map<string, Newest>> {
   const keys = new Map(units.map(unit => [keyText(keyOf(unit)), keyOf(unit)]))
   const stored = await loadVersions(client, [...keys.values()])

@@ -1,12 +1,10 @@
 import { timeOfId } from '../../domain/ids.ts'
-import type { EntityType } from '../../domain/records/records.ts'
+import type { EntityType, OperationOutcome } from '../../domain/records/records.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-
-export type OperationStatus = 'applied' | 'superseded' | 'failed'
 
 export type Operation = {
   id: string
-  status: OperationStatus
+  status: OperationOutcome
   entityType: EntityType
   recordId: string | null
   acceptedAt: Date

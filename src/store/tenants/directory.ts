@@ -9,7 +9,7 @@ import { type ApiKey, findKeyByHash, touchKeys } from './keys.ts'
  * A lookup that is not remembered while the database is away throws: the answer is 503, never 401.
  */
 export type Directory = {
-  /** The key, whether usable or not (see `isUsable`), or null when there is none. */
+  /** The key, also one that is revoked or has expired; null when there is none. */
   key(secret: string): ApiKey | null | Promise<ApiKey | null>
   source(id: string): Source | null | Promise<Source | null>
   /** Remembers that the key was used; written down later, many at a time. */
@@ -46,10 +46,6 @@ export function openDirectory({ pool }: { pool: pg.Pool }): Directory {
       await touchKeys(pool, written)
     },
   }
-}
-
-export function isUsable(key: ApiKey, now: Date): boolean {
-  return key.revokedAt === null && (key.expiresAt === null || key.expiresAt > now)
 }
 
 /** Remembers answers, also negative ones; concurrent questions for one thing share one query. */

@@ -132,10 +132,10 @@ test('contacts and orders tell who they belong to', () => {
     { kind: 'email', value: 'ada@x.org' },
     { kind: 'user', value: 'u1' },
   ])
-  assert.deepEqual(identitiesOfOrder('o1', { customer_id: 'c1', email: 'ada@x.org', anonymousId: 'v1' }), [
+  assert.deepEqual(identitiesOfOrder({ customer_id: 'c1', email: 'ada@x.org', anonymousId: 'v1' }), [
     { kind: 'contact', value: 'c1' },
     { kind: 'email', value: 'ada@x.org' },
     { kind: 'visitor', value: 'v1' },
   ])
-  assert.deepEqual(identitiesOfOrder('o1', { customer_id: 0 }), [])
+  assert.deepEqual(identitiesOfOrder({ customer_id: 0 }), [])
 })

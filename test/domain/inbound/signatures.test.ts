@@ -53,7 +53,6 @@ test('a timestamp is good for the tolerance, before and after', () => {
   assert.equal(verify(timed(nowS + 300)), 't,v1')
   assert.equal(verify(timed(nowS - 301)), 'signature_expired')
   assert.equal(verify(timed(nowS + 301)), 'signature_expired')
-  assert.equal(verify(timed(nowS - 60), { toleranceS: 30 }), 'signature_expired')
   assert.equal(verify(timed(nowS - 9999, 'wrong')), 'signature_invalid')
 })
 

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { openJson } from '../../../src/domain/json/json.ts'
 
 /** Strings of any UTF-16 units: control characters, lone surrogates, quotes and backslashes included. */
 export const anyText = fc
@@ -33,3 +34,9 @@ export const anyJson = fc
     if (!escaped) return text
     return text.replace(/[^\x20-\x7e\s]/g, c => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
   })
+
+/** The text as PostgreSQL can hold it, and whether it had to be changed for that. */
+export function sanitize(text: string): { text: string; sanitized: boolean } {
+  const opened = openJson(text)
+  return { text: opened.text, sanitized: opened.text !== text }
+}

@@ -5,11 +5,10 @@ import {
   MAX_DEPTH,
   openJson,
   parseJson,
-  sanitize,
   storable,
   unstorablePointers,
 } from '../../../src/domain/json/json.ts'
-import { anyJson, anyText } from './any-json.ts'
+import { anyJson, anyText, sanitize } from './any-json.ts'
 
 test('integers beyond 2^53 keep their digits', () => {
   assert.deepEqual(

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import pg from 'pg'
-import { MAX_DEPTH, sanitize, storable } from '../../../src/domain/json/json.ts'
+import { MAX_DEPTH, storable } from '../../../src/domain/json/json.ts'
 import { testDatabase } from '../../database.ts'
-import { anyJson } from './any-json.ts'
+import { anyJson, sanitize } from './any-json.ts'
 
 let database: Awaited<ReturnType<typeof testDatabase>>
 let client: pg.Client

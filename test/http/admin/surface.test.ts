@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { adminSurface } from '../../../src/http/admin/surface.ts'
-import { compareWithOpenApi, openApiDocument } from '../../../src/http/openapi.ts'
+import { openApiDocument } from '../../../src/http/openapi.ts'
 import { openDirectory } from '../../../src/store/tenants/directory.ts'
 import { openedAdmin } from '../../admin/opened.ts'
+import { compareWithOpenApi } from '../compare.ts'
 import { openShell, problemIn } from '../shell.ts'
 
 const { admin, pool } = await openedAdmin()

@@ -3,10 +3,10 @@ import { emailOf } from '../../identity/identity.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
 import { withoutField } from '../../json/slices.ts'
 import { parseTimestamp } from '../../time.ts'
-import type { CdpContext } from '../events.ts'
+import { CDP_KINDS, type CdpContext } from '../events.ts'
 import { type Draft, idField, looseId, nameField, timeField } from './draft.ts'
 
-const KINDS = new Set(['track', 'identify', 'page', 'screen', 'group', 'alias'])
+const KINDS: ReadonlySet<string> = new Set(CDP_KINDS)
 
 /** What a batch says for all of its items. */
 export type Envelope = { sentAt: Date | null; context: JsonObject | null }
@@ -58,7 +58,7 @@ function kindOf(item: JsonObject, routeKind: CdpContext['kind'], faults: Fault[]
   const own = item.type ?? item.kind
   if (typeof own === 'string' && KINDS.has(own)) return own
   if (KINDS.has(routeKind)) return routeKind
-  faults.push({ pointer: '/type', message: `type must be one of ${[...KINDS].join(', ')}` })
+  faults.push({ pointer: '/type', message: `type must be one of ${CDP_KINDS.join(', ')}` })
   return ''
 }
 

@@ -2,6 +2,7 @@ import type { Fault } from '../../fault.ts'
 import { MAX_ID_LENGTH } from '../../identity/identity.ts'
 import type { JsonObject } from '../../json/json.ts'
 import { parseTimestamp } from '../../time.ts'
+import { MAX_EVENT_TYPE_LENGTH } from '../events.ts'
 
 /** What one item says, before it is known when and under which entry it came in. */
 export type Draft = {
@@ -25,8 +26,6 @@ export type Draft = {
   /** The id of the thing it is about, where it names one: events of one object stay in order. */
   objectId: string | null
 }
-
-export const MAX_EVENT_TYPE_LENGTH = 200
 
 /** A name of 1 to 200 characters. */
 export function nameField(value: unknown, field: string, faults: Fault[]): string {

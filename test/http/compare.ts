@@ -1,0 +1,23 @@
+import type { App } from '../../src/http/app.ts'
+import { documentedPath, openApiDocument } from '../../src/http/openapi.ts'
+
+/** Routes that the document leaves out though they are not hidden, and operations that no route answers. */
+export function compareWithOpenApi(app: App): {
+  undocumented: string[]
+  unanswered: string[]
+  hidden: string[]
+} {
+  const document = openApiDocument(app)
+  const documented = Object.entries(document.paths).flatMap(([path, operations]) =>
+    Object.keys(operations).map(method => `${method.toUpperCase()} ${path}`),
+  )
+  const declared = app.routeTable
+    .filter(({ method }) => method !== 'HEAD' && method !== 'OPTIONS')
+    .map(({ method, url, isHidden }) => ({ name: `${method} ${documentedPath(url)}`, isHidden }))
+  const visible = declared.filter(route => !route.isHidden).map(route => route.name)
+  return {
+    undocumented: visible.filter(name => !documented.includes(name)),
+    unanswered: documented.filter(name => !visible.includes(name)),
+    hidden: declared.filter(route => route.isHidden).map(route => route.name),
+  }
+}
