@@ -1,0 +1,93 @@
+// What stands behind everything the company does: its clock, its agenda, its journal, and things as they are now.
+import type {
+  Coupon,
+  Customer,
+  Dispute,
+  Fact,
+  FactBody,
+  Invoice,
+  Item,
+  Payment,
+  Refund,
+  Subscription,
+} from './model.ts'
+
+export type PaymentOutcome = 'succeeds' | 'fails' | 'needs_action'
+
+/** How others behave towards the company. */
+export type World = {
+  /** Whether an attempt to collect succeeds; `nth` counts from 1. */
+  pays(invoice: Invoice, nth: number): PaymentOutcome
+  /** What becomes of a subscription whose invoice was never paid. */
+  whenLost(invoice: Invoice): 'cancel' | 'cancel_and_write_off' | 'unpaid' | 'leave'
+  /** Units used of a metered item in a period. */
+  uses(item: Item): number
+  /** Days after finalization on which an invoice that was sent is paid, in parts; empty: never. */
+  transfers(invoice: Invoice): { afterDays: number; part: number }[]
+  /** Seconds between an order and its first payment. */
+  hesitates(): number
+  /** Whether there is a way to collect when a trial ends. */
+  hasMeans(subscription: Subscription): boolean
+}
+
+const OBLIGING: World = {
+  pays: () => 'succeeds',
+  whenLost: () => 'cancel',
+  uses: () => 10,
+  transfers: () => [{ afterDays: 5, part: 1 }],
+  hesitates: () => 0,
+  hasMeans: () => true,
+}
+
+export type JournalOptions = { prefix?: string; livemode?: boolean; world?: Partial<World> }
+
+export type Journal = ReturnType<typeof openJournal>
+
+export function openJournal({ prefix = '', livemode = true, world = {} }: JournalOptions = {}) {
+  const facts: Fact[] = []
+  const agenda: { at: number; order: number; run: () => void }[] = []
+  const counts = new Map<string, number>()
+  let now = 0
+  let planned = 0
+
+  return {
+    facts,
+    livemode,
+    world: { ...OBLIGING, ...world },
+    coupons: new Map<string, Coupon>(),
+    customers: new Map<string, Customer>(),
+    subscriptions: new Map<string, Subscription>(),
+    invoices: new Map<string, Invoice>(),
+    payments: new Map<string, Payment>(),
+    refunds: new Map<string, Refund>(),
+    disputes: new Map<string, Dispute>(),
+    get now() {
+      return now
+    },
+    /** The same for the same history: `sub_<prefix>2` is the second. */
+    id(kind: string): string {
+      const count = (counts.get(kind) ?? 0) + 1
+      counts.set(kind, count)
+      return `${kind}_${prefix}${count}`
+    },
+    record(body: FactBody): void {
+      facts.push({ ...body, at: now, order: facts.length })
+    },
+    /** Later, or now if that is past; what is planned for one instant happens in the order of planning. */
+    plan(at: number, run: () => void): void {
+      const entry = { at: Math.max(at, now), order: planned++, run }
+      let i = agenda.length
+      while (i > 0 && agenda[i - 1]!.at > entry.at) i--
+      agenda.splice(i, 0, entry)
+    },
+    /** Lets time pass, up to and with an instant. */
+    runUntil(at: number): void {
+      while (agenda.length > 0 && agenda[0]!.at <= at) {
+        const entry = agenda.shift()!
+        now = entry.at
+        entry.run()
+      }
+      now = Math.max(now, at)
+    },
+  }
+}
