@@ -1,7 +1,7 @@
 // Accounts and what they were worth at any instant: how the monthly amount moved, when and why.
 import type { Cause, Customer, Discount, Fact, Subscription } from './model.ts'
 import { sum } from './money.ts'
-import { type ItemValue, type Value, valueOf } from './mrr.ts'
+import { type ItemValue, type Value, worthOf } from './mrr.ts'
 
 export type MovementType = 'new' | 'expansion' | 'contraction' | 'churn' | 'reactivation'
 
@@ -92,7 +92,7 @@ export function openAccounts(facts: Fact[], policy: Policy) {
     for (const id of history.subscriptionIds) {
       const subscription = history.subscriptionAt(id, at)
       if (!subscription || subscription.currency !== currency) continue
-      const { items } = valueOf(subscription, history.discountAt(subscription.customer, at), at, policy)
+      const { items } = worthOf(subscription, history.discountAt(subscription.customer, at), at, policy)
       for (const item of items) if (item.reason) rows.push({ ...item, subscription })
     }
     return rows
@@ -132,7 +132,8 @@ export function historyOf(facts: Fact[]) {
   return {
     subscriptionIds: [...subscriptions.keys()],
     versionsOf: (id: string) => subscriptions.get(id) ?? [],
-    customerAt: (id: string, at: number): Customer | null => lastAt(customers.get(id) ?? [], at)?.state ?? null,
+    customerAt: (id: string, at: number): Customer | null =>
+      lastAt(customers.get(id) ?? [], at)?.state ?? null,
     subscriptionAt: (id: string, at: number): Subscription | null =>
       lastAt(subscriptions.get(id) ?? [], at)?.state ?? null,
     discountAt: (customer: string, at: number): Discount | null =>
@@ -166,7 +167,7 @@ function stepsOf(history: History, customer: string, ids: string[], policy: Poli
       const values = new Map<string, Value>()
       for (const id of ids) {
         const state = history.subscriptionAt(id, at)
-        if (state) values.set(id, valueOf(state, history.discountAt(customer, at), at, policy))
+        if (state) values.set(id, worthOf(state, history.discountAt(customer, at), at, policy))
       }
       const all = [...values.values()]
       return { at, values, mrr: sum(all.map(one => one.mrr)), committed: sum(all.map(one => one.committed)) }

@@ -251,7 +251,13 @@ export type FactBody =
       before: Invoice | null
     }
   | { kind: 'payment'; payment: Payment }
-  | { kind: 'refund'; what: 'created' | 'failed'; after: Refund; before: Refund | null; refundedInAll: number }
+  | {
+      kind: 'refund'
+      what: 'created' | 'failed'
+      after: Refund
+      before: Refund | null
+      refundedInAll: number
+    }
   | { kind: 'credit_note'; what: 'created'; after: CreditNote }
   | { kind: 'dispute'; what: 'created' | 'closed'; after: Dispute; before: Dispute | null }
 

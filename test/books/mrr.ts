@@ -37,7 +37,7 @@ export type ItemValue = {
 export type Value = { mrr: number; committed: number; items: ItemValue[] }
 
 /** `inherited` is the customer's discount. A pause counts as one unless the policy keeps what is paused. */
-export function valueOf(
+export function worthOf(
   subscription: Subscription,
   inherited: Discount | null,
   at: number,

@@ -68,7 +68,12 @@ export function seriesOf(accounts: Accounts, { invoiceVersions }: Cash) {
     }))
   }
 
-  function keyOf(by: By, account: Account, { country }: Subscription, { item: { price } }: ItemValue): string {
+  function keyOf(
+    by: By,
+    account: Account,
+    { country }: Subscription,
+    { item: { price } }: ItemValue,
+  ): string {
     if (by === 'plan') return price.name
     if (by === 'interval') return `${price.intervalCount} ${price.interval}`
     if (by === 'country') return country ?? 'unknown'

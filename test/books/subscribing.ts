@@ -90,8 +90,7 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
     const created = { ...subscription, latestInvoice: invoice.id }
     subscriptions.set(id, created)
     const customerNow = customers.get(customer)!
-    if (customerNow.currency === null)
-      customers.set(customer, { ...customerNow, currency: created.currency })
+    if (customerNow.currency === null) customers.set(customer, { ...customerNow, currency: created.currency })
     journal.record({ kind: 'subscription', what: 'created', after: created, before: null, cause: 'other' })
     if (incomplete && trialEnd === null) {
       journal.plan(now + world.hesitates(), () => collect().issue(invoice.id))
@@ -247,7 +246,12 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
     for (const invoice of collect().lateOf(id)) collect().stop(invoice.id)
     change(
       id,
-      { status: 'canceled', canceledAt: canceledAt ?? journal.now, endedAt: journal.now, cancelReason: reason },
+      {
+        status: 'canceled',
+        canceledAt: canceledAt ?? journal.now,
+        endedAt: journal.now,
+        cancelReason: reason,
+      },
       {
         what: 'deleted',
         cause: reason === 'payment_failed' ? 'cancellation_failed_payment' : 'cancellation_voluntary',

@@ -1,0 +1,31 @@
+// The ways in which one history can be told.
+import type { Business, Features } from './business.ts'
+import { CANONICAL_FEATURES, canonicalEvents } from './canonical.ts'
+
+/** Bodies in their order, as one endpoint receives them. */
+export type Delivery = { preset?: string; bodies: string[] }
+
+export type Shape = {
+  features: Partial<Features>
+  currencies?: string[]
+  deliveries(history: Business): Delivery[]
+}
+
+export const SHAPES = {
+  canonical: {
+    features: CANONICAL_FEATURES,
+    deliveries: history => [{ bodies: inBatches(canonicalEvents(history)) }],
+  },
+} satisfies Record<string, Shape>
+
+export type ShapeName = keyof typeof SHAPES
+
+export function isShape(name: string): name is ShapeName {
+  return Object.hasOwn(SHAPES, name)
+}
+
+function inBatches(events: unknown[]): string[] {
+  const bodies: string[] = []
+  for (let i = 0; i < events.length; i += 200) bodies.push(JSON.stringify(events.slice(i, i + 200)))
+  return bodies
+}
