@@ -3,6 +3,7 @@ import type { Accounts } from './accounts.ts'
 import { DAY, later, type Unit } from './calendar.ts'
 import type { Cash } from './cash.ts'
 import type { Invoice, Subscription } from './model.ts'
+import { worthOf } from './mrr.ts'
 
 export type IssueType =
   | 'payment_failed'
@@ -95,7 +96,7 @@ export function attentionOf({ valuesAt }: Accounts, { invoicesAt }: Cash) {
       for (const { subscription, value } of running(currency, at)) {
         const { id, status, pause, items } = subscription
         const hasMetered = items.some(({ price }) => price.usage === 'metered')
-        const owesNothing = value.mrr === 0 && status !== 'trialing'
+        const owesNothing = status === 'trialing' ? isFree(subscription) : value.mrr === 0
         if (pause || status === 'unpaid' || status === 'paused' || status === 'incomplete' || owesNothing)
           unsure.add(id)
         else
@@ -107,6 +108,11 @@ export function attentionOf({ valuesAt }: Accounts, { invoicesAt }: Cash) {
       return { rows, unsure }
     },
   }
+}
+
+/** Whether a trial leads to a charge of nothing. */
+function isFree(subscription: Subscription): boolean {
+  return worthOf({ ...subscription, status: 'active' }, null, subscription.trialEnd!).mrr === 0
 }
 
 /** What is wrong with an invoice, if there is evidence of it. */

@@ -178,10 +178,12 @@ export function collecting(journal: Journal, listener: Listener) {
     invoice: Invoice,
     { amount, outcome, failure }: Pick<Payment, 'amount' | 'outcome' | 'failure'>,
   ): void {
+    const last = [...journal.payments.values()].findLast(one => one.invoice === invoice.id)
+    const goesOn = last && last.outcome !== 'succeeded'
     const made: Payment = {
-      id: journal.id('pi'),
-      charge: journal.id('ch'),
-      invoicePayment: journal.id('inpay'),
+      id: journal.id('ch'),
+      intent: goesOn ? last.intent : journal.id('pi'),
+      invoicePayment: goesOn ? last.invoicePayment : journal.id('inpay'),
       invoice: invoice.id,
       subscription: invoice.subscription,
       customer: invoice.customer,

@@ -162,8 +162,9 @@ export type Invoice = {
 /** One attempt to move money: of an invoice, or by itself. */
 export type Payment = {
   id: string
-  charge: string
-  /** What Stripe calls an invoice payment; null without an invoice. */
+  /** The same for all attempts to collect one amount. */
+  intent: string
+  /** What Stripe calls an invoice payment, the same for all attempts too; null without an invoice. */
   invoicePayment: string | null
   invoice: string | null
   subscription: string | null

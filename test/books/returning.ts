@@ -99,8 +99,8 @@ export function returning(journal: Journal, collect: () => Collecting) {
     /** A payment by itself: a workshop, a poster. */
     charge(customer: string, currency: string, amount: number, description: string): Payment {
       const payment: Payment = {
-        id: journal.id('pi'),
-        charge: journal.id('ch'),
+        id: journal.id('ch'),
+        intent: journal.id('pi'),
         invoicePayment: null,
         invoice: null,
         subscription: null,

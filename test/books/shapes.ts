@@ -1,6 +1,7 @@
 // The ways in which one history can be told.
 import type { Business, Features } from './business.ts'
 import { CANONICAL_FEATURES, canonicalEvents } from './canonical.ts'
+import { stripeEvents } from './stripe.ts'
 
 /** Bodies in their order, as one endpoint receives them. */
 export type Delivery = { preset?: string; bodies: string[] }
@@ -15,6 +16,22 @@ export const SHAPES = {
   canonical: {
     features: CANONICAL_FEATURES,
     deliveries: history => [{ bodies: inBatches(canonicalEvents(history)) }],
+  },
+  'stripe-old': {
+    features: {},
+    deliveries: history => [{ preset: 'stripe', bodies: inBatches(stripeEvents(history, 'old')) }],
+  },
+  'stripe-new': {
+    features: {},
+    deliveries: history => [{ preset: 'stripe', bodies: inBatches(stripeEvents(history, 'new')) }],
+  },
+  /** Two endpoints of one account, one of each version. */
+  'stripe-both': {
+    features: {},
+    deliveries: history => [
+      { preset: 'stripe', bodies: inBatches(stripeEvents(history, 'old')) },
+      { preset: 'stripe', bodies: inBatches(stripeEvents(history, 'new')) },
+    ],
   },
 } satisfies Record<string, Shape>
 
