@@ -149,7 +149,7 @@ export function decisionsOf(options: Options): Decision {
   function pause({ id }: Subscription): void {
     const isTimed = features.resumesAt && random.happens(0.5)
     subscriptions.pause(id, {
-      behavior: random.pick(['void', 'void', 'keep_as_draft', 'mark_uncollectible']),
+      behavior: random.pick(features.writeOffs ? ['void', 'keep_as_draft', 'mark_uncollectible'] : ['void']),
       ...(isTimed && { resumesAt: journal.now + random.between(10, 80) * DAY }),
     })
   }

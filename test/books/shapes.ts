@@ -1,6 +1,8 @@
 // The ways in which one history can be told.
 import type { Business, Features } from './business.ts'
 import { CANONICAL_FEATURES, canonicalEvents } from './canonical.ts'
+import { CHARGEBEE_CURRENCIES, CHARGEBEE_FEATURES, chargebeeEvents } from './chargebee.ts'
+import { PADDLE_CURRENCIES, PADDLE_FEATURES, paddleEvents } from './paddle.ts'
 import { stripeEvents } from './stripe.ts'
 
 /** Bodies in their order, as one endpoint receives them. */
@@ -33,12 +35,26 @@ export const SHAPES = {
       { preset: 'stripe', bodies: inBatches(stripeEvents(history, 'new')) },
     ],
   },
+  paddle: {
+    features: PADDLE_FEATURES,
+    currencies: PADDLE_CURRENCIES,
+    deliveries: history => [{ preset: 'paddle', bodies: oneByOne(paddleEvents(history)) }],
+  },
+  chargebee: {
+    features: CHARGEBEE_FEATURES,
+    currencies: CHARGEBEE_CURRENCIES,
+    deliveries: history => [{ preset: 'chargebee', bodies: oneByOne(chargebeeEvents(history)) }],
+  },
 } satisfies Record<string, Shape>
 
 export type ShapeName = keyof typeof SHAPES
 
 export function isShape(name: string): name is ShapeName {
   return Object.hasOwn(SHAPES, name)
+}
+
+function oneByOne(events: unknown[]): string[] {
+  return events.map(event => JSON.stringify(event))
 }
 
 function inBatches(events: unknown[]): string[] {

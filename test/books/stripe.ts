@@ -1,16 +1,7 @@
 // The history as Stripe tells it: webhook events of an old and of the newest API version, and lists of objects.
 import type { Business } from './business.ts'
 import type { Customer, Fact, FactOf, Invoice, Payment, Subscription } from './model.ts'
-import {
-  type ChargeState,
-  chargeObject,
-  creditNoteObject,
-  disputeObject,
-  intentObject,
-  invoiceObject,
-  invoicePaymentObject,
-  refundObject,
-} from './stripe/money.ts'
+import { invoiceObject } from './stripe/invoices.ts'
 import {
   couponObject,
   customerObject,
@@ -29,6 +20,15 @@ import {
   oldPromotionCode,
   oldSubscription,
 } from './stripe/old.ts'
+import {
+  type ChargeState,
+  chargeObject,
+  creditNoteObject,
+  disputeObject,
+  intentObject,
+  invoicePaymentObject,
+  refundObject,
+} from './stripe/payments.ts'
 
 export type Version = 'old' | 'new'
 

@@ -1,13 +1,13 @@
 // Subscriptions from the order to the end: trials, changes, pauses, renewals, cancellations.
 import { DAY, HOUR, later, type Unit } from './calendar.ts'
 import type { Collecting, Order } from './collecting.ts'
+import { discounting } from './discounting.ts'
 import { periodLines, prorationLines } from './invoicing.ts'
 import type { Journal } from './journal.ts'
 import type {
   CancelReason,
   Cause,
   Coupon,
-  Discount,
   FactOf,
   Invoice,
   Item,
@@ -48,13 +48,15 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
     return after
   }
 
+  const discounts = discounting(journal, change)
+
   function start(customer: string, order: SubscriptionOrder): Subscription {
     const { items: wanted, trialDays = 0, coupons = [], incomplete = false } = order
     const id = journal.id('sub')
     const now = journal.now
     const trialEnd = trialDays > 0 ? now + trialDays * DAY : null
     const items = wanted.map(({ price, quantity = 1 }) => newItem(price, quantity))
-    const discounts = coupons.map(coupon => newDiscount(coupon, customer, id))
+    const given = coupons.map(coupon => discounts.newDiscount(coupon, customer, id))
     const collection = order.collection ?? 'charge_automatically'
     const subscription: Subscription = {
       id,
@@ -65,7 +67,7 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
       startedAt: now,
       status: trialEnd !== null ? 'trialing' : incomplete ? 'incomplete' : 'active',
       items,
-      discounts,
+      discounts: given,
       tax: order.tax ?? null,
       taxOn: order.taxOn ?? 'subscription',
       trialStart: trialEnd === null ? null : now,
@@ -85,7 +87,7 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
       country: order.country ?? null,
       latestInvoice: null,
     }
-    for (const discount of discounts) giveDiscount(discount)
+    for (const discount of given) discounts.giveDiscount(discount)
     const invoice = draftFor(subscription, 'subscription_create', trialEnd !== null)
     const created = { ...subscription, latestInvoice: invoice.id }
     subscriptions.set(id, created)
@@ -170,16 +172,15 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
   }
 
   function draftFor(subscription: Subscription, reason: Invoice['reason'], isTrial: boolean): Invoice {
-    const discounts = discountsOf(subscription)
     const isFirst = reason === 'subscription_create' || subscription.anchor === subscription.periodStart
     const used = (item: Item) => (isFirst ? null : world.uses(item))
     const lines = periodLines(subscription, used, () => journal.id('il'))
     const invoice = collect().draft({
       ...orderOf(subscription, reason),
       lines: isTrial ? lines.map(line => ({ ...line, amount: 0 })) : lines,
-      discounts: isTrial ? [] : discounts,
+      discounts: isTrial ? [] : discounts.discountsOf(subscription),
     })
-    if (!isTrial) journal.plan(journal.now, () => useUp(subscription.id))
+    if (!isTrial) journal.plan(journal.now, () => discounts.useUp(subscription.id))
     return invoice
   }
 
@@ -191,54 +192,8 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
     return { customer, subscription: id, currency, reason, tax, collection, daysUntilDue, period }
   }
 
-  /** A coupon for one invoice is gone with it. */
-  function useUp(id: string): void {
-    const { discounts } = get(id)
-    const used = discounts.filter(({ coupon }) => coupon.duration === 'once')
-    if (used.length === 0 || isOver(id)) return
-    for (const discount of used) journal.record({ kind: 'discount', what: 'deleted', discount })
-    change(id, { discounts: discounts.filter(discount => !used.includes(discount)) })
-  }
-
-  /** The subscription's own discounts take the place of the customer's. */
-  function discountsOf({ discounts, customer }: Subscription): Discount[] {
-    const { discount } = customers.get(customer)!
-    return discounts.length > 0 || discount === null ? discounts : [discount]
-  }
-
   function newItem(price: Price, quantity: number): Item {
     return { id: journal.id('si'), price, quantity, createdAt: journal.now }
-  }
-
-  function newDiscount(coupon: Coupon, customer: string, subscription: string | null): Discount {
-    const end = coupon.duration === 'repeating' ? later(journal.now, 'month', coupon.months!) : null
-    return { id: journal.id('di'), coupon, customer, subscription, start: journal.now, end }
-  }
-
-  function giveDiscount(discount: Discount): void {
-    journal.record({ kind: 'discount', what: 'created', discount })
-    if (discount.end !== null) journal.plan(discount.end, () => runOut(discount))
-  }
-
-  function runOut(discount: Discount): void {
-    const { subscription: id } = discount
-    if (id === null) dropCustomerDiscount(discount)
-    else if (get(id).discounts.includes(discount) && !isOver(id))
-      dropDiscounts(id, [discount], 'discount_end')
-  }
-
-  function dropDiscounts(id: string, gone: Discount[], cause: Cause): void {
-    for (const discount of gone) journal.record({ kind: 'discount', what: 'deleted', discount })
-    change(id, { discounts: get(id).discounts.filter(discount => !gone.includes(discount)) }, { cause })
-  }
-
-  function dropCustomerDiscount(discount: Discount): void {
-    const before = customers.get(discount.customer)!
-    if (before.discount !== discount) return
-    const after = { ...before, discount: null }
-    customers.set(before.id, after)
-    journal.record({ kind: 'discount', what: 'deleted', discount })
-    journal.record({ kind: 'customer', what: 'updated', after, before })
   }
 
   function end(id: string, reason: CancelReason): void {
@@ -267,7 +222,7 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
     get,
     start,
     isOver,
-    discountsOf,
+    ...discounts,
     end,
     change,
     /** Other items, at once; what they cost more for the rest of the period is billed now, if so wanted. */
@@ -286,24 +241,6 @@ export function subscribing(journal: Journal, collect: () => Collecting) {
       collect().issue(invoice.id)
     },
     newItem,
-    addCoupon(id: string, coupon: Coupon): void {
-      const discount = newDiscount(coupon, get(id).customer, id)
-      giveDiscount(discount)
-      change(id, { discounts: [...get(id).discounts, discount] }, { cause: 'discount' })
-    },
-    removeDiscount: (id: string, discount: Discount) => dropDiscounts(id, [discount], 'discount'),
-    giveCustomerCoupon(customer: string, coupon: Coupon): void {
-      const discount = newDiscount(coupon, customer, null)
-      const before = customers.get(customer)!
-      const after = { ...before, discount }
-      customers.set(customer, after)
-      giveDiscount(discount)
-      journal.record({ kind: 'customer', what: 'updated', after, before })
-    },
-    takeCustomerCoupon(customer: string): void {
-      const { discount } = customers.get(customer)!
-      if (discount) dropCustomerDiscount(discount)
-    },
     /** At the end of the period, or on a day. */
     cancelLater(id: string, at: number | null = null): void {
       const cancelAt = at ?? get(id).periodEnd

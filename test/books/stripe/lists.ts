@@ -10,9 +10,10 @@ import {
   stripeEvents,
   type Version,
 } from '../stripe.ts'
-import { creditNoteObject, disputeObject, invoicePaymentObject, lineObject, refundObject } from './money.ts'
+import { lineObject } from './invoices.ts'
 import { couponObject, INLINE_LIMIT, itemObject, subscriptionObject } from './objects.ts'
 import { type Fields, oldCreditNote } from './old.ts'
+import { creditNoteObject, disputeObject, invoicePaymentObject, refundObject } from './payments.ts'
 
 export type StripeLists = Record<
   | 'customers'

@@ -11,14 +11,7 @@ import type {
   Payment,
   Subscription,
 } from '../model.ts'
-import {
-  type ChargeState,
-  chargeObject,
-  creditNoteObject,
-  intentObject,
-  invoiceObject,
-  totalDiscounts,
-} from './money.ts'
+import { invoiceObject, totalDiscounts } from './invoices.ts'
 import {
   couponObject,
   customerObject,
@@ -30,6 +23,7 @@ import {
   subscriptionObject,
   taxRateObject,
 } from './objects.ts'
+import { type ChargeState, chargeObject, creditNoteObject, intentObject } from './payments.ts'
 
 export type Fields = Record<string, unknown>
 
