@@ -1,4 +1,5 @@
 // The history as Stripe tells it: webhook events of an old and of the newest API version, and lists of objects.
+import { isDeepStrictEqual } from 'node:util'
 import type { Business } from './business.ts'
 import type { Customer, Fact, FactOf, Invoice, Payment, Subscription } from './model.ts'
 import { invoiceObject } from './stripe/invoices.ts'
@@ -39,7 +40,7 @@ export type StripeEvent = {
   object: 'event'
   api_version: string
   created: number
-  data: { object: object; previous_attributes?: Fields }
+  data: { object: Fields; previous_attributes?: Fields }
   livemode: boolean
   pending_webhooks: number
   request: { id: string | null; idempotency_key: string | null }
@@ -62,9 +63,10 @@ export function stripeEvents({ facts }: Business, version: Version): StripeEvent
   for (const fact of facts) {
     const chargeBefore = { ...chargeOf(known, fact) }
     learn(known, fact)
-    for (const { type, object, before } of told(fact, known, version, chargeBefore)) {
+    for (const { type, object: rendered, before } of told(fact, known, version, chargeBefore)) {
+      const object = asFields(rendered)
       const isUpdate = before !== undefined
-      const previous = isUpdate ? previousOf(before, asFields(object)) : {}
+      const previous = isUpdate ? previousOf(before, object) : {}
       events.push({
         id: `evt_${fact.order}_${type.replaceAll('.', '_')}`,
         object: 'event',
@@ -253,7 +255,7 @@ export function previousOf(before: Fields, after: Fields): Fields {
   const previous: Fields = {}
   for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
     const [was, is] = [before[name], after[name]]
-    if (JSON.stringify(was) === JSON.stringify(is)) continue
+    if (isDeepStrictEqual(was, is)) continue
     previous[name] = isObject(was) && isObject(is) ? previousOf(was, is) : (was ?? null)
   }
   return previous

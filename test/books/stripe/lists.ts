@@ -1,15 +1,7 @@
 // What Stripe's list endpoints answer at the end of a history: for a backfill, and to reconcile with.
 import type { Business } from '../business.ts'
 import type { Fact } from '../model.ts'
-import {
-  asFields,
-  learn,
-  nothingKnown,
-  renderer,
-  type StripeEvent,
-  stripeEvents,
-  type Version,
-} from '../stripe.ts'
+import { asFields, learn, nothingKnown, renderer, type Version } from '../stripe.ts'
 import { lineObject } from './invoices.ts'
 import { couponObject, INLINE_LIMIT, itemObject, subscriptionObject } from './objects.ts'
 import { type Fields, oldCreditNote } from './old.ts'
@@ -27,8 +19,7 @@ export type StripeLists = Record<
   | 'charges'
   | 'refunds'
   | 'credit_notes'
-  | 'disputes'
-  | 'events',
+  | 'disputes',
   Fields[]
 >
 
@@ -36,7 +27,7 @@ export type Page = { object: 'list'; url: string; has_more: boolean; data: Field
 
 /**
  * Everything as it is at the end, newest first as Stripe lists it; subscriptions of every status. `expand` puts discounts and
- * their coupons in the place of ids. Items and lines that do not fit into their objects have lists of their own.
+ * their coupons in the place of ids. Events are what `stripeEvents` gives. Items and lines that do not fit into their objects have lists of their own.
  */
 export function stripeLists(history: Business, version: Version, { expand = false } = {}): StripeLists {
   const known = nothingKnown()
@@ -59,7 +50,6 @@ export function stripeLists(history: Business, version: Version, { expand = fals
     refunds: [],
     credit_notes: [],
     disputes: [],
-    events: stripeEvents(history, version).map((event: StripeEvent) => asFields(event)),
   }
   const add = (name: keyof StripeLists, ...objects: object[]) => lists[name].push(...objects.map(asFields))
   for (const fact of last.values()) {

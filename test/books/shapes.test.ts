@@ -1,0 +1,273 @@
+// What is told to the outside hangs together in itself, and says what the company knows.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Business, business } from './business.ts'
+import { CANONICAL_FEATURES, canonicalEvents } from './canonical.ts'
+import { CHARGEBEE_CURRENCIES, CHARGEBEE_FEATURES, chargebeeEvents } from './chargebee.ts'
+import { keepBooks } from './ledger.ts'
+import { major, sum } from './money.ts'
+import { PADDLE_CURRENCIES, PADDLE_FEATURES, paddleEvents } from './paddle.ts'
+import { ndjsonOf, pagesOf, stripeLists } from './stripe/lists.ts'
+import type { Fields } from './stripe/old.ts'
+import { API_VERSIONS, type StripeEvent, stripeEvents, type Version } from './stripe.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies are looked into freely
+type Body = any
+
+const history = business({ seed: 11, months: 12, accounts: 45 })
+const told: Record<Version, StripeEvent[]> = {
+  old: stripeEvents(history, 'old'),
+  new: stripeEvents(history, 'new'),
+}
+const VERSIONS = ['old', 'new'] as const
+
+const objectsOf = (version: Version, kind: string): Body[] =>
+  told[version].map(event => event.data.object as Body).filter(({ object }) => object === kind)
+
+test('an event has one id in both versions, and is told in the order of time', () => {
+  for (const version of VERSIONS) {
+    const ids = told[version].map(({ id }) => id)
+    assert.equal(new Set(ids).size, ids.length)
+    for (const [i, { created, api_version }] of told[version].entries()) {
+      assert.ok(i === 0 || told[version][i - 1]!.created <= created)
+      assert.equal(api_version, API_VERSIONS[version])
+    }
+  }
+  const common = told.new.filter(({ type }) => type !== 'invoice_payment.paid').map(({ id }) => id)
+  assert.deepEqual(
+    told.old.map(({ id }) => id),
+    common,
+  )
+})
+
+test('previous attributes lead from each version of an object back to the one before it', () => {
+  const patched = (object: Fields, previous: Fields): Fields => {
+    const result = { ...object }
+    for (const [name, was] of Object.entries(previous)) {
+      const is = result[name]
+      const isNested =
+        typeof was === 'object' && was !== null && !Array.isArray(was) && typeof is === 'object' && is
+      result[name] = isNested ? patched(is as Fields, was as Fields) : was
+    }
+    return result
+  }
+  // What was not there before is null in previous attributes.
+  const withoutNulls = (value: unknown) => JSON.parse(JSON.stringify(value), (_, one) => one ?? undefined)
+  for (const version of VERSIONS) {
+    const seen = new Map<string, Fields>()
+    let checked = 0
+    for (const { type, data } of told[version]) {
+      if (!/^customer\.subscription\.(created|updated|deleted)$/.test(type)) continue
+      const { object } = data
+      const before = seen.get(String(object.id))
+      if (type.endsWith('updated')) {
+        assert.deepEqual(withoutNulls(patched(object, data.previous_attributes ?? {})), withoutNulls(before))
+        checked++
+      }
+      seen.set(String(object.id), object)
+    }
+    assert.ok(checked > 50)
+  }
+})
+
+test('lines, discounts and taxes of an invoice make its total', () => {
+  for (const version of VERSIONS)
+    for (const invoice of objectsOf(version, 'invoice')) {
+      const lines: Body[] = invoice.lines.data
+      const taxes: Body[] = version === 'new' ? invoice.total_taxes : invoice.total_tax_amounts
+      const isExclusive = (tax: Body) =>
+        version === 'new' ? tax.tax_behavior === 'exclusive' : !tax.inclusive
+      const discounted = sum(invoice.total_discount_amounts.map((one: Body) => one.amount))
+      const added = sum(taxes.filter(isExclusive).map(tax => tax.amount))
+      assert.equal(sum(lines.map(line => line.amount)), invoice.subtotal)
+      assert.equal(
+        sum(lines.flatMap(line => line.discount_amounts.map((one: Body) => one.amount))),
+        discounted,
+      )
+      assert.equal(invoice.subtotal - discounted + added, invoice.total)
+      assert.equal(invoice.amount_due - invoice.amount_paid, invoice.amount_remaining)
+      const ofLines = lines.flatMap(line => (version === 'new' ? line.taxes : line.tax_amounts))
+      assert.equal(sum(ofLines.map((tax: Body) => tax.amount)), sum(taxes.map(tax => tax.amount)))
+    }
+})
+
+test('each version has its own fields and none of the other', () => {
+  for (const subscription of objectsOf('new', 'subscription')) {
+    assert.ok(!('discount' in subscription) && !('current_period_end' in subscription))
+    assert.ok(subscription.discounts.every((one: unknown) => typeof one === 'string'))
+    assert.ok(subscription.items.data.every((item: Body) => item.current_period_end > 0))
+  }
+  for (const subscription of objectsOf('old', 'subscription')) {
+    assert.equal(subscription.discount?.id ?? null, subscription.discounts[0] ?? null)
+    assert.ok(subscription.current_period_end > subscription.current_period_start)
+    assert.ok(!('billing_mode' in subscription))
+  }
+  for (const invoice of objectsOf('new', 'invoice'))
+    assert.ok(!('subscription' in invoice) && !('payment_intent' in invoice) && !('charge' in invoice))
+  for (const invoice of objectsOf('old', 'invoice'))
+    assert.ok(!('parent' in invoice) && 'payment_intent' in invoice)
+  assert.ok(objectsOf('new', 'charge').every(charge => !('invoice' in charge)))
+  assert.ok(objectsOf('old', 'charge').every(charge => 'invoice' in charge))
+})
+
+test('payments of invoices, less what went back, are what the books collected', () => {
+  const books = keepBooks(history.facts)
+  const invoices = new Map(objectsOf('new', 'invoice').map(invoice => [invoice.id, invoice]))
+  const paid = objectsOf('new', 'invoice_payment').filter(({ livemode }) => livemode)
+  for (const currency of history.currencies) {
+    const ours = paid.filter(
+      ({ invoice, currency: code }) => invoices.get(invoice).parent && code === currency.toLowerCase(),
+    )
+    const { amount, refunded, disputed, count } = books.collected(currency, 0, history.until)
+    assert.equal(sum(ours.map(one => one.amount_paid)), amount + refunded + disputed)
+    assert.equal(ours.length, count)
+  }
+})
+
+test('lists at the end show what the last events showed', () => {
+  for (const version of VERSIONS) {
+    const lists = stripeLists(history, version)
+    for (const [name, kind] of [
+      ['subscriptions', 'subscription'] as const,
+      ['disputes', 'dispute'] as const,
+    ]) {
+      const last = new Map(objectsOf(version, kind).map(object => [object.id, object]))
+      assert.deepEqual(new Map(lists[name].map(object => [object.id, object])), last)
+    }
+    const pages = pagesOf('invoices', lists.invoices, 50)
+    assert.deepEqual(
+      pages.flatMap(page => page.data),
+      lists.invoices,
+    )
+    assert.deepEqual(
+      pages.map(page => page.has_more),
+      pages.map((_, i) => i < pages.length - 1),
+    )
+    const lines = ndjsonOf(lists).trimEnd().split('\n')
+    assert.equal(lines.length, sum(Object.values(lists).map(list => list.length)))
+  }
+  const expanded = stripeLists(history, 'new', { expand: true }).subscriptions as Body[]
+  assert.ok(expanded.some(({ discounts }) => discounts[0]?.source.coupon.duration))
+})
+
+test('a large subscription shows ten items, and has a list of all', () => {
+  const large = business({ seed: 12, months: 3, accounts: 4, features: { largeSubscriptions: true } })
+  const { subscriptions, subscription_items } = stripeLists(large, 'new') as Record<string, Body[]>
+  const one = subscriptions!.find(({ items }) => items.has_more)!
+  assert.equal(one.items.data.length, 10)
+  assert.ok(subscription_items!.filter(({ subscription }) => subscription === one.id).length >= 30)
+})
+
+/** How many subscriptions had each status at the end, by what the company knows. */
+function statuses({ facts }: Business, name: (status: string, fact: Body) => string): Record<string, number> {
+  const last = new Map<string, string>()
+  for (const fact of facts)
+    if (fact.kind === 'subscription') last.set(fact.after.id, name(fact.after.status, fact.after))
+  return counted([...last.values()])
+}
+
+function counted(names: string[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const name of names.toSorted()) counts[name] = (counts[name] ?? 0) + 1
+  return counts
+}
+
+test('canonical payloads end in the states that the company knows, amounts in major units', () => {
+  const known = business({ seed: 13, months: 12, accounts: 60, features: CANONICAL_FEATURES })
+  const last = new Map<string, Body>()
+  for (const { event_type, payload } of canonicalEvents(known))
+    if (event_type.startsWith('subscription.')) last.set(String(payload.id), payload)
+  const isPaused = (subscription: Body) => subscription.pause && subscription.status !== 'canceled'
+  // A pause with a date ends by itself: no payload says so.
+  const stated = [...last.values()].map(({ status, resumes_at }) =>
+    status === 'paused' && Date.parse(resumes_at) / 1000 < known.until ? 'active' : status,
+  )
+  assert.deepEqual(
+    counted(stated),
+    statuses(known, (status, subscription) => (isPaused(subscription) ? 'paused' : status)),
+  )
+  const books = keepBooks(known.facts)
+  for (const currency of known.currencies) {
+    const totals = new Map<string, number>()
+    for (const { payload } of canonicalEvents(known))
+      if (payload.currency === currency && payload.finalized_at && payload.livemode !== false)
+        totals.set(String(payload.id), payload.status === 'void' ? 0 : Number(payload.total))
+    const { amount } = books.invoiced(currency, 0, known.until)
+    assert.ok(Math.abs(sum(totals.values()) - major(amount, currency)) < 1e-6)
+  }
+})
+
+test("Paddle's entities end in the states that the company knows, and their totals hold together", () => {
+  const known = business({
+    seed: 14,
+    months: 12,
+    accounts: 60,
+    features: PADDLE_FEATURES,
+    currencies: PADDLE_CURRENCIES,
+  })
+  const events: Body[] = paddleEvents(known)
+  assert.equal(new Set(events.map(event => event.event_id)).size, events.length)
+  const last = new Map(
+    events
+      .filter(event => event.event_type.startsWith('subscription.'))
+      .map(({ data }) => [data.id, data.status]),
+  )
+  assert.deepEqual(
+    counted([...last.values()]),
+    statuses(known, (status, { pause }) => (pause && status !== 'canceled' ? 'paused' : status)),
+  )
+  const completed = events
+    .filter(event => event.event_type === 'transaction.completed')
+    .map(({ data }) => data)
+  for (const { details, payments } of completed) {
+    const { subtotal, discount, tax, total } = details.totals
+    assert.equal(Number(subtotal) - Number(discount) + Number(tax), Number(total))
+    const captured = payments.filter((one: Body) => one.status === 'captured')
+    assert.equal(sum(captured.map((one: Body) => Number(one.amount))), Number(total))
+  }
+  const books = keepBooks(known.facts)
+  for (const currency of known.currencies) {
+    const { amount, refunded, disputed } = books.collected(currency, 0, known.until)
+    const ours = completed.filter(one => one.subscription_id && one.currency_code === currency)
+    assert.equal(sum(ours.map(one => Number(one.details.totals.total))), amount + refunded + disputed)
+  }
+})
+
+test("Chargebee's resources end in the states that the company knows, and only grow in version", () => {
+  const known = business({
+    seed: 15,
+    months: 12,
+    accounts: 60,
+    features: CHARGEBEE_FEATURES,
+    currencies: CHARGEBEE_CURRENCIES,
+  })
+  const events: Body[] = chargebeeEvents(known)
+  assert.equal(new Set(events.map(event => event.id)).size, events.length)
+  const last = new Map<string, Body>()
+  for (const { content } of events) {
+    const { subscription } = content
+    if (!subscription) continue
+    assert.ok(subscription.resource_version >= (last.get(subscription.id)?.resource_version ?? 0))
+    last.set(subscription.id, subscription)
+  }
+  assert.deepEqual(
+    counted([...last.values()].map(({ status }) => status)),
+    statuses(known, (status, { pause, cancelAt }) => {
+      if (status === 'canceled') return 'cancelled'
+      if (pause) return 'paused'
+      return status === 'trialing' ? 'in_trial' : cancelAt === null ? 'active' : 'non_renewing'
+    }),
+  )
+  const books = keepBooks(known.facts)
+  for (const currency of known.currencies) {
+    const paid = events.filter(
+      ({ event_type, content }) =>
+        event_type === 'payment_succeeded' &&
+        content.invoice.subscription_id &&
+        content.transaction.currency_code === currency,
+    )
+    const { amount, refunded, count } = books.collected(currency, 0, known.until)
+    assert.equal(sum(paid.map(({ content }) => content.transaction.amount)), amount + refunded)
+    assert.equal(paid.length, count)
+  }
+})
