@@ -100,7 +100,7 @@ export function openInbound(deps: {
       )
       kept.push(overflow.defer({ sourceId: source.id, entry: deferred, items: over.length }))
     } else if (over.length > 0) {
-      kept.push(writeReceipts(receiptsOf(source, entry, over, 'dropped', DROPPED)))
+      kept.push(writeReceipts(receiptsOf(source, entry, over, { outcome: 'dropped', detail: DROPPED })))
     }
     try {
       await Promise.all(kept)
@@ -123,7 +123,7 @@ export function openInbound(deps: {
     const isWhole = due.length === inspection.accepted.length
     await keep(source, { due, over, rejected, isWhole }, append, context)
     for (const { item, firstId } of known)
-      traces.receipts(receiptsOf(source, append.entry, [item], 'duplicate', firstId && `first: ${firstId}`))
+      traces.receipts(receiptsOf(source, append.entry, [item], { outcome: 'duplicate', firstId }))
 
     const defers = source.config.overflow === 'defer'
     const dropped = defers ? [] : over.map(({ index }) => ({ index, message: DROPPED }))
@@ -192,8 +192,7 @@ function receiptsOf(
   source: Source,
   entry: Entry,
   items: Good[],
-  outcome: ReceiptOutcome,
-  detail: string | null,
+  facts: Pick<Receipt, 'outcome'> & Partial<Pick<Receipt, 'detail' | 'firstId'>>,
 ): Receipt[] {
   return items.map(({ index, inboundEventId }) => ({
     tenantId: source.tenantId,
@@ -202,7 +201,8 @@ function receiptsOf(
     receivedAt: entry.receivedAt,
     inboundEventId,
     eventType: null,
-    outcome,
-    detail,
+    detail: null,
+    firstId: null,
+    ...facts,
   }))
 }

@@ -16,6 +16,7 @@ export async function keepRejected(client: pg.PoolClient, letters: NewDeadLetter
             eventType: null,
             outcome: 'dead_letter' as const,
             detail: error,
+            firstId: null,
           },
         ],
   )

@@ -81,7 +81,11 @@ export class BinaryWriter {
     this.put32(lowMicros - carry * TWO_TO_32)
   }
 
-  uuid(value: string): void {
+  uuid(value: string | null): void {
+    if (value === null) {
+      this.null()
+      return
+    }
     this.reserve(20)
     this.put32(16)
     const { buffer } = this

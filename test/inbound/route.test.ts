@@ -276,6 +276,15 @@ test('one receipt and one archived result tell what became of each event', async
   const filtered = await server.request(`/admin/v1/receipts?source=${source.id}&outcome=processed`, { key })
   const [receipt] = filtered.body.results
   assert.equal(receipt.inbound_event_id, 'r1')
+  // The repeat in the same request is found by the pipeline, the later one when it comes in: that one names the first.
+  const late = (await receipts()).filter((repeat: Record<string, unknown>) => repeat.detail !== null)
+  assert.deepEqual(late.map((repeat: Record<string, unknown>) => [repeat.outcome, repeat.detail]).sort(), [
+    ['dead_letter', 'event_type is required'],
+    ['duplicate', `first: ${receipt.id}`],
+  ])
+  const repeat = late.find((found: Record<string, unknown>) => found.outcome === 'duplicate')
+  const found = await server.request(`/v1/events/${repeat.id}`, { key: server.tenant.privateKey })
+  assert.deepEqual([found.body.status, found.body.duplicate_of], ['duplicate', receipt.id])
   const archive = await server.request(`/admin/v1/archive/${receipt.id}`, { key })
   assert.equal(archive.status, 200)
   assert.equal(archive.body.result.event_type, 'x')

@@ -9,9 +9,9 @@ import type { Log } from '../../log/log.ts'
 import { type EventRow, findEvent } from '../../store/events/events.ts'
 import {
   type EventLetter,
-  findDoorReceipt,
   findEventLetter,
   findHeldUp,
+  findInboundReceipt,
   findLetterOf,
   findWaitingWith,
   type WaitingEntry,
@@ -115,11 +115,10 @@ async function outcomeOf({ pool, log }: Deps, tenantId: number, id: string): Pro
   if (event) return storedOutcome(event)
   const letter = await findEventLetter(pool, tenantId, id)
   if (letter) return letterOutcome(letter)
-  const receipt = await findDoorReceipt(pool, tenantId, id)
+  const receipt = await findInboundReceipt(pool, tenantId, id)
   if (receipt) {
-    const first = /^first: (\S+)$/.exec(receipt.detail ?? '')?.[1]
-    const { outcome: status, receivedAt } = receipt
-    return { id, status, reason: receipt.detail, receivedAt, ...(first && { duplicateOf: first }) }
+    const { outcome: status, detail: reason, firstId, receivedAt } = receipt
+    return firstId ? duplicateOutcome(id, receivedAt, firstId) : { id, status, reason, receivedAt }
   }
   const waiting = heldUp.find(({ entry }) => itemOf(entry, id)) ?? null
   const entry = waiting?.entry ?? logged

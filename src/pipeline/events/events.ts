@@ -221,6 +221,7 @@ function receiptOf(tenantId: number, event: NormalizedEvent) {
     receivedAt: event.receivedAt,
     inboundEventId: event.inboundEventId,
     eventType: event.eventType,
+    firstId: null,
   }
 }
 

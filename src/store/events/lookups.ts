@@ -80,23 +80,25 @@ export async function findLetterOf(
   return rows[0] ? toLetter(rows[0]) : null
 }
 
-/** What a source's receipts say of an event that left no other trace: known at the door, or dropped there. */
-export async function findDoorReceipt(
+type InboundReceipt = {
+  outcome: 'duplicate' | 'dropped'
+  detail: string | null
+  firstId: string | null
+  receivedAt: Date
+}
+
+/** What a source's receipts say of an event that left no other trace: known or dropped when it came in. */
+export async function findInboundReceipt(
   db: Db,
   tenantId: number,
   id: string,
-): Promise<{ outcome: 'duplicate' | 'dropped'; detail: string | null; receivedAt: Date } | null> {
-  const { rows } = await db.query<{
-    outcome: 'duplicate' | 'dropped'
-    detail: string | null
-    received_at: Date
-  }>(
-    `select outcome, detail, received_at from receipts
+): Promise<InboundReceipt | null> {
+  const { rows } = await db.query<InboundReceipt>(
+    `select outcome, detail, first_id as "firstId", received_at as "receivedAt" from receipts
      where tenant_id = $1 and received_at = $2 and id = $3 and outcome in ('duplicate', 'dropped') limit 1`,
     [tenantId, timeOfId(id), id],
   )
-  const row = rows[0]
-  return row ? { outcome: row.outcome, detail: row.detail, receivedAt: row.received_at } : null
+  return rows[0] ?? null
 }
 
 type WaitingRow = Entry & Omit<WaitingEntry, 'entry'>

@@ -13,6 +13,8 @@ export type Receipt = {
   eventType: string | null
   outcome: ReceiptOutcome
   detail: string | null
+  /** Of a repeat that was known when it came in: the event that came first. */
+  firstId: string | null
 }
 
 export async function insertReceipts(client: pg.PoolClient, receipts: Receipt[]): Promise<void> {
@@ -25,6 +27,7 @@ export async function insertReceipts(client: pg.PoolClient, receipts: Receipt[])
     out.text(receipt.eventType)
     out.text(receipt.outcome)
     out.text(receipt.detail)
+    out.uuid(receipt.firstId)
   })
 }
 
@@ -37,6 +40,7 @@ const RECEIPT_COLUMNS = [
   'event_type',
   'outcome',
   'detail',
+  'first_id',
 ]
 
 export type Archived = {
@@ -64,7 +68,8 @@ const ARCHIVE_COLUMNS = ['tenant_id', 'id', 'received_at', 'source_id', 'result'
 export type StoredReceipt = Receipt & { writtenAt: Date }
 
 const STORED_COLUMNS = `r.tenant_id as "tenantId", r.source_id as "sourceId", r.id, r.received_at as "receivedAt",
-  r.inbound_event_id as "inboundEventId", r.event_type as "eventType", r.outcome, r.detail, r.written_at as "writtenAt"`
+  r.inbound_event_id as "inboundEventId", r.event_type as "eventType", r.outcome, r.detail,
+  r.first_id as "firstId", r.written_at as "writtenAt"`
 
 export type ReceiptFilter = {
   tenantId: number | null
