@@ -2,28 +2,72 @@ import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { BinaryWriter } from './binary.ts'
 
-/**
- * Sends rows with COPY in its binary format: PostgreSQL takes them as they are, where it would read text byte by byte.
- * `write` writes one value for each of the columns, in their order.
- */
-export async function copyRows<Row>(
+/** A kind of value that the writer knows, and where a row has it. */
+export type Column<Row, Context> = { type: ColumnType; value: Value<Row, Context, unknown> }
+
+/** `index` counts the rows of one copy; `context` is what it was given for all of them. */
+type Value<Row, Context, T> = (row: Row, index: number, context: Context) => T
+
+type ColumnType = 'boolean' | 'int2' | 'int4' | 'int8' | 'timestamp' | 'uuid' | 'hex' | 'text'
+
+function columnOf<T>(type: ColumnType) {
+  return <Row, Context>(value: Value<Row, Context, T>): Column<Row, Context> => ({ type, value })
+}
+
+export const boolean = columnOf<boolean>('boolean')
+export const int2 = columnOf<number>('int2')
+export const int4 = columnOf<number>('int4')
+export const int8 = columnOf<number | null>('int8')
+export const timestamp = columnOf<Date>('timestamp')
+export const uuid = columnOf<string | null>('uuid')
+/** A uuid written as 32 digits, without dashes. */
+export const hex = columnOf<string>('hex')
+export const text = columnOf<string | null>('text')
+
+/** Sends rows, and with them what they share. */
+export type Copy<Row, Context> = (
   client: pg.PoolClient,
-  table: string,
-  columns: readonly string[],
   rows: readonly Row[],
-  write: (out: BinaryWriter, row: Row) => void,
-): Promise<void> {
-  const out = new BinaryWriter(spareBuffers.pop() ?? Buffer.allocUnsafeSlow(FIRST_BYTES))
-  out.bytes(HEADER)
-  for (const row of rows) {
-    out.rawInt2(columns.length)
-    write(out, row)
+  ...context: Context extends undefined ? [] : [Context]
+) => Promise<void>
+
+/**
+ * A table that rows are copied into: each column by its name, with its type and where its value comes from. COPY in its
+ * binary format: PostgreSQL takes the bytes as they are, where it would read text byte by byte.
+ */
+export function copyTable<Row, Context = undefined>(
+  table: string,
+  columns: Record<string, Column<Row, Context>>,
+): Copy<Row, Context> {
+  const names = Object.keys(columns)
+  const statement = `copy ${table} (${names.join(', ')}) from stdin (format binary)`
+  const write = compile(Object.values(columns))
+  return async (client, rows, ...context) => {
+    const out = new BinaryWriter(spareBuffers.pop() ?? Buffer.allocUnsafeSlow(FIRST_BYTES))
+    out.bytes(HEADER)
+    for (let index = 0; index < rows.length; index++) {
+      out.rawInt2(names.length)
+      write(out, rows[index]!, index, context[0] as Context)
+    }
+    out.rawInt2(-1)
+    await send(client, statement, out.written())
+    // Not after a failure: what became of the bytes is not known then.
+    const { buffer } = out
+    if (spareBuffers.length < MAX_SPARE_BUFFERS && buffer.length <= MAX_SPARE_BYTES) spareBuffers.push(buffer)
   }
-  out.rawInt2(-1)
-  await send(client, `copy ${table} (${columns.join(', ')}) from stdin (format binary)`, out.written())
-  // Not after a failure: what became of the bytes is not known then.
-  const { buffer } = out
-  if (spareBuffers.length < MAX_SPARE_BUFFERS && buffer.length <= MAX_SPARE_BYTES) spareBuffers.push(buffer)
+}
+
+type Write<Row, Context> = (out: BinaryWriter, row: Row, index: number, context: Context) => void
+
+/**
+ * One function for all columns of a row, as one would write it by hand. A loop over the columns calls so many different
+ * functions from one place that a row of 17 takes a quarter longer (2.7 µs for 2.1 µs, this way 2.0 µs).
+ */
+function compile<Row, Context>(columns: Column<Row, Context>[]): Write<Row, Context> {
+  const values = columns.map((_, i) => `value${i}`)
+  const calls = columns.map(({ type }, i) => `out.${type}(value${i}(row, index, context))`)
+  const source = `return (out, row, index, context) => { ${calls.join('; ')} }`
+  return new Function(...values, source)(...columns.map(({ value }) => value))
 }
 
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1')

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Entry } from '../../domain/entry.ts'
 import { timeOfId } from '../../domain/ids.ts'
-import { copyRows } from '../../postgres/copy.ts'
+import { copyTable, int2, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
 import { afterCommit, isConflict, withClient } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
 import { ensurePartitions, isMissingPartition } from '../../postgres/partitions.ts'
@@ -22,7 +22,7 @@ export function openPostgresLog({ pool }: { pool: pg.Pool }): Log {
   async function appendOn(client: pg.PoolClient, batch: Append[]): Promise<Appended[]> {
     partitions ??= await countPartitions(client)
     if (batch.some(({ claim }) => claim !== null)) return appendClaiming(client, batch, partitions)
-    await copyEntries(client, batch, partitions)
+    await copyEntries(client, batch, { partitions })
     return batch.map(() => ({ duplicateOf: null }))
   }
 
@@ -70,34 +70,20 @@ export function openPostgresLog({ pool }: { pool: pg.Pool }): Log {
   }
 }
 
-async function copyEntries(client: pg.PoolClient, batch: Append[], partitions: number): Promise<void> {
-  let ord = 0
-  await copyRows(client, 'log', APPENDED, batch, (out, { entry }) => {
-    out.int2(partitionOf(entry.tenantId, entry.orderingKey, partitions))
-    out.int4(ord++)
-    out.uuid(entry.id)
-    out.int4(entry.tenantId)
-    out.text(entry.kind)
-    out.text(entry.orderingKey)
-    out.timestamp(entry.receivedAt)
-    out.text(entry.context)
-    out.int4(entry.body.length)
-    out.text(entry.body)
-  })
-}
-
-const APPENDED = [
-  'partition',
-  'ord',
-  'id',
-  'tenant_id',
-  'kind',
-  'ordering_key',
-  'received_at',
-  'context',
-  'body_bytes',
-  'body',
-]
+const copyEntries = copyTable<Append, { partitions: number }>('log', {
+  partition: int2(({ entry }, _, { partitions }) =>
+    partitionOf(entry.tenantId, entry.orderingKey, partitions),
+  ),
+  ord: int4((_, index) => index),
+  id: uuid(({ entry }) => entry.id),
+  tenant_id: int4(({ entry }) => entry.tenantId),
+  kind: text(({ entry }) => entry.kind),
+  ordering_key: text(({ entry }) => entry.orderingKey),
+  received_at: timestamp(({ entry }) => entry.receivedAt),
+  context: text(({ entry }) => entry.context),
+  body_bytes: int4(({ entry }) => entry.body.length),
+  body: text(({ entry }) => entry.body),
+})
 
 const LAG = `
 select c.partition, count(l.id) as entries, min(l.received_at) as "oldestAt"

@@ -1,59 +1,37 @@
-import type pg from 'pg'
 import type { NormalizedEvent } from '../../domain/events/events.ts'
 import { timeOfId } from '../../domain/ids.ts'
-import { copyRows } from '../../postgres/copy.ts'
+import { boolean, copyTable, int4, int8, text, timestamp, uuid } from '../../postgres/copy.ts'
 import type { Db } from '../../postgres/database.ts'
 
 export type NewEvent = { tenantId: number; event: NormalizedEvent; node: number | null; conversion: boolean }
 
-export async function insertEvents(client: pg.PoolClient, events: NewEvent[]): Promise<void> {
-  // Of a batch, all events have the headers of its request.
-  let headers: NormalizedEvent['headers'] | null = null
-  let headersText = ''
-  await copyRows(client, 'events', INSERTED, events, (out, { tenantId, event, node, conversion }) => {
-    if (event.headers !== headers) {
-      headers = event.headers
-      headersText = JSON.stringify(headers)
-    }
-    out.int4(tenantId)
-    out.uuid(event.id)
-    out.timestamp(event.occurredAt)
-    out.timestamp(event.receivedAt)
-    out.text(event.eventType)
-    out.boolean(conversion)
-    out.text(event.source)
-    out.text(event.sourceType)
-    out.text(event.sourceConfigId)
-    out.text(event.inboundEventId)
-    out.text(event.providerEventId)
-    out.text(event.visitor)
-    out.text(event.sessionId)
-    out.int8(node)
-    out.text(event.payload)
-    out.text(headersText)
-    out.text(JSON.stringify(event.meta))
-  })
+export const insertEvents = copyTable<NewEvent>('events', {
+  tenant_id: int4(({ tenantId }) => tenantId),
+  id: uuid(({ event }) => event.id),
+  occurred_at: timestamp(({ event }) => event.occurredAt),
+  received_at: timestamp(({ event }) => event.receivedAt),
+  event_type: text(({ event }) => event.eventType),
+  conversion: boolean(({ conversion }) => conversion),
+  source: text(({ event }) => event.source),
+  source_type: text(({ event }) => event.sourceType),
+  source_config_id: text(({ event }) => event.sourceConfigId),
+  inbound_event_id: text(({ event }) => event.inboundEventId),
+  provider_event_id: text(({ event }) => event.providerEventId),
+  visitor: text(({ event }) => event.visitor),
+  session_id: text(({ event }) => event.sessionId),
+  node: int8(({ node }) => node),
+  payload: text(({ event }) => event.payload),
+  headers: text(({ event }) => headersText(event.headers)),
+  meta: text(({ event }) => JSON.stringify(event.meta)),
+})
+
+/** Of a batch, all events have the headers of its request. */
+function headersText(headers: NormalizedEvent['headers']): string {
+  if (headers !== lastHeaders.headers) lastHeaders = { headers, text: JSON.stringify(headers) }
+  return lastHeaders.text
 }
 
-const INSERTED = [
-  'tenant_id',
-  'id',
-  'occurred_at',
-  'received_at',
-  'event_type',
-  'conversion',
-  'source',
-  'source_type',
-  'source_config_id',
-  'inbound_event_id',
-  'provider_event_id',
-  'visitor',
-  'session_id',
-  'node',
-  'payload',
-  'headers',
-  'meta',
-]
+let lastHeaders: { headers: NormalizedEvent['headers'] | null; text: string } = { headers: null, text: '' }
 
 export type EventRow = {
   id: string

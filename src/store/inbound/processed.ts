@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type pg from 'pg'
 import { hexArray, int4Array } from '../../postgres/binary.ts'
-import { copyRows } from '../../postgres/copy.ts'
+import { copyTable, hex, int4, uuid } from '../../postgres/copy.ts'
 import { BeginAgain, type Db, queryPrepared } from '../../postgres/database.ts'
 import { isNearPeriodStart, periodOf } from '../../postgres/partitions.ts'
 
@@ -64,12 +64,7 @@ where (select true from processed_events p
 
 async function insertClaims(client: pg.PoolClient, claims: EventClaim[], period: number): Promise<void> {
   try {
-    await copyRows(client, 'processed_events', COLUMNS, claims, (out, claim) => {
-      out.int4(period)
-      out.int4(claim.tenantId)
-      out.hex(claim.key)
-      out.uuid(claim.eventId)
-    })
+    await copyClaims(client, claims, { period })
   } catch (error) {
     if ((error as { code?: unknown }).code === UNIQUE_VIOLATION)
       throw new BeginAgain('An event was claimed meanwhile')
@@ -77,7 +72,13 @@ async function insertClaims(client: pg.PoolClient, claims: EventClaim[], period:
   }
 }
 
-const COLUMNS = ['period', 'tenant_id', 'key', 'event_id']
+const copyClaims = copyTable<EventClaim, { period: number }>('processed_events', {
+  period: int4((_claim, _index, { period }) => period),
+  tenant_id: int4(claim => claim.tenantId),
+  key: hex(claim => claim.key),
+  event_id: uuid(claim => claim.eventId),
+})
+
 const UNIQUE_VIOLATION = '23505'
 
 export async function findProcessed(db: Db, keys: ProcessedKey[]): Promise<EventClaim[]> {

@@ -1,7 +1,6 @@
-import type pg from 'pg'
 import { timeOfId } from '../../domain/ids.ts'
 import type { ReceiptOutcome } from '../../domain/inbound/receipts.ts'
-import { copyRows } from '../../postgres/copy.ts'
+import { copyTable, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
 import type { Db } from '../../postgres/database.ts'
 
 export type Receipt = {
@@ -17,31 +16,17 @@ export type Receipt = {
   firstId: string | null
 }
 
-export async function insertReceipts(client: pg.PoolClient, receipts: Receipt[]): Promise<void> {
-  await copyRows(client, 'receipts', RECEIPT_COLUMNS, receipts, (out, receipt) => {
-    out.int4(receipt.tenantId)
-    out.text(receipt.sourceId)
-    out.uuid(receipt.id)
-    out.timestamp(receipt.receivedAt)
-    out.text(receipt.inboundEventId)
-    out.text(receipt.eventType)
-    out.text(receipt.outcome)
-    out.text(receipt.detail)
-    out.uuid(receipt.firstId)
-  })
-}
-
-const RECEIPT_COLUMNS = [
-  'tenant_id',
-  'source_id',
-  'id',
-  'received_at',
-  'inbound_event_id',
-  'event_type',
-  'outcome',
-  'detail',
-  'first_id',
-]
+export const insertReceipts = copyTable<Receipt>('receipts', {
+  tenant_id: int4(receipt => receipt.tenantId),
+  source_id: text(receipt => receipt.sourceId),
+  id: uuid(receipt => receipt.id),
+  received_at: timestamp(receipt => receipt.receivedAt),
+  inbound_event_id: text(receipt => receipt.inboundEventId),
+  event_type: text(receipt => receipt.eventType),
+  outcome: text(receipt => receipt.outcome),
+  detail: text(receipt => receipt.detail),
+  first_id: uuid(receipt => receipt.firstId),
+})
 
 export type Archived = {
   tenantId: number
@@ -53,17 +38,13 @@ export type Archived = {
 }
 
 /** What became of an inbound event, as it was at the time. */
-export async function insertArchive(client: pg.PoolClient, archived: Archived[]): Promise<void> {
-  await copyRows(client, 'archive', ARCHIVE_COLUMNS, archived, (out, row) => {
-    out.int4(row.tenantId)
-    out.uuid(row.id)
-    out.timestamp(row.receivedAt)
-    out.text(row.sourceId)
-    out.text(row.result)
-  })
-}
-
-const ARCHIVE_COLUMNS = ['tenant_id', 'id', 'received_at', 'source_id', 'result']
+export const insertArchive = copyTable<Archived>('archive', {
+  tenant_id: int4(archived => archived.tenantId),
+  id: uuid(archived => archived.id),
+  received_at: timestamp(archived => archived.receivedAt),
+  source_id: text(archived => archived.sourceId),
+  result: text(archived => archived.result),
+})
 
 export type StoredReceipt = Receipt & { writtenAt: Date }
 
