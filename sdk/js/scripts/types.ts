@@ -1,0 +1,40 @@
+// npm run sdk:types [-- http://localhost:8080]: writes src/openapi.ts anew, from the document of a running service.
+import { writeFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import openapiTypescript, { astToString, type OpenAPI3 } from 'openapi-typescript'
+
+export const typesFile = fileURLToPath(new URL('../src/openapi.ts', import.meta.url))
+
+// What the client calls. Routes for operators and for other people's SDKs are none of its business.
+const TAGS = ['Records', 'Events', 'Subscriptions']
+
+const HEADER = `// Made from /openapi.json by \`npm run sdk:types\`: not to be edited. test/sdk/types.test.ts tells when it drifted.
+
+`
+
+export async function generateTypes(url: string): Promise<string> {
+  const answer = await fetch(new URL('/openapi.json', url))
+  if (!answer.ok) throw new Error(`${answer.url} answers ${answer.status}`)
+  const document = (await answer.json()) as OpenAPI3
+  const schema = await openapiTypescript(withoutExamples(onlyOurs(document)), {
+    emptyObjectsUnknown: true,
+    alphabetize: true,
+  })
+  return HEADER + astToString(schema)
+}
+
+function onlyOurs(document: OpenAPI3): OpenAPI3 {
+  const paths = Object.entries(document.paths ?? {}).filter(([, operations]) =>
+    Object.values(operations).some(({ tags }) => TAGS.includes(tags?.[0])),
+  )
+  return { ...document, paths: Object.fromEntries(paths) }
+}
+
+/** They would be two thirds of the file. */
+function withoutExamples<Value>(value: Value): Value {
+  return JSON.parse(JSON.stringify(value, (key, inner) => (/^examples?$/.test(key) ? undefined : inner)))
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await writeFile(typesFile, await generateTypes(process.argv[2] ?? 'http://localhost:8080'))
+}

@@ -1,0 +1,2650 @@
+// Made from /openapi.json by `npm run sdk:types`: not to be edited. test/sdk/types.test.ts tells when it drifted.
+
+export interface paths {
+    "/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Welcome */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            docs: string;
+                            message: string;
+                        };
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/k.js": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Browser script
+         * @description The first-party script for web pages: page views on load and on history changes, `kontor.track`, `kontor.identify`, visitor and session ids, retries, Do-Not-Track. Needs no credential: the tracking key stands in the `data-key` attribute of the script tag.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/contacts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List contacts, in the order of their last change here
+         * @description Scope: `contacts:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    cursor?: string;
+                    include_deleted: boolean;
+                    /** @description More than 100 is served as 100 */
+                    limit: number;
+                    updated_since?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            next_cursor: string | null;
+                            results: {
+                                /** Format: date-time */
+                                createdAt: string;
+                                data: Record<string, unknown> | null;
+                                /** @description Only in lists, with include_deleted */
+                                deleted?: boolean;
+                                /** @enum {unknown} */
+                                entityType: "product" | "contact" | "order";
+                                externalId: string | null;
+                                id: string;
+                                /** Format: date-time */
+                                sourceUpdatedAt: string;
+                                /** Format: date-time */
+                                updatedAt: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        /**
+         * Create or update a contact
+         * @description Scope: `contacts:write`.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description wait=N (up to 10): hold the answer until the change is applied. */
+                    prefer?: string;
+                    /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
+                    "x-idempotency-key"?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        /** @description All fields of the record; replaces what was there. */
+                        data?: Record<string, unknown>;
+                        /** @enum {unknown} */
+                        entityType: "product" | "contact" | "order";
+                        /** @description A second identifier */
+                        externalId?: string;
+                        /** @description Your identifier of the record */
+                        id: string;
+                        /** @description May be sent as header x-idempotency-key instead; the header wins. */
+                        idempotencyKey?: string;
+                        /**
+                         * Format: date-time
+                         * @description When the record last changed in your system. The newest wins, whatever the order of arrival.
+                         */
+                        sourceUpdatedAt: string;
+                    };
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            accepted: boolean;
+                            duplicate: boolean;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            id: string | null;
+                            /** Format: uuid */
+                            operationId: string;
+                            /** @description The idempotency key was first used with another body. */
+                            payloadMismatch?: boolean;
+                            /**
+                             * @description With Prefer: wait=N
+                             * @enum {unknown}
+                             */
+                            status?: "queued" | "applied" | "superseded" | "failed";
+                            warnings?: {
+                                message: string;
+                                pointer: string;
+                            }[];
+                        };
+                    };
+                };
+                /** @description Accepted */
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            accepted: boolean;
+                            duplicate: boolean;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            id: string | null;
+                            /** Format: uuid */
+                            operationId: string;
+                            /** @description The idempotency key was first used with another body. */
+                            payloadMismatch?: boolean;
+                            /**
+                             * @description With Prefer: wait=N
+                             * @enum {unknown}
+                             */
+                            status?: "queued" | "applied" | "superseded" | "failed";
+                            warnings?: {
+                                message: string;
+                                pointer: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                413: components["responses"]["problem-413"];
+                415: components["responses"]["problem-415"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        /**
+         * Delete a contact
+         * @description Scope: `contacts:write`.
+         */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description wait=N (up to 10): hold the answer until the change is applied. */
+                    prefer?: string;
+                    /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
+                    "x-idempotency-key"?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        /** @description For products: sku or code, instead of id. */
+                        data?: Record<string, unknown>;
+                        /** @enum {unknown} */
+                        entityType: "product" | "contact" | "order";
+                        externalId?: string;
+                        id?: string;
+                        idempotencyKey?: string;
+                        /**
+                         * Format: date-time
+                         * @description When the delete happened in your system.
+                         */
+                        sourceUpdatedAt: string;
+                    };
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            accepted: boolean;
+                            duplicate: boolean;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            id: string | null;
+                            /** Format: uuid */
+                            operationId: string;
+                            /** @description The idempotency key was first used with another body. */
+                            payloadMismatch?: boolean;
+                            /**
+                             * @description With Prefer: wait=N
+                             * @enum {unknown}
+                             */
+                            status?: "queued" | "applied" | "superseded" | "failed";
+                            warnings?: {
+                                message: string;
+                                pointer: string;
+                            }[];
+                        };
+                    };
+                };
+                /** @description Accepted */
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            accepted: boolean;
+                            duplicate: boolean;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            id: string | null;
+                            /** Format: uuid */
+                            operationId: string;
+                            /** @description The idempotency key was first used with another body. */
+                            payloadMismatch?: boolean;
+                            /**
+                             * @description With Prefer: wait=N
+                             * @enum {unknown}
+                             */
+                            status?: "queued" | "applied" | "superseded" | "failed";
+                            warnings?: {
+                                message: string;
+                                pointer: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                413: components["responses"]["problem-413"];
+                415: components["responses"]["problem-415"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/contacts/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a contact by ID
+         * @description Scope: `contacts:read`.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            createdAt: string;
+                            data: Record<string, unknown> | null;
+                            /** @description Only in lists, with include_deleted */
+                            deleted?: boolean;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            externalId: string | null;
+                            id: string;
+                            /** Format: date-time */
+                            sourceUpdatedAt: string;
+                            /** Format: date-time */
+                            updatedAt: string;
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                404: components["responses"]["problem-404"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/contacts/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create or update up to 1,000 contacts
+         * @description The body is {"records": [...]}, or one record a line with Content-Type: application/x-ndjson. Results come in the order of the records. With the header x-idempotency-key, a record without a key of its own uses "<key>#<index>".
+         *
+         *     Scope: `contacts:write`.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        records: {
+                            /** @description All fields of the record; replaces what was there. */
+                            data?: Record<string, unknown>;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            /** @description A second identifier */
+                            externalId?: string;
+                            /** @description Your identifier of the record */
+                            id: string;
+                            /** @description May be sent as header x-idempotency-key instead; the header wins. */
+                            idempotencyKey?: string;
+                            /**
+                             * Format: date-time
+                             * @description When the record last changed in your system. The newest wins, whatever the order of arrival.
+                             */
+                            sourceUpdatedAt: string;
+                        }[];
+                    };
+                };
+            };
+            responses: {
+                /** @description Accepted */
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            results: {
+                                accepted: boolean;
+                                duplicate?: boolean;
+                                errors?: {
+                                    message: string;
+                                    pointer: string;
+                                }[];
+                                index: number;
+                                /** Format: uuid */
+                                operationId?: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                413: components["responses"]["problem-413"];
+                415: components["responses"]["problem-415"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/conversions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List conversions, newest first; one sale is one row
+         * @description Scope: `conversions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description next_cursor of the page before; costs the same at any depth. Instead of offset. */
+                    cursor?: string;
+                    /** @description Exact event type */
+                    event_type?: string;
+                    /** @description Rows to return; more than 100 is served as 100 */
+                    limit: number;
+                    offset: number;
+                    /** @description Inclusive lower bound of occurred_at */
+                    since?: string;
+                    /** @description Inclusive upper bound of occurred_at */
+                    until?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            has_more: boolean;
+                            limit: number;
+                            next_cursor: string | null;
+                            offset: number;
+                            results: {
+                                amount: number | null;
+                                company_name: string | null;
+                                contact_email: string | null;
+                                contact_id: string | null;
+                                contact_name: string | null;
+                                conversion_type: string;
+                                currency: string | null;
+                                event_type: string | null;
+                                /** Format: uuid */
+                                id: string;
+                                integration_id: string | null;
+                                /** Format: date-time */
+                                occurred_at: string;
+                                profile_id: string | null;
+                                /** @enum {unknown} */
+                                source: "tracking" | "cdp" | "webhook" | "automation" | "orders" | "billing";
+                                source_object_id: string | null;
+                                visitor: string | null;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List events that are not conversions, newest first
+         * @description Scope: `events:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description next_cursor of the page before; costs the same at any depth. Instead of offset. */
+                    cursor?: string;
+                    /** @description Exact event type */
+                    event_type?: string;
+                    /** @description Rows to return; more than 100 is served as 100 */
+                    limit: number;
+                    offset: number;
+                    /** @description Inclusive lower bound of occurred_at */
+                    since?: string;
+                    /** @description Inclusive upper bound of occurred_at */
+                    until?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            has_more: boolean;
+                            limit: number;
+                            next_cursor: string | null;
+                            offset: number;
+                            results: {
+                                contact_id: string | null;
+                                event_type: string;
+                                headers: Record<string, unknown>;
+                                /** Format: uuid */
+                                id: string;
+                                inbound_event_id: string | null;
+                                meta: Record<string, unknown>;
+                                /** Format: date-time */
+                                occurred_at: string;
+                                payload: unknown;
+                                profile_id: string | null;
+                                provider_event_id: string | null;
+                                /** Format: date-time */
+                                received_at: string;
+                                session_id: string | null;
+                                /** @enum {unknown} */
+                                source: "tracking" | "cdp" | "webhook" | "automation";
+                                source_config_id: string | null;
+                                /** @enum {unknown} */
+                                source_type: "tracking" | "cdp" | "webhook" | "automation";
+                                visitor: string | null;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/events/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What happened to an event, by its id here
+         * @description Conversions too. queued: accepted, not yet applied. deferred: over the budget of its source. duplicate: another event with its id came first. dead_letter: it could not be taken, and reason says why.
+         *
+         *     Scope: `events:read`.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            attempts: number | null;
+                            conversion: boolean | null;
+                            duplicate_of: string | null;
+                            event: {
+                                contact_id: string | null;
+                                event_type: string;
+                                headers: Record<string, unknown>;
+                                /** Format: uuid */
+                                id: string;
+                                inbound_event_id: string | null;
+                                meta: Record<string, unknown>;
+                                /** Format: date-time */
+                                occurred_at: string;
+                                payload: unknown;
+                                profile_id: string | null;
+                                provider_event_id: string | null;
+                                /** Format: date-time */
+                                received_at: string;
+                                session_id: string | null;
+                                /** @enum {unknown} */
+                                source: "tracking" | "cdp" | "webhook" | "automation";
+                                source_config_id: string | null;
+                                /** @enum {unknown} */
+                                source_type: "tracking" | "cdp" | "webhook" | "automation";
+                                visitor: string | null;
+                            } | null;
+                            failed_at: string | null;
+                            /** Format: uuid */
+                            id: string;
+                            next_attempt_at: string | null;
+                            reason: string | null;
+                            /** Format: date-time */
+                            received_at: string;
+                            replayed_as: string | null;
+                            replayed_at: string | null;
+                            /** @enum {unknown} */
+                            status: "queued" | "deferred" | "stored" | "duplicate" | "dead_letter" | "dropped";
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                404: components["responses"]["problem-404"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/events/lookup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What happened to an event, by the id its sender gave it
+         * @description Scope: `events:read`.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description event_id of a tracking event, or messageId of a CDP call */
+                    event_id?: string;
+                    /** @description The same, under its other name */
+                    inbound_event_id?: string;
+                    /** @description The source that received it; without it, tracking and CDP events come first */
+                    source_config_id?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            attempts: number | null;
+                            conversion: boolean | null;
+                            duplicate_of: string | null;
+                            event: {
+                                contact_id: string | null;
+                                event_type: string;
+                                headers: Record<string, unknown>;
+                                /** Format: uuid */
+                                id: string;
+                                inbound_event_id: string | null;
+                                meta: Record<string, unknown>;
+                                /** Format: date-time */
+                                occurred_at: string;
+                                payload: unknown;
+                                profile_id: string | null;
+                                provider_event_id: string | null;
+                                /** Format: date-time */
+                                received_at: string;
+                                session_id: string | null;
+                                /** @enum {unknown} */
+                                source: "tracking" | "cdp" | "webhook" | "automation";
+                                source_config_id: string | null;
+                                /** @enum {unknown} */
+                                source_type: "tracking" | "cdp" | "webhook" | "automation";
+                                visitor: string | null;
+                            } | null;
+                            failed_at: string | null;
+                            /** Format: uuid */
+                            id: string;
+                            next_attempt_at: string | null;
+                            reason: string | null;
+                            /** Format: date-time */
+                            received_at: string;
+                            replayed_as: string | null;
+                            replayed_at: string | null;
+                            /** @enum {unknown} */
+                            status: "queued" | "deferred" | "stored" | "duplicate" | "dead_letter" | "dropped";
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/operations/{operationId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What became of an accepted write */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    operationId: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            acceptedAt: string;
+                            appliedAt: string | null;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            error: string | null;
+                            id: string | null;
+                            /** Format: uuid */
+                            operationId: string;
+                            /** @enum {unknown} */
+                            status: "queued" | "applied" | "superseded" | "failed";
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                404: components["responses"]["problem-404"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List orders, in the order of their last change here
+         * @description Scope: `orders:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    cursor?: string;
+                    include_deleted: boolean;
+                    /** @description More than 100 is served as 100 */
+                    limit: number;
+                    updated_since?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            next_cursor: string | null;
+                            results: {
+                                /** Format: date-time */
+                                createdAt: string;
+                                data: Record<string, unknown> | null;
+                                /** @description Only in lists, with include_deleted */
+                                deleted?: boolean;
+                                /** @enum {unknown} */
+                                entityType: "product" | "contact" | "order";
+                                externalId: string | null;
+                                id: string;
+                                /** Format: date-time */
+                                sourceUpdatedAt: string;
+                                /** Format: date-time */
+                                updatedAt: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        /**
+         * Create or update an order
+         * @description Scope: `orders:write`.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description wait=N (up to 10): hold the answer until the change is applied. */
+                    prefer?: string;
+                    /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
+                    "x-idempotency-key"?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        /** @description All fields of the record; replaces what was there. */
+                        data?: Record<string, unknown>;
+                        /** @enum {unknown} */
+                        entityType: "product" | "contact" | "order";
+                        /** @description A second identifier */
+                        externalId?: string;
+                        /** @description Your identifier of the record */
+                        id: string;
+                        /** @description May be sent as header x-idempotency-key instead; the header wins. */
+                        idempotencyKey?: string;
+                        /**
+                         * Format: date-time
+                         * @description When the record last changed in your system. The newest wins, whatever the order of arrival.
+                         */
+                        sourceUpdatedAt: string;
+                    };
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            accepted: boolean;
+                            duplicate: boolean;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            id: string | null;
+                            /** Format: uuid */
+                            operationId: string;
+                            /** @description The idempotency key was first used with another body. */
+                            payloadMismatch?: boolean;
+                            /**
+                             * @description With Prefer: wait=N
+                             * @enum {unknown}
+                             */
+                            status?: "queued" | "applied" | "superseded" | "failed";
+                            warnings?: {
+                                message: string;
+                                pointer: string;
+                            }[];
+                        };
+                    };
+                };
+                /** @description Accepted */
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            accepted: boolean;
+                            duplicate: boolean;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            id: string | null;
+                            /** Format: uuid */
+                            operationId: string;
+                            /** @description The idempotency key was first used with another body. */
+                            payloadMismatch?: boolean;
+                            /**
+                             * @description With Prefer: wait=N
+                             * @enum {unknown}
+                             */
+                            status?: "queued" | "applied" | "superseded" | "failed";
+                            warnings?: {
+                                message: string;
+                                pointer: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                413: components["responses"]["problem-413"];
+                415: components["responses"]["problem-415"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        /**
+         * Delete an order
+         * @description Scope: `orders:write`.
+         */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description wait=N (up to 10): hold the answer until the change is applied. */
+                    prefer?: string;
+                    /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
+                    "x-idempotency-key"?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        /** @description For products: sku or code, instead of id. */
+                        data?: Record<string, unknown>;
+                        /** @enum {unknown} */
+                        entityType: "product" | "contact" | "order";
+                        externalId?: string;
+                        id?: string;
+                        idempotencyKey?: string;
+                        /**
+                         * Format: date-time
+                         * @description When the delete happened in your system.
+                         */
+                        sourceUpdatedAt: string;
+                    };
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            accepted: boolean;
+                            duplicate: boolean;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            id: string | null;
+                            /** Format: uuid */
+                            operationId: string;
+                            /** @description The idempotency key was first used with another body. */
+                            payloadMismatch?: boolean;
+                            /**
+                             * @description With Prefer: wait=N
+                             * @enum {unknown}
+                             */
+                            status?: "queued" | "applied" | "superseded" | "failed";
+                            warnings?: {
+                                message: string;
+                                pointer: string;
+                            }[];
+                        };
+                    };
+                };
+                /** @description Accepted */
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            accepted: boolean;
+                            duplicate: boolean;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            id: string | null;
+                            /** Format: uuid */
+                            operationId: string;
+                            /** @description The idempotency key was first used with another body. */
+                            payloadMismatch?: boolean;
+                            /**
+                             * @description With Prefer: wait=N
+                             * @enum {unknown}
+                             */
+                            status?: "queued" | "applied" | "superseded" | "failed";
+                            warnings?: {
+                                message: string;
+                                pointer: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                413: components["responses"]["problem-413"];
+                415: components["responses"]["problem-415"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orders/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an order by ID
+         * @description Scope: `orders:read`.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            createdAt: string;
+                            data: Record<string, unknown> | null;
+                            /** @description Only in lists, with include_deleted */
+                            deleted?: boolean;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            externalId: string | null;
+                            id: string;
+                            /** Format: date-time */
+                            sourceUpdatedAt: string;
+                            /** Format: date-time */
+                            updatedAt: string;
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                404: components["responses"]["problem-404"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orders/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create or update up to 1,000 orders
+         * @description The body is {"records": [...]}, or one record a line with Content-Type: application/x-ndjson. Results come in the order of the records. With the header x-idempotency-key, a record without a key of its own uses "<key>#<index>".
+         *
+         *     Scope: `orders:write`.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        records: {
+                            /** @description All fields of the record; replaces what was there. */
+                            data?: Record<string, unknown>;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            /** @description A second identifier */
+                            externalId?: string;
+                            /** @description Your identifier of the record */
+                            id: string;
+                            /** @description May be sent as header x-idempotency-key instead; the header wins. */
+                            idempotencyKey?: string;
+                            /**
+                             * Format: date-time
+                             * @description When the record last changed in your system. The newest wins, whatever the order of arrival.
+                             */
+                            sourceUpdatedAt: string;
+                        }[];
+                    };
+                };
+            };
+            responses: {
+                /** @description Accepted */
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            results: {
+                                accepted: boolean;
+                                duplicate?: boolean;
+                                errors?: {
+                                    message: string;
+                                    pointer: string;
+                                }[];
+                                index: number;
+                                /** Format: uuid */
+                                operationId?: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                413: components["responses"]["problem-413"];
+                415: components["responses"]["problem-415"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/products": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List products, in the order of their last change here
+         * @description Scope: `products:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    cursor?: string;
+                    include_deleted: boolean;
+                    /** @description More than 100 is served as 100 */
+                    limit: number;
+                    updated_since?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            next_cursor: string | null;
+                            results: {
+                                /** Format: date-time */
+                                createdAt: string;
+                                data: Record<string, unknown> | null;
+                                /** @description Only in lists, with include_deleted */
+                                deleted?: boolean;
+                                /** @enum {unknown} */
+                                entityType: "product" | "contact" | "order";
+                                externalId: string | null;
+                                id: string;
+                                /** Format: date-time */
+                                sourceUpdatedAt: string;
+                                /** Format: date-time */
+                                updatedAt: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        /**
+         * Create or update a product
+         * @description Scope: `products:write`.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description wait=N (up to 10): hold the answer until the change is applied. */
+                    prefer?: string;
+                    /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
+                    "x-idempotency-key"?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        /** @description All fields of the record; replaces what was there. */
+                        data?: Record<string, unknown>;
+                        /** @enum {unknown} */
+                        entityType: "product" | "contact" | "order";
+                        /** @description A second identifier */
+                        externalId?: string;
+                        /** @description Your identifier of the record */
+                        id: string;
+                        /** @description May be sent as header x-idempotency-key instead; the header wins. */
+                        idempotencyKey?: string;
+                        /**
+                         * Format: date-time
+                         * @description When the record last changed in your system. The newest wins, whatever the order of arrival.
+                         */
+                        sourceUpdatedAt: string;
+                    };
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            accepted: boolean;
+                            duplicate: boolean;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            id: string | null;
+                            /** Format: uuid */
+                            operationId: string;
+                            /** @description The idempotency key was first used with another body. */
+                            payloadMismatch?: boolean;
+                            /**
+                             * @description With Prefer: wait=N
+                             * @enum {unknown}
+                             */
+                            status?: "queued" | "applied" | "superseded" | "failed";
+                            warnings?: {
+                                message: string;
+                                pointer: string;
+                            }[];
+                        };
+                    };
+                };
+                /** @description Accepted */
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            accepted: boolean;
+                            duplicate: boolean;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            id: string | null;
+                            /** Format: uuid */
+                            operationId: string;
+                            /** @description The idempotency key was first used with another body. */
+                            payloadMismatch?: boolean;
+                            /**
+                             * @description With Prefer: wait=N
+                             * @enum {unknown}
+                             */
+                            status?: "queued" | "applied" | "superseded" | "failed";
+                            warnings?: {
+                                message: string;
+                                pointer: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                413: components["responses"]["problem-413"];
+                415: components["responses"]["problem-415"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        /**
+         * Delete a product
+         * @description Scope: `products:write`.
+         */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description wait=N (up to 10): hold the answer until the change is applied. */
+                    prefer?: string;
+                    /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
+                    "x-idempotency-key"?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        /** @description For products: sku or code, instead of id. */
+                        data?: Record<string, unknown>;
+                        /** @enum {unknown} */
+                        entityType: "product" | "contact" | "order";
+                        externalId?: string;
+                        id?: string;
+                        idempotencyKey?: string;
+                        /**
+                         * Format: date-time
+                         * @description When the delete happened in your system.
+                         */
+                        sourceUpdatedAt: string;
+                    };
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            accepted: boolean;
+                            duplicate: boolean;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            id: string | null;
+                            /** Format: uuid */
+                            operationId: string;
+                            /** @description The idempotency key was first used with another body. */
+                            payloadMismatch?: boolean;
+                            /**
+                             * @description With Prefer: wait=N
+                             * @enum {unknown}
+                             */
+                            status?: "queued" | "applied" | "superseded" | "failed";
+                            warnings?: {
+                                message: string;
+                                pointer: string;
+                            }[];
+                        };
+                    };
+                };
+                /** @description Accepted */
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            accepted: boolean;
+                            duplicate: boolean;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            id: string | null;
+                            /** Format: uuid */
+                            operationId: string;
+                            /** @description The idempotency key was first used with another body. */
+                            payloadMismatch?: boolean;
+                            /**
+                             * @description With Prefer: wait=N
+                             * @enum {unknown}
+                             */
+                            status?: "queued" | "applied" | "superseded" | "failed";
+                            warnings?: {
+                                message: string;
+                                pointer: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                413: components["responses"]["problem-413"];
+                415: components["responses"]["problem-415"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/products/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a product by SKU
+         * @description Scope: `products:read`.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            createdAt: string;
+                            data: Record<string, unknown> | null;
+                            /** @description Only in lists, with include_deleted */
+                            deleted?: boolean;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            externalId: string | null;
+                            id: string;
+                            /** Format: date-time */
+                            sourceUpdatedAt: string;
+                            /** Format: date-time */
+                            updatedAt: string;
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                404: components["responses"]["problem-404"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/products/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create or update up to 1,000 products
+         * @description The body is {"records": [...]}, or one record a line with Content-Type: application/x-ndjson. Results come in the order of the records. With the header x-idempotency-key, a record without a key of its own uses "<key>#<index>".
+         *
+         *     Scope: `products:write`.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        records: {
+                            /** @description All fields of the record; replaces what was there. */
+                            data?: Record<string, unknown>;
+                            /** @enum {unknown} */
+                            entityType: "product" | "contact" | "order";
+                            /** @description A second identifier */
+                            externalId?: string;
+                            /** @description Your identifier of the record */
+                            id: string;
+                            /** @description May be sent as header x-idempotency-key instead; the header wins. */
+                            idempotencyKey?: string;
+                            /**
+                             * Format: date-time
+                             * @description When the record last changed in your system. The newest wins, whatever the order of arrival.
+                             */
+                            sourceUpdatedAt: string;
+                        }[];
+                    };
+                };
+            };
+            responses: {
+                /** @description Accepted */
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            results: {
+                                accepted: boolean;
+                                duplicate?: boolean;
+                                errors?: {
+                                    message: string;
+                                    pointer: string;
+                                }[];
+                                index: number;
+                                /** Format: uuid */
+                                operationId?: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                413: components["responses"]["problem-413"];
+                415: components["responses"]["problem-415"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/subscriptions/account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One account: summary, items, timeline
+         * @description By `customer` or by `subscription_id`; given both, they must belong together. With `Accept: text/csv` one of the lists is exported instead.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The report as it stood then; default now */
+                    as_of?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description As account rows name it */
+                    customer?: string;
+                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default items */
+                    list?: "items" | "timeline";
+                    /** @description Page of items */
+                    page: number;
+                    /** @description Rows of each list; more than 100 is served as 100 */
+                    page_size: number;
+                    subscription_id?: string;
+                    /** @description Page of timeline */
+                    timeline_page: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            currency: string;
+                            items: {
+                                count: number;
+                                page: number;
+                                page_size: number;
+                                pages: number;
+                                results: {
+                                    currency: string | null;
+                                    current_period_end: string | null;
+                                    current_period_start: string | null;
+                                    discount_mrr: number;
+                                    exclusion_reason: string | null;
+                                    gross_mrr: number;
+                                    included: boolean;
+                                    interval: string | null;
+                                    interval_count: number | null;
+                                    item_id: string | null;
+                                    mrr: number;
+                                    plan_name: string | null;
+                                    price_id: string | null;
+                                    quantity: number | null;
+                                    subscription_id: string;
+                                    unit_amount: number | null;
+                                    usage_type: string | null;
+                                }[];
+                            };
+                            /** @description How MRR is counted: the same words in every report */
+                            policy: Record<string, unknown>;
+                            summary: {
+                                /** @description `unattributed` where nothing is known */
+                                acquisition_source: string;
+                                active_subscriptions: number;
+                                arr: number;
+                                /** @description MRR without subscriptions that are scheduled to cancel */
+                                committed_mrr: number;
+                                customer: string;
+                                customer_email: string | null;
+                                customer_name: string | null;
+                                customer_since: string | null;
+                                has_payment_issue: boolean;
+                                mrr: number;
+                                next_billing_at: string | null;
+                                plan_names: string[];
+                                /** @description The best that any of its subscriptions has */
+                                status: string;
+                                subscriptions: number;
+                            };
+                            timeline: {
+                                count: number;
+                                page: number;
+                                page_size: number;
+                                pages: number;
+                                results: {
+                                    amount: number | null;
+                                    /** @enum {unknown} */
+                                    category: "subscription" | "invoice" | "payment" | "refund" | "movement";
+                                    description: string;
+                                    event_id: string | null;
+                                    event_type: string;
+                                    invoice_id: string | null;
+                                    movement_type: string | null;
+                                    mrr_after: number | null;
+                                    mrr_before: number | null;
+                                    mrr_delta: number | null;
+                                    /** Format: date-time */
+                                    occurred_at: string;
+                                    subscription_id: string | null;
+                                }[];
+                            };
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                404: components["responses"]["problem-404"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/subscriptions/acquisition": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Current MRR by acquisition source, and what was retained
+         * @description Every account has one source, or is `unattributed`: the rows add up to MRR. With `Accept: text/csv` one of the lists is exported instead.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The report as it stood then; default now */
+                    as_of?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description Days back to the cohort that is looked at */
+                    horizon: 30 | 60 | 90;
+                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default sources */
+                    list?: "sources";
+                    /** @description Page of sources */
+                    page: number;
+                    /** @description Rows of each list; more than 100 is served as 100 */
+                    page_size: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            coverage: {
+                                accounts_attributed: number;
+                                attribution_rate: number;
+                                first_event_at: string | null;
+                                /** @description Invoices that name no subscription, or one that has not arrived */
+                                invoices_without_subscription: number;
+                                /** @description Items whose price per month is known */
+                                items_priced: number;
+                                items_seen: number;
+                                last_event_at: string | null;
+                                movements_complete: boolean;
+                                snapshot_days_available: number;
+                                snapshot_first_at: string | null;
+                                /** @description Days since the first snapshot that have none */
+                                snapshot_gaps: number;
+                                subscriptions_excluded: number;
+                                subscriptions_included: number;
+                                subscriptions_seen: number;
+                                warnings: string[];
+                            };
+                            currency: string;
+                            horizon: number;
+                            /** @description Major units of the currency */
+                            mrr: number;
+                            /** @description How MRR is counted: the same words in every report */
+                            policy: Record<string, unknown>;
+                            sources: {
+                                count: number;
+                                page: number;
+                                page_size: number;
+                                pages: number;
+                                results: {
+                                    /** @description Accounts with MRR */
+                                    accounts: number;
+                                    arpa: number;
+                                    campaign: string | null;
+                                    cohort_accounts: number | null;
+                                    cohort_starting_mrr: number | null;
+                                    medium: string | null;
+                                    mrr: number;
+                                    /** @description A fraction of 1 */
+                                    mrr_share: number;
+                                    retained_mrr: number | null;
+                                    retention_rate: number | null;
+                                    /** @enum {unknown} */
+                                    retention_status: "available" | "insufficient_history" | "horizon_not_reached";
+                                    /** @description `unattributed` where nothing is known */
+                                    source: string;
+                                    /** @description Subscriptions with MRR */
+                                    subscriptions: number;
+                                }[];
+                            };
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/subscriptions/attention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Payment issues, renewals, scheduled cancellations, upcoming billing
+         * @description Open payment issues are listed whatever the window. With `Accept: text/csv` one of the lists is exported instead.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The report as it stood then; default now */
+                    as_of?: string;
+                    /** @description Page of upcoming_billing */
+                    billing_page: number;
+                    /** @description Page of cancellations */
+                    cancel_page: number;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description How far to look ahead */
+                    days: 30 | 60 | 90;
+                    /** @description Page of payment_issues */
+                    issue_page: number;
+                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default payment_issues */
+                    list?: "payment_issues" | "renewals" | "cancellations" | "upcoming_billing";
+                    /** @description Rows of each list; more than 100 is served as 100 */
+                    page_size: number;
+                    /** @description Page of renewals */
+                    renewal_page: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            cancellations: {
+                                count: number;
+                                page: number;
+                                page_size: number;
+                                pages: number;
+                                results: {
+                                    /** Format: date-time */
+                                    cancels_at: string;
+                                    customer: string;
+                                    days_until: number;
+                                    mrr_at_risk: number;
+                                    reason: string | null;
+                                    requested_at: string | null;
+                                    subscription_id: string;
+                                }[];
+                            };
+                            currency: string;
+                            days: number;
+                            payment_issues: {
+                                count: number;
+                                page: number;
+                                page_size: number;
+                                pages: number;
+                                results: {
+                                    amount_due: number | null;
+                                    amount_remaining: number | null;
+                                    attempt_count: number | null;
+                                    customer: string | null;
+                                    days_overdue: number | null;
+                                    due_at: string | null;
+                                    failure_code: string | null;
+                                    failure_message: string | null;
+                                    invoice_id: string | null;
+                                    invoice_number: string | null;
+                                    /** @enum {unknown} */
+                                    issue_type: "payment_failed" | "action_required" | "overdue" | "uncollectible" | "subscription_unpaid";
+                                    mrr_at_risk: number;
+                                    next_payment_attempt_at: string | null;
+                                    subscription_id: string | null;
+                                }[];
+                            };
+                            /** @description How MRR is counted: the same words in every report */
+                            policy: Record<string, unknown>;
+                            renewals: {
+                                count: number;
+                                page: number;
+                                page_size: number;
+                                pages: number;
+                                results: {
+                                    customer: string;
+                                    days_until: number;
+                                    has_payment_issue: boolean;
+                                    interval: string;
+                                    interval_count: number;
+                                    mrr: number;
+                                    renewal_amount: number | null;
+                                    /** Format: date-time */
+                                    renews_at: string;
+                                    subscription_id: string;
+                                }[];
+                            };
+                            upcoming_billing: {
+                                count: number;
+                                page: number;
+                                page_size: number;
+                                pages: number;
+                                results: {
+                                    /** Format: date-time */
+                                    bills_at: string;
+                                    collection_method: string | null;
+                                    customer: string;
+                                    days_until: number;
+                                    estimated_amount: number | null;
+                                    includes_metered: boolean;
+                                    is_trial_conversion: boolean;
+                                    subscription_id: string;
+                                }[];
+                            };
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/subscriptions/movements": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Every movement of MRR, the oldest first
+         * @description After `since` and up to `until`, at their effective instants: opening + new + expansion + reactivation − contraction − churn = closing. With `Accept: text/csv` all of them are exported.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The report as it stood then; default now */
+                    as_of?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default movements */
+                    list?: "movements";
+                    /** @description Page of movements */
+                    page: number;
+                    /** @description Rows of each list; more than 100 is served as 100 */
+                    page_size: number;
+                    /** @description Movements after this; default: all */
+                    since?: string;
+                    /** @description Up to and including this; default: as_of */
+                    until?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            count: number;
+                            currency: string;
+                            page: number;
+                            page_size: number;
+                            pages: number;
+                            policy: Record<string, unknown>;
+                            results: {
+                                customer: string;
+                                customer_name: string | null;
+                                /** @enum {unknown} */
+                                movement_type: "new" | "expansion" | "contraction" | "churn" | "reactivation";
+                                mrr_after: number;
+                                mrr_before: number;
+                                mrr_delta: number;
+                                /** Format: date-time */
+                                occurred_at: string;
+                                subscription_ids: string[];
+                            }[];
+                            /** Format: date-time */
+                            since: string;
+                            totals: {
+                                /** @description Major units of the currency */
+                                churn: number;
+                                /** @description Major units of the currency */
+                                closing_mrr: number;
+                                /** @description Major units of the currency */
+                                contraction: number;
+                                /** @description Major units of the currency */
+                                expansion: number;
+                                /** @description Major units of the currency */
+                                net: number;
+                                /** @description Major units of the currency */
+                                new: number;
+                                /** @description Major units of the currency */
+                                opening_mrr: number;
+                                /** @description Major units of the currency */
+                                reactivation: number;
+                            };
+                            /** Format: date-time */
+                            until: string;
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/subscriptions/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Subscription overview
+         * @description MRR and everything that explains it. With `Accept: text/csv` one of the lists is exported instead.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description Page of acquisition_sources */
+                    acquisition_page: number;
+                    /** @description The report as it stood then; default now */
+                    as_of?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description Page of exclusions */
+                    exclusion_page: number;
+                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default accounts */
+                    list?: "accounts" | "acquisition_sources" | "exclusions";
+                    /** @description Page of accounts */
+                    page: number;
+                    /** @description Rows of each list; more than 100 is served as 100 */
+                    page_size: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            accounts: {
+                                count: number;
+                                page: number;
+                                page_size: number;
+                                pages: number;
+                                results: {
+                                    /** @description `unattributed` where nothing is known */
+                                    acquisition_source: string;
+                                    active_subscriptions: number;
+                                    arr: number;
+                                    /** @description MRR without subscriptions that are scheduled to cancel */
+                                    committed_mrr: number;
+                                    customer: string;
+                                    customer_email: string | null;
+                                    customer_name: string | null;
+                                    customer_since: string | null;
+                                    has_payment_issue: boolean;
+                                    mrr: number;
+                                    next_billing_at: string | null;
+                                    plan_names: string[];
+                                    /** @description The best that any of its subscriptions has */
+                                    status: string;
+                                    subscriptions: number;
+                                }[];
+                            };
+                            acquisition_sources: {
+                                count: number;
+                                page: number;
+                                page_size: number;
+                                pages: number;
+                                results: {
+                                    /** @description Accounts with MRR */
+                                    accounts: number;
+                                    arpa: number;
+                                    campaign: string | null;
+                                    cohort_accounts: number | null;
+                                    cohort_starting_mrr: number | null;
+                                    medium: string | null;
+                                    mrr: number;
+                                    /** @description A fraction of 1 */
+                                    mrr_share: number;
+                                    retained_mrr: number | null;
+                                    retention_rate: number | null;
+                                    /** @enum {unknown} */
+                                    retention_status: "available" | "insufficient_history" | "horizon_not_reached";
+                                    /** @description `unattributed` where nothing is known */
+                                    source: string;
+                                    /** @description Subscriptions with MRR */
+                                    subscriptions: number;
+                                }[];
+                            };
+                            active_accounts: number;
+                            active_subscriptions: number;
+                            /** @description Major units of the currency */
+                            arpa: number;
+                            /** @description Major units of the currency */
+                            arr: number;
+                            /** Format: date-time */
+                            as_of: string;
+                            /** @description How much attention lists for 30 days */
+                            attention: {
+                                cancellations: number;
+                                payment_issues: number;
+                                renewals: number;
+                                upcoming_billing: number;
+                            };
+                            collected: {
+                                /** @description Major units of the currency */
+                                amount: number;
+                                count: number;
+                            };
+                            /** @description Major units of the currency */
+                            committed_mrr: number;
+                            coverage: {
+                                accounts_attributed: number;
+                                attribution_rate: number;
+                                first_event_at: string | null;
+                                /** @description Invoices that name no subscription, or one that has not arrived */
+                                invoices_without_subscription: number;
+                                /** @description Items whose price per month is known */
+                                items_priced: number;
+                                items_seen: number;
+                                last_event_at: string | null;
+                                movements_complete: boolean;
+                                snapshot_days_available: number;
+                                snapshot_first_at: string | null;
+                                /** @description Days since the first snapshot that have none */
+                                snapshot_gaps: number;
+                                subscriptions_excluded: number;
+                                subscriptions_included: number;
+                                subscriptions_seen: number;
+                                warnings: string[];
+                            };
+                            currency: string;
+                            exclusions: {
+                                count: number;
+                                page: number;
+                                page_size: number;
+                                pages: number;
+                                results: {
+                                    customer: string | null;
+                                    excluded_mrr: number | null;
+                                    fix_hint: string;
+                                    item_id: string | null;
+                                    reason: string;
+                                    reason_code: string;
+                                    /** Format: date-time */
+                                    since: string;
+                                    status: string | null;
+                                    subscription_id: string;
+                                }[];
+                            };
+                            invoiced: {
+                                /** @description Major units of the currency */
+                                amount: number;
+                                count: number;
+                            };
+                            movements: {
+                                /** @description Major units of the currency */
+                                churn: number;
+                                /** @description Major units of the currency */
+                                closing_mrr: number;
+                                /** @description Major units of the currency */
+                                contraction: number;
+                                /** @description Major units of the currency */
+                                expansion: number;
+                                /** @description Major units of the currency */
+                                net: number;
+                                /** @description Major units of the currency */
+                                new: number;
+                                /** @description Major units of the currency */
+                                opening_mrr: number;
+                                /** @description Major units of the currency */
+                                reactivation: number;
+                                window_days: number;
+                            };
+                            /** @description Major units of the currency */
+                            mrr: number;
+                            /** @description How MRR is counted: the same words in every report */
+                            policy: Record<string, unknown>;
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/subscriptions/retention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Monthly cohorts: gross and net revenue retention, logo retention
+         * @description A cohort is the accounts that first paid in a month; a row is how it stood at the end of a month after. With `Accept: text/csv` one of the lists is exported instead.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The report as it stood then; default now */
+                    as_of?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default cohorts */
+                    list?: "cohorts";
+                    /** @description Cohorts of so many months, the current one included */
+                    months: number;
+                    /** @description Page of cohorts */
+                    page: number;
+                    /** @description Rows of each list; more than 100 is served as 100 */
+                    page_size: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            cohorts: {
+                                count: number;
+                                page: number;
+                                page_size: number;
+                                pages: number;
+                                results: {
+                                    /** @description Accounts of the cohort with MRR then */
+                                    accounts: number;
+                                    /**
+                                     * Format: date-time
+                                     * @description The end of that month, or as_of before it
+                                     */
+                                    at: string;
+                                    /** @description The month in which its accounts first paid */
+                                    cohort: string;
+                                    /** @description The same, where no account counts for more than it first paid */
+                                    gross_mrr: number;
+                                    gross_revenue_retention: number | null;
+                                    logo_retention: number | null;
+                                    /** @description Months after the first: 0 is the end of the month they began in */
+                                    month: number;
+                                    mrr: number;
+                                    net_revenue_retention: number | null;
+                                    starting_accounts: number;
+                                    /** @description What they first paid */
+                                    starting_mrr: number;
+                                }[];
+                            };
+                            currency: string;
+                            months: number;
+                            /** @description How MRR is counted: the same words in every report */
+                            policy: Record<string, unknown>;
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/track": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ingest a tracking event
+         * @description The body is JSON whatever the Content-Type says. {} is answered once the event is durable. A body in the form of a customer-data-platform track call (event, messageId, …) is understood too and answered {"success": true}.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        /** @description Event data; page is the URL */
+                        data?: Record<string, unknown>;
+                        /** @description Repeats with the same id are recognised as duplicates */
+                        event_id?: string;
+                        /** @description Event name, for example page_view or convert */
+                        event_type: string;
+                        /**
+                         * Format: date-time
+                         * @description Default: when it is received
+                         */
+                        occurred_at?: string;
+                        /** @description Session identifier */
+                        session_id?: string;
+                        user_id?: string;
+                        /** @description Visitor identifier */
+                        visitor?: string;
+                    };
+                };
+            };
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, unknown>;
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                413: components["responses"]["problem-413"];
+                415: components["responses"]["problem-415"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /** @description What every error answer looks like (RFC 9457). */
+        Problem: {
+            /** @description What is wrong, for programs: stable, in snake_case */
+            code: string;
+            /** @description What is wrong, for people */
+            detail: string;
+            /** @description All faults of the request */
+            errors?: {
+                message: string;
+                /** @description JSON pointer into the body, or `/` and a parameter name */
+                pointer: string;
+            }[];
+            /** @description The same as in the header X-Request-Id */
+            request_id: string;
+            status: number;
+            title: string;
+            /** @description A URN made from the code */
+            type: string;
+        };
+    };
+    responses: {
+        /** @description Invalid request */
+        "problem-400": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Not authenticated */
+        "problem-401": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Insufficient scope */
+        "problem-403": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Not found */
+        "problem-404": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Conflict */
+        "problem-409": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Payload too large */
+        "problem-413": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Unsupported media type */
+        "problem-415": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Service unavailable */
+        "problem-503": {
+            headers: {
+                /** @description Seconds */
+                "retry-after"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+    };
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export type operations = Record<string, never>;
