@@ -1,0 +1,139 @@
+import { KontorError } from './error.ts'
+import { type FetchOption, openSend, type Query, queryText, type RetryOptions, type Send } from './http.ts'
+import { openQueue, type Queue, type QueueOptions } from './queue.ts'
+import { type Api, openRecords, type Records, rows, segment } from './records.ts'
+import { openSubscriptions, type Subscriptions } from './subscriptions.ts'
+import type { Conversion, Event, EventListOptions, EventOutcome, Operation, TrackedEvent } from './types.ts'
+
+export type KontorOptions = FetchOption &
+  RetryOptions &
+  QueueOptions & {
+    /** Where Kontor is: https://kontor.example */
+    url: string
+    /** Where the event API is, if it has a host of its own. */
+    eventUrl?: string
+    /** private-…: for records, lists and reports. It belongs on servers only. */
+    privateKey?: string
+    /** trk_…: for track(). */
+    trackingKey?: string
+  }
+
+/** A client of one Kontor service, for one tenant: that of its keys. */
+export class Kontor {
+  readonly products: Records
+  readonly contacts: Records
+  readonly orders: Records
+  readonly events: Events
+  readonly conversions: Conversions
+  readonly operations: Operations
+  readonly subscriptions: Subscriptions
+  readonly #queue: Queue | null
+
+  constructor(options: KontorOptions) {
+    const { privateKey, trackingKey } = options
+    for (const key of [privateKey, trackingKey]) {
+      if (key !== undefined && !/^[!-~]+$/.test(key))
+        throw new TypeError('A key is printable, without spaces.')
+    }
+    const url = baseOf(options.url)
+    const send = openSend(options)
+    const api = openApi(send, url, privateKey)
+    this.products = openRecords(api, '/v1/products')
+    this.contacts = openRecords(api, '/v1/contacts')
+    this.orders = openRecords(api, '/v1/orders')
+    this.subscriptions = openSubscriptions(api)
+    this.events = openEvents(api)
+    this.conversions = openConversions(api)
+    this.operations = openOperations(api)
+    const eventUrl = baseOf(options.eventUrl ?? options.url)
+    this.#queue = trackingKey ? openQueue(send, { url: eventUrl, key: trackingKey }, options) : null
+  }
+
+  /**
+   * Takes an event to be sent in the background, with others. False, and told to onError, where it cannot be: it is no
+   * event, or too many wait already.
+   */
+  track(event: TrackedEvent): boolean {
+    if (!this.#queue) throw new TypeError('track() needs a trackingKey.')
+    return this.#queue.track(event)
+  }
+
+  /** Sends what was tracked. Rejects where some of it was not delivered: `error.events`. What may still succeed stays queued. */
+  async flush(): Promise<void> {
+    await this.#queue?.flush()
+  }
+
+  /** Sends what was tracked and takes no more. What could not be delivered is handed back: `error.events`. */
+  async close(): Promise<void> {
+    await this.#queue?.close()
+  }
+}
+
+export type Events = ReturnType<typeof openEvents>
+export type Conversions = ReturnType<typeof openConversions>
+export type Operations = ReturnType<typeof openOperations>
+
+function openConversions(api: Api) {
+  return {
+    /** Newest first; one sale is one row. */
+    list: ({ limit, ...query }: EventListOptions = {}) =>
+      rows<Conversion>(api, '/v1/conversions', query, limit),
+  }
+}
+
+function openOperations(api: Api) {
+  return {
+    /** What became of a write, by its operationId. null where there is none. */
+    get: async (id: string) => api.find<Operation>(`/v1/operations/${segment(id)}`),
+  }
+}
+
+function openEvents(api: Api) {
+  return {
+    /** Newest first, without conversions. */
+    list: ({ limit, ...query }: EventListOptions = {}) => rows<Event>(api, '/v1/events', query, limit),
+    /** What happened to an event, by its id here. null where nothing is known of it. */
+    get: async (id: string) => api.find<EventOutcome>(`/v1/events/${segment(id)}`),
+    /** The same, by the id its sender gave it. */
+    lookup: (query: { event_id: string; source_config_id?: string }) =>
+      api.find<EventOutcome>('/v1/events/lookup', query),
+  }
+}
+
+function openApi(send: Send, url: string, privateKey: string | undefined): Api {
+  const headers = () => {
+    if (!privateKey) throw new TypeError('This needs a privateKey.')
+    return { authorization: `Bearer ${privateKey}` }
+  }
+  return {
+    get: async (path, query: Query = {}) =>
+      send({ method: 'GET', url: url + path + queryText(query), headers: headers() }),
+    async find<Answer>(path: string, query: Query = {}) {
+      try {
+        return await this.get<Answer>(path, query)
+      } catch (error) {
+        // any server answers 404; that nothing is there says only Kontor
+        if (error instanceof KontorError && error.status === 404 && error.code === 'not_found') return null
+        throw error
+      }
+    },
+    write: async (method, path, body, { waitS }) =>
+      send({
+        method,
+        url: url + path,
+        body,
+        headers: {
+          ...headers(),
+          'content-type': 'application/json',
+          ...(waitS !== undefined && { prefer: `wait=${waitS}` }),
+        },
+        ...(waitS !== undefined && { timeoutMs: waitS * 1_000 }),
+      }),
+  }
+}
+
+/** Throws where it is no address. */
+function baseOf(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return origin + pathname.replace(/\/+$/, '')
+}

@@ -1,0 +1,266 @@
+import { isTransient, KontorError } from './error.ts'
+import { randomId, type Send } from './http.ts'
+import { byteLength } from './records.ts'
+import type { TrackedEvent } from './types.ts'
+
+export type QueueOptions = {
+  /** How long an event may wait for others to be sent with. Default 1,000. */
+  flushIntervalMs?: number
+  /** The most events that wait; what is tracked beyond that is refused. Default 10,000 (and 16 MiB). */
+  maxQueued?: number
+  /**
+   * Told of what goes wrong in the background. `error.events` are given up; it is empty where events only wait, because
+   * the service cannot be reached. Default: console.error.
+   */
+  onError?(error: KontorError): void
+}
+
+export type Queue = ReturnType<typeof openQueue>
+
+type Item = { event: TrackedEvent; text: string; bytes: number; isBeaconed?: boolean }
+type Answer = { rejected?: { index: number; message: string }[] }
+
+/** What a browser has and other platforms lack. */
+type Page = {
+  document?: { visibilityState: string }
+  navigator?: { sendBeacon?(url: string, body: string): boolean }
+  addEventListener?(type: string, listener: (event: { type: string }) => void): void
+  removeEventListener?(type: string, listener: (event: { type: string }) => void): void
+}
+
+const MAX_EVENT_BYTES = 65_536
+const MAX_QUEUED_BYTES = 16 * 1_048_576
+const BATCH_ITEMS = 500
+const BATCH_BYTES = 524_288
+// Browsers carry at most 64 KiB beyond the end of a page, all requests together.
+const PAGE_BATCH_BYTES = 30_000
+const MAX_PAUSE_MS = 300_000
+
+const page = globalThis as Page
+const isPage = page.document !== undefined && page.addEventListener !== undefined
+
+/** Events on their way out, in order, a batch at a time. An event leaves when the service has answered for it. */
+export function openQueue(send: Send, target: { url: string; key: string }, options: QueueOptions) {
+  const { flushIntervalMs = 1_000, maxQueued = 10_000, onError = logged } = options
+  const url = `${target.url}/v1/batch`
+  const urlWithKey = `${url}?key=${encodeURIComponent(target.key)}`
+  const batchBytes = isPage ? PAGE_BATCH_BYTES : BATCH_BYTES
+
+  let items: Item[] = []
+  let queuedBytes = 0
+  /** Of `items`, how many the request under way carries. */
+  let inFlight = 0
+  let draining: Promise<void> | null = null
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let failures = 0
+  /** Given up since the last flush; the oldest thousand are kept to be handed back. */
+  let lost: { events: TrackedEvent[]; error: KontorError } | null = null
+  let closing: Promise<void> | null = null
+
+  function track(event: TrackedEvent): boolean {
+    const item = itemOf(event)
+    const fault = item instanceof KontorError ? item : bounds(item)
+    if (fault) giveUp([event], fault)
+    else enqueue(item as Item)
+    return fault === null
+  }
+
+  function bounds({ event, bytes }: Item): KontorError | null {
+    const events = [event]
+    if (closing) return new KontorError({ code: 'closed', message: 'The client is closed.', events })
+    if (items.length < maxQueued && queuedBytes + bytes <= MAX_QUEUED_BYTES) return null
+    const message = `${items.length} events wait to be sent: there is no room for more.`
+    return new KontorError({ code: 'queue_full', message, events })
+  }
+
+  function enqueue(item: Item): void {
+    if (isPage && items.length === 0) watchPage('addEventListener')
+    items.push(item)
+    queuedBytes += item.bytes
+    const isBatch = items.length >= BATCH_ITEMS || queuedBytes >= batchBytes
+    if (isBatch && failures === 0) drainInBackground()
+    else drainSoon()
+  }
+
+  function drainSoon(): void {
+    if (!draining) timer ??= setTimeout(drainInBackground, flushIntervalMs)
+  }
+
+  function drainInBackground(): void {
+    drain().catch(report)
+  }
+
+  /** Sends until nothing is left; rejects where the service cannot be reached, and everything unsent stays. */
+  function drain(): Promise<void> {
+    clearTimeout(timer)
+    timer = undefined
+    draining ??= sendAll().finally(() => {
+      draining = null
+      if (items.length > 0 && !closing) drainSoon()
+    })
+    return draining
+  }
+
+  async function sendAll(): Promise<void> {
+    while (items.length > 0) {
+      const batch = items.slice(0, batchLength(items, batchBytes))
+      inFlight = batch.length
+      try {
+        const { rejected = [] } = await send<Answer>(callOf(batch))
+        settle(batch)
+        if (rejected.length > 0) giveUp(...refusalOf(batch, rejected))
+      } catch (error) {
+        if (isTransient(error as KontorError)) {
+          waitAfter(error as KontorError)
+          throw error
+        }
+        settle(batch)
+        giveUp(
+          batch.map(({ event }) => event),
+          error as KontorError,
+        )
+      } finally {
+        inFlight = 0
+      }
+    }
+    if (isPage) watchPage('removeEventListener')
+  }
+
+  function settle(batch: Item[]): void {
+    items = items.slice(batch.length)
+    for (const { bytes } of batch) queuedBytes -= bytes
+    failures = 0
+  }
+
+  function callOf(batch: Item[]) {
+    const body = () => bodyOf(batch)
+    // In a browser no header of ours: with the key in the address there is no preflight.
+    if (isPage) {
+      const keepalive = batch.length > 1 || batch[0]!.bytes < batchBytes
+      return { method: 'POST', url: urlWithKey, body, keepalive } as const
+    }
+    const headers = { authorization: `Bearer ${target.key}`, 'content-type': 'application/json' }
+    return { method: 'POST', url, headers, body } as const
+  }
+
+  /** All retries are used up. The next round comes by itself, but does not keep a program from ending. */
+  function waitAfter({ retryAfterS }: KontorError): void {
+    if (closing) return
+    const pauseMs = Math.min(5_000 * 2 ** failures++, MAX_PAUSE_MS) * (0.5 + Math.random() / 2)
+    timer = setTimeout(drainInBackground, Math.max(pauseMs, (retryAfterS ?? 0) * 1_000))
+    ;(timer as { unref?(): void }).unref?.()
+  }
+
+  function giveUp(events: TrackedEvent[], reason: KontorError): void {
+    const error = withEvents(reason, events)
+    lost ??= { events: [], error }
+    lost.events.push(...events.slice(0, 1_000 - lost.events.length))
+    report(error)
+  }
+
+  function report(error: KontorError): void {
+    try {
+      onError(error)
+    } catch {
+      // whoever is told must not stop the events of others
+    }
+  }
+
+  async function flush(): Promise<void> {
+    const waiting = new Set(items)
+    const left = () => items.filter(item => waiting.has(item)).map(({ event }) => event)
+    try {
+      while (items[0] && waiting.has(items[0])) await drain()
+    } catch (error) {
+      throw withEvents(error as KontorError, left())
+    }
+    const given = lost
+    lost = null
+    if (given) throw withEvents(given.error, given.events)
+  }
+
+  function close(): Promise<void> {
+    closing ??= flush().finally(() => {
+      clearTimeout(timer)
+      if (isPage) watchPage('removeEventListener')
+    })
+    return closing
+  }
+
+  /** The page may be gone any moment. What is beaconed stays queued: its id tells when it comes again. */
+  function leave({ type }: { type: string }): void {
+    if (type !== 'pagehide' && page.document?.visibilityState !== 'hidden') return
+    let rest = items.slice(inFlight).filter(({ isBeaconed }) => !isBeaconed)
+    while (rest.length > 0) {
+      const batch = rest.slice(0, batchLength(rest, batchBytes))
+      const isBeaconed = page.navigator?.sendBeacon?.(urlWithKey, bodyOf(batch)) ?? false
+      for (const item of batch) item.isBeaconed = isBeaconed
+      rest = rest.slice(batch.length)
+    }
+  }
+
+  function watchPage(change: 'addEventListener' | 'removeEventListener'): void {
+    page[change]!('visibilitychange', leave)
+    page[change]!('pagehide', leave)
+  }
+
+  return { track, flush, close }
+}
+
+/** The service's batch route takes events as customer-data platforms write them. */
+function itemOf(event: TrackedEvent): Item | KontorError {
+  const invalid = (message: string) => new KontorError({ code: 'invalid_event', message, events: [event] })
+  try {
+    const { event_type, visitor, session_id, user_id, event_id, occurred_at, data, ...others } = event
+    if (typeof event_type !== 'string' || event_type === '') return invalid('event_type must be a text.')
+    const text = JSON.stringify({
+      type: 'track',
+      event: event_type,
+      messageId: event_id ?? randomId(),
+      timestamp: occurred_at ?? new Date(),
+      anonymousId: visitor,
+      userId: user_id,
+      ...(session_id !== undefined && { context: { sessionId: session_id } }),
+      properties: { ...others, ...data },
+    })
+    const bytes = byteLength(text)
+    return bytes > MAX_EVENT_BYTES
+      ? invalid(`The event has ${bytes} bytes; 65,536 are the most.`)
+      : { event, text, bytes }
+  } catch (error) {
+    return invalid(`The event is not JSON: ${(error as Error).message}`)
+  }
+}
+
+/** sentAt lets the service correct a clock that is wrong. */
+function bodyOf(batch: Item[]): string {
+  return `{"sentAt":"${new Date().toISOString()}","batch":[${batch.map(({ text }) => text).join()}]}`
+}
+
+/** How many of the first items make a batch: one at least. */
+function batchLength(items: Item[], maxBytes: number): number {
+  let bytes = 0
+  let count = 0
+  while (count < items.length && count < BATCH_ITEMS) {
+    bytes += items[count]!.bytes + 1
+    if (count > 0 && bytes > maxBytes) break
+    count++
+  }
+  return count
+}
+
+function refusalOf(batch: Item[], rejected: NonNullable<Answer['rejected']>): [TrackedEvent[], KontorError] {
+  const events = rejected.flatMap(({ index }) => batch[index]?.event ?? [])
+  const errors = rejected.map(({ index, message }) => ({ pointer: `/batch/${index}`, message }))
+  const message = `${rejected.length} of ${batch.length} events were refused: ${rejected[0]!.message}`
+  return [events, new KontorError({ status: 200, code: 'events_rejected', message, errors })]
+}
+
+function withEvents(error: KontorError, events: TrackedEvent[]): KontorError {
+  const { message, status, code, requestId, errors, retryAfterS, cause } = error
+  return new KontorError({ message, status, code, requestId, errors, retryAfterS, events, cause })
+}
+
+function logged(error: KontorError): void {
+  console.error(`kontor: ${error.message}`)
+}

@@ -1,0 +1,175 @@
+import { KontorError } from './error.ts'
+import { type Query, randomId } from './http.ts'
+import type {
+  BatchItemResult,
+  ListedRecord,
+  Problem,
+  RecordInput,
+  RecordListOptions,
+  RecordPath,
+  RecordTarget,
+  StoredRecord,
+  WriteOptions,
+  WriteResult,
+} from './types.ts'
+
+/** The data API under the private key. */
+export type Api = {
+  get<Answer>(path: string, query?: Query): Promise<Answer>
+  /** null where there is none. */
+  find<Answer>(path: string, query?: Query): Promise<Answer | null>
+  write<Answer>(
+    method: 'POST' | 'DELETE',
+    path: string,
+    body: string,
+    options: { waitS?: number | undefined },
+  ): Promise<Answer>
+}
+
+export type Records = ReturnType<typeof openRecords>
+
+type Item = { index: number; id: string; text: string | null; fault: unknown }
+
+const BATCH_ITEMS = 1_000
+// half of what the service takes
+const BATCH_BYTES = 4 * 1_048_576
+
+export function openRecords(api: Api, path: RecordPath) {
+  const entityType = path.slice('/v1/'.length, -1)
+
+  function textOf(record: RecordInput | RecordTarget, idempotencyKey?: string): string {
+    return JSON.stringify({
+      sourceUpdatedAt: new Date(),
+      ...record,
+      entityType,
+      // in the body, because a header cannot hold every printable character
+      idempotencyKey: idempotencyKey ?? record?.idempotencyKey ?? randomId(),
+    })
+  }
+
+  async function* batchesOf(records: Iterable<RecordInput> | AsyncIterable<RecordInput>) {
+    let items: Item[] = []
+    let bytes = 0
+    let index = 0
+    for await (const record of records) {
+      const item = itemOf(record, index++)
+      const itemBytes = byteLength(item.text ?? '')
+      if (items.length === BATCH_ITEMS || (items.length > 0 && bytes + itemBytes > BATCH_BYTES)) {
+        yield items
+        items = []
+        bytes = 0
+      }
+      items.push(item)
+      bytes += itemBytes
+    }
+    if (items.length > 0) yield items
+  }
+
+  function itemOf(record: RecordInput, index: number): Item {
+    const item = { index, id: record?.id, fault: null }
+    try {
+      return { ...item, text: textOf(record) }
+    } catch (fault) {
+      return { ...item, text: null, fault }
+    }
+  }
+
+  async function sendBatch(items: Item[], waitS: number | undefined): Promise<BatchItemResult[]> {
+    const sent = items.filter(({ text }) => text !== null)
+    if (sent.length === 0) return items.map(item => refused(item, item.fault))
+    try {
+      const body = `{"records":[${sent.map(({ text }) => text).join()}]}`
+      const { results } = await api.write<{ results: BatchItemResult[] }>('POST', `${path}/batch`, body, {
+        waitS,
+      })
+      const answers = new Map(sent.map((item, position) => [item, results[position]!]))
+      return items.map(item => {
+        const answer = answers.get(item)
+        return answer ? { ...answer, index: item.index, id: item.id } : refused(item, item.fault)
+      })
+    } catch (error) {
+      return items.map(item => refused(item, item.fault ?? error))
+    }
+  }
+
+  return {
+    /** Creates or replaces a record. Resolves when the service has made the change durable. */
+    upsert(record: RecordInput, { idempotencyKey, waitS }: WriteOptions = {}): Promise<WriteResult> {
+      return later(() => api.write('POST', path, textOf(record, idempotencyKey), { waitS }))
+    },
+
+    /**
+     * Creates or replaces many, 1,000 a request. One result per item, in order, whatever happens: where a whole batch
+     * fails after all retries, each of its items is told so, and the next batch is tried. Throws only what `records` throws.
+     */
+    async *upsertMany(
+      records: Iterable<RecordInput> | AsyncIterable<RecordInput>,
+      { waitS }: Pick<WriteOptions, 'waitS'> = {},
+    ): AsyncGenerator<BatchItemResult, void, undefined> {
+      for await (const items of batchesOf(records)) yield* await sendBatch(items, waitS)
+    },
+
+    /** By `id` or `externalId`; products also by `data.sku` or `data.code`. Deleting what is not there is accepted. */
+    delete(target: RecordTarget, { idempotencyKey, waitS }: WriteOptions = {}): Promise<WriteResult> {
+      return later(() => api.write('DELETE', path, textOf(target, idempotencyKey), { waitS }))
+    },
+
+    /** null where there is none. Products are found by `data.sku`, and by `id` where no product has that SKU. */
+    get<Data = Record<string, unknown>>(id: string): Promise<StoredRecord<Data> | null> {
+      return later(() => api.find(`${path}/${segment(id)}`))
+    },
+
+    /** In the order of their last change. */
+    list({
+      updatedSince,
+      includeDeleted,
+      limit,
+    }: RecordListOptions = {}): AsyncGenerator<ListedRecord, void, undefined> {
+      return rows(api, path, { updated_since: updatedSince, include_deleted: includeDeleted }, limit)
+    },
+  }
+}
+
+/** The rows of a list, page by page, as far as they are asked for. */
+export async function* rows<Row>(
+  api: Api,
+  path: string,
+  query: Query,
+  limit = Number.POSITIVE_INFINITY,
+): AsyncGenerator<Row, void, undefined> {
+  let cursor: string | undefined
+  for (let left = limit; left > 0; ) {
+    const page = await api.get<{ results: Row[]; next_cursor: string | null }>(path, {
+      ...query,
+      limit: Math.min(left, 100),
+      cursor,
+    })
+    yield* page.results
+    left -= page.results.length
+    if (!page.next_cursor) return
+    cursor = page.next_cursor
+  }
+}
+
+/** As part of a path; `.` and `..` cannot be: every URL parser takes them for directions. */
+export function segment(id: string): string {
+  if (/^\.{0,2}$/.test(id))
+    throw new TypeError(`Nothing can be looked up under the id ${JSON.stringify(id)}.`)
+  return encodeURIComponent(id)
+}
+
+/** What is thrown becomes a rejection: a promise is all that the caller watches. */
+async function later<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+  return call()
+}
+
+function refused({ index, id }: Item, fault: unknown): BatchItemResult {
+  const error = fault instanceof KontorError ? fault : null
+  const own: NonNullable<Problem['errors']> = [{ pointer: '', message: (fault as Error).message }]
+  const errors = error && error.errors.length > 0 ? error.errors : own
+  return { index, id, accepted: false, errors, ...(error && { error }) }
+}
+
+export function byteLength(text: string): number {
+  return new TextEncoder().encode(text).length
+}

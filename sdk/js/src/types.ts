@@ -1,0 +1,101 @@
+import type { KontorError } from './error.ts'
+import type { components, paths } from './openapi.ts'
+
+export type Problem = components['schemas']['Problem']
+
+export type RecordPath = '/v1/products' | '/v1/contacts' | '/v1/orders'
+
+type Json<Content> = Content extends { content: { 'application/json': infer Body } } ? Body : never
+type Get<Path extends keyof paths> = paths[Path] extends {
+  get: { parameters: { query?: infer Query }; responses: { 200: infer Answer } }
+}
+  ? { query: Query; body: Json<Answer> }
+  : never
+type Rename<Body, Changes> = Omit<Body, keyof Changes> & Changes
+
+/** A Date, or ISO 8601. */
+export type Time = Date | string
+
+type WriteBody = Json<paths['/v1/products']['post']['requestBody']>
+type DeleteBody = Json<paths['/v1/products']['delete']['requestBody']>
+type BatchRow = Json<paths['/v1/products/batch']['post']['responses'][202]>['results'][number]
+
+/** `sourceUpdatedAt` is now unless given. */
+export type RecordInput = Rename<Omit<WriteBody, 'entityType'>, { sourceUpdatedAt?: Time; data?: object }>
+
+export type RecordTarget = Rename<Omit<DeleteBody, 'entityType'>, { sourceUpdatedAt?: Time; data?: object }>
+
+export type WriteOptions = {
+  /** One is made where none is given. */
+  idempotencyKey?: string
+  /** Wait until the change is applied, at most so many seconds (up to 10); the answer then has a `status`. */
+  waitS?: number
+}
+
+export type WriteResult = Json<paths['/v1/products']['post']['responses'][202]>
+
+/** What became of one item of upsertMany; `index` counts from the first item of all. */
+export type BatchItemResult =
+  | (Pick<WriteResult, 'status' | 'warnings' | 'payloadMismatch'> &
+      Required<Pick<BatchRow, 'index' | 'duplicate' | 'operationId'>> & { accepted: true; id: string })
+  | {
+      accepted: false
+      index: number
+      id: string
+      errors: NonNullable<BatchRow['errors']>
+      /** Where the whole batch failed: why. */
+      error?: KontorError
+    }
+
+export type StoredRecord<Data = Record<string, unknown>> = Rename<
+  Get<'/v1/products/{id}'>['body'],
+  { data: Data }
+>
+
+/** In lists that include what was deleted, the data of the deleted is null. */
+export type ListedRecord = Get<'/v1/products'>['body']['results'][number]
+
+export type RecordListOptions = { updatedSince?: Time; includeDeleted?: boolean; limit?: number }
+
+export type Operation = Get<'/v1/operations/{operationId}'>['body']
+
+/** An event for track(). Without `event_id` and `occurred_at` it gets an id and the present time. */
+export type TrackedEvent = Rename<
+  Json<paths['/v1/track']['post']['requestBody']>,
+  { occurred_at?: Time; data?: object }
+>
+
+export type Event = Get<'/v1/events'>['body']['results'][number]
+export type Conversion = Get<'/v1/conversions'>['body']['results'][number]
+export type EventOutcome = Get<'/v1/events/{id}'>['body']
+
+export type EventListOptions = {
+  event_type?: string
+  /** Inclusive. */
+  since?: Time
+  /** Inclusive. */
+  until?: Time
+  /** The most that come, over all pages. */
+  limit?: number
+}
+
+export type ReportName = 'overview' | 'attention' | 'acquisition' | 'account' | 'movements' | 'retention'
+
+type ReportGet<Name extends ReportName> = Get<`/v1/subscriptions/${Name}`>
+
+export type Report<Name extends ReportName> = ReportGet<Name>['body']
+
+type TimeField = 'as_of' | 'since' | 'until'
+
+type QueryOf<Query> = { currency: string } & {
+  [Field in Exclude<keyof Query, 'currency' | 'list'>]?: Field extends TimeField ? Time : Query[Field]
+}
+
+export type ReportQuery<Name extends ReportName> = QueryOf<ReportGet<Name>['query']>
+
+/** A row of one of a report's lists. */
+export type ReportRow<Name extends ReportName, List extends keyof Report<Name>> = Report<Name>[List] extends {
+  results: (infer Row)[]
+}
+  ? Row
+  : never
