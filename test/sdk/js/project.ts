@@ -1,0 +1,82 @@
+import { execFile } from 'node:child_process'
+import { accessSync, constants } from 'node:fs'
+import { copyFile, cp, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, delimiter, join } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+const root = new URL('../../../', import.meta.url).pathname
+const sdk = join(root, 'sdk/js')
+
+/** Compilers, by version: ours, and the newest that most people still have. */
+export const compilers = {
+  'TypeScript 7': join(root, 'node_modules/typescript/bin/tsc'),
+  'TypeScript 5': join(sdk, 'node_modules/typescript/bin/tsc'),
+}
+
+export type Project = Awaited<ReturnType<typeof emptyProject>>
+
+/** An empty project with nothing in it but the packed SDK, installed without a network. */
+export async function emptyProject() {
+  const directory = await mkdtemp(join(await realpath(tmpdir()), 'kontor-sdk-'))
+  const tarball = await pack(directory)
+  await writeFile(join(directory, 'package.json'), '{"name":"shop","private":true,"type":"module"}')
+  await npm(directory, ['install', '--offline', '--no-audit', '--no-fund', tarball])
+  return {
+    directory,
+    tarball,
+    installed: join(directory, 'node_modules/@kontor/sdk'),
+    /** Runs a program of programs/ in the project; rejects, with what it wrote, where it fails. */
+    async run(node: string, program: string, environment: Record<string, string>): Promise<string> {
+      const file = join(directory, program)
+      await copyFile(new URL(`programs/${program}`, import.meta.url), file)
+      const { stdout } = await run(node, [file], {
+        env: { PATH: process.env.PATH, ...environment },
+        cwd: directory,
+      })
+      return stdout
+    },
+    remove: () => rm(directory, { recursive: true, force: true }),
+  }
+}
+
+/** As `npm pack` in sdk/js does it, on a copy: test files run side by side and would share dist/. */
+async function pack(directory: string): Promise<string> {
+  const copy = join(directory, 'sdk')
+  const isSource = (path: string) => !['node_modules', 'dist'].includes(basename(path))
+  await cp(sdk, copy, { recursive: true, filter: isSource })
+  const bin = [join(sdk, 'node_modules/.bin'), join(root, 'node_modules/.bin')].join(delimiter)
+  await npm(copy, ['pack', '--pack-destination', directory], bin)
+  await rm(copy, { recursive: true })
+  return join(directory, 'kontor-sdk-0.1.0.tgz')
+}
+
+async function npm(cwd: string, args: string[], bin = ''): Promise<void> {
+  // npm hands its settings down in the environment, those of the run that started the tests too
+  const environment = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name))
+  const PATH = [bin, process.env.PATH].filter(Boolean).join(delimiter)
+  await run('npm', args, { cwd, env: { ...Object.fromEntries(environment), PATH } })
+}
+
+/** The Node that runs the tests, and the machine's own, which is older on most machines; by version. */
+export async function nodes(): Promise<Map<string, string>> {
+  const found = new Map([[process.version, process.execPath]])
+  const own = (process.env.PATH ?? '')
+    .split(delimiter)
+    .filter(folder => !folder.includes('node_modules'))
+    .map(folder => join(folder, 'node'))
+    .find(isProgram)
+  if (own) found.set((await run(own, ['--version'])).stdout.trim(), own)
+  return found
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
