@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { Kontor } from '../../../sdk/js/src/index.ts'
+import { rowsOf } from '../../events/rows.ts'
+import { startServer, type TestServer } from '../../server.ts'
+import { FATES, hostileWay } from './hostile-way.ts'
+import { all } from './rows.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+})
+after(() => server.close())
+
+const patient = { maxRetries: 20, retryDelayMs: 5, timeoutMs: 2_000 }
+
+/** How many writes the service took in for each record. */
+async function writesById(tenantName: string): Promise<Map<string, number>> {
+  await server.settled()
+  const { rows } = await server.pool.query<{ id: string; writes: number }>(
+    `select record_id as id, count(*)::int as writes from operations
+     where tenant_id = (select id from tenants where name = $1) group by record_id`,
+    [tenantName],
+  )
+  return new Map(rows.map(({ id, writes }) => [id, writes]))
+}
+
+test('through a network that drops, cuts, delays and repeats, every write is applied once', async t => {
+  const { privateKey } = await server.anotherTenant('writes')
+  const way = await hostileWay(t, server.url)
+  const kontor = new Kontor({ url: way.url, privateKey, ...patient })
+  const ids = Array.from({ length: 40 }, (_, n) => `single-${n}`)
+  const singles = await Promise.all(ids.map(id => kontor.products.upsert({ id, data: { id } })))
+  assert.ok(singles.every(({ accepted }) => accepted))
+  const many = Array.from({ length: 2_500 }, (_, n) => ({ id: `many-${n}`, data: { n } }))
+  const results = await all(kontor.products.upsertMany(many))
+  assert.deepEqual(
+    results.map(({ accepted, id }) => accepted && id),
+    many.map(({ id }) => id),
+  )
+  const gone = await Promise.all(ids.slice(0, 10).map(id => kontor.orders.delete({ id: `order-${id}` })))
+  assert.ok(gone.every(({ accepted }) => accepted))
+
+  assert.deepEqual([...way.met].sort(), [...new Set(FATES)].sort())
+  const writes = await writesById('writes')
+  assert.equal(writes.size, 40 + 2_500 + 10)
+  assert.deepEqual(
+    [...writes].filter(([, count]) => count !== 1),
+    [],
+  )
+  const operations = new Set(results.map(result => result.accepted && result.operationId))
+  assert.equal(operations.size, 2_500)
+})
+
+test('through the same network, every tracked event is kept once', async t => {
+  const tenant = await server.anotherTenant('events')
+  const way = await hostileWay(t, server.url)
+  const kontor = new Kontor({ url: way.url, trackingKey: tenant.trackingKey, ...patient })
+  for (let n = 0; n < 4_000; n++) {
+    kontor.track({ event_type: 'page_view', event_id: `e-${n}`, visitor: `v-${n % 50}`, data: { n } })
+    if (n % 300 === 0) await kontor.flush()
+  }
+  await kontor.close()
+
+  assert.deepEqual([...way.met].sort(), [...new Set(FATES)].sort())
+  const rows = await rowsOf(server, 'events', { key: tenant.privateKey })
+  assert.equal(rows.length, 4_000)
+  assert.equal(new Set(rows.map(row => row.inbound_event_id)).size, 4_000)
+})
+
+test('lists are read to their end through the same network, each row once', async t => {
+  const { privateKey } = await server.anotherTenant('lists')
+  const direct = new Kontor({ url: server.url, privateKey })
+  const many = Array.from({ length: 450 }, (_, n) => ({ id: `c-${n}` }))
+  await all(direct.contacts.upsertMany(many, { waitS: 10 }))
+  const way = await hostileWay(t, server.url)
+  const kontor = new Kontor({ url: way.url, privateKey, ...patient })
+  const listed = await all(kontor.contacts.list())
+  assert.deepEqual(listed.map(({ id }) => id).sort(), many.map(({ id }) => id).sort())
+})
