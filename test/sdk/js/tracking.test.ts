@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { Kontor, type KontorError, type TrackedEvent } from '../../../sdk/js/src/index.ts'
+import { rowsOf } from '../../events/rows.ts'
+import { eventually } from '../../eventually.ts'
+import { startServer, type TestServer } from '../../server.ts'
+import { notePauses, scriptedService } from './scripted.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+})
+after(() => server.close())
+
+const trackingKey = 'trk_x'
+const view = (n: number): TrackedEvent => ({ event_type: 'page_view', data: { n } })
+const views = (count: number) => Array.from({ length: count }, (_, n) => view(n))
+
+/** A client whose reports are kept. */
+function open(url: string, options: Partial<ConstructorParameters<typeof Kontor>[0]> = {}) {
+  const told: KontorError[] = []
+  const kontor = new Kontor({
+    url,
+    trackingKey,
+    maxRetries: 0,
+    onError: error => told.push(error),
+    ...options,
+  })
+  return { kontor, told }
+}
+
+/** A rejection with the events that were not delivered. */
+async function handedBack(promise: Promise<void>): Promise<TrackedEvent[]> {
+  const error = await promise.then(
+    () => assert.fail('everything was delivered'),
+    (error: KontorError) => error,
+  )
+  return error.events
+}
+
+test('events go out in order, up to 500 a request, one request at a time', async t => {
+  const service = await scriptedService(t)
+  const { kontor } = open(service.url)
+  for (const event of views(1_200)) kontor.track(event)
+  await kontor.flush()
+  assert.deepEqual(
+    service.asked.map(({ body }) => body.batch.length),
+    [500, 500, 200],
+  )
+  const sent = service.asked.flatMap(({ body }) => body.batch)
+  assert.deepEqual(
+    sent.map(({ properties }) => properties.n),
+    views(1_200).map((_, n) => n),
+  )
+  assert.equal(new Set(sent.map(({ messageId }) => messageId)).size, 1_200)
+  assert.equal(service.asked[0]!.headers.authorization, `Bearer ${trackingKey}`)
+})
+
+test('nobody has to flush: events go out by themselves, with those that came meanwhile', async t => {
+  const service = await scriptedService(t)
+  const { kontor } = open(service.url, { flushIntervalMs: 1 })
+  kontor.track(view(1))
+  kontor.track(view(2))
+  await eventually('the events to go out', () => service.asked.length > 0)
+  assert.equal(service.asked[0]!.body.batch.length, 2)
+  await kontor.close()
+  assert.equal(service.asked.length, 1)
+})
+
+test('an event is what it was when it was tracked', async t => {
+  const service = await scriptedService(t)
+  const { kontor } = open(service.url)
+  const event = { event_type: 'page_view', data: { n: 1 } }
+  kontor.track(event)
+  event.data.n = 2
+  await kontor.close()
+  assert.equal(service.asked[0]!.body.batch[0].properties.n, 1)
+})
+
+test('beyond its bound the queue takes no more and says which; what is in it is delivered', async t => {
+  let answer = () => {}
+  const service = await scriptedService(t, { after: new Promise<void>(resolve => (answer = resolve)) })
+  const { kontor, told } = open(service.url, { maxQueued: 5 })
+  assert.deepEqual(
+    views(7).map(event => kontor.track(event)),
+    [true, true, true, true, true, false, false],
+  )
+  assert.deepEqual(
+    told.map(({ code, events }) => [code, events]),
+    [
+      ['queue_full', [view(5)]],
+      ['queue_full', [view(6)]],
+    ],
+  )
+  const flushed = handedBack(kontor.flush())
+  answer()
+  assert.deepEqual(await flushed, [view(5), view(6)])
+  assert.equal(service.asked[0]!.body.batch.length, 5)
+  await kontor.close()
+})
+
+test('while the service is away events wait: flush hands them out, and the next one delivers them', async t => {
+  const service = await scriptedService(t, { status: 503 }, 'hang up')
+  const { kontor, told } = open(service.url)
+  for (const event of views(3)) kontor.track(event)
+  assert.deepEqual(await handedBack(kontor.flush()), views(3))
+  kontor.track(view(3))
+  assert.deepEqual(await handedBack(kontor.flush()), views(4))
+  await kontor.flush()
+  assert.deepEqual(
+    service.asked.at(-1)!.body.batch.map((item: { properties: { n: number } }) => item.properties.n),
+    [0, 1, 2, 3],
+  )
+  const ids = service.asked.map(({ body }) => body.batch[0].messageId)
+  assert.equal(new Set(ids).size, 1)
+  assert.deepEqual(told, [])
+  await kontor.close()
+})
+
+test('in the background it is tried again by itself, after what Retry-After says', async t => {
+  const pauses = notePauses(t)
+  const service = await scriptedService(
+    t,
+    { status: 503, headers: { 'retry-after': '900' } },
+    { status: 500 },
+  )
+  const { kontor, told } = open(service.url)
+  kontor.track(view(1))
+  await eventually('the third attempt', () => service.asked.length === 3)
+  await kontor.close()
+  assert.deepEqual(
+    told.map(({ status, events }) => [status, events]),
+    [
+      [503, []],
+      [500, []],
+    ],
+  )
+  const [first, second, third] = pauses as [number, number, number]
+  assert.deepEqual([first, second], [1_000, 900_000])
+  assert.ok(third >= 5_000 && third <= 10_000, `${third} ms`)
+})
+
+test('close delivers everything, or hands back what it could not', async t => {
+  const service = await scriptedService(t, {}, { status: 503 })
+  const { kontor, told } = open(service.url)
+  for (const event of views(700)) kontor.track(event)
+  assert.deepEqual(await handedBack(kontor.close()), views(700).slice(500))
+  await assert.rejects(kontor.close())
+  assert.equal(kontor.track(view(1)), false)
+  assert.equal(told.at(-1)!.code, 'closed')
+  assert.equal(service.asked.length, 2)
+})
+
+test('what can never be an event is told at once and holds nothing up', async () => {
+  const { trackingKey, privateKey } = await server.anotherTenant('faulty events')
+  const { kontor, told } = open(server.url, { trackingKey })
+  const cyclic: Record<string, unknown> = {}
+  cyclic.self = cyclic
+  const faulty = [
+    { event_type: 'cyclic', data: cyclic },
+    { event_type: 'large', data: { text: 'x'.repeat(66_000) } },
+    { event_type: '' },
+    null,
+  ] as TrackedEvent[]
+  assert.deepEqual(
+    faulty.map(event => kontor.track(event)),
+    [false, false, false, false],
+  )
+  assert.deepEqual(
+    told.map(({ code }) => code),
+    Array(4).fill('invalid_event'),
+  )
+  // these only the service can tell
+  const long = { event_type: 'n'.repeat(201) }
+  kontor.track({ event_type: 'good 1' })
+  kontor.track(long)
+  kontor.track({ event_type: 'good 2' })
+  assert.deepEqual(await handedBack(kontor.close()), [...faulty, long])
+  assert.deepEqual([told[4]!.code, told[4]!.events], ['events_rejected', [long]])
+  assert.match(told[4]!.errors[0]!.message, /200 characters/)
+  const rows = await rowsOf(server, 'events', { key: privateKey })
+  assert.deepEqual(rows.map(row => row.event_type).sort(), ['good 1', 'good 2'])
+})
+
+test('a key that is not good: the events are given up, and that is told', async () => {
+  const { kontor, told } = open(server.url)
+  kontor.track(view(1))
+  assert.deepEqual(await handedBack(kontor.close()), [view(1)])
+  assert.deepEqual(
+    told.map(({ status, events }) => [status, events]),
+    [[401, [view(1)]]],
+  )
+})
