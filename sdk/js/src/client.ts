@@ -11,11 +11,11 @@ export type KontorOptions = FetchOption &
     /** Where Kontor is: https://kontor.example */
     url: string
     /** Where the event API is, if it has a host of its own. */
-    eventUrl?: string
+    eventUrl?: string | undefined
     /** private-…: for records, lists and reports. It belongs on servers only. */
-    privateKey?: string
+    privateKey?: string | undefined
     /** trk_…: for track(). */
-    trackingKey?: string
+    trackingKey?: string | undefined
   }
 
 /** A client of one Kontor service, for one tenant: that of its keys. */

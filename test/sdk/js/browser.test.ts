@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, type TestContext, test } from 'node:test'
+import Fastify from 'fastify'
+import type { Page } from 'playwright-core'
+import { launchChromium } from '../../chromium.ts'
+import { rowsOf } from '../../events/rows.ts'
+import { eventually } from '../../eventually.ts'
+import { startServer, type TestServer, type TestTenant } from '../../server.ts'
+import { emptyProject, type Project } from './project.ts'
+
+let server: TestServer
+let project: Project
+before(async () => {
+  ;[server, project] = await Promise.all([startServer(), emptyProject()])
+})
+after(() => Promise.all([server.close(), project.remove()]))
+
+/** A site on another origin than Kontor's, with the installed package on it, as files. */
+async function openShop(t: TestContext): Promise<string> {
+  const site = Fastify({ forceCloseConnections: true })
+  site.get('/sdk/*', async (request, reply) => {
+    const file = (request.params as { '*': string })['*']
+    return reply.type('text/javascript').send(await readFile(join(project.installed, 'dist', file)))
+  })
+  site.get('/*', (_request, reply) =>
+    reply.type('text/html').send('<!doctype html><link rel="icon" href="data:,">'),
+  )
+  t.after(() => site.close())
+  return site.listen({ host: '127.0.0.1', port: 0 })
+}
+
+/** A page of the shop with a client on it: `kontor`. */
+async function openPage(t: TestContext, tenant: TestTenant, options = '') {
+  const browser = await launchChromium(t)
+  if (!browser) return null
+  const page = await (await browser.newContext()).newPage()
+  await page.goto(await openShop(t))
+  await page.evaluate(`(async () => {
+    const { Kontor } = await import('/sdk/index.js')
+    window.kontor = new Kontor({ url: '${server.url}', trackingKey: '${tenant.trackingKey}', ${options} })
+  })()`)
+  return page
+}
+
+async function names(tenant: TestTenant): Promise<string[]> {
+  const rows = await rowsOf(server, 'events', { key: tenant.privateKey })
+  return rows.map(row => row.event_type).sort()
+}
+
+async function arrived(tenant: TestTenant, name: string): Promise<void> {
+  await eventually(`the event ${name}`, async () => (await names(tenant)).includes(name))
+}
+
+function track(page: Page, ...events: string[]): Promise<unknown> {
+  return page.evaluate(
+    `${JSON.stringify(events)}.forEach(event_type => kontor.track({ event_type, visitor: 'v-1' }))`,
+  )
+}
+
+test('in a browser, events go to Kontor on another origin, without a preflight', async t => {
+  const tenant = await server.anotherTenant('browser')
+  const page = await openPage(t, tenant)
+  if (!page) return
+  const session = await page.context().newCDPSession(page)
+  await session.send('Network.enable')
+  const methods: string[] = []
+  session.on('Network.requestWillBeSent', ({ request }) => methods.push(request.method))
+  await track(page, 'one', 'two')
+  await page.evaluate('kontor.flush()')
+  assert.deepEqual(await names(tenant), ['one', 'two'])
+  assert.deepEqual(methods, ['POST'])
+})
+
+test('what is queued when the page is left arrives', async t => {
+  const tenant = await server.anotherTenant('leaving')
+  const page = await openPage(t, tenant, 'flushIntervalMs: 1e9')
+  if (!page) return
+  await track(page, 'goodbye')
+  await page.goto('about:blank')
+  await arrived(tenant, 'goodbye')
+  assert.deepEqual(await names(tenant), ['goodbye'])
+})
+
+test('what was sent when a page was hidden and again when it was not is kept once', async t => {
+  const tenant = await server.anotherTenant('hiding')
+  const page = await openPage(t, tenant, 'flushIntervalMs: 1e9')
+  if (!page) return
+  await track(page, 'hidden')
+  await page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))")
+  await arrived(tenant, 'hidden')
+  await track(page, 'back')
+  await page.evaluate('kontor.close()')
+  assert.deepEqual(await names(tenant), ['back', 'hidden'])
+})
+
+test('what is on its way when the page is left arrives', async t => {
+  const tenant = await server.anotherTenant('under way')
+  const page = await openPage(t, tenant, 'flushIntervalMs: 1e9')
+  if (!page) return
+  const many = Array.from({ length: 120 }, (_, n) => `event ${n}`)
+  await track(page, ...many)
+  await page.evaluate("kontor.flush(), location.assign('about:blank')")
+  await eventually('all events', async () => (await names(tenant)).length === many.length)
+})
+
+test('signatures are made and verified in a browser', async t => {
+  const page = await openPage(t, server.tenant)
+  if (!page) return
+  const results = await page.evaluate(`(async () => {
+    const { signWebhook, verifyWebhook } = await import('/sdk/webhooks.js')
+    const [secret, body] = ['whsec_c2VjcmV0', '{"ü":1}']
+    const headers = new Headers({ 'x-service-signature': await signWebhook({ secret, body }) })
+    return [await verifyWebhook({ secret, body, headers }), await verifyWebhook({ secret, body: '{}', headers })]
+  })()`)
+  assert.deepEqual(results, [true, false])
+})

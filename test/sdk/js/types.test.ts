@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { copyFile, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { generateTypes, typesFile } from '../../../sdk/js/scripts/types.ts'
+import { startServer } from '../../server.ts'
+import { compilers, emptyProject, type Project } from './project.ts'
+
+let project: Project
+before(async () => {
+  project = await emptyProject()
+  for (const file of ['good.ts', 'bad.ts'])
+    await copyFile(new URL(`types/${file}`, import.meta.url), join(project.directory, file))
+})
+after(() => project.remove())
+
+const STRICT = [
+  '--strict',
+  '--noEmit',
+  '--target',
+  'es2022',
+  '--module',
+  'nodenext',
+  '--exactOptionalPropertyTypes',
+]
+/** No DOM, no Node: the package brings all it needs, and its own types are checked too. */
+const BARE = [...STRICT, '--lib', 'es2022']
+
+function compile(compiler: string, ...args: string[]): Promise<string> {
+  return new Promise(resolve =>
+    execFile(
+      process.execPath,
+      [compiler, ...args, '--pretty', 'false'],
+      { cwd: project.directory },
+      (_, stdout) => resolve(stdout),
+    ),
+  )
+}
+
+test('the types are those of the OpenAPI document', async t => {
+  const server = await startServer()
+  t.after(() => server.close())
+  const isCurrent = (await generateTypes(server.url)) === (await readFile(typesFile, 'utf8'))
+  assert.ok(isCurrent, 'the API has changed: npm start, then npm run sdk:types')
+})
+
+for (const [version, compiler] of Object.entries(compilers)) {
+  test(`right use compiles, with ${version}`, async () => {
+    assert.equal(await compile(compiler, ...BARE, 'good.ts'), '')
+  })
+
+  test(`wrong use does not compile, line by line, with ${version}`, async () => {
+    const lines = (await readFile(join(project.directory, 'bad.ts'), 'utf8')).split('\n')
+    const wrong = lines.flatMap((line, index) => (line.includes('// wrong') ? [index + 1] : []))
+    const output = await compile(compiler, ...BARE, 'bad.ts')
+    const found = [...output.matchAll(/^bad\.ts\((\d+),/gm)].map(([, line]) => Number(line))
+    assert.deepEqual([...new Set(found)], wrong, output)
+    assert.doesNotMatch(output, /node_modules/)
+  })
+}
+
+for (const [name, file] of [
+  ['the README', 'sdk/js/README.md'],
+  ['the guide', 'docs/guides/sdk.md'],
+] as const) {
+  test(`every example of ${name} compiles`, async () => {
+    const text = await readFile(new URL(`../../../${file}`, import.meta.url), 'utf8')
+    const examples = [...text.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code]) => code!)
+    assert.ok(examples.length > 3)
+    const files = await Promise.all(
+      examples.map((code, index) => writeExample(`${file.replace(/\W/g, '-')}-${index}.ts`, code)),
+    )
+    assert.equal(await compile(compilers['TypeScript 7'], ...STRICT, '--lib', 'es2022,dom', ...files), '')
+  })
+}
+
+/** What an example takes for granted stands before it. */
+async function writeExample(name: string, code: string): Promise<string> {
+  const isUsed = /\bkontor\./.test(code) && !/\bconst kontor\b/.test(code)
+  const prelude = [
+    'declare const process: { env: Record<string, string | undefined> }',
+    ...(isUsed ? ["import { Kontor as Client } from '@kontor/sdk'", 'declare const kontor: Client'] : []),
+  ]
+  await writeFile(join(project.directory, name), `${prelude.join('\n')}\n${code}\nexport {}\n`)
+  return name
+}
