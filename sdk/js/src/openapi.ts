@@ -91,9 +91,10 @@ export interface paths {
         get: {
             parameters: {
                 query: {
+                    /** @description next_cursor of the page before; costs the same at any depth */
                     cursor?: string;
                     include_deleted: boolean;
-                    /** @description More than 100 is served as 100 */
+                    /** @description Rows to return; more than 100 is served as 100 */
                     limit: number;
                     updated_since?: string;
                 };
@@ -197,6 +198,7 @@ export interface paths {
                             status?: "queued" | "applied" | "superseded" | "failed";
                             warnings?: {
                                 message: string;
+                                /** @description JSON pointer into the body, or `/` and a parameter name */
                                 pointer: string;
                             }[];
                         };
@@ -225,6 +227,7 @@ export interface paths {
                             status?: "queued" | "applied" | "superseded" | "failed";
                             warnings?: {
                                 message: string;
+                                /** @description JSON pointer into the body, or `/` and a parameter name */
                                 pointer: string;
                             }[];
                         };
@@ -296,6 +299,7 @@ export interface paths {
                             status?: "queued" | "applied" | "superseded" | "failed";
                             warnings?: {
                                 message: string;
+                                /** @description JSON pointer into the body, or `/` and a parameter name */
                                 pointer: string;
                             }[];
                         };
@@ -324,6 +328,7 @@ export interface paths {
                             status?: "queued" | "applied" | "superseded" | "failed";
                             warnings?: {
                                 message: string;
+                                /** @description JSON pointer into the body, or `/` and a parameter name */
                                 pointer: string;
                             }[];
                         };
@@ -460,6 +465,7 @@ export interface paths {
                                 duplicate?: boolean;
                                 errors?: {
                                     message: string;
+                                    /** @description JSON pointer into the body, or `/` and a parameter name */
                                     pointer: string;
                                 }[];
                                 index: number;
@@ -542,7 +548,7 @@ export interface paths {
                                 occurred_at: string;
                                 profile_id: string | null;
                                 /** @enum {unknown} */
-                                source: "tracking" | "cdp" | "webhook" | "automation" | "orders" | "billing";
+                                source: "tracking" | "webhook" | "automation" | "cdp" | "orders" | "billing";
                                 source_object_id: string | null;
                                 visitor: string | null;
                             }[];
@@ -623,10 +629,10 @@ export interface paths {
                                 received_at: string;
                                 session_id: string | null;
                                 /** @enum {unknown} */
-                                source: "tracking" | "cdp" | "webhook" | "automation";
+                                source: "tracking" | "webhook" | "automation" | "cdp";
                                 source_config_id: string | null;
                                 /** @enum {unknown} */
-                                source_type: "tracking" | "cdp" | "webhook" | "automation";
+                                source_type: "tracking" | "webhook" | "automation" | "cdp";
                                 visitor: string | null;
                             }[];
                         };
@@ -697,10 +703,10 @@ export interface paths {
                                 received_at: string;
                                 session_id: string | null;
                                 /** @enum {unknown} */
-                                source: "tracking" | "cdp" | "webhook" | "automation";
+                                source: "tracking" | "webhook" | "automation" | "cdp";
                                 source_config_id: string | null;
                                 /** @enum {unknown} */
-                                source_type: "tracking" | "cdp" | "webhook" | "automation";
+                                source_type: "tracking" | "webhook" | "automation" | "cdp";
                                 visitor: string | null;
                             } | null;
                             failed_at: string | null;
@@ -786,10 +792,10 @@ export interface paths {
                                 received_at: string;
                                 session_id: string | null;
                                 /** @enum {unknown} */
-                                source: "tracking" | "cdp" | "webhook" | "automation";
+                                source: "tracking" | "webhook" | "automation" | "cdp";
                                 source_config_id: string | null;
                                 /** @enum {unknown} */
-                                source_type: "tracking" | "cdp" | "webhook" | "automation";
+                                source_type: "tracking" | "webhook" | "automation" | "cdp";
                                 visitor: string | null;
                             } | null;
                             failed_at: string | null;
@@ -889,9 +895,10 @@ export interface paths {
         get: {
             parameters: {
                 query: {
+                    /** @description next_cursor of the page before; costs the same at any depth */
                     cursor?: string;
                     include_deleted: boolean;
-                    /** @description More than 100 is served as 100 */
+                    /** @description Rows to return; more than 100 is served as 100 */
                     limit: number;
                     updated_since?: string;
                 };
@@ -995,6 +1002,7 @@ export interface paths {
                             status?: "queued" | "applied" | "superseded" | "failed";
                             warnings?: {
                                 message: string;
+                                /** @description JSON pointer into the body, or `/` and a parameter name */
                                 pointer: string;
                             }[];
                         };
@@ -1023,6 +1031,7 @@ export interface paths {
                             status?: "queued" | "applied" | "superseded" | "failed";
                             warnings?: {
                                 message: string;
+                                /** @description JSON pointer into the body, or `/` and a parameter name */
                                 pointer: string;
                             }[];
                         };
@@ -1094,6 +1103,7 @@ export interface paths {
                             status?: "queued" | "applied" | "superseded" | "failed";
                             warnings?: {
                                 message: string;
+                                /** @description JSON pointer into the body, or `/` and a parameter name */
                                 pointer: string;
                             }[];
                         };
@@ -1122,6 +1132,7 @@ export interface paths {
                             status?: "queued" | "applied" | "superseded" | "failed";
                             warnings?: {
                                 message: string;
+                                /** @description JSON pointer into the body, or `/` and a parameter name */
                                 pointer: string;
                             }[];
                         };
@@ -1258,6 +1269,7 @@ export interface paths {
                                 duplicate?: boolean;
                                 errors?: {
                                     message: string;
+                                    /** @description JSON pointer into the body, or `/` and a parameter name */
                                     pointer: string;
                                 }[];
                                 index: number;
@@ -1295,9 +1307,10 @@ export interface paths {
         get: {
             parameters: {
                 query: {
+                    /** @description next_cursor of the page before; costs the same at any depth */
                     cursor?: string;
                     include_deleted: boolean;
-                    /** @description More than 100 is served as 100 */
+                    /** @description Rows to return; more than 100 is served as 100 */
                     limit: number;
                     updated_since?: string;
                 };
@@ -1401,6 +1414,7 @@ export interface paths {
                             status?: "queued" | "applied" | "superseded" | "failed";
                             warnings?: {
                                 message: string;
+                                /** @description JSON pointer into the body, or `/` and a parameter name */
                                 pointer: string;
                             }[];
                         };
@@ -1429,6 +1443,7 @@ export interface paths {
                             status?: "queued" | "applied" | "superseded" | "failed";
                             warnings?: {
                                 message: string;
+                                /** @description JSON pointer into the body, or `/` and a parameter name */
                                 pointer: string;
                             }[];
                         };
@@ -1500,6 +1515,7 @@ export interface paths {
                             status?: "queued" | "applied" | "superseded" | "failed";
                             warnings?: {
                                 message: string;
+                                /** @description JSON pointer into the body, or `/` and a parameter name */
                                 pointer: string;
                             }[];
                         };
@@ -1528,6 +1544,7 @@ export interface paths {
                             status?: "queued" | "applied" | "superseded" | "failed";
                             warnings?: {
                                 message: string;
+                                /** @description JSON pointer into the body, or `/` and a parameter name */
                                 pointer: string;
                             }[];
                         };
@@ -1664,6 +1681,7 @@ export interface paths {
                                 duplicate?: boolean;
                                 errors?: {
                                     message: string;
+                                    /** @description JSON pointer into the body, or `/` and a parameter name */
                                     pointer: string;
                                 }[];
                                 index: number;

@@ -41,9 +41,14 @@ function compile(compiler: string, ...args: string[]): Promise<string> {
 test('the types are those of the OpenAPI document', async t => {
   const server = await startServer()
   t.after(() => server.close())
-  const isCurrent = (await generateTypes(server.url)) === (await readFile(typesFile, 'utf8'))
-  assert.ok(isCurrent, 'the API has changed: npm start, then npm run sdk:types')
+  const [made, kept] = [await generateTypes(server.url), await readFile(typesFile, 'utf8')]
+  assert.ok(shape(made) === shape(kept), 'the API has changed: npm start, then npm run sdk:types')
 })
+
+/** A better description is no other type. */
+function shape(types: string): string {
+  return types.replace(/^ *\/\*\*.*?\*\/\n/gms, '')
+}
 
 for (const [version, compiler] of Object.entries(compilers)) {
   test(`right use compiles, with ${version}`, async () => {
