@@ -1,7 +1,7 @@
 import { KontorError } from './error.ts'
 import { type Query, randomId } from './http.ts'
 import type {
-  BatchItemResult,
+  BatchRow,
   ListedRecord,
   Problem,
   RecordInput,
@@ -12,6 +12,19 @@ import type {
   WriteOptions,
   WriteResult,
 } from './types.ts'
+
+/** What became of one item of upsertMany; `index` counts from the first item of all. */
+export type BatchItemResult =
+  | (Pick<WriteResult, 'status' | 'warnings' | 'payloadMismatch'> &
+      Required<Pick<BatchRow, 'index' | 'duplicate' | 'operationId'>> & { accepted: true; id: string })
+  | {
+      accepted: false
+      index: number
+      id: string
+      errors: NonNullable<BatchRow['errors']>
+      /** Where the whole batch failed: why. */
+      error?: KontorError
+    }
 
 /** The data API under the private key. */
 export type Api = {

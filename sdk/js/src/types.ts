@@ -1,4 +1,3 @@
-import type { KontorError } from './error.ts'
 import type { components, paths } from './openapi.ts'
 
 export type Problem = components['schemas']['Problem']
@@ -18,7 +17,7 @@ export type Time = Date | string
 
 type WriteBody = Json<paths['/v1/products']['post']['requestBody']>
 type DeleteBody = Json<paths['/v1/products']['delete']['requestBody']>
-type BatchRow = Json<paths['/v1/products/batch']['post']['responses'][202]>['results'][number]
+export type BatchRow = Json<paths['/v1/products/batch']['post']['responses'][202]>['results'][number]
 
 /** `sourceUpdatedAt` is now unless given. */
 export type RecordInput = Rename<Omit<WriteBody, 'entityType'>, { sourceUpdatedAt?: Time; data?: object }>
@@ -33,19 +32,6 @@ export type WriteOptions = {
 }
 
 export type WriteResult = Json<paths['/v1/products']['post']['responses'][202]>
-
-/** What became of one item of upsertMany; `index` counts from the first item of all. */
-export type BatchItemResult =
-  | (Pick<WriteResult, 'status' | 'warnings' | 'payloadMismatch'> &
-      Required<Pick<BatchRow, 'index' | 'duplicate' | 'operationId'>> & { accepted: true; id: string })
-  | {
-      accepted: false
-      index: number
-      id: string
-      errors: NonNullable<BatchRow['errors']>
-      /** Where the whole batch failed: why. */
-      error?: KontorError
-    }
 
 export type StoredRecord<Data = Record<string, unknown>> = Rename<
   Get<'/v1/products/{id}'>['body'],
