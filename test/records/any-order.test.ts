@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
+import { appendOf } from '../../src/http/records/change.ts'
 import type { RecordBody } from '../../src/http/records/schemas.ts'
-import { entryOf } from '../../src/http/records/write.ts'
 import { recordKind } from '../../src/pipeline/records/records.ts'
 import { openScheduler, type Scheduler } from '../../src/pipeline/scheduler.ts'
 import { openTransactions } from '../../src/pipeline/transaction.ts'
@@ -143,7 +143,17 @@ async function play(list: History[]): Promise<Record<'a' | 'b', State>[]> {
       const change = changes[arrivals[step]!]!
       const body = bodyOf(change, first + i)
       const op = change.op === 'write' ? 'write' : 'delete'
-      return [entryOf(op, 1, 'product', body, JSON.stringify(body), undefined, new Date())]
+      const text = JSON.stringify(body)
+      const write = {
+        op,
+        tenantId: 1,
+        entityType: 'product',
+        body,
+        text,
+        key: undefined,
+        now: new Date(),
+      } as const
+      return [appendOf(write)]
     })
     await opened.log.append(appends)
   }

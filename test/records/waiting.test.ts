@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { waitSeconds } from '../../src/http/records/waiting.ts'
+import { waitSeconds } from '../../src/http/records/outcomes.ts'
 import { type Api, openApi } from './api.ts'
 
 let api: Api

@@ -9,7 +9,7 @@ import { bySource, byTenant } from './schemas.ts'
 /** Safe as a number, and no more digits than bigint has. */
 const isRejectionId = (part: string) => /^\d{1,15}$/.test(part)
 
-export function rejectionRoutes(app: App, { receipts }: { receipts: ReceiptAdmin }): void {
+export function rejectionRoute(app: App, { receipts }: { receipts: ReceiptAdmin }): void {
   app.get(
     '/admin/v1/rejections',
     {

@@ -5,7 +5,7 @@ import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { ById } from './schemas.ts'
 
-export function sourceTestRoutes(app: App, { sourceTests }: { sourceTests: SourceTestAdmin }): void {
+export function sourceTestRoute(app: App, { sourceTests }: { sourceTests: SourceTestAdmin }): void {
   app.post(
     '/admin/v1/sources/:id/test',
     {

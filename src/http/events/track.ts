@@ -53,7 +53,7 @@ const TrackBody = Type.Object(
   },
 )
 
-export function trackRoutes(app: App, options: EventRouteOptions): void {
+export function trackRoute(app: App, options: EventRouteOptions): void {
   app.post(
     '/v1/track',
     {

@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { CDP_KINDS } from '../../domain/events/events.ts'
 
 const examples = {
@@ -78,6 +78,8 @@ export const InboundAnswer = Type.Object(
     ],
   },
 )
+
+export type InboundAnswer = Static<typeof InboundAnswer>
 
 export const InboundParams = Type.Object({
   sourceConfigId: Type.String({ description: 'The id of the source: src_…' }),

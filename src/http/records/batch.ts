@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import type { Fault } from '../../domain/fault.ts'
 import { arrayItems, isObject, objectFields, parseJson } from '../../domain/json/json.ts'
@@ -8,9 +9,9 @@ import type { App } from '../app.ts'
 import type { RawBody } from '../body.ts'
 import { problems } from '../problems.ts'
 import { validationFaults, validatorCompiler } from '../validation.ts'
+import { acceptedBody, appendOf, faultsOfChange, idempotencyHeader, warningsOf } from './change.ts'
+import { type AwaitOutcomes, waitSeconds } from './outcomes.ts'
 import { BatchResult, type RecordBody, RecordWriteBody } from './schemas.ts'
-import { type Waiting, waitSeconds } from './waiting.ts'
-import { entryOf, faultsOfRecord, headerKey, outcomeOf, warningsOf } from './write.ts'
 
 const MAX_ITEMS = 1_000
 const MAX_BYTES = 8 * 1_048_576
@@ -19,12 +20,12 @@ const BatchBody = Type.Object({ records: Type.Array(RecordWriteBody, { minItems:
 
 const validateWrite = validatorCompiler()({ schema: RecordWriteBody, httpPart: 'body' })
 
-type Result = Static<typeof BatchResult>['results'][number] & Record<string, unknown>
+type Result = Static<typeof BatchResult>['results'][number]
 
-type BatchRouteOptions = { accept: Accept; waiting: Waiting; now: () => Date }
+type BatchOptions = { accept: Accept; awaitOutcomes: AwaitOutcomes; now: () => Date }
 
 /** Many writes in one request; each item is accepted or refused by itself. */
-export function batchRoute(app: App, entityType: EntityType, options: BatchRouteOptions): void {
+export function batchRoute(app: App, entityType: EntityType, options: BatchOptions): void {
   app.post(
     `/v1/${entityType}s/batch`,
     {
@@ -41,43 +42,46 @@ export function batchRoute(app: App, entityType: EntityType, options: BatchRoute
     async (request, reply) => {
       const now = options.now()
       const { tenantId } = request.caller
-      const texts = itemTexts(
-        (request.body as unknown as RawBody).text,
-        String(request.headers['content-type'] ?? ''),
-      )
-      const batchKey = headerKey(request)
-      const results: Result[] = []
-      const accepted: { index: number; append: Append; body: RecordBody }[] = []
-      for (const [index, text] of texts.entries()) {
-        const read = readItem(text, entityType, batchKey === undefined ? undefined : `${batchKey}#${index}`)
-        if (read.faults.length > 0) {
-          results[index] = { index, accepted: false, errors: read.faults }
-        } else {
-          const body = read.body as RecordBody
-          accepted.push({
-            index,
-            body,
-            append: entryOf('write', tenantId, entityType, body, text, read.key, now),
-          })
-        }
-      }
+      const { results, accepted } = readItems(request, tenantId, entityType, now)
       const appended = accepted.length > 0 ? await options.accept(accepted.map(({ append }) => append)) : []
       for (const [i, { index, append, body }] of accepted.entries()) {
         const warnings = warningsOf(body, now)
-        const outcome = outcomeOf(append, appended[i]!.duplicateOf, entityType, body)
+        const outcome = acceptedBody(append, appended[i]!.duplicateOf, entityType, body)
         results[index] = { index, ...outcome, ...(warnings.length > 0 && { warnings }) }
       }
       const wait = waitSeconds(request.headers.prefer)
       if (wait !== null && accepted.length > 0) {
-        const ids = accepted.map(({ index }) => results[index]!.operationId as string)
-        const statuses = await options.waiting(tenantId, ids, wait)
+        const ids = accepted.map(({ index }) => results[index]!.operationId!)
+        const outcomes = await options.awaitOutcomes(tenantId, ids, wait)
         for (const { index } of accepted) {
-          results[index]!.status = statuses.get(results[index]!.operationId as string) ?? 'queued'
+          const result = results[index]!
+          result.status = outcomes.get(result.operationId!) ?? 'queued'
         }
       }
       return reply.code(202).send({ results })
     },
   )
+}
+
+type AcceptedItem = { index: number; append: Append; body: RecordBody }
+
+/** The items that can be accepted, and the results of the others. */
+function readItems(request: FastifyRequest, tenantId: number, entityType: EntityType, now: Date) {
+  const texts = itemTexts((request.body as RawBody).text, String(request.headers['content-type'] ?? ''))
+  const batchKey = idempotencyHeader(request)
+  const results: Result[] = []
+  const accepted: AcceptedItem[] = []
+  for (const [index, text] of texts.entries()) {
+    const item = readItem(text, entityType, batchKey === undefined ? undefined : `${batchKey}#${index}`)
+    if (item.faults.length > 0) {
+      results[index] = { index, accepted: false, errors: item.faults }
+    } else {
+      const body = item.body as RecordBody
+      const append = appendOf({ op: 'write', tenantId, entityType, body, text, key: item.key, now })
+      accepted.push({ index, body, append })
+    }
+  }
+  return { results, accepted }
 }
 
 /** The records as they were written, so that their digits stay exact. */
@@ -121,5 +125,5 @@ function readItem(
   const own = isObject(body) && typeof body.idempotencyKey === 'string' ? body.idempotencyKey : undefined
   const key = own ?? fallbackKey
   const schemaFaults = validateWrite(body) ? [] : validationFaults({ validation: validateWrite.errors })
-  return { body, key, faults: [...schemaFaults, ...faultsOfRecord('write', entityType, body, text, key)] }
+  return { body, key, faults: [...schemaFaults, ...faultsOfChange('write', entityType, { body, text, key })] }
 }

@@ -12,7 +12,7 @@ import { requireScope } from '../auth.ts'
 import { problems } from '../problems.ts'
 import { OperationBody } from './schemas.ts'
 
-export function operationRoutes(app: App, { pool, log }: { pool: pg.Pool; log: Log }): void {
+export function operationRoute(app: App, { pool, log }: { pool: pg.Pool; log: Log }): void {
   app.get(
     '/v1/operations/:operationId',
     {

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { Fault } from '../../domain/fault.ts'
-import { ENTITY_TYPES, OPERATION_OUTCOMES } from '../../domain/records/records.ts'
+import { ENTITY_TYPES, type EntityType, OPERATION_OUTCOMES } from '../../domain/records/records.ts'
 import {
   Nullable,
   NullableText,
@@ -12,6 +12,10 @@ import {
 
 /** What writes and deletes have in common: a delete may name the record in other ways than by its id. */
 export type RecordBody = Static<typeof RecordDeleteBody>
+
+export function withArticle(entityType: EntityType): string {
+  return entityType === 'order' ? 'an order' : `a ${entityType}`
+}
 
 const Id = Type.String({ minLength: 1, maxLength: 255 })
 const EntityTypeName = Type.Enum([...ENTITY_TYPES])
@@ -60,42 +64,38 @@ export const RecordDeleteBody = Type.Object(
   { examples: [{ entityType: 'product', id: 'p-1', sourceUpdatedAt: '2026-02-01T00:00:00Z' }] },
 )
 
-export const Accepted = Type.Object(
-  {
-    accepted: Type.Boolean(),
-    duplicate: Type.Boolean(),
-    operationId: Uuid,
-    entityType: EntityTypeName,
-    id: NullableText,
-    status: Type.Optional(
-      Type.Enum(['queued', ...OPERATION_OUTCOMES], { description: 'With Prefer: wait=N' }),
-    ),
-    payloadMismatch: Type.Optional(
-      Type.Boolean({ description: 'The idempotency key was first used with another body.' }),
-    ),
-    warnings: Type.Optional(Type.Array(Fault)),
-  },
-  {
-    examples: [
-      {
-        accepted: true,
-        duplicate: false,
-        operationId: '019c1234-5678-7000-8abc-def012300000',
-        entityType: 'product',
-        id: 'p-1',
-      },
-    ],
-  },
-)
+const acceptance = {
+  accepted: Type.Boolean(),
+  duplicate: Type.Boolean(),
+  operationId: Uuid,
+  entityType: EntityTypeName,
+  id: NullableText,
+  status: Type.Optional(Type.Enum(['queued', ...OPERATION_OUTCOMES], { description: 'With Prefer: wait=N' })),
+  payloadMismatch: Type.Optional(
+    Type.Boolean({ description: 'The idempotency key was first used with another body.' }),
+  ),
+  warnings: Type.Optional(Type.Array(Fault)),
+}
+
+export const Accepted = Type.Object(acceptance, {
+  examples: [
+    {
+      accepted: true,
+      duplicate: false,
+      operationId: '019c1234-5678-7000-8abc-def012300000',
+      entityType: 'product',
+      id: 'p-1',
+    },
+  ],
+})
 
 export const BatchResult = Type.Object({
   results: Type.Array(
     Type.Object({
       index: Type.Integer(),
+      ...Type.Partial(Type.Object(acceptance)).properties,
       accepted: Type.Boolean(),
-      duplicate: Type.Optional(Type.Boolean()),
-      operationId: Type.Optional(Uuid),
-      errors: Type.Optional(Type.Array(Fault)),
+      errors: Type.Optional(Type.Array(Fault, { description: 'Why the item was refused' })),
     }),
   ),
 })

@@ -1,146 +1,96 @@
-import { createHash } from 'node:crypto'
-import type { FastifyRequest } from 'fastify'
-import type { Fault } from '../../domain/fault.ts'
-import { newEntryId } from '../../domain/ids.ts'
-import { isObject, pointerToken, storable, unstorablePointers } from '../../domain/json/json.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+import type { EntityType, RecordContext } from '../../domain/records/records.ts'
+import type { Accept } from '../../intake/accept.ts'
+import type { Log } from '../../log/log.ts'
+import type { App } from '../app.ts'
+import { problems } from '../problems.ts'
+import { validationFaults } from '../validation.ts'
 import {
-  deleteTarget,
-  ENTITY_TYPES,
-  type EntityType,
-  isTooLongForName,
-  orderingKeyOf,
-  type RecordContext,
-} from '../../domain/records/records.ts'
-import { parseTimestamp } from '../../domain/time.ts'
-import type { Append, FirstUse } from '../../log/log.ts'
-import type { RecordBody } from './schemas.ts'
+  acceptedBody,
+  appendOf,
+  duplicateBody,
+  faultsOfChange,
+  idempotencyHeader,
+  isIdempotencyKey,
+  warningsOf,
+} from './change.ts'
+import { type AwaitOutcomes, waitSeconds } from './outcomes.ts'
+import { Accepted, type RecordBody, RecordDeleteBody, RecordWriteBody, withArticle } from './schemas.ts'
 
-const DAY_MS = 86_400_000
-const WRITE_FIELDS = new Set(['entityType', 'id', 'sourceUpdatedAt', 'externalId', 'idempotencyKey', 'data'])
-// 1–255 printable characters: keys are shown in logs and lists
-const KEY = /^[\x20-\x7e\u00a0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]{1,255}$/u
+type WriteOptions = { log: Log; accept: Accept; awaitOutcomes: AwaitOutcomes; now: () => Date }
 
-export function isKey(text: string): boolean {
-  return KEY.test(text)
-}
+const WriteHeaders = Type.Object({
+  'x-idempotency-key': Type.Optional(
+    Type.String({
+      description: 'A repeated key is answered 200 with duplicate: true, and nothing is applied again.',
+    }),
+  ),
+  prefer: Type.Optional(
+    Type.String({ description: 'wait=N (up to 10 seconds): answer when the change is applied.' }),
+  ),
+})
 
-/** The idempotency key of the request; it wins over the body's. */
-export function headerKey(request: FastifyRequest): string | undefined {
-  const header = request.headers['x-idempotency-key']
-  return header === undefined ? undefined : String(header)
-}
-
-/** The faults of a record body that its schema cannot tell. */
-export function faultsOfRecord(
-  op: RecordContext['op'],
-  entityType: EntityType,
-  body: unknown,
-  text: string,
-  key: string | undefined,
-): Fault[] {
-  const faults: Fault[] = []
-  if (key !== undefined && !isKey(key)) {
-    faults.push({ pointer: '/idempotencyKey', message: 'must have 1 to 255 printable characters' })
-  }
-  if (!isObject(body)) return faults
-  if (body.entityType !== entityType && ENTITY_TYPES.includes(body.entityType as EntityType)) {
-    faults.push({ pointer: '/entityType', message: `must be ${entityType}, as the path says` })
-  }
-  if (op === 'delete' && deleteTarget(entityType, body as RecordBody) === null && namesNothing(body)) {
-    faults.push(missingTarget(entityType, body))
-  }
-  if (!storable(text)) {
-    for (const pointer of unstorablePointers(body)) {
-      faults.push({
-        pointer,
-        message: 'holds a NUL character, half a surrogate pair or a number out of range',
-      })
-    }
-  }
-  return faults
-}
-
-/** A wrong type of id is a fault that the schema names already. */
-function namesNothing(body: Record<string, unknown>): boolean {
-  return body.id === undefined && body.externalId === undefined
-}
-
-function missingTarget(entityType: EntityType, { data }: Record<string, unknown>): Fault {
-  if (entityType !== 'product')
-    return { pointer: '/id', message: 'is required: name the record by id or externalId' }
-  for (const name of ['sku', 'code']) {
-    const value = isObject(data) ? data[name] : undefined
-    if (typeof value === 'string' && isTooLongForName(value)) {
-      return { pointer: `/data/${name}`, message: 'must have at most 255 characters to name a product' }
-    }
-  }
-  const message = 'is required: name the record by id, externalId, data.sku or data.code'
-  return { pointer: '/id', message }
-}
-
-/** What is odd about a good body: kept, but told. */
-export function warningsOf(body: RecordBody, now: Date): Fault[] {
-  const warnings: Fault[] = []
-  for (const field of Object.keys(body)) {
-    if (!WRITE_FIELDS.has(field))
-      warnings.push({ pointer: `/${pointerToken(field)}`, message: 'is not a known field and is ignored' })
-  }
-  if (parseTimestamp(body.sourceUpdatedAt)!.getTime() > now.getTime() + DAY_MS) {
-    warnings.push({
-      pointer: '/sourceUpdatedAt',
-      message: 'lies more than 24 hours in the future: every change until then will be older',
-    })
-  }
-  return warnings
-}
-
-export function entryOf(
-  op: RecordContext['op'],
-  tenantId: number,
-  entityType: EntityType,
-  body: RecordBody,
-  text: string,
-  key: string | undefined,
-  now: Date,
-): Append {
-  const context: RecordContext = { op, entityType }
-  const target = op === 'delete' ? deleteTarget(entityType, body)! : { name: 'id' as const, value: body.id! }
-  return {
-    entry: {
-      id: newEntryId(now.getTime()),
-      tenantId,
-      kind: 'record',
-      orderingKey: orderingKeyOf(entityType, target),
-      receivedAt: now,
-      context: JSON.stringify(context),
-      body: text,
+export function writeRoutes(app: App, entityType: EntityType, options: WriteOptions): void {
+  const shared = { attachValidation: true, config: { scope: `${entityType}s:write` as const } }
+  const documented = { tags: ['Records'], headers: WriteHeaders, response: { 202: Accepted, 200: Accepted } }
+  app.post(
+    `/v1/${entityType}s`,
+    {
+      ...shared,
+      schema: {
+        ...documented,
+        summary: `Create or update ${withArticle(entityType)}`,
+        body: RecordWriteBody,
+      },
     },
-    claim:
-      key === undefined ? null : { key, bodyHash: hashOf(op, body), entityType, recordId: body.id ?? null },
-  }
-}
-
-/** Of what the body says, not of how it is written: a retry may order its fields differently. */
-function hashOf(op: string, body: RecordBody): Buffer {
-  const { idempotencyKey: _, ...content } = body
-  return createHash('sha256').update(op).update(canonical(content)).digest()
-}
-
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_key, inner) =>
-    isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
+    changeHandler('write', entityType, options),
+  )
+  app.delete(
+    `/v1/${entityType}s`,
+    {
+      ...shared,
+      schema: { ...documented, summary: `Delete ${withArticle(entityType)}`, body: RecordDeleteBody },
+    },
+    changeHandler('delete', entityType, options),
   )
 }
 
-/** The answer's body for one accepted or repeated write. */
-export function outcomeOf(append: Append, first: FirstUse | null, entityType: EntityType, body: RecordBody) {
-  if (!first) {
-    return { accepted: true, duplicate: false, operationId: append.entry.id, entityType, id: body.id ?? null }
-  }
-  const isAnotherBody = !append.claim!.bodyHash.equals(first.bodyHash)
-  return { ...duplicateOf(first), ...(isAnotherBody && { payloadMismatch: true }) }
-}
+function changeHandler(op: RecordContext['op'], entityType: EntityType, options: WriteOptions) {
+  return async (request: FastifyRequest, reply: FastifyReply) => {
+    const now = options.now()
+    const body = request.body as RecordBody
+    const text = request.rawText
+    const key =
+      idempotencyHeader(request) ??
+      (typeof body?.idempotencyKey === 'string' ? body.idempotencyKey : undefined)
+    const { tenantId } = request.caller
+    const faults = [
+      ...validationFaults(request.validationError),
+      ...faultsOfChange(op, entityType, { body, text, key }),
+    ]
+    if (faults.length > 0) {
+      // A used key is answered as such whatever the body, even one that would be refused.
+      const isKnowable = key !== undefined && isIdempotencyKey(key)
+      const first = isKnowable ? await options.log.firstUse(tenantId, key) : null
+      if (!first) throw problems.invalid(faults)
+      reply.header('location', `/v1/operations/${first.operationId}`)
+      return reply.code(200).send({ ...duplicateBody(first), payloadMismatch: true })
+    }
 
-export function duplicateOf({ operationId, entityType, recordId }: FirstUse) {
-  return { accepted: true, duplicate: true, operationId, entityType, id: recordId }
+    const append = appendOf({ op, tenantId, entityType, body, text, key, now })
+    const [appended] = await options.accept([append])
+    const accepted = acceptedBody(append, appended!.duplicateOf, entityType, body)
+    const { operationId } = accepted
+    const warnings = warningsOf(body, now)
+    reply.header('location', `/v1/operations/${operationId}`)
+    const wait = waitSeconds(request.headers.prefer)
+    if (wait !== null) reply.header('preference-applied', `wait=${wait}`)
+    const outcomes = wait === null ? null : await options.awaitOutcomes(tenantId, [operationId], wait)
+    return reply.code(accepted.duplicate ? 200 : 202).send({
+      ...accepted,
+      ...(outcomes && { status: outcomes.get(operationId) ?? 'queued' }),
+      ...(warnings.length > 0 && { warnings }),
+    })
+  }
 }

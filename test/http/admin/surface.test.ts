@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { adminSurface } from '../../../src/http/admin/surface.ts'
 import { openApiDocument } from '../../../src/http/openapi.ts'
+import { adminSurface } from '../../../src/http/surfaces.ts'
 import { openDirectory } from '../../../src/store/tenants/directory.ts'
 import { openedAdmin } from '../../admin/opened.ts'
 import { compareWithOpenApi } from '../compare.ts'

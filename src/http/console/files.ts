@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Surface } from '../app.ts'
+import type { App } from '../app.ts'
 import { type Asset, asset, sendAsset } from '../assets.ts'
 import { problems } from '../problems.ts'
 
@@ -30,7 +30,7 @@ const POLICY = [
 ].join('; ')
 
 /** The web console: the files of console/, as they are. */
-export function consoleSurface(): Surface {
+export function consoleRoutes(app: App): void {
   const files = readFiles()
   const send = (request: FastifyRequest, reply: FastifyReply, name: string) => {
     const file = files.get(name)
@@ -41,16 +41,11 @@ export function consoleSurface(): Surface {
       ...(isPage && { 'content-security-policy': POLICY }),
     })
   }
-  return {
-    name: 'console',
-    register(app) {
-      const hidden = { schema: { hide: true } }
-      app.get('/console', hidden, (request, reply) => send(request, reply, 'index.html'))
-      app.get('/console/*', hidden, (request, reply) =>
-        send(request, reply, (request.params as { '*': string })['*'] || 'index.html'),
-      )
-    },
-  }
+  const hidden = { schema: { hide: true } }
+  app.get('/console', hidden, (request, reply) => send(request, reply, 'index.html'))
+  app.get('/console/*', hidden, (request, reply) =>
+    send(request, reply, (request.params as { '*': string })['*'] || 'index.html'),
+  )
 }
 
 /** Everything there is, by name: what a request asks for is looked up here and never on the disk. */

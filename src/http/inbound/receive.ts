@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify'
 import { openBody } from '../../domain/events/normalize/normalize.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../../domain/inbound/source-config.ts'
-import { type Inbound, inboundContext, type Received } from '../../intake/inbound.ts'
+import { type Inbound, inboundContext } from '../../intake/inbound.ts'
 import type { Traces } from '../../intake/traces.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import type { Surface } from '../app.ts'
+import type { App } from '../app.ts'
 import type { RawBody } from '../body.ts'
 import { security } from '../openapi.ts'
 import { problems } from '../problems.ts'
@@ -15,7 +15,7 @@ import { keptHeaders } from './headers.ts'
 import { rejectionOf } from './rejection.ts'
 import { DESCRIPTION, InboundAnswer, InboundBody, InboundParams } from './schemas.ts'
 
-export type InboundSurfaceOptions = {
+export type InboundOptions = {
   directory: Directory
   inbound: Inbound
   traces: Traces
@@ -26,48 +26,43 @@ export type InboundSurfaceOptions = {
   now: () => Date
 }
 
-/** The inbound webhook route. */
-export function inboundSurface(options: InboundSurfaceOptions): Surface {
+/** The route that external systems post to. */
+export function inboundRoute(app: App, options: InboundOptions): void {
   const credentials = credentialsBySource(options.openSecret)
-  return {
-    name: 'inbound',
-    register(app) {
-      app.decorateRequest('target', null)
-      app.addHook('onRequest', admit({ ...options, credentials }))
-      app.addHook('onResponse', (request, _reply, done) => {
-        const rejection = rejectionOf(request, options.now())
-        if (rejection) {
-          options.traces.rejection(rejection)
-          options.metrics.inbound(rejection.sourceId, 'refused')
-        }
-        done()
-      })
-      app.post(
-        '/ingest/inbound/:sourceConfigId',
-        {
-          config: {
-            body: 'raw',
-            bodyLimit: request =>
-              request.target?.source.config.max_body_bytes ?? DEFAULT_SOURCE_CONFIG.max_body_bytes,
-            problems: [403],
-          },
-          schema: {
-            tags: ['Inbound webhooks'],
-            summary: 'Accept an event or a batch from an external system',
-            description: DESCRIPTION,
-            security: security.source,
-            params: InboundParams,
-            body: InboundBody,
-            response: { 200: InboundAnswer },
-          },
-        },
-        request => receive(request, options),
-      )
+  app.decorateRequest('target', null)
+  app.addHook('onRequest', admit({ ...options, credentials }))
+  app.addHook('onResponse', (request, _reply, done) => {
+    const rejection = rejectionOf(request, options.now())
+    if (rejection) {
+      options.traces.rejection(rejection)
+      options.metrics.inbound(rejection.sourceId, 'refused')
+    }
+    done()
+  })
+  app.post(
+    '/ingest/inbound/:sourceConfigId',
+    {
+      config: {
+        body: 'raw',
+        bodyLimit: request =>
+          request.target?.source.config.max_body_bytes ?? DEFAULT_SOURCE_CONFIG.max_body_bytes,
+        problems: [403],
+      },
+      schema: {
+        tags: ['Inbound webhooks'],
+        summary: 'Accept an event or a batch from an external system',
+        description: DESCRIPTION,
+        security: security.source,
+        params: InboundParams,
+        body: InboundBody,
+        response: { 200: InboundAnswer },
+      },
     },
-  }
+    request => receive(request, options),
+  )
 }
 
-async function receive(request: FastifyRequest, options: InboundSurfaceOptions): Promise<Received> {
+async function receive(request: FastifyRequest, options: InboundOptions): Promise<InboundAnswer> {
   const { source, credentials } = request.target!
   const { raw, text } = request.body as RawBody
   const now = options.now()

@@ -1,0 +1,16 @@
+import { Type } from 'typebox'
+import type { App } from '../app.ts'
+
+export function welcomeRoute(app: App): void {
+  app.get(
+    '/',
+    {
+      schema: {
+        tags: ['Events'],
+        summary: 'Welcome',
+        response: { 200: Type.Object({ message: Type.String(), docs: Type.String() }) },
+      },
+    },
+    async () => ({ message: 'Welcome to Kontor. Send events to POST /v1/track/.', docs: '/docs' }),
+  )
+}

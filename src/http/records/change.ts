@@ -1,0 +1,152 @@
+import { createHash } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import type { Fault } from '../../domain/fault.ts'
+import { newEntryId } from '../../domain/ids.ts'
+import { isObject, pointerToken, storable, unstorablePointers } from '../../domain/json/json.ts'
+import {
+  deleteTarget,
+  ENTITY_TYPES,
+  type EntityType,
+  isTooLongForName,
+  orderingKeyOf,
+  type RecordContext,
+} from '../../domain/records/records.ts'
+import { parseTimestamp } from '../../domain/time.ts'
+import type { Append, FirstUse } from '../../log/log.ts'
+import type { RecordBody } from './schemas.ts'
+
+const DAY_MS = 86_400_000
+const WRITE_FIELDS = new Set(['entityType', 'id', 'sourceUpdatedAt', 'externalId', 'idempotencyKey', 'data'])
+// 1–255 printable characters: keys are shown in logs and lists
+const KEY = /^[\x20-\x7e\u00a0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]{1,255}$/u
+
+export function isIdempotencyKey(text: string): boolean {
+  return KEY.test(text)
+}
+
+/** The idempotency key of the request; it wins over the body's. */
+export function idempotencyHeader(request: FastifyRequest): string | undefined {
+  const header = request.headers['x-idempotency-key']
+  return header === undefined ? undefined : String(header)
+}
+
+/** The faults of a change that the schema of its body cannot name. */
+export function faultsOfChange(
+  op: RecordContext['op'],
+  entityType: EntityType,
+  { body, text, key }: { body: unknown; text: string; key: string | undefined },
+): Fault[] {
+  const faults: Fault[] = []
+  if (key !== undefined && !isIdempotencyKey(key)) {
+    faults.push({ pointer: '/idempotencyKey', message: 'must have 1 to 255 printable characters' })
+  }
+  if (!isObject(body)) return faults
+  if (body.entityType !== entityType && ENTITY_TYPES.includes(body.entityType as EntityType)) {
+    faults.push({ pointer: '/entityType', message: `must be ${entityType}, as the path says` })
+  }
+  if (op === 'delete' && deleteTarget(entityType, body as RecordBody) === null && namesNothing(body)) {
+    faults.push(missingTarget(entityType, body))
+  }
+  if (!storable(text)) {
+    for (const pointer of unstorablePointers(body)) {
+      faults.push({
+        pointer,
+        message: 'holds a NUL character, half a surrogate pair or a number out of range',
+      })
+    }
+  }
+  return faults
+}
+
+/** A wrong type of id is a fault that the schema names already. */
+function namesNothing(body: Record<string, unknown>): boolean {
+  return body.id === undefined && body.externalId === undefined
+}
+
+function missingTarget(entityType: EntityType, { data }: Record<string, unknown>): Fault {
+  if (entityType !== 'product')
+    return { pointer: '/id', message: 'is required: name the record by id or externalId' }
+  for (const name of ['sku', 'code']) {
+    const value = isObject(data) ? data[name] : undefined
+    if (typeof value === 'string' && isTooLongForName(value)) {
+      return { pointer: `/data/${name}`, message: 'must have at most 255 characters to name a product' }
+    }
+  }
+  const message = 'is required: name the record by id, externalId, data.sku or data.code'
+  return { pointer: '/id', message }
+}
+
+/** What is odd about a valid body: it is accepted, and the sender is told. */
+export function warningsOf(body: RecordBody, now: Date): Fault[] {
+  const warnings: Fault[] = []
+  for (const field of Object.keys(body)) {
+    if (!WRITE_FIELDS.has(field))
+      warnings.push({ pointer: `/${pointerToken(field)}`, message: 'is not a known field and is ignored' })
+  }
+  if (parseTimestamp(body.sourceUpdatedAt)!.getTime() > now.getTime() + DAY_MS) {
+    warnings.push({
+      pointer: '/sourceUpdatedAt',
+      message: 'lies more than 24 hours in the future: every change until then will be older',
+    })
+  }
+  return warnings
+}
+
+/** The entry for the log, and the claim of its idempotency key. `text` is the body as received. */
+export function appendOf(change: {
+  op: RecordContext['op']
+  tenantId: number
+  entityType: EntityType
+  body: RecordBody
+  text: string
+  key: string | undefined
+  now: Date
+}): Append {
+  const { op, tenantId, entityType, body, text, key, now } = change
+  const context: RecordContext = { op, entityType }
+  const target = op === 'delete' ? deleteTarget(entityType, body)! : { name: 'id' as const, value: body.id! }
+  return {
+    entry: {
+      id: newEntryId(now.getTime()),
+      tenantId,
+      kind: 'record',
+      orderingKey: orderingKeyOf(entityType, target),
+      receivedAt: now,
+      context: JSON.stringify(context),
+      body: text,
+    },
+    claim:
+      key === undefined ? null : { key, bodyHash: hashOf(op, body), entityType, recordId: body.id ?? null },
+  }
+}
+
+/** Of what the body says, not of how it is written: a retry may order its fields differently. */
+function hashOf(op: string, body: RecordBody): Buffer {
+  const { idempotencyKey: _, ...content } = body
+  return createHash('sha256').update(op).update(canonical(content)).digest()
+}
+
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_key, inner) =>
+    isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
+  )
+}
+
+/** The answer to an accepted or repeated change. */
+export function acceptedBody(
+  append: Append,
+  first: FirstUse | null,
+  entityType: EntityType,
+  body: RecordBody,
+) {
+  if (!first) {
+    return { accepted: true, duplicate: false, operationId: append.entry.id, entityType, id: body.id ?? null }
+  }
+  const isAnotherBody = !append.claim!.bodyHash.equals(first.bodyHash)
+  return { ...duplicateBody(first), ...(isAnotherBody && { payloadMismatch: true }) }
+}
+
+export function duplicateBody({ operationId, entityType, recordId }: FirstUse) {
+  // Only record routes claim keys.
+  return { accepted: true, duplicate: true, operationId, entityType: entityType as EntityType, id: recordId }
+}

@@ -1,0 +1,84 @@
+import type pg from 'pg'
+import { type Static, Type } from 'typebox'
+import type { EntityType } from '../../domain/records/records.ts'
+import { parseTimestamp } from '../../domain/time.ts'
+import { findProduct, findRecord, listRecords, type StoredRecord } from '../../store/records/records.ts'
+import type { App } from '../app.ts'
+import { sendJson } from '../json.ts'
+import { decodeCursor, isTimestamp, PagedList, pageParameters, readPage } from '../paging.ts'
+import { problems } from '../problems.ts'
+import { StoredRecordBody, withArticle } from './schemas.ts'
+
+const ListQuery = Type.Object({
+  ...pageParameters,
+  updated_since: Type.Optional(Type.String({ format: 'timestamp' })),
+  include_deleted: Type.Boolean({ default: false }),
+})
+
+export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: pg.Pool }): void {
+  app.get(
+    `/v1/${entityType}s/:id`,
+    {
+      config: { scope: `${entityType}s:read` },
+      schema: {
+        tags: ['Records'],
+        summary: entityType === 'product' ? 'Get a product by SKU' : `Get ${withArticle(entityType)} by ID`,
+        params: Type.Object({ id: Type.String() }),
+        response: { 200: StoredRecordBody },
+      },
+    },
+    async (request, reply) => {
+      const { tenantId } = request.caller
+      const { id } = request.params
+      const record =
+        entityType === 'product'
+          ? await findProduct(pool, tenantId, id)
+          : await findRecord(pool, tenantId, entityType, id)
+      if (!record) throw problems.notFound(`There is no such ${entityType}.`)
+      return sendJson(reply, recordText(record))
+    },
+  )
+  app.get(
+    `/v1/${entityType}s`,
+    {
+      config: { scope: `${entityType}s:read` },
+      schema: {
+        tags: ['Records'],
+        summary: `List ${entityType}s in the order of their last change here`,
+        querystring: ListQuery,
+        response: { 200: PagedList(StoredRecordBody) },
+      },
+    },
+    async (request, reply) =>
+      sendJson(reply, await listText(pool, request.caller.tenantId, entityType, request.query)),
+  )
+}
+
+async function listText(
+  pool: pg.Pool,
+  tenantId: number,
+  entityType: EntityType,
+  query: Static<typeof ListQuery>,
+): Promise<string> {
+  // Any text can be an id.
+  const after = decodeCursor(query.cursor, isTimestamp, () => true)
+  const { rows, nextCursor } = await readPage(
+    query,
+    limit =>
+      listRecords(pool, tenantId, entityType, {
+        limit,
+        updatedSince: parseTimestamp(query.updated_since),
+        includeDeleted: query.include_deleted,
+        after: after && { changedAt: after[0], id: after[1] },
+      }),
+    last => [last.changedAt, last.id],
+  )
+  const results = rows.map(row => recordText(row, query.include_deleted))
+  return `{"results":[${results.join(',')}],"next_cursor":${JSON.stringify(nextCursor)}}`
+}
+
+/** The data goes out as it is stored: parsing it would cost time and exact digits. */
+function recordText(record: StoredRecord, withDeleted = false): string {
+  const deleted = withDeleted ? `,"deleted":${record.deleted}` : ''
+  return `{"entityType":"${record.entityType}","id":${JSON.stringify(record.id)},"externalId":${JSON.stringify(record.externalId)},"sourceUpdatedAt":"${record.sourceUpdatedAt.toISOString()}","data":${record.data ?? 'null'},"createdAt":"${record.createdAt.toISOString()}","updatedAt":"${record.updatedAt.toISOString()}"${deleted}}`
+}

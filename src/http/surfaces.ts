@@ -1,0 +1,101 @@
+import type pg from 'pg'
+import type { Admin } from '../admin/admin.ts'
+import type { Accept } from '../intake/accept.ts'
+import type { Log } from '../log/log.ts'
+import type { Directory } from '../store/tenants/directory.ts'
+import { deadLetterRoutes } from './admin/dead-letters.ts'
+import { erasureRoutes } from './admin/erasure.ts'
+import { keyRoutes } from './admin/keys.ts'
+import { receiptRoutes } from './admin/receipts.ts'
+import { rejectionRoute } from './admin/rejections.ts'
+import { sourceTestRoute } from './admin/source-test.ts'
+import { sourceRoutes } from './admin/sources.ts'
+import { tenantRoutes } from './admin/tenants.ts'
+import type { App, Surface } from './app.ts'
+import { authenticateAdmin, authenticatePrivate, authenticateTracking, trackingCaller } from './auth.ts'
+import { consoleRoutes } from './console/files.ts'
+import { conversionListRoute } from './conversions/list.ts'
+import { openCors } from './cors.ts'
+import { cdpRoutes, settingsRoute } from './events/cdp.ts'
+import { eventListRoute } from './events/list.ts'
+import { lookupRoutes } from './events/lookup.ts'
+import { scriptRoute } from './events/script.ts'
+import { trackRoute } from './events/track.ts'
+import { welcomeRoute } from './events/welcome.ts'
+import { type InboundOptions, inboundRoute } from './inbound/receive.ts'
+import { operationRoute } from './records/operations.ts'
+import { recordRoutes } from './records/records.ts'
+import { subscriptionRoutes } from './reports/routes.ts'
+
+/** Every surface, its credentials and its routes. What all servers have (/openapi.json, /docs) is in openapi.ts. */
+
+type Credentials = { directory: Directory; now: () => Date }
+
+export function dataSurface(options: Credentials & { pool: pg.Pool; log: Log; accept: Accept }): Surface {
+  return {
+    name: 'data',
+    register(app) {
+      app.addHook('onRequest', authenticatePrivate(options))
+      recordRoutes(app, options) //         POST, DELETE, GET /v1/{products,contacts,orders}; GET …/:id; POST …/batch
+      operationRoute(app, options) //       GET /v1/operations/:operationId
+      eventListRoute(app, options) //       GET /v1/events
+      conversionListRoute(app, options) //  GET /v1/conversions
+      lookupRoutes(app, options) //         GET /v1/events/:id, /v1/events/lookup
+      subscriptionRoutes(app, options) //   GET /v1/subscriptions/{overview,attention,acquisition,account,movements,retention}
+    },
+  }
+}
+
+export function eventSurface(options: Credentials & { accept: Accept }): Surface {
+  return {
+    name: 'events',
+    async register(app) {
+      openCors(app)
+      welcomeRoute(app) //                  GET /
+      scriptRoute(app) //                   GET /k.js
+      settingsRoute(app) //                 GET /v1/projects/:writeKey/settings
+      await app.register(async scope => {
+        const keyed = scope as unknown as App
+        const receiving = { ...options, trackingCaller: trackingCaller(options) }
+        keyed.addHook('onRequest', authenticateTracking({ ...options, optional: true }))
+        trackRoute(keyed, receiving) //     POST /v1/track
+        cdpRoutes(keyed, receiving) //      POST /v1/{identify,page,batch,…}, /beacon/v1/batch, /api/s/:type, …
+      })
+    },
+  }
+}
+
+export function inboundSurface(options: InboundOptions): Surface {
+  return {
+    name: 'inbound',
+    register(app) {
+      inboundRoute(app, options) //         POST /ingest/inbound/:sourceConfigId
+    },
+  }
+}
+
+export function adminSurface({ admin, ...options }: Credentials & { admin: Admin }): Surface {
+  return {
+    name: 'admin',
+    register(app) {
+      app.addHook('onRequest', authenticateAdmin(options))
+      tenantRoutes(app, admin) //           GET, POST /admin/v1/tenants; GET, PATCH …/:id
+      keyRoutes(app, admin) //              GET, POST /admin/v1/keys; POST …/:id/revoke
+      sourceRoutes(app, admin) //           GET, POST /admin/v1/sources; GET, PATCH, DELETE …/:id; POST …/:id/{rotate,enable,disable}
+      sourceTestRoute(app, admin) //        POST /admin/v1/sources/:id/test
+      receiptRoutes(app, admin) //          GET /admin/v1/{receipts,overflow}, /admin/v1/archive/:id
+      rejectionRoute(app, admin) //         GET /admin/v1/rejections
+      deadLetterRoutes(app, admin) //       GET /admin/v1/dead-letters; GET …/:id; POST …/replay
+      erasureRoutes(app, admin) //          GET, POST /admin/v1/erasures
+    },
+  }
+}
+
+export function consoleSurface(): Surface {
+  return {
+    name: 'console',
+    register(app) {
+      consoleRoutes(app) //                 GET /console, /console/*
+    },
+  }
+}
