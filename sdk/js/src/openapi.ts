@@ -85,7 +85,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List contacts, in the order of their last change here
+         * List contacts in the order of their last change here
          * @description Scope: `contacts:read`.
          */
         get: {
@@ -145,7 +145,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10): hold the answer until the change is applied. */
+                    /** @description wait=N (up to 10 seconds): answer when the change is applied. */
                     prefer?: string;
                     /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
                     "x-idempotency-key"?: string;
@@ -249,7 +249,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10): hold the answer until the change is applied. */
+                    /** @description wait=N (up to 10 seconds): answer when the change is applied. */
                     prefer?: string;
                     /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
                     "x-idempotency-key"?: string;
@@ -463,14 +463,30 @@ export interface paths {
                             results: {
                                 accepted: boolean;
                                 duplicate?: boolean;
+                                /** @enum {unknown} */
+                                entityType?: "product" | "contact" | "order";
+                                /** @description Why the item was refused */
                                 errors?: {
                                     message: string;
                                     /** @description JSON pointer into the body, or `/` and a parameter name */
                                     pointer: string;
                                 }[];
+                                id?: string | null;
                                 index: number;
                                 /** Format: uuid */
                                 operationId?: string;
+                                /** @description The idempotency key was first used with another body. */
+                                payloadMismatch?: boolean;
+                                /**
+                                 * @description With Prefer: wait=N
+                                 * @enum {unknown}
+                                 */
+                                status?: "queued" | "applied" | "superseded" | "failed";
+                                warnings?: {
+                                    message: string;
+                                    /** @description JSON pointer into the body, or `/` and a parameter name */
+                                    pointer: string;
+                                }[];
                             }[];
                         };
                     };
@@ -889,7 +905,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List orders, in the order of their last change here
+         * List orders in the order of their last change here
          * @description Scope: `orders:read`.
          */
         get: {
@@ -949,7 +965,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10): hold the answer until the change is applied. */
+                    /** @description wait=N (up to 10 seconds): answer when the change is applied. */
                     prefer?: string;
                     /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
                     "x-idempotency-key"?: string;
@@ -1053,7 +1069,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10): hold the answer until the change is applied. */
+                    /** @description wait=N (up to 10 seconds): answer when the change is applied. */
                     prefer?: string;
                     /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
                     "x-idempotency-key"?: string;
@@ -1267,14 +1283,30 @@ export interface paths {
                             results: {
                                 accepted: boolean;
                                 duplicate?: boolean;
+                                /** @enum {unknown} */
+                                entityType?: "product" | "contact" | "order";
+                                /** @description Why the item was refused */
                                 errors?: {
                                     message: string;
                                     /** @description JSON pointer into the body, or `/` and a parameter name */
                                     pointer: string;
                                 }[];
+                                id?: string | null;
                                 index: number;
                                 /** Format: uuid */
                                 operationId?: string;
+                                /** @description The idempotency key was first used with another body. */
+                                payloadMismatch?: boolean;
+                                /**
+                                 * @description With Prefer: wait=N
+                                 * @enum {unknown}
+                                 */
+                                status?: "queued" | "applied" | "superseded" | "failed";
+                                warnings?: {
+                                    message: string;
+                                    /** @description JSON pointer into the body, or `/` and a parameter name */
+                                    pointer: string;
+                                }[];
                             }[];
                         };
                     };
@@ -1301,7 +1333,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List products, in the order of their last change here
+         * List products in the order of their last change here
          * @description Scope: `products:read`.
          */
         get: {
@@ -1361,7 +1393,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10): hold the answer until the change is applied. */
+                    /** @description wait=N (up to 10 seconds): answer when the change is applied. */
                     prefer?: string;
                     /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
                     "x-idempotency-key"?: string;
@@ -1465,7 +1497,7 @@ export interface paths {
             parameters: {
                 query?: never;
                 header?: {
-                    /** @description wait=N (up to 10): hold the answer until the change is applied. */
+                    /** @description wait=N (up to 10 seconds): answer when the change is applied. */
                     prefer?: string;
                     /** @description A repeated key is answered 200 with duplicate: true, and nothing is applied again. */
                     "x-idempotency-key"?: string;
@@ -1679,14 +1711,30 @@ export interface paths {
                             results: {
                                 accepted: boolean;
                                 duplicate?: boolean;
+                                /** @enum {unknown} */
+                                entityType?: "product" | "contact" | "order";
+                                /** @description Why the item was refused */
                                 errors?: {
                                     message: string;
                                     /** @description JSON pointer into the body, or `/` and a parameter name */
                                     pointer: string;
                                 }[];
+                                id?: string | null;
                                 index: number;
                                 /** Format: uuid */
                                 operationId?: string;
+                                /** @description The idempotency key was first used with another body. */
+                                payloadMismatch?: boolean;
+                                /**
+                                 * @description With Prefer: wait=N
+                                 * @enum {unknown}
+                                 */
+                                status?: "queued" | "applied" | "superseded" | "failed";
+                                warnings?: {
+                                    message: string;
+                                    /** @description JSON pointer into the body, or `/` and a parameter name */
+                                    pointer: string;
+                                }[];
                             }[];
                         };
                     };
