@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { AdminError } from '../admin/error.ts'
 import { Fault } from '../domain/fault.ts'
-import { Overloaded } from '../intake/accept.ts'
+import { Overloaded } from '../intake/coalesce.ts'
 import { validationFaults } from './validation.ts'
 
 export const ProblemBody = Type.Object(

@@ -9,8 +9,8 @@ import { findProcessed, type ProcessedKey, processedKey } from '../store/inbound
 import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
 import type { Source } from '../store/inbound/sources.ts'
 import type { Accept } from './accept.ts'
+import { coalesce } from './coalesce.ts'
 import { eventEntry } from './events.ts'
-import { grouped } from './grouping.ts'
 import type { Overflow } from './overflow.ts'
 import type { Pace } from './pace.ts'
 import type { Traces } from './traces.ts'
@@ -67,13 +67,17 @@ export function openInbound(deps: {
   pace: Pace
 }): Inbound {
   const { accept, budgets, overflow, traces, pace } = deps
-  // The questions of a flood never stand before those of the others.
-  const firstIds = grouped((keys: ProcessedKey[]) => findFirstIds(deps.pool, keys), LOOK_UPS)
-  const firstIdsOfFloods = grouped((keys: ProcessedKey[]) => findFirstIds(deps.pool, keys), FLOOD_LOOK_UPS)
-  const writeReceipts = grouped(async (receipts: Receipt[]) => {
-    await withClient(deps.pool, client => insertReceipts(client, receipts))
-    return receipts
-  }, WRITES)
+  // The look-ups of a flood never stand before those of the others.
+  const run = (keys: ProcessedKey[]) => findFirstIds(deps.pool, keys)
+  const lookUps = coalesce({ run, ...LOOK_UPS })
+  const lookUpsOfFloods = coalesce({ run, ...FLOOD_LOOK_UPS })
+  const receiptWrites = coalesce({
+    async run(receipts: Receipt[]) {
+      await withClient(deps.pool, client => insertReceipts(client, receipts))
+      return receipts
+    },
+    ...RECEIPT_WRITES,
+  })
 
   /** Takes what there is for now. What waits already goes first. */
   async function budgetFor(source: Source, wanted: number): Promise<number> {
@@ -99,7 +103,9 @@ export function openInbound(deps: {
       )
       kept.push(overflow.defer({ sourceId: source.id, entry: deferred, items: over.length }))
     } else if (over.length > 0) {
-      kept.push(writeReceipts(receiptsOf(source, entry, over, { outcome: 'dropped', detail: DROPPED })))
+      kept.push(
+        receiptWrites.submit(receiptsOf(source, entry, over, { outcome: 'dropped', detail: DROPPED })),
+      )
     }
     try {
       await Promise.all(kept)
@@ -112,8 +118,8 @@ export function openInbound(deps: {
   async function receive(source: Source, body: Body, context: InboundContext, now: Date) {
     const { inspection, append } = eventEntry(source.tenantId, body, context, now)
     if (inspection.accepted.length === 0) return { inspection, received: null }
-    const lookUp = pace.isOver(source.id) ? firstIdsOfFloods : firstIds
-    const { fresh, known } = await sortOut(source, inspection.accepted, lookUp)
+    const lookUp = pace.isOver(source.id) ? lookUpsOfFloods : lookUps
+    const { fresh, known } = await sortOut(source, inspection.accepted, lookUp.submit)
     const budget = await budgetFor(source, fresh.length)
     const due = fresh.slice(0, budget)
     const over = fresh.slice(budget)
@@ -143,7 +149,7 @@ type Parts = { due: Good[]; over: Good[]; rejected: RejectedItem[]; isWhole: boo
 
 const LOOK_UPS = { maxItems: 2_000, maxInFlight: 3 }
 const FLOOD_LOOK_UPS = { maxItems: 2_000, maxInFlight: 1, minIntervalMs: 5 }
-const WRITES = { maxItems: 5_000, maxInFlight: 1, minIntervalMs: 10 }
+const RECEIPT_WRITES = { maxItems: 5_000, maxInFlight: 1, minIntervalMs: 10 }
 
 /** Repeats of what was processed, or of an item further up in the same body, cost nothing and are not kept. */
 async function sortOut(

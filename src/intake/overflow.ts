@@ -1,15 +1,14 @@
 import type pg from 'pg'
-import { type Deferred, insertOverflow, listBacklogged } from '../store/inbound/overflow.ts'
-import { Overloaded } from './accept.ts'
-import { grouped } from './grouping.ts'
+import { type DeferredEntry, insertOverflow, listBacklogged } from '../store/inbound/overflow.ts'
+import { coalesce } from './coalesce.ts'
 
-/** The lane for what comes in over a source's budget, and what a node knows of who waits in it. */
+/** Where entries over their source's budget wait, and what a node knows of the sources that have some there. */
 export type Overflow = {
   /** Resolves when it is durable. */
-  defer(deferred: Deferred): Promise<void>
+  defer(deferred: DeferredEntry): Promise<void>
   /** Whether something waits: what comes later queues behind it, so the order of a source's events survives. */
   isBacklogged(sourceId: string): Promise<boolean>
-  /** Looks who waits; returns them. */
+  /** Finds out which sources have something waiting; returns them. */
   refresh(): Promise<string[]>
   /**
    * Ends the queueing of a source that is as good as drained. Without it a steady stream would keep its own queue
@@ -19,8 +18,8 @@ export type Overflow = {
   end(sourceId: string, drain: () => Promise<boolean>): Promise<void>
 }
 
-/** What a node knows of a source that waits. */
-type Lane = {
+/** What a node knows of a source that has something waiting. */
+type Backlog = {
   /** How many of its entries are on their way in. */
   arriving: number
   /** When the last one arrived, counted in arrivals. */
@@ -41,68 +40,68 @@ export function openOverflow({
   pool: pg.Pool
   maxPendingBytes: number
 }): Overflow {
-  const flush = grouped<Deferred, undefined>(async deferred => {
-    await insertOverflow(pool, deferred)
-    return deferred.map(() => undefined)
-  }, FLUSHES)
-  const backlogged = new Map<string, Lane>()
+  const flushes = coalesce({
+    async run(deferred: DeferredEntry[]) {
+      await insertOverflow(pool, deferred)
+      return deferred
+    },
+    maxPendingBytes,
+    ...FLUSHES,
+  })
+  const backlogs = new Map<string, Backlog>()
   let arrivals = 0
-  let pendingBytes = 0
 
-  function laneOf(sourceId: string): Lane {
-    let lane = backlogged.get(sourceId)
-    if (!lane) {
-      lane = { arriving: 0, arrivedAt: 0, gate: null, onQuiet: null }
-      backlogged.set(sourceId, lane)
+  function backlogOf(sourceId: string): Backlog {
+    let backlog = backlogs.get(sourceId)
+    if (!backlog) {
+      backlog = { arriving: 0, arrivedAt: 0, gate: null, onQuiet: null }
+      backlogs.set(sourceId, backlog)
     }
-    return lane
+    return backlog
   }
 
   return {
     async defer(deferred) {
-      const bytes = deferred.entry.body.length + deferred.entry.context.length
-      if (pendingBytes > 0 && pendingBytes + bytes > maxPendingBytes) throw new Overloaded(pendingBytes)
-      const lane = laneOf(deferred.sourceId)
-      lane.arriving++
-      pendingBytes += bytes
+      const backlog = backlogOf(deferred.sourceId)
+      backlog.arriving++
       try {
-        await flush([deferred])
+        await flushes.submit([deferred], deferred.entry.body.length + deferred.entry.context.length)
       } finally {
-        lane.arriving--
-        lane.arrivedAt = ++arrivals
-        pendingBytes -= bytes
-        if (lane.arriving === 0) lane.onQuiet?.()
+        backlog.arriving--
+        backlog.arrivedAt = ++arrivals
+        if (backlog.arriving === 0) backlog.onQuiet?.()
       }
     },
     async isBacklogged(sourceId) {
-      for (let lane = backlogged.get(sourceId); lane?.gate; lane = backlogged.get(sourceId)) await lane.gate
-      return backlogged.has(sourceId)
+      for (let backlog = backlogs.get(sourceId); backlog?.gate; backlog = backlogs.get(sourceId))
+        await backlog.gate
+      return backlogs.has(sourceId)
     },
     async refresh() {
       const askedAt = arrivals
       const waiting = await listBacklogged(pool)
       const found = new Set(waiting)
-      for (const [sourceId, lane] of backlogged) {
+      for (const [sourceId, backlog] of backlogs) {
         // What was on its way when we asked may have been missed.
-        const isKnown = lane.arriving === 0 && lane.arrivedAt <= askedAt
-        if (isKnown && !found.has(sourceId)) backlogged.delete(sourceId)
+        const isKnown = backlog.arriving === 0 && backlog.arrivedAt <= askedAt
+        if (isKnown && !found.has(sourceId)) backlogs.delete(sourceId)
       }
-      for (const sourceId of waiting) laneOf(sourceId)
+      for (const sourceId of waiting) backlogOf(sourceId)
       return waiting
     },
     async end(sourceId, drain) {
-      const lane = laneOf(sourceId)
+      const backlog = backlogOf(sourceId)
       const { promise, resolve: open } = Promise.withResolvers<void>()
-      lane.gate = promise
+      backlog.gate = promise
       try {
-        if (lane.arriving > 0)
+        if (backlog.arriving > 0)
           await new Promise<void>(resolve => {
-            lane.onQuiet = resolve
+            backlog.onQuiet = resolve
           })
-        if ((await drain()) && lane.arriving === 0) backlogged.delete(sourceId)
+        if ((await drain()) && backlog.arriving === 0) backlogs.delete(sourceId)
       } finally {
-        lane.gate = null
-        lane.onQuiet = null
+        backlog.gate = null
+        backlog.onQuiet = null
         open()
       }
     },

@@ -1,4 +1,4 @@
-import { Overloaded } from './accept.ts'
+import { Overloaded } from './coalesce.ts'
 import type { RateLimit } from './volume.ts'
 
 /**

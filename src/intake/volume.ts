@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { RateLimiterMemory, RateLimiterPostgres, type RateLimiterRes } from 'rate-limiter-flexible'
+import { type Coalesced, coalesce } from './coalesce.ts'
 
 /** A bucket of `events` tokens that is filled up again `per_seconds` after the first one was taken out. */
 export type RateLimit = { events: number; per_seconds: number }
@@ -38,7 +39,7 @@ export function openBudgets(options: { store: 'memory' | 'postgres'; pool: pg.Po
     },
   }
   if (options.store === 'postgres') return shared(budgets, keyOf)
-  return { ...budgets, take: async (...wish) => (await budgets.take(...wish)).granted }
+  return { ...budgets, take: async (...wanted) => (await budgets.take(...wanted)).granted }
 }
 
 function nameOf({ events, per_seconds }: RateLimit): string {
@@ -78,61 +79,61 @@ async function takeFrom(limiter: Limiter, key: string, limit: RateLimit, wanted:
 }
 
 type Take = (sourceId: string, limit: RateLimit, wanted: number) => Promise<Taken>
-type Wish = { wanted: number; resolve(granted: number): void; reject(error: unknown): void }
-type Bucket = { wishes: Wish[]; isAsking: boolean; emptyUntil: number }
+type Bucket = { takes: Coalesced<number, number>; emptyUntil: number }
 
 // A flood would otherwise queue up behind the lock of its one row; buckets beyond this are made anew.
 const MAX_BUCKETS = 10_000
+const TAKES = { maxItems: Infinity, maxInFlight: 1 }
 
-/** At most one question a source under way: what comes meanwhile shares the next. An empty bucket is not asked. */
+/** One take a source at a time: what is wanted meanwhile shares the next. An empty bucket is left alone. */
 function shared(
   { take, giveBack }: { take: Take; giveBack: Budgets['giveBack'] },
   keyOf: (sourceId: string, limit: RateLimit) => string,
 ): Budgets {
   const buckets = new Map<string, Bucket>()
+
   function bucketOf(sourceId: string, limit: RateLimit): Bucket {
     const key = keyOf(sourceId, limit)
-    let bucket = buckets.get(key)
-    if (!bucket) {
-      if (buckets.size >= MAX_BUCKETS) buckets.clear()
-      bucket = { wishes: [], isAsking: false, emptyUntil: 0 }
-      buckets.set(key, bucket)
+    const known = buckets.get(key)
+    if (known) return known
+    const bucket: Bucket = {
+      takes: coalesce({
+        async run(wanted: number[]) {
+          const { granted, emptyForMs } = await take(sourceId, limit, sum(wanted))
+          bucket.emptyUntil = Date.now() + emptyForMs
+          return sharesOf(granted, wanted)
+        },
+        ...TAKES,
+      }),
+      emptyUntil: 0,
     }
+    if (buckets.size >= MAX_BUCKETS) buckets.clear()
+    buckets.set(key, bucket)
     return bucket
   }
 
-  async function ask(bucket: Bucket, sourceId: string, limit: RateLimit): Promise<void> {
-    bucket.isAsking = true
-    while (bucket.wishes.length > 0) {
-      const wishes = bucket.wishes.splice(0)
-      try {
-        const wanted = wishes.reduce((sum, wish) => sum + wish.wanted, 0)
-        let { granted, emptyForMs } = await take(sourceId, limit, wanted)
-        bucket.emptyUntil = Date.now() + emptyForMs
-        for (const wish of wishes) {
-          const share = Math.min(wish.wanted, granted)
-          granted -= share
-          wish.resolve(share)
-        }
-      } catch (error) {
-        for (const wish of wishes) wish.reject(error)
-      }
-    }
-    bucket.isAsking = false
-  }
-
   return {
-    take(sourceId, limit, wanted) {
-      const bucket = bucketOf(sourceId, limit)
-      if (Date.now() < bucket.emptyUntil) return Promise.resolve(0)
-      return new Promise((resolve, reject) => {
-        bucket.wishes.push({ wanted, resolve, reject })
-        if (!bucket.isAsking) ask(bucket, sourceId, limit)
-      })
+    async take(sourceId, limit, wanted) {
+      const { takes, emptyUntil } = bucketOf(sourceId, limit)
+      return Date.now() < emptyUntil ? 0 : (await takes.submit([wanted]))[0]!
     },
     async giveBack(sourceId, limit, unused) {
       await giveBack(sourceId, limit, unused)
       if (unused > 0) bucketOf(sourceId, limit).emptyUntil = 0
     },
   }
+}
+
+/** First come, first served. */
+function sharesOf(granted: number, wanted: number[]): number[] {
+  let left = granted
+  return wanted.map(each => {
+    const share = Math.min(each, left)
+    left -= share
+    return share
+  })
+}
+
+function sum(numbers: number[]): number {
+  return numbers.reduce((total, number) => total + number, 0)
 }

@@ -12,8 +12,8 @@ import {
   deleteOverflow,
   firstInOverflow,
   hasOverflow,
+  type QueuedEntry,
   shrinkOverflow,
-  type Waiting,
 } from '../store/inbound/overflow.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import type { Job } from './jobs.ts'
@@ -82,14 +82,14 @@ async function move(deps: Deps, client: pg.PoolClient, sourceId: string, budget:
   const entries: Entry[] = []
   const done: number[] = []
   let left = budget
-  for (const waiting of first) {
+  for (const queued of first) {
     if (left === 0) break
-    if (waiting.items <= left) {
-      entries.push(waiting.entry)
-      done.push(waiting.position)
-      left -= waiting.items
+    if (queued.items <= left) {
+      entries.push(queued.entry)
+      done.push(queued.position)
+      left -= queued.items
     } else {
-      const { due, later } = split(waiting, left)
+      const { due, later } = split(queued, left)
       entries.push(due)
       await shrinkOverflow(client, later)
       left = 0
@@ -105,16 +105,16 @@ async function move(deps: Deps, client: pg.PoolClient, sourceId: string, budget:
 }
 
 /** Both parts keep the entry's id: its events are told apart by their place in the body. */
-function split(waiting: Waiting, events: number): { due: Entry; later: Waiting } {
-  const context = JSON.parse(waiting.entry.context) as EventContext
-  const items = context.items ?? Array.from({ length: waiting.items }, (_, index) => index)
+function split(queued: QueuedEntry, events: number): { due: Entry; later: QueuedEntry } {
+  const context = JSON.parse(queued.entry.context) as EventContext
+  const items = context.items ?? Array.from({ length: queued.items }, (_, index) => index)
   const part = (some: number[]): Entry => ({
-    ...waiting.entry,
+    ...queued.entry,
     context: JSON.stringify({ ...context, items: some }),
   })
   return {
     due: part(items.slice(0, events)),
-    later: { ...waiting, entry: part(items.slice(events)), items: waiting.items - events },
+    later: { ...queued, entry: part(items.slice(events)), items: queued.items - events },
   }
 }
 

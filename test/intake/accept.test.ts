@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Overloaded, openAccept } from '../../src/intake/accept.ts'
+import { openAccept } from '../../src/intake/accept.ts'
+import { Overloaded } from '../../src/intake/coalesce.ts'
 import type { Append, Appended } from '../../src/log/log.ts'
 import { anAppend } from '../log/entries.ts'
 

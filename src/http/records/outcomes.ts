@@ -1,9 +1,10 @@
 import type pg from 'pg'
 import type { OperationOutcome } from '../../domain/records/records.ts'
+import { coalesce } from '../../intake/coalesce.ts'
 import { findOperations } from '../../store/records/operations.ts'
 
-// Polling this often costs one small query for all requests that wait.
-const POLL_INTERVAL_MS = 15
+// One query at a time serves all requests that wait, so that polling this often costs little.
+const POLLS = { maxItems: 10_000, maxInFlight: 1, minIntervalMs: 15 }
 const MAX_WAIT_S = 10
 
 /** `Prefer: wait=N`: seconds, at most ten; null when not asked for. */
@@ -20,54 +21,33 @@ export type AwaitOutcomes = (
   seconds: number,
 ) => Promise<Map<string, OperationOutcome>>
 
-type Waiter = {
-  tenantId: number
-  pending: Set<string>
-  outcomes: Map<string, OperationOutcome>
-  until: number
-  finish(): void
+type OperationKey = { tenantId: number; id: string }
+
+export function openOutcomes({ pool }: { pool: pg.Pool }): AwaitOutcomes {
+  const polls = coalesce({ run: (keys: OperationKey[]) => outcomesOf(pool, keys), ...POLLS })
+
+  return async (tenantId, operationIds, seconds) => {
+    const until = performance.now() + seconds * 1000
+    const outcomes = new Map<string, OperationOutcome>()
+    let pending = [...new Set(operationIds)]
+    while (pending.length > 0) {
+      // The write is safe whatever happens to this query: whoever waits is told "queued" when the time is up.
+      const found = await polls.submit(pending.map(id => ({ tenantId, id }))).catch(() => [])
+      for (const [i, outcome] of found.entries()) if (outcome) outcomes.set(pending[i]!, outcome)
+      if (performance.now() >= until) break
+      pending = pending.filter(id => !outcomes.has(id))
+    }
+    return outcomes
+  }
 }
 
-/** One query at a time serves all requests that wait. */
-export function openOutcomes({ pool }: { pool: pg.Pool }): AwaitOutcomes {
-  const waiters = new Set<Waiter>()
-  let isPolling = false
-
-  async function poll(): Promise<void> {
-    isPolling = true
-    while (waiters.size > 0) {
-      const pending = [...waiters].flatMap(waiter =>
-        [...waiter.pending].map(id => ({ tenantId: waiter.tenantId, id })),
-      )
-      try {
-        const found = await findOperations(
-          pool,
-          pending.map(operation => operation.tenantId),
-          pending.map(operation => operation.id),
-        )
-        for (const { id, status } of found) {
-          for (const waiter of waiters) if (waiter.pending.delete(id)) waiter.outcomes.set(id, status)
-        }
-      } catch {
-        // The write is safe whatever happens to this query; the waiters are told "queued" when their time is up.
-      }
-      const now = performance.now()
-      for (const waiter of waiters) {
-        if (waiter.pending.size > 0 && now < waiter.until) continue
-        waiters.delete(waiter)
-        waiter.finish()
-      }
-      if (waiters.size > 0) await new Promise(resolve => setTimeout(resolve, POLL_INTERVAL_MS))
-    }
-    isPolling = false
-  }
-
-  return (tenantId, operationIds, seconds) =>
-    new Promise(resolve => {
-      const outcomes = new Map<string, OperationOutcome>()
-      const until = performance.now() + seconds * 1000
-      const pending = new Set(operationIds)
-      waiters.add({ tenantId, pending, outcomes, until, finish: () => resolve(outcomes) })
-      if (!isPolling) poll()
-    })
+/** Null for each that is not known yet. */
+async function outcomesOf(pool: pg.Pool, keys: OperationKey[]): Promise<(OperationOutcome | null)[]> {
+  const found = await findOperations(
+    pool,
+    keys.map(({ tenantId }) => tenantId),
+    keys.map(({ id }) => id),
+  )
+  const outcomes = new Map(found.map(({ id, status }) => [id, status]))
+  return keys.map(({ id }) => outcomes.get(id) ?? null)
 }

@@ -3,10 +3,11 @@ import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 
 /** An entry that came in over its source's budget; `items` is how many units it costs. */
-export type Deferred = { sourceId: string; entry: Entry; items: number }
-export type Waiting = Deferred & { position: number }
+export type DeferredEntry = { sourceId: string; entry: Entry; items: number }
+/** `position`: where it stands in its source's queue. */
+export type QueuedEntry = DeferredEntry & { position: number }
 
-export async function insertOverflow(db: Db, deferred: Deferred[]): Promise<void> {
+export async function insertOverflow(db: Db, deferred: DeferredEntry[]): Promise<void> {
   await queryPrepared(
     db,
     `insert into overflow
@@ -59,7 +60,7 @@ export async function firstInOverflow(
   db: Db,
   sourceId: string,
   { maxRows, maxBytes }: { maxRows: number; maxBytes: number },
-): Promise<Waiting[]> {
+): Promise<QueuedEntry[]> {
   const { rows } = await db.query<Entry & { position: number; items: number }>(
     `select o.position, items, ${ENTRY_COLUMNS}
      from (
@@ -80,7 +81,10 @@ export async function deleteOverflow(db: Db, sourceId: string, positions: number
 }
 
 /** Leaves what is not yet due of an entry in its place. */
-export async function shrinkOverflow(db: Db, { sourceId, position, entry, items }: Waiting): Promise<void> {
+export async function shrinkOverflow(
+  db: Db,
+  { sourceId, position, entry, items }: QueuedEntry,
+): Promise<void> {
   await db.query('update overflow set context = $3, items = $4 where source_id = $1 and position = $2', [
     sourceId,
     position,

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { grouped } from '../../src/intake/grouping.ts'
+import { coalesce } from '../../src/intake/coalesce.ts'
 
 /** Questions that are answered when the test says so. */
 function asked(options: { maxItems?: number; maxInFlight?: number } = {}) {
   const open: { items: number[]; answer(): void; fail(): void }[] = []
-  const ask = grouped(
-    (items: number[]) =>
+  const { submit: ask } = coalesce({
+    run: (items: number[]) =>
       new Promise<string[]>((resolve, reject) => {
         open.push({
           items,
@@ -14,8 +14,8 @@ function asked(options: { maxItems?: number; maxInFlight?: number } = {}) {
           fail: () => reject(new Error('no answer')),
         })
       }),
-    { maxItems: 100, maxInFlight: 1, ...options },
-  )
+    ...{ maxItems: 100, maxInFlight: 1, ...options },
+  })
   return { ask, open }
 }
 
