@@ -140,7 +140,7 @@ async function replayOf(client: pg.PoolClient, letter: Entry, now: Date): Promis
   if (letter.kind === 'record') return { ...letter, receivedAt: now }
   const context = JSON.parse(letter.context) as EventContext
   const firstReceivedAt = context.firstReceivedAt ?? letter.receivedAt.toISOString()
-  const source = context.door === 'inbound' ? await findSource(client, context.sourceId) : null
+  const source = context.route === 'inbound' ? await findSource(client, context.sourceId) : null
   const settings = source && {
     preset: source.preset,
     eventTypeOverride: source.config.event_type_override,

@@ -24,7 +24,7 @@ export type SourceTestOptions = {
 const WAIT_MS = 10_000
 const LOOK_EVERY_MS = 50
 
-/** Sends a sample event the way of a real one, past the door, and tells how far it comes. */
+/** Sends a sample event the way of a real one, but for the check of credentials, and tells how far it comes. */
 export function sourceTestAdmin({ pool, log }: { pool: pg.Pool; log: Log }) {
   return {
     async test(id: string, options: SourceTestOptions = {}): Promise<SourceTest> {

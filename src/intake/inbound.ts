@@ -42,7 +42,7 @@ export function inboundContext(
   facts: Pick<InboundContext, 'ip' | 'headers' | 'signature'>,
 ): InboundContext {
   return {
-    door: 'inbound',
+    route: 'inbound',
     sourceId: source.id,
     sourceType: source.type,
     preset: source.preset,

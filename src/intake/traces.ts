@@ -4,7 +4,7 @@ import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
 import { insertRejections, type NewRejection } from '../store/inbound/rejections.ts'
 
 /**
- * What is worth knowing but not worth waiting for: refused requests, and repeats that were known at the door. Kept in
+ * What is worth knowing but not worth waiting for: refused requests, and repeats that were known on arrival. Kept in
  * memory and written now and then, many at a time; what is too much is counted or left out.
  */
 export type Traces = {

@@ -131,7 +131,7 @@ test('nobody learns of what belongs to another tenant, or is not there', async (
   assert.equal(refused.body.code, 'insufficient_scope')
 })
 
-test('events of sources: deferred over the budget, dropped where that is wanted, known again at the door', async () => {
+test('events of sources: deferred over the budget, dropped where that is wanted, known again on arrival', async () => {
   const { id: tenant } = server.tenant
   const limit = { rate_limit: { events: 1, per_seconds: 3_600 } }
   const defers = await server.admin.sources.create({ tenant, type: 'webhook', ...limit, overflow: 'defer' })

@@ -85,7 +85,7 @@ test('a rotated token stays good for the overlap, and not longer', async () => {
   await answers([200], source.post(BODY, { key: token! }))
 })
 
-test('with a signing secret every accepted format opens the door, over the raw bytes', async () => {
+test('with a signing secret every accepted format is good, over the raw bytes', async () => {
   const source = await makeSource(server, { signing_secret: 'generate' })
   const secret = source.signing_secret!
   const signatures: [string, string][] = [

@@ -99,7 +99,7 @@ test('the event type follows the source: set, prefix, map, path', async () => {
   assert.equal((await source.post({ payload: {} })).status, 200)
 })
 
-test('event_id_path names the id; a repeat of a processed event is known at the door and costs nothing', async () => {
+test('event_id_path names the id; a repeat of a processed event is known on arrival and costs nothing', async () => {
   const source = await makeSource(server, {
     event_id_path: 'payload.ref',
     rate_limit: { events: 1, per_seconds: 86_400 },
@@ -120,7 +120,7 @@ test('the same id at another source is another event; at the same source it is n
   const one = await makeSource(server)
   const other = await makeSource(server)
   const sent = { inbound_event_id: 'same', event_type: 'x', payload: { n: 1 } }
-  // Not known at the door yet: the pipeline skips it.
+  // Not known on arrival yet: the pipeline skips it.
   const answers = await Promise.all([one.post(sent), one.post(sent), other.post(sent)])
   for (const answer of answers) assert.equal(answer.status, 200)
   assert.equal((await eventsOf(server, one.id)).length, 1)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { after, before, beforeEach, test } from 'node:test'
 import type pg from 'pg'
@@ -109,4 +109,49 @@ test('a migration that fails leaves the schema as it was', async () => {
   const before = await schema()
   await assert.rejects(migrate(pool), /already exists/)
   assert.deepEqual(await schema(), before)
+})
+
+test('entries of an earlier version are read as they came in: their context names the route', async () => {
+  const migration = files.findIndex(({ name }) => name.endsWith('_event_route.sql'))
+  await atVersion(migration)
+  await pool.query('create table log_all partition of log for values from (minvalue) to (maxvalue)')
+  const context = JSON.stringify({ ip: null, headers: { door: 'cdp' }, door: 'inbound', sourceId: 'src_1' })
+  const entry = { id: randomUUID(), kind: 'events', tenant: 1, context }
+  const values = [entry.id, entry.kind, entry.tenant, entry.context]
+  const common = 'id, kind, tenant_id, context, ordering_key, received_at, body'
+  const given = `$1, $2, $3, $4, 'k', now(), '{}'`
+  await pool.query(
+    `insert into log (${common}, partition, ord, body_bytes) values (${given}, 0, 0, 2)`,
+    values,
+  )
+  await pool.query(
+    `insert into parked_entries (${common}, lane, attempts, next_attempt_at) values (${given}, 'l', 0, now())`,
+    values,
+  )
+  await pool.query(
+    `insert into dead_letters (${common}, reason, error, attempts) values (${given}, 'failed', 'e', 1)`,
+    values,
+  )
+  await pool.query(
+    `insert into overflow (${common}, source_id, items, body_bytes) values (${given}, 'src_1', 1, 2)`,
+    values,
+  )
+  const record = JSON.stringify({ op: 'write', entityType: 'product' })
+  await pool.query(`insert into log (${common}, partition, ord, body_bytes) values (${given}, 0, 1, 2)`, [
+    randomUUID(),
+    'record',
+    1,
+    record,
+  ])
+  await migrate(pool)
+  for (const table of ['log', 'parked_entries', 'dead_letters', 'overflow']) {
+    const { rows } = await pool.query(`select context from ${table} where kind = 'events'`)
+    assert.deepEqual(
+      rows.map(row => JSON.parse(row.context)),
+      [{ ip: null, headers: { door: 'cdp' }, route: 'inbound', sourceId: 'src_1' }],
+      table,
+    )
+  }
+  const { rows } = await pool.query("select context from log where kind = 'record'")
+  assert.deepEqual(rows, [{ context: record }])
 })

@@ -1,7 +1,7 @@
 import type { Fault } from '../fault.ts'
 import type { EventTypeOverride } from '../inbound/source-config.ts'
 
-/** What stands in the log for one request: the body as received, and what the door knew about it. */
+/** What stands in the log for one request: the body as received, and what was known of it on arrival. */
 export type ReceivedEvents = {
   /** UUIDv7 of the log entry; event ids derive from it (ids.ts). */
   entryId: string
@@ -19,24 +19,24 @@ type RequestFacts = {
   headers: Record<string, string>
   /** Only these items of the body belong to this entry (volume protection or a retry split it); absent: all. */
   items?: number[]
-  /** The door found nothing in the body that has to be treated with care (see `Document`). */
+  /** On arrival nothing was found in the body that needs care (see `Document`). */
   plain?: true
   /** Set on a replay: when the request first came in. */
   firstReceivedAt?: string
 }
 
 /** Native `POST /v1/track/`. */
-type TrackContext = RequestFacts & { door: 'track' }
+type TrackContext = RequestFacts & { route: 'track' }
 
 /** CDP-compatible routes of the event host. `kind` is what the path says; 'batch' and 'any' read it from the items. */
-export type CdpContext = RequestFacts & { door: 'cdp'; kind: CdpKind | 'batch' | 'any' }
+export type CdpContext = RequestFacts & { route: 'cdp'; kind: CdpKind | 'batch' | 'any' }
 
 export const CDP_KINDS = ['track', 'identify', 'page', 'screen', 'group', 'alias'] as const
 export type CdpKind = (typeof CDP_KINDS)[number]
 
 /** `POST /ingest/inbound/:sourceConfigId`, with the source's settings as they were when the request came in. */
 export type InboundContext = RequestFacts & {
-  door: 'inbound'
+  route: 'inbound'
   sourceId: string
   sourceType: SourceType
   preset: string | null
@@ -49,7 +49,7 @@ export type InboundContext = RequestFacts & {
 export const SOURCE_TYPES = ['webhook', 'automation', 'cdp'] as const
 export type SourceType = (typeof SOURCE_TYPES)[number]
 
-/** The one shape that every door's events are brought into. */
+/** The one shape that events of every route are brought into. */
 export type NormalizedEvent = {
   id: string
   /** Position in the request: 0 for single events. */
@@ -91,7 +91,7 @@ type RejectedEvent = RejectedItem & { raw: string; inboundEventId: string | null
 
 export type Normalized = { events: NormalizedEvent[]; rejected: RejectedEvent[] }
 
-/** What the door must know of a request before it is accepted; the same reading that `normalize` does later. */
+/** What must be known of a request before it is accepted; the same reading that `normalize` does later. */
 export type Inspection = {
   /** accepted + rejected; 1 where the body as a whole is at fault, 0 for an empty batch. */
   items: number

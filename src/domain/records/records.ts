@@ -8,7 +8,7 @@ export type EntityType = (typeof ENTITY_TYPES)[number]
 export const OPERATION_OUTCOMES = ['applied', 'superseded', 'failed'] as const
 export type OperationOutcome = (typeof OPERATION_OUTCOMES)[number]
 
-/** What the door writes beside the body of a record entry. */
+/** What the data API adds to the body of a record entry. */
 export type RecordContext = { op: 'write' | 'delete'; entityType: EntityType }
 
 /** The other names a record can be deleted by. */

@@ -179,7 +179,7 @@ async function receive(
 ): Promise<Static<typeof Success>> {
   const body = openBody((request.body as RawBody).text)
   const caller = await callerOf(request, body.value, options)
-  const context: CdpContext = { ...factsOf(request), door: 'cdp', kind }
+  const context: CdpContext = { ...factsOf(request), route: 'cdp', kind }
   const rejected = await acceptEvents(options.accept, caller.tenantId, body, context, options.now())
   return rejected.length > 0 ? { success: true, rejected } : { success: true }
 }

@@ -77,7 +77,7 @@ async function track(request: FastifyRequest, options: EventRouteOptions): Promi
   const native = isNative(body.value)
   const context: EventContext = {
     ...factsOf(request),
-    ...(native ? { door: 'track' } : { door: 'cdp', kind: 'track' }),
+    ...(native ? { route: 'track' } : { route: 'cdp', kind: 'track' }),
   }
   const { tenantId } = await callerOf(request, body.value, options)
   await acceptEvents(options.accept, tenantId, body, context, options.now())

@@ -15,7 +15,7 @@ export function keptHeaders(
   const kept: Record<string, string> = {}
   for (const name of [...ALWAYS, ...(preset?.keepHeaders ?? []), ...source.config.headers]) {
     const value = headers[name]
-    // Whatever the source's settings say, a credential stays at the door.
+    // Whatever the source's settings say, a credential is never kept.
     if (value === undefined || name === signatureHeader || name === 'authorization') continue
     kept[name] = String(value).slice(0, MAX_LENGTH)
   }

@@ -58,7 +58,7 @@ function decode(entry: Entry): { works: NormalizedEvent[]; rejected: NewDeadLett
     rejected: rejected.map(({ index, message, raw, inboundEventId }) => ({
       id: itemId(entry.id, index),
       entry: { ...entry, body: raw, context: JSON.stringify(singleItem(context)) },
-      sourceId: context.door === 'inbound' ? context.sourceId : null,
+      sourceId: context.route === 'inbound' ? context.sourceId : null,
       inboundEventId,
       reason: 'rejected',
       error: message,
@@ -70,7 +70,7 @@ function decode(entry: Entry): { works: NormalizedEvent[]; rejected: NewDeadLett
 /** The context of a batch's item that stands alone from now on. */
 function singleItem(context: EventContext): EventContext {
   const { items: _, ...alone } = context
-  return alone.door === 'cdp' && alone.kind === 'batch' ? { ...alone, kind: 'any' } : alone
+  return alone.route === 'cdp' && alone.kind === 'batch' ? { ...alone, kind: 'any' } : alone
 }
 
 function narrow(entry: Entry, events: NormalizedEvent[]): Entry {
@@ -92,7 +92,7 @@ function deadLetterOf(
   return {
     id: event?.id ?? entry.id,
     entry: event ? alone(entry, event) : entry,
-    sourceId: context.door === 'inbound' ? context.sourceId : null,
+    sourceId: context.route === 'inbound' ? context.sourceId : null,
     inboundEventId: event?.inboundEventId ?? null,
     reason: 'failed',
     error,

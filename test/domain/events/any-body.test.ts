@@ -103,7 +103,7 @@ const context: fc.Arbitrary<EventContext> = fc.oneof(
   inbound,
 )
 
-test('whatever comes in, the door and the pipeline read the same, and nothing throws', () => {
+test('whatever comes in, intake and pipeline read the same, and nothing throws', () => {
   fc.assert(
     fc.property(text, context, (text, context) => {
       const inspection = inspect(openBody(text), context)

@@ -11,17 +11,17 @@ import { normalize } from '../../../src/domain/events/normalize/normalize.ts'
 export const RECEIVED_AT = new Date('2025-01-01T12:00:00Z')
 export const ENTRY_ID = '01941f29-7c00-7abc-8def-012345600000'
 
-export const trackContext: EventContext = { door: 'track', ip: null, headers: {} }
+export const trackContext: EventContext = { route: 'track', ip: null, headers: {} }
 
 export const cdpContext = (kind: CdpContext['kind'] = 'any'): EventContext => ({
-  door: 'cdp',
+  route: 'cdp',
   kind,
   ip: null,
   headers: {},
 })
 
 export const inboundContext = (settings: Partial<InboundContext> = {}): InboundContext => ({
-  door: 'inbound',
+  route: 'inbound',
   ip: null,
   headers: {},
   sourceId: 'src_1',

@@ -38,7 +38,7 @@ export function itemsOf(body: Body, context: EventContext, faults: Fault[]): Ite
   if (Array.isArray(value.batch)) {
     return bounded({ values: value.batch, form: 'batch', envelope: envelopeOf(value) }, faults)
   }
-  if (value.batch !== undefined || (context.door === 'cdp' && context.kind === 'batch')) {
+  if (value.batch !== undefined || (context.route === 'cdp' && context.kind === 'batch')) {
     return refuse(faults, '/batch', 'batch must be an array of events')
   }
   return { values: [value], form: 'single', envelope: NO_ENVELOPE }
@@ -82,13 +82,13 @@ export function pointerTo(form: Items['form'], index: number): string {
 }
 
 function mayBeBatch(context: EventContext): boolean {
-  if (context.door === 'cdp') return context.kind === 'batch' || context.kind === 'any'
-  return context.door === 'inbound'
+  if (context.route === 'cdp') return context.kind === 'batch' || context.kind === 'any'
+  return context.route === 'inbound'
 }
 
 /** On webhook sources a field `batch` is the sender's own business. */
 function readsBatchField(context: EventContext): boolean {
-  return context.door === 'cdp' || (context.door === 'inbound' && context.sourceType === 'cdp')
+  return context.route === 'cdp' || (context.route === 'inbound' && context.sourceType === 'cdp')
 }
 
 function bounded(items: Items, faults: Fault[]): Items | null {

@@ -29,7 +29,7 @@ type Reading = {
   faults: Fault[]
 }
 
-/** At the door: how many items, which are good, and what is wrong with the others. Never throws. */
+/** On arrival: how many items, which are valid, and what is wrong with the others. Never throws. */
 export function inspect(body: Body, context: EventContext): Inspection {
   const { drafts, rejected, faults } = read(body, context)
   const accepted = drafts.map(({ index, draft }) => ({ index, inboundEventId: draft.inboundEventId }))
@@ -107,8 +107,8 @@ function readItem(value: unknown, context: EventContext, envelope: Envelope, fau
     faults.push({ pointer: '', message: 'an event must be a JSON object' })
     return null
   }
-  if (context.door === 'track') return readTrack(value, faults)
-  if (context.door === 'cdp') return readCdp(value, context.kind, envelope, faults)
+  if (context.route === 'track') return readTrack(value, faults)
+  if (context.route === 'cdp') return readCdp(value, context.kind, envelope, faults)
   if (context.sourceType !== 'cdp') return readWebhook(value, context, faults)
   const draft = readCdp(value, 'any', envelope, faults)
   if (!context.eventTypeOverride || draft.eventType === '') return draft
@@ -116,7 +116,7 @@ function readItem(value: unknown, context: EventContext, envelope: Envelope, fau
 }
 
 function orderingKey(draft: Draft, context: EventContext): string | null {
-  if (context.door !== 'inbound') return draft.visitor ?? draft.userId ?? draft.inboundEventId
+  if (context.route !== 'inbound') return draft.visitor ?? draft.userId ?? draft.inboundEventId
   const key = draft.objectId ?? draft.visitor ?? draft.userId ?? draft.inboundEventId
   return key && `${context.sourceId}/${key}`
 }
@@ -128,8 +128,8 @@ function payloadOf(
   context: EventContext,
   batchContext: string | null,
 ): string {
-  if (context.door === 'track') return trackPayload(raw, item)
-  if (context.door === 'cdp' || context.sourceType === 'cdp') return cdpPayload(raw, item, batchContext)
+  if (context.route === 'track') return trackPayload(raw, item)
+  if (context.route === 'cdp' || context.sourceType === 'cdp') return cdpPayload(raw, item, batchContext)
   return webhookPayload(raw, item, draft.subject)
 }
 
@@ -142,7 +142,7 @@ function eventOf(
   sanitized: boolean,
 ): NormalizedEvent {
   const id = itemId(entryId, index)
-  const inbound = context.door === 'inbound' ? context : null
+  const inbound = context.route === 'inbound' ? context : null
   const generated = inbound !== null && draft.inboundEventId === null
   const { at, future } = occurredAt(draft.ownTime, draft.sentAt, receivedAt)
   // server-side senders of webhooks are programs all of them
@@ -168,8 +168,8 @@ function eventOf(
     eventType: draft.eventType,
     occurredAt: at,
     receivedAt,
-    source: inbound ? inbound.sourceType : context.door === 'track' ? 'tracking' : 'cdp',
-    sourceType: inbound ? inbound.sourceType : context.door === 'track' ? 'tracking' : 'cdp',
+    source: inbound ? inbound.sourceType : context.route === 'track' ? 'tracking' : 'cdp',
+    sourceType: inbound ? inbound.sourceType : context.route === 'track' ? 'tracking' : 'cdp',
     sourceConfigId: inbound ? inbound.sourceId : null,
     inboundEventId: generated ? id : draft.inboundEventId,
     providerEventId: draft.providerEventId,
