@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import type { TestContext } from 'node:test'
-import { type Browser, chromium } from 'playwright-core'
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium } from 'playwright-core'
 
 const executablePath = '/usr/bin/chromium'
+const LIMIT_MS = 120_000 // for what hangs: on a busy machine a page takes seconds where it takes none on an idle one
 const howToGetIt = `needs ${executablePath} (apt-get install chromium)`
 
 /**
@@ -18,6 +19,7 @@ export async function launchChromium(t: TestContext): Promise<Browser | null> {
   }
   const browser = await chromium.launch({
     executablePath,
+    timeout: LIMIT_MS,
     args: [
       '--headless=new',
       '--no-sandbox',
@@ -31,4 +33,16 @@ export async function launchChromium(t: TestContext): Promise<Browser | null> {
   })
   t.after(() => browser.close())
   return browser
+}
+
+/** A browser of its own, as far as pages can tell. */
+export async function openContext(
+  t: TestContext,
+  browser: Browser,
+  options: BrowserContextOptions = {},
+): Promise<BrowserContext> {
+  const context = await browser.newContext(options)
+  context.setDefaultTimeout(LIMIT_MS)
+  t.after(() => context.close())
+  return context
 }

@@ -85,6 +85,7 @@ type Tab = { page: Page; faults: string[]; close(): Promise<void> }
 /** A tab at the console. `faults` collects what must not happen: script errors, and requests that leave this server. */
 async function openTab(browser: Browser, { failing = null as RegExp | null } = {}): Promise<Tab> {
   const context = await browser.newContext({ viewport: { width: 1200, height: 800 } })
+  context.setDefaultTimeout(120_000)
   const page = await context.newPage()
   const faults: string[] = []
   page.on('pageerror', error => faults.push(error.message))
@@ -117,7 +118,7 @@ const post = (path: string, key: string, body: unknown) =>
   server.request(path, { method: 'POST', key, body: JSON.stringify(body) })
 const keysOfTenant = () => server.admin.keys.list(server.tenant.id)
 
-test('console in Chromium', { timeout: 120_000 }, async t => {
+test('console in Chromium', { timeout: 900_000 }, async t => {
   const browser = await launchChromium(t)
   if (!browser) return
   const { page, faults, close } = await openTab(browser)

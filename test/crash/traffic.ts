@@ -96,7 +96,7 @@ export function startTraffic(service: Service) {
 
 type Reply = { status: number; body: Record<string, unknown> }
 
-/** Null when the connection broke. A server that lives has to answer within 30 seconds. */
+/** Null when the connection broke. A server that lives has to answer within two minutes. */
 function post(
   agent: Agent,
   url: string,
@@ -108,7 +108,7 @@ function post(
       agent,
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
-      timeout: 30_000,
+      timeout: 120_000,
     })
     message.on('response', response => {
       let text = ''
@@ -120,7 +120,7 @@ function post(
       response.on('error', () => resolve(null))
     })
     message.on('timeout', () => {
-      reject(new Error(`no answer from ${url} in 30 s`))
+      reject(new Error(`no answer from ${url} in 120 s`))
       message.destroy()
     })
     message.on('error', () => resolve(null))

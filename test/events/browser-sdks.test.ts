@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, type TestContext, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { launchChromium } from '../chromium.ts'
+import { launchChromium, openContext } from '../chromium.ts'
 import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { flakyWay } from './flaky.ts'
@@ -42,7 +42,7 @@ const hurry = `
 async function openPage(t: TestContext): Promise<{ page: Page; faults: string[] } | null> {
   const browser = await launchChromium(t)
   if (!browser) return null
-  const page = await browser.newPage()
+  const page = await (await openContext(t, browser)).newPage()
   await page.addInitScript(hurry)
   const faults: string[] = []
   page.on('pageerror', error => faults.push(String(error)))
@@ -59,7 +59,7 @@ function arrived(key: string, count: number): Promise<Row[]> {
 }
 
 test('@segment/analytics-next in Chromium: settings lead it here, every call once through 503s and lost answers', {
-  timeout: 60_000,
+  timeout: 600_000,
 }, async t => {
   const tenant = await server.anotherTenant('segment browser')
   const opened = await openPage(t)
@@ -112,7 +112,7 @@ test('@segment/analytics-next in Chromium: settings lead it here, every call onc
 })
 
 test('/k.js in Chromium: page views, events and a person, once each through 503s and a restart', {
-  timeout: 60_000,
+  timeout: 600_000,
 }, async t => {
   const tenant = await server.anotherTenant('own script')
   const opened = await openPage(t)

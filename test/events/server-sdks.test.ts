@@ -86,7 +86,7 @@ test('@segment/analytics-node: every call once, through 503, lost answers and a 
   for (let n = 10; n < 20; n++) analytics.track({ ...who, event: 'Signed Up', properties: { n } })
   analytics.track({ ...who, event: 'Order Completed', properties: SOLD })
   await restarting
-  await analytics.closeAndFlush({ timeout: 30_000 })
+  await analytics.closeAndFlush({ timeout: 120_000 })
   assert.deepEqual(errors, [])
   assert.deepEqual(way.faults, [], 'every fault was met')
   await assertArrived(tenant, 20, ['identify', 'page', 'screen', 'group', 'alias'])

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Type } from 'typebox'
 import type { App } from '../../src/http/app.ts'
 import { security } from '../../src/http/openapi.ts'
-import { launchChromium } from '../chromium.ts'
+import { launchChromium, openContext } from '../chromium.ts'
 import { compareWithOpenApi } from './compare.ts'
 import { listen, openShell } from './shell.ts'
 
@@ -128,7 +128,7 @@ test('a browser shows the reference without reaching out', async t => {
   if (!browser) return
   const { app } = await openShell(t, routes)
   const origin = `http://127.0.0.1:${await listen(app)}`
-  const page = await browser.newPage()
+  const page = await (await openContext(t, browser)).newPage()
   const foreign: string[] = []
   const complaints: string[] = []
   page.on('request', request => {

@@ -1,22 +1,16 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify from 'fastify'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { scriptRoute } from '../../src/http/events/script.ts'
-import { launchChromium } from '../chromium.ts'
+import { launchChromium, openContext } from '../chromium.ts'
 import { type Answer, type Sent, startShop } from './browser-shop.ts'
 
 const guide = readFileSync(new URL('../../docs/guides/browser.md', import.meta.url), 'utf8')
 const stub = /```html\n(<script>.*?<\/script>)/s.exec(guide)![1]!
-
-async function openContext(t: TestContext, browser: Browser): Promise<BrowserContext> {
-  const context = await browser.newContext()
-  t.after(() => context.close())
-  return context
-}
 
 const named = (name: string) => (event: Sent) => event.event_type === name
 const viewOf = (page: string) => (event: Sent) => event.event_type === 'page_view' && event.data.page === page
@@ -65,7 +59,7 @@ test('the script is served compressed, cacheable and under 3 KB', async () => {
   assert.equal(refused.headers['content-encoding'], 'gzip')
 })
 
-test('browser script in Chromium', { timeout: 120_000 }, async t => {
+test('browser script in Chromium', { timeout: 900_000 }, async t => {
   const browser = await launchChromium(t)
   if (!browser) return
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import Fastify from 'fastify'
 import type { Page } from 'playwright-core'
-import { launchChromium } from '../../chromium.ts'
+import { launchChromium, openContext } from '../../chromium.ts'
 import { rowsOf } from '../../events/rows.ts'
 import { eventually } from '../../eventually.ts'
 import { startServer, type TestServer, type TestTenant } from '../../server.ts'
@@ -35,7 +35,7 @@ async function openShop(t: TestContext): Promise<string> {
 async function openPage(t: TestContext, tenant: TestTenant, options = '') {
   const browser = await launchChromium(t)
   if (!browser) return null
-  const page = await (await browser.newContext()).newPage()
+  const page = await (await openContext(t, browser)).newPage()
   await page.goto(await openShop(t))
   await page.evaluate(`(async () => {
     const { Kontor } = await import('/sdk/index.js')
