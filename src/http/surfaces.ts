@@ -13,7 +13,7 @@ import { sourceRoutes } from './admin/sources.ts'
 import { tenantRoutes } from './admin/tenants.ts'
 import type { App, Surface } from './app.ts'
 import { authenticateAdmin, authenticatePrivate, authenticateTracking, trackingCaller } from './auth.ts'
-import { consoleRoutes } from './console/files.ts'
+import { consoleRoutes } from './console/routes.ts'
 import { conversionListRoute } from './conversions/list.ts'
 import { openCors } from './cors.ts'
 import { cdpRoutes, settingsRoute } from './events/cdp.ts'
@@ -95,7 +95,7 @@ export function consoleSurface(): Surface {
   return {
     name: 'console',
     register(app) {
-      consoleRoutes(app) //                 GET /console, /console/*
+      consoleRoutes(app) //                 GET /console, /console/:version/*
     },
   }
 }

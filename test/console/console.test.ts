@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
 import { get } from 'node:http'
 import { after, before, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { launchChromium } from '../chromium.ts'
 import { startServer, type TestServer } from '../server.ts'
+import { goTo, openTab, signIn } from './tab.ts'
 
 let server: TestServer
 let adminKey: string
@@ -13,6 +15,11 @@ before(async () => {
   adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
 })
 after(() => server.close())
+
+/** What the page names: styles, modules, the icon. */
+function pathsIn(page: Raw): string[] {
+  return [...page.body.toString().matchAll(/(?:src|href)="(\/console\/[^"]+)"/g)].map(match => match[1]!)
+}
 
 type Raw = { status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }
 
@@ -28,19 +35,24 @@ function raw(path: string, headers: Record<string, string> = {}): Promise<Raw> {
   })
 }
 
-test('files are served as they are, compressed when asked for, and not again when known', async () => {
+test('files are served without their types, compressed when asked for, and kept by the browser for good', async () => {
   const page = await raw('/console')
   assert.equal(page.status, 200)
   assert.equal(page.headers['content-type'], 'text/html; charset=utf-8')
   assert.equal(page.headers['cache-control'], 'no-cache')
-  assert.match(String(page.headers['content-security-policy']), /default-src 'none'.*trusted-types 'none'/)
+  const policy = String(page.headers['content-security-policy'])
+  assert.match(policy, /default-src 'none'.*trusted-types 'none'/)
+  const [, importMap] = /<script type="importmap">(.*?)<\/script>/.exec(page.body.toString())!
+  assert.ok(policy.includes(`script-src 'self' 'sha256-${hash('sha256', importMap!, 'base64')}';`))
   assert.deepEqual((await raw('/console/')).body, page.body)
 
-  const paths = [...page.body.toString().matchAll(/(?:src|href)="(\/console\/[^"]+)"/g)].map(
-    match => match[1]!,
-  )
-  assert.ok(paths.length >= 4)
+  const paths = [
+    ...pathsIn(page),
+    ...Object.values((JSON.parse(importMap!) as { imports: Record<string, string> }).imports),
+  ]
+  assert.ok(paths.length >= 10)
   const types: Record<string, string> = {
+    ts: 'text/javascript; charset=utf-8',
     js: 'text/javascript; charset=utf-8',
     css: 'text/css; charset=utf-8',
     svg: 'image/svg+xml',
@@ -50,6 +62,7 @@ test('files are served as they are, compressed when asked for, and not again whe
     const gzipped = await raw(path, { 'accept-encoding': 'gzip, br' })
     assert.equal(plain.status, 200, path)
     assert.equal(plain.headers['content-type'], types[path.split('.').pop()!])
+    assert.equal(plain.headers['cache-control'], 'public, max-age=31536000, immutable')
     assert.equal(plain.headers['content-encoding'], undefined)
     assert.equal(gzipped.headers['content-encoding'], 'gzip')
     assert.deepEqual(gunzipSync(gzipped.body), plain.body)
@@ -69,10 +82,16 @@ test('nothing but the files of the console is served, and none of it is in the A
     '/../package.json',
     '/%2e%2e/package.json',
     '/..%2fpackage.json',
-    '/views',
-    '/x.js',
+    '/pages',
+    '/app.ts',
+    '/tsconfig.json',
+    '/index.html',
   ]
-  for (const path of strangers) assert.equal((await raw(`/console${path}`)).status, 404, path)
+  const [, base] = /src="(\/console\/[^/]+)\/app\.ts"/.exec((await raw('/console')).body.toString())!
+  for (const path of strangers) {
+    assert.equal((await raw(`/console${path}`)).status, 404, path)
+    if (path !== '/app.ts') assert.equal((await raw(base + path)).status, 404, base + path)
+  }
   const { body } = await server.request('/openapi.json')
   assert.deepEqual(
     Object.keys(body.paths).filter(path => path.startsWith('/console')),
@@ -80,34 +99,9 @@ test('nothing but the files of the console is served, and none of it is in the A
   )
 })
 
-type Tab = { page: Page; faults: string[]; close(): Promise<void> }
-
-/** A tab at the console. `faults` collects what must not happen: script errors, and requests that leave this server. */
-async function openTab(browser: Browser, { failing = null as RegExp | null } = {}): Promise<Tab> {
-  const context = await browser.newContext({ viewport: { width: 1200, height: 800 } })
-  context.setDefaultTimeout(120_000)
-  const page = await context.newPage()
-  const faults: string[] = []
-  page.on('pageerror', error => faults.push(error.message))
-  page.on('console', message => {
-    const words = `${message.text()} ${message.location().url}`
-    if (message.type() === 'error' && !failing?.test(words)) faults.push(words)
-  })
-  page.on('request', request => {
-    if (new URL(request.url()).origin !== new URL(server.url).origin) faults.push(`leaves: ${request.url()}`)
-  })
-  await page.goto(`${server.url}/console`)
-  return { page, faults, close: () => context.close() }
-}
-
-async function signIn(page: Page, key: string) {
-  await page.getByLabel('Key').fill(key)
-  await page.getByRole('button', { name: 'Sign in' }).click()
-}
-
 /** Goes to a view as one who types its address. */
 async function open(page: Page, path: string, title: string) {
-  await page.evaluate(`location.hash = ${JSON.stringify(`#/${path}`)}`)
+  await goTo(page, `#/${path}`)
   await heading(page, title)
 }
 
@@ -121,10 +115,10 @@ const keysOfTenant = () => server.admin.keys.list(server.tenant.id)
 test('console in Chromium', { timeout: 900_000 }, async t => {
   const browser = await launchChromium(t)
   if (!browser) return
-  const { page, faults, close } = await openTab(browser)
+  const { page, faults, close } = await openTab(browser, server.url)
 
   await t.test('a wrong key is told, in words', async () => {
-    const wrong = await openTab(browser, { failing: /\/admin\/v1\// })
+    const wrong = await openTab(browser, server.url, { failing: /\/admin\/v1\// })
     await signIn(wrong.page, server.tenant.trackingKey)
     await wrong.page.getByRole('alert').getByText('This is a tracking key').waitFor()
     await signIn(wrong.page, 'adm_not-a-key')
@@ -136,7 +130,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
   })
 
   await t.test('a private key shows its data, and no administration', async () => {
-    const other = await openTab(browser)
+    const other = await openTab(browser, server.url)
     await signIn(other.page, server.tenant.privateKey)
     await heading(other.page, 'Overview')
     assert.equal(await other.page.getByRole('navigation', { name: 'Data' }).isVisible(), true)

@@ -1,62 +1,88 @@
+import { hash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
 import { extname } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { App } from '../app.ts'
-import { type Asset, asset, sendAsset } from '../assets.ts'
-import { problems } from '../problems.ts'
+import { type Asset, asset } from '../assets.ts'
+
+export type ConsoleFile = { text: string; asset: Asset }
+
+export type ConsoleFiles = {
+  /** Changes with any of the files: their addresses contain it, so that a browser may keep them for good. */
+  version: string
+  files: Map<string, ConsoleFile>
+  /** What a library is imported as, and which file that is. */
+  libraries: Map<string, string>
+}
 
 const FOLDER = new URL('../../../console/', import.meta.url)
 
 const TYPES: Record<string, string> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
+  '.ts': 'text/javascript; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
 }
 
-// The console handles admin keys: it talks to this server alone, and no text can become markup or script.
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join('; ')
+/** Libraries come from node_modules as they are: each is one file of modules that a browser reads. */
+const LIBRARIES: Record<string, string> = {
+  preact: 'preact',
+  'preact/hooks': 'preact/hooks',
+  htm: 'htm',
+  '@preact/signals': '@preact/signals',
+  '@preact/signals-core': '@preact/signals-core',
+  uplot: 'uplot/dist/uPlot.esm.js',
+}
+const STYLESHEETS = { 'lib/uplot.css': 'uplot/dist/uPlot.min.css' }
 
-/** The web console: the files of console/, as they are. */
-export function consoleRoutes(app: App): void {
-  const files = readFiles()
-  const send = (request: FastifyRequest, reply: FastifyReply, name: string) => {
-    const file = files.get(name)
-    if (!file) throw problems.notFound('There is nothing at this path.')
-    const isPage = file.type.startsWith('text/html')
-    return sendAsset(request, reply, file, {
-      'cache-control': 'no-cache',
-      ...(isPage && { 'content-security-policy': POLICY }),
-    })
+/**
+ * Everything that the console consists of, by name: what a request asks for is looked up here and never on the disk.
+ * One file a turn of the event loop, so that nobody who is served meanwhile waits for more than one (about 5 ms).
+ */
+export async function readConsoleFiles(): Promise<ConsoleFiles> {
+  const files = new Map<string, ConsoleFile>()
+  const add = async (name: string, text: string) => {
+    files.set(name, fileOf(name, text))
+    await nextTurn()
   }
-  const hidden = { schema: { hide: true } }
-  app.get('/console', hidden, (request, reply) => send(request, reply, 'index.html'))
-  app.get('/console/*', hidden, (request, reply) =>
-    send(request, reply, (request.params as { '*': string })['*'] || 'index.html'),
-  )
+  for (const path of readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })) {
+    if (!TYPES[extname(path)]) continue
+    const name = path.replaceAll('\\', '/')
+    const text = readFileSync(new URL(name, FOLDER), 'utf8')
+    await add(name, name.endsWith('.ts') ? withoutTypes(text) : text)
+  }
+  const libraries = new Map<string, string>()
+  for (const [specifier, source] of Object.entries(LIBRARIES)) {
+    const name = `lib/${specifier.replaceAll('/', '-').replace('@', '')}.js`
+    libraries.set(specifier, name)
+    await add(name, textOf(source).replace(/\/\/# sourceMappingURL=\S+\s*$/, ''))
+  }
+  for (const [name, source] of Object.entries(STYLESHEETS)) await add(name, textOf(source))
+  const tags = [...files].map(([name, file]) => `${name} ${file.asset.etag}`)
+  return { version: hash('sha256', tags.sort().join('\n'), 'base64url').slice(0, 12), files, libraries }
 }
 
-/** Everything there is, by name: what a request asks for is looked up here and never on the disk. */
-function readFiles(): Map<string, Asset> {
-  const files = new Map<string, Asset>()
-  for (const path of readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })) {
-    const type = TYPES[extname(path)]
-    if (!type) continue
-    const name = path.replaceAll('\\', '/')
-    const plain = readFileSync(new URL(name, FOLDER))
-    files.set(name, asset(type, plain, { gzip: gzipSync(plain) }))
+export function fileOf(name: string, text: string): ConsoleFile {
+  const plain = Buffer.from(text)
+  return { text, asset: asset(TYPES[extname(name)]!, plain, { gzip: gzipSync(plain) }) }
+}
+
+function textOf(source: string): string {
+  return readFileSync(new URL(import.meta.resolve(source)), 'utf8')
+}
+
+/**
+ * Types become blanks, so that line and column stay. Node calls the function experimental and would say so at every
+ * start; the version of Node is pinned, and what runs this server is the same function.
+ */
+function withoutTypes(text: string): string {
+  const { emitWarning } = process
+  process.emitWarning = () => {}
+  try {
+    return stripTypeScriptTypes(text)
+  } finally {
+    process.emitWarning = emitWarning
   }
-  return files
 }

@@ -1,0 +1,74 @@
+import type { Query } from '../query.ts'
+import { fromAdmin } from './client.ts'
+import type {
+  ArchivedEvent,
+  Backlog,
+  CreatedKey,
+  CreatedSource,
+  DeadLetter,
+  DeadLetterWithBody,
+  JsonObject,
+  Key,
+  List,
+  NewKey,
+  NewSource,
+  Receipt,
+  Rejection,
+  ReplayOrder,
+  ReplayResult,
+  RotatedSource,
+  SecretKind,
+  Source,
+  SourceTest,
+  Tenant,
+} from './types.ts'
+
+/** The admin API: what operators do. */
+
+type Signal = AbortSignal | undefined
+
+const sourcePath = (id: string) => `/sources/${encodeURIComponent(id)}`
+const post = <Body>(path: string, body?: unknown) => fromAdmin<Body>(path, { method: 'POST', body })
+
+export const tenants = {
+  list: (signal?: Signal) => fromAdmin<List<Tenant>>('/tenants', { signal }),
+}
+
+export const keys = {
+  /** Of a tenant; of none: the admin keys. */
+  list: (tenant: string | null, signal?: Signal) =>
+    fromAdmin<List<Key>>('/keys', { query: { tenant }, signal }),
+  create: (key: NewKey) => post<CreatedKey>('/keys', key),
+  revoke: (id: string) => post<Key>(`/keys/${encodeURIComponent(id)}/revoke`),
+}
+
+export const sources = {
+  list: (tenant: string | null, signal?: Signal) =>
+    fromAdmin<List<Source>>('/sources', { query: { tenant }, signal }),
+  find: (id: string, signal?: Signal) => fromAdmin<Source>(sourcePath(id), { signal }),
+  create: (source: NewSource) => post<CreatedSource>('/sources', source),
+  change: (id: string, settings: JsonObject) =>
+    fromAdmin<Source>(sourcePath(id), { method: 'PATCH', body: settings }),
+  remove: (id: string) => fromAdmin<null>(sourcePath(id), { method: 'DELETE' }),
+  setEnabled: (id: string, isEnabled: boolean) =>
+    post<Source>(`${sourcePath(id)}/${isEnabled ? 'enable' : 'disable'}`),
+  /** The one before stays good for so many hours. */
+  rotate: (id: string, what: SecretKind, overlapHours: number) =>
+    post<RotatedSource>(`${sourcePath(id)}/rotate`, { what, overlap_hours: overlapHours }),
+  test: (id: string) => post<SourceTest>(`${sourcePath(id)}/test`, {}),
+}
+
+export const inbound = {
+  receipts: (query: Query, signal?: Signal) => fromAdmin<List<Receipt>>('/receipts', { query, signal }),
+  rejections: (query: Query, signal?: Signal) => fromAdmin<List<Rejection>>('/rejections', { query, signal }),
+  /** Events over the limit of their source, waiting. */
+  backlogs: (signal?: Signal) => fromAdmin<List<Backlog>>('/overflow', { signal }),
+  archived: (id: string) => fromAdmin<ArchivedEvent>(`/archive/${encodeURIComponent(id)}`),
+}
+
+export const deadLetters = {
+  list: (query: Query, signal?: Signal) => fromAdmin<List<DeadLetter>>('/dead-letters', { query, signal }),
+  find: (id: string, signal?: Signal) =>
+    fromAdmin<DeadLetterWithBody>(`/dead-letters/${encodeURIComponent(id)}`, { signal }),
+  replay: (order: ReplayOrder) => post<ReplayResult>('/dead-letters/replay', order),
+}

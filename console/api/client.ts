@@ -1,0 +1,19 @@
+import { adminKey, dataKey, forgetDataKey, isAdmin } from '../session.ts'
+import { type RequestOptions, request, statusOf } from './request.ts'
+
+/** The admin API. */
+export function fromAdmin<Body>(path: string, options: RequestOptions = {}): Promise<Body> {
+  return request<Body>(adminKey(), `/admin/v1${path}`, options)
+}
+
+/** The data API of the chosen tenant. */
+export async function fromData<Body>(path: string, options: RequestOptions = {}): Promise<Body> {
+  try {
+    return await request<Body>(await dataKey(), `/v1${path}`, options)
+  } catch (error) {
+    // The key that this console made has expired or was revoked: an admin key makes another one.
+    if (statusOf(error) !== 401 || !isAdmin.value) throw error
+    forgetDataKey()
+    return request<Body>(await dataKey(), `/v1${path}`, options)
+  }
+}

@@ -1,0 +1,47 @@
+import type { Query } from '../query.ts'
+import { fromData } from './client.ts'
+import type { AccountReport, AcquisitionReport, AttentionReport, OverviewReport } from './report-types.ts'
+import type { Conversion, Event, EventOutcome, List, RecordType, StoredRecord } from './types.ts'
+
+/** The data API: what the chosen tenant has. */
+
+type Signal = AbortSignal | undefined
+
+export type TimeFilter = {
+  event_type?: string | null
+  since?: string | null
+  until?: string | null
+  limit?: number
+  cursor?: string | null
+}
+
+export const events = {
+  list: (query: TimeFilter, signal?: Signal) => fromData<List<Event>>('/events', { query, signal }),
+  find: (id: string, signal?: Signal) => fromData<EventOutcome>(`/events/${id}`, { signal }),
+  /** By the id that its sender gave it. */
+  lookup: (query: { event_id: string; source_config_id: string }, signal?: Signal) =>
+    fromData<EventOutcome>('/events/lookup', { query, signal }),
+}
+
+export const conversions = {
+  list: (query: TimeFilter, signal?: Signal) => fromData<List<Conversion>>('/conversions', { query, signal }),
+}
+
+export const records = {
+  list: (type: RecordType, query: Query, signal?: Signal) =>
+    fromData<List<StoredRecord>>(`/${type}`, { query, signal }),
+  find: (type: RecordType, id: string, signal?: Signal) =>
+    fromData<StoredRecord>(`/${type}/${encodeURIComponent(id)}`, { signal }),
+}
+
+const report =
+  <Report>(name: string) =>
+  (query: Query & { currency: string }, signal?: Signal) =>
+    fromData<Report>(`/subscriptions/${name}`, { query, signal })
+
+export const reports = {
+  overview: report<OverviewReport>('overview'),
+  attention: report<AttentionReport>('attention'),
+  acquisition: report<AcquisitionReport>('acquisition'),
+  account: report<AccountReport>('account'),
+}

@@ -1,0 +1,105 @@
+import { type Query, searchOf } from '../query.ts'
+import { parseJson } from './json.ts'
+
+export type Fault = { pointer: string; message: string }
+
+/** The body of an answer that is not what was asked for (RFC 9457). */
+type ProblemBody = {
+  status: number
+  title: string
+  detail?: string
+  code?: string
+  request_id?: string | null
+  errors?: Fault[]
+}
+
+/** The same as an error, in the words of the server. */
+export class Problem extends Error {
+  readonly status: number
+  readonly title: string
+  readonly code: string | null
+  readonly requestId: string | null
+  readonly errors: Fault[]
+  constructor({ status, title, detail, code, request_id, errors }: ProblemBody) {
+    super(detail ?? title)
+    this.status = status
+    this.title = title
+    this.code = code ?? null
+    this.requestId = request_id ?? null
+    this.errors = errors ?? []
+  }
+}
+
+export type RequestOptions = {
+  method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  query?: Query
+  /** Goes as JSON. */
+  body?: unknown
+  signal?: AbortSignal | undefined
+  /** Finishes even when the tab is closed. */
+  keepalive?: boolean
+}
+
+const PATIENCE_MS = 30_000
+
+/** One request to this server; throws a Problem where the answer is none. */
+export async function request<Body>(
+  key: string,
+  path: string,
+  { method = 'GET', query = {}, body, signal, keepalive = false }: RequestOptions = {},
+): Promise<Body> {
+  const signals = [AbortSignal.timeout(PATIENCE_MS), ...(signal ? [signal] : [])]
+  let response: Response
+  let text: string
+  try {
+    response = await fetch(path + searchOf(query), {
+      method,
+      headers: {
+        authorization: `Bearer ${key}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: AbortSignal.any(signals),
+      cache: 'no-store',
+      credentials: 'omit',
+      keepalive,
+    })
+    text = await response.text()
+  } catch (error) {
+    if (signal?.aborted) throw error
+    const detail = 'The server cannot be reached, or takes too long. Is it running?'
+    throw new Problem({ status: 0, title: 'No answer', code: 'no_answer', detail })
+  }
+  const value = bodyOf(text, response.headers.get('content-type') ?? '')
+  if (response.ok) return value as Body
+  throw new Problem({
+    title: response.statusText || 'Error',
+    detail: `The server answered ${response.status}.`,
+    request_id: response.headers.get('x-request-id'),
+    ...(value as Partial<ProblemBody> | null),
+    status: response.status,
+  })
+}
+
+/** The answer, or null where it is a problem with this status. */
+export async function nullOn<Body>(status: number, answer: Promise<Body>): Promise<Body | null> {
+  try {
+    return await answer
+  } catch (error) {
+    if (statusOf(error) === status) return null
+    throw error
+  }
+}
+
+export function statusOf(error: unknown): number | null {
+  return error instanceof Problem ? error.status : null
+}
+
+function bodyOf(text: string, type: string): unknown {
+  if (!/json/.test(type)) return null
+  try {
+    return parseJson(text)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,174 @@
+import type { Amount } from '../amount.ts'
+
+/**
+ * What the server answers with, as far as the console reads it. test/console/api-types.ts holds these against the
+ * server's own schemas, so that `npm run types` tells when they drift apart.
+ */
+
+export type JsonObject = Record<string, unknown>
+type Time = string
+type Maybe<T> = T | null
+
+/** A list that goes on under its cursor. */
+export type List<Row> = { results: Row[]; next_cursor: string | null }
+
+/** A list of a report, page by page. */
+export type Paged<Row> = { results: Row[]; page: number; page_size: number; count: number; pages: number }
+
+export type Tenant = { id: string; name: string }
+
+export type KeyKind = 'private' | 'tracking' | 'admin'
+export type Key = {
+  id: string
+  kind: KeyKind
+  scopes: string[]
+  hint: string
+  created_at: Time
+  expires_at: Maybe<Time>
+  revoked_at: Maybe<Time>
+  last_used_at: Maybe<Time>
+}
+export type CreatedKey = Key & { key: string }
+export type NewKey = {
+  kind: KeyKind
+  tenant?: string | null
+  scopes?: string[]
+  expires_at?: string
+}
+
+export type Credential = { hint: string; expires_at: Maybe<Time> }
+export type SourceType = 'webhook' | 'automation' | 'cdp'
+export type RateLimit = { events: number; per_seconds: number }
+export type Source = {
+  id: string
+  tenant: string
+  name: string
+  type: SourceType
+  preset: Maybe<string>
+  enabled: boolean
+  path: string
+  rate_limit: RateLimit
+  overflow: 'defer' | 'drop'
+  tokens: Credential[]
+  signing_secrets: Credential[]
+  created_at: Time
+  updated_at: Time
+}
+export type CreatedSource = Source & { token: string; signing_secret: Maybe<string> }
+export type NewSource = {
+  tenant: string
+  type: string
+  overflow: string
+  name?: string
+  preset?: string
+  signing_secret?: string
+  rate_limit?: RateLimit
+}
+export type SecretKind = 'token' | 'signing_secret'
+export type RotatedSource = Source & { [Kind in SecretKind]?: string }
+export type SourceTest = {
+  ok: boolean
+  steps: { step: string; ok: boolean; detail: string }[]
+  archived: JsonObject[]
+}
+
+export type ReceiptOutcome = 'processed' | 'duplicate' | 'dropped' | 'dead_letter' | 'expired'
+export type Receipt = {
+  id: string
+  inbound_event_id: Maybe<string>
+  event_type: Maybe<string>
+  outcome: string
+  detail: Maybe<string>
+  received_at: Time
+}
+export type ArchivedEvent = { id: string; received_at: Time; result: JsonObject }
+export type Backlog = { source_config_id: string; events: number; oldest_at: Time }
+export type Rejection = {
+  id: string
+  source_config_id: string
+  rejected_at: Time
+  status: number
+  code: string
+  detail: string
+  ip: Maybe<string>
+  user_agent: Maybe<string>
+  bytes: Maybe<number>
+  suppressed: number
+}
+
+export type DeadLetter = {
+  id: string
+  tenant: string
+  kind: 'record' | 'events'
+  source_config_id: Maybe<string>
+  inbound_event_id: Maybe<string>
+  reason: string
+  error: string
+  attempts: number
+  received_at: Time
+  failed_at: Time
+  replayed_at: Maybe<Time>
+  replayed_as: Maybe<string>
+}
+export type DeadLetterWithBody = DeadLetter & { body: string }
+export type ReplayOrder = { tenant: string | null; id?: string; reason?: string; all?: boolean }
+export type ReplayResult = { replayed: number; remaining: number }
+
+export type Event = {
+  id: string
+  event_type: string
+  occurred_at: Time
+  received_at: Time
+  source_type: string
+  source_config_id: Maybe<string>
+  inbound_event_id: Maybe<string>
+  provider_event_id: Maybe<string>
+  visitor: Maybe<string>
+  session_id: Maybe<string>
+  profile_id: Maybe<string>
+  contact_id: Maybe<string>
+  payload: unknown
+  headers: object
+  meta: object
+}
+export type EventStatus = 'queued' | 'deferred' | 'stored' | 'duplicate' | 'dead_letter' | 'dropped'
+export type EventOutcome = {
+  id: string
+  status: EventStatus
+  reason: Maybe<string>
+  received_at: Time
+  duplicate_of: Maybe<string>
+  attempts: Maybe<number>
+  next_attempt_at: Maybe<Time>
+  failed_at: Maybe<Time>
+  replayed_at: Maybe<Time>
+  replayed_as: Maybe<string>
+  conversion: Maybe<boolean>
+  event: Maybe<Event>
+}
+export type Conversion = {
+  id: string
+  occurred_at: Time
+  conversion_type: string
+  source: string
+  source_object_id: Maybe<string>
+  /** An exact decimal: may have more digits than a double. */
+  amount: Maybe<Amount>
+  currency: Maybe<string>
+  visitor: Maybe<string>
+  contact_id: Maybe<string>
+  contact_name: Maybe<string>
+  contact_email: Maybe<string>
+}
+
+export type RecordType = 'products' | 'contacts' | 'orders'
+export type StoredRecord = {
+  entityType: 'product' | 'contact' | 'order'
+  id: string
+  externalId: Maybe<string>
+  sourceUpdatedAt: Time
+  data: Maybe<JsonObject>
+  createdAt: Time
+  updatedAt: Time
+  deleted?: boolean
+}

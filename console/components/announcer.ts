@@ -1,0 +1,14 @@
+import { signal } from '@preact/signals'
+import type { VNode } from 'preact'
+import { html } from '../html.ts'
+
+const announcement = signal('')
+
+/** Tells those who listen instead of look what has changed on the page. */
+export function announce(text: string): void {
+  announcement.value = text
+}
+
+export function Announcer(): VNode {
+  return html`<p class="unseen" role="status" aria-live="polite">${announcement.value}</p>`
+}

@@ -1,0 +1,51 @@
+import { signal } from '@preact/signals'
+import type { ComponentChildren, VNode } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { h, html } from '../html.ts'
+
+type OpenDialog = { title: string; content: ComponentChildren; isWide: boolean; closed(answer: string): void }
+
+const openDialog = signal<OpenDialog | null>(null)
+
+/** Asks before something that cannot be undone; resolves with true or false. */
+export function confirmed({ title, text, yes }: { title: string; text: string; yes: string }) {
+  const content = html`
+    <p>${text}</p>
+    <div class="actions">
+      <button value="no" class="quiet">Cancel</button>
+      <button value="yes" class="main">${yes}</button>
+    </div>
+  `
+  return new Promise<boolean>(resolve => {
+    openDialog.value = { title, content, isWide: false, closed: answer => resolve(answer === 'yes') }
+  })
+}
+
+/** Shows something on top of the page until it is closed. */
+export function showDialog(title: string, content: ComponentChildren): void {
+  const closable = [content, html`<button value="no">Close</button>`]
+  openDialog.value = { title, content: closable, isWide: true, closed: () => {} }
+}
+
+/** Where dialogs appear: once in the app. */
+export function DialogHost(): VNode | null {
+  const dialog = openDialog.value
+  return dialog && h(ModalDialog, { dialog })
+}
+
+function ModalDialog({ dialog }: { dialog: OpenDialog }): VNode {
+  const element = useRef<HTMLDialogElement>(null)
+  useEffect(() => element.current!.showModal(), [])
+  const closed = () => {
+    openDialog.value = null
+    dialog.closed(element.current!.returnValue)
+  }
+  return html`
+    <dialog ref=${element} aria-labelledby="dialog-title" class=${dialog.isWide ? 'wide' : ''} onClose=${closed}>
+      <form method="dialog">
+        <h2 id="dialog-title">${dialog.title}</h2>
+        ${dialog.content}
+      </form>
+    </dialog>
+  `
+}

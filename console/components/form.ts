@@ -1,0 +1,152 @@
+import { type Signal, useSignal } from '@preact/signals'
+import type { ComponentChildren, VNode } from 'preact'
+import { h, html } from '../html.ts'
+import { ProblemArea } from './notice.ts'
+
+/** Work that takes a while, done once at a time; `problem` is what went wrong with it. */
+export function useAction(problem: Signal<unknown>) {
+  const isBusy = useSignal(false)
+  const start = async (work: () => unknown) => {
+    if (isBusy.value) return
+    isBusy.value = true
+    problem.value = null
+    try {
+      await work()
+    } catch (error) {
+      problem.value = error
+    } finally {
+      isBusy.value = false
+    }
+  }
+  return { isBusy, start }
+}
+
+export type ButtonKind = 'main' | 'quiet' | 'link' | ''
+
+type ActionButtonProps = {
+  label: string
+  run(): unknown
+  /** Where its problem is shown; buttons of one page share a ProblemArea. */
+  problem: Signal<unknown>
+  kind?: ButtonKind
+}
+
+/** A button whose work takes a while. It is not disabled meanwhile: that would take the focus away from it. */
+export function ActionButton({ label, run, problem, kind = '' }: ActionButtonProps): VNode {
+  const { isBusy, start } = useAction(problem)
+  return html`
+    <button type="button" class=${kind} aria-busy=${isBusy.value ? 'true' : null} onClick=${() => start(run)}>
+      ${label}
+    </button>
+  `
+}
+
+export function RefreshButton({ refresh }: { refresh(): Promise<void> }): VNode {
+  const problem = useSignal<unknown>(null)
+  return html`${h(ActionButton, { label: 'Refresh', run: refresh, problem })}${h(ProblemArea, { problem })}`
+}
+
+/** What was filled in, by the name of the control. */
+export type FormValues<Name extends string> = Record<Name, string>
+
+type FormProps<Name extends string> = {
+  submit: string
+  layout: 'filter' | 'stacked'
+  run(values: FormValues<Name>, all: FormData): unknown
+  /** Stands beside the button. */
+  aside?: ComponentChildren
+  children?: ComponentChildren
+}
+
+/** A form that works while it waits, and tells what went wrong. */
+export function Form<Name extends string>({ submit, layout, run, aside, children }: FormProps<Name>): VNode {
+  const problem = useSignal<unknown>(null)
+  const { isBusy, start } = useAction(problem)
+  const onSubmit = (event: SubmitEvent) => {
+    event.preventDefault()
+    const all = new FormData(event.currentTarget as HTMLFormElement)
+    start(() => run(Object.fromEntries(all) as FormValues<Name>, all))
+  }
+  return html`
+    <form class=${layout} novalidate onSubmit=${onSubmit}>
+      ${children}
+      <div class="field end">
+        <button type="submit" class="main" aria-busy=${isBusy.value ? 'true' : null}>${submit}</button>
+        ${aside}
+      </div>
+      ${h(ProblemArea, { problem })}
+    </form>
+  `
+}
+
+type FieldProps = { id: string; label: string; hint?: string | undefined }
+
+type TextFieldProps = FieldProps & {
+  value?: string
+  type?: 'text' | 'password' | 'date' | 'datetime-local'
+  placeholder?: string
+  /** The id of a datalist. */
+  list?: string
+  size?: number
+  autofocus?: boolean
+}
+
+export function TextField({ id, label, hint, value = '', type = 'text', ...more }: TextFieldProps): VNode {
+  const control = html`
+    <input
+      id=${id} name=${id} type=${type} defaultValue=${value} autocomplete="off" spellcheck="false"
+      aria-describedby=${hint ? hintId(id) : null} ...${more}
+    />
+  `
+  return h(Field, { id, label, hint }, control)
+}
+
+type TextAreaProps = FieldProps & { value: string; rows: number }
+
+export function TextArea({ id, label, hint, value, rows }: TextAreaProps): VNode {
+  const control = html`
+    <textarea
+      id=${id} name=${id} rows=${rows} spellcheck="false" defaultValue=${value}
+      aria-describedby=${hint ? hintId(id) : null}
+    />
+  `
+  return h(Field, { id, label, hint }, control)
+}
+
+export type Option = readonly [value: string, label: string]
+
+type SelectFieldProps = FieldProps & {
+  options: readonly Option[]
+  value?: string
+  onChange?(value: string): void
+}
+
+export function SelectField({ id, label, hint, options, value, onChange }: SelectFieldProps): VNode {
+  const chosen = value ?? options[0]?.[0]
+  const changed = (event: Event) => onChange?.((event.currentTarget as HTMLSelectElement).value)
+  const control = html`
+    <select id=${id} name=${id} onChange=${changed} aria-describedby=${hint ? hintId(id) : null}>
+      ${options.map(
+        ([name, shown]) => html`<option value=${name} selected=${name === chosen}>${shown}</option>`,
+      )}
+    </select>
+  `
+  return h(Field, { id, label, hint }, control)
+}
+
+/** A filter that takes effect at once. */
+export function SelectFilter(props: SelectFieldProps): VNode {
+  return html`<div class="filter">${h(SelectField, props)}</div>`
+}
+
+function Field({ id, label, hint, children }: FieldProps & { children?: ComponentChildren }): VNode {
+  return html`
+    <div class="field">
+      <label for=${id}>${label}</label>
+      ${children}
+      ${hint && html`<p class="hint" id=${hintId(id)}>${hint}</p>`}
+    </div>
+  `
+}
+
+const hintId = (id: string) => `${id}-hint`

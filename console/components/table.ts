@@ -1,0 +1,115 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren, VNode } from 'preact'
+import type { List, Paged } from '../api/types.ts'
+import { plural } from '../format.ts'
+import { h, html } from '../html.ts'
+import { announce } from './announcer.ts'
+import { ActionButton } from './form.ts'
+import { ProblemArea } from './notice.ts'
+
+export type Column<Row> = {
+  label: string
+  cell(row: Row): ComponentChildren
+  /** number: right-aligned; long: may be broken anywhere; text: sentences */
+  kind?: 'number' | 'long' | 'text'
+  /** Gone on small screens. */
+  isMinor?: boolean
+}
+
+type TableProps<Row> = {
+  caption: string
+  /** The first one names the row. */
+  columns: Column<Row>[]
+  rows: Row[]
+  keyOf?(row: Row): string
+}
+
+export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>): VNode {
+  return html`
+    <div class="scroller" role="region" aria-label=${caption} tabindex="0">
+      <table>
+        <caption class="unseen">${caption}</caption>
+        <thead>
+          <tr>
+            ${columns.map(column => html`<th scope="col" class=${classOf(column)}>${column.label}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${rows.map((row, index) => html`<tr key=${keyOf?.(row) ?? index}>${cellsOf(row, columns)}</tr>`)}
+        </tbody>
+      </table>
+    </div>
+  `
+}
+
+function cellsOf<Row>(row: Row, columns: Column<Row>[]): VNode[] {
+  return columns.map((column, index) =>
+    index === 0
+      ? html`<th scope="row" class=${classOf(column)}>${column.cell(row)}</th>`
+      : html`<td class=${classOf(column)}>${column.cell(row)}</td>`,
+  )
+}
+
+function classOf<Row>({ kind, isMinor }: Column<Row>): string | null {
+  return [kind, isMinor && 'minor'].filter(Boolean).join(' ') || null
+}
+
+type GrowingTableProps<Row> = Omit<TableProps<Row>, 'rows'> & {
+  first: List<Row>
+  /** Brings the next page. */
+  load(cursor: string): Promise<List<Row>>
+  empty: ComponentChildren
+}
+
+/** A table that goes on at the press of a button. */
+export function GrowingTable<Row>({ first, load, empty, ...table }: GrowingTableProps<Row>): VNode {
+  const problem = useSignal<unknown>(null)
+  const grown = useSignal<{ first: List<Row>; more: List<Row>[] }>({ first, more: [] })
+  // When the first page is read anew, those that followed the one before are gone.
+  const pages = [first, ...(grown.value.first === first ? grown.value.more : [])]
+  const rows = pages.flatMap(({ results }) => results)
+  const cursor = pages.at(-1)!.next_cursor
+  if (rows.length === 0) return html`<div>${empty}</div>`
+  const grow = async () => {
+    const next = await load(cursor!)
+    grown.value = { first, more: [...pages.slice(1), next] }
+    announce(`${plural(next.results.length, 'row')} more, ${rows.length + next.results.length} in all`)
+  }
+  return html`
+    <div>
+      ${h(Table<Row>, { ...table, rows })}
+      ${h(ProblemArea, { problem })}
+      ${cursor !== null && html`<p class="more">${h(ActionButton, { label: 'Show more', run: grow, problem })}</p>`}
+    </div>
+  `
+}
+
+type PagedTableProps<Row> = Omit<TableProps<Row>, 'rows'> & {
+  list: Paged<Row>
+  /** The address of another page. */
+  linkTo(page: number): string
+  empty: ComponentChildren
+}
+
+/** A list of a report, page by page. */
+export function PagedTable<Row>({ list, linkTo, empty, ...table }: PagedTableProps<Row>): VNode {
+  const { results, page, pages, count } = list
+  if (count === 0) return html`<div>${empty}</div>`
+  const step = (label: string, target: number) =>
+    target >= 1 && target <= pages
+      ? html`<a href=${linkTo(target)}>${label}</a>`
+      : html`<span class="faint">${label}</span>`
+  return html`
+    <div>
+      ${h(Table<Row>, { ...table, rows: results })}
+      ${
+        pages > 1 &&
+        html`<p class="pages">
+          ${step('Previous', page - 1)}
+          <span>Page ${page} of ${pages} (${plural(count, 'row')})</span>
+          ${step('Next', page + 1)}
+        </p>`
+      }
+    </div>
+  `
+}

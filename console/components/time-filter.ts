@@ -1,0 +1,60 @@
+import type { VNode } from 'preact'
+import type { TimeFilter as Filter } from '../api/data.ts'
+import { h, html } from '../html.ts'
+import { go } from '../navigation.ts'
+import { link, type PlainRouteName } from '../router.ts'
+import { Form, TextField } from './form.ts'
+import { EmptyState } from './notice.ts'
+
+type FilterProps = { page: PlainRouteName; query: URLSearchParams }
+
+/** The filters that events and conversions share; they live in the address. */
+export function TimeFilter({ page, query }: FilterProps): VNode {
+  return h(
+    Form<'event_type' | 'since' | 'until'>,
+    {
+      // What stands in the fields is what stands in the address, also after going back.
+      key: query.toString(),
+      submit: 'Filter',
+      layout: 'filter',
+      aside: query.size > 0 && html`<a href=${link(page)}>Clear</a>`,
+      run: ({ event_type, since, until }) =>
+        go(link(page, { event_type, since: toInstant(since), until: toInstant(until) })),
+    },
+    h(TextField, { id: 'event_type', label: 'Type', value: query.get('event_type') ?? '' }),
+    h(TextField, {
+      id: 'since',
+      label: 'Since',
+      type: 'datetime-local',
+      value: toLocal(query.get('since')),
+    }),
+    h(TextField, {
+      id: 'until',
+      label: 'Until',
+      type: 'datetime-local',
+      value: toLocal(query.get('until')),
+    }),
+  )
+}
+
+export function filterOf(query: URLSearchParams): Filter {
+  return { event_type: query.get('event_type'), since: query.get('since'), until: query.get('until') }
+}
+
+export function NothingFits({ page }: { page: PlainRouteName }): VNode {
+  return h(EmptyState, {
+    title: 'Nothing fits these filters.',
+    action: html`<a href=${link(page)}>Clear them</a>`,
+  })
+}
+
+/** What a local date and time of an input is as an instant, and back. */
+function toInstant(local: string): string {
+  return local ? new Date(local).toISOString() : ''
+}
+
+function toLocal(iso: string | null): string {
+  const at = new Date(iso ?? '')
+  if (Number.isNaN(at.getTime())) return ''
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+}

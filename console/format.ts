@@ -1,0 +1,98 @@
+import { type Amount, absolute, ExactNumber, isNegative, isZero } from './amount.ts'
+
+/** Numbers, money and times as text, in the reader's language and time zone. */
+
+type Maybe<T> = T | null | undefined
+
+export const NONE = '–'
+
+const LONGEST = 20
+const dateTimeFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+const dateFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
+const relativeFormat = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
+const numberFormat = new Intl.NumberFormat(undefined, { maximumFractionDigits: LONGEST })
+const percentFormat = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 })
+const moneyFormats = new Map<string, Intl.NumberFormat>()
+
+export function number(value: Maybe<Amount>): string {
+  return value === null || value === undefined ? NONE : written(numberFormat, value)
+}
+
+/** `amount` in major units, with as many decimals as the currency has: 0 for JPY, 3 for KWD. */
+export function money(amount: Maybe<Amount>, currency: Maybe<string>): string {
+  if (amount === null || amount === undefined) return NONE
+  const format = moneyFormat(currency ?? '')
+  return format ? written(format, amount) : [number(amount), currency].filter(Boolean).join(' ')
+}
+
+export function signedMoney(amount: Maybe<Amount>, currency: Maybe<string>): string {
+  if (amount === null || amount === undefined || isZero(amount)) return money(amount, currency)
+  return `${isNegative(amount) ? '−' : '+'}${money(absolute(amount), currency)}`
+}
+
+/** A fraction of 1. */
+export function percent(fraction: Maybe<Amount>): string {
+  return fraction === null || fraction === undefined ? NONE : written(percentFormat, fraction)
+}
+
+export function plural(count: Amount, one: string, many = `${one}s`): string {
+  return `${number(count)} ${Number(count) === 1 ? one : many}`
+}
+
+/** payment_failed → Payment failed */
+export function words(name: Maybe<string>): string {
+  const phrase = lowerWords(name)
+  return phrase.charAt(0).toUpperCase() + phrase.slice(1)
+}
+
+/** payment_failed → payment failed */
+export function lowerWords(name: Maybe<string>): string {
+  return String(name ?? '').replaceAll('_', ' ')
+}
+
+/** Whatever was received, as one line of text. */
+export function text(value: unknown): string {
+  if (value === null || value === undefined || value === '') return NONE
+  return typeof value === 'object' && !(value instanceof ExactNumber) ? JSON.stringify(value) : String(value)
+}
+
+export function dateTime(at: Date): string {
+  return dateTimeFormat.format(at)
+}
+
+export function date(at: Date): string {
+  return dateFormat.format(at)
+}
+
+export function utc(at: Date): string {
+  return `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
+}
+
+const UNITS = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+  ['second', 1],
+] as const
+
+/** 3 minutes ago */
+export function relative(at: Date, now: Date): string {
+  const seconds = (at.getTime() - now.getTime()) / 1000
+  const [unit, size] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? ['second', 1]
+  return relativeFormat.format(Math.round(seconds / size), unit)
+}
+
+/** Given as text a number keeps all its digits; Intl has read such text since 2023. */
+function written(format: Intl.NumberFormat, amount: Amount): string {
+  return format.format(String(amount) as `${number}`)
+}
+
+/** null where the code is none that can be: then the number stands with the code behind it. */
+function moneyFormat(currency: string): Intl.NumberFormat | null {
+  if (!/^[a-z]{3}$/i.test(currency)) return null
+  const known = moneyFormats.get(currency)
+  if (known) return known
+  const format = new Intl.NumberFormat(undefined, { style: 'currency', currency })
+  moneyFormats.set(currency, format)
+  return format
+}

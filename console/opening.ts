@@ -1,0 +1,108 @@
+import { signal } from '@preact/signals'
+import type { VNode } from 'preact'
+import { Problem, statusOf } from './api/request.ts'
+import { EmptyState, ProblemNotice } from './components/notice.ts'
+import { Page } from './components/page.ts'
+import { h, html } from './html.ts'
+import { currentRoute } from './navigation.ts'
+import type { PageDefinition } from './page-definition.ts'
+import { pages, type Section } from './pages.ts'
+import { link, type Route, type RouteName } from './router.ts'
+import { forget, isAdmin, tenant } from './session.ts'
+
+/** What stands on the screen. Two with the same key are the same place, drawn anew. */
+export type Shown = { key: string; content: VNode }
+
+export const shown = signal<Shown | null>(null)
+/** The part of the menu that is gone to, before it is there. */
+export const section = signal<Section | null>(null)
+export const isOpening = signal(false)
+/** Why the session ended. */
+export const signOutReason = signal<unknown>(null)
+
+let leaving = new AbortController()
+
+/** Shows what the address asks for. What was shown before stays until the new page is complete. */
+export function open(): Promise<void> {
+  return show((error, title) => {
+    const retry = isNotLoaded(error) ? () => location.reload() : open
+    return h(Page, { title }, h(ProblemNotice, { error, retry }))
+  })
+}
+
+/** The same page with its data read anew. If that fails the page stays as it is, and who asked for it is told. */
+function refresh(): Promise<void> {
+  return show(error => {
+    throw error
+  })
+}
+
+/** Forgets what was shown, and whatever is under way. */
+export function clear(): void {
+  leaving.abort()
+  shown.value = null
+  isOpening.value = false
+}
+
+async function show(onError: (error: unknown, title: string) => VNode): Promise<void> {
+  leaving.abort()
+  leaving = new AbortController()
+  const { signal: left } = leaving
+  const route = currentRoute.peek()
+  const key = keyOf(route)
+  section.value = route && pages[route.name].section
+  isOpening.value = true
+  try {
+    const content = route ? await contentOf(route, left) : nothingThere()
+    if (!left.aborted) shown.value = { key, content }
+  } catch (error) {
+    if (left.aborted) return
+    if (statusOf(error) === 401) endSession(error)
+    else shown.value = { key, content: onError(error, route ? pages[route.name].title : '') }
+  } finally {
+    if (!left.aborted) isOpening.value = false
+  }
+}
+
+async function contentOf(route: Route, left: AbortSignal): Promise<VNode> {
+  const { isAdministration, load } = pages[route.name]
+  if (isAdministration && !isAdmin.peek()) throw needsAdminKey()
+  const { page } = await (load as () => Promise<{ page: PageDefinition<RouteName> }>)().catch(notLoaded)
+  const draw = await page.open({ route, signal: left })
+  return draw(refresh)
+}
+
+/** The key is no longer good. */
+export function endSession(reason: unknown): void {
+  signOutReason.value = reason
+  forget()
+}
+
+/** Another tenant's page is another page. */
+function keyOf(route: Route | null): string {
+  return JSON.stringify([tenant.peek(), route?.name, route?.params])
+}
+
+function nothingThere(): VNode {
+  const action = html`<a href=${link('overview')}>Overview</a>`
+  return h(
+    Page,
+    { title: 'Nothing here' },
+    h(EmptyState, { title: 'There is no page at this address.', action }),
+  )
+}
+
+/** Most likely the server was updated: the files of the version before are gone. */
+function notLoaded(): never {
+  const detail = 'This part of the console could not be loaded. Was the server updated, or is it down?'
+  throw new Problem({ status: 0, title: 'Not loaded', code: 'not_loaded', detail })
+}
+
+function isNotLoaded(error: unknown): boolean {
+  return error instanceof Problem && error.code === 'not_loaded'
+}
+
+function needsAdminKey(): Problem {
+  const detail = 'This takes an admin key (adm_…). Sign out, and in again with one.'
+  return new Problem({ status: 403, title: 'Not with this key', detail })
+}

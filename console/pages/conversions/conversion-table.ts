@@ -1,0 +1,43 @@
+import type { VNode } from 'preact'
+import type { Conversion } from '../../api/types.ts'
+import { Breakable } from '../../components/breakable.ts'
+import { showDialog } from '../../components/dialog.ts'
+import { Facts } from '../../components/page.ts'
+import type { Column } from '../../components/table.ts'
+import { Time } from '../../components/time.ts'
+import { money, text, words } from '../../format.ts'
+import { h, html } from '../../html.ts'
+
+export const conversionColumns: Column<Conversion>[] = [
+  {
+    label: 'Type',
+    cell: row =>
+      html`<button type="button" class="link" onClick=${() => showConversion(row)}>${h(Breakable, { text: row.conversion_type })}</button>`,
+    kind: 'long',
+  },
+  { label: 'Amount', cell: ({ amount, currency }) => money(amount, currency), kind: 'number' },
+  { label: 'When', cell: ({ occurred_at }) => h(Time, { at: occurred_at }) },
+  { label: 'From', cell: ({ source }) => source, isMinor: true },
+  { label: 'Object', cell: ({ source_object_id }) => text(source_object_id), kind: 'long', isMinor: true },
+  { label: 'Who', cell: whoOf, kind: 'long', isMinor: true },
+]
+
+function whoOf({ contact_name, contact_email, contact_id, visitor }: Conversion): string {
+  return text(contact_name ?? contact_email ?? contact_id ?? visitor)
+}
+
+function showConversion(row: Conversion): void {
+  showDialog(`Conversion ${row.source_object_id ?? row.conversion_type}`, h(ConversionFacts, { row }))
+}
+
+/** Everything there is, also what this console does not know by name. */
+function ConversionFacts({ row }: { row: Conversion }): VNode {
+  const { occurred_at, amount, currency, ...others } = row
+  return h(Facts, {
+    facts: [
+      ['Amount', money(amount, currency)],
+      ['Occurred', h(Time, { at: occurred_at })],
+      ...Object.entries(others).map(([name, value]) => [words(name), text(value)] as const),
+    ],
+  })
+}

@@ -1,0 +1,107 @@
+import { type Signal, useSignal } from '@preact/signals'
+import { deadLetters } from '../../api/admin.ts'
+import type { DeadLetter, ReplayOrder } from '../../api/types.ts'
+import { announce } from '../../components/announcer.ts'
+import { confirmed } from '../../components/dialog.ts'
+import { ActionButton, RefreshButton, SelectFilter } from '../../components/form.ts'
+import { Badge, EmptyState, ProblemArea } from '../../components/notice.ts'
+import { Page } from '../../components/page.ts'
+import { type Column, GrowingTable } from '../../components/table.ts'
+import { Time } from '../../components/time.ts'
+import { number, plural, text } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { go } from '../../navigation.ts'
+import { definePage } from '../../page-definition.ts'
+import { link } from '../../router.ts'
+import { faultyBatchCommand } from '../../samples.ts'
+import { tenant } from '../../session.ts'
+
+const ROWS = 50
+const REASONS = [
+  ['', 'All reasons'],
+  ['rejected', 'Rejected: never valid'],
+  ['failed', 'Failed: could not be applied'],
+] as const
+
+const filterOf = (query: URLSearchParams) => ({
+  tenant: tenant.peek(),
+  reason: query.get('reason'),
+  limit: ROWS,
+})
+
+export const page = definePage(
+  'deadLetters',
+  ({ route, signal }) => deadLetters.list(filterOf(route.query), signal),
+  ({ data, route: { query }, refresh }) => {
+    const problem = useSignal<unknown>(null)
+    const reason = query.get('reason')
+    const replay = async (order: Omit<ReplayOrder, 'tenant'>) => {
+      const { replayed, remaining } = await deadLetters.replay({ tenant: tenant.peek(), ...order })
+      announce(`${plural(replayed, 'dead letter')} replayed, ${number(remaining)} left`)
+      await refresh()
+    }
+    const replayAll = async () => {
+      const what =
+        'Each one is processed again, with the settings of today. What fails again comes back here.'
+      if (await confirmed({ title: 'Replay all of them?', text: what, yes: 'Replay all' }))
+        await replay(reason ? { reason } : { all: true })
+    }
+    return h(
+      Page,
+      {
+        title: 'Dead letters',
+        actions: [
+          data.results.length > 0 && h(ActionButton, { label: 'Replay all', run: replayAll, problem }),
+          h(RefreshButton, { refresh }),
+        ],
+        lead: 'What was accepted but could not be processed. Nothing is lost: fix the cause, then replay.',
+      },
+      h(SelectFilter, {
+        id: 'reason',
+        label: 'Reason',
+        options: REASONS,
+        value: reason ?? '',
+        onChange: chosen => go(link('deadLetters', { reason: chosen })),
+      }),
+      h(ProblemArea, { problem }),
+      h(GrowingTable<DeadLetter>, {
+        caption: 'Dead letters',
+        columns: columnsWith(id => replay({ id }), problem),
+        keyOf: ({ id }) => id,
+        first: data,
+        load: cursor => deadLetters.list({ ...filterOf(query), cursor }),
+        empty: reason
+          ? h(EmptyState, { title: 'No dead letter has this reason.' })
+          : h(EmptyState, {
+              title: 'No dead letters.',
+              text: 'That is good. To see one: of this batch the first item is taken, and the second, which lacks its event name, is kept here.',
+              command: faultyBatchCommand(),
+            }),
+      }),
+    )
+  },
+)
+
+function columnsWith(replay: (id: string) => unknown, problem: Signal<unknown>): Column<DeadLetter>[] {
+  return [
+    {
+      label: 'Error',
+      cell: ({ id, error }) => html`<a href=${link('deadLetter', { id })}>${error}</a>`,
+      kind: 'long',
+    },
+    { label: 'Reason', cell: ({ reason }) => h(Badge, { text: reason, tone: 'bad' }) },
+    { label: 'Given up', cell: ({ failed_at }) => h(Time, { at: failed_at }) },
+    { label: 'Kind', cell: ({ kind }) => kind, isMinor: true },
+    {
+      label: "Sender's id",
+      cell: ({ inbound_event_id }) => text(inbound_event_id),
+      kind: 'long',
+      isMinor: true,
+    },
+    { label: 'Attempts', cell: ({ attempts }) => number(attempts), kind: 'number', isMinor: true },
+    {
+      label: 'Replay',
+      cell: ({ id }) => h(ActionButton, { label: 'Replay', run: () => replay(id), problem, kind: 'link' }),
+    },
+  ]
+}

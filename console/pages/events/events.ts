@@ -1,0 +1,39 @@
+import { events } from '../../api/data.ts'
+import type { Event } from '../../api/types.ts'
+import { RefreshButton } from '../../components/form.ts'
+import { Page, Section } from '../../components/page.ts'
+import { GrowingTable } from '../../components/table.ts'
+import { filterOf, NothingFits, TimeFilter } from '../../components/time-filter.ts'
+import { h, html } from '../../html.ts'
+import { definePage } from '../../page-definition.ts'
+import { eventColumns, NoEvents } from './event-table.ts'
+import { LookupForm } from './lookup-form.ts'
+
+export const page = definePage(
+  'events',
+  ({ route, signal }) => events.list(filterOf(route.query), signal),
+  ({ data, route: { query }, refresh }) =>
+    h(
+      Page,
+      {
+        title: 'Events',
+        actions: h(RefreshButton, { refresh }),
+        lead: 'Everything that happened and is not a conversion, newest first.',
+      },
+      h(TimeFilter, { page: 'events', query }),
+      h(GrowingTable<Event>, {
+        caption: 'Events',
+        columns: eventColumns,
+        keyOf: ({ id }) => id,
+        first: data,
+        load: cursor => events.list({ ...filterOf(query), cursor }),
+        empty: query.size > 0 ? h(NothingFits, { page: 'events' }) : h(NoEvents, {}),
+      }),
+      h(
+        Section,
+        { title: 'What happened to an event?' },
+        html`<p>By its id here, or by the id that its sender gave it (event_id, messageId, inbound_event_id).</p>`,
+        h(LookupForm, {}),
+      ),
+    ),
+)

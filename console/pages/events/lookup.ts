@@ -1,0 +1,26 @@
+import { Page } from '../../components/page.ts'
+import { h } from '../../html.ts'
+import { definePage } from '../../page-definition.ts'
+import { findOutcome } from './find-outcome.ts'
+import { LookupForm } from './lookup-form.ts'
+import { Outcome, UnknownEvent } from './outcome.ts'
+
+/** By whatever id one has: #/events/lookup?id=…&source=… */
+const asked = (query: URLSearchParams) => ({ id: query.get('id') ?? '', source: query.get('source') ?? '' })
+
+export const page = definePage(
+  'eventLookup',
+  ({ route, signal }) => {
+    const { id, source } = asked(route.query)
+    return findOutcome(id, source, signal)
+  },
+  ({ data: outcome, route }) => {
+    const { id, source } = asked(route.query)
+    return h(
+      Page,
+      { title: outcome?.event?.event_type ?? 'What happened to an event' },
+      h(LookupForm, { id, source }),
+      outcome ? h(Outcome, { outcome }) : id !== '' && h(UnknownEvent, { id }),
+    )
+  },
+)

@@ -1,0 +1,96 @@
+import type { ComponentChildren, VNode } from 'preact'
+import type { Event, EventOutcome, EventStatus } from '../../api/types.ts'
+import { Badge, EmptyState, type Tone } from '../../components/notice.ts'
+import { type Fact, Facts, JsonView, Section } from '../../components/page.ts'
+import { Time } from '../../components/time.ts'
+import { lowerWords, NONE, text } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { link } from '../../router.ts'
+import { isAdmin } from '../../session.ts'
+
+const STATUS: Record<EventStatus, { meaning: string; tone: Tone }> = {
+  queued: { meaning: 'Accepted, and waits to be applied.', tone: 'neutral' },
+  deferred: { meaning: 'Accepted, and waits until its source has budget again.', tone: 'neutral' },
+  stored: { meaning: 'Accepted and applied.', tone: 'good' },
+  duplicate: { meaning: 'Another event with its id came first; this one changed nothing.', tone: 'neutral' },
+  dead_letter: { meaning: 'It could not be taken.', tone: 'bad' },
+  dropped: { meaning: 'Over the limit of its source, which drops what is too much.', tone: 'bad' },
+}
+
+/** What became of an event, and what it says. */
+export function Outcome({ outcome }: { outcome: EventOutcome }): VNode {
+  const { event, status, id } = outcome
+  const { meaning, tone } = STATUS[status]
+  return html`
+    ${h(Facts, {
+      facts: [
+        ['Status', html`${h(Badge, { text: lowerWords(status), tone })} ${meaning}`],
+        outcome.reason && ['Reason', outcome.reason],
+        ['Id', html`<code>${id}</code>`],
+        ['Received', h(Time, { at: outcome.received_at })],
+        event && ['Occurred', h(Time, { at: event.occurred_at })],
+        outcome.conversion && ['Counts as', html`<a href=${link('conversions')}>a conversion</a>`],
+        outcome.attempts !== null && ['Attempts', String(outcome.attempts)],
+        outcome.next_attempt_at && ['Next attempt', h(Time, { at: outcome.next_attempt_at })],
+        outcome.failed_at && ['Given up', h(Time, { at: outcome.failed_at })],
+        eventFact('The first one', outcome.duplicate_of),
+        outcome.replayed_at && ['Replayed', h(Time, { at: outcome.replayed_at })],
+        eventFact('Replayed as', outcome.replayed_as),
+        status === 'dead_letter' &&
+          isAdmin.value && [
+            'Dead letter',
+            html`<a href=${link('deadLetter', { id })}>See its body, replay it</a>`,
+          ],
+      ],
+    })}
+    ${event && h(Details, { event })}
+  `
+}
+
+function eventFact(label: string, id: string | null): Fact | null {
+  return id === null ? null : [label, html`<a href=${link('event', { id })}><code>${id}</code></a>`]
+}
+
+function Details({ event }: { event: Event }): VNode {
+  const { headers, meta } = event
+  return html`
+    ${h(
+      Section,
+      { title: 'Who and from where' },
+      h(Facts, {
+        facts: [
+          ['From', event.source_type],
+          event.source_config_id && ['Source', sourceLink(event.source_config_id)],
+          ["Sender's id", text(event.inbound_event_id)],
+          event.provider_event_id && ["Provider's id", event.provider_event_id],
+          ['Visitor', text(event.visitor)],
+          ['Session', text(event.session_id)],
+          ['Profile', text(event.profile_id)],
+          ['Contact', contactLink(event.contact_id)],
+        ],
+      }),
+    )}
+    ${h(Section, { title: 'Payload' }, h(JsonView, { value: event.payload, label: 'Payload' }))}
+    ${h(
+      Section,
+      { title: 'Headers and meta' },
+      h(JsonView, { value: { headers, meta }, label: 'Headers and meta' }),
+    )}
+  `
+}
+
+function sourceLink(id: string): ComponentChildren {
+  return isAdmin.value ? html`<a href=${link('source', { id })}>${id}</a>` : id
+}
+
+function contactLink(id: string | null): ComponentChildren {
+  return id === null ? NONE : html`<a href=${link('record', { type: 'contacts', id })}>${id}</a>`
+}
+
+export function UnknownEvent({ id }: { id: string }): VNode {
+  return h(EmptyState, {
+    title: 'Nothing is known of this event.',
+    text: html`<span>No event has the id <code>${id}</code>. It was never accepted, or has expired.</span>`,
+    action: html`<a href=${link('events')}>All events</a>`,
+  })
+}

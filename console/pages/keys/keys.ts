@@ -1,0 +1,90 @@
+import { useSignal } from '@preact/signals'
+import type { VNode } from 'preact'
+import { keys } from '../../api/admin.ts'
+import type { CreatedKey, Key } from '../../api/types.ts'
+import { Copyable } from '../../components/copyable.ts'
+import { EmptyState, ProblemArea } from '../../components/notice.ts'
+import { ShownOnce } from '../../components/once.ts'
+import { Page, Section } from '../../components/page.ts'
+import { Table } from '../../components/table.ts'
+import { plural } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { definePage } from '../../page-definition.ts'
+import { link } from '../../router.ts'
+import { recordCommand, trackCommand } from '../../samples.ts'
+import { tenant } from '../../session.ts'
+import { hasEnded, keyColumns } from './key-columns.ts'
+import { KeyForm } from './key-form.ts'
+
+export const page = definePage(
+  'keys',
+  async ({ signal }) => {
+    const [own, admins] = await Promise.all([keys.list(tenant.peek(), signal), keys.list(null, signal)])
+    return { own: own.results, admins: admins.results }
+  },
+  ({ data: { own, admins }, route: { query }, refresh }) => {
+    const created = useSignal<CreatedKey | null>(null)
+    const problem = useSignal<unknown>(null)
+    const columns = keyColumns({ problem, refresh })
+    const withEnded = query.get('ended') === 'yes'
+    const list = (caption: string, all: Key[]) =>
+      h(Table<Key>, {
+        caption,
+        columns,
+        keyOf: ({ id }) => id,
+        rows: sorted(withEnded ? all : all.filter(key => !hasEnded(key))),
+      })
+    const ended = [...own, ...admins].filter(hasEnded).length
+    const create = async (key: Parameters<typeof keys.create>[0]) => {
+      created.value = await keys.create(key)
+      await refresh()
+    }
+    return h(
+      Page,
+      { title: 'Keys', lead: 'Keys themselves are never shown again: only how they end.' },
+      created.value && h(CreatedKeyNotice, { key: created.value.id, created: created.value }),
+      h(
+        Section,
+        { title: 'New key' },
+        h(KeyForm, { key: query.get('kind') ?? '', kind: query.get('kind') ?? '', create }),
+      ),
+      h(ProblemArea, { problem }),
+      h(
+        Section,
+        { title: 'Of this tenant' },
+        own.length > 0 ? list('Keys of this tenant', own) : h(NoKeys, {}),
+      ),
+      h(Section, { title: 'Admin keys' }, list('Admin keys', admins)),
+      ended > 0 &&
+        !withEnded &&
+        html`<p><a href=${link('keys', { ended: 'yes' })}>Show ${plural(ended, 'key')} revoked or expired</a></p>`,
+    )
+  },
+)
+
+function NoKeys(): VNode {
+  return h(EmptyState, {
+    title: 'No keys yet.',
+    text: 'Make one above, or on the command line:',
+    command: `npm run kontor -- key create --tenant ${tenant.value} --kind private`,
+  })
+}
+
+function CreatedKeyNotice({ created: { kind, key } }: { created: CreatedKey }): VNode {
+  const command =
+    kind === 'tracking' ? trackCommand(key) : kind === 'private' ? recordCommand('contacts', key) : null
+  return h(
+    ShownOnce,
+    { title: `The ${kind} key` },
+    html`<p>Shown only this once: keep it now.</p>`,
+    h(Copyable, { text: key, label: 'Copy the key' }),
+    command && [html`<p>Try it:</p>`, h(Copyable, { text: command, label: 'Copy the command' })],
+  )
+}
+
+/** Those that are good first, and of those the newest. */
+function sorted(list: Key[]): Key[] {
+  return list.toSorted(
+    (a, b) => Number(hasEnded(a)) - Number(hasEnded(b)) || b.created_at.localeCompare(a.created_at),
+  )
+}

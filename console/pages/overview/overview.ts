@@ -1,0 +1,100 @@
+import { type Signal, useSignal } from '@preact/signals'
+import type { VNode } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { reports } from '../../api/data.ts'
+import type { OverviewReport } from '../../api/report-types.ts'
+import { statusOf } from '../../api/request.ts'
+import { EmptyState } from '../../components/notice.ts'
+import { Page, Section } from '../../components/page.ts'
+import { h, html } from '../../html.ts'
+import { definePage } from '../../page-definition.ts'
+import { link } from '../../router.ts'
+import { isAdmin, tenant } from '../../session.ts'
+import { Headline, MovementBars } from '../subscriptions/figures.ts'
+import { reportIn, scopeOf } from '../subscriptions/report.ts'
+import { hasSubscriptions } from '../subscriptions/report-page.ts'
+import { type Activity, followed, readActivity } from './activity.ts'
+import { ActivitySections } from './activity-sections.ts'
+
+const FOLLOW_EVERY_MS = 3_000
+
+type Overview = { activity: Activity; revenue: OverviewReport | null }
+
+export const page = definePage(
+  'overview',
+  async ({ signal }): Promise<Overview | null> => {
+    if (isAdmin.peek() && tenant.peek() === null) return null
+    const [activity, revenue] = await Promise.all([readActivity(signal), readRevenue(signal)])
+    return { activity, revenue }
+  },
+  ({ data }) => (data ? h(Followed, data) : h(Page, { title: 'Overview' }, h(NoTenant, {}))),
+)
+
+function Followed({ activity, revenue }: Overview): VNode {
+  const isFollowing = useSignal(true)
+  const current = useFollowedActivity(activity, isFollowing)
+  const toggle = (event: Event) => {
+    isFollowing.value = (event.currentTarget as HTMLInputElement).checked
+  }
+  return h(
+    Page,
+    {
+      title: 'Overview',
+      actions: html`
+        <label class="check">
+          <input type="checkbox" id="live" checked=${isFollowing.value} onChange=${toggle} />Follow along
+        </label>
+      `,
+    },
+    revenue &&
+      h(
+        Section,
+        { title: 'Subscriptions' },
+        h(Headline, { report: revenue }),
+        h(MovementBars, { report: revenue }),
+        html`<p class="further"><a href=${link('subscriptions')}>The whole report</a></p>`,
+      ),
+    h(ActivitySections, { activity: current.value }),
+  )
+}
+
+/** The activity, read again every few seconds while somebody looks at it. */
+function useFollowedActivity(first: Activity, isFollowing: Signal<boolean>): Signal<Activity> {
+  const current = useSignal(first)
+  useEffect(() => {
+    current.value = first
+    const left = new AbortController()
+    const follow = async () => {
+      if (!isFollowing.peek() || document.hidden) return
+      const next = await followed(current.peek(), left.signal)
+      if (!left.signal.aborted) current.value = next
+    }
+    // A reading that fails is followed by another one: what is shown stays.
+    const timer = setInterval(() => follow().catch(() => {}), FOLLOW_EVERY_MS)
+    return () => {
+      clearInterval(timer)
+      left.abort()
+    }
+  }, [first])
+  return current
+}
+
+/** The report's numbers, or null: the overview does not wait for a business without subscriptions. */
+async function readRevenue(signal: AbortSignal): Promise<OverviewReport | null> {
+  try {
+    const scope = await scopeOf(new URLSearchParams(), signal)
+    const report = await reportIn(scope, reports.overview({ ...scope, page_size: 1 }, signal))
+    return hasSubscriptions(report) ? report : null
+  } catch (error) {
+    if (statusOf(error) === 401) throw error
+    return null
+  }
+}
+
+function NoTenant(): VNode {
+  return h(EmptyState, {
+    title: 'No tenant yet.',
+    text: 'A tenant is whose data it is. Make the first one, then load this page again:',
+    command: 'npm run kontor -- tenant create NAME',
+  })
+}

@@ -1,0 +1,39 @@
+import { records } from '../../api/data.ts'
+import { nullOn } from '../../api/request.ts'
+import { EmptyState } from '../../components/notice.ts'
+import { Facts, JsonView, Page, Section } from '../../components/page.ts'
+import { Time } from '../../components/time.ts'
+import { text } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { definePage } from '../../page-definition.ts'
+import { link } from '../../router.ts'
+import { RECORD_TYPES, recordTypeOf } from './record-types.ts'
+
+export const page = definePage(
+  'record',
+  ({ route, signal }) => nullOn(404, records.find(recordTypeOf(route.params.type), route.params.id, signal)),
+  ({ data: record, route }) => {
+    const type = recordTypeOf(route.params.type)
+    const back = html`<a href=${link('records', { type })}>All ${type}</a>`
+    if (!record) {
+      const title = `There is no such ${RECORD_TYPES[type]}.`
+      return h(Page, { title: route.params.id }, h(EmptyState, { title, action: back }))
+    }
+    return h(
+      Page,
+      { title: text(record.data?.name ?? record.id) },
+      h(Facts, {
+        facts: [
+          ['Kind', record.entityType],
+          ['Id', html`<code>${record.id}</code>`],
+          ['External id', text(record.externalId)],
+          ['Changed at the source', h(Time, { at: record.sourceUpdatedAt })],
+          ['First seen', h(Time, { at: record.createdAt })],
+          ['Last changed here', h(Time, { at: record.updatedAt })],
+        ],
+      }),
+      h(Section, { title: 'Data' }, h(JsonView, { value: record.data, label: 'Data' })),
+      html`<p>${back}</p>`,
+    )
+  },
+)

@@ -1,0 +1,37 @@
+import type { VNode } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { Form, TextField } from '../../components/form.ts'
+import { ProblemNotice } from '../../components/notice.ts'
+import { h, html } from '../../html.ts'
+import { signIn } from '../../session.ts'
+
+/** `reason`: why the session before has ended. */
+export function SignIn({ reason }: { reason: unknown }): VNode {
+  useEffect(() => {
+    document.title = 'Sign in · Kontor'
+    document.getElementById('key')?.focus()
+  }, [])
+  return html`
+    <main id="main" class="alone" tabindex="-1">
+      <h1 class="brand">Kontor</h1>
+      <p>Paste a key to look at your data.</p>
+      ${reason !== null && h(ProblemNotice, { error: reason })}
+      ${h(
+        Form<'key'>,
+        { submit: 'Sign in', layout: 'stacked', run: ({ key }) => signIn(key) },
+        h(TextField, {
+          id: 'key',
+          label: 'Key',
+          type: 'password',
+          placeholder: 'adm_…',
+          hint: 'An admin key (adm_…) opens everything; a private key (private-…) shows its own data.',
+        }),
+      )}
+      <p class="faint">
+        The first start of the server printed both. Lost them?${' '}
+        <code>npm run kontor -- key create --kind admin</code>
+      </p>
+      <p class="faint">The key stays in this tab, and is forgotten when you sign out or close it.</p>
+    </main>
+  `
+}

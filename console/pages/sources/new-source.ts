@@ -1,0 +1,107 @@
+import { type Signal, useSignal } from '@preact/signals'
+import type { VNode } from 'preact'
+import { sources } from '../../api/admin.ts'
+import type { CreatedSource, NewSource, RateLimit } from '../../api/types.ts'
+import { Form, type FormValues, SelectField, TextField } from '../../components/form.ts'
+import { Page } from '../../components/page.ts'
+import { h } from '../../html.ts'
+import { definePage } from '../../page-definition.ts'
+import { tenant } from '../../session.ts'
+import { CreatedNotice } from './created-notice.ts'
+
+const TYPES = [
+  ['webhook', 'Webhook'],
+  ['automation', 'Automation platform'],
+  ['cdp', 'Customer data platform'],
+] as const
+const PRESETS = [
+  ['', 'None'],
+  ['stripe', 'Stripe'],
+  ['shopify', 'Shopify'],
+  ['github', 'GitHub'],
+  ['standard-webhooks', 'Standard Webhooks'],
+] as const
+const SIGNATURES = [
+  ['', 'Not signed'],
+  ['generate', 'Make a signing secret'],
+  ['own', 'Use the secret of the sender'],
+] as const
+const OVERFLOWS = [
+  ['defer', 'Keep, and process later'],
+  ['drop', 'Drop, and leave a receipt'],
+] as const
+
+export const page = definePage(
+  'newSource',
+  async () => null,
+  () => {
+    const created = useSignal<CreatedSource | null>(null)
+    return h(
+      Page,
+      { title: 'New source' },
+      created.value ? h(CreatedNotice, { source: created.value }) : h(SourceForm, { created }),
+    )
+  },
+)
+
+type Field = 'name' | 'type' | 'preset' | 'signing' | 'own_secret' | 'rate' | 'overflow'
+
+function SourceForm({ created }: { created: Signal<CreatedSource | null> }): VNode {
+  const signing = useSignal('')
+  const create = async (values: FormValues<Field>) => {
+    created.value = await sources.create(sourceIn(values))
+  }
+  return h(
+    Form<Field>,
+    { submit: 'Make the source', layout: 'stacked', run: create },
+    h(TextField, { id: 'name', label: 'Name', placeholder: 'shop' }),
+    h(SelectField, { id: 'type', label: 'Type', options: TYPES }),
+    h(SelectField, {
+      id: 'preset',
+      label: 'Preset',
+      options: PRESETS,
+      hint: 'Knows how this sender signs, and where it says what happened.',
+    }),
+    h(SelectField, {
+      id: 'signing',
+      label: 'Signature',
+      options: SIGNATURES,
+      value: signing.value,
+      onChange: chosen => {
+        signing.value = chosen
+      },
+    }),
+    signing.value === 'own' &&
+      h(TextField, {
+        id: 'own_secret',
+        label: 'Signing secret',
+        placeholder: 'whsec_…',
+        hint: 'The one that the sender shows you.',
+      }),
+    h(TextField, { id: 'rate', label: 'Rate limit', placeholder: '6000/60', hint: 'Events per seconds.' }),
+    h(SelectField, { id: 'overflow', label: 'Over the limit', options: OVERFLOWS }),
+  )
+}
+
+function sourceIn(values: FormValues<Field>): NewSource {
+  const { type, preset, signing, overflow } = values
+  const name = values.name.trim()
+  const secret = signing === 'own' ? values.own_secret.trim() : signing
+  const rateLimit = rateLimitIn(values.rate)
+  return {
+    tenant: tenant.peek() ?? '',
+    type,
+    overflow,
+    ...(name && { name }),
+    ...(preset && { preset }),
+    ...(secret && { signing_secret: secret }),
+    ...(rateLimit && { rate_limit: rateLimit }),
+  }
+}
+
+function rateLimitIn(text: string): RateLimit | null {
+  if (text.trim() === '') return null
+  const [, events, seconds] = /^\s*(\d+)\s*\/\s*(\d+)\s*$/.exec(text) ?? []
+  if (!events) throw new Error('The rate limit is like 6000/60: events per seconds.')
+  return { events: Number(events), per_seconds: Number(seconds) }
+}

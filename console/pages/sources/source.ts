@@ -1,0 +1,79 @@
+import { useSignal } from '@preact/signals'
+import type { VNode } from 'preact'
+import { inbound, sources } from '../../api/admin.ts'
+import type { Backlog, Credential, Source } from '../../api/types.ts'
+import { Copyable } from '../../components/copyable.ts'
+import { ProblemArea } from '../../components/notice.ts'
+import { Facts, Page, Section } from '../../components/page.ts'
+import { Time } from '../../components/time.ts'
+import { number, plural } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { definePage } from '../../page-definition.ts'
+import { ReceiptTable, RejectionTable, ROWS } from './inbound-tables.ts'
+import { type ActionResult, ResultArea, SourceActions } from './source-actions.ts'
+import { SettingsForm } from './source-settings.ts'
+import { SourceState, typeOf } from './source-state.ts'
+
+export const page = definePage(
+  'source',
+  async ({ route: { params, query }, signal }) => {
+    const source = await sources.find(params.id, signal)
+    const [receipts, rejections, backlogs] = await Promise.all([
+      inbound.receipts({ source: source.id, outcome: query.get('outcome'), limit: ROWS }, signal),
+      inbound.rejections({ source: source.id, limit: ROWS }, signal),
+      inbound.backlogs(signal),
+    ])
+    const backlog = backlogs.results.find(({ source_config_id }) => source_config_id === source.id)
+    return { source, receipts, rejections, backlog }
+  },
+  ({ data: { source, receipts, rejections, backlog }, route, refresh }) => {
+    const problem = useSignal<unknown>(null)
+    const result = useSignal<ActionResult | null>(null)
+    return h(
+      Page,
+      { title: source.name, actions: h(SourceActions, { source, problem, result, refresh }) },
+      h(ProblemArea, { problem }),
+      h(ResultArea, { result }),
+      h(SourceFacts, { source, backlog }),
+      h(
+        Section,
+        { title: 'Receipts' },
+        h(ReceiptTable, { source, first: receipts, outcome: route.query.get('outcome') }),
+      ),
+      h(Section, { title: 'Refused requests' }, h(RejectionTable, { source, first: rejections })),
+      h(Section, { title: 'Settings' }, h(SettingsForm, { source, refresh })),
+    )
+  },
+)
+
+function SourceFacts({ source, backlog }: { source: Source; backlog: Backlog | undefined }): VNode {
+  const { rate_limit: limit, signing_secrets: secrets, overflow } = source
+  return h(Facts, {
+    facts: [
+      [
+        'State',
+        [
+          h(SourceState, { source }),
+          backlog && ` ${plural(backlog.events, 'event')} over the limit, waiting`,
+        ],
+      ],
+      ['Type', typeOf(source)],
+      ['Address', h(Copyable, { text: location.origin + source.path, label: 'Copy the address' })],
+      ['Tokens', h(Credentials, { credentials: source.tokens })],
+      ['Signing secrets', secrets.length > 0 ? h(Credentials, { credentials: secrets }) : 'none: not signed'],
+      ['Rate limit', `${number(limit.events)} events per ${number(limit.per_seconds)} s, then ${overflow}`],
+    ],
+  })
+}
+
+function Credentials({ credentials }: { credentials: Credential[] }): VNode {
+  return html`
+    <span>
+      ${credentials.map(
+        ({ hint, expires_at }, index) => html`
+          ${index > 0 && ', '}<code>${hint}</code>${expires_at && html` until ${h(Time, { at: expires_at })}`}
+        `,
+      )}
+    </span>
+  `
+}

@@ -1,0 +1,100 @@
+import type { VNode } from 'preact'
+import { reports } from '../../api/data.ts'
+import type { AccountReport, Item, TimelineEntry } from '../../api/report-types.ts'
+import { Badge, EmptyState } from '../../components/notice.ts'
+import { Facts, Page, Section, Tiles } from '../../components/page.ts'
+import { PagedTable } from '../../components/table.ts'
+import { Day } from '../../components/time.ts'
+import { lowerWords, money, number, text } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { definePage } from '../../page-definition.ts'
+import { link } from '../../router.ts'
+import { itemColumns, timelineColumns } from './account-columns.ts'
+import { reportIn, scopeOf } from './report.ts'
+import { pageLink } from './report-page.ts'
+
+const PARAMETERS = ['customer', 'subscription_id', 'page', 'timeline_page']
+
+/** One account: what it pays for, and how that came about. */
+export const page = definePage(
+  'account',
+  async ({ route: { query }, signal }) => {
+    const scope = await scopeOf(query, signal)
+    const asked = Object.fromEntries(PARAMETERS.map(name => [name, query.get(name)]))
+    return { scope, report: await reportIn(scope, reports.account({ ...scope, ...asked }, signal)) }
+  },
+  ({ data: { scope, report }, route }) => {
+    const back = html`<a href=${link('subscriptions', scope)}>All accounts</a>`
+    if (!report) {
+      const name = route.query.get('customer') ?? route.query.get('subscription_id') ?? ''
+      const title = `There is no account ${name} in ${scope.currency}.`
+      return h(Page, { title: name }, h(EmptyState, { title, action: back }))
+    }
+    const { summary, currency } = report
+    const empty = html`<p class="faint">Nothing here.</p>`
+    return h(
+      Page,
+      { title: summary.customer_name ?? summary.customer },
+      h(Summary, { report }),
+      h(
+        Section,
+        { title: 'Items' },
+        h(PagedTable<Item>, {
+          caption: 'Items',
+          columns: itemColumns(currency),
+          list: report.items,
+          linkTo: pageLink(route, 'page'),
+          empty,
+        }),
+      ),
+      h(
+        Section,
+        { title: 'Timeline' },
+        h(PagedTable<TimelineEntry>, {
+          caption: 'Timeline',
+          columns: timelineColumns(currency),
+          list: report.timeline,
+          linkTo: pageLink(route, 'timeline_page'),
+          empty,
+        }),
+      ),
+      html`<p>${back}</p>`,
+    )
+  },
+)
+
+function Summary({ report: { summary, currency } }: { report: AccountReport }): VNode {
+  return html`
+    ${h(Tiles, {
+      tiles: [
+        {
+          label: 'MRR',
+          value: money(summary.mrr, currency),
+          note: `${money(summary.committed_mrr, currency)} committed`,
+        },
+        { label: 'ARR', value: money(summary.arr, currency) },
+        {
+          label: 'Subscriptions',
+          value: number(summary.active_subscriptions),
+          note: `of ${number(summary.subscriptions)} ever`,
+        },
+      ],
+    })}
+    ${h(Facts, {
+      facts: [
+        ['Customer', html`<code>${summary.customer}</code>`],
+        ['E-mail', text(summary.customer_email)],
+        [
+          'State',
+          [
+            h(Badge, { text: lowerWords(summary.status) }),
+            summary.has_payment_issue && [' ', h(Badge, { text: 'payment issue', tone: 'bad' })],
+          ],
+        ],
+        ['Customer since', h(Day, { at: summary.customer_since })],
+        ['Next billing', h(Day, { at: summary.next_billing_at })],
+        ['Acquired through', text(summary.acquisition_source)],
+      ],
+    })}
+  `
+}

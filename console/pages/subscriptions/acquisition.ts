@@ -1,0 +1,83 @@
+import type { VNode } from 'preact'
+import { reports } from '../../api/data.ts'
+import type { AcquisitionSource } from '../../api/report-types.ts'
+import { ShareBar } from '../../components/bars.ts'
+import { SelectField } from '../../components/form.ts'
+import { EmptyState } from '../../components/notice.ts'
+import { type Column, PagedTable } from '../../components/table.ts'
+import { money, number, percent, words } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { go } from '../../navigation.ts'
+import { definePage } from '../../page-definition.ts'
+import { link } from '../../router.ts'
+import { reportIn, type Scope, scopeOf } from './report.ts'
+import { NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
+
+const HORIZONS = ['30', '60', '90'].map(days => [days, `${days} days ago`] as const)
+
+/** Where today's MRR came from, and what of it has stayed. */
+export const page = definePage(
+  'acquisition',
+  async ({ route: { query }, signal }) => {
+    const scope = await scopeOf(query, signal)
+    const horizon = query.get('horizon') ?? '30'
+    const asked = { ...scope, horizon, page: query.get('page') }
+    return { scope, horizon, report: await reportIn(scope, reports.acquisition(asked, signal)) }
+  },
+  ({ data: { scope, horizon, report }, route }) => {
+    if (!report) return h(ReportPage, { name: 'acquisition', scope }, h(NoSubscriptions, {}))
+    return h(
+      ReportPage,
+      {
+        name: 'acquisition',
+        scope,
+        filter: h(SelectField, {
+          id: 'horizon',
+          label: 'Retained since',
+          options: HORIZONS,
+          value: horizon,
+          onChange: chosen => go(link('acquisition', { ...scope, horizon: chosen })),
+        }),
+      },
+      html`
+        <p>
+          The sources below add up to an MRR of <strong>${money(report.mrr, scope.currency)}</strong>.
+        </p>
+      `,
+      h(PagedTable<AcquisitionSource>, {
+        caption: 'Acquisition sources',
+        columns: columnsIn(scope),
+        list: report.sources,
+        linkTo: pageLink(route, 'page'),
+        empty: h(EmptyState, { title: `No MRR in ${scope.currency} yet.` }),
+      }),
+    )
+  },
+)
+
+function columnsIn({ currency }: Scope): Column<AcquisitionSource>[] {
+  return [
+    { label: 'Source', cell: row => h(SourceName, { row }), kind: 'long' },
+    { label: 'MRR', cell: ({ mrr }) => money(mrr, currency), kind: 'number' },
+    { label: 'Share', cell: ({ mrr_share }) => h(ShareBar, { share: mrr_share }), kind: 'number' },
+    { label: 'Accounts', cell: ({ accounts }) => number(accounts), kind: 'number', isMinor: true },
+    { label: 'ARPA', cell: ({ arpa }) => money(arpa, currency), kind: 'number', isMinor: true },
+    { label: 'Retained', cell: row => h(Retained, { row, currency }), kind: 'number', isMinor: true },
+  ]
+}
+
+function SourceName({ row: { source, medium, campaign } }: { row: AcquisitionSource }): VNode {
+  const more = [medium, campaign].filter(Boolean)
+  return html`
+    ${source}
+    ${more.length > 0 && html`<span class="reason faint">${more.join(' / ')}</span>`}
+  `
+}
+
+function Retained({ row, currency }: { row: AcquisitionSource; currency: string }): VNode {
+  if (row.retention_status !== 'available')
+    return html`<span class="faint">${words(row.retention_status)}</span>`
+  return html`
+    <span>${money(row.retained_mrr, currency)} <span class="faint">${percent(row.retention_rate)}</span></span>
+  `
+}

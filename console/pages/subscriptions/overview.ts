@@ -1,0 +1,129 @@
+import type { VNode } from 'preact'
+import { reports } from '../../api/data.ts'
+import type { Account, OverviewReport } from '../../api/report-types.ts'
+import { Badge, EmptyState } from '../../components/notice.ts'
+import { Section, Tiles } from '../../components/page.ts'
+import { Prose } from '../../components/prose.ts'
+import { type Column, PagedTable } from '../../components/table.ts'
+import { Day } from '../../components/time.ts'
+import { lowerWords, money, number, percent, plural, text } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { definePage } from '../../page-definition.ts'
+import { link } from '../../router.ts'
+import { Headline, MovementBars } from './figures.ts'
+import { reportIn, type Scope, scopeOf } from './report.ts'
+import { AccountLink, hasSubscriptions, NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
+
+export const page = definePage(
+  'subscriptions',
+  async ({ route, signal }) => {
+    const scope = await scopeOf(route.query, signal)
+    const query = { ...scope, page: route.query.get('page') }
+    return { scope, report: await reportIn(scope, reports.overview(query, signal)) }
+  },
+  ({ data: { scope, report }, route }) => {
+    if (!hasSubscriptions(report))
+      return h(ReportPage, { name: 'subscriptions', scope }, h(NoSubscriptions, {}))
+    return h(
+      ReportPage,
+      { name: 'subscriptions', scope },
+      h(Headline, { report }),
+      report.coverage.subscriptions_included === 0 && h(NothingCounts, { report }),
+      h(Section, { title: 'Last 30 days' }, h(MovementBars, { report }), h(Cash, { report })),
+      h(Section, { title: 'Needs attention' }, h(AttentionCounts, { report, scope })),
+      h(
+        Section,
+        { title: 'Accounts' },
+        h(PagedTable<Account>, {
+          caption: 'Accounts',
+          columns: accountColumns(scope),
+          list: report.accounts,
+          linkTo: pageLink(route, 'page'),
+          empty: h(EmptyState, { title: `No account has a subscription in ${scope.currency}.` }),
+        }),
+      ),
+      h(Section, { title: 'How complete is this?' }, h(CoverageText, { report, scope })),
+    )
+  },
+)
+
+type ReportProps = { report: OverviewReport }
+
+function NothingCounts({ report: { exclusions, currency } }: ReportProps): VNode {
+  const excluded =
+    exclusions.count > 0 && `, but ${plural(exclusions.count, 'item is', 'items are')} excluded`
+  return html`
+    <p class="notice">Nothing counts in ${currency}${excluded}: try another currency above, or see Excluded.</p>
+  `
+}
+
+function Cash({ report: { currency, invoiced, collected } }: ReportProps): VNode {
+  return h(Tiles, {
+    tiles: [
+      { label: 'Invoiced', value: money(invoiced.amount, currency), note: plural(invoiced.count, 'invoice') },
+      {
+        label: 'Collected',
+        value: money(collected.amount, currency),
+        note: plural(collected.count, 'payment'),
+      },
+    ],
+  })
+}
+
+function AttentionCounts({ report: { attention }, scope }: ReportProps & { scope: Scope }): VNode {
+  const href = link('attention', scope)
+  return h(Tiles, {
+    tiles: [
+      { label: 'Payment issues', value: number(attention.payment_issues), href },
+      { label: 'Renewals', value: number(attention.renewals), href },
+      { label: 'Cancellations', value: number(attention.cancellations), href },
+      { label: 'Upcoming billing', value: number(attention.upcoming_billing), href },
+    ],
+  })
+}
+
+function accountColumns(scope: Scope): Column<Account>[] {
+  return [
+    {
+      label: 'Account',
+      cell: ({ customer, customer_name }) => h(AccountLink, { customer, scope, label: customer_name }),
+      kind: 'long',
+    },
+    { label: 'MRR', cell: ({ mrr }) => money(mrr, scope.currency), kind: 'number' },
+    { label: 'State', cell: stateOf },
+    {
+      label: 'Plans',
+      cell: ({ plan_names }) => text(plan_names.join(', ')),
+      kind: 'long',
+      isMinor: true,
+    },
+    {
+      label: 'Source',
+      cell: ({ acquisition_source }) => text(acquisition_source),
+      kind: 'long',
+      isMinor: true,
+    },
+    { label: 'Since', cell: ({ customer_since }) => h(Day, { at: customer_since }), isMinor: true },
+    { label: 'Next billing', cell: ({ next_billing_at }) => h(Day, { at: next_billing_at }), isMinor: true },
+  ]
+}
+
+function stateOf({ status, has_payment_issue }: Account): VNode {
+  return html`
+    ${h(Badge, { text: lowerWords(status), tone: status === 'active' ? 'good' : 'neutral' })}
+    ${has_payment_issue && html` ${h(Badge, { text: 'payment issue', tone: 'bad' })}`}
+  `
+}
+
+function CoverageText({ report: { coverage, exclusions }, scope }: ReportProps & { scope: Scope }): VNode {
+  const { subscriptions_seen, subscriptions_included, warnings } = coverage
+  return html`
+    <p>
+      ${number(subscriptions_included)} of ${plural(subscriptions_seen, 'subscription')} count.${' '}
+      <a href=${link('excluded', scope)}>${plural(exclusions.count, 'exclusion')}</a>. The source of${' '}
+      ${percent(coverage.attribution_rate)} of the accounts is known. Billing events from${' '}
+      ${h(Day, { at: coverage.first_event_at })} to ${h(Day, { at: coverage.last_event_at })}.
+    </p>
+    ${warnings.length > 0 && html`<ul class="notice">${warnings.map(warning => html`<li>${h(Prose, { text: warning })}</li>`)}</ul>`}
+  `
+}

@@ -1,0 +1,91 @@
+import type { ComponentChildren, VNode } from 'preact'
+import type { OverviewReport } from '../../api/report-types.ts'
+import { Form, TextField } from '../../components/form.ts'
+import { EmptyState } from '../../components/notice.ts'
+import { Page, Tabs } from '../../components/page.ts'
+import { NONE } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { go } from '../../navigation.ts'
+import { link, linkWith, type Route } from '../../router.ts'
+import { subscriptionCommand, whereTokensAre } from '../../samples.ts'
+import type { Scope } from './report.ts'
+
+const USUAL_CURRENCIES = 'EUR USD GBP CHF DKK NOK SEK PLN CZK CAD AUD NZD JPY INR BRL'.split(' ')
+
+const TABS = [
+  { name: 'subscriptions', title: 'Overview' },
+  { name: 'attention', title: 'Attention' },
+  { name: 'acquisition', title: 'Acquisition' },
+  { name: 'excluded', title: 'Excluded' },
+] as const
+
+type ReportName = (typeof TABS)[number]['name']
+type ReportPageProps = {
+  name: ReportName
+  scope: Scope
+  /** A control of its own beside currency and day. */
+  filter?: ComponentChildren
+  children?: ComponentChildren
+}
+
+/** The frame of the reports: what is asked for, and where one is. */
+export function ReportPage({ name, scope, filter, children }: ReportPageProps): VNode {
+  const tabs = TABS.map(tab => ({ ...tab, href: link(tab.name, scope) }))
+  return h(
+    Page,
+    { title: 'Subscriptions' },
+    h(Tabs, { label: 'Reports', tabs, current: name }),
+    h(ScopeForm, { key: `${name} ${scope.currency} ${scope.as_of}`, name, scope }, filter),
+    children,
+  )
+}
+
+function ScopeForm({ name, scope, children }: Omit<ReportPageProps, 'filter'>): VNode {
+  return h(
+    Form<'currency' | 'as_of'>,
+    {
+      submit: 'Show',
+      layout: 'filter',
+      run: ({ currency, ...others }) =>
+        go(link(name, { ...others, currency: currency.trim().toUpperCase() })),
+    },
+    h(TextField, {
+      id: 'currency',
+      label: 'Currency',
+      value: scope.currency,
+      list: 'currencies',
+      size: 5,
+    }),
+    h(TextField, { id: 'as_of', label: 'As of', type: 'date', value: scope.as_of.slice(0, 10) }),
+    children,
+    html`
+      <datalist id="currencies">${USUAL_CURRENCIES.map(code => html`<option value=${code} />`)}</datalist>
+    `,
+  )
+}
+
+/** Whether anything was ever heard of subscriptions. */
+export function hasSubscriptions(report: OverviewReport | null): report is OverviewReport {
+  return report !== null && (report.coverage.subscriptions_seen > 0 || report.invoiced.count > 0)
+}
+
+export function NoSubscriptions(): VNode {
+  return h(EmptyState, {
+    title: 'No subscription data yet.',
+    text: 'Connect Stripe as a source, or send subscription and invoice events yourself:',
+    command: subscriptionCommand(),
+    action: whereTokensAre(),
+  })
+}
+
+/** The address of another page of one of a report's lists. */
+export function pageLink(route: Route, parameter: string): (page: number) => string {
+  return page => linkWith(route, { [parameter]: page })
+}
+
+type AccountLinkProps = { customer: string | null; scope: Scope; label?: string | null }
+
+export function AccountLink({ customer, scope, label }: AccountLinkProps): VNode {
+  if (!customer) return html`<span>${label ?? NONE}</span>`
+  return html`<a href=${link('account', { customer, ...scope })}>${label ?? customer}</a>`
+}

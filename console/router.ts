@@ -1,0 +1,101 @@
+import { type Query, searchOf } from './query.ts'
+
+/**
+ * Addresses and the routes they stand for: #/section/name?filters. Pure, so that every page can build links without
+ * knowing the app. A part that starts with a colon stands for anything.
+ */
+const PATTERNS = {
+  overview: 'overview',
+  events: 'events',
+  eventLookup: 'events/lookup',
+  event: 'events/:id',
+  conversions: 'conversions',
+  records: 'records/:type',
+  record: 'records/:type/:id',
+  subscriptions: 'subscriptions',
+  attention: 'subscriptions/attention',
+  acquisition: 'subscriptions/acquisition',
+  excluded: 'subscriptions/excluded',
+  account: 'subscriptions/account',
+  sources: 'sources',
+  newSource: 'sources/new',
+  source: 'sources/:id',
+  keys: 'keys',
+  deadLetters: 'dead-letters',
+  deadLetter: 'dead-letters/:id',
+} as const
+
+type Patterns = typeof PATTERNS
+export type RouteName = keyof Patterns
+
+type Placeholder<Pattern extends string> = Pattern extends `${infer Head}/${infer Tail}`
+  ? Placeholder<Head> | Placeholder<Tail>
+  : Pattern extends `:${infer Name}`
+    ? Name
+    : never
+
+/** The parts of an address that vary: { id } of `event`. */
+export type Params<Name extends RouteName> = Record<Placeholder<Patterns[Name]>, string>
+
+export type Route<Name extends RouteName = RouteName> = {
+  name: Name
+  params: Params<Name>
+  query: URLSearchParams
+}
+
+/** The routes without parts that vary, which are linked to by name and filters alone. */
+export type PlainRouteName = {
+  [Name in RouteName]: keyof Params<Name> extends never ? Name : never
+}[RouteName]
+
+type LinkArguments<Name extends RouteName> = Name extends PlainRouteName
+  ? [query?: Query]
+  : [params: Params<Name>, query?: Query]
+
+/** The address of a route: link('events', { since }), link('event', { id }). */
+export function link<Name extends RouteName>(name: Name, ...given: LinkArguments<Name>): string {
+  const pattern = PATTERNS[name]
+  const [params, query] = pattern.includes(':') ? given : [{}, given[0]]
+  const path = pattern
+    .split('/')
+    .map(part =>
+      part.startsWith(':') ? encodeURIComponent((params as Record<string, string>)[part.slice(1)]!) : part,
+    )
+  return `#/${path.join('/')}${searchOf((query ?? {}) as Query)}`
+}
+
+/** The same route with other filters; those that are not named stay. */
+export function linkWith({ name, params, query }: Route, changes: Query): string {
+  const filters = { ...Object.fromEntries(query), ...changes }
+  const given = PATTERNS[name].includes(':') ? [params, filters] : [filters]
+  return (link as (name: RouteName, ...given: unknown[]) => string)(name, ...given)
+}
+
+/** Where an address leads; null where there is nothing. */
+export function routeOf(hash: string): Route | null {
+  const [path = '', queryText = ''] = hash.replace(/^#\/?/, '').split('?')
+  const parts = path.split('/').filter(Boolean).map(decoded)
+  if (parts.length === 0) parts.push('overview')
+  const name = (Object.keys(PATTERNS) as RouteName[]).find(candidate => fits(candidate, parts))
+  if (name === undefined) return null
+  const named = PATTERNS[name].split('/').flatMap((part, index) => {
+    return part.startsWith(':') ? [[part.slice(1), parts[index]!]] : []
+  })
+  return { name, params: Object.fromEntries(named), query: new URLSearchParams(queryText) }
+}
+
+function fits(name: RouteName, parts: string[]): boolean {
+  const pattern = PATTERNS[name].split('/')
+  return (
+    pattern.length === parts.length &&
+    pattern.every((part, index) => part.startsWith(':') || part === parts[index])
+  )
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}

@@ -1,0 +1,129 @@
+import { computed, signal } from '@preact/signals'
+import { nullOn, request } from './api/request.ts'
+import type { CreatedKey, List, Tenant } from './api/types.ts'
+
+type ReadKey = Pick<CreatedKey, 'id' | 'key' | 'expires_at'>
+
+/** Who is signed in: with an admin key or a private key, and the read keys that this console made. */
+type State = {
+  adminKey?: string
+  privateKey?: string
+  tenant?: string | null
+  /** By tenant. */
+  readKeys?: Record<string, ReadKey>
+  /** By tenant, the currency that reports were last read in. */
+  currencies?: Record<string, string>
+}
+
+/** It lives in sessionStorage: gone with the tab, never on the disk of the server, never in an address. */
+const STORED_AS = 'kontor.console'
+const READ_KEY_HOURS = 12
+const READ_SCOPES = [
+  'products:read',
+  'contacts:read',
+  'orders:read',
+  'events:read',
+  'conversions:read',
+  'subscriptions:read',
+]
+
+const state = signal<State>(JSON.parse(sessionStorage.getItem(STORED_AS) ?? '{}'))
+const readKeysInTheMaking = new Map<string, Promise<string>>()
+
+export const isSignedIn = computed(() => Boolean(state.value.adminKey ?? state.value.privateKey))
+export const isAdmin = computed(() => state.value.adminKey !== undefined)
+/** The id of the chosen tenant; null for a private key, which has but one. */
+export const tenant = computed(() => state.value.tenant ?? null)
+/** The currency that reports of this tenant were last read in. */
+export const currency = computed(() => state.value.currencies?.[tenant.value ?? ''] ?? null)
+/** Ids of the keys that this console made. */
+export const ownKeys = computed(() => Object.values(state.value.readKeys ?? {}).map(({ id }) => id))
+
+export function chooseTenant(id: string | null): void {
+  change({ tenant: id })
+}
+
+export function rememberCurrency(code: string): void {
+  if (code !== currency.value)
+    change({ currencies: { ...state.value.currencies, [tenant.value ?? '']: code } })
+}
+
+/** Opens a session with a key, or throws the reason why not. */
+export async function signIn(text: string): Promise<void> {
+  const key = text.trim()
+  if (key.startsWith('adm_')) {
+    const { results } = await request<List<Tenant>>(key, '/admin/v1/tenants')
+    replace({ adminKey: key, tenant: results[0]?.id ?? null })
+  } else if (key.startsWith('private-')) {
+    // A key without this scope is good too: then the events page says what it lacks.
+    await nullOn(403, request(key, '/v1/events', { query: { limit: 1 } }))
+    replace({ privateKey: key })
+  } else throw new Error(whatIsWrong(key))
+}
+
+/** Forgets everything, and revokes the keys that were made. */
+export async function signOut(): Promise<void> {
+  const { adminKey } = state.value
+  const ids = ownKeys.value
+  forget()
+  if (!adminKey) return
+  const revoke = (id: string) =>
+    request(adminKey, `/admin/v1/keys/${id}/revoke`, { method: 'POST', keepalive: true })
+  await Promise.allSettled(ids.map(revoke))
+}
+
+export function forget(): void {
+  state.value = {}
+  sessionStorage.removeItem(STORED_AS)
+}
+
+export function adminKey(): string {
+  return state.value.adminKey ?? ''
+}
+
+/** A private key for the chosen tenant: the one that was given, or a short-lived one that can only read. */
+export async function dataKey(): Promise<string> {
+  const { privateKey, readKeys } = state.value
+  if (privateKey) return privateKey
+  const id = tenant.value ?? ''
+  const known = readKeys?.[id]
+  if (known && Date.parse(known.expires_at ?? '') > Date.now() + 60_000) return known.key
+  const making = readKeysInTheMaking.get(id) ?? makeReadKey(id).finally(() => readKeysInTheMaking.delete(id))
+  readKeysInTheMaking.set(id, making)
+  return making
+}
+
+export function forgetDataKey(): void {
+  const { [tenant.value ?? '']: _gone, ...readKeys } = state.value.readKeys ?? {}
+  change({ readKeys })
+}
+
+async function makeReadKey(tenantId: string): Promise<string> {
+  const { id, key, expires_at } = await request<CreatedKey>(adminKey(), '/admin/v1/keys', {
+    method: 'POST',
+    body: {
+      tenant: tenantId,
+      kind: 'private',
+      scopes: READ_SCOPES,
+      expires_at: new Date(Date.now() + READ_KEY_HOURS * 3_600_000).toISOString(),
+    },
+  })
+  change({ readKeys: { ...state.value.readKeys, [tenantId]: { id, key, expires_at } } })
+  return key
+}
+
+function change(changes: State): void {
+  replace({ ...state.value, ...changes })
+}
+
+function replace(next: State): void {
+  state.value = next
+  sessionStorage.setItem(STORED_AS, JSON.stringify(next))
+}
+
+function whatIsWrong(key: string): string {
+  if (key === '') return 'Paste an admin key (adm_…) or a private key (private-…).'
+  if (key.startsWith('trk_')) return 'This is a tracking key: it can send events, but not read anything.'
+  if (key.startsWith('tok_')) return "This is a source's token: it can send webhooks, but not read anything."
+  return 'This is neither an admin key (adm_…) nor a private key (private-…).'
+}

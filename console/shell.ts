@@ -1,0 +1,125 @@
+import { useSignal } from '@preact/signals'
+import type { VNode } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import type { Tenant } from './api/types.ts'
+import { announce } from './components/announcer.ts'
+import { h, html } from './html.ts'
+import { go } from './navigation.ts'
+import { isOpening, section, shown } from './opening.ts'
+import type { Section } from './pages.ts'
+import { link } from './router.ts'
+import { chooseTenant, isAdmin, signOut, tenant } from './session.ts'
+
+type MenuItem = { section: Section; title: string; href: string }
+
+const DATA: MenuItem[] = [
+  { section: 'overview', title: 'Overview', href: link('overview') },
+  { section: 'events', title: 'Events', href: link('events') },
+  { section: 'conversions', title: 'Conversions', href: link('conversions') },
+  { section: 'records', title: 'Records', href: link('records', { type: 'products' }) },
+  { section: 'subscriptions', title: 'Subscriptions', href: link('subscriptions') },
+]
+const ADMINISTRATION: MenuItem[] = [
+  { section: 'sources', title: 'Sources', href: link('sources') },
+  { section: 'keys', title: 'Keys', href: link('keys') },
+  { section: 'dead-letters', title: 'Dead letters', href: link('deadLetters') },
+]
+
+/** The frame around every page: where one is, and whose data it is. */
+export function Shell({ tenants }: { tenants: Tenant[] }): VNode {
+  const isMenuOpen = useSignal(false)
+  const toggle = () => {
+    isMenuOpen.value = !isMenuOpen.value
+  }
+  const closeMenu = () => {
+    isMenuOpen.value = false
+  }
+  return html`
+    <div class="shell">
+      <header>
+        <a class="brand" href=${link('overview')}>Kontor</a>
+        <button
+          type="button" class="quiet toggle" aria-controls="menu" aria-expanded=${String(isMenuOpen.value)}
+          onClick=${toggle}
+        >Menu</button>
+        <div class=${isMenuOpen.value ? 'menu open' : 'menu'} id="menu">
+          ${isAdmin.value && h(TenantPicker, { tenants })}
+          <nav aria-label="Data">${h(MenuList, { items: DATA, onFollow: closeMenu })}</nav>
+          ${
+            isAdmin.value &&
+            html`<nav aria-label="Administration">
+              <h2>Administration</h2>
+              ${h(MenuList, { items: ADMINISTRATION, onFollow: closeMenu })}
+            </nav>`
+          }
+          <div class="foot">
+            <a href="/docs">API reference</a>
+            <button type="button" class="quiet" onClick=${leave}>Sign out</button>
+          </div>
+        </div>
+      </header>
+      ${h(Main, {})}
+    </div>
+  `
+}
+
+/** The page, and the focus: who comes from another page goes on at the title of the new one. */
+function Main(): VNode {
+  const element = useRef<HTMLElement>(null)
+  const before = useRef<string | null>(null)
+  const current = shown.value
+  useEffect(() => {
+    const title = element.current?.querySelector('h1')
+    if (!current || !title) return
+    document.title = `${title.textContent} · Kontor`
+    if (before.current !== null && before.current !== current.key) {
+      scrollTo(0, 0)
+      title.focus({ preventScroll: true })
+    }
+    before.current = current.key
+  }, [current])
+  return html`
+    <main id="main" tabindex="-1" ref=${element} aria-busy=${isOpening.value ? 'true' : null}>
+      ${current && html`<div key=${current.key}>${current.content}</div>`}
+    </main>
+  `
+}
+
+function MenuList({ items, onFollow }: { items: MenuItem[]; onFollow(): void }): VNode {
+  return html`
+    <ul>
+      ${items.map(
+        item => html`
+          <li>
+            <a
+              href=${item.href} aria-current=${item.section === section.value ? 'page' : null} onClick=${onFollow}
+            >${item.title}</a>
+          </li>
+        `,
+      )}
+    </ul>
+  `
+}
+
+function TenantPicker({ tenants }: { tenants: Tenant[] }): VNode {
+  const choose = (event: Event) => {
+    const select = event.currentTarget as HTMLSelectElement
+    chooseTenant(select.value)
+    announce(`Tenant ${select.selectedOptions[0]?.textContent}`)
+  }
+  return html`
+    <div class="tenant">
+      <label for="tenant">Tenant</label>
+      <select id="tenant" onChange=${choose}>
+        ${tenants.map(
+          ({ id, name }) => html`<option value=${id} selected=${id === tenant.value}>${name}</option>`,
+        )}
+      </select>
+    </div>
+  `
+}
+
+async function leave(): Promise<void> {
+  await signOut()
+  go(link('overview'))
+}

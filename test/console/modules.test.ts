@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { posix } from 'node:path'
+import { test } from 'node:test'
+import { type ConsoleFiles, readConsoleFiles } from '../../src/http/console/files.ts'
+import { importsOf, pageOf } from '../../src/http/console/page.ts'
+
+/** By module of the console, the modules it imports, at once or later. */
+function graphOf({ files, libraries }: ConsoleFiles): Map<string, string[]> {
+  const graph = new Map<string, string[]>()
+  for (const [name, { plain }] of files) {
+    if (!name.endsWith('.ts')) continue
+    const source = plain.toString()
+    const later = [...source.matchAll(/\bimport\('([^']+)'\)/g)].map(match => match[1]!)
+    graph.set(
+      name,
+      [...importsOf(source), ...later].map(
+        specifier => libraries.get(specifier) ?? posix.join(posix.dirname(name), specifier),
+      ),
+    )
+  }
+  return graph
+}
+
+test('every module that is imported is served', async () => {
+  const served = await readConsoleFiles()
+  const graph = graphOf(served)
+  assert.ok(graph.size > 40)
+  for (const [name, imported] of graph)
+    for (const target of imported) assert.ok(served.files.has(target), `${name} imports ${target}`)
+})
+
+test('no module imports itself, however far around', async () => {
+  const graph = graphOf(await readConsoleFiles())
+  const state = new Map<string, 'open' | 'done'>()
+  const visit = (name: string, path: string[]) => {
+    assert.notEqual(state.get(name), 'open', `a circle: ${[...path, name].join(' → ')}`)
+    if (state.has(name)) return
+    state.set(name, 'open')
+    for (const target of graph.get(name) ?? []) visit(target, [...path, name])
+    state.set(name, 'done')
+  }
+  for (const name of graph.keys()) visit(name, [])
+})
+
+test('no module is without use', async () => {
+  const graph = graphOf(await readConsoleFiles())
+  const used = new Set([...graph.values()].flat())
+  const typesOnly = ['api/types.ts', 'api/report-types.ts']
+  const unused = [...graph.keys()].filter(
+    name => !used.has(name) && name !== 'app.ts' && !typesOnly.includes(name),
+  )
+  assert.deepEqual(unused, [])
+})
+
+test('the first page is at most 250 KB on the wire', async () => {
+  const served = await readConsoleFiles()
+  const { file } = pageOf(served)
+  const names = [...file.plain.toString().matchAll(/(?:src|href)="\/console\/[^/]+\/([^"]+)"/g)].map(
+    match => match[1]!,
+  )
+  const bytes = [...new Set(names)].reduce(
+    (sum, name) => sum + served.files.get(name)!.gzipped.length,
+    file.gzipped.length,
+  )
+  assert.ok(names.includes('lib/preact.js'))
+  assert.ok(bytes <= 250_000, `${bytes} bytes`)
+})

@@ -1,0 +1,51 @@
+import type { Browser, Page } from 'playwright-core'
+
+export type Tab = {
+  page: Page
+  /** What must not happen: script errors, and requests that leave this server. */
+  faults: string[]
+  close(): Promise<void>
+}
+
+type TabOptions = {
+  /** Failures that belong to the story. */
+  failing?: RegExp
+  width?: number
+  colorScheme?: 'light' | 'dark'
+}
+
+/** A tab at the console of the server at `url`. */
+export async function openTab(
+  browser: Browser,
+  url: string,
+  { failing, width = 1200, colorScheme = 'light' }: TabOptions = {},
+): Promise<Tab> {
+  const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme })
+  const page = await context.newPage()
+  const faults: string[] = []
+  page.on('pageerror', error => faults.push(error.message))
+  page.on('console', message => {
+    const words = `${message.text()} ${message.location().url}`
+    if (message.type() === 'error' && !failing?.test(words)) faults.push(words)
+  })
+  page.on('request', request => {
+    if (new URL(request.url()).origin !== new URL(url).origin) faults.push(`leaves: ${request.url()}`)
+  })
+  await page.goto(`${url}/console`)
+  return { page, faults, close: () => context.close() }
+}
+
+export async function signIn(page: Page, key: string): Promise<void> {
+  await page.getByLabel('Key').fill(key)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+/** Goes to an address as one who types it, and waits until what it asks for is there. */
+export async function goTo(page: Page, address: string): Promise<void> {
+  await page.evaluate(`new Promise(resolve => {
+    if (location.hash === ${JSON.stringify(address)}) return resolve()
+    addEventListener('hashchange', () => setTimeout(resolve), { once: true })
+    location.hash = ${JSON.stringify(address)}
+  })`)
+  await page.locator('main:not([aria-busy]) h1').waitFor()
+}
