@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import axe from 'axe-core'
+import type { Page } from 'playwright-core'
+import { routeOf } from '../../console/router.ts'
+import { deliver } from '../../demo/deliver.ts'
+import { shopYear } from '../../demo/shop.ts'
+import { DAY_MS, yearOf } from '../../demo/year.ts'
+import { launchChromium } from '../chromium.ts'
+import { startServer, type TestServer } from '../server.ts'
+import { goTo, openTab, signIn } from './tab.ts'
+
+/** Of pages that differ only in what they are about, so many are looked at. */
+const OF_A_KIND = 3
+const LONG = '12345678901234567890'
+const REPORTS = [
+  'subscriptions',
+  'subscriptions/attention',
+  'subscriptions/acquisition',
+  'subscriptions/excluded',
+]
+
+let server: TestServer
+let adminKey: string
+let end: number
+before(async () => {
+  server = await startServer()
+  adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
+  end = Math.floor(Date.now() / DAY_MS) * DAY_MS
+  await fillShop()
+  await server.settled()
+})
+after(() => server.close())
+
+/** A small shop, and one of everything that goes wrong or is out of the ordinary. */
+async function fillShop(): Promise<void> {
+  const { id: tenant, privateKey, trackingKey } = server.tenant
+  const rate_limit = { events: 1_000_000, per_seconds: 60 }
+  const source = await server.admin.sources.create({ tenant, type: 'webhook', name: 'Billing', rate_limit })
+  const doors = { url: server.url, privateKey, trackingKey, source }
+  await deliver(shopYear(yearOf({ seed: 1, scale: 0.05, end })), doors, () => {})
+
+  const post = (path: string, key: string, body: string) =>
+    server.request(path, { method: 'POST', key, body })
+  const convert = (currency: string, amount: string) =>
+    `{"event_type":"convert","visitor":"v-1","data":{"order_id":"${currency}","amount":${amount},"currency":"${currency}"}}`
+  await post('/v1/track/', trackingKey, convert('JPY', LONG))
+  await post('/v1/track/', trackingKey, convert('KWD', `"${LONG}.125"`))
+  await post('/v1/track/', trackingKey, '{"event_type":"no amount"}')
+  await post(
+    '/v1/batch',
+    trackingKey,
+    '{"batch":[{"type":"track","event":"Fine","messageId":"m-1"},{"type":"track","messageId":"m-2"}]}',
+  )
+  await post(
+    '/v1/orders',
+    privateKey,
+    `{"entityType":"order","id":"long","sourceUpdatedAt":"2026-01-31T09:30:00Z","data":{"total":${LONG}.5,"currency":"JPY"}}`,
+  )
+  await post(source.path, 'not-its-token', '{}')
+  const subscription = (id: string, currency: string, unit_amount: number) =>
+    JSON.stringify({
+      inbound_event_id: id,
+      event_type: 'subscription.created',
+      payload: {
+        ...{
+          id,
+          customer: `customer-${id}`,
+          status: 'active',
+          currency,
+          started_at: new Date(end - 200 * DAY_MS),
+        },
+        items: [
+          { id: `${id}-item`, name: 'Team', quantity: 3, unit_amount, interval: 'year', interval_count: 1 },
+        ],
+      },
+    })
+  await post(source.path, source.token, subscription('sub-jpy', 'JPY', 12_345_678_901))
+  await post(source.path, source.token, subscription('sub-kwd', 'KWD', 1.234))
+}
+
+/** What a page shows that it should not; nothing of it is in the data. */
+const BROKEN = `(() => {
+  const texts = [document.body.innerText, ...[...document.querySelectorAll('[href], [title], [aria-label], [value]')]
+    .flatMap(element => ['href', 'title', 'aria-label', 'value'].map(name => element.getAttribute(name) ?? ''))]
+  return [
+    ...texts.filter(text => /\\bundefined\\b|\\bNaN\\b|\\[object Object\\]|Invalid Date/.test(text)),
+    ...[...document.querySelectorAll('.problem, [role=alert]')].map(notice => notice.innerText),
+    ...(document.documentElement.scrollWidth > innerWidth ? ['wider than the screen'] : []),
+    ...(document.querySelectorAll('h1').length === 1 ? [] : ['not one title']),
+  ]
+})()`
+
+const LINKS = `[...document.querySelectorAll('a[href^="#/"]')].map(link => link.getAttribute('href'))`
+
+/** What axe-core finds that keeps people out. */
+async function accessFaults(page: Page): Promise<string[]> {
+  if (!(await page.evaluate(`'axe' in window`))) await page.evaluate(axe.source)
+  const found = (await page.evaluate(`axe.run({ resultTypes: ['violations'] })`)) as axe.AxeResults
+  return found.violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(
+      ({ id, help, nodes }) =>
+        `${id}: ${help}: ${nodes
+          .map(({ html }) => html)
+          .slice(0, 3)
+          .join(' ')}`,
+    )
+}
+
+/** Pages of one kind: the same route with filters of the same names. */
+function kindOf(address: string): string {
+  const route = routeOf(address)
+  return route ? `${route.name} ${[...route.query.keys()].sort()}` : address
+}
+
+type Look = (page: Page, address: string, isFirstOfItsKind: boolean) => Promise<void>
+
+/** Follows every link there is from the overview on. */
+async function crawl(page: Page, starts: string[], look: Look): Promise<string[]> {
+  const waiting = ['#/overview', ...starts]
+  const seen = new Set<string>()
+  const kinds = new Map<string, number>()
+  for (let address = waiting.shift(); address !== undefined; address = waiting.shift()) {
+    const kind = kindOf(address)
+    const before = kinds.get(kind) ?? 0
+    if (seen.has(address) || (before >= OF_A_KIND && !starts.includes(address))) continue
+    seen.add(address)
+    kinds.set(kind, before + 1)
+    await goTo(page, address)
+    await look(page, address, before === 0)
+    waiting.push(...((await page.evaluate(LINKS)) as string[]))
+  }
+  return [...seen]
+}
+
+/** Currencies of every number of decimals, on days long gone and today. */
+function reportAddresses(): string[] {
+  const day = (ago: number) => new Date(end - ago * DAY_MS).toISOString().slice(0, 10)
+  return ['EUR', 'USD', 'JPY', 'KWD'].flatMap(currency =>
+    ['', day(30), day(150), day(400)].flatMap(as_of =>
+      REPORTS.map(report => `#/${report}?currency=${currency}${as_of && `&as_of=${as_of}`}`),
+    ),
+  )
+}
+
+test('every page and link in Chromium', { timeout: 170_000 }, async t => {
+  const browser = await launchChromium(t)
+  if (!browser) return
+
+  await t.test('no page shows an error, a hole, or keeps anybody out', async () => {
+    const tab = await openTab(browser, server.url)
+    await signIn(tab.page, adminKey)
+    await tab.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+    const seen = await crawl(tab.page, reportAddresses(), async (page, address, isFirst) => {
+      assert.deepEqual(await page.evaluate(BROKEN), [], address)
+      if (isFirst) assert.deepEqual(await accessFaults(page), [], address)
+    })
+    const routes = new Set(seen.map(address => routeOf(address)?.name))
+    for (const name of [
+      'event',
+      'record',
+      'account',
+      'source',
+      'newSource',
+      'deadLetter',
+      'excluded',
+    ] as const)
+      assert.ok(routes.has(name), `no link leads to ${name}`)
+    assert.deepEqual(tab.faults, [])
+    await tab.close()
+  })
+
+  await t.test('the same on a small dark screen', async () => {
+    const tab = await openTab(browser, server.url, { width: 390, colorScheme: 'dark' })
+    assert.deepEqual(await accessFaults(tab.page), [], 'sign in')
+    await signIn(tab.page, adminKey)
+    await tab.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+    await crawl(tab.page, [], async (page, address, isFirst) => {
+      if (!isFirst) return
+      assert.deepEqual(await page.evaluate(BROKEN), [], address)
+      assert.deepEqual(await accessFaults(page), [], address)
+    })
+    assert.deepEqual(tab.faults, [])
+    await tab.close()
+  })
+
+  await t.test('long numbers are shown to the last digit before the decimals', async () => {
+    const tab = await openTab(browser, server.url)
+    await signIn(tab.page, server.tenant.privateKey)
+    await tab.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+    const digits = async (address: string, row: string) => {
+      await goTo(tab.page, address)
+      const shown = await tab.page.getByRole('row').filter({ hasText: row }).first().textContent()
+      return String(shown).replace(/\D/g, '')
+    }
+    assert.match(await digits('#/conversions?event_type=convert', 'JPY'), new RegExp(LONG))
+    assert.match(await digits('#/conversions?event_type=convert', 'KWD'), new RegExp(`${LONG}125`))
+    await goTo(tab.page, '#/records/orders/long')
+    await tab.page.getByText(`"total": ${LONG}.5`).waitFor()
+    assert.deepEqual(tab.faults, [])
+    await tab.close()
+  })
+})

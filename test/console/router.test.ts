@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { link, linkWith, routeOf } from '../../console/router.ts'
+
+test('an address leads to its route, and nowhere where there is none', () => {
+  const nameOf = (hash: string) => routeOf(hash)?.name ?? null
+  assert.equal(nameOf(''), 'overview')
+  assert.equal(nameOf('#/'), 'overview')
+  assert.equal(nameOf('#/events'), 'events')
+  assert.equal(nameOf('#/events/lookup?id=1'), 'eventLookup')
+  assert.equal(nameOf('#/sources/new'), 'newSource')
+  assert.equal(nameOf('#/sources/src_1'), 'source')
+  assert.equal(nameOf('#/events/1/2'), null)
+  assert.equal(nameOf('#/nothing'), null)
+  assert.equal(nameOf('#/events/%E0%A4%A'), 'event', 'what cannot be decoded is taken as it is')
+})
+
+test('whatever an id contains, its link leads back to it', () => {
+  const any = fc.string({ unit: 'grapheme', minLength: 1 })
+  fc.assert(
+    fc.property(any, any, (id, filter) => {
+      const route = routeOf(link('record', { type: 'orders', id }, { filter, none: null, empty: '' }))
+      assert.deepEqual({ ...route?.params }, { type: 'orders', id })
+      assert.deepEqual([...route!.query], [['filter', filter]])
+    }),
+  )
+})
+
+test('a link with other filters keeps the rest of the address', () => {
+  const route = routeOf('#/sources/src_1?outcome=dropped&page=2')!
+  assert.equal(linkWith(route, { page: 3 }), '#/sources/src_1?outcome=dropped&page=3')
+  assert.equal(linkWith(route, { outcome: null }), '#/sources/src_1?page=2')
+  assert.equal(linkWith(routeOf('#/events')!, { since: 'x' }), '#/events?since=x')
+})
