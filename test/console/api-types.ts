@@ -3,12 +3,8 @@ import type * as reports from '../../console/api/report-types.ts'
 import type * as data from '../../console/api/types.ts'
 import type { ReceiptBody } from '../../src/http/admin/receipts.ts'
 import type { CreatedKeyBody, KeyBody, TenantBody } from '../../src/http/admin/schemas.ts'
-import type {
-  ConversionBody,
-  EventBody,
-  EventOutcomeBody,
-  StoredRecordBody,
-} from '../../src/http/records/schemas.ts'
+import type { EventBody, EventOutcomeBody } from '../../src/http/events/schemas.ts'
+import type { StoredRecordBody } from '../../src/http/records/schemas.ts'
 import type * as rows from '../../src/http/reports/rows.ts'
 
 /**
@@ -17,6 +13,9 @@ import type * as rows from '../../src/http/reports/rows.ts'
  */
 type Holds<Expected, _Promised extends Expected> = true
 
+/** Rows of reports hold instants and amounts in forms of their own: here their fields count, and which may be null. */
+type Fields<Row> = { [Name in keyof Row]: null extends Row[Name] ? 'nullable' | 'given' : 'given' }
+
 export type Checks = [
   Holds<data.Tenant, Static<typeof TenantBody>>,
   Holds<data.Key, Static<typeof KeyBody>>,
@@ -24,15 +23,14 @@ export type Checks = [
   Holds<data.Receipt, Static<typeof ReceiptBody>>,
   Holds<data.Event, Static<typeof EventBody>>,
   Holds<data.EventOutcome, Static<typeof EventOutcomeBody>>,
-  Holds<data.Conversion, Static<typeof ConversionBody>>,
   Holds<Omit<data.StoredRecord, 'data'>, Static<typeof StoredRecordBody>>,
-  Holds<reports.Account, Static<typeof rows.AccountRow>>,
-  Holds<reports.Exclusion, Static<typeof rows.ExclusionRow>>,
-  Holds<reports.PaymentIssue, Static<typeof rows.PaymentIssueRow>>,
-  Holds<reports.Renewal, Static<typeof rows.RenewalRow>>,
-  Holds<reports.Cancellation, Static<typeof rows.CancellationRow>>,
-  Holds<reports.UpcomingBilling, Static<typeof rows.UpcomingBillingRow>>,
-  Holds<reports.AcquisitionSource, Static<typeof rows.SourceRow>>,
-  Holds<reports.Item, Static<typeof rows.ItemRow>>,
-  Holds<reports.TimelineEntry, Static<typeof rows.TimelineRow>>,
+  Holds<Fields<reports.Account>, Fields<Static<typeof rows.AccountRow>>>,
+  Holds<Fields<reports.Exclusion>, Fields<Static<typeof rows.ExclusionRow>>>,
+  Holds<Fields<reports.PaymentIssue>, Fields<Static<typeof rows.PaymentIssueRow>>>,
+  Holds<Fields<reports.Renewal>, Fields<Static<typeof rows.RenewalRow>>>,
+  Holds<Fields<reports.Cancellation>, Fields<Static<typeof rows.CancellationRow>>>,
+  Holds<Fields<reports.UpcomingBilling>, Fields<Static<typeof rows.UpcomingBillingRow>>>,
+  Holds<Fields<reports.AcquisitionSource>, Fields<Static<typeof rows.SourceRow>>>,
+  Holds<Fields<reports.Item>, Fields<Static<typeof rows.ItemRow>>>,
+  Holds<Fields<reports.TimelineEntry>, Fields<Static<typeof rows.TimelineRow>>>,
 ]
