@@ -1,8 +1,7 @@
 import type { Static } from 'typebox'
 import type * as reports from '../../console/api/report-types.ts'
 import type * as data from '../../console/api/types.ts'
-import type { ReceiptBody } from '../../src/http/admin/receipts.ts'
-import type { CreatedKeyBody, KeyBody, TenantBody } from '../../src/http/admin/schemas.ts'
+import type * as views from '../../src/admin/views.ts'
 import type { EventBody, EventOutcomeBody } from '../../src/http/events/schemas.ts'
 import type { StoredRecordBody } from '../../src/http/records/schemas.ts'
 import type * as rows from '../../src/http/reports/rows.ts'
@@ -17,10 +16,16 @@ type Holds<Expected, _Promised extends Expected> = true
 type Fields<Row> = { [Name in keyof Row]: null extends Row[Name] ? 'nullable' | 'given' : 'given' }
 
 export type Checks = [
-  Holds<data.Tenant, Static<typeof TenantBody>>,
-  Holds<data.Key, Static<typeof KeyBody>>,
-  Holds<data.CreatedKey, Static<typeof CreatedKeyBody>>,
-  Holds<data.Receipt, Static<typeof ReceiptBody>>,
+  Holds<data.Tenant, views.TenantView>,
+  Holds<data.Key, views.KeyView>,
+  Holds<data.CreatedKey, views.CreatedKey>,
+  Holds<data.Source, views.SourceView>,
+  Holds<data.CreatedSource, views.CreatedSource>,
+  Holds<data.RotatedSource, views.RotatedSource>,
+  Holds<data.Receipt, views.ReceiptView>,
+  Holds<data.Rejection, views.RejectionView>,
+  Holds<data.Backlog, views.BacklogView>,
+  Holds<data.DeadLetter, views.DeadLetterView>,
   Holds<data.Event, Static<typeof EventBody>>,
   Holds<data.EventOutcome, Static<typeof EventOutcomeBody>>,
   Holds<Omit<data.StoredRecord, 'data'>, Static<typeof StoredRecordBody>>,

@@ -90,10 +90,14 @@ const BROKEN = `(() => {
 
 const LINKS = `[...document.querySelectorAll('a[href^="#/"]')].map(link => link.getAttribute('href'))`
 
+/** The rules that depend on colours and sizes; the others find the same on every screen. */
+const LOOKS = ['color-contrast', 'scrollable-region-focusable', 'target-size', 'link-in-text-block']
+
 /** What axe-core finds that keeps people out. */
-async function accessFaults(page: Page): Promise<string[]> {
+async function accessFaults(page: Page, rules?: string[]): Promise<string[]> {
   if (!(await page.evaluate(`'axe' in window`))) await page.evaluate(axe.source)
-  const found = (await page.evaluate(`axe.run({ resultTypes: ['violations'] })`)) as axe.AxeResults
+  const options = { resultTypes: ['violations'], ...(rules && { runOnly: rules }) }
+  const found = (await page.evaluate(`axe.run(${JSON.stringify(options)})`)) as axe.AxeResults
   return found.violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(
@@ -146,14 +150,11 @@ async function crawl(page: Page, { starts = [], ofAKind, visit }: Crawl): Promis
   return [...seen]
 }
 
-/** Currencies of every number of decimals, on days long gone and today. */
+/** Currencies of every number of decimals, now and on a day long gone. */
 function reportAddresses(): string[] {
-  const day = (ago: number) => new Date(end - ago * DAY_MS).toISOString().slice(0, 10)
-  return ['EUR', 'USD', 'JPY', 'KWD'].flatMap(currency =>
-    ['', day(150)].flatMap(as_of =>
-      REPORTS.map(report => `#/${report}?currency=${currency}${as_of && `&as_of=${as_of}`}`),
-    ),
-  )
+  const then = new Date(end - 150 * DAY_MS).toISOString().slice(0, 10)
+  const scopes = ['currency=USD', 'currency=JPY', 'currency=KWD', `currency=EUR&as_of=${then}`]
+  return scopes.flatMap(scope => REPORTS.map(report => `#/${report}?${scope}`))
 }
 
 test('every page and link in Chromium', { timeout: 170_000 }, async t => {
@@ -191,7 +192,7 @@ test('every page and link in Chromium', { timeout: 170_000 }, async t => {
     await tab.page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
     const visit = async (address: string, isFirst: boolean) => {
       assert.deepEqual(await tab.page.evaluate(BROKEN), [], address)
-      if (isFirst) assert.deepEqual(await accessFaults(tab.page), [], address)
+      if (isFirst) assert.deepEqual(await accessFaults(tab.page, LOOKS), [], address)
     }
     await crawl(tab.page, { ofAKind: 1, visit })
     assert.deepEqual(tab.faults, [])
