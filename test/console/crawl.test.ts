@@ -157,7 +157,7 @@ function reportAddresses(): string[] {
   return scopes.flatMap(scope => REPORTS.map(report => `#/${report}?${scope}`))
 }
 
-test('every page and link in Chromium', { timeout: 170_000 }, async t => {
+test('every page and link in Chromium', { timeout: 900_000 }, async t => {
   const browser = await launchChromium(t)
   if (!browser) return
 

@@ -21,6 +21,7 @@ export async function openTab(
   { failing, width = 1200, colorScheme = 'light' }: TabOptions = {},
 ): Promise<Tab> {
   const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme })
+  context.setDefaultTimeout(120_000)
   const page = await context.newPage()
   const faults: string[] = []
   page.on('pageerror', error => faults.push(error.message))
