@@ -2,26 +2,33 @@ import type { AddressInfo } from 'node:net'
 import { connect, createServer, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 
-/** What happens to requests on their way, in turn. All but `pass` and `repeat` look like a fault to the client. */
-export const FATES = [
+type Fate =
+  | 'pass'
+  | 'repeat' // the server hears it twice
+  | 'dribble' // the answer comes in small pieces
+  | 'drop' // the server never hears of it
+  | 'cut request' // the server hears half of it
+  | 'late request' // the server hears of it when the client has been hung up on
+  | 'lose answer' // it takes effect, and the client never hears of it
+  | 'cut answer' // the client hears most of the answer
+  | 'hold answer' // it takes effect, but the answer does not come before the client has given up
+
+/** Every second request fails, each time in another way; none by taking longer than the client waits. */
+export const HOSTILE: Fate[] = [
   'pass',
-  'drop', // the server never hears of it
-  'pass',
-  'cut request', // the server hears half of it
-  'repeat', // the server hears it twice
-  'lose answer', // it takes effect, and the client never hears of it
-  'pass',
-  'cut answer', // the client hears most of the answer
+  'drop',
+  'dribble',
+  'cut request',
   'repeat',
-  'hold answer', // it takes effect, but the client has given up by then
+  'lose answer',
   'pass',
-  'late request', // the server hears of it when the client has given up
-] as const
+  'cut answer',
+  'repeat',
+  'late request',
+]
 
-type Fate = (typeof FATES)[number]
-
-/** A TCP way to the server on which each request meets the next of the fates, over and over. */
-export async function hostileWay(t: TestContext, target: string) {
+/** A TCP way to the server on which requests meet these fates in turn, over and over. */
+export async function hostileWay(t: TestContext, target: string, fates = HOSTILE) {
   const way = { url: '', requests: 0, met: new Set<Fate>() }
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
@@ -57,9 +64,17 @@ export async function hostileWay(t: TestContext, target: string) {
         askHalf(request)
         break
       case 'late request':
+        client.destroy()
         await clientLeft
         await ask(request)
         break
+      case 'dribble': {
+        const answer = await ask(request)
+        for (let at = 0; at < answer.length; at += 200)
+          await new Promise(resolve => client.write(answer.subarray(at, at + 200), resolve))
+        client.end()
+        return
+      }
       case 'lose answer':
         await ask(request)
         break
@@ -93,7 +108,7 @@ export async function hostileWay(t: TestContext, target: string) {
       const request = wholeRequest(received)
       if (!request) return
       client.removeAllListeners('data').resume()
-      const fate = FATES[way.requests++ % FATES.length]!
+      const fate = fates[way.requests++ % fates.length]!
       way.met.add(fate)
       meet(fate, request, client, clientLeft)
     })
