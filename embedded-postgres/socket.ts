@@ -2,7 +2,7 @@ import { chmod, chown, lstat, mkdtemp } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Account, obstacle } from './account.ts'
+import { type Account, inaccessiblePart } from './account.ts'
 import { codeOf } from './error.ts'
 import { makeDirectory } from './files.ts'
 import type { Home } from './home.ts'
@@ -34,7 +34,7 @@ async function socketDirectory(home: Home, account: Account | null): Promise<str
 
 async function temporaryDirectory(home: Home, account: Account | null): Promise<string> {
   const own = tmpdir()
-  const fits = Buffer.byteLength(own) <= 50 && (await obstacle(own, account, 0o1)) === null
+  const fits = Buffer.byteLength(own) <= 50 && (await inaccessiblePart(own, account, 0o1)) === null
   const base = fits ? own : '/tmp'
   // The same name for the same cluster each time, so that crashes do not litter.
   const usual = join(base, home.name)

@@ -1,14 +1,12 @@
 import { chmod, mkdir, stat } from 'node:fs/promises'
-import { type Account, obstacle } from './account.ts'
+import { type Account, inaccessiblePart } from './account.ts'
 import { codeOf, EmbeddedError } from './error.ts'
 
-/** Where root keeps what the account must reach when the data directory or the checkout lies behind a closed door. */
-export const defaultSystemDirectory = '/var/lib/kontor'
-
+/** For what the account must reach when it cannot enter the data directory or the directory of the packages. */
 export async function prepareSystemDirectory(path: string, account: Account): Promise<void> {
   const advice =
-    `Give a data directory that user ${account.name} can enter with --data or KONTOR_DATA_DIR, start Kontor as an ` +
-    'ordinary user, or set DATABASE_URL to a PostgreSQL of your own.'
+    `Give a data directory that user ${account.name} can enter, run this as an ordinary user, ` +
+    'or use a PostgreSQL of your own.'
   try {
     const made = await mkdir(path, { recursive: true, mode: 0o755 })
     if (made) await chmod(path, 0o755)
@@ -22,6 +20,6 @@ export async function prepareSystemDirectory(path: string, account: Account): Pr
       `${path} must belong to root and be writable to root alone (chown root, chmod 755). ${advice}`,
     )
   }
-  const blocked = await obstacle(path, account, 0o1)
+  const blocked = await inaccessiblePart(path, account, 0o1)
   if (blocked) throw new EmbeddedError(`User ${account.name} cannot enter ${blocked}. ${advice}`)
 }

@@ -55,7 +55,7 @@ export async function startTestCluster(): Promise<{ url: string; stop(): Promise
   const { pid, started } = thisProcess()
   const directory = join(tmpdir(), `kontor-test-${pid}-${started}`)
   await makeReachable(directory)
-  const embedded = await ownCluster({ dataDir: directory, log: () => {}, settings: await testSettings() })
+  const embedded = await ownCluster(await testOptions(directory))
   const url = urlOf(embedded.connection)
   const stop = async () => {
     delete process.env[variable]
@@ -76,11 +76,18 @@ export async function startTestCluster(): Promise<{ url: string; stop(): Promise
 async function joinShared(): Promise<{ url: string; stop(): Promise<void> }> {
   const directory = join(tmpdir(), `kontor-test-shared-${process.getuid?.() ?? 'user'}`)
   await makeReachable(directory)
-  const embedded = await joinCluster({ dataDir: directory, log: () => {}, settings: await testSettings() })
+  const embedded = await joinCluster(await testOptions(directory))
   const url = urlOf(embedded.connection)
   await asAdministrator(url, dropOldDatabases)
   return { url, stop: embedded.stop }
 }
+
+const testOptions = async (dataDir: string) => ({
+  name: 'kontor',
+  dataDir,
+  log: () => {},
+  settings: await testSettings(),
+})
 
 /** Throw-away data: what durability costs is saved, everything else is as in production. */
 async function testSettings() {

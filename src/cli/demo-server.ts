@@ -1,6 +1,6 @@
-import { joinCluster } from '../../embedded-postgres/cluster.ts'
 import type { Config } from '../config/config.ts'
 import { openLogger } from '../telemetry/logging.ts'
+import { joinEmbedded } from './embedded.ts'
 import type { Output } from './output.ts'
 import { announcedServer } from './server-file.ts'
 
@@ -39,8 +39,7 @@ async function answers(url: string): Promise<boolean> {
 }
 
 async function ownServer(config: Config, out: Output): Promise<DemoServer> {
-  const embedded =
-    config.databaseUrl === null ? await joinCluster({ dataDir: config.dataDir, log: out.say }) : null
+  const embedded = config.databaseUrl === null ? await joinEmbedded(config, out) : null
   const stop = async () => embedded?.stop()
   try {
     const { startRuntime } = await import('../runtime/runtime.ts')

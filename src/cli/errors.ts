@@ -18,11 +18,14 @@ export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | nu
     const faults = error.faults.map(({ pointer, message }) => `  - ${pointer.slice(1)} ${message}`)
     return { words: [error.message, ...faults].join('\n'), exitCode: error.kind === 'invalid' ? 2 : 1 }
   }
-  if (error instanceof EmbeddedError || error instanceof SchemaError)
-    return { words: error.message, exitCode: 1 }
+  if (error instanceof EmbeddedError) return { words: `${error.message}\n${ELSEWHERE}`, exitCode: 1 }
+  if (error instanceof SchemaError) return { words: error.message, exitCode: 1 }
   const words = explainSystemError(error as SystemError)
   return words === null ? null : { words, exitCode: 1 }
 }
+
+const ELSEWHERE =
+  '(--data or KONTOR_DATA_DIR gives another data directory; DATABASE_URL a PostgreSQL of your own, 15 or newer.)'
 
 type SystemError = NodeJS.ErrnoException & { address?: string; port?: number }
 

@@ -91,11 +91,11 @@ export async function runCommand(words: string[], out: Output): Promise<number> 
     return out.exitCode
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    const told = explain(error)
-    if (told === null) throw error
-    out.say(told.words)
-    if (told.exitCode === 2 && command) out.say(`(${pathOf(command)} --help shows the usage)`)
-    return told.exitCode
+    const explained = explain(error)
+    if (explained === null) throw error
+    out.say(explained.words)
+    if (explained.exitCode === 2 && command) out.say(`(${pathOf(command)} --help shows the usage)`)
+    return explained.exitCode
   }
 }
 

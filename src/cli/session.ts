@@ -1,6 +1,5 @@
 import { Option } from '@commander-js/extra-typings'
 import type pg from 'pg'
-import { joinCluster } from '../../embedded-postgres/cluster.ts'
 import { type Admin, openAdmin } from '../admin/admin.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
@@ -9,6 +8,7 @@ import { openPostgresLog } from '../log/postgres/log.ts'
 import { openPool } from '../postgres/database.ts'
 import { migrate } from '../postgres/migrate.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
+import { joinEmbedded } from './embedded.ts'
 import type { Output } from './output.ts'
 
 /** The option of every command that reaches the database. */
@@ -25,8 +25,7 @@ export async function withBareDatabase<T>(
   work: (database: Database) => Promise<T>,
 ): Promise<T> {
   const config = readConfig(undefined, { dataDir: options.data })
-  const embedded =
-    config.databaseUrl === null ? await joinCluster({ dataDir: config.dataDir, log: out.say }) : null
+  const embedded = config.databaseUrl === null ? await joinEmbedded(config, out) : null
   const connection = embedded?.connection ?? { url: config.databaseUrl! }
   const pool = openPool({ connection, max: 2, name: 'kontor command', onError: () => {} })
   try {

@@ -2,7 +2,6 @@ import { resolve } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import type { Command } from '@commander-js/extra-typings'
 import type pg from 'pg'
-import { ownCluster } from '../../embedded-postgres/cluster.ts'
 import { onFirstStart } from '../admin/first-start.ts'
 import { type Config, type ConfigFlags, inspectConfig, readConfig } from '../config/config.ts'
 import { withoutPassword } from '../config/settings.ts'
@@ -11,6 +10,7 @@ import { type Connection, openPool } from '../postgres/database.ts'
 import { migrate } from '../postgres/migrate.ts'
 import { openLogger } from '../telemetry/logging.ts'
 import { banner, firstBanner, type StartedServer } from './banner.ts'
+import { ownEmbedded } from './embedded.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { announceServer, withdrawServer } from './server-file.ts'
@@ -50,8 +50,7 @@ async function start(flags: ConfigFlags, out: Output): Promise<void> {
   // Half a second of loading, done while PostgreSQL starts; the other commands never need it.
   const loading = import('../runtime/runtime.ts')
   loading.catch(() => {})
-  const embedded =
-    config.databaseUrl === null ? await ownCluster({ dataDir: config.dataDir, log: out.say }) : null
+  const embedded = config.databaseUrl === null ? await ownEmbedded(config, out) : null
   try {
     const connection = embedded?.connection ?? { url: config.databaseUrl! }
     await withPool(connection, migrate)

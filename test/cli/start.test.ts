@@ -83,7 +83,7 @@ test('commands work on an empty data directory, and beside the server that then 
 
   const rival = await run('start', '--port', '0')
   assert.equal(rival.code, 1)
-  assert.match(rival.err, /Another Kontor server/)
+  assert.match(rival.err, /Another server .*--data or KONTOR_DATA_DIR/s)
 
   assert.equal(await stop(server), 0)
   assert.equal((await run('status')).answer.running, false)

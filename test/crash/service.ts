@@ -113,7 +113,7 @@ async function withPool<T>(
   dataDir: string,
   work: (pool: ReturnType<typeof openPool>) => Promise<T>,
 ): Promise<T> {
-  const cluster = await joinCluster({ dataDir, log: () => {} })
+  const cluster = await joinCluster({ name: 'kontor', dataDir, log: () => {} })
   const pool = openPool({ connection: cluster.connection, max: 2, name: 'crash test', onError: () => {} })
   try {
     return await work(pool)

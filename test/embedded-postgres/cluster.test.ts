@@ -9,7 +9,7 @@ import { startProcess } from './process.ts'
 
 test('the first start makes a durable UTF-8 database, the next one finds its data', async t => {
   const dataDir = join(await place(t, 'data'), 'data')
-  const first = await ownCluster({ dataDir, log: silent })
+  const first = await ownCluster({ dataDir, log: silent, name: 'shop' })
   assert.equal(first.state, 'initialised')
   const shown = await query(
     first.connection,
@@ -17,12 +17,12 @@ test('the first start makes a durable UTF-8 database, the next one finds its dat
       current_setting('full_page_writes'), current_setting('server_encoding'), current_setting('listen_addresses'),
       current_setting('timezone'), datlocale, datlocprovider from pg_database where datname = current_database()`,
   )
-  assert.deepEqual(shown, ['kontor', 'on', 'on', 'on', 'UTF8', '', 'UTC', 'C.UTF-8', 'b'])
+  assert.deepEqual(shown, ['shop', 'on', 'on', 'on', 'UTF8', '', 'UTC', 'C.UTF-8', 'b'])
   await query(first.connection, 'create table kept as select 42 as answer')
   await first.stop()
   assert.equal(await postmasterOf(dataDir), null)
 
-  const second = await ownCluster({ dataDir, log: silent })
+  const second = await ownCluster({ dataDir, log: silent, name: 'shop' })
   assert.equal(second.state, 'started')
   assert.deepEqual(await query(second.connection, 'select answer from kept'), [42])
   await second.stop()
@@ -65,7 +65,7 @@ test('a second server is refused with the first one’s pid, a command joins bes
     (error: Error) => error instanceof EmbeddedError && error.message.includes(`process ${process.pid}`),
   )
   const other = startProcess(t, 'own', dataDir)
-  assert.match((await other.answer).refused ?? '', /Another Kontor server/)
+  assert.match((await other.answer).refused ?? '', /Another server/)
 
   const command = await joinCluster({ dataDir, log: silent })
   assert.equal(command.state, 'adopted')

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { chmod, chown, lstat, mkdir, readdir, readlink, rename, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
-import { isRoot, obstacle } from '../../embedded-postgres/account.ts'
+import { inaccessiblePart, isRoot } from '../../embedded-postgres/account.ts'
 import { reachableRoot } from '../../embedded-postgres/binaries.ts'
 import { ownCluster } from '../../embedded-postgres/cluster.ts'
-import { chooseSite, findHome } from '../../embedded-postgres/home.ts'
+import { chooseLocation, findHome } from '../../embedded-postgres/home.ts'
 import { run } from '../../embedded-postgres/program.ts'
 import { place, postmasterOf, query, silent } from './place.ts'
 import { startProcess } from './process.ts'
@@ -41,7 +41,7 @@ if (isRoot()) {
     await rename(dataDir, `${dataDir}-moved`)
     await mkdir(dataDir)
     assert.equal(await findHome(dataDir), null)
-    assert.notEqual((await chooseSite(dataDir, systemDirectory, silent)).target, target)
+    assert.notEqual((await chooseLocation(dataDir, systemDirectory, silent)).target, target)
   })
 
   test('programs that the other user cannot reach are copied once to where they run', async t => {
@@ -65,14 +65,14 @@ if (isRoot()) {
       join(root, 'bin/postgres'),
       join(root, 'share/postgresql/postgres.bki'),
     ])
-    assert.deepEqual(ran, { status: 0, said: `${nobody.uid}\nwords` })
+    assert.deepEqual(ran, { status: 0, output: `${nobody.uid}\nwords` })
     assert.equal(await find(), root)
     assert.equal(said.length, 1)
     assert.deepEqual(await readdir(system), [basename(root)])
   })
 }
 
-const isOpenToAll = isRoot() && (await obstacle(here, nobody, 0o5)) === null
+const isOpenToAll = isRoot() && (await inaccessiblePart(here, nobody, 0o5)) === null
 if (isOpenToAll) {
   test('an ordinary user runs PostgreSQL as himself, and root can use his data afterwards', async t => {
     const directory = await place(t, 'home/data')
@@ -109,9 +109,9 @@ test('obstacles are found from the modes of the directories on the way', async t
   const owner = { name: 'owner', uid: (await stat(inner)).uid, gid: 54_321 }
   await chmod(join(directory, 'a'), 0o700)
   await chmod(inner, 0o755)
-  assert.equal(await obstacle(inner, stranger, 0o1), join(directory, 'a'))
-  assert.equal(await obstacle(inner, owner, 0o7), null)
+  assert.equal(await inaccessiblePart(inner, stranger, 0o1), join(directory, 'a'))
+  assert.equal(await inaccessiblePart(inner, owner, 0o7), null)
   await chmod(join(directory, 'a'), 0o711)
-  assert.equal(await obstacle(inner, stranger, 0o1), null)
-  assert.equal(await obstacle(inner, stranger, 0o3), inner)
+  assert.equal(await inaccessiblePart(inner, stranger, 0o1), null)
+  assert.equal(await inaccessiblePart(inner, stranger, 0o3), inner)
 })
