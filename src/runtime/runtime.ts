@@ -1,24 +1,12 @@
 import type { AddressInfo } from 'node:net'
-import type pg from 'pg'
 import type { Logger } from 'pino'
-import { openAdmin } from '../admin/admin.ts'
-import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import type { Config } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import type { App, Surface } from '../http/app.ts'
-import { type Ops, startOps } from '../http/ops.ts'
 import { buildServer } from '../http/server.ts'
-import { adminSurface, consoleSurface, dataSurface, eventSurface, inboundSurface } from '../http/surfaces.ts'
 import { openAccept } from '../intake/accept.ts'
-import { openInbound } from '../intake/inbound.ts'
-import { openOverflow } from '../intake/overflow.ts'
-import { openPace } from '../intake/pace.ts'
-import { openTraces } from '../intake/traces.ts'
-import { openBudgets } from '../intake/volume.ts'
-import { inboundUpkeep } from '../jobs/inbound-upkeep.ts'
 import { type Job, startJobs } from '../jobs/jobs.ts'
 import { ledgerUpkeep } from '../jobs/ledger.ts'
-import { overflowDrain } from '../jobs/overflow.ts'
 import { dailySnapshots } from '../jobs/snapshots.ts'
 import { keyUse, partitionUpkeep, retention } from '../jobs/upkeep.ts'
 import type { Log } from '../log/log.ts'
@@ -26,11 +14,12 @@ import { initialisePostgresLog } from '../log/postgres/initialise.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
 import { brokenConnection, type Connection, isUnavailable, openPool } from '../postgres/database.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
-import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { watchConfigVersion } from '../store/tenants/config-version.ts'
 import { openDirectory } from '../store/tenants/directory.ts'
 import type { LoggerOptions } from '../telemetry/logging.ts'
 import { type Metrics, openMetrics } from '../telemetry/metrics.ts'
+import { openOps, watchParts } from './ops.ts'
+import { openSurfaces, type Parts } from './surfaces.ts'
 import { startWorkerThread } from './thread.ts'
 import { startWorkers, type Workers } from './workers.ts'
 
@@ -45,87 +34,45 @@ type RuntimeOptions = {
   threadLogging?: LoggerOptions
 }
 
+/** Says what is to be closed; the last that was opened is closed first. */
+type OnClose = (closer: () => Promise<unknown>) => void
+
 /** Builds everything that the chosen surfaces need, in order; `close` takes it down in reverse. */
 export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
-  const { config, connection, log } = options
-  const now = options.now ?? (() => new Date())
+  const { config, log: logger } = options
   const closers: (() => Promise<unknown>)[] = []
+  const onClose: OnClose = closer => closers.push(closer)
   async function close() {
     for (const closer of closers.splice(0).reverse()) {
-      await closer().catch(error => log.error({ err: error }, 'a part did not close cleanly'))
+      await closer().catch(error => logger.error({ err: error }, 'a part did not close cleanly'))
     }
   }
 
   try {
-    const onError = brokenConnection(log)
-    const pool = openPool({
-      ...{ connection, max: config.poolSize, name: 'kontor', onError },
-      queryTimeoutMs: config.requestTimeoutMs,
-    })
-    closers.push(() => pool.end())
-    await ensurePartitions(pool, now())
-    await initialisePostgresLog(pool, config.logPartitions)
-    const postgresLog = openPostgresLog({ pool })
-
-    const metrics = openMetrics()
-    watch(metrics, pool, postgresLog)
-    const directory = openDirectory({ pool })
-    const watcher = await watchConfigVersion(pool, directory.forget)
-    closers.push(() => watcher.stop())
-
-    const intake = openAccept({
-      append: postgresLog.append,
-      maxPendingBytes: config.maxPendingBytes,
-      metrics: metrics.accept,
-    })
-    closers.push(() => intake.drained())
-    const parts = { pool, log: postgresLog, accept: intake.accept, directory, now }
-    const isEmbedded = config.databaseUrl === null
-    const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
-    const plugins = surfaces(config, { ...parts, secrets })
-    const jobs: Job[] = [keyUse(directory)]
-    closers.push(() => directory.writeUses())
-    if (config.surfaces.includes('inbound')) {
-      const inbound = await openInboundSurface(config, { ...parts, secrets, metrics })
-      plugins.push(inbound.plugin)
-      jobs.push(...inbound.jobs)
-      closers.push(inbound.close)
-    }
+    const parts = await openParts(options, onClose)
+    const { pool, log, metrics, directory } = parts
+    const opened = await openSurfaces(config, parts)
+    onClose(opened.close)
     const runsWorkers = config.surfaces.includes('worker')
-    if (runsWorkers) {
-      jobs.push(
-        partitionUpkeep(pool, now),
-        retention(pool, config, now, () => oldestUnread(postgresLog)),
-        ...ledgerUpkeep(pool, now),
-        dailySnapshots(pool, now),
-      )
-    }
+    const jobs = [keyUse(directory), ...opened.jobs, ...(runsWorkers ? upkeep(config, parts) : [])]
+
     // Stopped after the surfaces: whoever waits for an effect is still answered.
     let workers: Workers | null = null
-    closers.push(async () => workers?.stop())
-    const runningJobs = startJobs(jobs, log)
-    closers.push(() => runningJobs.stop())
+    onClose(async () => workers?.stop())
+    const runningJobs = startJobs(jobs, logger)
+    onClose(() => runningJobs.stop())
 
-    const app = await buildServer({
-      surfaces: plugins,
-      log,
-      metrics,
-      isUnavailable,
-      trustProxy: config.trustProxy,
-      publicUrl: config.publicUrl,
-      version,
-      timeouts: { requestMs: config.requestTimeoutMs, drainMs: config.drainTimeoutMs },
-    })
+    const app = await buildApp(config, { surfaces: opened.surfaces, logger, metrics })
     await app.listen({ port: config.port, host: config.host })
-    closers.push(() => app.close())
+    onClose(() => app.close())
 
     if (runsWorkers) {
-      // Last: loading its thread takes half a second, in which the doors are open already.
-      workers = await openWorkers(options, postgresLog.onAppend)
+      // Last: loading its thread takes half a second, in which requests are served already.
+      workers = await openWorkers(options, log.onAppend)
       metrics.watchPool('workers', workers.counts)
     }
-    const ops = await openOps(config, log, metrics, pool)
-    if (ops) closers.push(() => ops.close())
+    const ops = await openOps(config, { pool, metrics, logger })
+    if (ops) onClose(() => ops.close())
     return {
       url: urlOf(app, config.host),
       http: app,
@@ -138,40 +85,60 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   }
 }
 
-type Parts = Parameters<typeof dataSurface>[0] & { secrets: Secrets }
+/** The database, the log, and what stands between them and the surfaces. */
+async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Parts> {
+  const { config, connection } = options
+  const now = options.now ?? (() => new Date())
+  const onError = brokenConnection(options.log)
+  const pool = openPool({
+    ...{ connection, max: config.poolSize, name: 'kontor', onError },
+    queryTimeoutMs: config.requestTimeoutMs,
+  })
+  onClose(() => pool.end())
+  await ensurePartitions(pool, now())
+  await initialisePostgresLog(pool, config.logPartitions)
+  const log = openPostgresLog({ pool })
+  const metrics = openMetrics()
+  watchParts(metrics, { pool, log })
 
-function surfaces(config: Config, parts: Parts): Surface[] {
-  const plugins: Surface[] = []
-  if (config.surfaces.includes('data')) plugins.push(dataSurface(parts))
-  if (config.surfaces.includes('events')) plugins.push(eventSurface(parts))
-  if (config.surfaces.includes('console'))
-    plugins.push(adminSurface({ ...parts, admin: openAdmin(parts) }), consoleSurface())
-  return plugins
+  const directory = openDirectory({ pool })
+  const watcher = await watchConfigVersion(pool, directory.forget)
+  onClose(() => watcher.stop())
+  const { accept, drained } = openAccept({
+    append: log.append,
+    maxPendingBytes: config.maxPendingBytes,
+    metrics: metrics.accept,
+  })
+  onClose(drained)
+  onClose(() => directory.writeUses())
+  return { pool, log, accept, directory, metrics, now }
 }
 
-/** The inbound route, with the budgets of its sources and the lane for what is over them. */
-async function openInboundSurface(
+/** What nodes with workers do by the clock. */
+function upkeep(config: Config, { pool, log, now }: Parts): Job[] {
+  return [
+    partitionUpkeep(pool, now),
+    retention(pool, config, now, () => oldestUnread(log)),
+    ...ledgerUpkeep(pool, now),
+    dailySnapshots(pool, now),
+  ]
+}
+
+async function oldestUnread(log: Log): Promise<Date | null> {
+  const times = (await log.lag()).flatMap(({ oldestAt }) => oldestAt ?? [])
+  return times.length === 0 ? null : new Date(Math.min(...times.map(Number)))
+}
+
+function buildApp(
   config: Config,
-  parts: Parts & { metrics: Metrics },
-): Promise<{ plugin: Surface; jobs: Job[]; close(): Promise<void> }> {
-  const { pool, directory, metrics, now, secrets } = parts
-  const budgets = openBudgets({ store: config.volumeStore, pool })
-  const overflow = openOverflow({ pool, maxPendingBytes: config.maxPendingBytes })
-  // Before the first request: what comes now queues behind what was left waiting.
-  await overflow.refresh()
-  const traces = openTraces({ pool, now })
-  const pace = openPace({ maxWaitingBytes: config.maxPendingBytes })
-  const inbound = openInbound({ ...parts, budgets, overflow, traces, pace })
-  const moved = (sourceId: string, events: number) => metrics.inbound(sourceId, 'drained', events)
-  return {
-    plugin: inboundSurface({
-      ...{ directory, inbound, traces, metrics, now },
-      openSecret: secrets.open,
-      signatureHeader: config.signatureHeader,
-    }),
-    jobs: [overflowDrain({ ...parts, overflow, budgets, moved }), ...inboundUpkeep(pool, traces, now)],
-    close: () => traces.write(),
-  }
+  { surfaces, logger, metrics }: { surfaces: Surface[]; logger: Logger; metrics: Metrics },
+): Promise<App> {
+  return buildServer({
+    ...{ surfaces, log: logger, metrics, isUnavailable, version },
+    trustProxy: config.trustProxy,
+    publicUrl: config.publicUrl,
+    timeouts: { requestMs: config.requestTimeoutMs, drainMs: config.drainTimeoutMs },
+  })
 }
 
 /** Where nothing else is to be done, a thread more would only take memory. */
@@ -183,44 +150,6 @@ function openWorkers(
   const isAlone = config.surfaces.every(surface => surface === 'worker')
   if (isAlone || !threadLogging) return startWorkers(options, { logger: log, onAppend })
   return startWorkerThread(options, { logging: threadLogging, onAppend })
-}
-
-async function oldestUnread(log: Log): Promise<Date | null> {
-  const times = (await log.lag()).flatMap(({ oldestAt }) => oldestAt ?? [])
-  return times.length === 0 ? null : new Date(Math.min(...times.map(Number)))
-}
-
-function watch(metrics: Metrics, pool: pg.Pool, log: Log): void {
-  metrics.watchPool('requests', () => pool)
-  metrics.watchDeadLetters(() => countDeadLetters(pool))
-  metrics.watchPipeline(async () => {
-    const lags = await log.lag()
-    return lags.map(({ partition, entries, oldestAt }) => ({
-      partition,
-      entries,
-      seconds: oldestAt ? (Date.now() - oldestAt.getTime()) / 1000 : 0,
-    }))
-  })
-}
-
-/** A taken operations port stops the service only when it was asked for by name. */
-async function openOps(config: Config, log: Logger, metrics: Metrics, pool: pg.Pool): Promise<Ops | null> {
-  if (config.opsPort === null) return null
-  const readiness = async () => {
-    const started = performance.now()
-    await pool.query('select 1')
-    return { ok: true, checks: { database: `answered in ${Math.round(performance.now() - started)} ms` } }
-  }
-  try {
-    return await startOps({ port: config.opsPort, host: config.opsHost, metrics, readiness })
-  } catch (error) {
-    if (config.opsPortIsGiven) throw error
-    log.warn(
-      { port: config.opsPort, reason: (error as Error).message },
-      'the operations port is taken: this process serves no /healthz, /readyz and /metrics. Set KONTOR_OPS_PORT.',
-    )
-    return null
-  }
 }
 
 function urlOf(app: App, host: string): string {

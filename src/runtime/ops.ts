@@ -1,0 +1,44 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { Config } from '../config/config.ts'
+import { type Ops, startOps } from '../http/ops.ts'
+import type { Log } from '../log/log.ts'
+import { countDeadLetters } from '../store/entries/dead-letters.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+
+/** What /metrics tells of the parts, read when it is asked for. */
+export function watchParts(metrics: Metrics, { pool, log }: { pool: pg.Pool; log: Log }): void {
+  metrics.watchPool('requests', () => pool)
+  metrics.watchDeadLetters(() => countDeadLetters(pool))
+  metrics.watchPipeline(async () => {
+    const lags = await log.lag()
+    return lags.map(({ partition, entries, oldestAt }) => ({
+      partition,
+      entries,
+      seconds: oldestAt ? (Date.now() - oldestAt.getTime()) / 1000 : 0,
+    }))
+  })
+}
+
+/** A taken operations port stops the service only when it was asked for by name. */
+export async function openOps(
+  config: Config,
+  { pool, metrics, logger }: { pool: pg.Pool; metrics: Metrics; logger: Logger },
+): Promise<Ops | null> {
+  if (config.opsPort === null) return null
+  const readiness = async () => {
+    const started = performance.now()
+    await pool.query('select 1')
+    return { ok: true, checks: { database: `answered in ${Math.round(performance.now() - started)} ms` } }
+  }
+  try {
+    return await startOps({ port: config.opsPort, host: config.opsHost, metrics, readiness })
+  } catch (error) {
+    if (config.opsPortIsGiven) throw error
+    logger.warn(
+      { port: config.opsPort, reason: (error as Error).message },
+      'the operations port is taken: this process serves no /healthz, /readyz and /metrics. Set KONTOR_OPS_PORT.',
+    )
+    return null
+  }
+}

@@ -1,0 +1,71 @@
+import type pg from 'pg'
+import { openAdmin } from '../admin/admin.ts'
+import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
+import type { Config } from '../config/config.ts'
+import type { Surface } from '../http/app.ts'
+import { adminSurface, consoleSurface, dataSurface, eventSurface, inboundSurface } from '../http/surfaces.ts'
+import type { Accept } from '../intake/accept.ts'
+import { openInbound } from '../intake/inbound.ts'
+import { openOverflow } from '../intake/overflow.ts'
+import { openPace } from '../intake/pace.ts'
+import { openTraces } from '../intake/traces.ts'
+import { openBudgets } from '../intake/volume.ts'
+import { inboundUpkeep } from '../jobs/inbound-upkeep.ts'
+import type { Job } from '../jobs/jobs.ts'
+import { overflowDrain } from '../jobs/overflow.ts'
+import type { Log } from '../log/log.ts'
+import type { Directory } from '../store/tenants/directory.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+
+/** What surfaces are built from. */
+export type Parts = {
+  pool: pg.Pool
+  log: Log
+  accept: Accept
+  directory: Directory
+  metrics: Metrics
+  now: () => Date
+}
+
+/** What to serve, what to do by the clock for it, and what is left to do when it is no longer served. */
+export type OpenedSurfaces = { surfaces: Surface[]; jobs: Job[]; close(): Promise<void> }
+
+/** The surfaces that the configuration names. */
+export async function openSurfaces(config: Config, parts: Parts): Promise<OpenedSurfaces> {
+  const isEmbedded = config.databaseUrl === null
+  const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
+  const serves = (surface: Config['surfaces'][number]) => config.surfaces.includes(surface)
+  const surfaces: Surface[] = []
+  if (serves('data')) surfaces.push(dataSurface(parts))
+  if (serves('events')) surfaces.push(eventSurface(parts))
+  if (serves('console')) {
+    const admin = openAdmin({ ...parts, secrets })
+    surfaces.push(adminSurface({ ...parts, admin }), consoleSurface())
+  }
+  if (!serves('inbound')) return { surfaces, jobs: [], close: async () => {} }
+  const inbound = await openInboundSurface(config, parts, secrets)
+  return { ...inbound, surfaces: [...surfaces, ...inbound.surfaces] }
+}
+
+/** The inbound route, with the budgets of its sources and the overflow for what is over them. */
+async function openInboundSurface(config: Config, parts: Parts, secrets: Secrets): Promise<OpenedSurfaces> {
+  const { pool, directory, metrics, now } = parts
+  const budgets = openBudgets({ store: config.volumeStore, pool })
+  const overflow = openOverflow({ pool, maxPendingBytes: config.maxPendingBytes })
+  // Before the first request: what comes now queues behind what was left waiting.
+  await overflow.refresh()
+  const traces = openTraces({ pool, now })
+  const pace = openPace({ maxWaitingBytes: config.maxPendingBytes })
+  const inbound = openInbound({ ...parts, budgets, overflow, traces, pace })
+  const surface = inboundSurface({
+    ...{ directory, inbound, traces, metrics, now },
+    openSecret: secrets.open,
+    signatureHeader: config.signatureHeader,
+  })
+  const moved = (sourceId: string, events: number) => metrics.inbound(sourceId, 'drained', events)
+  return {
+    surfaces: [surface],
+    jobs: [overflowDrain({ ...parts, overflow, budgets, moved }), ...inboundUpkeep(pool, traces, now)],
+    close: () => traces.write(),
+  }
+}
