@@ -134,7 +134,7 @@ function faultsOf({ id, source, reason, all }: ReplayQuery) {
 /**
  * The letter as a new entry. A record keeps its id, because its operation is known by it; events get new ones, since
  * their id tells when they came in, and count from when they first did. They are read with the source's settings of
- * today: what was rejected for a setting goes through once that is mended.
+ * today: what was rejected for a setting goes through once that is put right.
  */
 async function replayOf(client: pg.PoolClient, letter: Entry, now: Date): Promise<Entry> {
   if (letter.kind === 'record') return { ...letter, receivedAt: now }

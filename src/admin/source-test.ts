@@ -22,7 +22,7 @@ export type SourceTestOptions = {
 }
 
 const WAIT_MS = 10_000
-const LOOK_EVERY_MS = 50
+const POLL_EVERY_MS = 50
 
 /** Sends a sample event the way of a real one, but for the check of credentials, and tells how far it comes. */
 export function sourceTestAdmin({ pool, log }: { pool: pg.Pool; log: Log }) {
@@ -104,7 +104,7 @@ async function awaitReceipts(pool: pg.Pool, sourceId: string, eventId: string, w
   for (;;) {
     const receipts = await findReceipts(pool, sourceId, eventId)
     if (receipts.length > 0 || Date.now() >= deadline) return receipts
-    await sleep(LOOK_EVERY_MS)
+    await sleep(POLL_EVERY_MS)
   }
 }
 

@@ -5,6 +5,7 @@ import type { SourceConfig } from '../domain/inbound/source-config.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../domain/inbound/source-config.ts'
 import { hashOfSecret, hintOf, newPublicId, newSigningSecret, newToken } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { HOUR_MS } from '../domain/time.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import {
   deleteSource,
@@ -82,7 +83,7 @@ export function sourceAdmin({ pool, secrets }: { pool: pg.Pool; secrets: Secrets
     async rotate(id: string, rotation: Rotation): Promise<RotatedSource> {
       refuse(faultsOfRotation(rotation))
       const now = new Date()
-      const until = new Date(now.getTime() + (rotation.overlapHours ?? DEFAULT_OVERLAP_HOURS) * 3_600_000)
+      const until = new Date(now.getTime() + (rotation.overlapHours ?? DEFAULT_OVERLAP_HOURS) * HOUR_MS)
       if (rotation.what === 'token') {
         const token = rotation.value ?? newToken()
         const view = await change(id, ({ tokens }) => ({

@@ -1,5 +1,6 @@
 /** Timestamps as senders write them, and when an event is held to have happened. */
 
+export const HOUR_MS = 3_600_000
 export const DAY_MS = 86_400_000
 
 const TIMESTAMP =

@@ -55,7 +55,7 @@ export function inboundContext(
 type Good = Inspection['accepted'][number]
 type Known = { item: Good; firstId: string | null }
 
-export const DROPPED = "dropped: over the source's volume limit"
+const DROPPED = "dropped: over the source's volume limit"
 
 /** Sorts the events of a request into known, due now, and over the budget, and has each part kept. */
 export function openInbound(deps: {

@@ -78,12 +78,12 @@ export function openOverflow({
       return backlogs.has(sourceId)
     },
     async refresh() {
-      const askedAt = arrivals
+      const arrivedBefore = arrivals
       const waiting = await listBacklogged(pool)
       const found = new Set(waiting)
       for (const [sourceId, backlog] of backlogs) {
-        // What was on its way when we asked may have been missed.
-        const isKnown = backlog.arriving === 0 && backlog.arrivedAt <= askedAt
+        // What was on its way at the time of the query may have been missed.
+        const isKnown = backlog.arriving === 0 && backlog.arrivedAt <= arrivedBefore
         if (isKnown && !found.has(sourceId)) backlogs.delete(sourceId)
       }
       for (const sourceId of waiting) backlogOf(sourceId)

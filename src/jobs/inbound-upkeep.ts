@@ -1,12 +1,12 @@
 import type pg from 'pg'
+import { DAY_MS } from '../domain/time.ts'
 import type { Traces } from '../intake/traces.ts'
 import { pruneRejections } from '../store/inbound/rejections.ts'
 import { deleteExpiredBudgets } from '../store/inbound/volume.ts'
 import type { Job } from './jobs.ts'
 
-const DAY_MS = 86_400_000
-export const REJECTIONS_PER_SOURCE = 1_000
-export const REJECTIONS_KEPT_MS = 14 * DAY_MS
+const REJECTIONS_PER_SOURCE = 1_000
+const REJECTIONS_KEPT_MS = 14 * DAY_MS
 
 /** What the inbound route leaves behind: written down now and then, and kept within bounds. */
 export function inboundUpkeep(pool: pg.Pool, traces: Traces, now: () => Date): Job[] {

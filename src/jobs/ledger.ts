@@ -1,11 +1,11 @@
 import type pg from 'pg'
+import { DAY_MS, HOUR_MS } from '../domain/time.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { extendAgenda } from '../store/billing/agenda.ts'
 import { hintAllAttribution, resolveAttribution } from '../store/billing/attribution.ts'
 import { refreshDays } from '../store/billing/days.ts'
 import type { Job } from './jobs.ts'
 
-const HOUR_MS = 3_600_000
 const SUBSCRIPTIONS_AT_A_TIME = 500
 
 /** Keeps ready what reports read. They are right without it, but slower. */
@@ -29,6 +29,6 @@ export function ledgerUpkeep(pool: pg.Pool, now: () => Date): Job[] {
     },
     { name: 'attribution', everyMs: 2_000, run: () => resolveAttribution(pool, null) },
     // A hint can be missed only when three workers learn of one person at the same moment.
-    { name: 'attribution review', everyMs: 24 * HOUR_MS, run: () => hintAllAttribution(pool) },
+    { name: 'attribution review', everyMs: DAY_MS, run: () => hintAllAttribution(pool) },
   ]
 }

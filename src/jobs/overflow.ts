@@ -3,6 +3,7 @@ import type { Entry } from '../domain/entry.ts'
 import type { EventContext } from '../domain/events/events.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../domain/inbound/source-config.ts'
+import { HOUR_MS } from '../domain/time.ts'
 import type { Overflow } from '../intake/overflow.ts'
 import type { Budgets, RateLimit } from '../intake/volume.ts'
 import type { Log } from '../log/log.ts'
@@ -24,7 +25,7 @@ const MIN_EVENTS_AT_A_TIME = 500
 const MAX_ROWS_AT_A_TIME = 500
 const MAX_BYTES_AT_A_TIME = 4_000_000
 // The log's partition of a day is there for a day at least.
-const KEEPS_ITS_TIME_MS = 12 * 3_600_000
+const KEEPS_ITS_TIME_MS = 12 * HOUR_MS
 
 type Deps = {
   pool: pg.Pool

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { DAY_MS } from '../domain/time.ts'
 import {
   coverDays,
   type Day,
@@ -59,5 +60,5 @@ function dayBefore(day: Day): Day {
 }
 
 function shifted(day: Day, days: number): Day {
-  return new Date(Date.parse(day) + days * 86_400_000).toISOString().slice(0, 10)
+  return new Date(Date.parse(day) + days * DAY_MS).toISOString().slice(0, 10)
 }

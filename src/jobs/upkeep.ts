@@ -1,10 +1,10 @@
 import type pg from 'pg'
+import { DAY_MS, HOUR_MS } from '../domain/time.ts'
 import { dropPartitionsBefore, ensurePartitions, type PartitionedTable } from '../postgres/partitions.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import type { Job } from './jobs.ts'
 
-const HOUR_MS = 3_600_000
-const IDEMPOTENCY_KEYS_MS = 30 * 24 * HOUR_MS
+const IDEMPOTENCY_KEYS_MS = 30 * DAY_MS
 
 export type Retention = {
   logRetentionMs: number

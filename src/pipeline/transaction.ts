@@ -19,7 +19,7 @@ import type { Kind, Transaction, Unit } from './unit.ts'
 
 export type Retry = { attempts: number; firstDelayMs: number; maxDelayMs: number }
 
-export const DEFAULT_RETRY: Retry = { attempts: 6, firstDelayMs: 1_000, maxDelayMs: 60_000 }
+const DEFAULT_RETRY: Retry = { attempts: 6, firstDelayMs: 1_000, maxDelayMs: 60_000 }
 
 const MAX_PARTITIONS = 4
 const MAX_ENTRIES_PER_PARTITION = 500

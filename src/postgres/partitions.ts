@@ -1,8 +1,7 @@
 import type pg from 'pg'
+import { DAY_MS } from '../domain/time.ts'
 import { type Db, inTransaction } from './database.ts'
 import { LOCKS, lock } from './locks.ts'
-
-const DAY_MS = 86_400_000
 
 /** A way to cut time: the number of the period a moment lies in, and the moment a period begins. */
 type Cut = { period(at: Date): number; start(period: number): Date }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, mock, test } from 'node:test'
+import { DAY_MS } from '../../src/domain/time.ts'
 import { dropPartitionsBefore, ensurePartitions, periodOf } from '../../src/postgres/partitions.ts'
 import { anAppend, bodies, readAll } from './entries.ts'
 import { openTestLog } from './open.ts'
 
-const DAY_MS = 86_400_000
 const SECOND_MS = 1_000
 
 let opened: Awaited<ReturnType<typeof openTestLog>>

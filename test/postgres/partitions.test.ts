@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type pg from 'pg'
+import { DAY_MS } from '../../src/domain/time.ts'
 import { retention } from '../../src/jobs/upkeep.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import {
@@ -13,7 +14,6 @@ import {
 } from '../../src/postgres/partitions.ts'
 import { testDatabase } from '../database.ts'
 
-const DAY_MS = 86_400_000
 const NOW = new Date('2026-05-15T12:00:00Z')
 const inDays = (days: number) => new Date(NOW.getTime() + days * DAY_MS)
 

@@ -11,11 +11,10 @@ import {
   orderingKeyOf,
   type RecordContext,
 } from '../../domain/records/records.ts'
-import { parseTimestamp } from '../../domain/time.ts'
+import { DAY_MS, parseTimestamp } from '../../domain/time.ts'
 import type { Append, FirstUse } from '../../log/log.ts'
 import type { RecordBody } from './schemas.ts'
 
-const DAY_MS = 86_400_000
 const WRITE_FIELDS = new Set(['entityType', 'id', 'sourceUpdatedAt', 'externalId', 'idempotencyKey', 'data'])
 // 1–255 printable characters: keys are shown in logs and lists
 const KEY = /^[\x20-\x7e\u00a0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]{1,255}$/u

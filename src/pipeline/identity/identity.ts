@@ -34,9 +34,9 @@ export function openIdentities(): Identities {
     for (const [i, found] of sighted.entries()) {
       const { tenantId } = sightings[i]!
       for (let other = 1; other < found.length; other++) {
-        const one = { tenantId, a: found[0]!, b: found[other]! }
-        const key = linkText(one)
-        if (!linked.has(key)) links.set(key, one)
+        const link = { tenantId, a: found[0]!, b: found[other]! }
+        const key = linkText(link)
+        if (!linked.has(key)) links.set(key, link)
       }
     }
     await link(transaction, [...links.values()])
@@ -57,12 +57,12 @@ export function openIdentities(): Identities {
     )
     if (unknown.size === 0) return sighted as number[][]
     const found = await ensureIdentities(transaction.client, [...unknown.values()])
-    const learnt = new Map(found.map(one => [identityText(one.tenantId, one), one.node]))
+    const learnt = new Map(found.map(known => [identityText(known.tenantId, known), known.node]))
     transaction.afterCommit(() => {
       if (nodes.size + learnt.size > MAX_REMEMBERED) nodes.clear()
       for (const [text, node] of learnt) nodes.set(text, node)
     })
-    return sighted.map(found => found.map(one => (typeof one === 'number' ? one : learnt.get(one)!)))
+    return sighted.map(found => found.map(node => (typeof node === 'number' ? node : learnt.get(node)!)))
   }
 
   async function link(transaction: Transaction, links: Link[]): Promise<void> {
@@ -82,7 +82,7 @@ export function openIdentities(): Identities {
     }
     transaction.afterCommit(() => {
       if (linked.size + links.length > MAX_REMEMBERED) linked.clear()
-      for (const one of links) linked.add(linkText(one))
+      for (const link of links) linked.add(linkText(link))
     })
   }
 

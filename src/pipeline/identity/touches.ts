@@ -24,10 +24,10 @@ export function openTouches(): Touches {
       const before = earliest.get(key) ?? known.get(key)
       // Nothing later can come before a touch that names somebody: no need to read the event's URLs.
       if (before && !before.direct && before.occurredAt < event.occurredAt) continue
-      const touch = touchOf(event)
-      if (!touch) continue
-      const one = { tenantId, node, occurredAt: event.occurredAt, eventId: event.id, ...touch }
-      if (!before || isEarlierTouch(one, before)) earliest.set(key, one)
+      const origin = touchOf(event)
+      if (!origin) continue
+      const touch = { tenantId, node, occurredAt: event.occurredAt, eventId: event.id, ...origin }
+      if (!before || isEarlierTouch(touch, before)) earliest.set(key, touch)
     }
     if (earliest.size === 0) return
     await upsertTouches(transaction.client, [...earliest.values()])

@@ -48,30 +48,30 @@ export function openDirectory({ pool }: { pool: pg.Pool }): Directory {
   }
 }
 
-/** Remembers answers, also negative ones; concurrent questions for one thing share one query. */
+/** Remembers what was found, and that nothing was; concurrent look-ups of one key share one query. */
 function remembering<K, V>(find: (key: K) => Promise<V | null>) {
   const known = new Map<K, V | null>()
-  const asking = new Map<K, Promise<V | null>>()
+  const underWay = new Map<K, Promise<V | null>>()
   let generation = 0
 
-  function ask(key: K): Promise<V | null> {
-    const under = asking.get(key)
-    if (under) return under
-    const asked = generation
-    const answer = find(key)
+  function lookUp(key: K): Promise<V | null> {
+    const shared = underWay.get(key)
+    if (shared) return shared
+    const startedIn = generation
+    const lookedUp = find(key)
       .then(value => {
-        // An answer from before a change must not outlive the change.
-        if (asked === generation) {
+        // What was found before a change must not outlive the change.
+        if (startedIn === generation) {
           if (known.size >= MAX_REMEMBERED) known.clear()
           known.set(key, value)
         }
         return value
       })
       .finally(() => {
-        if (asking.get(key) === answer) asking.delete(key)
+        if (underWay.get(key) === lookedUp) underWay.delete(key)
       })
-    asking.set(key, answer)
-    return answer
+    underWay.set(key, lookedUp)
+    return lookedUp
   }
 
   return {
@@ -80,12 +80,12 @@ function remembering<K, V>(find: (key: K) => Promise<V | null>) {
     },
     get(key: K): V | null | Promise<V | null> {
       const value = known.get(key)
-      return value === undefined ? ask(key) : value
+      return value === undefined ? lookUp(key) : value
     },
     forget() {
       generation++
       known.clear()
-      asking.clear()
+      underWay.clear()
     },
   }
 }
