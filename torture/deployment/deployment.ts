@@ -1,0 +1,152 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { freePort } from '../../embedded-postgres/socket.ts'
+import type { Random } from '../random.ts'
+import { type Disk, mountDisk } from './disk.ts'
+import { type Nats, startNats } from './nats.ts'
+import { embeddedPostgres, type OwnPostgres, ownPostgres, type Postgres } from './postgres.ts'
+import { type KontorProcess, kontorProcess, type Role } from './process.ts'
+import { type Network, openProxy } from './proxy.ts'
+
+export type Mode = 'single' | 'fleet'
+
+/** What the chosen faults need of the installation they will strike. */
+export type Conditions = {
+  /** settings of every Kontor process */
+  env: Record<string, string>
+  /** settings of an own PostgreSQL */
+  postgres: Record<string, string>
+  /** clocks that can be set wrong */
+  clocks: boolean
+  /** a disk that can be filled */
+  disk: boolean
+}
+
+export type Deployment = {
+  mode: Mode
+  directory: string
+  processes: KontorProcess[]
+  postgres: Postgres
+  /** By the process whose network it is; only in a fleet. */
+  proxies: Map<KontorProcess, Network>
+  disk: Disk | null
+  nats: Nats | null
+  /** The console and the admin API. In a fleet a process of its own, which runs only while it is needed. */
+  withConsole<T>(work: (url: string) => Promise<T>): Promise<T>
+  /** The fleet goes over to another PostgreSQL. */
+  moveTo(postgres: OwnPostgres): void
+  /** Ends everything; the files stay. */
+  close(): Promise<void>
+}
+
+export type DeploymentOptions = {
+  mode: Mode
+  directory: string
+  conditions: Conditions
+  random: Random
+  hasNats: boolean
+  say: (words: string) => void
+  onDeath: (words: string) => void
+}
+
+type Parts = DeploymentOptions & { disk: Disk | null; nats: Nats | null; dataDir: string }
+
+/** `kontor start` on one machine, or two HTTP processes and two workers on a PostgreSQL of their own. */
+export async function deploy(options: DeploymentOptions): Promise<Deployment> {
+  const { directory, conditions, say } = options
+  const dataDir = join(directory, 'disk/data')
+  const disk = conditions.disk ? await mountDisk(join(directory, 'disk'), say) : null
+  await mkdir(join(directory, 'disk'), { recursive: true, mode: 0o711 })
+  const nats = options.hasNats ? await startNats(join(directory, 'nats')) : null
+  const parts = { ...options, disk, nats, dataDir }
+  return options.mode === 'single' ? deploySingle(parts) : deployFleet(parts)
+}
+
+async function deploySingle(parts: Parts): Promise<Deployment> {
+  const server = await makeProcess(parts, 'server', 'server', ['--data', parts.dataDir], {})
+  return {
+    ...partsOf(parts),
+    processes: [server],
+    postgres: embeddedPostgres(parts.dataDir),
+    proxies: new Map(),
+    withConsole: work => work(server.url!),
+    moveTo: () => {},
+    async close() {
+      await server.terminate()
+      await closeParts(parts)
+    },
+  }
+}
+
+async function deployFleet(parts: Parts): Promise<Deployment> {
+  let postgres = await ownPostgres(parts.dataDir, parts.conditions.postgres)
+  const proxies = new Map<KontorProcess, Network>()
+  const env = { KONTOR_SECRET_KEY: '22'.repeat(32), KONTOR_VOLUME_STORE: 'postgres' }
+
+  async function node(name: string, role: Role, surfaces: string): Promise<KontorProcess> {
+    const proxy = await openProxy({ targetPort: postgres.port, random: parts.random.fork(name) })
+    const own = { ...env, DATABASE_URL: postgres.url(proxy.port) }
+    const made = await makeProcess(parts, name, role, ['--surfaces', surfaces], own)
+    proxies.set(made, proxy)
+    return made
+  }
+  const console = await node('console', 'console', 'console')
+  const processes = [
+    await node('http-1', 'http', 'data,events,inbound'),
+    await node('http-2', 'http', 'data,events,inbound'),
+    await node('worker-1', 'worker', 'worker'),
+    await node('worker-2', 'worker', 'worker'),
+  ]
+  return {
+    ...partsOf(parts),
+    processes,
+    get postgres() {
+      return postgres
+    },
+    proxies,
+    async withConsole(work) {
+      await console.start()
+      return work(console.url!).finally(() => console.terminate())
+    },
+    moveTo(next) {
+      postgres = next
+      for (const proxy of proxies.values()) proxy.setTarget(next.port)
+    },
+    async close() {
+      for (const proxy of proxies.values()) proxy.set({ kind: 'fair' })
+      await Promise.all([console, ...processes].map(process => process.terminate()))
+      await Promise.all([...proxies.values()].map(proxy => proxy.close()))
+      await postgres.stop()
+      await closeParts(parts)
+    },
+  }
+}
+
+const partsOf = ({ mode, directory, disk, nats }: Parts) => ({ mode, directory, disk, nats })
+
+async function closeParts({ nats }: Parts): Promise<void> {
+  await nats?.stop()
+}
+
+async function makeProcess(
+  { directory, conditions, nats, onDeath }: Parts,
+  name: string,
+  role: Role,
+  args: string[],
+  env: Record<string, string>,
+): Promise<KontorProcess> {
+  const port = await freePort()
+  const clockFile = conditions.clocks ? join(directory, `clock-${name}`) : null
+  if (clockFile) await writeFile(clockFile, '0')
+  return kontorProcess({
+    name,
+    role,
+    args: ['--port', String(port), ...args],
+    env: { ...conditions.env, ...env, ...(nats && { NATS_URL: nats.url }) },
+    opsPort: await freePort(),
+    url: role === 'worker' ? null : `http://127.0.0.1:${port}`,
+    logFile: join(directory, `${name}.log`),
+    clockFile,
+    onDeath,
+  })
+}

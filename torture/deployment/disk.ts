@@ -1,0 +1,38 @@
+import { execFile } from 'node:child_process'
+import { mkdir, statfs } from 'node:fs/promises'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+const SIZE = '8g' // only what is used takes memory
+const LEFT_BYTES = 256 * 1024
+
+export type Disk = { fill(): Promise<void>; free(): Promise<void>; unmount(): Promise<void> }
+
+/** A disk of its own, in memory, that can be filled; null, in words, where that is not allowed. */
+export async function mountDisk(directory: string, say: (words: string) => void): Promise<Disk | null> {
+  await mkdir(directory, { recursive: true, mode: 0o711 })
+  if (process.getuid?.() !== 0 || process.platform !== 'linux') {
+    say('disk-full is skipped: mounting a small disk needs root on Linux')
+    return null
+  }
+  try {
+    await run('mount', ['-t', 'tmpfs', '-o', `size=${SIZE},mode=711`, 'tmpfs', directory])
+  } catch (error) {
+    say(`disk-full is skipped: no disk can be mounted (${(error as Error).message.trim()})`)
+    return null
+  }
+  const resize = (size: string) => run('mount', ['-o', `remount,size=${size}`, directory])
+  return {
+    /** Shrinking it to what is used is as good as a file that fills it, and takes no memory. */
+    async fill() {
+      const { bsize, blocks, bfree } = await statfs(directory)
+      await resize(String((blocks - bfree) * bsize + LEFT_BYTES))
+    },
+    async free() {
+      await resize(SIZE)
+    },
+    async unmount() {
+      await run('umount', ['-l', directory])
+    },
+  }
+}

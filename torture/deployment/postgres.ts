@@ -1,0 +1,141 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { readFile, realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { type Embedded, joinCluster } from '../../embedded-postgres/cluster.ts'
+import { freePort } from '../../embedded-postgres/socket.ts'
+
+export type Postgres = {
+  /** Past every proxy. */
+  connection(): Promise<pg.ClientConfig>
+  postmasterPid(): Promise<number | null>
+  /** Whose task it is to start it again. */
+  isOurs: boolean
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** The one that `kontor start` brings: found by what the documentation says about its data directory. */
+export function embeddedPostgres(dataDir: string): Postgres {
+  const home = join(dataDir, 'postgres')
+  return {
+    isOurs: false,
+    async connection() {
+      const password = (await readFile(join(home, 'password'), 'utf8')).trim()
+      return { host: await socketOf(home), user: 'kontor', password, database: 'kontor' }
+    },
+    postmasterPid: () => readPid(home),
+    start: () => Promise.reject(new Error('the embedded PostgreSQL belongs to Kontor')),
+    stop: () => Promise.reject(new Error('the embedded PostgreSQL belongs to Kontor')),
+  }
+}
+
+async function socketOf(home: string): Promise<string> {
+  const settings = await readFile(join(home, 'postgres.conf'), 'utf8')
+  const named = /^unix_socket_directories = '"(.+)"'$/m.exec(settings)?.[1]
+  return named ?? realpath(join(home, 'socket'))
+}
+
+// As PostgreSQL comes: what the embedded one is given for Kontor's good is taken back.
+const DEFAULTS = {
+  idle_in_transaction_session_timeout: '0',
+  client_connection_check_interval: '0',
+  max_connections: '200',
+}
+
+export type OwnPostgres = Postgres & { port: number; url(port: number): string }
+
+/** A PostgreSQL of the operator's own, reached over TCP. */
+export async function ownPostgres(directory: string, settings: Record<string, string>): Promise<OwnPostgres> {
+  const port = await freePort()
+  let running: Embedded | null = null
+  let password = ''
+  const home = join(directory, 'postgres')
+  async function start() {
+    const listening = { listen_addresses: '127.0.0.1', port: String(port) }
+    running = await joinCluster({
+      dataDir: directory,
+      log: () => {},
+      settings: { ...DEFAULTS, ...settings, ...listening },
+    })
+    password = running.connection.password
+  }
+  await start()
+  return {
+    port,
+    url: proxyPort => `postgres://kontor:${password}@127.0.0.1:${proxyPort}/kontor`,
+    isOurs: true,
+    connection: async () => ({ host: '127.0.0.1', port, user: 'kontor', password, database: 'kontor' }),
+    postmasterPid: () => readPid(home),
+    async start() {
+      // As the operator would: until it comes up.
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await start()
+        } catch (error) {
+          if (attempt === 20) throw error
+          await sleep(500)
+        }
+      }
+    },
+    async stop() {
+      const pid = await readPid(home)
+      // Cuts off whoever is connected; stop() by itself would wait for them first.
+      if (pid !== null) process.kill(pid, 'SIGINT')
+      while ((await readPid(home)) !== null) await sleep(20)
+      await running?.stop()
+      running = null
+    },
+  }
+}
+
+async function readPid(home: string): Promise<number | null> {
+  const text = await readFile(join(home, 'data/postmaster.pid'), 'utf8').catch(() => '')
+  const pid = Number(text.split('\n')[0])
+  return pid > 0 && isAlive(pid) ? pid : null
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return !/^\d+ \(.*\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    return false
+  }
+}
+
+export type Child = { pid: number; command: string }
+
+/** PostgreSQL's processes. */
+export function childrenOf(postmaster: number): Child[] {
+  return readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .flatMap(pid => {
+      try {
+        const parent = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')[1]
+        if (Number(parent) !== postmaster) return []
+        return [{ pid: Number(pid), command: readFileSync(`/proc/${pid}/cmdline`, 'utf8') }]
+      } catch {
+        return []
+      }
+    })
+}
+
+/** Those that serve a client. */
+export const backendsOf = (postmaster: number): Child[] =>
+  childrenOf(postmaster).filter(({ command }) => / kontor kontor /.test(command))
+
+export async function query<Row extends pg.QueryResultRow>(
+  postgres: Postgres,
+  text: string,
+  values: unknown[] = [],
+): Promise<Row[]> {
+  const client = new pg.Client({ ...(await postgres.connection()), application_name: 'torture' })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    return (await client.query<Row>(text, values)).rows
+  } finally {
+    await client.end().catch(() => {})
+  }
+}

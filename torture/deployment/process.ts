@@ -1,0 +1,166 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const root = join(import.meta.dirname, '../..')
+const preload = join(import.meta.dirname, 'clock-preload.mjs')
+// A start on a busy machine, with recovery of PostgreSQL and a start that failed before.
+const START_PATIENCE_MS = 120_000
+
+export type Role = 'server' | 'http' | 'worker' | 'console'
+
+export type ProcessOptions = {
+  name: string
+  role: Role
+  args: string[]
+  env: Record<string, string>
+  opsPort: number
+  /** null: it serves no requests */
+  url: string | null
+  logFile: string
+  /** Where its clock is told how far to be off; null: it has the machine's. */
+  clockFile: string | null
+  /** It ended, and nobody had asked for it. */
+  onDeath: (words: string) => void
+}
+
+export type KontorProcess = ReturnType<typeof kontorProcess>
+
+/** One `kontor start`, kept alive as a service manager would: what ends unasked is started again after a second. */
+export function kontorProcess(options: ProcessOptions) {
+  const { name, role, url, opsPort } = options
+  let child: ChildProcess | null = null
+  let state: 'stopped' | 'starting' | 'running' = 'stopped'
+  let frozen = false
+
+  function launch(): ChildProcess {
+    const log = openSync(options.logFile, 'a')
+    const words = [...nodeFlags(), join(root, 'src/main.ts'), 'start', ...options.args]
+    const launched = spawn(process.execPath, words, {
+      env: environment(options),
+      stdio: ['ignore', log, log],
+    })
+    closeSync(log)
+    launched.on('exit', (code, signal) => {
+      if (child !== launched || state !== 'running') return
+      options.onDeath(`${name} ended by itself (${signal ?? code}): ${lastWords(options.logFile)}`)
+      state = 'starting'
+      setTimeout(() => state === 'starting' && bringUp().catch(() => {}), 1_000)
+    })
+    return launched
+  }
+
+  async function start(): Promise<void> {
+    if (state !== 'stopped') return
+    state = 'starting'
+    await bringUp()
+  }
+
+  /** Resolves when it is there. A start that fails, while PostgreSQL is away, is tried again. */
+  async function bringUp(): Promise<void> {
+    const deadline = Date.now() + START_PATIENCE_MS
+    while (state === 'starting') {
+      const launched = launch()
+      child = launched
+      if (await there(launched, deadline)) {
+        if (state === 'starting') state = 'running'
+        return
+      }
+      if (!hasEnded(launched)) await end(launched, 'SIGKILL')
+      if (Date.now() > deadline) throw new Error(`${name} did not start:\n${lastWords(options.logFile)}`)
+      await sleep(500)
+    }
+  }
+
+  async function there(launched: ChildProcess, deadline: number): Promise<boolean> {
+    while (Date.now() < deadline) {
+      if (hasEnded(launched)) return false
+      if ((await answers(`http://127.0.0.1:${opsPort}/healthz`)) && (url === null || (await answers(url))))
+        return true
+      await sleep(50)
+    }
+    return false
+  }
+
+  async function stopWith(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null> {
+    const ending = child
+    state = 'stopped'
+    child = null
+    if (ending === null) return null
+    if (frozen) ending.kill('SIGCONT')
+    frozen = false
+    return hasEnded(ending) ? ending.exitCode : end(ending, signal)
+  }
+
+  return {
+    name,
+    role,
+    url,
+    opsUrl: `http://127.0.0.1:${opsPort}`,
+    clockFile: options.clockFile,
+    logFile: options.logFile,
+    start,
+    get pid(): number | null {
+      return child?.pid ?? null
+    },
+    kill: () => stopWith('SIGKILL'),
+    /** Asks it to stop; its exit code. */
+    terminate: () => stopWith('SIGTERM'),
+    /** The host stands still: its connections stay, it says nothing. */
+    freeze() {
+      frozen = child?.kill('SIGSTOP') ?? false
+    },
+    thaw() {
+      child?.kill('SIGCONT')
+      frozen = false
+    },
+  }
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null
+}
+
+async function end(child: ChildProcess, signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null> {
+  const exited = once(child, 'exit')
+  child.kill(signal)
+  await exited
+  return child.exitCode
+}
+
+async function answers(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(2_000) })
+    await response.body?.cancel()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** What `npm start` gives to Node. */
+function nodeFlags(): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  return (scripts.start as string).split(' ').filter(word => word.startsWith('--'))
+}
+
+/** Nothing of the settings of whoever runs this. */
+function environment({ env, opsPort, clockFile }: ProcessOptions): Record<string, string | undefined> {
+  const own = Object.entries(process.env).filter(
+    ([name]) => !/^(KONTOR_(?!TEST_)|DATABASE_URL|NATS_|PG|npm_|NODE_)/.test(name),
+  )
+  return {
+    ...Object.fromEntries(own),
+    KONTOR_OPS_PORT: String(opsPort),
+    KONTOR_LOG_LEVEL: 'warn',
+    KONTOR_LOG_FORMAT: 'json',
+    ...(clockFile && { NODE_OPTIONS: `--import=${preload}`, TORTURE_CLOCK_FILE: clockFile }),
+    ...env,
+  }
+}
+
+function lastWords(logFile: string): string {
+  return readFileSync(logFile, 'utf8').trim().split('\n').slice(-3).join(' | ').slice(-600)
+}

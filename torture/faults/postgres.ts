@@ -1,0 +1,89 @@
+import { backendsOf } from '../deployment/postgres.ts'
+import { EVERYWHERE, type Fault, type Strike } from './fault.ts'
+import { killNow } from './processes.ts'
+
+async function postmasterOf({ deployment }: Strike): Promise<number> {
+  const pid = await deployment.postgres.postmasterPid()
+  if (pid === null) throw new Error('PostgreSQL is not running')
+  return pid
+}
+
+/** One of PostgreSQL's processes dies: it ends all others, recovers and goes on. */
+export const killBackend: Fault = {
+  name: 'kill-backend',
+  modes: EVERYWHERE,
+  async strike(strike) {
+    const backends = backendsOf(await postmasterOf(strike))
+    if (backends.length > 0) killNow(strike.random.pick(backends).pid)
+    await strike.last(0, 2)
+  },
+}
+
+export const freezeBackend: Fault = {
+  name: 'freeze-backend',
+  modes: EVERYWHERE,
+  async strike(strike) {
+    const backends = backendsOf(await postmasterOf(strike))
+    if (backends.length === 0) return
+    const { pid } = strike.random.pick(backends)
+    killNow(pid, 'SIGSTOP')
+    try {
+      await strike.last(4, 15)
+    } finally {
+      killNow(pid, 'SIGCONT')
+    }
+  },
+}
+
+/** An own PostgreSQL is started again by its operator; the embedded one has to come back by itself. */
+export const killPostmaster: Fault = {
+  name: 'kill-postmaster',
+  modes: EVERYWHERE,
+  async strike(strike) {
+    killNow(await postmasterOf(strike))
+    await strike.last(1, 4)
+    const { postgres } = strike.deployment
+    if (postgres.isOurs) await postgres.start()
+  },
+}
+
+/** Who is connected goes on; nobody new gets in. */
+export const freezePostmaster: Fault = {
+  name: 'freeze-postmaster',
+  modes: EVERYWHERE,
+  async strike(strike) {
+    const pid = await postmasterOf(strike)
+    killNow(pid, 'SIGSTOP')
+    try {
+      await strike.last(4, 15)
+    } finally {
+      killNow(pid, 'SIGCONT')
+    }
+  },
+}
+
+/** All of PostgreSQL hangs, as on a disk that does not answer. */
+export const freezePostgres: Fault = {
+  name: 'freeze-postgres',
+  modes: EVERYWHERE,
+  async strike(strike) {
+    const postmaster = await postmasterOf(strike)
+    const pids = [postmaster, ...backendsOf(postmaster).map(({ pid }) => pid)]
+    for (const pid of pids) killNow(pid, 'SIGSTOP')
+    try {
+      await strike.last(5, 15)
+    } finally {
+      for (const pid of pids) killNow(pid, 'SIGCONT')
+    }
+  },
+}
+
+export const stopPostgres: Fault = {
+  name: 'stop-postgres',
+  modes: ['fleet'],
+  async strike({ deployment, last }) {
+    await deployment.postgres.stop()
+    await last(30, 30)
+    await deployment.postgres.start()
+  },
+}

@@ -1,0 +1,117 @@
+import { childrenOf, query } from '../deployment/postgres.ts'
+import type { KontorProcess } from '../deployment/process.ts'
+import { EVERYWHERE, type Fault, restGoesOn, type Strike } from './fault.ts'
+
+const servers = ({ deployment }: Strike) => deployment.processes.filter(({ role }) => role !== 'worker')
+const workers = ({ deployment }: Strike) => deployment.processes.filter(({ role }) => role === 'worker')
+
+/** As the kernel does when memory runs out. */
+export const killServer: Fault = {
+  name: 'kill-server',
+  modes: EVERYWHERE,
+  async strike(strike) {
+    await killOne(strike, servers(strike))
+  },
+}
+
+export const killWorker: Fault = {
+  name: 'kill-worker',
+  modes: ['fleet'],
+  async strike(strike) {
+    await killOne(strike, workers(strike))
+  },
+}
+
+async function killOne({ random, last }: Strike, among: KontorProcess[]): Promise<void> {
+  const victim = random.pick(among)
+  await victim.kill()
+  await last(0, 2)
+  await victim.start()
+}
+
+export const freezeServer: Fault = {
+  name: 'freeze-server',
+  modes: EVERYWHERE,
+  async strike(strike) {
+    const victim = strike.random.pick(servers(strike))
+    victim.freeze()
+    await strike.last(3, 12)
+    victim.thaw()
+  },
+}
+
+/** A worker's host stands still in the middle of a transaction, with locks and a snapshot; the other one has to go on. */
+export const freezeWorker: Fault = {
+  name: 'freeze-worker',
+  modes: ['fleet'],
+  async strike(strike) {
+    const victim = strike.random.pick(workers(strike))
+    await insideTransaction(strike, victim, {
+      hold: () => victim.freeze(),
+      release: () => victim.thaw(),
+    })
+    await restGoesOn(strike, `${victim.name} stood still inside a transaction`)
+    victim.thaw()
+  },
+}
+
+/** Holds a process again and again, until PostgreSQL says that it is held inside a transaction that has written. */
+export async function insideTransaction(
+  { deployment, say }: Strike,
+  victim: KontorProcess,
+  { hold, release }: { hold: () => void; release: () => void },
+): Promise<void> {
+  const proxy = deployment.proxies.get(victim)!
+  for (let attempt = 1; attempt <= 300; attempt++) {
+    hold()
+    const held = await query(
+      deployment.postgres,
+      `select from pg_stat_activity
+       where client_port = any($1::int[]) and state like 'idle in transaction%' and backend_xid is not null`,
+      [proxy.clientPorts()],
+    )
+    if (held.length > 0) return
+    release()
+    await new Promise(resolve => setTimeout(resolve, 10))
+  }
+  say('  (it was never inside a transaction, and is held outside of one)')
+  hold()
+}
+
+/** A new version is rolled out: each process in turn is asked to stop, and has to end well. */
+export const rollingRestart: Fault = {
+  name: 'rolling-restart',
+  modes: EVERYWHERE,
+  async strike({ deployment, violation, last }) {
+    for (const process of deployment.processes) {
+      const code = await process.terminate()
+      if (code !== 0) violation(`${process.name} was asked to stop and ended with ${code}`)
+      await process.start()
+      await last(0, 1)
+    }
+  },
+}
+
+/** The machine loses its power: everything at once. */
+export const powerCut: Fault = {
+  name: 'power-cut',
+  modes: EVERYWHERE,
+  async strike({ deployment, last }) {
+    const postmaster = await deployment.postgres.postmasterPid()
+    const victims = postmaster === null ? [] : [postmaster, ...childrenOf(postmaster).map(({ pid }) => pid)]
+    const ends = deployment.processes.map(process => process.kill())
+    for (const pid of victims) killNow(pid)
+    await Promise.all(ends)
+    await last(0, 2)
+    if (deployment.postgres.isOurs) await deployment.postgres.start()
+    await Promise.all(deployment.processes.map(process => process.start()))
+  },
+}
+
+export function killNow(pid: number, signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT' = 'SIGKILL'): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // it has ended
+  }
+}

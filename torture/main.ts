@@ -1,0 +1,63 @@
+// npm run torture -- --minutes N --seed S [--faults a,b] [--mode single|fleet|both] [--nats]
+// npm run torture -- overload
+import { parseArgs } from 'node:util'
+import type { Mode } from './deployment/deployment.ts'
+import { FAULTS } from './faults/list.ts'
+import { run } from './run.ts'
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    minutes: { type: 'string', default: '10' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    faults: { type: 'string' },
+    mode: { type: 'string', default: 'both' },
+    nats: { type: 'boolean', default: false },
+    scale: { type: 'string', default: '1' },
+    load: { type: 'string', default: '1' },
+    'memory-mb': { type: 'string', default: '700' },
+    once: { type: 'boolean', default: false },
+    list: { type: 'boolean', default: false },
+  },
+})
+
+function faultsNamed(names: string | undefined) {
+  if (names === undefined) return FAULTS
+  return names.split(',').map(name => {
+    const fault = FAULTS.find(fault => fault.name === name.trim())
+    if (!fault)
+      throw new Error(`no fault is called ${name}; there are: ${FAULTS.map(({ name }) => name).join(', ')}`)
+    return fault
+  })
+}
+
+const print = (words: string) => console.log(words)
+
+async function torture(): Promise<boolean> {
+  const faults = faultsNamed(values.faults)
+  const wanted: Mode[] = values.mode === 'both' ? ['single', 'fleet'] : [values.mode as Mode]
+  const modes = wanted.filter(mode => faults.some(fault => fault.modes.includes(mode)))
+  let ok = true
+  for (const mode of modes) {
+    const result = await run({
+      mode,
+      seed: values.seed,
+      durationMs: (Number(values.minutes) * 60_000) / modes.length,
+      faults,
+      scale: Number(values.scale),
+      load: Number(values.load),
+      memoryMb: Number(values['memory-mb']),
+      hasNats: values.nats,
+      onceEach: values.once,
+      print,
+    })
+    ok &&= result.ok
+  }
+  return ok
+}
+
+if (values.list) for (const { name, modes } of FAULTS) print(`${name.padEnd(20)}${modes.join(', ')}`)
+else {
+  if (positionals.length > 0) throw new Error(`unknown: ${positionals.join(' ')}`)
+  process.exitCode = (await torture()) ? 0 : 1
+}

@@ -1,0 +1,84 @@
+import { type Postgres, query } from '../deployment/postgres.ts'
+import type { Shop } from '../deployment/shops.ts'
+import { pages, type Read, reader } from './api.ts'
+import { bounds, type Outcome } from './outcomes.ts'
+import type { Problem } from './problems.ts'
+
+/** Every acknowledged event is listed once, every unclear one at most once, and nothing else is. */
+export async function checkEvents(url: string, shop: Shop, outcomes: Outcome[]): Promise<Problem[]> {
+  const read = reader(url, shop.privateKey)
+  const sent = outcomes.filter(({ item }) => item.row === 'event' || (!item.row && !item.record))
+  return compare('event', sent, await listedEvents(read))
+}
+
+async function listedEvents(read: Read): Promise<Map<string, number>> {
+  const counts = new Map<string, number>()
+  for await (const row of pages<{ id: string; payload: unknown }>(read, '/v1/events?limit=100'))
+    count(counts, /"marker":"([^"]+)"/.exec(JSON.stringify(row.payload))?.[1] ?? `(no marker) ${row.id}`)
+  return counts
+}
+
+/** A sale for each conversion event and for each order that is there. */
+export async function checkConversions(url: string, shop: Shop, outcomes: Outcome[]): Promise<Problem[]> {
+  const read = reader(url, shop.privateKey)
+  const counts = new Map<string, number>()
+  const orders = new Map<string, number>()
+  type Row = { id: string; source: string; source_object_id: string | null }
+  for await (const row of pages<Row>(read, '/v1/conversions?limit=100'))
+    count(row.source === 'orders' ? orders : counts, row.source_object_id ?? `(no object) ${row.id}`)
+  const listed = new Map<string, number>()
+  for await (const { id } of pages<{ id: string }>(read, '/v1/orders?limit=100')) count(listed, id)
+  const sent = outcomes.filter(({ item }) => item.row === 'conversion')
+  return [...compare('conversion', sent, counts), ...sameCounts('order', listed, orders)]
+}
+
+function compare(what: string, sent: Outcome[], counts: Map<string, number>): Problem[] {
+  const problems: Problem[] = []
+  for (const outcome of sent) {
+    const { item, acknowledgedAt, firstSentAt } = outcome
+    const found = counts.get(item.marker) ?? 0
+    counts.delete(item.marker)
+    const { least, most } = bounds(outcome)
+    const at = acknowledgedAt ?? firstSentAt
+    const name = `${what} ${item.marker}${item.claim ? ` (${item.claim})` : ''}`
+    if (found < least) problems.push({ kind: 'missing', words: name, at })
+    if (found > most && found === 1)
+      problems.push({ kind: 'unexpected', words: `${name}, which was refused`, at })
+    if (found > most && found > 1) problems.push({ kind: 'doubled', words: `${name}, ${found} times`, at })
+  }
+  for (const name of counts.keys())
+    problems.push({ kind: 'unexpected', words: `${what} ${name}, which was never sent`, at: null })
+  return problems
+}
+
+function sameCounts(what: string, listed: Map<string, number>, conversions: Map<string, number>): Problem[] {
+  const ids = new Set([...listed.keys(), ...conversions.keys()])
+  return [...ids].flatMap(id => {
+    const [rows, sales] = [listed.get(id) ?? 0, conversions.get(id) ?? 0]
+    if (rows === 1 && sales === 1) return []
+    return [
+      { kind: 'wrong' as const, words: `${what} ${id}: ${rows} records, ${sales} conversions`, at: null },
+    ]
+  })
+}
+
+function count(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1)
+}
+
+/** An inbound event is processed once, however often it came. */
+export async function checkReceipts(postgres: Postgres, outcomes: Outcome[]): Promise<Problem[]> {
+  const rows = await query<{ source: string; claim: string; processed: number }>(
+    postgres,
+    `select source_id as source, inbound_event_id as claim, count(*)::int as processed
+     from receipts where outcome = 'processed' group by 1, 2 having count(*) > 1`,
+  )
+  const sentAt = new Map(
+    outcomes.map(({ item, firstSentAt }) => [`${item.source}/${item.claim}`, firstSentAt]),
+  )
+  return rows.map(({ source, claim, processed }) => ({
+    kind: 'doubled',
+    words: `inbound event ${claim} was processed ${processed} times`,
+    at: sentAt.get(`${source}/${claim}`) ?? null,
+  }))
+}

@@ -1,0 +1,49 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Deployment } from '../deployment/deployment.ts'
+import { type Postgres, query } from '../deployment/postgres.ts'
+import type { Admin } from '../deployment/shops.ts'
+import type { Outcome } from './outcomes.ts'
+import type { Problem } from './problems.ts'
+
+const PATIENCE_MS = 120_000
+
+/** Waits until nothing waits: no lag, nothing parked, nothing deferred. What still does when patience is over is stuck. */
+export async function settled(deployment: Deployment, admin: Admin): Promise<Problem[]> {
+  const deadline = Date.now() + PATIENCE_MS
+  for (;;) {
+    const waiting = await whatWaits(deployment, admin).catch(error => [(error as Error).message])
+    if (waiting.length === 0) return []
+    if (Date.now() > deadline) return waiting.map(words => ({ kind: 'stuck', words, at: null }))
+    await sleep(250)
+  }
+}
+
+async function whatWaits({ processes, postgres }: Deployment, admin: Admin): Promise<string[]> {
+  const metrics = await fetch(`${processes[0]!.opsUrl}/metrics`).then(response => response.text())
+  const lags = [...metrics.matchAll(/^kontor_pipeline_lag_entries\{(.*)\} (\d+)$/gm)]
+  if (lags.length === 0) return ['no metric tells the lag']
+  const lagging = lags
+    .filter(([, , lag]) => lag !== '0')
+    .map(([, where, lag]) => `${lag} entries wait (${where})`)
+  const { results } = (await admin('overflow')) as { results: { source_config_id: string; events: number }[] }
+  const deferred = results
+    .filter(({ events }) => events > 0)
+    .map(({ source_config_id: source, events }) => `${events} deferred events of ${source} wait`)
+  const [parked] = await query<{ count: number }>(postgres, 'select count(*)::int from parked_entries')
+  return [...lagging, ...deferred, ...(parked!.count > 0 ? [`${parked!.count} entries are parked`] : [])]
+}
+
+/** Only what was never valid. */
+export async function checkDeadLetters(postgres: Postgres, outcomes: Outcome[]): Promise<Problem[]> {
+  const letters = await query<{ reason: string; error: string; body: string; received_at: Date }>(
+    postgres,
+    'select reason, error, body, received_at from dead_letters',
+  )
+  const invalid = new Set(outcomes.flatMap(({ item }) => (item.invalid ? [item.marker] : [])))
+  return letters.flatMap(({ reason, error, body, received_at }) => {
+    const markers = [...body.matchAll(/"marker":"([^"]+)"/g)].map(([, marker]) => marker!)
+    if (reason === 'rejected' && markers.every(marker => invalid.has(marker))) return []
+    const words = `dead letter (${reason}) of ${markers.slice(0, 3).join(', ')}: ${error}`
+    return [{ kind: 'unexpected' as const, words, at: received_at.getTime() }]
+  })
+}

@@ -1,0 +1,43 @@
+import type { Deployment } from '../deployment/deployment.ts'
+import type { Admin, Shop } from '../deployment/shops.ts'
+import type { LedgerContent } from '../ledger.ts'
+import { checkBilling } from './billing.ts'
+import { checkConversions, checkEvents, checkReceipts } from './events.ts'
+import { type Outcome, outcomesOf } from './outcomes.ts'
+import { checkDeadLetters, settled } from './pipeline.ts'
+import type { Problem } from './problems.ts'
+import { checkOperations, checkRecords } from './records.ts'
+
+// Faults during which clocks were wrong.
+const WRONG_TIMES = ['clock-ahead', 'clock-behind', 'old-backlog']
+
+/** Compares what is there with what the ledger says, over the public API and, for what that does not show, in SQL. */
+export async function reconcile({
+  deployment,
+  admin,
+  shops,
+  ledger,
+}: {
+  deployment: Deployment
+  admin: Admin
+  shops: Shop[]
+  ledger: LedgerContent
+}): Promise<{ problems: Problem[]; outcomes: Outcome[] }> {
+  const outcomes = [...outcomesOf(ledger.attempts).values()]
+  const url = deployment.processes.find(process => process.url)!.url!
+  const isAtWrongTime = (at: number) =>
+    ledger.faults.some(
+      ({ name, from, until }) => WRONG_TIMES.includes(name) && at >= from - 15_000 && at <= until + 1_000,
+    )
+  const problems: Problem[] = ledger.violations.map(({ at, words }) => ({ kind: 'violation', words, at }))
+  problems.push(...(await settled(deployment, admin)))
+  for (const shop of shops) {
+    const own = outcomes.filter(({ tenant }) => tenant === shop.tenant)
+    for (const check of [checkRecords, checkEvents, checkConversions, checkBilling])
+      problems.push(...(await check(url, shop, own)))
+  }
+  problems.push(...(await checkOperations(deployment.postgres, outcomes, isAtWrongTime)))
+  problems.push(...(await checkReceipts(deployment.postgres, outcomes)))
+  problems.push(...(await checkDeadLetters(deployment.postgres, outcomes)))
+  return { problems, outcomes }
+}

@@ -1,0 +1,60 @@
+import { seconds } from './faults/fault.ts'
+import type { FaultNote } from './ledger.ts'
+import type { Outcome } from './reconcile/outcomes.ts'
+import type { Problem } from './reconcile/problems.ts'
+
+const KINDS = ['missing', 'doubled', 'unexpected', 'wrong', 'violation'] as const
+
+/** Faults by what they led to. What was sent while no fault struck counts as calm. */
+export function faultTable(faults: FaultNote[], outcomes: Outcome[], problems: Problem[]): string {
+  const struckBy = (at: number | null) =>
+    at === null
+      ? 'at no certain time'
+      : (faults.find(({ from, until }) => at >= from && at <= until)?.name ?? 'calm')
+  const sent = Map.groupBy(outcomes, ({ acknowledgedAt, firstSentAt }) =>
+    struckBy(acknowledgedAt ?? firstSentAt),
+  )
+  const found = Map.groupBy(problems, ({ at }) => struckBy(at))
+  const names = [...new Set([...faults.map(({ name }) => name), 'calm', ...found.keys()])]
+  const head = ['fault', 'times', 'recovered', 'acknowledged', 'unclear', ...KINDS]
+  const rows = names.map(name => {
+    const own = faults.filter(fault => fault.name === name)
+    const items = sent.get(name) ?? []
+    const acknowledged = items.filter(({ acknowledgedAt }) => acknowledgedAt !== null).length
+    const unclear = items.filter(outcome => outcome.acknowledgedAt === null && outcome.unclear > 0).length
+    const kinds = KINDS.map(kind => (found.get(name) ?? []).filter(problem => problem.kind === kind).length)
+    return [name, own.length || '', recovery(own), acknowledged, unclear, ...kinds].map(String)
+  })
+  return table([head, ...rows])
+}
+
+function recovery(faults: FaultNote[]): string {
+  if (faults.length === 0) return ''
+  const times = faults.map(({ recoveredAfterMs }) => recoveredAfterMs)
+  if (times.includes(null)) return 'NEVER'
+  return `${seconds(Math.max(...(times as number[])))} s`
+}
+
+/** The first column to the left, all others to the right. */
+export function table(rows: string[][]): string {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map(row => row[column]!.length)))
+  return rows
+    .map(row =>
+      row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))).join('  '),
+    )
+    .join('\n')
+}
+
+const SHOWN = 15
+
+export function problemList(problems: Problem[]): string {
+  return [...Map.groupBy(problems, ({ kind }) => kind)]
+    .flatMap(([kind, own]) => [
+      `${kind}: ${own.length}`,
+      ...own.slice(0, SHOWN).map(({ words, at }) => `  ${at === null ? '' : `${clockTime(at)} `}${words}`),
+      ...(own.length > SHOWN ? [`  … and ${own.length - SHOWN} more`] : []),
+    ])
+    .join('\n')
+}
+
+export const clockTime = (at: number) => new Date(at).toISOString().slice(11, 23)

@@ -1,0 +1,213 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Conditions, type Deployment, deploy, type Mode } from './deployment/deployment.ts'
+import { type Admin, adminAt, adminKeyIn, openShop, type Shop } from './deployment/shops.ts'
+import { setClock } from './faults/clock.ts'
+import { type Fault, heal, type Strike, seconds } from './faults/fault.ts'
+import { type Ledger, openLedger, readLedger } from './ledger.ts'
+import { watchMemory } from './memory.ts'
+import { type Random, randomFrom } from './random.ts'
+import type { Problem } from './reconcile/problems.ts'
+import { reconcile } from './reconcile/reconcile.ts'
+import { clockTime, faultTable, problemList, table } from './report.ts'
+import { startTraffic, type Traffic } from './traffic/traffic.ts'
+
+const TENANTS = 3
+const WARM_UP_MS = 2_000
+// With recovery of PostgreSQL, back-off of what failed meanwhile, and a busy machine.
+const RECOVERY_MS = 120_000
+
+export type RunOptions = {
+  mode: Mode
+  seed: string
+  /** How long faults strike; reconciling comes after. */
+  durationMs: number
+  faults: readonly Fault[]
+  /** Of a full run's pauses and durations; less for a quick run. */
+  scale: number
+  /** Of the usual load. */
+  load: number
+  /** The most resident memory that one process may have. */
+  memoryMb: number
+  hasNats: boolean
+  /** Each fault once, in the order given, instead of at random for a time. */
+  onceEach?: boolean
+  print: (words: string) => void
+}
+
+export type RunResult = { ok: boolean; problems: Problem[]; directory: string; acknowledged: number }
+
+/** One installation under load and faults, and the reckoning. */
+export async function run(options: RunOptions): Promise<RunResult> {
+  const { mode, seed, print } = options
+  const directory = await mkdtemp(join(tmpdir(), 'kontor-torture-'))
+  await chmod(directory, 0o711)
+  print(`\n${mode}, seed ${seed}, in ${directory}`)
+  const ledger = openLedger(join(directory, 'ledger.ndjson'))
+  const random = randomFrom(`${seed}/${mode}`)
+  const faults = options.faults.filter(
+    ({ modes, needs }) => modes.includes(mode) && (needs !== 'nats' || options.hasNats),
+  )
+  const deployment = await deploy({
+    mode,
+    directory,
+    conditions: conditionsOf(faults),
+    random: random.fork('network'),
+    hasNats: options.hasNats,
+    say: print,
+    onDeath: words => ledger.violation(words),
+  })
+  let result: RunResult | null = null
+  try {
+    const possible = faults.filter(({ needs }) => needs !== 'disk' || deployment.disk)
+    result = await tortured({ options, deployment, ledger, random, faults: possible, directory })
+  } finally {
+    await heal(deployment, setClock).catch(() => {})
+    await deployment.close()
+    if (result?.ok) {
+      await deployment.disk?.unmount()
+      await rm(directory, { recursive: true, force: true })
+    } else
+      print(
+        `Everything is kept in ${directory}${deployment.disk ? ` (a mounted disk: umount ${directory}/disk)` : ''}`,
+      )
+  }
+  return result
+}
+
+function conditionsOf(faults: readonly Fault[]): Conditions {
+  const conditions: Conditions = { env: {}, postgres: {}, clocks: false, disk: false }
+  for (const fault of faults) fault.prepare?.(conditions)
+  return conditions
+}
+
+type Parts = {
+  options: RunOptions
+  deployment: Deployment
+  ledger: Ledger
+  random: Random
+  faults: readonly Fault[]
+  directory: string
+}
+
+async function tortured(parts: Parts): Promise<RunResult> {
+  const { options, deployment, ledger, random } = parts
+  const { shops, adminKey } = await openShops(deployment)
+  await Promise.all(deployment.processes.map(process => process.start()))
+  const memory = watchMemory(deployment.processes)
+  const traffic = startTraffic({
+    shops,
+    ledger,
+    random: random.fork('traffic'),
+    urls: () => urlsOf(deployment),
+    load: options.load,
+  })
+  try {
+    await sleep(WARM_UP_MS)
+    await strikeAll(parts, traffic)
+  } finally {
+    await traffic.stop()
+    memory.stop()
+  }
+  return reckon(parts, { shops, adminKey, peakMb: memory.peakMb })
+}
+
+const urlsOf = ({ processes }: Deployment) => processes.flatMap(({ url }) => url ?? [])
+
+async function openShops(deployment: Deployment): Promise<{ shops: Shop[]; adminKey: string }> {
+  const [first] = deployment.processes
+  if (deployment.mode === 'single') await first!.start()
+  return deployment.withConsole(async url => {
+    const name = deployment.mode === 'single' ? 'server' : 'console'
+    const adminKey = await adminKeyIn(join(deployment.directory, `${name}.log`))
+    const admin = adminAt(url, adminKey)
+    const shops: Shop[] = []
+    for (let i = 1; i <= TENANTS; i++) shops.push(await openShop(admin, `shop-${i}`))
+    return { shops, adminKey }
+  })
+}
+
+/** One fault after the other, each until the service has recovered; in an order that the seed gives. */
+async function strikeAll(parts: Parts, traffic: Traffic): Promise<void> {
+  const { options, random, faults } = parts
+  const pauses = random.fork('pauses')
+  const order = random.fork('order')
+  const deadline = Date.now() + options.durationMs
+  let bag: Fault[] = options.onceEach ? [...faults] : []
+  for (let number = 1; ; number++) {
+    if (bag.length === 0) {
+      if (options.onceEach && number > 1) return
+      bag = order.shuffled(faults)
+      options.print(`next: ${bag.map(({ name }) => name).join(', ')}`)
+    }
+    if (!options.onceEach && Date.now() > deadline) return
+    const fault = bag.shift()!
+    if (!(await strikeOnce(parts, traffic, fault, random.fork(`fault-${number}`)))) return
+    await sleep(pauses.between(500, 4_000) * options.scale)
+  }
+}
+
+/** False: it did not recover, and more faults would tell nothing new. */
+async function strikeOnce(parts: Parts, traffic: Traffic, fault: Fault, random: Random): Promise<boolean> {
+  const { options, deployment, ledger } = parts
+  const from = Date.now()
+  options.print(`${clockTime(from)} ${fault.name}`)
+  const strike: Strike = {
+    deployment,
+    traffic,
+    random,
+    last: (fromSeconds, toSeconds) => sleep(random.between(fromSeconds, toSeconds) * 1_000 * options.scale),
+    probe: () => traffic.records.probe(random.pick(urlsOf(deployment))),
+    say: options.print,
+    violation: words => ledger.violation(`${fault.name}: ${words}`),
+  }
+  await fault.strike(strike).catch(error => strike.violation(`could not be carried out: ${error.message}`))
+  await heal(deployment, setClock).catch(error => strike.violation(`could not be healed: ${error.message}`))
+  const healed = Date.now()
+  const hasRecovered = await recovered(deployment, traffic)
+  const until = Date.now()
+  const recoveredAfterMs = hasRecovered ? until - healed : null
+  ledger.fault({ name: fault.name, from, until, recoveredAfterMs })
+  if (!hasRecovered) ledger.violation(`${fault.name}: not recovered ${seconds(RECOVERY_MS)} s after its end`)
+  options.print(`  ${hasRecovered ? `recovered after ${seconds(until - healed)} s` : 'NOT RECOVERED'}`)
+  return hasRecovered
+}
+
+/** Writes that spread over all partitions take effect again, through every process that takes some. */
+async function recovered(deployment: Deployment, traffic: Traffic): Promise<boolean> {
+  const deadline = Date.now() + RECOVERY_MS
+  for (const url of urlsOf(deployment))
+    while (!(await traffic.records.probe(url))) {
+      if (Date.now() > deadline) return false
+      await sleep(100)
+    }
+  return true
+}
+
+async function reckon(
+  { options, deployment, ledger, directory }: Parts,
+  { shops, adminKey, peakMb }: { shops: Shop[]; adminKey: string; peakMb: Map<string, number> },
+): Promise<RunResult> {
+  const { print } = options
+  const content = await readLedger(ledger.path)
+  const { problems, outcomes } = await deployment.withConsole(url => {
+    const admin: Admin = adminAt(url, adminKey)
+    return reconcile({ deployment, admin, shops, ledger: content })
+  })
+  for (const [name, mb] of peakMb)
+    if (mb > options.memoryMb)
+      problems.push({
+        kind: 'memory',
+        words: `${name} had ${mb} MB, allowed are ${options.memoryMb}`,
+        at: null,
+      })
+  print(`\n${faultTable(content.faults, outcomes, problems)}`)
+  print(`\n${table([['process', 'most memory'], ...[...peakMb].map(([name, mb]) => [name, `${mb} MB`])])}`)
+  const acknowledged = outcomes.filter(({ acknowledgedAt }) => acknowledgedAt !== null).length
+  if (problems.length > 0)
+    print(`\nFAILED with seed ${options.seed} (${options.mode})\n${problemList(problems)}`)
+  else print(`\n${acknowledged} acknowledged and all there, once.`)
+  return { ok: problems.length === 0, problems, directory, acknowledged }
+}

@@ -1,0 +1,141 @@
+import type { Shop } from '../deployment/shops.ts'
+import type { EntityType, Item } from '../ledger.ts'
+import type { Random } from '../random.ts'
+import type { Answer } from './client.ts'
+import type { Request, Sender } from './sender.ts'
+
+const TYPES: EntityType[] = ['product', 'contact', 'order']
+const RECORDS = 40
+const BASE = Date.UTC(2026, 0, 1)
+
+/** Versions of one record are a second apart, whatever the clock says. */
+export const timeOf = (version: number) => new Date(BASE + version * 1_000).toISOString()
+
+export type RecordTraffic = ReturnType<typeof recordTraffic>
+
+export function recordTraffic({ sender, random, shops }: { sender: Sender; random: Random; shops: Shop[] }) {
+  const versions = new Map<string, number>()
+
+  function nextVersion(shop: Shop, type: EntityType, id: string): number {
+    const key = `${shop.tenant}/${type}/${id}`
+    const version = (versions.get(key) ?? 0) + 1
+    versions.set(key, version)
+    return version
+  }
+
+  function newItem(
+    shop: Shop,
+    type: EntityType,
+    id: string,
+    options: { deleted: boolean; keyed: boolean },
+  ): Item {
+    const { deleted, keyed } = options
+    const marker = sender.marker()
+    return {
+      marker,
+      ...(keyed && { claim: `key-${marker}` }),
+      record: { type, id, version: nextVersion(shop, type, id), deleted },
+    }
+  }
+
+  const randomId = (type: EntityType) => `${type}-${random.integer(1, RECORDS)}`
+
+  return {
+    /** One write or delete; under a key until it is certain, else once. */
+    async write(): Promise<void> {
+      const shop = random.pick(shops)
+      const type = random.pick(TYPES)
+      const keyed = random.chance(0.5)
+      const item = newItem(shop, type, randomId(type), { deleted: random.chance(0.12), keyed })
+      const request = writeRequest(shop, item)
+      await (keyed ? sender.untilCertain(request) : sender.once(request))
+    },
+    async batch(): Promise<void> {
+      const shop = random.pick(shops)
+      const type = random.pick(TYPES)
+      const keyed = random.chance(0.6)
+      const items = Array.from({ length: random.integer(3, 25) }, () =>
+        newItem(shop, type, randomId(type), { deleted: false, keyed }),
+      )
+      const request = batchRequest(shop, type, items)
+      await (keyed ? sender.untilCertain(request) : sender.once(request))
+    },
+    /** Never valid. */
+    async invalid(): Promise<void> {
+      const shop = random.pick(shops)
+      const item: Item = {
+        ...newItem(shop, 'contact', randomId('contact'), { deleted: false, keyed: false }),
+        invalid: true,
+      }
+      const request = writeRequest(shop, item)
+      await sender.once({
+        ...request,
+        body: { ...request.body, sourceUpdatedAt: 'yesterday' },
+        expects: [400],
+      })
+    },
+    /** Writes that spread over all partitions and wait for their effect; true when all of them have taken it. */
+    async probe(url: string): Promise<boolean> {
+      const shop = shops[0]!
+      const items = Array.from({ length: 64 }, (_, i) =>
+        newItem(shop, 'contact', `probe-${i}`, { deleted: false, keyed: true }),
+      )
+      const request = batchRequest(shop, 'contact', items)
+      const headers = { ...request.headers, prefer: 'wait=5' }
+      const answer = await sender.once({ ...request, headers }, { url, patienceMs: 10_000 })
+      if (answer?.status !== 202) return false
+      const results = answer.body.results as { status?: string }[]
+      return results.every(({ status }) => status === 'applied' || status === 'superseded')
+    },
+  }
+}
+
+function bodyOf({ marker, claim, record }: Item): object {
+  const { type, id, version, deleted } = record!
+  const facts = { marker, version, ...(type === 'product' && { sku: id }), ...(type === 'order' && ORDER) }
+  return {
+    entityType: type,
+    id,
+    sourceUpdatedAt: timeOf(version),
+    ...(claim !== undefined && { idempotencyKey: claim }),
+    ...(!deleted && { data: facts }),
+  }
+}
+
+const ORDER = { total: 10, currency: 'EUR', created_at: '2026-01-01T00:00:00Z' }
+
+const authorised = (shop: Shop) => ({ authorization: `Bearer ${shop.privateKey}` })
+
+function writeRequest(shop: Shop, item: Item): Request {
+  const { idempotencyKey, ...body } = bodyOf(item) as { idempotencyKey?: string }
+  return {
+    shop,
+    path: `/v1/${item.record!.type}s`,
+    method: item.record!.deleted ? 'DELETE' : 'POST',
+    headers: { ...authorised(shop), ...(idempotencyKey && { 'x-idempotency-key': idempotencyKey }) },
+    body,
+    items: [item],
+    read: ({ body }) => ({ operations: [(body.operationId as string) ?? null] }),
+    expects: item.claim ? [202, 200] : [202],
+  }
+}
+
+function batchRequest(shop: Shop, type: EntityType, items: Item[]): Request {
+  return {
+    shop,
+    path: `/v1/${type}s/batch`,
+    headers: authorised(shop),
+    body: { records: items.map(bodyOf) },
+    items,
+    read: resultsOf,
+    expects: [202],
+  }
+}
+
+function resultsOf({ body }: Answer) {
+  const results = (body.results ?? []) as { accepted?: boolean; duplicate?: boolean; operationId?: string }[]
+  return {
+    operations: results.map(({ operationId }) => operationId ?? null),
+    rejected: results.flatMap(({ accepted, duplicate }, i) => (accepted || duplicate ? [] : [i])),
+  }
+}
