@@ -1,8 +1,9 @@
 // npm run torture -- --minutes N --seed S [--faults a,b] [--mode single|fleet|both] [--nats]
-// npm run torture -- overload
+// npm run torture -- overload [--seconds N] [--only record,track-hang,slow-loris] [--factor 10]
 import { parseArgs } from 'node:util'
 import type { Mode } from './deployment/deployment.ts'
 import { FAULTS } from './faults/list.ts'
+import { overload } from './overload/overload.ts'
 import { run } from './run.ts'
 
 const { values, positionals } = parseArgs({
@@ -16,6 +17,9 @@ const { values, positionals } = parseArgs({
     scale: { type: 'string', default: '1' },
     load: { type: 'string', default: '1' },
     'memory-mb': { type: 'string', default: '700' },
+    seconds: { type: 'string', default: '60' },
+    factor: { type: 'string', default: '10' },
+    only: { type: 'string' },
     once: { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
   },
@@ -57,6 +61,16 @@ async function torture(): Promise<boolean> {
 }
 
 if (values.list) for (const { name, modes } of FAULTS) print(`${name.padEnd(20)}${modes.join(', ')}`)
+else if (positionals[0] === 'overload')
+  process.exitCode = (await overload({
+    seconds: Number(values.seconds),
+    factor: Number(values.factor),
+    only: values.only?.split(',') ?? null,
+    memoryMb: Number(values['memory-mb']),
+    print,
+  }))
+    ? 0
+    : 1
 else {
   if (positionals.length > 0) throw new Error(`unknown: ${positionals.join(' ')}`)
   process.exitCode = (await torture()) ? 0 : 1

@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import { freePort } from '../../embedded-postgres/socket.ts'
 import type { Random } from '../random.ts'
 import { type Disk, mountDisk } from './disk.ts'
+import { endWithUs } from './end.ts'
 import { type Nats, startNats } from './nats.ts'
-import { embeddedPostgres, type OwnPostgres, ownPostgres, type Postgres } from './postgres.ts'
+import { embeddedPostgres, endPostgres, type OwnPostgres, ownPostgres, type Postgres } from './postgres.ts'
 import { type KontorProcess, kontorProcess, type Role } from './process.ts'
 import { type Network, openProxy } from './proxy.ts'
 
@@ -59,7 +60,9 @@ export async function deploy(options: DeploymentOptions): Promise<Deployment> {
   await mkdir(join(directory, 'disk'), { recursive: true, mode: 0o711 })
   const nats = options.hasNats ? await startNats(join(directory, 'nats')) : null
   const parts = { ...options, disk, nats, dataDir }
-  return options.mode === 'single' ? deploySingle(parts) : deployFleet(parts)
+  const deployment = await (options.mode === 'single' ? deploySingle(parts) : deployFleet(parts))
+  endWithUs(() => endPostgres(deployment.postgres.home))
+  return deployment
 }
 
 async function deploySingle(parts: Parts): Promise<Deployment> {

@@ -6,6 +6,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../../embedded-postgres/socket.ts'
+import { endWithUs } from './end.ts'
 
 const program = ['/usr/sbin/nats-server', '/usr/bin/nats-server', '/usr/local/bin/nats-server'].find(
   existsSync,
@@ -32,7 +33,9 @@ export async function startNats(directory: string) {
       '-l',
       join(directory, 'nats.log'),
     ]
-    child = spawn(program!, args, { stdio: 'ignore' })
+    const launched = spawn(program!, args, { stdio: 'ignore' })
+    endWithUs(() => launched.kill('SIGKILL'))
+    child = launched
     while (!(await isOpen(port))) {
       if (child.exitCode !== null) throw new Error(`nats-server ended with ${child.exitCode}`)
       await sleep(20)

@@ -7,6 +7,8 @@ import { type Embedded, joinCluster } from '../../embedded-postgres/cluster.ts'
 import { freePort } from '../../embedded-postgres/socket.ts'
 
 export type Postgres = {
+  /** The directory of its files. */
+  home: string
   /** Past every proxy. */
   connection(): Promise<pg.ClientConfig>
   postmasterPid(): Promise<number | null>
@@ -20,12 +22,13 @@ export type Postgres = {
 export function embeddedPostgres(dataDir: string): Postgres {
   const home = join(dataDir, 'postgres')
   return {
+    home,
     isOurs: false,
     async connection() {
       const password = (await readFile(join(home, 'password'), 'utf8')).trim()
       return { host: await socketOf(home), user: 'kontor', password, database: 'kontor' }
     },
-    postmasterPid: () => readPid(home),
+    postmasterPid: async () => pidIn(home),
     start: () => Promise.reject(new Error('the embedded PostgreSQL belongs to Kontor')),
     stop: () => Promise.reject(new Error('the embedded PostgreSQL belongs to Kontor')),
   }
@@ -62,12 +65,15 @@ export async function ownPostgres(directory: string, settings: Record<string, st
     password = running.connection.password
   }
   await start()
+  const connection = async () => ({ host: '127.0.0.1', port, user: 'kontor', password, database: 'kontor' })
+  await addUser(await connection())
   return {
+    home,
     port,
-    url: proxyPort => `postgres://kontor:${password}@127.0.0.1:${proxyPort}/kontor`,
+    url: proxyPort => `postgres://${OWNER}:${OWNER}@127.0.0.1:${proxyPort}/kontor`,
     isOurs: true,
-    connection: async () => ({ host: '127.0.0.1', port, user: 'kontor', password, database: 'kontor' }),
-    postmasterPid: () => readPid(home),
+    connection,
+    postmasterPid: async () => pidIn(home),
     async start() {
       // As the operator would: until it comes up.
       for (let attempt = 1; ; attempt++) {
@@ -80,20 +86,45 @@ export async function ownPostgres(directory: string, settings: Record<string, st
       }
     },
     async stop() {
-      const pid = await readPid(home)
+      const pid = pidIn(home)
       // Cuts off whoever is connected; stop() by itself would wait for them first.
       if (pid !== null) process.kill(pid, 'SIGINT')
-      while ((await readPid(home)) !== null) await sleep(20)
+      while (pidIn(home) !== null) await sleep(20)
       await running?.stop()
       running = null
     },
   }
 }
 
-async function readPid(home: string): Promise<number | null> {
-  const text = await readFile(join(home, 'data/postmaster.pid'), 'utf8').catch(() => '')
-  const pid = Number(text.split('\n')[0])
-  return pid > 0 && isAlive(pid) ? pid : null
+/** Whom Kontor runs as: the same in every cluster, the owner of the database and nothing more. */
+export const OWNER = 'shop_owner'
+
+async function addUser(connection: pg.ClientConfig): Promise<void> {
+  const client = new pg.Client(connection)
+  await client.connect()
+  try {
+    const { rowCount } = await client.query('select from pg_roles where rolname = $1', [OWNER])
+    if (rowCount === 0) await client.query(`create role ${OWNER} login password '${OWNER}'`)
+    await client.query(`alter database kontor owner to ${OWNER}`)
+  } finally {
+    await client.end()
+  }
+}
+
+function pidIn(home: string): number | null {
+  try {
+    const pid = Number(readFileSync(join(home, 'data/postmaster.pid'), 'utf8').split('\n')[0])
+    return pid > 0 && isAlive(pid) ? pid : null
+  } catch {
+    return null
+  }
+}
+
+/** At once, and whoever asks: for the end of this process. */
+export function endPostgres(home: string): void {
+  const pid = pidIn(home)
+  if (pid === null) return
+  for (const signal of ['SIGCONT', 'SIGQUIT'] as const) process.kill(pid, signal)
 }
 
 function isAlive(pid: number): boolean {
@@ -123,7 +154,7 @@ export function childrenOf(postmaster: number): Child[] {
 
 /** Those that serve a client. */
 export const backendsOf = (postmaster: number): Child[] =>
-  childrenOf(postmaster).filter(({ command }) => / kontor kontor /.test(command))
+  childrenOf(postmaster).filter(({ command }) => /: \w+ kontor (\[local\]|127)/.test(command))
 
 export async function query<Row extends pg.QueryResultRow>(
   postgres: Postgres,

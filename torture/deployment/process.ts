@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { endWithUs } from './end.ts'
 
 const root = join(import.meta.dirname, '../..')
 const preload = join(import.meta.dirname, 'clock-preload.mjs')
@@ -43,6 +44,7 @@ export function kontorProcess(options: ProcessOptions) {
       stdio: ['ignore', log, log],
     })
     closeSync(log)
+    endWithUs(() => launched.kill('SIGKILL'))
     launched.on('exit', (code, signal) => {
       if (child !== launched || state !== 'running') return
       options.onDeath(`${name} ended by itself (${signal ?? code}): ${lastWords(options.logFile)}`)

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import type { Conditions } from '../deployment/deployment.ts'
 import type { KontorProcess } from '../deployment/process.ts'
 import { EVERYWHERE, type Fault } from './fault.ts'
+import { holdTransaction } from './postgres.ts'
 
 const DAY_MS = 86_400_000
 const SHORTEST = '1d'
@@ -51,22 +52,35 @@ export const clockBehind: Fault = {
   },
 }
 
-/** What nobody has read yet is older than everything is kept: it came in three days ago, and no worker ran since. */
+/** What nobody has read yet is older than everything is kept: it came in three days ago, and workers are held up since. */
 export const oldBacklog: Fault = {
   name: 'old-backlog',
-  modes: ['fleet'],
+  modes: EVERYWHERE,
   prepare: conditions => {
     withClocks(conditions)
     withShortRetention(conditions)
   },
-  async strike({ deployment: { processes }, last }) {
-    const workers = processes.filter(({ role }) => role === 'worker')
-    await Promise.all(workers.map(worker => worker.terminate()))
-    await setClock(processes, -3 * DAY_MS)
-    await last(4, 8)
-    await setClock(processes, 0)
+  async strike({ deployment: { processes, postgres }, last }) {
+    const [acceptsAtWrongTime, restarted] = [
+      processes.filter(({ role }) => role !== 'worker'),
+      processes.filter(({ role }) => role !== 'http'),
+    ]
+    await setClock(acceptsAtWrongTime, -3 * DAY_MS)
     await last(1, 2)
-    await Promise.all(workers.map(worker => worker.start()))
+    const held = await holdTransaction(postgres)
+    try {
+      await last(2, 5)
+      await setClock(processes, 0)
+      await last(1, 2)
+      // Retention runs at a start.
+      for (const process of restarted) {
+        await process.terminate()
+        await process.start()
+      }
+      await last(2, 3)
+    } finally {
+      await held.end()
+    }
   },
 }
 

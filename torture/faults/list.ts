@@ -4,6 +4,7 @@ import type { Fault } from './fault.ts'
 import { freezeNats, killNats } from './nats.ts'
 import { blackHole, cutOffWorker, resettingNetwork, slowNetwork, truncatingNetwork } from './network.ts'
 import {
+  foreignTransaction,
   freezeBackend,
   freezePostgres,
   freezePostmaster,
@@ -27,6 +28,7 @@ export const FAULTS: readonly Fault[] = [
   freezePostmaster,
   freezePostgres,
   stopPostgres,
+  foreignTransaction,
   slowNetwork,
   truncatingNetwork,
   resettingNetwork,

@@ -1,4 +1,5 @@
-import { backendsOf } from '../deployment/postgres.ts'
+import pg from 'pg'
+import { backendsOf, type Postgres } from '../deployment/postgres.ts'
 import { EVERYWHERE, type Fault, type Strike } from './fault.ts'
 import { killNow } from './processes.ts'
 
@@ -85,5 +86,25 @@ export const stopPostgres: Fault = {
     await deployment.postgres.stop()
     await last(30, 30)
     await deployment.postgres.start()
+  },
+}
+
+/** Somebody leaves a transaction open that has written, in another program: workers see nothing of what came after it. */
+export async function holdTransaction(postgres: Postgres): Promise<pg.Client> {
+  const client = new pg.Client({ ...(await postgres.connection()), application_name: 'somebody else' })
+  client.on('error', () => {})
+  await client.connect()
+  await client.query('set idle_in_transaction_session_timeout = 0')
+  await client.query('begin')
+  await client.query('select pg_current_xact_id()')
+  return client
+}
+
+export const foreignTransaction: Fault = {
+  name: 'foreign-transaction',
+  modes: EVERYWHERE,
+  async strike({ deployment, last }) {
+    const held = await holdTransaction(deployment.postgres)
+    await last(5, 20).finally(() => held.end())
   },
 }

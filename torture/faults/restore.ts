@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { freePort } from '../../embedded-postgres/socket.ts'
-import { type OwnPostgres, ownPostgres } from '../deployment/postgres.ts'
+import { OWNER, type OwnPostgres, ownPostgres } from '../deployment/postgres.ts'
 import type { Fault } from './fault.ts'
 
 const main = join(import.meta.dirname, '../../src/main.ts')
@@ -70,8 +70,10 @@ async function copyDatabase(from: pg.ClientConfig, to: pg.ClientConfig): Promise
     const { rows: tables } = await source.query<Table>(TABLES)
     await target.query(`truncate ${made.map(({ name }) => name).join(', ')}`)
     const missing = tables.filter(({ name }) => !made.some(other => other.name === name))
+    await target.query(`set role ${OWNER}`)
     for (const { name, parent, bounds } of missing)
       await target.query(`create table ${name} partition of ${parent} ${bounds}`)
+    await target.query('reset role')
     for (const { name, columns } of tables)
       await pipeline(
         source.query(copyTo(`copy ${name} (${columns}) to stdout (format binary)`)),
