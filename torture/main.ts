@@ -50,6 +50,7 @@ async function torture(): Promise<boolean> {
       faults,
       scale: Number(values.scale),
       load: Number(values.load),
+      patienceMs: 120_000,
       memoryMb: Number(values['memory-mb']),
       hasNats: values.nats,
       onceEach: values.once,

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Conditions, type Deployment, deploy, type Mode } from './deployment/deployment.ts'
+import { startAll } from './deployment/process.ts'
 import { type Admin, adminAt, adminKeyIn, openShop, type Shop } from './deployment/shops.ts'
 import { setClock } from './faults/clock.ts'
 import { type Fault, heal, type Strike, seconds } from './faults/fault.ts'
@@ -16,8 +17,6 @@ import { startTraffic, type Traffic } from './traffic/traffic.ts'
 
 const TENANTS = 3
 const WARM_UP_MS = 2_000
-// With recovery of PostgreSQL, back-off of what failed meanwhile, and a busy machine.
-const RECOVERY_MS = 120_000
 
 export type RunOptions = {
   mode: Mode
@@ -29,15 +28,26 @@ export type RunOptions = {
   scale: number
   /** Of the usual load. */
   load: number
+  /**
+   * How long recovery may take after a fault, and the rest of the work after the load: with recovery of PostgreSQL, back-off of
+   * what failed meanwhile, and a busy machine.
+   */
+  patienceMs: number
   /** The most resident memory that one process may have. */
   memoryMb: number
   hasNats: boolean
-  /** Each fault once, in the order given, instead of at random for a time. */
+  /** Each fault once, in the order given, as far as the time allows, instead of at random. */
   onceEach?: boolean
   print: (words: string) => void
 }
 
-export type RunResult = { ok: boolean; problems: Problem[]; directory: string; acknowledged: number }
+export type RunResult = {
+  ok: boolean
+  problems: Problem[]
+  directory: string
+  acknowledged: number
+  struck: number
+}
 
 /** One installation under load and faults, and the reckoning. */
 export async function run(options: RunOptions): Promise<RunResult> {
@@ -95,7 +105,7 @@ type Parts = {
 async function tortured(parts: Parts): Promise<RunResult> {
   const { options, deployment, ledger, random } = parts
   const { shops, adminKey } = await openShops(deployment)
-  await Promise.all(deployment.processes.map(process => process.start()))
+  await startAll(deployment.processes)
   const memory = watchMemory(deployment.processes)
   const traffic = startTraffic({
     shops,
@@ -103,6 +113,7 @@ async function tortured(parts: Parts): Promise<RunResult> {
     random: random.fork('traffic'),
     urls: () => urlsOf(deployment),
     load: options.load,
+    patienceMs: options.patienceMs,
   })
   try {
     await sleep(WARM_UP_MS)
@@ -135,18 +146,19 @@ async function strikeAll(parts: Parts, traffic: Traffic): Promise<void> {
   const pauses = random.fork('pauses')
   const order = random.fork('order')
   const deadline = Date.now() + options.durationMs
-  let bag: Fault[] = options.onceEach ? [...faults] : []
-  for (let number = 1; ; number++) {
+  let bag: Fault[] = []
+  for (let number = 1; Date.now() < deadline; number++) {
     if (bag.length === 0) {
       if (options.onceEach && number > 1) return
-      bag = order.shuffled(faults)
+      bag = options.onceEach ? [...faults] : order.shuffled(faults)
       options.print(`next: ${bag.map(({ name }) => name).join(', ')}`)
     }
-    if (!options.onceEach && Date.now() > deadline) return
     const fault = bag.shift()!
     if (!(await strikeOnce(parts, traffic, fault, random.fork(`fault-${number}`)))) return
     await sleep(pauses.between(500, 4_000) * options.scale)
   }
+  if (options.onceEach && bag.length > 0)
+    options.print(`no time was left for ${bag.map(({ name }) => name).join(', ')}`)
 }
 
 /** False: it did not recover, and more faults would tell nothing new. */
@@ -166,18 +178,19 @@ async function strikeOnce(parts: Parts, traffic: Traffic, fault: Fault, random: 
   await fault.strike(strike).catch(error => strike.violation(`could not be carried out: ${error.message}`))
   await heal(deployment, setClock).catch(error => strike.violation(`could not be healed: ${error.message}`))
   const healed = Date.now()
-  const hasRecovered = await recovered(deployment, traffic)
+  const hasRecovered = await recovered(parts, traffic)
   const until = Date.now()
   const recoveredAfterMs = hasRecovered ? until - healed : null
   ledger.fault({ name: fault.name, from, until, recoveredAfterMs })
-  if (!hasRecovered) ledger.violation(`${fault.name}: not recovered ${seconds(RECOVERY_MS)} s after its end`)
+  if (!hasRecovered)
+    ledger.violation(`${fault.name}: not recovered ${seconds(options.patienceMs)} s after its end`)
   options.print(`  ${hasRecovered ? `recovered after ${seconds(until - healed)} s` : 'NOT RECOVERED'}`)
   return hasRecovered
 }
 
 /** Writes that spread over all partitions take effect again, through every process that takes some. */
-async function recovered(deployment: Deployment, traffic: Traffic): Promise<boolean> {
-  const deadline = Date.now() + RECOVERY_MS
+async function recovered({ deployment, options }: Parts, traffic: Traffic): Promise<boolean> {
+  const deadline = Date.now() + options.patienceMs
   for (const url of urlsOf(deployment))
     while (!(await traffic.records.probe(url))) {
       if (Date.now() > deadline) return false
@@ -194,7 +207,7 @@ async function reckon(
   const content = await readLedger(ledger.path)
   const { problems, outcomes } = await deployment.withConsole(url => {
     const admin: Admin = adminAt(url, adminKey)
-    return reconcile({ deployment, admin, shops, ledger: content })
+    return reconcile({ deployment, admin, shops, ledger: content, patienceMs: options.patienceMs })
   })
   for (const [name, mb] of peakMb)
     if (mb > options.memoryMb)
@@ -209,5 +222,5 @@ async function reckon(
   if (problems.length > 0)
     print(`\nFAILED with seed ${options.seed} (${options.mode})\n${problemList(problems)}`)
   else print(`\n${acknowledged} acknowledged and all there, once.`)
-  return { ok: problems.length === 0, problems, directory, acknowledged }
+  return { ok: problems.length === 0, problems, directory, acknowledged, struck: content.faults.length }
 }

@@ -166,3 +166,8 @@ function environment({ env, opsPort, clockFile }: ProcessOptions): Record<string
 function lastWords(logFile: string): string {
   return readFileSync(logFile, 'utf8').trim().split('\n').slice(-3).join(' | ').slice(-600)
 }
+
+/** One after the other: starting takes a second of CPU each, and a small machine has not four of them at once. */
+export async function startAll(processes: KontorProcess[]): Promise<void> {
+  for (const process of processes) await process.start()
+}

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Conditions, Deployment, Mode } from '../deployment/deployment.ts'
+import { startAll } from '../deployment/process.ts'
 import type { Random } from '../random.ts'
 import type { Traffic } from '../traffic/traffic.ts'
 
@@ -57,7 +58,7 @@ export async function heal({ processes, proxies, postgres, disk, nats }: Deploym
   nats?.thaw()
   await setClock(processes, 0)
   if (postgres.isOurs && (await postgres.postmasterPid()) === null) await postgres.start()
-  await Promise.all(processes.map(process => process.start()))
+  await startAll(processes)
 }
 
 type SetClock = (processes: Deployment['processes'], offsetMs: number) => Promise<void>

@@ -1,5 +1,5 @@
 import { childrenOf, query } from '../deployment/postgres.ts'
-import type { KontorProcess } from '../deployment/process.ts'
+import { type KontorProcess, startAll } from '../deployment/process.ts'
 import { EVERYWHERE, type Fault, restGoesOn, type Strike } from './fault.ts'
 
 const servers = ({ deployment }: Strike) => deployment.processes.filter(({ role }) => role !== 'worker')
@@ -104,7 +104,7 @@ export const powerCut: Fault = {
     await Promise.all(ends)
     await last(0, 2)
     if (deployment.postgres.isOurs) await deployment.postgres.start()
-    await Promise.all(deployment.processes.map(process => process.start()))
+    await startAll(deployment.processes)
   },
 }
 

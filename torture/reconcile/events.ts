@@ -32,7 +32,8 @@ export async function checkConversions(url: string, shop: Shop, outcomes: Outcom
   return [...compare('conversion', sent, counts), ...sameCounts('order', listed, orders)]
 }
 
-function compare(what: string, sent: Outcome[], counts: Map<string, number>): Problem[] {
+/** What was sent, and how often each marker is listed. */
+export function compare(what: string, sent: Outcome[], counts: Map<string, number>): Problem[] {
   const problems: Problem[] = []
   for (const outcome of sent) {
     const { item, acknowledgedAt, firstSentAt } = outcome

@@ -5,11 +5,9 @@ import type { Admin } from '../deployment/shops.ts'
 import type { Outcome } from './outcomes.ts'
 import type { Problem } from './problems.ts'
 
-const PATIENCE_MS = 120_000
-
 /** Waits until nothing waits: no lag, nothing parked, nothing deferred. What still does when patience is over is stuck. */
-export async function settled(deployment: Deployment, admin: Admin): Promise<Problem[]> {
-  const deadline = Date.now() + PATIENCE_MS
+export async function settled(deployment: Deployment, admin: Admin, patienceMs: number): Promise<Problem[]> {
+  const deadline = Date.now() + patienceMs
   for (;;) {
     const waiting = await whatWaits(deployment, admin).catch(error => [(error as Error).message])
     if (waiting.length === 0) return []

@@ -17,11 +17,13 @@ export async function reconcile({
   admin,
   shops,
   ledger,
+  patienceMs,
 }: {
   deployment: Deployment
   admin: Admin
   shops: Shop[]
   ledger: LedgerContent
+  patienceMs: number
 }): Promise<{ problems: Problem[]; outcomes: Outcome[] }> {
   const outcomes = [...outcomesOf(ledger.attempts).values()]
   const url = deployment.processes.find(process => process.url)!.url!
@@ -30,7 +32,7 @@ export async function reconcile({
       ({ name, from, until }) => WRONG_TIMES.includes(name) && at >= from - 15_000 && at <= until + 1_000,
     )
   const problems: Problem[] = ledger.violations.map(({ at, words }) => ({ kind: 'violation', words, at }))
-  problems.push(...(await settled(deployment, admin)))
+  problems.push(...(await settled(deployment, admin, patienceMs)))
   for (const shop of shops) {
     const own = outcomes.filter(({ tenant }) => tenant === shop.tenant)
     for (const check of [checkRecords, checkEvents, checkConversions, checkBilling])

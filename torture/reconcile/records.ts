@@ -4,7 +4,7 @@ import { type Read, reader } from './api.ts'
 import type { Outcome } from './outcomes.ts'
 import type { Problem } from './problems.ts'
 
-type Write = Outcome & { item: { record: NonNullable<Outcome['item']['record']> } }
+export type Write = Outcome & { item: { record: NonNullable<Outcome['item']['record']> } }
 
 /** Each record is the newest acknowledged write, or a newer one whose outcome is unclear. */
 export async function checkRecords(url: string, shop: Shop, outcomes: Outcome[]): Promise<Problem[]> {
@@ -16,7 +16,7 @@ export async function checkRecords(url: string, shop: Shop, outcomes: Outcome[])
   return problems
 }
 
-async function checkRecord(read: Read, path: string, writes: Write[]): Promise<Problem[]> {
+export async function checkRecord(read: Read, path: string, writes: Write[]): Promise<Problem[]> {
   const valid = writes.filter(({ item }) => !item.invalid)
   const newest = valid
     .filter(({ acknowledgedAt }) => acknowledgedAt !== null)

@@ -9,9 +9,6 @@ import { inboundTraffic } from './inbound.ts'
 import { recordTraffic } from './records.ts'
 import { openSender } from './sender.ts'
 
-// What is under a claim is repeated this long after the last fault before its outcome counts as unclear.
-const CERTAINTY_MS = 60_000
-
 export type Traffic = ReturnType<typeof startTraffic>
 
 /** Load on every surface until it is told to stop, through all that happens to the service. */
@@ -21,12 +18,15 @@ export function startTraffic({
   random,
   urls,
   load,
+  patienceMs,
 }: {
   shops: Shop[]
   ledger: Ledger
   random: Random
   urls: () => string[]
   load: number
+  /** How long after the end what is under a claim is repeated before its outcome counts as unclear. */
+  patienceMs: number
 }) {
   const client = openClient()
   const sender = openSender({ client, ledger, random: random.fork('routes'), urls })
@@ -88,7 +88,7 @@ export function startTraffic({
     /** Resolves when everybody has their last answer. */
     async stop(): Promise<void> {
       sender.stop()
-      const hurry = setTimeout(sender.giveUp, CERTAINTY_MS)
+      const hurry = setTimeout(sender.giveUp, patienceMs)
       await Promise.all(senders)
       clearTimeout(hurry)
       client.close()

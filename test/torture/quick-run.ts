@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import type { Mode } from '../../torture/deployment/deployment.ts'
+import { KNOWN_DEFECTS } from '../../torture/faults/known-defects.ts'
+import { FAULTS } from '../../torture/faults/list.ts'
+import { run } from '../../torture/run.ts'
+
+/**
+ * A fixed set of faults in a minute, with little load. On a machine that is slow the last ones are left out, rather
+ * than judged by the clock.
+ */
+export async function quickRun(t: TestContext, mode: Mode, names: string[]): Promise<void> {
+  for (const name of names)
+    if (KNOWN_DEFECTS[name]) t.diagnostic(`${name} is left out: ${KNOWN_DEFECTS[name]}`)
+  const faults = names
+    .filter(name => !KNOWN_DEFECTS[name])
+    .map(name => FAULTS.find(fault => fault.name === name)!)
+  let said = ''
+  const { problems, acknowledged, struck } = await run({
+    mode,
+    seed: 'tests',
+    durationMs: 40_000,
+    faults,
+    scale: 0.2,
+    load: 0.3,
+    patienceMs: 45_000,
+    memoryMb: 700,
+    hasNats: false,
+    onceEach: true,
+    print: words => {
+      said += `${words}\n`
+      if (/skipped|no time/.test(words)) t.diagnostic(words)
+    },
+  })
+  t.diagnostic(`${struck} faults, ${acknowledged} things acknowledged`)
+  assert.deepEqual(problems, [], said)
+  assert.ok(struck > 0 && acknowledged > 0, said)
+}

@@ -1,0 +1,14 @@
+/**
+ * Faults that are known to break something, and what. The tests leave them out until it is mended: then the line here goes, in the
+ * same commit. `npm run torture` strikes with them all the same.
+ */
+export const KNOWN_DEFECTS: Record<string, string> = {
+  'freeze-worker': 'a worker that stands still inside a transaction stops the whole fleet',
+  'net-lost-worker': 'so does one that is cut off',
+  'clock-ahead': 'used keys and ids are accepted again, and what failed meanwhile waits for a year',
+  'clock-behind': 'used ids are accepted again',
+  'old-backlog': 'a backlog that is older than a retention stalls every partition',
+  'late-events': 'events older than the retention become dead letters',
+  'western-time-zone': 'an event of the first days of 2000 stalls its partition',
+  'dump-restore': 'what comes in after a move to another cluster is accepted and never applied',
+}
