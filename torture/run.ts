@@ -21,7 +21,7 @@ const WARM_UP_MS = 2_000
 export type RunOptions = {
   mode: Mode
   seed: string
-  /** How long faults strike; reconciling comes after. */
+  /** When no further fault strikes, counted from the beginning; reconciling comes after. At least one strikes. */
   durationMs: number
   faults: readonly Fault[]
   /** Of a full run's pauses and durations; less for a quick run. */
@@ -52,6 +52,7 @@ export type RunResult = {
 /** One installation under load and faults, and the reckoning. */
 export async function run(options: RunOptions): Promise<RunResult> {
   const { mode, seed, print } = options
+  const deadline = Date.now() + options.durationMs
   const directory = await mkdtemp(join(tmpdir(), 'kontor-torture-'))
   await chmod(directory, 0o711)
   print(`\n${mode}, seed ${seed}, in ${directory}`)
@@ -72,7 +73,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
   let result: RunResult | null = null
   try {
     const possible = faults.filter(({ needs }) => needs !== 'disk' || deployment.disk)
-    result = await tortured({ options, deployment, ledger, random, faults: possible, directory })
+    result = await tortured({ options, deployment, ledger, random, faults: possible, directory, deadline })
   } finally {
     await heal(deployment, setClock).catch(() => {})
     await deployment.close()
@@ -100,11 +101,12 @@ type Parts = {
   random: Random
   faults: readonly Fault[]
   directory: string
+  deadline: number
 }
 
 async function tortured(parts: Parts): Promise<RunResult> {
   const { options, deployment, ledger, random } = parts
-  const { shops, adminKey } = await openShops(deployment)
+  const { shops, admin } = await openShops(deployment)
   await startAll(deployment.processes)
   const memory = watchMemory(deployment.processes)
   const traffic = startTraffic({
@@ -122,32 +124,26 @@ async function tortured(parts: Parts): Promise<RunResult> {
     await traffic.stop()
     memory.stop()
   }
-  return reckon(parts, { shops, adminKey, peakMb: memory.peakMb })
+  return reckon(parts, { shops, admin, peakMb: memory.peakMb })
 }
 
 const urlsOf = ({ processes }: Deployment) => processes.flatMap(({ url }) => url ?? [])
 
-async function openShops(deployment: Deployment): Promise<{ shops: Shop[]; adminKey: string }> {
-  const [first] = deployment.processes
-  if (deployment.mode === 'single') await first!.start()
-  return deployment.withConsole(async url => {
-    const name = deployment.mode === 'single' ? 'server' : 'console'
-    const adminKey = await adminKeyIn(join(deployment.directory, `${name}.log`))
-    const admin = adminAt(url, adminKey)
-    const shops: Shop[] = []
-    for (let i = 1; i <= TENANTS; i++) shops.push(await openShop(admin, `shop-${i}`))
-    return { shops, adminKey }
-  })
+async function openShops({ first }: Deployment): Promise<{ shops: Shop[]; admin: Admin }> {
+  await first.start()
+  const admin = adminAt(first.url!, await adminKeyIn(first.logFile))
+  const shops: Shop[] = []
+  for (let i = 1; i <= TENANTS; i++) shops.push(await openShop(admin, `shop-${i}`))
+  return { shops, admin }
 }
 
 /** One fault after the other, each until the service has recovered; in an order that the seed gives. */
 async function strikeAll(parts: Parts, traffic: Traffic): Promise<void> {
-  const { options, random, faults } = parts
+  const { options, random, faults, deadline } = parts
   const pauses = random.fork('pauses')
   const order = random.fork('order')
-  const deadline = Date.now() + options.durationMs
   let bag: Fault[] = []
-  for (let number = 1; Date.now() < deadline; number++) {
+  for (let number = 1; number === 1 || Date.now() < deadline; number++) {
     if (bag.length === 0) {
       if (options.onceEach && number > 1) return
       bag = options.onceEach ? [...faults] : order.shuffled(faults)
@@ -171,7 +167,10 @@ async function strikeOnce(parts: Parts, traffic: Traffic, fault: Fault, random: 
     traffic,
     random,
     last: (fromSeconds, toSeconds) => sleep(random.between(fromSeconds, toSeconds) * 1_000 * options.scale),
-    probe: () => traffic.records.probe(random.pick(urlsOf(deployment))),
+    probe() {
+      const probe = traffic.records.probe()
+      return () => probe(random.pick(urlsOf(deployment)))
+    },
     say: options.print,
     violation: words => ledger.violation(`${fault.name}: ${words}`),
   }
@@ -191,24 +190,24 @@ async function strikeOnce(parts: Parts, traffic: Traffic, fault: Fault, random: 
 /** Writes that spread over all partitions take effect again, through every process that takes some. */
 async function recovered({ deployment, options }: Parts, traffic: Traffic): Promise<boolean> {
   const deadline = Date.now() + options.patienceMs
-  for (const url of urlsOf(deployment))
-    while (!(await traffic.records.probe(url))) {
+  for (const url of urlsOf(deployment)) {
+    const probe = traffic.records.probe()
+    while (!(await probe(url))) {
       if (Date.now() > deadline) return false
       await sleep(100)
     }
+  }
   return true
 }
 
 async function reckon(
   { options, deployment, ledger, directory }: Parts,
-  { shops, adminKey, peakMb }: { shops: Shop[]; adminKey: string; peakMb: Map<string, number> },
+  { shops, admin, peakMb }: { shops: Shop[]; admin: Admin; peakMb: Map<string, number> },
 ): Promise<RunResult> {
   const { print } = options
   const content = await readLedger(ledger.path)
-  const { problems, outcomes } = await deployment.withConsole(url => {
-    const admin: Admin = adminAt(url, adminKey)
-    return reconcile({ deployment, admin, shops, ledger: content, patienceMs: options.patienceMs })
-  })
+  const { patienceMs } = options
+  const { problems, outcomes } = await reconcile({ deployment, admin, shops, ledger: content, patienceMs })
   for (const [name, mb] of peakMb)
     if (mb > options.memoryMb)
       problems.push({

@@ -32,8 +32,8 @@ export type Deployment = {
   proxies: Map<KontorProcess, Network>
   disk: Disk | null
   nats: Nats | null
-  /** The console and the admin API. In a fleet a process of its own, which runs only while it is needed. */
-  withConsole<T>(work: (url: string) => Promise<T>): Promise<T>
+  /** The one that serves the admin API, and starts first. */
+  first: KontorProcess
   /** The fleet goes over to another PostgreSQL. */
   moveTo(postgres: OwnPostgres): void
   /** Ends everything; the files stay. */
@@ -70,9 +70,9 @@ async function deploySingle(parts: Parts): Promise<Deployment> {
   return {
     ...partsOf(parts),
     processes: [server],
+    first: server,
     postgres: embeddedPostgres(parts.dataDir),
     proxies: new Map(),
-    withConsole: work => work(server.url!),
     moveTo: () => {},
     async close() {
       await server.terminate()
@@ -93,9 +93,9 @@ async function deployFleet(parts: Parts): Promise<Deployment> {
     proxies.set(made, proxy)
     return made
   }
-  const console = await node('console', 'console', 'console')
+  const first = await node('http-1', 'http', 'data,events,inbound,console')
   const processes = [
-    await node('http-1', 'http', 'data,events,inbound'),
+    first,
     await node('http-2', 'http', 'data,events,inbound'),
     await node('worker-1', 'worker', 'worker'),
     await node('worker-2', 'worker', 'worker'),
@@ -103,21 +103,18 @@ async function deployFleet(parts: Parts): Promise<Deployment> {
   return {
     ...partsOf(parts),
     processes,
+    first,
     get postgres() {
       return postgres
     },
     proxies,
-    async withConsole(work) {
-      await console.start()
-      return work(console.url!).finally(() => console.terminate())
-    },
     moveTo(next) {
       postgres = next
       for (const proxy of proxies.values()) proxy.setTarget(next.port)
     },
     async close() {
       for (const proxy of proxies.values()) proxy.set({ kind: 'fair' })
-      await Promise.all([console, ...processes].map(process => process.terminate()))
+      await Promise.all(processes.map(process => process.terminate()))
       await Promise.all([...proxies.values()].map(proxy => proxy.close()))
       await postgres.stop()
       await closeParts(parts)

@@ -10,7 +10,7 @@ const preload = join(import.meta.dirname, 'clock-preload.mjs')
 // A start on a busy machine, with recovery of PostgreSQL and a start that failed before.
 const START_PATIENCE_MS = 120_000
 
-export type Role = 'server' | 'http' | 'worker' | 'console'
+export type Role = 'server' | 'http' | 'worker'
 
 export type ProcessOptions = {
   name: string

@@ -94,11 +94,11 @@ export const lateEvents: Fault = {
   async strike({ deployment: { processes }, traffic, probe, random }) {
     const date = new Date(Date.now() - random.integer(150, 300) * DAY_MS)
     for (let i = 0; i < 10; i++) await traffic.events.dated(date, { old: true })
-    await probe()
+    await probe()()
     const restarted = random.pick(processes.filter(({ role }) => role === 'worker' || role === 'server'))
     await restarted.terminate()
     await restarted.start()
-    await probe()
+    await probe()()
     for (let i = 0; i < 10; i++) await traffic.events.dated(date, { old: true })
   },
 }

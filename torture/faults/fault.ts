@@ -11,8 +11,8 @@ export type Strike = {
   random: Random
   /** Lasts so many seconds, at random between the two; shorter in a quick run. */
   last(fromSeconds: number, toSeconds: number): Promise<void>
-  /** Writes that wait for their effect, through one HTTP process; false: not all have taken it. */
-  probe(): Promise<boolean>
+  /** Writes to all partitions; true, when they are sent (again), once all of them have taken effect. */
+  probe(): () => Promise<boolean>
   say(words: string): void
   violation(words: string): void
 }
@@ -38,8 +38,9 @@ const PATIENCE_MS = 90_000
 /** While a part of the fleet hangs, the rest has to go on: waits until it does, or says that it did not. */
 export async function restGoesOn({ probe, violation, say }: Strike, what: string): Promise<void> {
   const since = Date.now()
+  const hasTakenEffect = probe()
   while (Date.now() - since < PATIENCE_MS) {
-    if (await probe()) {
+    if (await hasTakenEffect()) {
       say(`  the others went on after ${seconds(Date.now() - since)} s`)
       return
     }

@@ -11,6 +11,8 @@ const BASE = Date.UTC(2026, 0, 1)
 /** Versions of one record are a second apart, whatever the clock says. */
 export const timeOf = (version: number) => new Date(BASE + version * 1_000).toISOString()
 
+export type Probe = (url: string) => Promise<boolean>
+
 export type RecordTraffic = ReturnType<typeof recordTraffic>
 
 export function recordTraffic({ sender, random, shops }: { sender: Sender; random: Random; shops: Shop[] }) {
@@ -74,18 +76,20 @@ export function recordTraffic({ sender, random, shops }: { sender: Sender; rando
         expects: [400],
       })
     },
-    /** Writes that spread over all partitions and wait for their effect; true when all of them have taken it. */
-    async probe(url: string): Promise<boolean> {
+    /** Writes that spread over all partitions; to be sent until all of them have taken effect, which it then tells. */
+    probe(): Probe {
       const shop = shops[0]!
       const items = Array.from({ length: 64 }, (_, i) =>
         newItem(shop, 'contact', `probe-${i}`, { deleted: false, keyed: true }),
       )
       const request = batchRequest(shop, 'contact', items)
       const headers = { ...request.headers, prefer: 'wait=5' }
-      const answer = await sender.once({ ...request, headers }, { url, patienceMs: 10_000 })
-      if (answer?.status !== 202) return false
-      const results = answer.body.results as { status?: string }[]
-      return results.every(({ status }) => status === 'applied' || status === 'superseded')
+      return async url => {
+        const answer = await sender.once({ ...request, headers }, { url, patienceMs: 10_000 })
+        if (answer?.status !== 202) return false
+        const results = answer.body.results as { status?: string }[]
+        return results.every(({ status }) => status === 'applied' || status === 'superseded')
+      }
     },
   }
 }
