@@ -53,6 +53,7 @@ async function torture(): Promise<boolean> {
       patienceMs: 120_000,
       memoryMb: Number(values['memory-mb']),
       hasNats: values.nats,
+      httpNodes: 2,
       onceEach: values.once,
       print,
     })

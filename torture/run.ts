@@ -36,6 +36,8 @@ export type RunOptions = {
   /** The most resident memory that one process may have. */
   memoryMb: number
   hasNats: boolean
+  /** How many HTTP processes a fleet has. */
+  httpNodes: number
   /** Each fault once, in the order given, as far as the time allows, instead of at random. */
   onceEach?: boolean
   print: (words: string) => void
@@ -67,6 +69,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     conditions: conditionsOf(faults),
     random: random.fork('network'),
     hasNats: options.hasNats,
+    httpNodes: options.httpNodes,
     say: print,
     onDeath: words => ledger.violation(words),
   })

@@ -26,6 +26,7 @@ export async function quickRun(t: TestContext, mode: Mode, names: string[]): Pro
     patienceMs: 60_000,
     memoryMb: 700,
     hasNats: false,
+    httpNodes: 1,
     onceEach: true,
     print: words => {
       said += `${words}\n`

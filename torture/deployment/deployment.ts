@@ -46,13 +46,15 @@ export type DeploymentOptions = {
   conditions: Conditions
   random: Random
   hasNats: boolean
+  /** How many HTTP processes a fleet has. */
+  httpNodes: number
   say: (words: string) => void
   onDeath: (words: string) => void
 }
 
 type Parts = DeploymentOptions & { disk: Disk | null; nats: Nats | null; dataDir: string }
 
-/** `kontor start` on one machine, or two HTTP processes and two workers on a PostgreSQL of their own. */
+/** `kontor start` on one machine, or HTTP processes and workers on a PostgreSQL of their own. */
 export async function deploy(options: DeploymentOptions): Promise<Deployment> {
   const { directory, conditions, say } = options
   const dataDir = join(directory, 'disk/data')
@@ -81,6 +83,8 @@ async function deploySingle(parts: Parts): Promise<Deployment> {
   }
 }
 
+const WORKERS = 2
+
 async function deployFleet(parts: Parts): Promise<Deployment> {
   let postgres = await ownPostgres(parts.dataDir, parts.conditions.postgres)
   const proxies = new Map<KontorProcess, Network>()
@@ -94,12 +98,10 @@ async function deployFleet(parts: Parts): Promise<Deployment> {
     return made
   }
   const first = await node('http-1', 'http', 'data,events,inbound,console')
-  const processes = [
-    first,
-    await node('http-2', 'http', 'data,events,inbound'),
-    await node('worker-1', 'worker', 'worker'),
-    await node('worker-2', 'worker', 'worker'),
-  ]
+  const processes = [first]
+  for (let i = 2; i <= parts.httpNodes; i++)
+    processes.push(await node(`http-${i}`, 'http', 'data,events,inbound'))
+  for (let i = 1; i <= WORKERS; i++) processes.push(await node(`worker-${i}`, 'worker', 'worker'))
   return {
     ...partsOf(parts),
     processes,

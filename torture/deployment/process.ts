@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { endWithUs } from './end.ts'
 
@@ -149,7 +149,12 @@ function nodeFlags(): string[] {
 }
 
 /** Nothing of the settings of whoever runs this. */
-function environment({ env, opsPort, clockFile }: ProcessOptions): Record<string, string | undefined> {
+function environment({
+  env,
+  opsPort,
+  clockFile,
+  logFile,
+}: ProcessOptions): Record<string, string | undefined> {
   const own = Object.entries(process.env).filter(
     ([name]) => !/^(KONTOR_(?!TEST_)|DATABASE_URL|NATS_|PG|npm_|NODE_)/.test(name),
   )
@@ -158,6 +163,8 @@ function environment({ env, opsPort, clockFile }: ProcessOptions): Record<string
     KONTOR_OPS_PORT: String(opsPort),
     KONTOR_LOG_LEVEL: 'warn',
     KONTOR_LOG_FORMAT: 'json',
+    // A third less CPU for every start but the first.
+    NODE_COMPILE_CACHE: join(dirname(logFile), 'compile-cache'),
     ...(clockFile && { NODE_OPTIONS: `--import=${preload}`, TORTURE_CLOCK_FILE: clockFile }),
     ...env,
   }

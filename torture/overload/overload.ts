@@ -34,7 +34,14 @@ export async function overload(options: OverloadOptions): Promise<boolean> {
   const directory = await mkdtemp(join(tmpdir(), 'kontor-overload-'))
   await chmod(directory, 0o711)
   const deployment = await deploy({
-    ...{ mode: 'single', directory, random: randomFrom('overload'), hasNats: false, say: options.print },
+    ...{
+      mode: 'single',
+      directory,
+      random: randomFrom('overload'),
+      hasNats: false,
+      httpNodes: 1,
+      say: options.print,
+    },
     conditions: { env: { KONTOR_REQUEST_TIMEOUT: '5s' }, postgres: {}, clocks: false, disk: false },
     onDeath: words => faults.push(words),
   })
