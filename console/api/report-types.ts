@@ -169,6 +169,7 @@ export type AcquisitionReport = {
 }
 export type AccountReport = {
   currency: string
+  as_of: Time
   summary: Account
   items: Paged<Item>
   timeline: Paged<TimelineEntry>

@@ -10,6 +10,7 @@ import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
 import { itemColumns, timelineColumns } from './account-columns.ts'
+import { AccountHistory } from './account-history.ts'
 import { reportIn, scopeOf } from './report.ts'
 import { pageLink } from './report-page.ts'
 
@@ -36,6 +37,7 @@ export const page = definePage(
       Page,
       { title: summary.customer_name ?? summary.customer },
       h(Summary, { report }),
+      h(AccountHistory, { report }),
       h(
         Section,
         { title: 'Items' },

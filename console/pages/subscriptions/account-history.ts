@@ -1,0 +1,37 @@
+import type { VNode } from 'preact'
+import { toNumber } from '../../amount.ts'
+import type { AccountReport, TimelineEntry } from '../../api/report-types.ts'
+import { Section } from '../../components/page.ts'
+import { Plot } from '../../components/plot.ts'
+import { money } from '../../format.ts'
+import { h } from '../../html.ts'
+
+/** The account's MRR after each of the movements that the timeline shows, up to the day of the report. */
+export function AccountHistory({ report }: { report: AccountReport }): VNode | null {
+  const { currency, as_of, summary, timeline } = report
+  const movements = timeline.results.filter(hasMoved).toReversed()
+  if (movements.length === 0 || timeline.page > 1) return null
+  const name = summary.customer_name ?? summary.customer
+  return h(
+    Section,
+    { title: 'MRR over time' },
+    h(Plot, {
+      title: `MRR of ${name} in ${currency}`,
+      moments: [...movements.map(({ occurred_at }) => occurred_at), as_of].map(at => new Date(at)),
+      series: [
+        {
+          label: 'MRR',
+          values: [...movements.map(({ mrr_after }) => mrr_after), summary.mrr].map(toNumber),
+          isStepped: true,
+        },
+      ],
+      shown: value => money(value, currency),
+    }),
+  )
+}
+
+type Movement = TimelineEntry & { mrr_after: NonNullable<TimelineEntry['mrr_after']> }
+
+function hasMoved(entry: TimelineEntry): entry is Movement {
+  return entry.category === 'movement' && entry.mrr_after !== null
+}
