@@ -2,63 +2,79 @@
 import type { Business, Features } from './business.ts'
 import { CANONICAL_FEATURES, canonicalEvents } from './canonical.ts'
 import { CHARGEBEE_CURRENCIES, CHARGEBEE_FEATURES, chargebeeEvents } from './chargebee.ts'
+import { transactionId } from './paddle/objects.ts'
 import { PADDLE_CURRENCIES, PADDLE_FEATURES, paddleEvents } from './paddle.ts'
-import { stripeEvents } from './stripe.ts'
+import { stripeEvents, type Version } from './stripe.ts'
 
 /** Bodies in their order, as one endpoint receives them. */
 export type Delivery = { preset?: string; bodies: string[] }
 
+type Reorder = (events: unknown[]) => unknown[]
+
 export type Shape = {
   features: Partial<Features>
   currencies?: string[]
-  deliveries(history: Business): Delivery[]
+  deliveries(history: Business, reorder?: Reorder): Delivery[]
+  /** What the provider calls an invoice of ours, and whether it names items. */
+  invoiceName(id: string): string
+  hasItemIds: boolean
 }
 
-export const SHAPES = {
+const BY_OUR_NAMES = { invoiceName: (id: string) => id, hasItemIds: true }
+
+export const SHAPES: Record<string, Shape> = {
   canonical: {
+    ...BY_OUR_NAMES,
     features: CANONICAL_FEATURES,
-    deliveries: history => [{ bodies: inBatches(canonicalEvents(history)) }],
+    deliveries: (history, reorder) => [{ bodies: inBatches(canonicalEvents(history), reorder) }],
   },
-  'stripe-old': {
-    features: {},
-    deliveries: history => [{ preset: 'stripe', bodies: inBatches(stripeEvents(history, 'old')) }],
-  },
-  'stripe-new': {
-    features: {},
-    deliveries: history => [{ preset: 'stripe', bodies: inBatches(stripeEvents(history, 'new')) }],
-  },
+  'stripe-old': stripe('old'),
+  'stripe-new': stripe('new'),
   /** Two endpoints of one account, one of each version. */
-  'stripe-both': {
-    features: {},
-    deliveries: history => [
-      { preset: 'stripe', bodies: inBatches(stripeEvents(history, 'old')) },
-      { preset: 'stripe', bodies: inBatches(stripeEvents(history, 'new')) },
-    ],
-  },
+  'stripe-both': stripe('old', 'new'),
   paddle: {
     features: PADDLE_FEATURES,
     currencies: PADDLE_CURRENCIES,
-    deliveries: history => [{ preset: 'paddle', bodies: oneByOne(paddleEvents(history)) }],
+    deliveries: (history, reorder) => [
+      { preset: 'paddle', bodies: oneByOne(paddleEvents(history), reorder) },
+    ],
+    invoiceName: transactionId,
+    hasItemIds: false,
   },
   chargebee: {
     features: CHARGEBEE_FEATURES,
     currencies: CHARGEBEE_CURRENCIES,
-    deliveries: history => [{ preset: 'chargebee', bodies: oneByOne(chargebeeEvents(history)) }],
+    deliveries: (history, reorder) => [
+      { preset: 'chargebee', bodies: oneByOne(chargebeeEvents(history), reorder) },
+    ],
+    invoiceName: id => id,
+    hasItemIds: false,
   },
-} satisfies Record<string, Shape>
-
-export type ShapeName = keyof typeof SHAPES
-
-export function isShape(name: string): name is ShapeName {
-  return Object.hasOwn(SHAPES, name)
 }
 
-function oneByOne(events: unknown[]): string[] {
-  return events.map(event => JSON.stringify(event))
+function stripe(...versions: Version[]): Shape {
+  return {
+    ...BY_OUR_NAMES,
+    features: {},
+    deliveries: (history, reorder) =>
+      versions.map(version => ({
+        preset: 'stripe',
+        bodies: inBatches(stripeEvents(history, version), reorder),
+      })),
+  }
 }
 
-function inBatches(events: unknown[]): string[] {
+function oneByOne(events: unknown[], reorder: Reorder = inOrder): string[] {
+  return reorder(events).map(event => JSON.stringify(event))
+}
+
+function inBatches(events: unknown[], reorder: Reorder = inOrder): string[] {
+  const ordered = reorder(events)
   const bodies: string[] = []
-  for (let i = 0; i < events.length; i += 200) bodies.push(JSON.stringify(events.slice(i, i + 200)))
+  for (let i = 0; i < ordered.length; i += 200) bodies.push(JSON.stringify(ordered.slice(i, i + 200)))
   return bodies
+}
+
+function inOrder(events: unknown[]): unknown[] {
+  return events
 }
