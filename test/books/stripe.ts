@@ -246,8 +246,9 @@ function livemodeOf(fact: Fact): boolean {
   return fact.after.livemode
 }
 
+/** Rendered objects are plain data. */
 export function asFields(object: object): Fields {
-  return JSON.parse(JSON.stringify(object)) as Fields
+  return object as Fields
 }
 
 /** What was otherwise before, as Stripe says it: of nested objects the parts that changed, lists and values whole. */

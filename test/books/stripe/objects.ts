@@ -1,12 +1,13 @@
 // Stripe's objects of the newest API version, as its own package types them: what is sold, and to whom.
-import Stripe from 'stripe'
+import type Stripe from 'stripe'
 import type { Coupon, Customer, Discount, Item, Price, Subscription, TaxRate } from '../model.ts'
 
 /** Lists inside of objects show so many; the rest is behind `has_more`. */
 export const INLINE_LIMIT = 10
 
+/** Text on the wire, which Stripe's package turns into its own type. */
 export function decimal(value: number): Stripe.Decimal {
-  return Stripe.Decimal.from(String(value))
+  return String(value) as unknown as Stripe.Decimal
 }
 
 export function list<Entry>(entries: Entry[], url: string): Stripe.ApiList<Entry> {
