@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { parseTenantId } from '../../src/domain/tenants/tenants.ts'
+import { openPostgresLog } from '../../src/log/postgres/log.ts'
+import { outcomeOfSent } from '../../src/reports/event-outcome.ts'
 import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { startNode } from './node.ts'
@@ -170,4 +173,27 @@ test('events of sources: deferred over the budget, dropped where that is wanted,
   const repeat = (await ask(outcomes.get('duplicate'))).body
   assert.deepEqual([repeat.status, repeat.duplicate_of], ['duplicate', stored.id])
   assert.equal((await ask(outcomes.get('dropped'))).body.status, 'dropped')
+})
+
+test('however many sources there are, a look-up asks the database as often', async () => {
+  const { id: tenant } = await server.anotherTenant('sources')
+  let statements = 0
+  const pool = new Proxy(server.pool, {
+    get(target, name) {
+      if (name === 'query') statements++
+      return Reflect.get(target, name).bind?.(target) ?? Reflect.get(target, name)
+    },
+  })
+  const lookUp = async () => {
+    statements = 0
+    await outcomeOfSent({ pool, log: openPostgresLog({ pool }) }, parseTenantId(tenant)!, {
+      sentId: 'never',
+      sourceId: undefined,
+    })
+    return statements
+  }
+  const withNone = await lookUp()
+  assert.ok(withNone > 0 && withNone <= 7, `${withNone} statements`)
+  for (let i = 0; i < 12; i++) await server.admin.sources.create({ tenant, type: 'webhook' })
+  assert.equal(await lookUp(), withNone)
 })

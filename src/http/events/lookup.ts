@@ -1,23 +1,9 @@
 import type pg from 'pg'
 import { Type } from 'typebox'
-import type { Entry } from '../../domain/entry.ts'
-import type { EventContext } from '../../domain/events/events.ts'
-import { normalize } from '../../domain/events/normalize/normalize.ts'
-import { entryIdOf, isUuid } from '../../domain/ids.ts'
+import { isUuid } from '../../domain/ids.ts'
 import { storableText } from '../../domain/json/json.ts'
 import type { Log } from '../../log/log.ts'
-import { type EventRow, findEvent } from '../../store/events/events.ts'
-import {
-  type EventLetter,
-  findEventLetter,
-  findHeldUp,
-  findInboundReceipt,
-  findLetterOf,
-  findWaitingWith,
-  type WaitingEntry,
-} from '../../store/events/lookups.ts'
-import { findProcessed, processedKey } from '../../store/inbound/processed.ts'
-import { listSources } from '../../store/inbound/sources.ts'
+import { type EventOutcome, eventOutcome, outcomeOfSent } from '../../reports/event-outcome.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
 import { problems } from '../problems.ts'
@@ -25,21 +11,6 @@ import { eventText } from './list.ts'
 import { EventOutcomeBody } from './schemas.ts'
 
 type Deps = { pool: pg.Pool; log: Log }
-
-type Status = 'queued' | 'deferred' | 'stored' | 'duplicate' | 'dead_letter' | 'dropped'
-
-/** What became of an event. */
-type Outcome = {
-  id: string
-  status: Status
-  /** In words, where there is something to say. */
-  reason: string | null
-  receivedAt: Date
-  duplicateOf?: string
-  event?: EventRow
-  letter?: EventLetter
-  waiting?: WaitingEntry
-}
 
 const LookupQuery = Type.Object({
   event_id: Type.Optional(
@@ -72,7 +43,7 @@ export function lookupRoutes(app: App, deps: Deps): void {
     },
     async (request, reply) => {
       const id = request.params.id.toLowerCase()
-      const outcome = isUuid(id) ? await outcomeOf(deps, request.caller.tenantId, id) : null
+      const outcome = isUuid(id) ? await eventOutcome(deps, request.caller.tenantId, id) : null
       if (!outcome) throw notFound()
       return sendJson(reply, outcomeText(outcome))
     },
@@ -94,129 +65,17 @@ export function lookupRoutes(app: App, deps: Deps): void {
       if (sentId === undefined) {
         throw problems.invalid([{ pointer: '/event_id', message: 'or inbound_event_id is required' }])
       }
-      const outcome = await outcomeOfSent(
-        deps,
-        request.caller.tenantId,
-        storableText(sentId),
-        source_config_id,
-      )
+      const outcome = await outcomeOfSent(deps, request.caller.tenantId, {
+        sentId: storableText(sentId),
+        sourceId: source_config_id,
+      })
       if (!outcome) throw notFound()
       return sendJson(reply, outcomeText(outcome))
     },
   )
 }
 
-async function outcomeOf({ pool, log }: Deps, tenantId: number, id: string): Promise<Outcome | null> {
-  // First where it waits, then where it ends: what moves on meanwhile is found at its end.
-  const entryId = entryIdOf(id)
-  const logged = await log.find(tenantId, entryId)
-  const heldUp = await findHeldUp(pool, tenantId, entryId)
-  const event = await findEvent(pool, tenantId, id)
-  if (event) return storedOutcome(event)
-  const letter = await findEventLetter(pool, tenantId, id)
-  if (letter) return letterOutcome(letter)
-  const receipt = await findInboundReceipt(pool, tenantId, id)
-  if (receipt) {
-    const { outcome: status, detail: reason, firstId, receivedAt } = receipt
-    return firstId ? duplicateOutcome(id, receivedAt, firstId) : { id, status, reason, receivedAt }
-  }
-  const waiting = heldUp.find(({ entry }) => itemOf(entry, id)) ?? null
-  const entry = waiting?.entry ?? logged
-  const item = entry?.kind === 'events' ? (itemOf(entry, id) ?? itemOf(whole(entry), id)) : null
-  if (!entry || !item) return null
-  const first = await firstWith(pool, tenantId, item.sourceId, item.inboundEventId)
-  if (first === id) return null // it was stored, and has been erased or has expired
-  if (first !== null) return duplicateOutcome(id, entry.receivedAt, first)
-  return waiting
-    ? waitingOutcome(id, waiting)
-    : { id, status: 'queued', reason: null, receivedAt: entry.receivedAt }
-}
-
-async function outcomeOfSent(
-  { pool, log }: Deps,
-  tenantId: number,
-  sentId: string,
-  sourceId: string | undefined,
-): Promise<Outcome | null> {
-  const sourceIds =
-    sourceId === undefined ? [null, ...(await listSources(pool, tenantId)).map(({ id }) => id)] : [sourceId]
-  const waiting = await findWaitingWith(pool, tenantId, JSON.stringify(sentId).slice(1, -1))
-  for (const source of sourceIds) {
-    const first = await firstWith(pool, tenantId, source, sentId)
-    const outcome = first && (await outcomeOf({ pool, log }, tenantId, first))
-    if (outcome) return outcome
-  }
-  for (const source of sourceIds) {
-    const letter = await findLetterOf(pool, tenantId, source, sentId)
-    if (letter) return letterOutcome(letter)
-    for (const one of waiting) {
-      const item = itemsOf(one.entry).find(
-        ({ inboundEventId, sourceId: from }) => inboundEventId === sentId && from === source,
-      )
-      if (item) return waitingOutcome(item.id, one)
-    }
-  }
-  return null
-}
-
-async function firstWith(
-  pool: pg.Pool,
-  tenantId: number,
-  sourceId: string | null,
-  sentId: string | null,
-): Promise<string | null> {
-  if (sentId === null) return null
-  const [known] = await findProcessed(pool, [{ tenantId, key: processedKey(sourceId, sentId) }])
-  return known?.eventId ?? null
-}
-
-type Item = { id: string; sourceId: string | null; inboundEventId: string | null }
-
-function itemsOf(entry: Entry): Item[] {
-  const context = JSON.parse(entry.context) as EventContext
-  const { events } = normalize({ entryId: entry.id, receivedAt: entry.receivedAt, body: entry.body, context })
-  return events.map(event => ({
-    id: event.id,
-    sourceId: event.sourceConfigId,
-    inboundEventId: event.inboundEventId,
-  }))
-}
-
-function itemOf(entry: Entry, id: string): Item | null {
-  return itemsOf(entry).find(item => item.id === id) ?? null
-}
-
-/** The request as it came in, where the entry holds a part of it. */
-function whole(entry: Entry): Entry {
-  return { ...entry, context: JSON.stringify({ ...JSON.parse(entry.context), items: undefined }) }
-}
-
-function storedOutcome(event: EventRow): Outcome {
-  return { id: event.id, status: 'stored', reason: null, receivedAt: event.receivedAt, event }
-}
-
-// What failed inside is told to those who run the service: the dead letters' own list has the error.
-const FAILED = 'it is valid, but could not be applied'
-
-function letterOutcome(letter: EventLetter): Outcome {
-  const { id, cause, error, receivedAt } = letter
-  const reason = cause === 'rejected' ? error : `${FAILED}; given up after ${letter.attempts} attempts`
-  return { id, status: 'dead_letter', reason, receivedAt, letter }
-}
-
-function duplicateOutcome(id: string, receivedAt: Date, duplicateOf: string): Outcome {
-  const reason = 'an event with the same id of its sender was there before'
-  return { id, status: 'duplicate', reason, receivedAt, duplicateOf }
-}
-
-function waitingOutcome(id: string, waiting: WaitingEntry): Outcome {
-  const { state, lastError, entry } = waiting
-  const retried = lastError === null ? null : `${FAILED} so far; it will be tried again`
-  const reason = state === 'deferred' ? "over its source's volume limit: waits for budget" : retried
-  return { id, status: state, reason, receivedAt: entry.receivedAt, waiting }
-}
-
-function outcomeText({ id, status, reason, receivedAt, ...more }: Outcome): string {
+function outcomeText({ id, status, reason, receivedAt, ...more }: EventOutcome): string {
   const { letter, waiting, event } = more
   const facts = JSON.stringify({
     id,

@@ -112,11 +112,12 @@ export function eventPage(tenantId: number, page: TimePage): { text: string; val
   return { text, values }
 }
 
-/** By our id, whether conversion or not. */
-export async function findEvent(db: Db, tenantId: number, id: string): Promise<EventRow | null> {
+/** By our ids, whether conversions or not. */
+export async function findEvents(db: Db, tenantId: number, ids: string[]): Promise<EventRow[]> {
   const { rows } = await db.query<EventRow>(
-    `select ${COLUMNS} from events e ${PERSON} where e.tenant_id = $1 and e.received_at = $2 and e.id = $3`,
-    [tenantId, timeOfId(id), id],
+    `select ${COLUMNS} from events e ${PERSON}
+     where e.tenant_id = $1 and e.received_at = any($2::timestamptz[]) and e.id = any($3::uuid[])`,
+    [tenantId, ids.map(timeOfId), ids],
   )
-  return rows[0] ?? null
+  return rows
 }

@@ -57,48 +57,49 @@ export type EventLetter = {
   replayedAs: string | null
 }
 
-const LETTER = `select id, source_id, inbound_event_id, reason, error, attempts, received_at, failed_at, replayed_at,
-  replayed_as from dead_letters where tenant_id = $1 and kind = 'events'`
+const LETTER = `id, source_id as "sourceId", inbound_event_id as "inboundEventId", reason as cause, error, attempts,
+  received_at as "receivedAt", failed_at as "failedAt", replayed_at as "replayedAt", replayed_as as "replayedAs"`
 
-export async function findEventLetter(db: Db, tenantId: number, id: string): Promise<EventLetter | null> {
-  const { rows } = await db.query<LetterRow>(`${LETTER} and id = $2`, [tenantId, id])
-  return rows[0] ? toLetter(rows[0]) : null
-}
-
-/** The newest dead letter of an event, by the id it has at its sender. */
-export async function findLetterOf(
-  db: Db,
-  tenantId: number,
-  sourceId: string | null,
-  inboundEventId: string,
-): Promise<EventLetter | null> {
-  const { rows } = await db.query<LetterRow>(
-    `${LETTER} and inbound_event_id = $2 and source_id is not distinct from $3
-     order by failed_at desc, id desc limit 1`,
-    [tenantId, inboundEventId, sourceId],
+export async function findEventLetters(db: Db, tenantId: number, ids: string[]): Promise<EventLetter[]> {
+  const { rows } = await db.query<EventLetter>(
+    `select ${LETTER} from dead_letters where tenant_id = $1 and kind = 'events' and id = any($2::uuid[])`,
+    [tenantId, ids],
   )
-  return rows[0] ? toLetter(rows[0]) : null
+  return rows
 }
 
-type InboundReceipt = {
+/** By the id that an event has at its sender: the newest dead letter of each source, which is null without one. */
+export async function findLettersOfSent(db: Db, tenantId: number, sentId: string): Promise<EventLetter[]> {
+  const { rows } = await db.query<EventLetter>(
+    `select distinct on (source_id) ${LETTER} from dead_letters
+     where tenant_id = $1 and kind = 'events' and inbound_event_id = $2
+     order by source_id, failed_at desc, id desc`,
+    [tenantId, sentId],
+  )
+  return rows
+}
+
+export type InboundReceipt = {
+  id: string
   outcome: 'duplicate' | 'dropped'
   detail: string | null
   firstId: string | null
   receivedAt: Date
 }
 
-/** What a source's receipts say of an event that left no other trace: known or dropped when it came in. */
-export async function findInboundReceipt(
+/** What sources' receipts say of events that left no other trace: known or dropped when they came in. */
+export async function findInboundReceipts(
   db: Db,
   tenantId: number,
-  id: string,
-): Promise<InboundReceipt | null> {
+  ids: string[],
+): Promise<InboundReceipt[]> {
   const { rows } = await db.query<InboundReceipt>(
-    `select outcome, detail, first_id as "firstId", received_at as "receivedAt" from receipts
-     where tenant_id = $1 and received_at = $2 and id = $3 and outcome in ('duplicate', 'dropped') limit 1`,
-    [tenantId, timeOfId(id), id],
+    `select id, outcome, detail, first_id as "firstId", received_at as "receivedAt" from receipts
+     where tenant_id = $1 and received_at = any($2::timestamptz[]) and id = any($3::uuid[])
+       and outcome in ('duplicate', 'dropped')`,
+    [tenantId, ids.map(timeOfId), ids],
   )
-  return rows[0] ?? null
+  return rows
 }
 
 type WaitingRow = Entry & Omit<WaitingEntry, 'entry'>
@@ -106,32 +107,4 @@ type WaitingRow = Entry & Omit<WaitingEntry, 'entry'>
 function toWaiting(row: WaitingRow): WaitingEntry {
   const { state, lastError, attempts, nextAttemptAt } = row
   return { state, lastError, attempts, nextAttemptAt, entry: entryOf(row) }
-}
-
-type LetterRow = {
-  id: string
-  source_id: string | null
-  inbound_event_id: string | null
-  reason: 'rejected' | 'failed'
-  error: string
-  attempts: number
-  received_at: Date
-  failed_at: Date
-  replayed_at: Date | null
-  replayed_as: string | null
-}
-
-function toLetter(row: LetterRow): EventLetter {
-  return {
-    id: row.id,
-    sourceId: row.source_id,
-    inboundEventId: row.inbound_event_id,
-    cause: row.reason,
-    error: row.error,
-    attempts: row.attempts,
-    receivedAt: row.received_at,
-    failedAt: row.failed_at,
-    replayedAt: row.replayed_at,
-    replayedAs: row.replayed_as,
-  }
 }

@@ -1,0 +1,167 @@
+import type pg from 'pg'
+import type { Entry } from '../domain/entry.ts'
+import type { EventContext } from '../domain/events/events.ts'
+import { normalize } from '../domain/events/normalize/normalize.ts'
+import { entryIdOf } from '../domain/ids.ts'
+import type { Log } from '../log/log.ts'
+import { type EventRow, findEvents } from '../store/events/events.ts'
+import {
+  type EventLetter,
+  findEventLetters,
+  findHeldUp,
+  findInboundReceipts,
+  findLettersOfSent,
+  findWaitingWith,
+  type InboundReceipt,
+  type WaitingEntry,
+} from '../store/events/lookups.ts'
+import { findProcessed, processedKey } from '../store/inbound/processed.ts'
+import { listSources } from '../store/inbound/sources.ts'
+
+type Deps = { pool: pg.Pool; log: Log }
+
+/** What became of an event. */
+export type EventOutcome = {
+  id: string
+  status: 'queued' | 'deferred' | 'stored' | 'duplicate' | 'dead_letter' | 'dropped'
+  /** In words, where there is something to say. */
+  reason: string | null
+  receivedAt: Date
+  duplicateOf?: string
+  event?: EventRow
+  letter?: EventLetter
+  waiting?: WaitingEntry
+}
+
+/** By our own id. Null: nothing is known of it. */
+export async function eventOutcome(
+  { pool, log }: Deps,
+  tenantId: number,
+  id: string,
+): Promise<EventOutcome | null> {
+  // Almost always it is stored.
+  const [event] = await findEvents(pool, tenantId, [id])
+  if (event) return storedOutcome(event)
+  // First where it waits, then where it ends: what moves on meanwhile is found at its end.
+  const entryId = entryIdOf(id)
+  const logged = await log.find(tenantId, entryId)
+  const heldUp = await findHeldUp(pool, tenantId, entryId)
+  const ended = (await endsOf(pool, tenantId, [id])).get(id)
+  if (ended) return ended
+  const waiting = heldUp.find(({ entry }) => itemOf(entry, id)) ?? null
+  const entry = waiting?.entry ?? logged
+  const item = entry?.kind === 'events' ? (itemOf(entry, id) ?? itemOf(whole(entry), id)) : null
+  if (!entry || !item) return null
+  const [first] =
+    item.inboundEventId === null ? [] : await firstsOf(pool, tenantId, item.inboundEventId, [item.sourceId])
+  if (first === id) return null // it was stored, and has been erased or has expired
+  if (first !== undefined) return duplicateOutcome(id, entry.receivedAt, first)
+  return waiting
+    ? waitingOutcome(id, waiting)
+    : { id, status: 'queued', reason: null, receivedAt: entry.receivedAt }
+}
+
+/**
+ * By the id that its sender gave it. Without a source, tracking and CDP events come first, then the sources in their
+ * order: however many there are, the statements are the same seven.
+ */
+export async function outcomeOfSent(
+  { pool }: Deps,
+  tenantId: number,
+  { sentId, sourceId }: { sentId: string; sourceId: string | undefined },
+): Promise<EventOutcome | null> {
+  const sourceIds =
+    sourceId === undefined ? [null, ...(await listSources(pool, tenantId)).map(({ id }) => id)] : [sourceId]
+  const waiting = await findWaitingWith(pool, tenantId, JSON.stringify(sentId).slice(1, -1))
+  const firsts = await firstsOf(pool, tenantId, sentId, sourceIds)
+  const ends = firsts.length > 0 ? await endsOf(pool, tenantId, firsts) : new Map<string, EventOutcome>()
+  for (const first of firsts) {
+    const outcome = ends.get(first)
+    if (outcome) return outcome
+  }
+  const letters = await findLettersOfSent(pool, tenantId, sentId)
+  const items = waiting.flatMap(held => itemsOf(held.entry).map(item => ({ ...item, held })))
+  for (const source of sourceIds) {
+    const letter = letters.find(one => one.sourceId === source)
+    if (letter) return letterOutcome(letter)
+    const item = items.find(one => one.inboundEventId === sentId && one.sourceId === source)
+    if (item) return waitingOutcome(item.id, item.held)
+  }
+  return null
+}
+
+/** Of the sources that have processed an event of this id, in their order: what it is called here. */
+async function firstsOf(
+  pool: pg.Pool,
+  tenantId: number,
+  sentId: string,
+  sourceIds: (string | null)[],
+): Promise<string[]> {
+  const keys = sourceIds.map(sourceId => ({ tenantId, key: processedKey(sourceId, sentId) }))
+  const known = new Map((await findProcessed(pool, keys)).map(({ key, eventId }) => [key, eventId]))
+  return keys.flatMap(({ key }) => known.get(key) ?? [])
+}
+
+/** Where these events ended: stored, given up, or refused when they arrived. */
+async function endsOf(pool: pg.Pool, tenantId: number, ids: string[]): Promise<Map<string, EventOutcome>> {
+  const events = await findEvents(pool, tenantId, ids)
+  const letters = await findEventLetters(pool, tenantId, ids)
+  const receipts = await findInboundReceipts(pool, tenantId, ids)
+  const outcomes = [
+    ...receipts.map(receiptOutcome),
+    ...letters.map(letterOutcome),
+    ...events.map(storedOutcome),
+  ]
+  return new Map(outcomes.map(outcome => [outcome.id, outcome]))
+}
+
+type Item = { id: string; sourceId: string | null; inboundEventId: string | null }
+
+function itemsOf(entry: Entry): Item[] {
+  const context = JSON.parse(entry.context) as EventContext
+  const { events } = normalize({ entryId: entry.id, receivedAt: entry.receivedAt, body: entry.body, context })
+  return events.map(event => ({
+    id: event.id,
+    sourceId: event.sourceConfigId,
+    inboundEventId: event.inboundEventId,
+  }))
+}
+
+function itemOf(entry: Entry, id: string): Item | null {
+  return itemsOf(entry).find(item => item.id === id) ?? null
+}
+
+/** The request as it came in, where the entry holds a part of it. */
+function whole(entry: Entry): Entry {
+  return { ...entry, context: JSON.stringify({ ...JSON.parse(entry.context), items: undefined }) }
+}
+
+function storedOutcome(event: EventRow): EventOutcome {
+  return { id: event.id, status: 'stored', reason: null, receivedAt: event.receivedAt, event }
+}
+
+// What failed inside is told to those who run the service: the dead letters' own list has the error.
+const FAILED = 'it is valid, but could not be applied'
+
+function letterOutcome(letter: EventLetter): EventOutcome {
+  const { id, cause, error, receivedAt } = letter
+  const reason = cause === 'rejected' ? error : `${FAILED}; given up after ${letter.attempts} attempts`
+  return { id, status: 'dead_letter', reason, receivedAt, letter }
+}
+
+function receiptOutcome({ id, outcome, detail, firstId, receivedAt }: InboundReceipt): EventOutcome {
+  if (firstId !== null) return duplicateOutcome(id, receivedAt, firstId)
+  return { id, status: outcome, reason: detail, receivedAt }
+}
+
+function duplicateOutcome(id: string, receivedAt: Date, duplicateOf: string): EventOutcome {
+  const reason = 'an event with the same id of its sender was there before'
+  return { id, status: 'duplicate', reason, receivedAt, duplicateOf }
+}
+
+function waitingOutcome(id: string, waiting: WaitingEntry): EventOutcome {
+  const { state, lastError, entry } = waiting
+  const retried = lastError === null ? null : `${FAILED} so far; it will be tried again`
+  const reason = state === 'deferred' ? "over its source's volume limit: waits for budget" : retried
+  return { id, status: state, reason, receivedAt: entry.receivedAt, waiting }
+}
