@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { readBilling } from '../src/domain/billing/feed.ts'
-import { applyBilling, type Said } from '../src/pipeline/billing/billing.ts'
+import { applyBilling, type BillingFact } from '../src/pipeline/billing/billing.ts'
 import { inTransaction } from '../src/postgres/database.ts'
 
 const DAY_MS = 86_400_000
@@ -16,11 +16,11 @@ export async function fillLedger(
   let events = 0
   for (let first = 0; first < subscriptions; first += SUBSCRIPTIONS_AT_A_TIME) {
     const count = Math.min(SUBSCRIPTIONS_AT_A_TIME, subscriptions - first)
-    const said = Array.from({ length: count }, (_, i) => storyOf(tenantId, first + i, now.getTime())).flat()
+    const facts = Array.from({ length: count }, (_, i) => storyOf(tenantId, first + i, now.getTime())).flat()
     await inTransaction(pool, client =>
-      applyBilling({ client, now, configVersion: 1, afterCommit: action => action() }, said),
+      applyBilling({ client, now, configVersion: 1, afterCommit: action => action() }, facts),
     )
-    events += said.length
+    events += facts.length
   }
   return events
 }
@@ -32,7 +32,7 @@ export async function changeLedger(
   numbers: number[],
   now = new Date(),
 ): Promise<void> {
-  const said = numbers.flatMap(number => {
+  const facts = numbers.flatMap(number => {
     const [first] = storyOf(tenantId, number, now.getTime())
     if (first?.change.kind !== 'subscription') return []
     const [item] = first.change.version.items
@@ -53,7 +53,7 @@ export async function changeLedger(
     ]
   })
   await inTransaction(pool, client =>
-    applyBilling({ client, now, configVersion: 1, afterCommit: action => action() }, said),
+    applyBilling({ client, now, configVersion: 1, afterCommit: action => action() }, facts),
   )
 }
 
@@ -70,8 +70,8 @@ const PLANS: Plan[] = [
 ]
 const SOURCES = ['google', 'newsletter', 'partner', 'linkedin', 'podcast', 'referral']
 
-/** Everything that was ever said about one subscription and its last invoices. */
-function storyOf(tenantId: number, number: number, now: number): Said[] {
+/** Everything that was ever told about one subscription and its last invoices. */
+function storyOf(tenantId: number, number: number, now: number): BillingFact[] {
   const dice = diceFor(number)
   const id = `sub_${number}`
   const customer = `cus_${dice() < 0.1 && number > 0 ? number - 1 : number}`
@@ -99,10 +99,10 @@ function storyOf(tenantId: number, number: number, now: number): Said[] {
     name: `Plan ${plan.unit_amount}`,
     ...plan,
   }
-  const said: Said[] = []
+  const facts: BillingFact[] = []
   const say = (eventType: string, at: number, object: object) => {
     const change = readBilling(eventType, { ...object, updated_at: new Date(at).toISOString() }, at)
-    if (change) said.push({ tenantId, eventId: uuidOf(number, said.length), eventType, node: null, change })
+    if (change) facts.push({ tenantId, eventId: uuidOf(number, facts.length), eventType, node: null, change })
   }
   say('subscription.created', startedAt, {
     ...base,
@@ -124,7 +124,7 @@ function storyOf(tenantId: number, number: number, now: number): Said[] {
   else if (fate > 0.75)
     say('subscription.updated', at, { ...base, status: 'active', cancel_at_period_end: true, items: [item] })
   else if (fate > 0.72) say('subscription.updated', at, { ...base, status: 'past_due', items: [item] })
-  if (fate > 0.8) return said
+  if (fate > 0.8) return facts
   for (const months of [2, 1]) {
     const finalized = now - (months - dice()) * 30 * DAY_MS
     const invoice = {
@@ -150,7 +150,7 @@ function storyOf(tenantId: number, number: number, now: number): Said[] {
         paid_at: new Date(finalized).toISOString(),
       })
   }
-  return said
+  return facts
 }
 
 function later(now: number, share: number): string {

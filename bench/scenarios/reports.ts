@@ -90,16 +90,16 @@ async function fill(service: Service, tenantId: number, size: number): Promise<n
   const began = performance.now()
   const events = await fillLedger(service.pool, tenantId, size)
   const seconds = (performance.now() - began) / 1000
-  await untilSummed(service)
+  await untilCompacted(service)
   await service.pool.query('vacuum analyze')
   return Math.round(events / seconds)
 }
 
-/** The service makes the sums of days by itself. */
-async function untilSummed(service: Service): Promise<void> {
+/** The service compacts the sums of days by itself. */
+async function untilCompacted(service: Service): Promise<void> {
   for (;;) {
     const { rows } = await service.pool.query<{ left: boolean }>(
-      'select exists (select from billing_stale_days) as left',
+      'select exists (select from billing_account_days where not compacted) as left',
     )
     if (!rows[0]!.left) return
     await sleep(100)

@@ -5,9 +5,9 @@ import { itemsAbout, KEPT_ORDER_FIELDS } from '../domain/identity/erasure.ts'
 import { emailOf } from '../domain/identity/identity.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { anonymiseBilling } from '../pipeline/billing/erasure.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { lockTenants, TENANT_LOCKS } from '../postgres/locks.ts'
-import { anonymiseBilling } from '../store/billing/erasure.ts'
 import {
   anonymiseSales,
   buryContacts,

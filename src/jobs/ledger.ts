@@ -1,9 +1,8 @@
 import type pg from 'pg'
-import { DAY_MS, HOUR_MS } from '../domain/time.ts'
+import { HOUR_MS } from '../domain/time.ts'
+import { extendAgenda } from '../pipeline/billing/agenda.ts'
 import { inTransaction } from '../postgres/database.ts'
-import { extendAgenda } from '../store/billing/agenda.ts'
-import { hintAllAttribution, resolveAttribution } from '../store/billing/attribution.ts'
-import { refreshDays } from '../store/billing/days.ts'
+import { compactSums } from '../store/billing/sums.ts'
 import type { Job } from './jobs.ts'
 
 const SUBSCRIPTIONS_AT_A_TIME = 500
@@ -15,7 +14,7 @@ export function ledgerUpkeep(pool: pg.Pool, now: () => Date): Job[] {
       name: 'sums of days',
       everyMs: 2_000,
       async run() {
-        for (const sums of ['accounts', 'cash', 'agenda'] as const) while (await refreshDays(pool, sums));
+        while (await compactSums(pool));
       },
     },
     {
@@ -27,8 +26,5 @@ export function ledgerUpkeep(pool: pg.Pool, now: () => Date): Job[] {
         while ((await extend()) === SUBSCRIPTIONS_AT_A_TIME);
       },
     },
-    { name: 'attribution', everyMs: 2_000, run: () => resolveAttribution(pool, null) },
-    // A hint can be missed only when three workers learn of one person at the same moment.
-    { name: 'attribution review', everyMs: DAY_MS, run: () => hintAllAttribution(pool) },
   ]
 }

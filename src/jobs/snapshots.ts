@@ -1,12 +1,6 @@
 import type pg from 'pg'
-import { DAY_MS } from '../domain/time.ts'
-import {
-  coverDays,
-  type Day,
-  forgetSnapshots,
-  snapshotSize,
-  tenantsToSnapshot,
-} from '../store/billing/snapshots.ts'
+import { DAY_MS, type Day, dayOf } from '../domain/time.ts'
+import { coverDays, forgetSnapshots, snapshotSize, tenantsToSnapshot } from '../store/billing/snapshots.ts'
 import type { Job } from './jobs.ts'
 
 // Looked at often, done once a day: a day that has ended is covered soon after midnight UTC.
@@ -34,7 +28,7 @@ export async function writeSnapshots(
   now: Date,
   { day = null, rebuild = false }: { day?: Day | null; rebuild?: boolean } = {},
 ): Promise<WrittenSnapshot[]> {
-  const today = now.toISOString().slice(0, 10)
+  const today = dayOf(now)
   if (rebuild && day === null) await forgetSnapshots(pool)
   const tenants = await tenantsToSnapshot(pool, today, day)
   const until = day === null ? today : nextDay(day)
@@ -60,5 +54,5 @@ function dayBefore(day: Day): Day {
 }
 
 function shifted(day: Day, days: number): Day {
-  return new Date(Date.parse(day) + days * DAY_MS).toISOString().slice(0, 10)
+  return dayOf(Date.parse(day) + days * DAY_MS)
 }

@@ -21,8 +21,11 @@ export const LOCKS = {
 export const TENANT_LOCKS = {
   /** One for each entity type, counted from here. Writers share it, deleters by name have it alone. */
   records: 4_911_100,
-  /** Merges of profiles: each sees what the one before left. */
-  merges: 4_911_200,
+  /**
+   * Who is who. Whoever merges profiles or finds an earlier touch of a known person has it alone, whoever reads of
+   * people where their accounts came from shares it: of two that learn the halves of one fact, the second sees both.
+   */
+  profiles: 4_911_200,
   /** Who a tenant's people are: workers share it for the length of a transaction, an erasure has it alone. */
   people: 4_911_500,
   /** Refunds: one may take the place of another. */

@@ -2,7 +2,7 @@ import type { MovementType } from '../domain/billing/movements.ts'
 import type { Db } from '../postgres/database.ts'
 import { accountNames } from '../store/reports/accounts.ts'
 import { movementSlice } from '../store/reports/movements.ts'
-import { type MovementSums, movedBetween, mrrAt } from '../store/reports/totals.ts'
+import { type MovementSums, movedBetween, sourceFigures } from '../store/reports/totals.ts'
 import { type ReportList, type ReportQuestion, sum } from './question.ts'
 
 /** After `since` and up to `until`. */
@@ -36,8 +36,10 @@ export async function movementReport(
 ): Promise<MovementReport> {
   const { sums } = await movedBetween(db, tenantId, currency, window.since, window.until)
   const count = sum(sums, moved => moved.count)
-  const opening = await mrrAt(db, tenantId, currency, window.since)
-  const closing = await mrrAt(db, tenantId, currency, window.until)
+  const figures = await sourceFigures(db, tenantId, window.until, window.since)
+  const own = figures.filter(source => source.currency === currency)
+  const opening = sum(own, source => source.cohortMrr)
+  const closing = sum(own, source => source.mrr)
   return {
     ...window,
     totals: movementTotals(sums, opening, closing),

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Log } from '../log/log.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
+import { accountAttribution } from '../pipeline/billing/attribution.ts'
 import { billingEvents } from '../pipeline/billing/billing.ts'
 import { orderConversions } from '../pipeline/conversions/conversions.ts'
 import { openConversionTypes } from '../pipeline/conversions/types.ts'
@@ -35,12 +36,13 @@ export async function startWorkers(
     name: 'kontor worker',
     onError: brokenConnection(logger),
   })
-  const identities = openIdentities()
+  const onPeople = accountAttribution()
+  const identities = openIdentities({ onPeople })
   const kinds = {
     record: recordKind([contactIdentities(identities), orderConversions(identities)]) as Kind,
     events: eventKind({
       identities,
-      touches: openTouches(),
+      touches: openTouches({ identities, onPeople }),
       conversionTypes: openConversionTypes(),
       ensureMonths: monthKeeper(pool),
       listeners: [billingEvents()],

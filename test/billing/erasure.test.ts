@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { anonymiseBilling } from '../../src/store/billing/erasure.ts'
+import { anonymiseBilling } from '../../src/pipeline/billing/erasure.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { created, inDays, invoice, reportOf, send, updated } from '../subscriptions/shop.ts'
+import { assertSums } from './sums.ts'
 
 let server: TestServer
 before(async () => {
@@ -65,4 +66,5 @@ test('a person leaves the ledger, what was billed stays, and a late repeat bring
       ({ customer, mrr }: { customer: string; mrr: number }) => /^erased-/.test(customer) && mrr === 20,
     ),
   )
+  assert.ok((await assertSums(server, server.tenant)) > 0)
 })

@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { readBilling } from '../../src/domain/billing/feed.ts'
-import { applyBilling, type Said } from '../../src/pipeline/billing/billing.ts'
+import { extendAgenda } from '../../src/pipeline/billing/agenda.ts'
+import { applyBilling, type BillingFact } from '../../src/pipeline/billing/billing.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
-import { extendAgenda } from '../../src/store/billing/agenda.ts'
-import { refreshDays } from '../../src/store/billing/days.ts'
+import { compactSums } from '../../src/store/billing/sums.ts'
 import { eventually } from '../eventually.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import {
   type BillingEvent,
   created,
   DAY_MS,
+  ended,
   inDays,
   invoice,
   item,
@@ -18,6 +19,7 @@ import {
   send,
   updated,
 } from '../subscriptions/shop.ts'
+import { assertSums, looseSums } from './sums.ts'
 
 let server: TestServer
 before(async () => {
@@ -27,7 +29,7 @@ after(() => server.close())
 
 let numbers = 0
 
-function saidBy(tenant: TestTenant, { type, data }: BillingEvent): Said {
+function factOf(tenant: TestTenant, { type, data }: BillingEvent): BillingFact {
   const at = Date.now()
   return {
     tenantId: Number(tenant.id.slice(4)),
@@ -38,20 +40,12 @@ function saidBy(tenant: TestTenant, { type, data }: BillingEvent): Said {
   }
 }
 
-/** Makes the sums; the running service may be at it too, and then this waits for it. */
-async function refreshed(tenant: TestTenant): Promise<void> {
-  await eventually('the sums to be made', async () => {
-    for (const sums of ['accounts', 'cash', 'agenda'] as const) while (await refreshDays(server.pool, sums));
-    return (await staleDays(tenant)) === 0
+/** Makes one row of all that is loose; the running service may be at it too, and then this waits for it. */
+async function compacted(tenant: TestTenant): Promise<void> {
+  await eventually('the sums to be compacted', async () => {
+    while (await compactSums(server.pool));
+    return (await looseSums(server, tenant)) === 0
   })
-}
-
-async function staleDays(tenant: TestTenant): Promise<number> {
-  const { rows } = await server.pool.query(
-    'select count(*)::int as days from billing_stale_days where tenant_id = $1',
-    [Number(tenant.id.slice(4))],
-  )
-  return rows[0].days
 }
 
 test('transactions that touch one account at once miss nothing of each other', async () => {
@@ -77,7 +71,7 @@ test('transactions that touch one account at once miss nothing of each other', a
         await inTransaction(server.pool, client =>
           applyBilling(
             { client, now: new Date(), configVersion: 1, afterCommit: action => action() },
-            events.map(event => saidBy(tenant, event)),
+            events.map(event => factOf(tenant, event)),
           ),
         )
       }
@@ -92,9 +86,10 @@ test('transactions that touch one account at once miss nothing of each other', a
   )
   const { movements } = overview
   assert.equal(movements.opening_mrr + movements.net, movements.closing_mrr)
+  assert.ok((await assertSums(server, tenant)) > 0)
 })
 
-test('a report is the same from sums and from rows', async () => {
+test('sums are what their rows come to at any moment, and compacting them changes no report', async () => {
   const tenant = await server.anotherTenant('sums')
   const events = Array.from({ length: 60 }, (_, i) => [
     created(`s${i}`, {
@@ -125,16 +120,14 @@ test('a report is the same from sums and from rows', async () => {
         ),
       ),
     )
-  await server.pool.query(
-    `insert into billing_stale_days (tenant_id, sums, day)
-     select $1, sums, d::date from unnest(array['accounts', 'cash', 'agenda']) sums,
-       generate_series(now() - interval '230 days', now() + interval '140 days', interval '1 day') d`,
-    [Number(tenant.id.slice(4))],
-  )
-  const fromRows = await ask()
-  await refreshed(tenant)
-  assert.deepEqual(await ask(), fromRows)
-  // a late event makes a day of a whole month stale
+  const sums = await assertSums(server, tenant)
+  assert.ok(sums > 100, `${sums} sums`)
+  const loose = await ask()
+  assert.ok(loose[0].mrr > 0 && loose[1].mrr > 0 && loose[4].mrr !== loose[0].mrr)
+  await compacted(tenant)
+  assert.equal(await assertSums(server, tenant), sums)
+  assert.deepEqual(await ask(), loose)
+  // late events change days of long ago, of the ledger, of cash and of the agenda
   await send(
     server,
     [
@@ -144,20 +137,33 @@ test('a report is the same from sums and from rows', async () => {
         updated_at: inDays(-150),
         items: [item(77)],
       }),
+      ended('s4', inDays(-120), { customer: 'c4', started_at: inDays(-188) }),
+      updated('s6', {
+        customer: 'other',
+        started_at: inDays(-182),
+        updated_at: inDays(-100),
+        currency: 'USD',
+      }),
+      invoice('voided', 'in7', { subscription: 's7', status: 'void', updated_at: inDays(-1) }),
+      invoice('paid', 'in8', { subscription: 's8', status: 'paid', total: 99, updated_at: inDays(-2) }),
     ],
     tenant,
   )
-  const halfStale = await ask()
-  await refreshed(tenant)
-  assert.deepEqual(await ask(), halfStale)
-  assert.notDeepEqual(halfStale, fromRows)
+  await assertSums(server, tenant)
+  const changed = await ask()
+  await compacted(tenant)
+  await assertSums(server, tenant)
+  assert.deepEqual(await ask(), changed)
+  assert.notDeepEqual(changed, loose)
 })
 
-test('the service makes the sums by itself', async () => {
+test('the service compacts sums by itself', async () => {
   const tenant = await server.anotherTenant('by itself')
   await send(server, [created('s')], tenant)
-  await eventually('the sums to be made', async () => (await staleDays(tenant)) === 0)
-  assert.equal((await reportOf(server, 'overview', {}, tenant)).mrr, 10)
+  await send(server, [updated('s', { updated_at: inDays(-1), items: [item(20)] })], tenant)
+  await eventually('the sums to be compacted', async () => (await looseSums(server, tenant)) === 0)
+  assert.ok((await assertSums(server, tenant)) > 0)
+  assert.equal((await reportOf(server, 'overview', {}, tenant)).mrr, 20)
 })
 
 test('the agenda moves along with time', async () => {
@@ -180,4 +186,5 @@ test('the agenda moves along with time', async () => {
   assert.ok(after.last > before.last)
   assert.ok(after.until.getTime() >= before.until.getTime() + 39 * DAY_MS)
   assert.equal(await inTransaction(server.pool, client => extendAgenda(client, later, 10_000)), 0)
+  await assertSums(server, tenant)
 })

@@ -17,7 +17,7 @@ after(() => server.close())
 
 /** Sightings in batches, through one worker's memory. */
 async function see(tenantId: number, batches: Identity[][][]): Promise<void> {
-  const identities = openIdentities()
+  const identities = openIdentities({ onPeople: async () => {} })
   for (const batch of batches) {
     const apply = () =>
       inTransaction(server.pool, async client => {

@@ -1,7 +1,7 @@
 /** Everything that happened to an account, as one list. Amounts in minor units. */
 
+import { contentText } from './content.ts'
 import type { Movement, MovementType } from './movements.ts'
-import { contentText } from './order.ts'
 import type { Instant, InvoiceVersion, Refund, SubscriptionVersion } from './types.ts'
 
 export type TimelineEntry = {

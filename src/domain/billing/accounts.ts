@@ -1,6 +1,7 @@
 /** An account's subscriptions of one currency, as one row. */
 
 import { nextCharge } from './charges.ts'
+import { digestOf } from './content.ts'
 import type { Segment } from './timeline.ts'
 import type { Acquisition, Instant, SubscriptionStatus } from './types.ts'
 
@@ -71,4 +72,9 @@ export function planName(item: Segment['items'][number]): string | null {
 function earliest(instants: (Instant | undefined)[]): Instant | null {
   const known = instants.filter(at => at !== undefined)
   return known.length > 0 ? Math.min(...known) : null
+}
+
+/** What an account goes by that was known by the e-mail of somebody who has been erased. */
+export function erasedName(tenantId: number, account: string): string {
+  return `erased-${digestOf(`${tenantId} ${account}`).slice(0, 16)}`
 }

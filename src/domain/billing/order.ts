@@ -3,6 +3,7 @@
  * so that it never depends on the order of arrival. Stripe's times have whole seconds: ties are everyday.
  */
 
+import { contentText } from './content.ts'
 import type {
   InvoiceStatus,
   InvoiceVersion,
@@ -62,13 +63,4 @@ function compareContent(a: object, b: object): number {
   const left = contentText(a)
   const right = contentText(b)
   return left < right ? -1 : left > right ? 1 : 0
-}
-
-/** JSON with sorted keys: a database may hand back the keys in another order. */
-export function contentText(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(contentText).join()}]`
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
-  const fields = value as Record<string, unknown>
-  const keys = Object.keys(fields).sort()
-  return `{${keys.map(key => `${JSON.stringify(key)}:${contentText(fields[key])}`).join()}}`
 }

@@ -7,7 +7,6 @@ import type { Slice } from '../../domain/slices.ts'
 import type { Db } from '../../postgres/database.ts'
 import type { ReportList, ReportQuestion } from '../../reports/question.ts'
 import { inSnapshot } from '../../reports/snapshot.ts'
-import { resolveAttribution } from '../../store/billing/attribution.ts'
 import type { App } from '../app.ts'
 import { pageOf, querySchema, type ReportQuery, readQuestion, sliceOf } from './query.ts'
 import { jsonRow, type Row, textRow } from './rows.ts'
@@ -66,7 +65,6 @@ export function reportRoute(app: App, { pool, now }: ReportDeps, route: ReportRo
     async (request, reply) => {
       const query = request.query as unknown as ReportQuery
       const question = readQuestion(request, now(), route.faults?.(query))
-      await resolveAttribution(pool, question.tenantId)
       const list = wantsCsv(request) ? (query.list ?? Object.keys(route.pages)[0]!) : null
       const answer = await inSnapshot(pool, async db => {
         const report = await route.build(db, question, query)

@@ -1,15 +1,15 @@
-import { hash } from 'node:crypto'
+import { contentText, digestOf } from '../../domain/billing/content.ts'
 import { isBillingEvent, readBilling } from '../../domain/billing/feed.ts'
-import { contentText } from '../../domain/billing/order.ts'
 import type { BillingChange } from '../../domain/billing/types.ts'
-import { insertVersions, keyText, type NewVersion, type ObjectKey } from '../../store/billing/versions.ts'
+import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/keys.ts'
+import { insertVersions, type NewVersion } from '../../store/billing/versions.ts'
 import type { EventListener, FreshEvent } from '../events/fresh-event.ts'
 import type { Transaction } from '../unit.ts'
 import { applyInvoices, applyRefunds } from './invoices.ts'
 import { applySubscriptions } from './subscriptions.ts'
 
-/** What a billing event says, and who said it. */
-export type Said = {
+/** What a billing event tells, and who told it. */
+export type BillingFact = {
   tenantId: number
   eventId: string
   eventType: string
@@ -20,12 +20,12 @@ export type Said = {
 /** Takes billing events into the ledger. */
 export function billingEvents(): EventListener {
   return async (transaction, events) => {
-    const said = events.flatMap(read)
-    if (said.length > 0) await applyBilling(transaction, said)
+    const facts = events.flatMap(factsOf)
+    if (facts.length > 0) await applyBilling(transaction, facts)
   }
 }
 
-function read({ tenantId, event, node }: FreshEvent): Said[] {
+function factsOf({ tenantId, event, node }: FreshEvent): BillingFact[] {
   const { id, eventType, subject, occurredAt } = event
   if (!isBillingEvent(eventType, subject)) return []
   const change = readBilling(eventType, subject, occurredAt.getTime())
@@ -36,52 +36,53 @@ function read({ tenantId, event, node }: FreshEvent): Said[] {
  * Keeps what is new and derives again whatever it touches. Locks are taken in one order: subscriptions, their accounts,
  * invoices, refunds; each kind sorted.
  */
-export async function applyBilling(transaction: Transaction, said: Said[]): Promise<void> {
+export async function applyBilling(transaction: Transaction, facts: BillingFact[]): Promise<void> {
   const { client } = transaction
-  const changed = await insertVersions(client, distinctVersions(said.flatMap(versionsOf)))
-  const news = (kind: NewVersion['kind']): ObjectKey[] => changed.filter(one => one.kind === kind)
+  const changed = await insertVersions(client, distinctVersions(facts.flatMap(versionsOf)))
+  const news = (kind: NewVersion['kind']): ObjectKey[] => changed.filter(object => object.kind === kind)
   const subscriptions = news('subscription')
   const invoices = news('invoice')
   const refunds = news('refund')
   if (subscriptions.length > 0 || invoices.length > 0) {
     await applySubscriptions(transaction, subscriptions, {
-      named: subscriptionsNamedBy(said),
-      nodes: nodesOf(said),
+      named: subscriptionsNamedBy(facts),
+      nodes: nodesOf(facts),
     })
   }
   if (invoices.length > 0) await applyInvoices(client, invoices)
   if (refunds.length > 0) await applyRefunds(client, refunds)
 }
 
-function versionsOf({ tenantId, eventId, eventType, change }: Said): NewVersion[] {
-  const version = (kind: NewVersion['kind'], one: { id: string; sourceAt: number }): NewVersion => {
-    const body = contentText(one)
-    const digest = hash('sha256', `${eventType}\n${body}`, 'hex').slice(0, 32)
-    return { tenantId, kind, id: one.id, hash: digest, sourceAt: one.sourceAt, eventId, eventType, body }
+function versionsOf({ tenantId, eventId, eventType, change }: BillingFact): NewVersion[] {
+  const version = (kind: NewVersion['kind'], object: { id: string; sourceAt: number }): NewVersion => {
+    const body = contentText(object)
+    const hash = digestOf(`${eventType}\n${body}`)
+    return { tenantId, kind, id: object.id, hash, sourceAt: object.sourceAt, eventId, eventType, body }
   }
   return change.kind === 'refunds'
     ? change.refunds.map(refund => version('refund', refund))
     : [version(change.kind, change.version)]
 }
 
-/** A batch may say the same twice. */
+/** A batch may tell the same twice. */
 function distinctVersions(versions: NewVersion[]): NewVersion[] {
-  return [...new Map(versions.map(one => [`${one.kind} ${keyText(one)} ${one.hash}`, one])).values()]
+  const text = (version: NewVersion) => `${version.kind} ${keyText(version)} ${version.hash}`
+  return [...new Map(versions.map(version => [text(version), version])).values()]
 }
 
-function subscriptionsNamedBy(said: Said[]): ObjectKey[] {
-  const named = said.flatMap(({ tenantId, change }) =>
+function subscriptionsNamedBy(facts: BillingFact[]): ObjectKey[] {
+  const named = facts.flatMap(({ tenantId, change }) =>
     change.kind === 'invoice' && change.version.subscriptionId !== null
       ? [{ tenantId, id: change.version.subscriptionId }]
       : [],
   )
-  return [...new Map(named.map(key => [keyText(key), key])).values()]
+  return distinctKeys(named)
 }
 
 /** Under which name each subscription was last seen. */
-function nodesOf(said: Said[]): Map<string, number> {
+function nodesOf(facts: BillingFact[]): Map<string, number> {
   return new Map(
-    said.flatMap(({ tenantId, node, change }) =>
+    facts.flatMap(({ tenantId, node, change }) =>
       change.kind === 'subscription' && node !== null
         ? [[keyText({ tenantId, id: change.version.id }), node] as const]
         : [],

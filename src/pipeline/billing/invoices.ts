@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { contentHash } from '../../domain/billing/content.ts'
 import { countedRefunds, deriveInvoice, mergeRefund } from '../../domain/billing/invoices.ts'
 import { compareRefunds } from '../../domain/billing/order.ts'
 import type { InvoiceVersion, Refund } from '../../domain/billing/types.ts'
@@ -9,8 +10,8 @@ import {
   replaceInvoices,
   upsertRefunds,
 } from '../../store/billing/invoices.ts'
-import { keyText, loadVersions, type ObjectKey } from '../../store/billing/versions.ts'
-import { contentHash } from './subscriptions.ts'
+import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/keys.ts'
+import { loadVersions } from '../../store/billing/versions.ts'
 
 /** Derives invoices anew from all that is known of them. */
 export async function applyInvoices(client: pg.PoolClient, keys: ObjectKey[]): Promise<void> {
@@ -48,7 +49,7 @@ export async function applyRefunds(client: pg.PoolClient, keys: ObjectKey[]): Pr
     refund.chargeId === null ? [] : [{ tenantId, id: refund.chargeId }],
   )
   const others = charges.length > 0 ? await loadRefundsOfCharges(client, charges) : []
-  const all = [...new Map([...others, ...merged].map(one => [keyText(one), one])).values()]
+  const all = distinctKeys([...others, ...merged])
   const groups = Map.groupBy(all, ({ tenantId, id, refund }) => `${tenantId} ${refund.chargeId ?? `=${id}`}`)
   await upsertRefunds(
     client,

@@ -8,6 +8,7 @@ import {
 } from '../../store/identity/identities.ts'
 import { openMemory } from '../memory.ts'
 import type { Transaction } from '../unit.ts'
+import type { PeopleListener, PersonNode } from './people.ts'
 
 /** Names of one person, seen together. */
 type Sighting = { tenantId: number; identities: Identity[] }
@@ -20,12 +21,15 @@ export type Identities = {
   resolve(transaction: Transaction, sightings: Sighting[]): Promise<(number | null)[]>
   /** These nodes belong to one person. */
   link(transaction: Transaction, links: Link[]): Promise<void>
+  /** Whether this transaction was the first to see somebody under this name. */
+  isNew(transaction: Transaction, person: PersonNode): boolean
 }
 
 export type Link = { tenantId: number; a: number; b: number }
 
-export function openIdentities(): Identities {
+export function openIdentities({ onPeople }: { onPeople: PeopleListener }): Identities {
   const memory = openMemory(() => ({ nodes: new Map<string, number>(), linked: new Set<string>() }))
+  const made = new WeakMap<Transaction, Set<string>>()
 
   async function resolve(transaction: Transaction, sightings: Sighting[]): Promise<(number | null)[]> {
     const { linked } = memory(transaction)
@@ -57,6 +61,9 @@ export function openIdentities(): Identities {
     )
     if (unknown.size === 0) return sighted as number[][]
     const found = await ensureIdentities(transaction.client, [...unknown.values()])
+    const own = made.get(transaction) ?? new Set()
+    if (own.size === 0) made.set(transaction, own)
+    for (const { tenantId, node, isNew } of found) if (isNew) own.add(nodeText(tenantId, node))
     const learnt = new Map(found.map(known => [identityText(known.tenantId, known), known.node]))
     transaction.afterCommit(() => {
       if (nodes.size + learnt.size > MAX_REMEMBERED) nodes.clear()
@@ -73,12 +80,18 @@ export function openIdentities(): Identities {
     if (apart.length > 0) {
       await lockTenants(
         client,
-        TENANT_LOCKS.merges,
+        TENANT_LOCKS.profiles,
         apart.map(({ tenantId }) => tenantId),
       )
       // Another worker may have merged them while this one waited for its turn.
       const merges = mergesFor(apart, await profileMap(client, apart))
-      if (merges.length > 0) await mergeProfiles(client, merges)
+      if (merges.length > 0) {
+        await mergeProfiles(client, merges)
+        await onPeople(
+          transaction,
+          apart.map(({ tenantId, a }) => ({ tenantId, node: a })),
+        )
+      }
     }
     transaction.afterCommit(() => {
       if (linked.size + links.length > MAX_REMEMBERED) linked.clear()
@@ -86,7 +99,11 @@ export function openIdentities(): Identities {
     })
   }
 
-  return { resolve, link }
+  return {
+    resolve,
+    link,
+    isNew: (transaction, { tenantId, node }) => made.get(transaction)?.has(nodeText(tenantId, node)) ?? false,
+  }
 }
 
 async function stillApart(client: Transaction['client'], links: Link[]): Promise<Link[]> {

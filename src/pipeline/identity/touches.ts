@@ -1,8 +1,11 @@
 import { isEarlierTouch, touchOf } from '../../domain/identity/attribution.ts'
-import { type NewTouch, upsertTouches } from '../../store/identity/identities.ts'
+import { lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
+import { type NewTouch, tenantsWithEarlierTouches, upsertTouches } from '../../store/identity/identities.ts'
 import type { FreshEvent } from '../events/fresh-event.ts'
 import { openMemory } from '../memory.ts'
 import type { Transaction } from '../unit.ts'
+import type { Identities } from './identity.ts'
+import type { PeopleListener } from './people.ts'
 
 export type Touches = {
   /** Keeps the first touch of everyone who was seen. */
@@ -12,7 +15,13 @@ export type Touches = {
 const MAX_REMEMBERED = 50_000
 
 /** Most events come from people whose first touch is known: remembering it spares the database the question. */
-export function openTouches(): Touches {
+export function openTouches({
+  identities,
+  onPeople,
+}: {
+  identities: Pick<Identities, 'isNew'>
+  onPeople: PeopleListener
+}): Touches {
   const memory = openMemory(() => new Map<string, NewTouch>())
 
   async function apply(transaction: Transaction, events: FreshEvent[]): Promise<void> {
@@ -30,7 +39,8 @@ export function openTouches(): Touches {
       if (!before || isEarlierTouch(touch, before)) earliest.set(key, touch)
     }
     if (earliest.size === 0) return
-    await upsertTouches(transaction.client, [...earliest.values()])
+    const changed = await write(transaction, [...earliest.values()])
+    if (changed.length > 0) await onPeople(transaction, changed)
     transaction.afterCommit(() => {
       if (known.size + earliest.size > MAX_REMEMBERED) known.clear()
       for (const [key, touch] of earliest) {
@@ -38,6 +48,15 @@ export function openTouches(): Touches {
         if (!before || isEarlierTouch(touch, before)) known.set(key, touch)
       }
     })
+  }
+
+  async function write(transaction: Transaction, touches: NewTouch[]) {
+    const { client } = transaction
+    // Whom nobody else can see yet, nobody else can learn of meanwhile.
+    const known = touches.filter(touch => !identities.isNew(transaction, touch))
+    const tenantIds = known.length > 0 ? await tenantsWithEarlierTouches(client, known) : []
+    if (tenantIds.length > 0) await lockTenants(client, TENANT_LOCKS.profiles, tenantIds)
+    return upsertTouches(client, touches)
   }
 
   return { apply }

@@ -3,7 +3,9 @@ import { type InvoiceState, isCollected, isInvoiced } from '../../domain/billing
 import type { Refund } from '../../domain/billing/types.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
-import { endText, keyColumns, type ObjectKey, sortedKeys, timeText } from './versions.ts'
+import { type DerivedTable, replaceRows, replacing } from './derived.ts'
+import { endText, keyColumns, type ObjectKey, sortedKeys, timeText } from './keys.ts'
+import { INVOICE_EFFECTS } from './sums.ts'
 
 /** Makes the rows that are missing and locks all of them, in order. */
 export async function lockInvoices(db: Db, invoices: ObjectKey[]): Promise<void> {
@@ -26,6 +28,28 @@ export async function lockInvoices(db: Db, invoices: ObjectKey[]): Promise<void>
 /** The states of an invoice, in order; at least one. */
 export type InvoiceLedger = ObjectKey & { states: (InvoiceState & { hash: string })[] }
 
+const STATES: DerivedTable = {
+  name: 'billing_invoice_states',
+  owner: 'invoice_id',
+  key: ['valid_from'],
+  values: [
+    'valid_to',
+    'currency',
+    'subscription_id',
+    'customer',
+    'invoiced_at',
+    'total',
+    'collected_at',
+    'amount_paid',
+    'issue_from',
+    'hash',
+    'body',
+  ],
+  compared: row => `${row}.hash`,
+}
+const REPLACE_STATES = replacing(STATES, INVOICE_EFFECTS)
+
+/** With the sums of days that they are part of. */
 export async function replaceInvoices(db: Db, invoices: InvoiceLedger[]): Promise<void> {
   await queryPrepared(
     db,
@@ -36,28 +60,8 @@ export async function replaceInvoices(db: Db, invoices: InvoiceLedger[]): Promis
      where i.tenant_id = n.tenant_id and i.id = n.id`,
     [JSON.stringify(invoices.map(invoiceColumns))],
   )
-  await queryPrepared(
-    db,
-    `with wanted as materialized (
-       select * from json_populate_recordset(null::billing_invoice_states, $3)
-     ), gone as (
-       delete from billing_invoice_states s using unnest($1::int[], $2::text[]) as k (tenant_id, id)
-       where s.tenant_id = k.tenant_id and s.invoice_id = k.id and not exists (
-         select from wanted w where w.tenant_id = s.tenant_id and w.invoice_id = s.invoice_id
-           and w.valid_from = s.valid_from)
-     )
-     insert into billing_invoice_states as s select * from wanted
-     on conflict (tenant_id, invoice_id, valid_from) do update set
-       valid_to = excluded.valid_to, currency = excluded.currency, subscription_id = excluded.subscription_id,
-       customer = excluded.customer, invoiced_at = excluded.invoiced_at, total = excluded.total,
-       collected_at = excluded.collected_at, amount_paid = excluded.amount_paid, issue_from = excluded.issue_from,
-       hash = excluded.hash, body = excluded.body
-     where s.hash <> excluded.hash`,
-    [
-      ...keyColumns(invoices),
-      JSON.stringify(invoices.flatMap(({ tenantId, states }) => states.map(s => stateColumns(tenantId, s)))),
-    ],
-  )
+  const rows = invoices.flatMap(({ tenantId, states }) => states.map(state => stateColumns(tenantId, state)))
+  await replaceRows(db, REPLACE_STATES, invoices, rows)
 }
 
 function invoiceColumns({ tenantId, id, states }: InvoiceLedger) {
@@ -102,14 +106,14 @@ export async function loadRefundsOfCharges(
   db: Db,
   charges: ObjectKey[],
 ): Promise<(ObjectKey & { refund: Refund })[]> {
-  const { rows } = await queryPrepared<{ tenant_id: number; id: string; body: string }>(
+  const { rows } = await queryPrepared<ObjectKey & { body: string }>(
     db,
-    `select r.tenant_id, r.id, r.body from billing_refunds r
+    `select r.tenant_id as "tenantId", r.id, r.body from billing_refunds r
      join unnest($1::int[], $2::text[]) as k (tenant_id, charge_id) using (tenant_id, charge_id)
      order by r.tenant_id, r.id for update of r`,
     keyColumns(charges),
   )
-  return rows.map(row => ({ tenantId: row.tenant_id, id: row.id, refund: JSON.parse(row.body) }))
+  return rows.map(({ body, ...key }) => ({ ...key, refund: JSON.parse(body) }))
 }
 
 /** One refund of a charge may take the place of another, so refunds of a tenant take turns. They are rare. */

@@ -1,7 +1,5 @@
+import type { Day } from '../../domain/time.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-
-/** A day as 'YYYY-MM-DD', in UTC. */
-export type Day = string
 
 export type SnapshotCoverage = { firstDay: Day | null; days: number; gaps: number; covers: boolean }
 
@@ -36,9 +34,9 @@ export async function tenantsToSnapshot(
   until: Day,
   day: Day | null,
 ): Promise<{ tenantId: number; from: Day }[]> {
-  const { rows } = await queryPrepared<{ tenant_id: number; from_day: string }>(
+  const { rows } = await queryPrepared<{ tenantId: number; from: Day }>(
     db,
-    `select t.id as tenant_id, to_char(coalesce($2::date, upper(s.days), f.day), 'YYYY-MM-DD') as from_day
+    `select t.id as "tenantId", to_char(coalesce($2::date, upper(s.days), f.day), 'YYYY-MM-DD') as "from"
      from tenants t
      cross join lateral (
        select (valid_from at time zone 'UTC')::date as day from billing_account_states
@@ -49,7 +47,7 @@ export async function tenantsToSnapshot(
      order by t.id`,
     [until, day],
   )
-  return rows.map(row => ({ tenantId: row.tenant_id, from: row.from_day }))
+  return rows
 }
 
 /** Forgets what is covered; the next write starts at the tenant's first day. */
@@ -77,7 +75,7 @@ export async function snapshotCoverage(
   at: Date,
 ): Promise<SnapshotCoverage> {
   const { rows } = await queryPrepared<{
-    first_day: string | null
+    firstDay: Day | null
     days: number | null
     expected: number | null
     covers: boolean
@@ -87,7 +85,7 @@ export async function snapshotCoverage(
        select days * datemultirange(daterange(null, $2::date)) as before, days from billing_snapshots
        where tenant_id = $1
      )
-     select to_char(lower(before), 'YYYY-MM-DD') as first_day, $2::date - lower(before) as expected,
+     select to_char(lower(before), 'YYYY-MM-DD') as "firstDay", $2::date - lower(before) as expected,
        (select sum(upper(r) - lower(r))::int from unnest(before) as r) as days,
        days @> ($3::timestamptz at time zone 'UTC')::date as covers
      from known`,
@@ -96,5 +94,5 @@ export async function snapshotCoverage(
   const known = rows[0]
   if (!known) return { firstDay: null, days: 0, gaps: 0, covers: false }
   const days = known.days ?? 0
-  return { firstDay: known.first_day, days, gaps: (known.expected ?? 0) - days, covers: known.covers }
+  return { firstDay: known.firstDay, days, gaps: (known.expected ?? 0) - days, covers: known.covers }
 }

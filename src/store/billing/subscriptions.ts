@@ -1,7 +1,8 @@
 import type { ItemRange } from '../../domain/billing/item-states.ts'
 import type { Segment } from '../../domain/billing/timeline.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { endText, instantOf, keyColumns, type ObjectKey, sortedKeys, timeText } from './versions.ts'
+import { type DerivedTable, replaceRows, replacing } from './derived.ts'
+import { endText, keyColumns, type ObjectKey, sortedKeys, timeText } from './keys.ts'
 
 /**
  * Makes the rows that are missing, and locks those of `seen` in order: whoever derives a subscription sees all that
@@ -28,25 +29,15 @@ export async function lockSubscriptions(db: Db, seen: ObjectKey[], named: Object
 export type StoredSegment = ObjectKey & { from: number; account: string; hash: string }
 
 export async function loadSegments(db: Db, keys: ObjectKey[]): Promise<StoredSegment[]> {
-  const { rows } = await queryPrepared<{
-    tenant_id: number
-    subscription_id: string
-    valid_from: Date
-    account: string
-    hash: string
-  }>(
+  const { rows } = await queryPrepared<Omit<StoredSegment, 'from'> & { from: Date }>(
     db,
-    `select s.tenant_id, s.subscription_id, s.valid_from, s.account, s.hash from billing_segments s
-     join unnest($1::int[], $2::text[]) as k (tenant_id, id) on s.tenant_id = k.tenant_id and s.subscription_id = k.id`,
+    `select k.tenant_id as "tenantId", k.id, s.* from unnest($1::int[], $2::text[]) as k (tenant_id, id)
+     cross join lateral (
+       select valid_from as "from", account, replace(hash::text, '-', '') as hash from billing_segments
+       where tenant_id = k.tenant_id and subscription_id = k.id offset 0) s`,
     keyColumns(keys),
   )
-  return rows.map(row => ({
-    tenantId: row.tenant_id,
-    id: row.subscription_id,
-    from: row.valid_from.getTime(),
-    account: row.account,
-    hash: row.hash,
-  }))
+  return rows.map(row => ({ ...row, from: row.from.getTime() }))
 }
 
 export type SegmentRow = ObjectKey & {
@@ -67,7 +58,7 @@ export async function replaceSegments(
       `delete from billing_segments s
        using unnest($1::int[], $2::text[], $3::timestamptz[]) as k (tenant_id, id, valid_from)
        where s.tenant_id = k.tenant_id and s.subscription_id = k.id and s.valid_from = k.valid_from`,
-      [...keyColumns(gone), gone.map(one => timeText(one.from))],
+      [...keyColumns(gone), gone.map(segment => timeText(segment.from))],
     )
   }
   if (added.length === 0) return
@@ -100,54 +91,49 @@ function segmentColumns({ tenantId, id, segment, figures, acquisitionId, hash }:
   }
 }
 
-/** Rows that are as before stay untouched. */
+const ITEMS: DerivedTable = {
+  name: 'billing_items',
+  owner: 'subscription_id',
+  key: ['place', 'valid_from'],
+  values: ['valid_to', 'currency', 'item_id', 'reason', 'excluded_mrr', 'since', 'started_at'],
+}
+const REPLACE_ITEMS = replacing(ITEMS)
+
 export async function replaceItems(
   db: Db,
   subscriptions: ObjectKey[],
   ranges: (ObjectKey & ItemRange)[],
 ): Promise<void> {
-  await queryPrepared(
-    db,
-    `with wanted as materialized (
-       select * from json_populate_recordset(null::billing_items, $3)
-     ), gone as (
-       delete from billing_items i using unnest($1::int[], $2::text[]) as k (tenant_id, id)
-       where i.tenant_id = k.tenant_id and i.subscription_id = k.id and not exists (
-         select from wanted w where w.tenant_id = i.tenant_id and w.subscription_id = i.subscription_id
-           and w.place = i.place and w.valid_from = i.valid_from)
-     )
-     insert into billing_items as i select * from wanted
-     on conflict (tenant_id, subscription_id, place, valid_from) do update set
-       valid_to = excluded.valid_to, currency = excluded.currency, item_id = excluded.item_id,
-       reason = excluded.reason, excluded_mrr = excluded.excluded_mrr, since = excluded.since,
-       started_at = excluded.started_at
-     where (i.valid_to, i.currency, i.item_id, i.reason, i.excluded_mrr, i.since, i.started_at) is distinct from
-       (excluded.valid_to, excluded.currency, excluded.item_id, excluded.reason, excluded.excluded_mrr,
-        excluded.since, excluded.started_at)`,
-    [
-      ...keyColumns(subscriptions),
-      JSON.stringify(
-        ranges.map(range => ({
-          tenant_id: range.tenantId,
-          subscription_id: range.id,
-          place: range.place,
-          valid_from: timeText(range.from),
-          valid_to: endText(range.to),
-          currency: range.currency ?? '',
-          item_id: range.itemId,
-          reason: range.reason,
-          excluded_mrr: range.excludedMrr,
-          since: timeText(range.since),
-          started_at: timeText(range.startedAt),
-        })),
-      ),
-    ],
-  )
+  const rows = ranges.map(range => ({
+    tenant_id: range.tenantId,
+    subscription_id: range.id,
+    place: range.place,
+    valid_from: timeText(range.from),
+    valid_to: endText(range.to),
+    currency: range.currency ?? '',
+    item_id: range.itemId,
+    reason: range.reason,
+    excluded_mrr: range.excludedMrr,
+    since: timeText(range.since),
+    started_at: timeText(range.startedAt),
+  }))
+  await replaceRows(db, REPLACE_ITEMS, subscriptions, rows)
 }
 
-export function periodOf(row: { valid_from: Date; valid_to: Date | number }): {
-  from: number
-  to: number | null
-} {
-  return { from: row.valid_from.getTime(), to: instantOf(row.valid_to) }
+/** Segments of these subscriptions that hold at `from` or later, in their order. */
+export async function segmentsFrom(
+  db: Db,
+  keys: ObjectKey[],
+  from: number,
+): Promise<(ObjectKey & { segment: Segment })[]> {
+  const { rows } = await queryPrepared<ObjectKey & { body: string }>(
+    db,
+    `select k.tenant_id as "tenantId", k.id, s.body from unnest($1::int[], $2::text[]) as k (tenant_id, id)
+     cross join lateral (
+       select valid_from, body from billing_segments
+       where tenant_id = k.tenant_id and subscription_id = k.id and valid_to > $3 offset 0) s
+     order by s.valid_from`,
+    [...keyColumns(keys), timeText(from)],
+  )
+  return rows.map(({ body, ...key }) => ({ ...key, segment: JSON.parse(body) }))
 }

@@ -1,9 +1,7 @@
 import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { keyColumns, type ObjectKey, timeText } from './keys.ts'
 
 export type VersionKind = 'subscription' | 'invoice' | 'refund'
-
-/** Something of one tenant, by the id it has at its source. */
-export type ObjectKey = { tenantId: number; id: string }
 
 /** What one event said about one object. */
 export type NewVersion = ObjectKey & {
@@ -22,7 +20,7 @@ export async function insertVersions(
   db: Db,
   versions: NewVersion[],
 ): Promise<(ObjectKey & { kind: VersionKind })[]> {
-  const { rows } = await queryPrepared<{ tenant_id: number; kind: VersionKind; object_id: string }>(
+  const { rows } = await queryPrepared<ObjectKey & { kind: VersionKind }>(
     db,
     `with added as (
        insert into billing_versions (tenant_id, kind, object_id, hash, source_at, event_id, event_type, body)
@@ -30,7 +28,7 @@ export async function insertVersions(
          $8::json[]) as v (tenant_id, kind, object_id, hash, source_at, event_id, event_type, body)
        order by tenant_id, kind, object_id, hash
        on conflict do nothing returning tenant_id, kind, object_id)
-     select distinct tenant_id, kind, object_id from added`,
+     select distinct tenant_id as "tenantId", kind, object_id as id from added`,
     [
       versions.map(version => version.tenantId),
       versions.map(version => version.kind),
@@ -42,7 +40,7 @@ export async function insertVersions(
       versions.map(version => version.body),
     ],
   )
-  return rows.map(row => ({ tenantId: row.tenant_id, kind: row.kind, id: row.object_id }))
+  return rows
 }
 
 /** Everything that was said about these objects, in no order. */
@@ -51,39 +49,13 @@ export async function loadVersions<Version>(
   kind: VersionKind,
   keys: ObjectKey[],
 ): Promise<(ObjectKey & { version: Version })[]> {
-  const { rows } = await queryPrepared<{ tenant_id: number; object_id: string; body: string }>(
+  const { rows } = await queryPrepared<ObjectKey & { body: string }>(
     db,
-    `select v.tenant_id, v.object_id, v.body from billing_versions v
-     join unnest($2::int[], $3::text[]) as k (tenant_id, id) on v.tenant_id = k.tenant_id and v.object_id = k.id
-     where v.kind = $1`,
+    `select k.tenant_id as "tenantId", k.id, v.body from unnest($2::int[], $3::text[]) as k (tenant_id, id)
+     cross join lateral (
+       select body from billing_versions
+       where tenant_id = k.tenant_id and kind = $1 and object_id = k.id offset 0) v`,
     [kind, ...keyColumns(keys)],
   )
-  return rows.map(row => ({ tenantId: row.tenant_id, id: row.object_id, version: JSON.parse(row.body) }))
-}
-
-export function keyColumns(keys: ObjectKey[]): [number[], string[]] {
-  return [keys.map(key => key.tenantId), keys.map(key => key.id)]
-}
-
-/** In the one order in which rows are locked. */
-export function sortedKeys<Key extends ObjectKey>(keys: Key[]): Key[] {
-  return [...keys].sort((a, b) => a.tenantId - b.tenantId || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
-}
-
-export function keyText(key: ObjectKey): string {
-  return `${key.tenantId} ${key.id}`
-}
-
-export function timeText(at: number): string {
-  return new Date(at).toISOString()
-}
-
-/** The end of a row: null is until further notice. */
-export function endText(at: number | null): string {
-  return at === null ? 'infinity' : timeText(at)
-}
-
-/** What pg reads from a timestamptz column; an infinite one is null. */
-export function instantOf(value: Date | number): number | null {
-  return value instanceof Date ? value.getTime() : null
+  return rows.map(({ body, ...key }) => ({ ...key, version: JSON.parse(body) }))
 }

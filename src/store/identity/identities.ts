@@ -3,7 +3,8 @@ import type { Identity } from '../../domain/identity/identity.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 export type IdentityKey = Identity & { tenantId: number }
-export type KnownIdentity = IdentityKey & { node: number }
+/** `isNew`: this transaction made it, and nobody else can see it yet. */
+export type KnownIdentity = IdentityKey & { node: number; isNew: boolean }
 export type IdentityNode = { tenantId: number; node: number; profile: number }
 
 /** The nodes of these identities; what was never seen becomes a profile of its own. */
@@ -16,13 +17,14 @@ export async function ensureIdentities(db: Db, identities: IdentityKey[]): Promi
   const found = await queryPrepared<KnownIdentity>(db, ENSURE, columns)
   if (found.rows.length === identities.length) return found.rows
   // Another worker added the rest at the same moment: it is committed now, and visible to a new statement.
-  const { rows } = await queryPrepared<KnownIdentity>(
+  const { rows } = await queryPrepared<Omit<KnownIdentity, 'isNew'>>(
     db,
     `select tenant_id as "tenantId", kind, value, node from identities
      join unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, kind, value) using (tenant_id, kind, value)`,
     columns,
   )
-  return rows
+  const made = new Set(found.rows.flatMap(({ isNew, node }) => (isNew ? node : [])))
+  return rows.map(row => ({ ...row, isNew: made.has(row.node) }))
 }
 
 // Sorted, so that two workers that add the same identities wait for each other and never in a circle.
@@ -40,7 +42,9 @@ with input as materialized (
   ) fresh
   on conflict do nothing returning tenant_id, kind, value, node
 )
-select tenant_id as "tenantId", kind, value, node from (select * from found union all select * from added) known`
+select tenant_id as "tenantId", kind, value, node, false as "isNew" from found
+union all
+select tenant_id, kind, value, node, true from added`
 
 export async function profilesOf(
   db: Db,
@@ -71,31 +75,53 @@ export async function mergeProfiles(
 
 export type NewTouch = PlacedTouch & { tenantId: number; node: number }
 
-/** The first touch under each node stays, whatever arrives when (see `isEarlierTouch`); one a node. */
-export async function upsertTouches(db: Db, touches: NewTouch[]): Promise<void> {
-  await queryPrepared(
+/** The first touch under each node stays, whatever arrives when (see `isEarlierTouch`); one a node. Returns what changed. */
+export async function upsertTouches(
+  db: Db,
+  touches: NewTouch[],
+): Promise<{ tenantId: number; node: number }[]> {
+  const { rows } = await queryPrepared<{ tenantId: number; node: number }>(
     db,
     `insert into touches as t (tenant_id, node, direct, occurred_at, event_id, source, medium, campaign)
-     select * from unnest($1::int[], $2::bigint[], $3::boolean[], $4::timestamptz[], $5::uuid[], $6::text[],
-       $7::text[], $8::text[]) as n (tenant_id, node, direct, occurred_at, event_id, source, medium, campaign)
-     -- Most are not the first. Looking is cheap; a conflict would lock, and so write, a row for each of them.
-     where not exists (
-       select 1 from touches t where t.tenant_id = n.tenant_id and t.node = n.node
-         and (t.direct, t.occurred_at, t.event_id) <= (n.direct, n.occurred_at, n.event_id))
+     select tenant_id, node, direct, occurred_at, event_id, source, medium, campaign from ${EARLIER}
      order by tenant_id, node
      on conflict (tenant_id, node) do update set
        direct = excluded.direct, occurred_at = excluded.occurred_at, event_id = excluded.event_id,
        source = excluded.source, medium = excluded.medium, campaign = excluded.campaign
-     where (excluded.direct, excluded.occurred_at, excluded.event_id) < (t.direct, t.occurred_at, t.event_id)`,
-    [
-      touches.map(touch => touch.tenantId),
-      touches.map(touch => touch.node),
-      touches.map(touch => touch.direct),
-      touches.map(touch => touch.occurredAt),
-      touches.map(touch => touch.eventId),
-      touches.map(touch => touch.source),
-      touches.map(touch => touch.medium),
-      touches.map(touch => touch.campaign),
-    ],
+     where (excluded.direct, excluded.occurred_at, excluded.event_id) < (t.direct, t.occurred_at, t.event_id)
+     returning tenant_id as "tenantId", node`,
+    touchColumns(touches),
   )
+  return rows
+}
+
+/** Tenants of those touches that come before what is known. */
+export async function tenantsWithEarlierTouches(db: Db, touches: NewTouch[]): Promise<number[]> {
+  const { rows } = await queryPrepared<{ tenantId: number }>(
+    db,
+    `select distinct tenant_id as "tenantId" from ${EARLIER}`,
+    touchColumns(touches),
+  )
+  return rows.map(row => row.tenantId)
+}
+
+// Most are not the first. Looking is cheap; a conflict would lock, and so write, a row for each of them.
+const EARLIER = `(
+  select * from unnest($1::int[], $2::bigint[], $3::boolean[], $4::timestamptz[], $5::uuid[], $6::text[],
+    $7::text[], $8::text[]) as n (tenant_id, node, direct, occurred_at, event_id, source, medium, campaign)
+  where not exists (
+    select 1 from touches t where t.tenant_id = n.tenant_id and t.node = n.node
+      and (t.direct, t.occurred_at, t.event_id) <= (n.direct, n.occurred_at, n.event_id))) earlier`
+
+function touchColumns(touches: NewTouch[]): unknown[][] {
+  return [
+    touches.map(touch => touch.tenantId),
+    touches.map(touch => touch.node),
+    touches.map(touch => touch.direct),
+    touches.map(touch => touch.occurredAt),
+    touches.map(touch => touch.eventId),
+    touches.map(touch => touch.source),
+    touches.map(touch => touch.medium),
+    touches.map(touch => touch.campaign),
+  ]
 }

@@ -7,11 +7,6 @@ export type AgendaKind = AgendaEntry['kind']
 
 export type AgendaRow = { subscriptionId: string; dueAt: number; body: Record<string, unknown> }
 
-function expected(kind: string, asOf: string, until: string): string {
-  return `tenant_id = $1 and currency = $2 and kind = ${kind} and due_at > ${asOf} and due_at <= ${until}
-    and known_from <= ${asOf} and known_to > ${asOf}`
-}
-
 /** Whether the agenda is filled up to `until`; it speaks only of the time from now on. */
 export async function agendaReaches(db: Db, tenantId: number, until: Date): Promise<boolean> {
   const { rows } = await queryPrepared<{ reaches: boolean }>(
@@ -31,32 +26,29 @@ export async function agendaCounts(
   asOf: Date,
   until: Date,
 ): Promise<Record<AgendaKind, number>> {
-  const { rows } = await queryPrepared<{ kind: AgendaKind; entries: string }>(db, AGENDA_COUNTS, [
+  const { rows } = await queryPrepared<{ kind: AgendaKind; entries: number }>(db, AGENDA_COUNTS, [
     tenantId,
     currency,
     asOf,
     until,
   ])
   const counts: Record<AgendaKind, number> = { charge: 0, renewal: 0, cancellation: 0 }
-  for (const { kind, entries } of rows) counts[kind] = Number(entries)
+  for (const { kind, entries } of rows) counts[kind] = entries
   return counts
 }
 
-// Sums of whole days where they are made; rows of the other days, and those that not everyone expects who asks.
+// Whole days by their sums, the first and the last by their rows; by its row, too, what not everyone expects who asks.
 const AGENDA_COUNTS = `
-with raw_days as materialized (
-  select day, day::timestamp at time zone 'UTC' as starts, (day + 1)::timestamp at time zone 'UTC' as ends from (
-    select day from billing_stale_days where tenant_id = $1 and sums = 'agenda'
-    union select ($3::timestamptz at time zone 'UTC')::date union select ($4::timestamptz at time zone 'UTC')::date
-  ) d
-  where day between ($3::timestamptz at time zone 'UTC')::date and ($4::timestamptz at time zone 'UTC')::date
+with days as materialized (
+  select ($3::timestamptz at time zone 'UTC')::date as first, ($4::timestamptz at time zone 'UTC')::date as last
+), cut_days as materialized (
+  select day::timestamp at time zone 'UTC' as starts, (day + 1)::timestamp at time zone 'UTC' as ends
+  from (select first as day from days union select last from days) d
 ), parts as (
-  select kind, entries from billing_agenda_days d
-  where tenant_id = $1 and currency = $2 and day > ($3::timestamptz at time zone 'UTC')::date
-    and day < ($4::timestamptz at time zone 'UTC')::date
-    and not exists (select from raw_days r where r.day = d.day)
+  select kind, entries from billing_agenda_days, days
+  where tenant_id = $1 and currency = $2 and day > first and day < last
   union all
-  select k.kind, 1 from raw_days cross join (values ('charge'), ('renewal'), ('cancellation')) as k (kind)
+  select k.kind, 1 from cut_days cross join (values ('charge'), ('renewal'), ('cancellation')) as k (kind)
   cross join lateral (
     select from billing_agenda a
     where tenant_id = $1 and currency = $2 and a.kind = k.kind and due_at >= starts and due_at < ends
@@ -66,7 +58,7 @@ with raw_days as materialized (
   where tenant_id = $1 and conditional and due_at > $3 and due_at <= $4 and currency = $2
     and known_from <= $3 and known_to > $3
 )
-select kind, sum(entries) as entries from parts group by kind`
+select kind, sum(entries)::bigint as entries from parts group by kind`
 
 /** What is due in (asOf, until], the soonest first. `count`: how much there is. */
 export async function agendaSlice(
@@ -82,29 +74,30 @@ export async function agendaSlice(
   const { offset, limit, backwards } = nearerEnd(slice, count)
   if (limit === 0) return []
   const order = backwards ? 'due_at desc, subscription_id desc' : 'due_at, subscription_id'
-  const { rows } = await queryPrepared<{ subscription_id: string; due_at: Date; body: string }>(
+  const { rows } = await queryPrepared<{ subscriptionId: string; dueAt: Date; body: string }>(
     db,
     // the bodies only of the rows that are shown
-    `select a.subscription_id, a.due_at, a.body from (
-       select tenant_id, subscription_id, kind, due_at, known_from from billing_agenda
-       where ${expected('$3', '$4', '$5')}
+    `select k.subscription_id as "subscriptionId", k.due_at as "dueAt", a.body from (
+       select subscription_id, due_at, known_from from billing_agenda
+       where tenant_id = $1 and currency = $2 and kind = $3 and due_at > $4 and due_at <= $5
+         and known_from <= $4 and known_to > $4
        order by ${order} offset $6 limit $7
-     ) k join billing_agenda a using (tenant_id, subscription_id, kind, due_at, known_from)
+     ) k
+     cross join lateral (
+       select body from billing_agenda
+       where tenant_id = $1 and subscription_id = k.subscription_id and kind = $3 and due_at = k.due_at
+         and known_from = k.known_from offset 0) a
      order by ${order}`,
     [tenantId, currency, kind, asOf, until, offset, limit],
   )
-  const found = rows.map(row => ({
-    subscriptionId: row.subscription_id,
-    dueAt: row.due_at.getTime(),
-    body: JSON.parse(row.body),
-  }))
+  const found = rows.map(row => ({ ...row, dueAt: row.dueAt.getTime(), body: JSON.parse(row.body) }))
   return backwards ? found.reverse() : found
 }
 
 export type IssueCounts = { invoices: number; subscriptions: number }
 
 const WITH_ISSUE = `tenant_id = $1 and currency = $2 and issue_from <= $3 and valid_to > $3`
-const UNPAID = `select s.subscription_id, s.valid_from from billing_segments s
+const UNPAID = `select s.subscription_id as id, s.valid_from from billing_segments s
   where s.tenant_id = $1 and s.currency = $2 and s.status = 'unpaid' and s.valid_from <= $3 and s.valid_to > $3
     and not exists (select from billing_invoice_states i where i.tenant_id = s.tenant_id and i.currency = s.currency
       and i.subscription_id = s.subscription_id and i.issue_from <= $3 and i.valid_to > $3)`
@@ -152,10 +145,10 @@ export async function unpaidSubscriptions(
   slice: Slice,
 ): Promise<string[]> {
   if (slice.limit === 0) return []
-  const { rows } = await queryPrepared<{ subscription_id: string }>(
+  const { rows } = await queryPrepared<{ id: string }>(
     db,
     `${UNPAID} order by s.valid_from, s.subscription_id offset $4 limit $5`,
     [tenantId, currency, asOf, slice.offset, slice.limit],
   )
-  return rows.map(row => row.subscription_id)
+  return rows.map(row => row.id)
 }

@@ -1,0 +1,40 @@
+import type pg from 'pg'
+import { erasedName } from '../../domain/billing/accounts.ts'
+import { inTransaction } from '../../postgres/database.ts'
+import { lockAccounts } from '../../store/billing/accounts.ts'
+import {
+  accountsNamed,
+  type ErasedPerson,
+  eraseNames,
+  forgetPeople,
+  invoicesOf,
+  renameAccount,
+  subscriptionsOf,
+} from '../../store/billing/erasure.ts'
+import { lockInvoices } from '../../store/billing/invoices.ts'
+import { lockSubscriptions } from '../../store/billing/subscriptions.ts'
+
+/**
+ * Takes a person's name and e-mail out of the ledger; what was billed stays. An account that was known by its e-mail
+ * goes on under a name that says nothing. Returns how many accounts and invoices were changed.
+ */
+export function anonymiseBilling(pool: pg.Pool, tenantId: number, person: ErasedPerson): Promise<number> {
+  const keys = (ids: string[]) => ids.map(id => ({ tenantId, id }))
+  return inTransaction(pool, async client => {
+    const accounts = await accountsNamed(client, tenantId, person)
+    const subscriptions = await subscriptionsOf(client, tenantId, accounts)
+    const invoices = await invoicesOf(client, tenantId, person, subscriptions)
+    // in the order in which billing events lock them
+    if (subscriptions.length > 0) await lockSubscriptions(client, keys(subscriptions), [])
+    if (accounts.length > 0) await lockAccounts(client, keys(accounts))
+    if (invoices.length > 0) await lockInvoices(client, keys(invoices))
+    await eraseNames(client, tenantId, subscriptions, invoices)
+    await forgetPeople(client, tenantId, accounts)
+    const emails = new Set(person.emails)
+    for (const account of accounts) {
+      if (!emails.has(account.toLowerCase())) continue
+      await renameAccount(client, tenantId, account, erasedName(tenantId, account))
+    }
+    return accounts.length + invoices.length
+  })
+}

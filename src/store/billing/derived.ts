@@ -1,0 +1,58 @@
+import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { keyColumns, type ObjectKey } from './keys.ts'
+
+/** A table whose rows are derived, all those of one owner together, and written only where they changed. */
+export type DerivedTable = {
+  name: string
+  /** The column that names whose rows they are, beside tenant_id. */
+  owner: string
+  /** What else the primary key holds. */
+  key: readonly string[]
+  /** The other columns. */
+  values: readonly string[]
+  /** What tells whether a row changed, of `new` or of `old`; all values unless said. */
+  compared?: (row: 'new' | 'old') => string
+}
+
+/**
+ * The statement that makes the rows of some owners ($1 tenants, $2 owners) what they are to be ($3, a JSON array of
+ * rows) and leaves alone what is as it was. `old` are the rows that hold no longer, `new` those that hold instead:
+ * `effects` continues the statement with what follows from them. Owners are locked by whoever calls.
+ */
+export function replacing(table: DerivedTable, effects = 'select'): string {
+  const key = ['tenant_id', table.owner, ...table.key]
+  const columns = [...key, ...table.values].join(', ')
+  const sameRow = (a: string, b: string) => key.map(column => `${a}.${column} = ${b}.${column}`).join(' and ')
+  const compared = table.compared ?? (row => `(${table.values.map(column => `${row}.${column}`).join(', ')})`)
+  const unlike = (row: 'new' | 'old', other: 'new' | 'old', others: string) => `not exists (
+      select from ${others} ${other} where ${sameRow(other, row)} and ${compared(other)} is not distinct from ${compared(row)})`
+  return `
+with wanted as materialized (
+  select ${columns} from json_populate_recordset(null::${table.name}, $3)
+), had as materialized (
+  select r.* from unnest($1::int[], $2::text[]) as k (tenant_id, owner) cross join lateral (
+    select ${columns} from ${table.name} t where t.tenant_id = k.tenant_id and t.${table.owner} = k.owner offset 0) r
+), old as materialized (
+  select * from had old where ${unlike('old', 'new', 'wanted')}
+), new as materialized (
+  select * from wanted new where ${unlike('new', 'old', 'had')}
+), removed as (
+  delete from ${table.name} t using old
+  where ${sameRow('t', 'old')} and not exists (select from new where ${sameRow('new', 'old')})
+), written as (
+  insert into ${table.name} (${columns}) select ${columns} from new
+  on conflict (${key.join(', ')}) do update set
+    ${table.values.map(column => `${column} = excluded.${column}`).join(', ')}
+)
+${effects}`
+}
+
+/** Runs such a statement. */
+export async function replaceRows(
+  db: Db,
+  statement: string,
+  owners: ObjectKey[],
+  rows: object[],
+): Promise<void> {
+  await queryPrepared(db, statement, [...keyColumns(owners), JSON.stringify(rows)])
+}

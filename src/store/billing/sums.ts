@@ -1,0 +1,131 @@
+import type pg from 'pg'
+import { type Db, inTransaction } from '../../postgres/database.ts'
+import { LOCKS, tryLock } from '../../postgres/locks.ts'
+
+/*
+ * Sums by UTC day, so that a report costs the same however many accounts there are. Whoever changes rows adds what
+ * that does to the sums, in the same statement (the effects below): a sum is what all its rows come to. So no writer
+ * waits for another, and a report that adds them up is right at any moment. A job makes one row of many.
+ */
+
+/** What a day added to the figures of accounts, and took away. */
+export const ACCOUNT_FIGURES = [
+  'accounts',
+  'active_accounts',
+  'subscriptions',
+  'active_subscriptions',
+  'mrr',
+  'committed_mrr',
+  'item_rows',
+  'items',
+  'items_priced',
+  'items_excluded',
+] as const
+
+/** The figures of one row of billing_account_states. */
+export const FIGURES_OF_STATE = `1 as accounts, (mrr > 0)::int as active_accounts, subscriptions, active_subscriptions,
+  mrr, committed_mrr, item_rows, items, items_priced, items_excluded`
+
+const figures = ACCOUNT_FIGURES.join(', ')
+const signedFigures = ACCOUNT_FIGURES.map(figure => `sum(sign * ${figure}) as ${figure}`).join(', ')
+const summedFigures = ACCOUNT_FIGURES.map(figure => `sum(${figure})`).join(', ')
+
+const utcDay = (at: string) => `(${at} at time zone 'UTC')::date`
+
+/** A state counts from the day it begins to the day it ends. */
+export const STATE_EFFECTS = `
+, days as materialized (
+  select tenant_id, day, currency, acquisition_id, ${signedFigures} from (
+    select tenant_id, ${utcDay('valid_from')} as day, currency, acquisition_id, 1 as sign, ${FIGURES_OF_STATE} from new
+    union all
+    select tenant_id, ${utcDay('valid_to')}, currency, acquisition_id, -1, ${FIGURES_OF_STATE} from new
+    where valid_to < 'infinity'
+    union all
+    select tenant_id, ${utcDay('valid_from')}, currency, acquisition_id, -1, ${FIGURES_OF_STATE} from old
+    union all
+    select tenant_id, ${utcDay('valid_to')}, currency, acquisition_id, 1, ${FIGURES_OF_STATE} from old
+    where valid_to < 'infinity'
+  ) changes
+  group by tenant_id, day, currency, acquisition_id
+), added_to_days as (
+  insert into billing_account_days (tenant_id, day, currency, acquisition_id, ${figures})
+  select tenant_id, day, currency, acquisition_id, ${figures} from days
+)
+insert into billing_account_months (tenant_id, month, currency, acquisition_id, ${figures})
+select tenant_id, date_trunc('month', day)::date, currency, acquisition_id, ${summedFigures} from days
+group by 1, 2, 3, 4`
+
+/** Cash is told as it stands now: of the states that hold until further notice. */
+export const INVOICE_EFFECTS = `
+insert into billing_cash_days (tenant_id, day, currency, invoiced, invoices, collected, payments)
+select tenant_id, day, currency, sum(sign * invoiced), sum(sign * invoices), sum(sign * collected),
+  sum(sign * payments)
+from (
+  select 1 as sign, * from new where valid_to = 'infinity'
+  union all
+  select -1, * from old where valid_to = 'infinity'
+) states cross join lateral (
+  values (${utcDay('invoiced_at')}, total, 1, 0::bigint, 0), (${utcDay('collected_at')}, 0, 0, amount_paid, 1)
+) as cash (day, invoiced, invoices, collected, payments)
+where day is not null
+group by tenant_id, day, currency`
+
+/** What everyone expects who asks; the rest is counted by its rows. */
+export const AGENDA_EFFECTS = `
+insert into billing_agenda_days (tenant_id, day, currency, kind, entries)
+select tenant_id, ${utcDay('due_at')}, currency, kind, sum(sign)
+from (select 1 as sign, * from new union all select -1, * from old) entries
+where known_from = '-infinity' and known_to >= due_at
+group by 1, 2, 3, 4`
+
+type SumTable = { name: string; key: string[]; sums: string[] }
+
+const SUM_TABLES: SumTable[] = [
+  {
+    name: 'billing_account_days',
+    key: ['tenant_id', 'day', 'currency', 'acquisition_id'],
+    sums: [...ACCOUNT_FIGURES],
+  },
+  {
+    name: 'billing_account_months',
+    key: ['tenant_id', 'month', 'currency', 'acquisition_id'],
+    sums: [...ACCOUNT_FIGURES],
+  },
+  {
+    name: 'billing_cash_days',
+    key: ['tenant_id', 'day', 'currency'],
+    sums: ['invoiced', 'invoices', 'collected', 'payments'],
+  },
+  { name: 'billing_agenda_days', key: ['tenant_id', 'day', 'currency', 'kind'], sums: ['entries'] },
+]
+
+// Few, because whoever reads the log waits for transactions that write.
+const SUMS_AT_A_TIME = 2_000
+
+/** Makes one row of all that came for some of the sums. Returns whether there may be more to do. */
+export async function compactSums(pool: pg.Pool): Promise<boolean> {
+  return inTransaction(pool, async client => {
+    if (!(await tryLock(client, LOCKS.daySums))) return false
+    let isFull = false
+    for (const table of SUM_TABLES) isFull = (await compact(client, table)) === SUMS_AT_A_TIME || isFull
+    return isFull
+  })
+}
+
+async function compact(db: Db, { name, key, sums }: SumTable): Promise<number> {
+  const columns = key.join(', ')
+  const { rows } = await db.query<{ taken: number }>(
+    `with keys as materialized (
+       select distinct ${columns} from ${name} where not compacted order by ${columns} limit ${SUMS_AT_A_TIME}
+     ), taken as (
+       delete from ${name} s using keys k where ${key.map(column => `s.${column} = k.${column}`).join(' and ')}
+       returning s.*
+     ), added as (
+       insert into ${name} (${columns}, ${sums.join(', ')}, compacted)
+       select ${columns}, ${sums.map(sum => `sum(${sum})`).join(', ')}, true from taken group by ${columns}
+       having (${sums.map(sum => `sum(${sum})`).join(', ')}) <> (${sums.map(() => '0').join(', ')})
+     )
+     select count(*) as taken from keys`,
+  )
+  return rows[0]!.taken
+}
