@@ -24,13 +24,13 @@ export async function subscriptionsOfAccount(
   account: string,
   asOf: Date,
 ): Promise<string[]> {
-  const { rows } = await queryPrepared<{ subscription_id: string }>(
+  const { rows } = await queryPrepared<{ id: string }>(
     db,
-    `select distinct subscription_id from billing_segments
-     where tenant_id = $1 and account = $2 and valid_from <= $3 order by subscription_id`,
+    `select distinct subscription_id as id from billing_segments
+     where tenant_id = $1 and account = $2 and valid_from <= $3 order by id`,
     [tenantId, account, asOf],
   )
-  return rows.map(row => row.subscription_id)
+  return rows.map(row => row.id)
 }
 
 /** Invoices of these subscriptions, and those that name the customer. */
@@ -50,7 +50,7 @@ export async function invoicesOfAccount(
   return rows.map(row => row.id)
 }
 
-/** What an event said about an object. */
+/** What an event told of an object. */
 export type Statement<Version> = {
   objectId: string
   eventId: string
@@ -69,25 +69,19 @@ export async function statementsAbout<Kind extends keyof VersionOf>(
   asOf: Date,
 ): Promise<Statement<VersionOf[Kind]>[]> {
   if (ids.length === 0) return []
-  const { rows } = await queryPrepared<{
-    object_id: string
-    event_id: string
-    event_type: string
-    source_at: Date
-    body: string
-  }>(
+  const { rows } = await queryPrepared<Omit<Statement<string>, 'sourceAt'> & { sourceAt: Date }>(
     db,
-    `select object_id, event_id, event_type, source_at, body from billing_versions
+    `select object_id as "objectId", event_id as "eventId", event_type as "eventType", source_at as "sourceAt",
+       body as version
+     from billing_versions
      where tenant_id = $1 and kind = $2 and object_id = any($3) and source_at <= $4
      order by source_at, object_id, event_type`,
     [tenantId, kind, ids, asOf],
   )
   return rows.map(row => ({
-    objectId: row.object_id,
-    eventId: row.event_id,
-    eventType: row.event_type,
-    sourceAt: row.source_at.getTime(),
-    version: JSON.parse(row.body),
+    ...row,
+    sourceAt: row.sourceAt.getTime(),
+    version: JSON.parse(row.version),
   }))
 }
 
@@ -99,17 +93,18 @@ export async function refundsOfAccount(
   invoices: string[],
   asOf: Date,
 ): Promise<(Refund & { eventId: string; eventType: string })[]> {
-  const { rows } = await queryPrepared<{ body: string; event_id: string; event_type: string }>(
+  const { rows } = await queryPrepared<{ body: string; eventId: string; eventType: string }>(
     db,
-    `select r.body, v.event_id, v.event_type from (
+    `select r.body, v."eventId", v."eventType" from (
        select id from billing_refunds where tenant_id = $1 and invoice_id = any($3) and counted and created_at <= $4
        union select id from billing_refunds where tenant_id = $1 and customer = $2 and counted and created_at <= $4
-     ) k join billing_refunds r on r.tenant_id = $1 and r.id = k.id
+     ) k
+     cross join lateral (select id, body from billing_refunds where tenant_id = $1 and id = k.id offset 0) r
      cross join lateral (
-       select event_id, event_type from billing_versions
+       select event_id as "eventId", event_type as "eventType" from billing_versions
        where tenant_id = $1 and kind = 'refund' and object_id = r.id order by source_at desc, event_type limit 1
      ) v`,
     [tenantId, account, invoices, asOf],
   )
-  return rows.map(row => ({ ...JSON.parse(row.body), eventId: row.event_id, eventType: row.event_type }))
+  return rows.map(({ body, ...source }) => ({ ...JSON.parse(body), ...source }))
 }

@@ -59,13 +59,13 @@ export async function segmentsOfSubscriptions(
   asOf: Date,
 ): Promise<Map<string, Segment>> {
   if (subscriptions.length === 0) return new Map()
-  const { rows } = await queryPrepared<{ subscription_id: string; body: string }>(
+  const { rows } = await queryPrepared<{ id: string; body: string }>(
     db,
-    `select subscription_id, body from billing_segments
+    `select subscription_id as id, body from billing_segments
      where tenant_id = $1 and subscription_id = any($2) and valid_from <= $3 and valid_to > $3`,
     [tenantId, subscriptions, asOf],
   )
-  return new Map(rows.map(row => [row.subscription_id, JSON.parse(row.body)]))
+  return new Map(rows.map(({ id, body }) => [id, JSON.parse(body)]))
 }
 
 /** Everyone's segments at `asOf`, but for ended ones, in portions. */
@@ -76,9 +76,9 @@ export async function* runningSegments(
   asOf: Date,
 ): AsyncGenerator<Segment[]> {
   for (let after = ''; ; ) {
-    const { rows } = await queryPrepared<{ subscription_id: string; body: string }>(
+    const { rows } = await queryPrepared<{ id: string; body: string }>(
       db,
-      `select subscription_id, body from billing_segments
+      `select subscription_id as id, body from billing_segments
        where tenant_id = $1 and subscription_id > $2 and currency = $3 and status <> 'canceled'
          and valid_from <= $4 and valid_to > $4
        order by subscription_id limit 5000`,
@@ -86,7 +86,7 @@ export async function* runningSegments(
     )
     if (rows.length === 0) return
     yield rows.map(row => JSON.parse(row.body))
-    after = rows.at(-1)!.subscription_id
+    after = rows.at(-1)!.id
   }
 }
 
@@ -98,9 +98,9 @@ export async function withPaymentIssues(
   asOf: Date,
   of: { subscriptions: string[]; customers: string[] },
 ): Promise<{ subscriptions: Set<string>; customers: Set<string> }> {
-  const { rows } = await queryPrepared<{ subscription_id: string | null; customer: string | null }>(
+  const { rows } = await queryPrepared<{ subscriptionId: string | null; customer: string | null }>(
     db,
-    `select subscription_id, customer from billing_invoice_states
+    `select subscription_id as "subscriptionId", customer from billing_invoice_states
      where tenant_id = $1 and currency = $2 and issue_from <= $3 and valid_to > $3 and subscription_id = any($4)
      union
      select subscription_id, customer from billing_invoice_states
@@ -108,9 +108,9 @@ export async function withPaymentIssues(
     [tenantId, currency, asOf, of.subscriptions, of.customers],
   )
   return {
-    subscriptions: new Set(rows.flatMap(row => row.subscription_id ?? [])),
+    subscriptions: new Set(rows.flatMap(row => row.subscriptionId ?? [])),
     // an invoice that names a subscription is that one's issue, whoever pays
-    customers: new Set(rows.flatMap(row => (row.subscription_id === null ? (row.customer ?? []) : []))),
+    customers: new Set(rows.flatMap(row => (row.subscriptionId === null ? (row.customer ?? []) : []))),
   }
 }
 
@@ -125,50 +125,50 @@ export async function accountFacts(
   tenantId: number,
   accounts: string[],
 ): Promise<Map<string, AccountFacts>> {
-  const { rows } = await queryPrepared<{
-    account: string
-    source: string | null
-    invoice_name: string | null
-    invoice_email: string | null
-    contact: string | null
-  }>(
+  const { rows } = await queryPrepared<AccountFacts & { account: string; contact: string | null }>(
     db,
-    `select k.account, q.source, n.customer_name as invoice_name, e.customer_email as invoice_email,
-       coalesce(r.data, p.data) as contact
-     from unnest($2::text[]) as k (account)
-     left join billing_accounts a on a.tenant_id = $1 and a.account = k.account
-     left join billing_acquisitions q on q.tenant_id = $1 and q.id = a.acquisition_id
-     left join lateral (
-       select customer_name from billing_invoices
-       where tenant_id = $1 and customer = k.account and customer_name is not null order by last_at desc limit 1
-     ) n on true
-     left join lateral (
-       select customer_email from billing_invoices
-       where tenant_id = $1 and customer = k.account and customer_email is not null order by last_at desc limit 1
-     ) e on true
-     left join records r on r.tenant_id = $1 and r.entity_type = 'contact' and r.id = k.account and not r.deleted
-     left join lateral (
-       select r.data from identities i
-       join identities c on c.tenant_id = $1 and c.profile = i.profile and c.kind = 'contact'
-       join records r on r.tenant_id = $1 and r.entity_type = 'contact' and r.id = c.value and not r.deleted
-       where i.tenant_id = $1 and i.node = a.node order by c.node limit 1
-     ) p on true`,
+    ACCOUNT_FACTS,
     [tenantId, accounts],
   )
   return new Map(
-    rows.map(row => {
-      const contact = row.contact === null ? null : contactFacts(JSON.parse(row.contact))
-      return [
-        row.account,
-        {
-          source: row.source,
-          name: row.invoice_name ?? contact?.name ?? null,
-          email: row.invoice_email ?? contact?.email ?? null,
-        },
-      ]
+    rows.map(({ account, source, name, email, contact }) => {
+      const known = contact === null ? null : contactFacts(JSON.parse(contact))
+      return [account, { source, name: name ?? known?.name ?? null, email: email ?? known?.email ?? null }]
     }),
   )
 }
+
+// Step by step from an account to its contact: with `offset 0` each step goes by the index that it names in full.
+const ACCOUNT_FACTS = `
+select k.account, a.source, n.customer_name as name, e.customer_email as email, coalesce(r.data, p.data) as contact
+from unnest($2::text[]) as k (account)
+left join lateral (
+  select a.node, q.source from billing_accounts a
+  left join billing_acquisitions q on q.tenant_id = $1 and q.id = a.acquisition_id
+  where a.tenant_id = $1 and a.account = k.account offset 0
+) a on true
+left join lateral (
+  select customer_name from billing_invoices
+  where tenant_id = $1 and customer = k.account and customer_name is not null order by last_at desc limit 1
+) n on true
+left join lateral (
+  select customer_email from billing_invoices
+  where tenant_id = $1 and customer = k.account and customer_email is not null order by last_at desc limit 1
+) e on true
+left join lateral (
+  select data from records
+  where tenant_id = $1 and entity_type = 'contact' and id = k.account and not deleted offset 0
+) r on true
+left join lateral (
+  select c.data from (
+    select profile from identities where tenant_id = $1 and node = a.node offset 0) i
+  cross join lateral (
+    select node, kind, value from identities where tenant_id = $1 and profile = i.profile offset 0) m
+  cross join lateral (
+    select data from records
+    where tenant_id = $1 and entity_type = 'contact' and id = m.value and not deleted offset 0) c
+  where m.kind = 'contact' order by m.node limit 1
+) p on r.data is null`
 
 /** What accounts are called: by the newest of their segments, else as `accountFacts` knows them. */
 export async function accountNames(

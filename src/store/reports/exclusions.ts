@@ -11,15 +11,7 @@ export type ExcludedItem = {
   since: Date
 }
 
-type Row = {
-  subscription_id: string
-  item_id: string | null
-  reason: ReasonCode | null
-  excluded_mrr: number | null
-  since: Date
-}
-
-const KEY = 'tenant_id, subscription_id, place, valid_from'
+const KEY = 'subscription_id, place, valid_from'
 
 /** Items of the currency, and of subscriptions that name none, that do not count; the latest first. */
 export async function excludedSlice(
@@ -68,21 +60,20 @@ async function itemSlice(
   const { offset, limit, backwards } = nearerEnd(slice, count)
   if (limit === 0) return []
   const order = backwards ? 'since, subscription_id desc, place desc' : 'since desc, subscription_id, place'
-  const { rows } = await queryPrepared<Row>(
+  const { rows } = await queryPrepared<ExcludedItem>(
     db,
-    `select i.subscription_id, i.item_id, i.reason, i.excluded_mrr, k.since
+    // the rest only of the rows that are shown
+    `select k.subscription_id as "subscriptionId", i.item_id as "itemId", i.reason, i.excluded_mrr as "excludedMrr",
+       k.since
      from (select * from ${merged(parts, order, '$4', '$5')}) k
-     join billing_items i using (${KEY}) order by ${order.replaceAll(/\b(?=since|subscription_id|place)/g, 'k.')}`,
+     cross join lateral (
+       select item_id, reason, excluded_mrr from billing_items
+       where tenant_id = $1 and subscription_id = k.subscription_id and place = k.place and valid_from = k.valid_from
+       offset 0) i
+     order by ${order}`,
     [...values, offset, limit],
   )
-  const items = rows.map(row => ({
-    subscriptionId: row.subscription_id,
-    itemId: row.item_id,
-    reason: row.reason!,
-    excludedMrr: row.excluded_mrr,
-    since: row.since,
-  }))
-  return backwards ? items.reverse() : items
+  return backwards ? rows.reverse() : rows
 }
 
 export type PendingSubscription = { id: string; customer: string | null; since: Date; isForeign: boolean }
@@ -96,22 +87,19 @@ export async function pendingSlice(
   slice: Slice,
 ): Promise<PendingSubscription[]> {
   if (slice.limit === 0) return []
-  const { rows } = await queryPrepared<{
-    id: string
-    customer: string | null
-    since: Date
-    is_foreign: boolean
-  }>(
+  const { rows } = await queryPrepared<PendingSubscription>(
     db,
-    `select s.id, max(i.customer) as customer, min(i.first_at) as since,
-       bool_and(i.currency not in ($2, '')) as is_foreign
-     from billing_subscriptions s
-     join billing_invoices i on i.tenant_id = s.tenant_id and i.subscription_id = s.id and i.first_at <= $3
-     where s.tenant_id = $1 and not s.seen group by s.id order by s.id offset $4 limit $5`,
+    `select s.id, i.customer, i.since, i."isForeign" from ${PENDING} s
+     cross join lateral (
+       select max(customer) as customer, min(first_at) as since, bool_and(currency not in ($2, '')) as "isForeign"
+       from billing_invoices where tenant_id = $1 and subscription_id = s.id and first_at <= $3 offset 0) i
+     where i.since is not null order by s.id offset $4 limit $5`,
     [tenantId, currency, asOf, slice.offset, slice.limit],
   )
-  return rows.map(row => ({ ...row, isForeign: row.is_foreign }))
+  return rows
 }
+
+const PENDING = `(select id from billing_subscriptions where tenant_id = $1 and not seen offset 0)`
 
 export type Unlinked = {
   /** Subscriptions of which only invoices speak. */
@@ -126,18 +114,19 @@ export async function unlinkedInvoices(
   currency: string,
   asOf: Date,
 ): Promise<Unlinked> {
-  const { rows } = await queryPrepared<{ pending: number; of_pending: number; alone: number }>(
+  const { rows } = await queryPrepared<{ pending: number; ofPending: number; alone: number }>(
     db,
-    `select count(distinct s.id) as pending, count(*) filter (where i.currency in ($2, '')) as of_pending,
+    `select count(*) filter (where i.invoices > 0) as pending, coalesce(sum(i.own), 0)::bigint as "ofPending",
        (select count(*) from billing_invoices
         where tenant_id = $1 and currency in ($2, '') and subscription_id is null and first_at <= $3) as alone
-     from billing_subscriptions s
-     join billing_invoices i on i.tenant_id = s.tenant_id and i.subscription_id = s.id and i.first_at <= $3
-     where s.tenant_id = $1 and not s.seen`,
+     from ${PENDING} s
+     cross join lateral (
+       select count(*) as invoices, count(*) filter (where currency in ($2, '')) as own
+       from billing_invoices where tenant_id = $1 and subscription_id = s.id and first_at <= $3 offset 0) i`,
     [tenantId, currency, asOf],
   )
-  const { pending, of_pending, alone } = rows[0]!
-  return { pending, invoices: of_pending + alone }
+  const { pending, ofPending, alone } = rows[0]!
+  return { pending, invoices: ofPending + alone }
 }
 
 /** When the first and the last word came from billing systems, by their own clocks. */

@@ -12,24 +12,12 @@ export type MovementEntry = {
   changes: Movement['changes']
 }
 
-type Row = {
-  account: string
-  occurred_at: Date
-  type: MovementType
-  mrr_before: number
-  mrr_after: number
-  changes: string
-}
+const ENTRY = `account, occurred_at as "occurredAt", type, mrr_before as before, mrr_after as after, changes`
 
-function toEntry(row: Row): MovementEntry {
-  return {
-    account: row.account,
-    occurredAt: row.occurred_at,
-    type: row.type,
-    before: row.mrr_before,
-    after: row.mrr_after,
-    changes: JSON.parse(row.changes),
-  }
+type EntryRow = Omit<MovementEntry, 'changes'> & { changes: string }
+
+function entryOf(row: EntryRow): MovementEntry {
+  return { ...row, changes: JSON.parse(row.changes) }
 }
 
 /** Movements in (since, until], the oldest first. `count`: how many there are. */
@@ -44,16 +32,20 @@ export async function movementSlice(
   const { offset, limit, backwards } = nearerEnd(slice, count)
   if (limit === 0) return []
   const order = backwards ? 'occurred_at desc, account desc' : 'occurred_at, account'
-  const { rows } = await queryPrepared<Row>(
+  const { rows } = await queryPrepared<EntryRow>(
     db,
     `select m.* from (
-       select tenant_id, account, currency, occurred_at from billing_movements
+       select account, occurred_at from billing_movements
        where tenant_id = $1 and currency = $2 and occurred_at > $3 and occurred_at <= $4
        order by ${order} offset $5 limit $6
-     ) k join billing_movements m using (tenant_id, account, currency, occurred_at) order by ${order}`,
+     ) k
+     cross join lateral (
+       select ${ENTRY} from billing_movements
+       where tenant_id = $1 and account = k.account and currency = $2 and occurred_at = k.occurred_at offset 0) m
+     order by ${order}`,
     [tenantId, currency, window.since, window.until, offset, limit],
   )
-  const found = rows.map(toEntry)
+  const found = rows.map(entryOf)
   return backwards ? found.reverse() : found
 }
 
@@ -64,13 +56,13 @@ export async function movementsOfAccount(
   account: string,
   until: Date,
 ): Promise<MovementEntry[]> {
-  const { rows } = await queryPrepared<Row>(
+  const { rows } = await queryPrepared<EntryRow>(
     db,
-    `select account, occurred_at, type, mrr_before, mrr_after, changes from billing_movements
+    `select ${ENTRY} from billing_movements
      where tenant_id = $1 and account = $2 and currency = $3 and occurred_at <= $4`,
     [tenantId, account, currency, until],
   )
-  return rows.map(toEntry)
+  return rows.map(entryOf)
 }
 
 /** By cohort and month, for cohorts from `since` on, as known at `asOf`. */
@@ -82,26 +74,18 @@ export async function cohortChanges(
   asOf: Date,
 ): Promise<CohortChange[]> {
   const month = (column: string) => `to_char(date_trunc('month', ${column} at time zone 'UTC'), 'YYYY-MM-DD')`
-  const { rows } = await queryPrepared<Record<string, string>>(
+  const { rows } = await queryPrepared<CohortChange>(
     db,
     `select ${month('first_at')} as cohort, ${month('occurred_at')} as month,
-       count(*) filter (where type = 'new') as new_accounts,
-       coalesce(sum(mrr_after) filter (where type = 'new'), 0) as new_mrr,
-       sum(mrr_after - mrr_before) as mrr,
-       sum(least(first_mrr, mrr_after) - least(first_mrr, mrr_before)) as capped_mrr,
-       sum((mrr_after > 0)::int - (mrr_before > 0)::int) as accounts
+       count(*) filter (where type = 'new') as "newAccounts",
+       coalesce(sum(mrr_after) filter (where type = 'new'), 0)::bigint as "newMrr",
+       sum(mrr_after - mrr_before)::bigint as mrr,
+       sum(least(first_mrr, mrr_after) - least(first_mrr, mrr_before))::bigint as "cappedMrr",
+       sum((mrr_after > 0)::int - (mrr_before > 0)::int)::bigint as accounts
      from billing_movements
      where tenant_id = $1 and currency = $2 and occurred_at >= $3 and occurred_at <= $4 and first_at >= $3
      group by 1, 2 order by 1, 2`,
     [tenantId, currency, since, asOf],
   )
-  return rows.map(row => ({
-    cohort: row.cohort!,
-    month: row.month!,
-    newAccounts: Number(row.new_accounts),
-    newMrr: Number(row.new_mrr),
-    mrr: Number(row.mrr),
-    cappedMrr: Number(row.capped_mrr),
-    accounts: Number(row.accounts),
-  }))
+  return rows
 }
