@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 
-// Slow machines take their time; the run gives a test up after 180 s, without a word about what it waited for.
-const LIMIT_MS = 120_000
+// Slow machines take their time; the run gives a file up after 15 minutes, without a word about what it waited for.
+const LIMIT_MS = 300_000
 const PAUSE_MS = 5
 
 type Options = {

@@ -76,19 +76,19 @@ function startProgram(
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const said = { out: '', err: '' }
+  const streams = { out: '', err: '' }
   child.stdout.setEncoding('utf8').on('data', text => {
-    said.out += text
+    streams.out += text
   })
   child.stderr.setEncoding('utf8').on('data', text => {
-    said.err += text
+    streams.err += text
   })
   const ended = once(child, 'close').then(([code]) => code as number | null)
   t.after(async () => {
     child.kill('SIGKILL')
     await ended
   })
-  return { child, out: () => said.out, err: () => said.err, ended }
+  return { child, out: () => streams.out, err: () => streams.err, ended }
 }
 
 /** Resolves when stderr matches; fails with what it said when the process ends before. */

@@ -33,8 +33,8 @@ test(`killed ${ROUNDS} times at random moments under load: nothing acknowledged 
         continue
       }
       if (how === 'stop') {
-        const { code, said } = await service.stop()
-        assert.equal(code, 0, said)
+        const { code, stderr } = await service.stop()
+        assert.equal(code, 0, stderr)
       } else await service.kill(how)
       await service.start()
     }

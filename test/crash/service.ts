@@ -11,7 +11,7 @@ import { announcedServer } from '../../src/cli/server-file.ts'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { migrate } from '../../src/postgres/migrate.ts'
-import { postmasterOf } from '../embedded-postgres/place.ts'
+import { postmasterOf } from '../embedded-postgres/directories.ts'
 import { eventually } from '../eventually.ts'
 
 const main = join(import.meta.dirname, '../../src/main.ts')
@@ -26,26 +26,26 @@ export async function openService() {
   const keys = await makeKeys(dataDir)
   let child: ChildProcess | null = null
   let url = ''
-  let said = ''
+  let stderr = ''
 
   async function start() {
-    said = ''
+    stderr = ''
     child = spawn(process.execPath, [main, 'start', '--port', '0', '--data', dataDir], {
       env: { ...process.env, KONTOR_OPS_PORT: 'off', KONTOR_LOG_LEVEL: 'warn', DATABASE_URL: '' },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     child.stderr!.on('data', text => {
-      said += text
+      stderr += text
     })
     const { pid } = child
     const announced = await eventually(
       'the service to start',
       async () => {
-        if (child!.exitCode !== null) throw new Error(`the service did not start:\n${said}`)
+        if (child!.exitCode !== null) throw new Error(`the service did not start:\n${stderr}`)
         const announced = await announcedServer(dataDir)
         return announced?.pid === pid && announced
       },
-      { state: () => said },
+      { state: () => stderr },
     )
     url = announced.url
   }
@@ -77,15 +77,15 @@ export async function openService() {
           const postmaster = await postmasterOf(dataDir)
           return postmaster?.status === 'ready' && postmaster.pid !== pid
         },
-        { state: () => said },
+        { state: () => stderr },
       )
     },
     /** Asks it to stop, under load; returns how it ended. */
-    async stop(): Promise<{ code: number | null; said: string }> {
+    async stop(): Promise<{ code: number | null; stderr: string }> {
       const exited = once(child!, 'exit')
       child!.kill('SIGTERM')
       const [code] = await exited
-      return { code, said }
+      return { code, stderr }
     },
     /** One of PostgreSQL's processes dies; it ends all others, recovers and goes on, and so must the server. */
     async killBackend() {

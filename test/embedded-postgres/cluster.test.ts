@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { accountForNewCluster, isRoot } from '../../embedded-postgres/account.ts'
 import { EmbeddedError, joinCluster, ownCluster } from '../../embedded-postgres/cluster.ts'
-import { place, postmasterOf, query, silent, stoppedCluster } from './place.ts'
+import { postmasterOf, query, silent, stoppedCluster, temporaryDirectory } from './directories.ts'
 import { startProcess } from './process.ts'
 
 test('the first start makes a durable UTF-8 database, the next one finds its data', async t => {
-  const dataDir = join(await place(t, 'data'), 'data')
+  const dataDir = join(await temporaryDirectory(t, 'data'), 'data')
   const first = await ownCluster({ dataDir, log: silent, name: 'shop' })
   assert.equal(first.state, 'initialised')
   const shown = await query(
@@ -77,7 +77,7 @@ test('a second server is refused with the first one’s pid, a command joins bes
 })
 
 test('commands without a server share one cluster, and the last one out stops it', async t => {
-  const dataDir = join(await place(t, 'data'), 'data')
+  const dataDir = join(await temporaryDirectory(t, 'data'), 'data')
   const both = [startProcess(t, 'join', dataDir), startProcess(t, 'join', dataDir)] as const
   const answers = await Promise.all(both.map(({ answer }) => answer))
   assert.deepEqual(answers.map(({ state }) => state).sort(), ['adopted', 'initialised'])
@@ -101,7 +101,7 @@ test('a server takes over the cluster that a command started', async t => {
 
 test('a long path with blanks, quotes and commas works', async t => {
   const name = `it's a "long", path ${'x'.repeat(150)}`
-  const dataDir = join(await place(t, name), name)
+  const dataDir = join(await temporaryDirectory(t, name), name)
   const { connection, stop } = await ownCluster({ dataDir, log: silent })
   assert.deepEqual(await query(connection, 'select current_setting($$data_directory$$)'), [
     join(dataDir, 'postgres', 'data'),
@@ -113,7 +113,7 @@ test('a long path with blanks, quotes and commas works', async t => {
 })
 
 test('data of another PostgreSQL major version is refused with advice', async t => {
-  const dataDir = join(await place(t, 'data'), 'data')
+  const dataDir = join(await temporaryDirectory(t, 'data'), 'data')
   const home = join(dataDir, 'postgres')
   await mkdir(join(home, 'data'), { recursive: true })
   await writeFile(join(home, 'password'), 'secret')
@@ -123,7 +123,7 @@ test('data of another PostgreSQL major version is refused with advice', async t 
 })
 
 test('a data directory that points to a lost cluster is refused, not begun anew', async t => {
-  const dataDir = join(await place(t, 'data'), 'data')
+  const dataDir = join(await temporaryDirectory(t, 'data'), 'data')
   await mkdir(dataDir)
   await symlink(join(dataDir, 'gone'), join(dataDir, 'postgres'))
   await assert.rejects(ownCluster({ dataDir, log: silent }), EmbeddedError)

@@ -6,7 +6,7 @@ import pg from 'pg'
 import { joinCluster, ownCluster } from '../../embedded-postgres/cluster.ts'
 import { ended } from '../../embedded-postgres/postmaster.ts'
 import { eventually } from '../eventually.ts'
-import { place, postmasterOf, query, silent, stoppedCluster } from './place.ts'
+import { postmasterOf, query, silent, stoppedCluster, temporaryDirectory } from './directories.ts'
 import { startProcess } from './process.ts'
 
 test('after kill -9 of the server PostgreSQL goes on, and the next server adopts it', async t => {
@@ -118,7 +118,7 @@ test('a PostgreSQL that cannot start is explained with the end of its log', asyn
 
 /** A data directory whose maker was killed while initdb ran; null where it was over before. */
 async function halfInitialised(t: TestContext): Promise<string | null> {
-  const dataDir = join(await place(t, 'data'), 'data')
+  const dataDir = join(await temporaryDirectory(t, 'data'), 'data')
   const maker = startProcess(t, 'own', dataDir)
   const halfMade = async () =>
     (await readdir(dataDir).catch(() => [])).find(name => name.includes('.partial-'))

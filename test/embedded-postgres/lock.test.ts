@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { withLock } from '../../embedded-postgres/lock.ts'
-import { place } from './place.ts'
+import { temporaryDirectory } from './directories.ts'
 
 const lockModule = new URL('../../embedded-postgres/lock.ts', import.meta.url).href
 
@@ -17,7 +17,7 @@ function node(script: string, ...args: string[]) {
 }
 
 test('processes that change a file under the lock lose no change', async t => {
-  const directory = await place(t)
+  const directory = await temporaryDirectory(t)
   const file = join(directory, 'counter')
   await writeFile(file, '0')
   const script = `
@@ -33,7 +33,7 @@ test('processes that change a file under the lock lose no change', async t => {
 })
 
 test('the lock of a killed process is free, that of a live one is not', async t => {
-  const directory = await place(t)
+  const directory = await temporaryDirectory(t)
   const script = `
     import { withLock } from ${JSON.stringify(lockModule)}
     await withLock(process.argv[1], 1000, () => { console.log('held'); return new Promise(() => setInterval(() => {}, 1000)) })`
@@ -49,7 +49,7 @@ test('the lock of a killed process is free, that of a live one is not', async t 
 })
 
 test('a lock left unreadable by a power failure is free', async t => {
-  const directory = await place(t)
+  const directory = await temporaryDirectory(t)
   await mkdir(join(directory, 'lock-7'))
   await writeFile(join(directory, 'lock-7', 'holder'), '{"pid": 1')
   await mkdir(join(directory, 'lock-8'))

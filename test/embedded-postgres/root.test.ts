@@ -7,21 +7,21 @@ import { reachableRoot } from '../../embedded-postgres/binaries.ts'
 import { ownCluster } from '../../embedded-postgres/cluster.ts'
 import { chooseLocation, findHome } from '../../embedded-postgres/home.ts'
 import { run } from '../../embedded-postgres/program.ts'
-import { place, postmasterOf, query, silent } from './place.ts'
+import { postmasterOf, query, silent, temporaryDirectory } from './directories.ts'
 import { startProcess } from './process.ts'
 
 const nobody = { name: 'nobody', uid: 65534, gid: 65534 }
 const here = new URL('.', import.meta.url).pathname
 
 if (isRoot()) {
-  test('behind a closed door the cluster lives outside, and the link in the data directory decides which', async t => {
-    const directory = await place(t, 'closed/data')
+  test('in a directory that PostgreSQL’s user cannot enter the cluster lives outside, and the link in the data directory decides which', async t => {
+    const directory = await temporaryDirectory(t, 'closed/data')
     const systemDirectory = join(directory, 'system')
     const dataDir = join(directory, 'closed', 'data')
     await mkdir(dataDir, { recursive: true })
     await chmod(join(directory, 'closed'), 0o700)
-    const said: string[] = []
-    const options = { dataDir, systemDirectory, log: (message: string) => said.push(message) }
+    const messages: string[] = []
+    const options = { dataDir, systemDirectory, log: (message: string) => messages.push(message) }
 
     const first = await ownCluster(options)
     assert.equal(first.state, 'initialised')
@@ -29,7 +29,7 @@ if (isRoot()) {
     assert.ok((await lstat(entrance)).isSymbolicLink())
     const target = await readlink(entrance)
     assert.ok(target.startsWith(join(systemDirectory, 'clusters')))
-    assert.ok(said.some(message => message.includes(target)))
+    assert.ok(messages.some(message => message.includes(target)))
     await query(first.connection, 'create table kept ()')
     await first.stop()
 
@@ -45,7 +45,7 @@ if (isRoot()) {
   })
 
   test('programs that the other user cannot reach are copied once to where they run', async t => {
-    const directory = await place(t)
+    const directory = await temporaryDirectory(t)
     const native = join(directory, 'hidden', 'native')
     for (const part of ['bin', 'lib', 'share/postgresql'])
       await mkdir(join(native, part), { recursive: true })
@@ -55,8 +55,9 @@ if (isRoot()) {
     }
     await chmod(join(directory, 'hidden'), 0o700)
     const system = join(directory, 'system')
-    const said: string[] = []
-    const find = () => reachableRoot({ native, version: '18.0.0' }, nobody, system, line => said.push(line))
+    const messages: string[] = []
+    const find = () =>
+      reachableRoot({ native, version: '18.0.0' }, nobody, system, line => messages.push(line))
 
     const root = await find()
     const ran = await run(nobody, '/bin/sh', [
@@ -67,7 +68,7 @@ if (isRoot()) {
     ])
     assert.deepEqual(ran, { status: 0, output: `${nobody.uid}\nwords` })
     assert.equal(await find(), root)
-    assert.equal(said.length, 1)
+    assert.equal(messages.length, 1)
     assert.deepEqual(await readdir(system), [basename(root)])
   })
 }
@@ -75,7 +76,7 @@ if (isRoot()) {
 const isOpenToAll = isRoot() && (await inaccessiblePart(here, nobody, 0o5)) === null
 if (isOpenToAll) {
   test('an ordinary user runs PostgreSQL as himself, and root can use his data afterwards', async t => {
-    const directory = await place(t, 'home/data')
+    const directory = await temporaryDirectory(t, 'home/data')
     const homeOfNobody = join(directory, 'home')
     await mkdir(homeOfNobody)
     await chmod(homeOfNobody, 0o700)
@@ -102,7 +103,7 @@ if (isOpenToAll) {
 }
 
 test('obstacles are found from the modes of the directories on the way', async t => {
-  const directory = await place(t)
+  const directory = await temporaryDirectory(t)
   const inner = join(directory, 'a', 'b')
   await mkdir(inner, { recursive: true })
   const stranger = { name: 'stranger', uid: 54_321, gid: 54_321 }

@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../../embedded-postgres/socket.ts'
 import { hears, type Running, startKontor } from '../cli/kontor.ts'
-import { place, postmasterOf } from '../embedded-postgres/place.ts'
+import { postmasterOf, temporaryDirectory } from '../embedded-postgres/directories.ts'
 import { eventually } from '../eventually.ts'
 
 // KONTOR_TEST_KILL_EVENTS=1000000 for the whole of it.
@@ -17,7 +17,7 @@ const REPEATED = 0.3
 test(`${EVENTS} events sent with repeats, and two kill -9 in between, are counted exactly`, {
   timeout: 3_600_000,
 }, async t => {
-  const dataDir = join(await place(t, 'data'), 'data')
+  const dataDir = join(await temporaryDirectory(t, 'data'), 'data')
   const service = await openService(t, dataDir)
   const batches = makeBatches()
   const startedAt = performance.now()

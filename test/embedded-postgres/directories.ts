@@ -12,7 +12,7 @@ import { ended, findPostmaster } from '../../embedded-postgres/postmaster.ts'
 export const silent = () => {}
 
 /** A temporary directory that every user may pass through; what runs and lies in `dataDirs` goes with it. */
-export async function place(t: TestContext, ...dataDirs: string[]): Promise<string> {
+export async function temporaryDirectory(t: TestContext, ...dataDirs: string[]): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'kontor-embedded-'))
   await chmod(directory, 0o711)
   t.after(async () => {
