@@ -3,7 +3,7 @@ import type { InvoiceVersion } from '../../billing/types.ts'
 import { failureOf, invoiceStatus } from '../../billing/vocabulary.ts'
 import { knownCurrency } from '../../money.ts'
 import { stripeMinor } from './amounts.ts'
-import type { StripeSubject } from './stripe.ts'
+import type { StripeSubject } from './subject.ts'
 
 export function invoiceOf(id: string, { type, object, sourceAt }: StripeSubject): InvoiceVersion {
   const currency = knownCurrency(object.currency)

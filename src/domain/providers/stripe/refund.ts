@@ -3,7 +3,7 @@ import type { Instant, Refund } from '../../billing/types.ts'
 import { refundCounts } from '../../billing/vocabulary.ts'
 import { knownCurrency } from '../../money.ts'
 import { stripeMinor } from './amounts.ts'
-import type { StripeSubject } from './stripe.ts'
+import type { StripeSubject } from './subject.ts'
 
 /** Refunds an event tells of: a refund itself, those that a charge lists, or else what was added to its total. */
 export function refundsOf({ type, object, previous, sourceAt }: StripeSubject): Refund[] {

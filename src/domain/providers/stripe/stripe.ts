@@ -4,16 +4,8 @@ import { type Fields, fieldsOf, instant, text } from '../../billing/fields.ts'
 import type { BillingChange, Instant } from '../../billing/types.ts'
 import { invoiceOf } from './invoice.ts'
 import { refundsOf } from './refund.ts'
+import type { StripeSubject } from './subject.ts'
 import { subscriptionOf } from './subscription.ts'
-
-/** What a Stripe event is about, whatever its envelope was. */
-export type StripeSubject = {
-  type: string
-  object: Fields
-  /** Values before the change, of the fields that changed. */
-  previous: Fields
-  sourceAt: Instant
-}
 
 const BILLING_OBJECTS = new Set(['subscription', 'invoice', 'refund', 'charge'])
 

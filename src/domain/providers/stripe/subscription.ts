@@ -20,7 +20,7 @@ import type { Discount, Instant, Item, SubscriptionVersion } from '../../billing
 import { changeOf, durationOf, subscriptionStatus } from '../../billing/vocabulary.ts'
 import { knownCurrency } from '../../money.ts'
 import { stripeMajorText, stripeMinor } from './amounts.ts'
-import type { StripeSubject } from './stripe.ts'
+import type { StripeSubject } from './subject.ts'
 
 export function subscriptionOf(id: string, { type, object, sourceAt }: StripeSubject): SubscriptionVersion {
   const listed = listOf(fieldsOf(object.items)?.data).map(item => fieldsOf(item) ?? {})
