@@ -17,6 +17,8 @@ import { startTraffic, type Traffic } from './traffic/traffic.ts'
 
 const TENANTS = 3
 const WARM_UP_MS = 2_000
+/** How often a second fault joins the first. */
+const JOINED = 0.3
 
 export type RunOptions = {
   mode: Mode
@@ -152,8 +154,10 @@ async function strikeAll(parts: Parts, traffic: Traffic): Promise<void> {
       bag = options.onceEach ? [...faults] : order.shuffled(faults)
       options.print(`next: ${bag.map(({ name }) => name).join(', ')}`)
     }
-    const fault = bag.shift()!
-    if (!(await strikeOnce(parts, traffic, fault, random.fork(`fault-${number}`)))) return
+    const struck = [bag.shift()!]
+    const others = faults.filter(fault => fault.joins && fault !== struck[0])
+    if (!options.onceEach && others.length > 0 && order.chance(JOINED)) struck.push(order.pick(others))
+    if (!(await strikeTogether(parts, traffic, struck, random.fork(`fault-${number}`)))) return
     await sleep(pauses.between(500, 4_000) * options.scale)
   }
   if (options.onceEach && bag.length > 0)
@@ -161,11 +165,41 @@ async function strikeAll(parts: Parts, traffic: Traffic): Promise<void> {
 }
 
 /** False: it did not recover, and more faults would tell nothing new. */
-async function strikeOnce(parts: Parts, traffic: Traffic, fault: Fault, random: Random): Promise<boolean> {
+async function strikeTogether(
+  parts: Parts,
+  traffic: Traffic,
+  faults: Fault[],
+  random: Random,
+): Promise<boolean> {
   const { options, deployment, ledger } = parts
+  const name = faults.map(fault => fault.name).join(' + ')
   const from = Date.now()
-  options.print(`${clockTime(from)} ${fault.name}`)
-  const strike: Strike = {
+  options.print(`${clockTime(from)} ${name}`)
+  const violation = (words: string) => ledger.violation(`${name}: ${words}`)
+  await Promise.all(
+    faults.map(async (fault, i) => {
+      const strike = strikeOf(parts, traffic, random.fork(fault.name), violation)
+      if (i > 0) await strike.last(0, 3)
+      await fault.strike(strike).catch(error => violation(`could not be carried out: ${error.message}`))
+    }),
+  )
+  await heal(deployment, setClock).catch(error => violation(`could not be healed: ${error.message}`))
+  const healed = Date.now()
+  const hasRecovered = await recovered(parts, traffic)
+  const until = Date.now()
+  ledger.fault({ name, from, until, recoveredAfterMs: hasRecovered ? until - healed : null })
+  if (!hasRecovered) violation(`not recovered ${seconds(options.patienceMs)} s after its end`)
+  options.print(`  ${hasRecovered ? `recovered after ${seconds(until - healed)} s` : 'NOT RECOVERED'}`)
+  return hasRecovered
+}
+
+function strikeOf(
+  { deployment, options }: Parts,
+  traffic: Traffic,
+  random: Random,
+  violation: (words: string) => void,
+): Strike {
+  return {
     deployment,
     traffic,
     random,
@@ -175,19 +209,8 @@ async function strikeOnce(parts: Parts, traffic: Traffic, fault: Fault, random: 
       return () => probe(random.pick(urlsOf(deployment)))
     },
     say: options.print,
-    violation: words => ledger.violation(`${fault.name}: ${words}`),
+    violation,
   }
-  await fault.strike(strike).catch(error => strike.violation(`could not be carried out: ${error.message}`))
-  await heal(deployment, setClock).catch(error => strike.violation(`could not be healed: ${error.message}`))
-  const healed = Date.now()
-  const hasRecovered = await recovered(parts, traffic)
-  const until = Date.now()
-  const recoveredAfterMs = hasRecovered ? until - healed : null
-  ledger.fault({ name: fault.name, from, until, recoveredAfterMs })
-  if (!hasRecovered)
-    ledger.violation(`${fault.name}: not recovered ${seconds(options.patienceMs)} s after its end`)
-  options.print(`  ${hasRecovered ? `recovered after ${seconds(until - healed)} s` : 'NOT RECOVERED'}`)
-  return hasRecovered
 }
 
 /** Writes that spread over all partitions take effect again, through every process that takes some. */

@@ -1,10 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort } from '../../embedded-postgres/socket.ts'
 import type { Random } from '../random.ts'
 import { type Disk, mountDisk } from './disk.ts'
 import { endWithUs } from './end.ts'
 import { type Nats, startNats } from './nats.ts'
+import { steadyPort } from './ports.ts'
 import { embeddedPostgres, endPostgres, type OwnPostgres, ownPostgres, type Postgres } from './postgres.ts'
 import { type KontorProcess, kontorProcess, type Role } from './process.ts'
 import { type Network, openProxy } from './proxy.ts'
@@ -137,7 +137,7 @@ async function makeProcess(
   args: string[],
   env: Record<string, string>,
 ): Promise<KontorProcess> {
-  const port = await freePort()
+  const port = await steadyPort()
   const clockFile = conditions.clocks ? join(directory, `clock-${name}`) : null
   if (clockFile) await writeFile(clockFile, '0')
   return kontorProcess({
@@ -145,7 +145,7 @@ async function makeProcess(
     role,
     args: ['--port', String(port), ...args],
     env: { ...conditions.env, ...env, ...(nats && { NATS_URL: nats.url }) },
-    opsPort: await freePort(),
+    opsPort: await steadyPort(),
     url: role === 'worker' ? null : `http://127.0.0.1:${port}`,
     logFile: join(directory, `${name}.log`),
     clockFile,

@@ -5,8 +5,8 @@ import { mkdir } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { freePort } from '../../embedded-postgres/socket.ts'
 import { endWithUs } from './end.ts'
+import { steadyPort } from './ports.ts'
 
 const program = ['/usr/sbin/nats-server', '/usr/bin/nats-server', '/usr/local/bin/nats-server'].find(
   existsSync,
@@ -18,7 +18,7 @@ export type Nats = Awaited<ReturnType<typeof startNats>>
 export async function startNats(directory: string) {
   if (!program) throw new Error('--nats needs a nats-server, 2.10.27 or newer (apt-get install nats-server)')
   await mkdir(directory, { recursive: true })
-  const port = await freePort()
+  const port = await steadyPort()
   let child: ChildProcess | null = null
 
   async function start() {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type Embedded, joinCluster } from '../../embedded-postgres/cluster.ts'
-import { freePort } from '../../embedded-postgres/socket.ts'
+import { steadyPort } from './ports.ts'
 
 export type Postgres = {
   /** The directory of its files. */
@@ -51,7 +51,7 @@ export type OwnPostgres = Postgres & { port: number; url(port: number): string }
 
 /** A PostgreSQL of the operator's own, reached over TCP. */
 export async function ownPostgres(directory: string, settings: Record<string, string>): Promise<OwnPostgres> {
-  const port = await freePort()
+  const port = await steadyPort()
   let running: Embedded | null = null
   let password = ''
   const home = join(directory, 'postgres')

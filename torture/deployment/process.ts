@@ -35,6 +35,14 @@ export function kontorProcess(options: ProcessOptions) {
   let child: ChildProcess | null = null
   let state: 'stopped' | 'starting' | 'running' = 'stopped'
   let frozen = false
+  let turn: Promise<unknown> = Promise.resolve()
+
+  /** Two faults may strike at once: what they want of one process happens in turn. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = turn.then(work, work)
+    turn = result.catch(() => {})
+    return result
+  }
 
   function launch(): ChildProcess {
     const log = openSync(options.logFile, 'a')
@@ -49,7 +57,7 @@ export function kontorProcess(options: ProcessOptions) {
       if (child !== launched || state !== 'running') return
       options.onDeath(`${name} ended by itself (${signal ?? code}): ${lastWords(options.logFile)}`)
       state = 'starting'
-      setTimeout(() => state === 'starting' && bringUp().catch(() => {}), 1_000)
+      setTimeout(() => inTurn(async () => state === 'starting' && (await bringUp())).catch(() => {}), 1_000)
     })
     return launched
   }
@@ -103,13 +111,13 @@ export function kontorProcess(options: ProcessOptions) {
     opsUrl: `http://127.0.0.1:${opsPort}`,
     clockFile: options.clockFile,
     logFile: options.logFile,
-    start,
+    start: () => inTurn(start),
     get pid(): number | null {
       return child?.pid ?? null
     },
-    kill: () => stopWith('SIGKILL'),
+    kill: () => inTurn(() => stopWith('SIGKILL')),
     /** Asks it to stop; its exit code. */
-    terminate: () => stopWith('SIGTERM'),
+    terminate: () => inTurn(() => stopWith('SIGTERM')),
     /** The host stands still: its connections stay, it says nothing. */
     freeze() {
       frozen = child?.kill('SIGSTOP') ?? false

@@ -27,6 +27,8 @@ export type Fault = {
   /** Changes what it needs to be changed before the start. */
   prepare?: (conditions: Conditions) => void
   needs?: 'disk' | 'nats'
+  /** May strike while another one lasts. */
+  joins?: true
   strike(strike: Strike): Promise<void>
 }
 

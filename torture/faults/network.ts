@@ -17,18 +17,21 @@ async function under(proxies: Network[], weather: Weather, work: () => Promise<v
 export const slowNetwork: Fault = {
   name: 'net-delay',
   modes: ['fleet'],
+  joins: true,
   strike: strike => under(struck(strike), { kind: 'delay', fromMs: 5, toMs: 150 }, () => strike.last(5, 12)),
 }
 
 export const truncatingNetwork: Fault = {
   name: 'net-truncate',
   modes: ['fleet'],
+  joins: true,
   strike: strike => under(struck(strike), { kind: 'truncate', probability: 0.02 }, () => strike.last(4, 10)),
 }
 
 export const resettingNetwork: Fault = {
   name: 'net-reset',
   modes: ['fleet'],
+  joins: true,
   async strike(strike) {
     for (let i = strike.random.integer(2, 6); i > 0; i--) {
       for (const proxy of struck(strike)) proxy.reset()

@@ -13,6 +13,7 @@ async function postmasterOf({ deployment }: Strike): Promise<number> {
 export const killBackend: Fault = {
   name: 'kill-backend',
   modes: EVERYWHERE,
+  joins: true,
   async strike(strike) {
     const backends = backendsOf(await postmasterOf(strike))
     if (backends.length > 0) killNow(strike.random.pick(backends).pid)

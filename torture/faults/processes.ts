@@ -9,6 +9,7 @@ const workers = ({ deployment }: Strike) => deployment.processes.filter(({ role 
 export const killServer: Fault = {
   name: 'kill-server',
   modes: EVERYWHERE,
+  joins: true,
   async strike(strike) {
     await killOne(strike, servers(strike))
   },
@@ -17,6 +18,7 @@ export const killServer: Fault = {
 export const killWorker: Fault = {
   name: 'kill-worker',
   modes: ['fleet'],
+  joins: true,
   async strike(strike) {
     await killOne(strike, workers(strike))
   },

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
-import { freePort } from '../../embedded-postgres/socket.ts'
+import { steadyPort } from '../deployment/ports.ts'
 import { OWNER, type OwnPostgres, ownPostgres } from '../deployment/postgres.ts'
 import type { Fault } from './fault.ts'
 
@@ -19,7 +19,7 @@ export const dumpAndRestore: Fault = {
     const directory = join(deployment.directory, 'disk', `data-${Date.now()}`)
     const next = await ownPostgres(directory, {})
     // Nobody gets in any more: what is acknowledged from here on is none.
-    const closed = await freePort()
+    const closed = await steadyPort()
     for (const proxy of deployment.proxies.values()) {
       proxy.setTarget(closed)
       proxy.reset()

@@ -4,18 +4,20 @@ import { pages, type Read, reader } from './api.ts'
 import { bounds, type Outcome } from './outcomes.ts'
 import type { Problem } from './problems.ts'
 
+type EventRow = { id: string; occurred_at: string; payload: unknown }
+type ConversionRow = { id: string; occurred_at: string; source: string; source_object_id: string | null }
+
 /** Every acknowledged event is listed once, every unclear one at most once, and nothing else is. */
 export async function checkEvents(url: string, shop: Shop, outcomes: Outcome[]): Promise<Problem[]> {
   const read = reader(url, shop.privateKey)
-  const sent = outcomes.filter(({ item }) => item.row === 'event' || (!item.row && !item.record))
-  return compare('event', sent, await listedEvents(read))
-}
-
-async function listedEvents(read: Read): Promise<Map<string, number>> {
   const counts = new Map<string, number>()
-  for await (const row of pages<{ id: string; payload: unknown }>(read, '/v1/events?limit=100'))
+  const times: number[] = []
+  for await (const row of pages<EventRow>(read, '/v1/events?limit=100')) {
     count(counts, /"marker":"([^"]+)"/.exec(JSON.stringify(row.payload))?.[1] ?? `(no marker) ${row.id}`)
-  return counts
+    times.push(Date.parse(row.occurred_at))
+  }
+  const sent = outcomes.filter(({ item }) => item.row === 'event' || (!item.row && !item.record))
+  return [...compare('event', sent, counts), ...(await checkSeries(read, '/v1/events/series', times))]
 }
 
 /** A sale for each conversion event and for each order that is there. */
@@ -23,13 +25,36 @@ export async function checkConversions(url: string, shop: Shop, outcomes: Outcom
   const read = reader(url, shop.privateKey)
   const counts = new Map<string, number>()
   const orders = new Map<string, number>()
-  type Row = { id: string; source: string; source_object_id: string | null }
-  for await (const row of pages<Row>(read, '/v1/conversions?limit=100'))
+  const times: number[] = []
+  for await (const row of pages<ConversionRow>(read, '/v1/conversions?limit=100')) {
     count(row.source === 'orders' ? orders : counts, row.source_object_id ?? `(no object) ${row.id}`)
+    times.push(Date.parse(row.occurred_at))
+  }
   const listed = new Map<string, number>()
   for await (const { id } of pages<{ id: string }>(read, '/v1/orders?limit=100')) count(listed, id)
   const sent = outcomes.filter(({ item }) => item.row === 'conversion')
-  return [...compare('conversion', sent, counts), ...sameCounts('order', listed, orders)]
+  return [
+    ...compare('conversion', sent, counts),
+    ...sameCounts('order', listed, orders),
+    ...(await checkSeries(read, '/v1/conversions/series', times)),
+  ]
+}
+
+const DAY_MS = 86_400_000
+
+/** The sums that the pipeline keeps are those of the rows. */
+async function checkSeries(read: Read, path: string, times: number[]): Promise<Problem[]> {
+  const { status, body } = await read(`${path}?interval=day`)
+  if (status === 404) return [] // a version without series
+  const buckets = body.results as { at: string; count: number }[]
+  return buckets.flatMap(({ at, count }) => {
+    const from = Date.parse(at)
+    const rows = times.filter(time => time >= from && time < from + DAY_MS).length
+    if (rows === count) return []
+    return [
+      { kind: 'wrong' as const, words: `${path} counts ${count} on ${at}, there are ${rows} rows`, at: null },
+    ]
+  })
 }
 
 /** What was sent, and how often each marker is listed. */

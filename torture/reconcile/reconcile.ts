@@ -29,7 +29,8 @@ export async function reconcile({
   const url = deployment.processes.find(process => process.url)!.url!
   const isAtWrongTime = (at: number) =>
     ledger.faults.some(
-      ({ name, from, until }) => WRONG_TIMES.includes(name) && at >= from - 15_000 && at <= until + 1_000,
+      ({ name, from, until }) =>
+        WRONG_TIMES.some(wrong => name.includes(wrong)) && at >= from - 15_000 && at <= until + 1_000,
     )
   const problems: Problem[] = ledger.violations.map(({ at, words }) => ({ kind: 'violation', words, at }))
   problems.push(...(await settled(deployment, admin, patienceMs)))
