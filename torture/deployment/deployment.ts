@@ -2,10 +2,9 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Random } from '../random.ts'
 import { type Disk, mountDisk } from './disk.ts'
-import { endWithUs } from './end.ts'
 import { type Nats, startNats } from './nats.ts'
 import { steadyPort } from './ports.ts'
-import { embeddedPostgres, endPostgres, type OwnPostgres, ownPostgres, type Postgres } from './postgres.ts'
+import { embeddedPostgres, type OwnPostgres, ownPostgres, type Postgres } from './postgres.ts'
 import { type KontorProcess, kontorProcess, type Role } from './process.ts'
 import { type Network, openProxy } from './proxy.ts'
 
@@ -62,9 +61,7 @@ export async function deploy(options: DeploymentOptions): Promise<Deployment> {
   await mkdir(join(directory, 'disk'), { recursive: true, mode: 0o711 })
   const nats = options.hasNats ? await startNats(join(directory, 'nats')) : null
   const parts = { ...options, disk, nats, dataDir }
-  const deployment = await (options.mode === 'single' ? deploySingle(parts) : deployFleet(parts))
-  endWithUs(() => endPostgres(deployment.postgres.home))
-  return deployment
+  return options.mode === 'single' ? deploySingle(parts) : deployFleet(parts)
 }
 
 async function deploySingle(parts: Parts): Promise<Deployment> {

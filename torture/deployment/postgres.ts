@@ -4,11 +4,10 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type Embedded, joinCluster } from '../../embedded-postgres/cluster.ts'
+import { endWithUs } from './end.ts'
 import { steadyPort } from './ports.ts'
 
 export type Postgres = {
-  /** The directory of its files. */
-  home: string
   /** Past every proxy. */
   connection(): Promise<pg.ClientConfig>
   postmasterPid(): Promise<number | null>
@@ -21,8 +20,8 @@ export type Postgres = {
 /** The one that `kontor start` brings: found by what the documentation says about its data directory. */
 export function embeddedPostgres(dataDir: string): Postgres {
   const home = join(dataDir, 'postgres')
+  endWithUs(() => endPostgres(home))
   return {
-    home,
     isOurs: false,
     async connection() {
       const password = (await readFile(join(home, 'password'), 'utf8')).trim()
@@ -58,17 +57,18 @@ export async function ownPostgres(directory: string, settings: Record<string, st
   async function start() {
     const listening = { listen_addresses: '127.0.0.1', port: String(port) }
     running = await joinCluster({
+      name: 'kontor',
       dataDir: directory,
       log: () => {},
       settings: { ...DEFAULTS, ...settings, ...listening },
     })
     password = running.connection.password
   }
+  endWithUs(() => endPostgres(home))
   await start()
   const connection = async () => ({ host: '127.0.0.1', port, user: 'kontor', password, database: 'kontor' })
   await addUser(await connection())
   return {
-    home,
     port,
     url: proxyPort => `postgres://${OWNER}:${OWNER}@127.0.0.1:${proxyPort}/kontor`,
     isOurs: true,
@@ -121,7 +121,7 @@ function pidIn(home: string): number | null {
 }
 
 /** At once, and whoever asks: for the end of this process. */
-export function endPostgres(home: string): void {
+function endPostgres(home: string): void {
   const pid = pidIn(home)
   if (pid === null) return
   for (const signal of ['SIGCONT', 'SIGQUIT'] as const) process.kill(pid, signal)

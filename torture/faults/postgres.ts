@@ -15,7 +15,9 @@ export const killBackend: Fault = {
   modes: EVERYWHERE,
   joins: true,
   async strike(strike) {
-    const backends = backendsOf(await postmasterOf(strike))
+    // Where it joins another fault, there may be none.
+    const postmaster = await strike.deployment.postgres.postmasterPid()
+    const backends = postmaster === null ? [] : backendsOf(postmaster)
     if (backends.length > 0) killNow(strike.random.pick(backends).pid)
     await strike.last(0, 2)
   },
