@@ -82,9 +82,9 @@ export async function outcomeOfSent(
   const letters = await findLettersOfSent(pool, tenantId, sentId)
   const items = waiting.flatMap(held => itemsOf(held.entry).map(item => ({ ...item, held })))
   for (const source of sourceIds) {
-    const letter = letters.find(one => one.sourceId === source)
+    const letter = letters.find(({ sourceId: of }) => of === source)
     if (letter) return letterOutcome(letter)
-    const item = items.find(one => one.inboundEventId === sentId && one.sourceId === source)
+    const item = items.find(({ inboundEventId, sourceId: of }) => inboundEventId === sentId && of === source)
     if (item) return waitingOutcome(item.id, item.held)
   }
   return null

@@ -7,11 +7,11 @@ type Fields = Record<string, unknown>
 
 export type BillingEvent = { type: string; data: Fields }
 
-/** A way for billing events to come in. */
-export type Door = (events: BillingEvent[]) => Promise<void>
+/** Sends billing events one of the ways that there are. */
+export type Sender = (events: BillingEvent[]) => Promise<void>
 
 /** Every way for canonical billing events to come in, for one tenant. */
-export async function doorsOf(server: TestServer, tenant = server.tenant): Promise<Record<string, Door>> {
+export async function sendersOf(server: TestServer, tenant = server.tenant): Promise<Record<string, Sender>> {
   const post = async (path: string, key: string, body: unknown) =>
     accepted(await server.request(path, { method: 'POST', key, body: JSON.stringify(body) }))
   const webhook = await makeSource(server, { tenant: tenant.id })
@@ -54,12 +54,12 @@ export async function send(
   await server.settled()
 }
 
-export type Ask = Record<string, string | number>
+export type ReportQuery = Record<string, string | number>
 
 export function ask(
   server: TestServer,
   report: string,
-  query: Ask,
+  query: ReportQuery,
   { tenant = server.tenant, headers = {} }: { tenant?: TestTenant; headers?: Record<string, string> } = {},
 ): Promise<Answer> {
   const text = new URLSearchParams()
@@ -71,7 +71,7 @@ export function ask(
 export async function reportOf(
   server: TestServer,
   report: string,
-  query: Ask = {},
+  query: ReportQuery = {},
   tenant = server.tenant,
 ): Promise<Body> {
   const { status, body } = await ask(server, report, { currency: 'EUR', ...query }, { tenant })

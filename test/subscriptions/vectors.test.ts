@@ -4,12 +4,12 @@ import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import {
   type BillingEvent,
   created,
-  doorsOf,
   ended,
   inDays,
   item,
   reportOf,
   send,
+  sendersOf,
   shuffled,
   updated,
 } from './shop.ts'
@@ -225,12 +225,12 @@ test('100 × 100 a month and 50 × 600 a year are 12,500', async () => {
 })
 
 for (const seed of [1, 2]) {
-  test(`they hold in any order of arrival, through every door (order ${seed})`, async () => {
+  test(`they hold in any order of arrival, every way there is (order ${seed})`, async () => {
     const tenant = await server.anotherTenant(`order ${seed}`)
-    const doors = Object.values(await doorsOf(server, tenant))
+    const senders = Object.values(await sendersOf(server, tenant))
     const events = shuffled([...EVENTS, ...EVENTS.slice(0, 10)], seed)
-    const share = Math.ceil(events.length / doors.length)
-    await Promise.all(doors.map((door, i) => door(events.slice(i * share, (i + 1) * share))))
+    const share = Math.ceil(events.length / senders.length)
+    await Promise.all(senders.map((sender, i) => sender(events.slice(i * share, (i + 1) * share))))
     await server.settled()
     await assertVectors(tenant)
   })

@@ -20,12 +20,14 @@ export type TimelineEntry = {
 }
 
 type Source = { eventId: string; eventType: string }
-export type SaidOf<Version> = Source & { sourceAt: Instant; version: Version }
+
+/** What an event told of an object. */
+export type Statement<Version> = Source & { objectId: string; sourceAt: Instant; version: Version }
 
 export type AccountHistory = {
   currency: string
-  subscriptions: SaidOf<SubscriptionVersion>[]
-  invoices: SaidOf<InvoiceVersion>[]
+  subscriptions: Statement<SubscriptionVersion>[]
+  invoices: Statement<InvoiceVersion>[]
   refunds: (Refund & Source)[]
   movements: Movement[]
 }
@@ -35,10 +37,10 @@ export function accountTimeline(history: AccountHistory): TimelineEntry[] {
   const { currency, subscriptions, invoices, refunds, movements } = history
   const isOwn = (of: string | null) => of === null || of === currency
   const entries = [
-    ...saidOnce(subscriptions)
+    ...distinctStatements(subscriptions)
       .filter(({ version }) => isOwn(version.currency))
       .map(subscriptionEntry),
-    ...saidOnce(invoices)
+    ...distinctStatements(invoices)
       .filter(({ version }) => isOwn(version.currency))
       .map(invoiceEntry),
     ...refunds.filter(refund => isOwn(refund.currency)).map(refundEntry),
@@ -63,12 +65,12 @@ function compareText(a: string, b: string): number {
 }
 
 /** Billing systems send one thing under several names: the first of them stands for all. */
-function saidOnce<Version extends object>(said: SaidOf<Version>[]): SaidOf<Version>[] {
-  const known = new Map<string, SaidOf<Version>>()
-  for (const one of said) {
-    const text = contentText(one.version)
+function distinctStatements<Version extends object>(statements: Statement<Version>[]): Statement<Version>[] {
+  const known = new Map<string, Statement<Version>>()
+  for (const statement of statements) {
+    const text = contentText(statement.version)
     const before = known.get(text)
-    if (!before || one.eventType < before.eventType) known.set(text, one)
+    if (!before || statement.eventType < before.eventType) known.set(text, statement)
   }
   return [...known.values()]
 }
@@ -82,8 +84,7 @@ const NOTHING = {
   invoiceId: null,
 }
 
-function subscriptionEntry(said: SaidOf<SubscriptionVersion>): TimelineEntry {
-  const { version, eventType, eventId } = said
+function subscriptionEntry({ version, eventType, eventId }: Statement<SubscriptionVersion>): TimelineEntry {
   const name = { created: 'began', updated: 'changed', deleted: 'was deleted' }[version.change]
   return {
     ...NOTHING,
@@ -96,8 +97,7 @@ function subscriptionEntry(said: SaidOf<SubscriptionVersion>): TimelineEntry {
   }
 }
 
-function invoiceEntry(said: SaidOf<InvoiceVersion>): TimelineEntry {
-  const { version, eventType, eventId } = said
+function invoiceEntry({ version, eventType, eventId }: Statement<InvoiceVersion>): TimelineEntry {
   const isPayment = version.status === 'paid' || version.failure !== null
   return {
     ...NOTHING,

@@ -84,9 +84,9 @@ export function intervalCountOf(value: unknown): number | null {
 }
 
 export function usageTypeOf(...hints: unknown[]): Item['usageType'] {
-  const said = hints.map(hint => lowerText(hint)?.replace(/[-\s]/g, '_'))
-  if (said.includes('one_time') || said.includes('onetime')) return 'one_time'
-  return said.includes('metered') ? 'metered' : 'licensed'
+  const words = hints.map(hint => lowerText(hint)?.replace(/[-\s]/g, '_'))
+  if (words.includes('one_time') || words.includes('onetime')) return 'one_time'
+  return words.includes('metered') ? 'metered' : 'licensed'
 }
 
 /** The subscription's own word on where it came from: `acquisition`, else UTM fields of its metadata. */

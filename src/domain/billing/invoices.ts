@@ -83,17 +83,36 @@ function stateOf(
   return { ...facts, invoiceId: id, from, to, failure, total, amountDue, amountPaid, amountRemaining }
 }
 
-/** Counts as invoiced on `finalizedAt` with `total`, tax included. */
-export function isInvoiced(state: InvoiceState): boolean {
-  return (
-    state.finalizedAt !== null &&
-    (state.status === 'open' || state.status === 'paid' || state.status === 'uncollectible')
-  )
+/** When it counts as invoiced, with `total`, tax included; null: it does not while this holds. */
+export function invoicedAt(state: InvoiceState): Instant | null {
+  const counts = state.status === 'open' || state.status === 'paid' || state.status === 'uncollectible'
+  return counts ? state.finalizedAt : null
 }
 
-/** Counts as collected on `paidAt` with `amountPaid`. */
-export function isCollected(state: InvoiceState): boolean {
-  return state.status === 'paid' && state.paidAt !== null
+/** When it counts as collected, with `amountPaid`. */
+export function collectedAt(state: InvoiceState): Instant | null {
+  return state.status === 'paid' ? state.paidAt : null
+}
+
+/** Whose an invoice is by the newest word on it, and when it was first and last spoken of. */
+export type InvoiceSummary = Pick<
+  InvoiceState,
+  'subscriptionId' | 'customer' | 'customerName' | 'customerEmail' | 'currency'
+> & { firstAt: Instant; lastAt: Instant }
+
+/** The states of one invoice, in their order; at least one. */
+export function summarizeInvoice(states: InvoiceState[]): InvoiceSummary {
+  const newest = <Field extends keyof InvoiceState>(field: Field) =>
+    states.findLast(state => state[field] !== null)?.[field] ?? null
+  return {
+    subscriptionId: newest('subscriptionId'),
+    customer: newest('customer'),
+    customerName: newest('customerName'),
+    customerEmail: newest('customerEmail'),
+    currency: newest('currency'),
+    firstAt: states[0]!.from,
+    lastAt: states.at(-1)!.from,
+  }
 }
 
 /** Of two words on one refund the newer, whichever came first. */

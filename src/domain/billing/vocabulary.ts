@@ -77,8 +77,8 @@ export function durationOf(value: unknown, endsAt: Instant | null): Discount['du
 /** A deleted invoice is owed no more than a void one. */
 export function invoiceStatus(eventType: string, value: unknown): InvoiceStatus {
   if (eventType.endsWith('.deleted')) return 'void'
-  const said = words(value)
-  return (said ? INVOICE_STATUSES.get(said) : INVOICE_EVENTS.get(lastWord(eventType))) ?? 'unknown'
+  const given = words(value)
+  return (given ? INVOICE_STATUSES.get(given) : INVOICE_EVENTS.get(lastWord(eventType))) ?? 'unknown'
 }
 
 export function failureOf(

@@ -1,9 +1,18 @@
 import type pg from 'pg'
+import { issueFrom } from '../../domain/billing/attention.ts'
 import { contentHash } from '../../domain/billing/content.ts'
-import { countedRefunds, deriveInvoice, mergeRefund } from '../../domain/billing/invoices.ts'
+import {
+  collectedAt,
+  countedRefunds,
+  deriveInvoice,
+  invoicedAt,
+  mergeRefund,
+  summarizeInvoice,
+} from '../../domain/billing/invoices.ts'
 import { compareRefunds } from '../../domain/billing/order.ts'
 import type { InvoiceVersion, Refund } from '../../domain/billing/types.ts'
 import {
+  type InvoiceLedger,
   loadRefundsOfCharges,
   lockInvoices,
   lockRefunds,
@@ -17,17 +26,24 @@ import { loadVersions } from '../../store/billing/versions.ts'
 export async function applyInvoices(client: pg.PoolClient, keys: ObjectKey[]): Promise<void> {
   await lockInvoices(client, keys)
   const known = await loadVersions<InvoiceVersion>(client, 'invoice', keys)
-  await replaceInvoices(
-    client,
-    [...Map.groupBy(known, keyText).values()].map(versions => ({
-      tenantId: versions[0]!.tenantId,
-      id: versions[0]!.id,
-      states: deriveInvoice(versions.map(({ version }) => version)).map(state => ({
-        ...state,
-        hash: contentHash(state),
-      })),
+  await replaceInvoices(client, [...Map.groupBy(known, keyText).values()].map(ledgerOf))
+}
+
+function ledgerOf(versions: (ObjectKey & { version: InvoiceVersion })[]): InvoiceLedger {
+  const { tenantId, id } = versions[0]!
+  const states = deriveInvoice(versions.map(({ version }) => version))
+  return {
+    tenantId,
+    id,
+    summary: summarizeInvoice(states),
+    states: states.map(state => ({
+      state,
+      hash: contentHash(state),
+      invoicedAt: invoicedAt(state),
+      collectedAt: collectedAt(state),
+      issueFrom: issueFrom(state),
     })),
-  )
+  }
 }
 
 /** Refunds of one charge are looked at together: what was read off its total gives way to refunds known by name. */

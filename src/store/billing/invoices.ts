@@ -1,6 +1,5 @@
-import { issueFrom } from '../../domain/billing/attention.ts'
-import { type InvoiceState, isCollected, isInvoiced } from '../../domain/billing/invoices.ts'
-import type { Refund } from '../../domain/billing/types.ts'
+import type { InvoiceState, InvoiceSummary } from '../../domain/billing/invoices.ts'
+import type { Instant, Refund } from '../../domain/billing/types.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import { type DerivedTable, replaceRows, replacing } from './derived.ts'
@@ -25,8 +24,16 @@ export async function lockInvoices(db: Db, invoices: ObjectKey[]): Promise<void>
   )
 }
 
-/** The states of an invoice, in order; at least one. */
-export type InvoiceLedger = ObjectKey & { states: (InvoiceState & { hash: string })[] }
+export type InvoiceLedger = ObjectKey & { summary: InvoiceSummary; states: InvoiceStateRow[] }
+
+export type InvoiceStateRow = {
+  state: InvoiceState
+  hash: string
+  invoicedAt: Instant | null
+  collectedAt: Instant | null
+  /** From when on there is something wrong with it while this state holds. */
+  issueFrom: Instant | null
+}
 
 const STATES: DerivedTable = {
   name: 'billing_invoice_states',
@@ -64,25 +71,22 @@ export async function replaceInvoices(db: Db, invoices: InvoiceLedger[]): Promis
   await replaceRows(db, REPLACE_STATES, invoices, rows)
 }
 
-function invoiceColumns({ tenantId, id, states }: InvoiceLedger) {
-  const last = states.at(-1)!
-  const known = <K extends keyof InvoiceState>(field: K) =>
-    states.findLast(state => state[field] !== null)?.[field] ?? null
+function invoiceColumns({ tenantId, id, summary }: InvoiceLedger) {
   return {
     tenant_id: tenantId,
     id,
-    subscription_id: known('subscriptionId'),
-    customer: known('customer'),
-    customer_name: known('customerName'),
-    customer_email: known('customerEmail'),
-    currency: known('currency') ?? '',
-    first_at: timeText(states[0]!.from),
-    last_at: timeText(last.from),
+    subscription_id: summary.subscriptionId,
+    customer: summary.customer,
+    customer_name: summary.customerName,
+    customer_email: summary.customerEmail,
+    currency: summary.currency ?? '',
+    first_at: timeText(summary.firstAt),
+    last_at: timeText(summary.lastAt),
   }
 }
 
-function stateColumns(tenantId: number, { hash, ...state }: InvoiceState & { hash: string }) {
-  const issue = issueFrom(state)
+function stateColumns(tenantId: number, { state, hash, ...row }: InvoiceStateRow) {
+  const maybe = (at: Instant | null) => (at === null ? null : timeText(at))
   return {
     tenant_id: tenantId,
     invoice_id: state.invoiceId,
@@ -91,11 +95,11 @@ function stateColumns(tenantId: number, { hash, ...state }: InvoiceState & { has
     currency: state.currency ?? '',
     subscription_id: state.subscriptionId,
     customer: state.customer,
-    invoiced_at: isInvoiced(state) ? timeText(state.finalizedAt!) : null,
+    invoiced_at: maybe(row.invoicedAt),
     total: state.total,
-    collected_at: isCollected(state) ? timeText(state.paidAt!) : null,
+    collected_at: maybe(row.collectedAt),
     amount_paid: state.amountPaid,
-    issue_from: issue === null ? null : timeText(issue),
+    issue_from: maybe(row.issueFrom),
     hash,
     body: state,
   }

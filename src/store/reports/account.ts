@@ -1,3 +1,4 @@
+import type { Statement } from '../../domain/billing/account-timeline.ts'
 import type { InvoiceVersion, Refund, SubscriptionVersion } from '../../domain/billing/types.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
@@ -48,15 +49,6 @@ export async function invoicesOfAccount(
     [tenantId, account, subscriptions, asOf],
   )
   return rows.map(row => row.id)
-}
-
-/** What an event told of an object. */
-export type Statement<Version> = {
-  objectId: string
-  eventId: string
-  eventType: string
-  sourceAt: number
-  version: Version
 }
 
 type VersionOf = { subscription: SubscriptionVersion; invoice: InvoiceVersion; refund: Refund }

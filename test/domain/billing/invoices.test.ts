@@ -4,11 +4,11 @@ import fc from 'fast-check'
 import { daysOverdue, invoiceIssue, issueFrom } from '../../../src/domain/billing/attention.ts'
 import { readCanonical } from '../../../src/domain/billing/canonical.ts'
 import {
+  collectedAt,
   countedRefunds,
   deriveInvoice,
   type InvoiceState,
-  isCollected,
-  isInvoiced,
+  invoicedAt,
   mergeRefund,
 } from '../../../src/domain/billing/invoices.ts'
 import type { InvoiceVersion, Refund } from '../../../src/domain/billing/types.ts'
@@ -83,19 +83,19 @@ test('an invoice is owed from when it was finalized until it was paid', () => {
 
 test('invoiced: finalized and neither draft nor void, tax included', () => {
   const state = (changes: Payload) => deriveInvoice([invoice(changes)]).at(-1)!
-  assert.equal(isInvoiced(state({})), true)
+  assert.equal(day(invoicedAt(state({}))), '2025-02-01')
   assert.equal(state({}).total, 23_80)
-  assert.equal(isInvoiced(state(paid)), true)
-  assert.equal(isInvoiced(state({ status: 'uncollectible' })), true)
-  assert.equal(isInvoiced(state({ status: 'draft', finalized_at: null })), false)
-  assert.equal(isInvoiced(state({ status: 'void' })), false)
-  assert.equal(isInvoiced(state({ status: 'odd' })), false)
+  assert.equal(day(invoicedAt(state(paid))), '2025-02-01')
+  assert.equal(day(invoicedAt(state({ status: 'uncollectible' }))), '2025-02-01')
+  assert.equal(invoicedAt(state({ status: 'draft', finalized_at: null })), null)
+  assert.equal(invoicedAt(state({ status: 'void' })), null)
+  assert.equal(invoicedAt(state({ status: 'odd' })), null)
 })
 
 test('collected: paid, on the day it was', () => {
   const state = deriveInvoice([invoice(paid)]).at(-1)!
-  assert.deepEqual([isCollected(state), state.amountPaid, day(state.paidAt)], [true, 23_80, '2025-02-03'])
-  assert.equal(isCollected(deriveInvoice([invoice({ amount_paid: 5 })])[0]!), false)
+  assert.deepEqual([day(collectedAt(state)), state.amountPaid], ['2025-02-03', 23_80])
+  assert.equal(collectedAt(deriveInvoice([invoice({ amount_paid: 5 })])[0]!), null)
 })
 
 test('what a source leaves out is taken from what it says', () => {
