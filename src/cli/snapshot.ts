@@ -18,7 +18,10 @@ export function addSnapshot(program: Command, out: Output): void {
       'Write the daily snapshots of MRR by account that are missing. A running server does it by itself.',
     )
     .option('--date <YYYY-MM-DD>', 'only this day, in UTC (default: every day that has ended and has none)')
-    .option('--rebuild', 'forget which days have one, and write all of them again')
+    .option(
+      '--rebuild',
+      'forget which days have one, write all of them again, and make the sums of days anew',
+    )
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { DAY_MS, type Day, dayOf } from '../domain/time.ts'
 import { coverDays, forgetSnapshots, snapshotSize, tenantsToSnapshot } from '../store/billing/snapshots.ts'
+import { rebuildSums } from '../store/billing/sums.ts'
 import type { Job } from './jobs.ts'
 
 // Looked at often, done once a day: a day that has ended is covered soon after midnight UTC.
@@ -21,7 +22,8 @@ export function dailySnapshots(pool: pg.Pool, now: () => Date): Job {
 
 /**
  * Writes the snapshots of one day, or of all days that have ended and have none. They are rows that hold for a time,
- * kept up by the pipeline, so what is written is which days they vouch for. `rebuild` forgets that first.
+ * kept up by the pipeline, so what is written is which days they vouch for. `rebuild` forgets that first, and makes the
+ * sums of days anew from those rows.
  */
 export async function writeSnapshots(
   pool: pg.Pool,
@@ -29,7 +31,10 @@ export async function writeSnapshots(
   { day = null, rebuild = false }: { day?: Day | null; rebuild?: boolean } = {},
 ): Promise<WrittenSnapshot[]> {
   const today = dayOf(now)
-  if (rebuild && day === null) await forgetSnapshots(pool)
+  if (rebuild && day === null) {
+    await forgetSnapshots(pool)
+    await rebuildSums(pool)
+  }
   const tenants = await tenantsToSnapshot(pool, today, day)
   const until = day === null ? today : nextDay(day)
   const due = tenants.filter(({ from }) => from < until)

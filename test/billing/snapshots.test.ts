@@ -4,6 +4,7 @@ import { writeSnapshots } from '../../src/jobs/snapshots.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
 import { startServer, TEST_SECRET_KEY, type TestTenant } from '../server.ts'
 import { created, inDays, reportOf, send, updated } from '../subscriptions/shop.ts'
+import { assertSums } from './sums.ts'
 
 const server = await startServer()
 after(() => server.close())
@@ -85,8 +86,10 @@ test('kontor snapshot writes a day, all missing days, or all anew, and prints JS
     [{ tenant: tenant.id, from: dayOf(-10), to: dayOf(-10), accounts: 1 }],
   )
   assert.deepEqual(await coverageOf(tenant), [dayOf(-10), 1, 9])
+  await server.pool.query('update billing_account_days set mrr = mrr + 1')
   await kontor('snapshot', '--rebuild')
   assert.deepEqual(await coverageOf(tenant), [dayOf(-20), 20, 0])
+  assert.ok((await assertSums(server, tenant)) > 0)
   for (const date of ['tomorrow', '2026-02-30', dayOf(0), dayOf(3)]) {
     const wrong = await kontor('snapshot', '--date', date)
     assert.deepEqual([wrong.code, wrong.out], [2, ''])

@@ -129,3 +129,24 @@ async function compact(db: Db, { name, key, sums }: SumTable): Promise<number> {
   )
   return rows[0]!.taken
 }
+
+/** Makes all sums anew from the rows that they are of. Whoever changes those waits as long. */
+export async function rebuildSums(pool: pg.Pool): Promise<void> {
+  await inTransaction(pool, async client => {
+    await client.query(
+      'lock table billing_account_states, billing_invoice_states, billing_agenda in share mode',
+    )
+    for (const { name } of SUM_TABLES) await client.query(`delete from ${name}`)
+    for (const statement of REBUILD) await client.query(statement)
+  })
+}
+
+/** The rows of a table as if all of them were new. */
+const asNew = (table: string) =>
+  `with new as materialized (select * from ${table}), old as materialized (select * from ${table} where false)`
+
+const REBUILD = [
+  `${asNew('billing_account_states')} ${STATE_EFFECTS}`,
+  `${asNew('billing_invoice_states')} ${INVOICE_EFFECTS}`,
+  `${asNew('billing_agenda')} ${AGENDA_EFFECTS}`,
+]
