@@ -33,11 +33,9 @@ export type AccountEntry = {
 
 /** The largest MRR first. */
 export function accountList(db: Db, question: ReportQuestion, count: number): ReportList<AccountEntry> {
-  const { tenantId, currency, asOf } = question
   return {
     count,
-    rows: async slice =>
-      accountEntries(db, question, await accountSlice(db, tenantId, currency, asOf, slice, count)),
+    rows: async slice => accountEntries(db, question, await accountSlice(db, question, slice, count)),
   }
 }
 
@@ -51,7 +49,7 @@ export async function accountEntries(
   const { tenantId, currency, asOf } = question
   const segments = await segmentsOfAccounts(db, tenantId, accounts, asOf)
   const facts = await accountFacts(db, tenantId, accounts)
-  const issues = await withPaymentIssues(db, tenantId, currency, asOf, {
+  const issues = await withPaymentIssues(db, question, {
     subscriptions: segments.map(segment => segment.subscriptionId),
     customers: accounts,
   })

@@ -19,13 +19,13 @@ export type Agenda = {
 
 /** The agenda that is kept speaks of the time from now on; of any other time one is made from the segments. */
 export async function openAgenda(db: Db, question: ReportQuestion, days: number): Promise<Agenda> {
-  const { tenantId, currency, asOf, now } = question
+  const { tenantId, asOf, now } = question
   const until = daysFrom(asOf, days)
   if (asOf >= now && (await agendaReaches(db, tenantId, until))) {
-    const counts = await agendaCounts(db, tenantId, currency, asOf, until)
+    const counts = await agendaCounts(db, question, until)
     return {
       counts,
-      slice: (kind, slice) => agendaSlice(db, tenantId, currency, kind, asOf, until, slice, counts[kind]),
+      slice: (kind, slice) => agendaSlice(db, question, { kind, until, count: counts[kind] }, slice),
     }
   }
   return agendaOfSegments(db, question, until)
@@ -34,7 +34,7 @@ export async function openAgenda(db: Db, question: ReportQuestion, days: number)
 async function agendaOfSegments(db: Db, question: ReportQuestion, until: Date): Promise<Agenda> {
   const rows: Record<AgendaKind, AgendaRow[]> = { charge: [], renewal: [], cancellation: [] }
   const asOf = question.asOf.getTime()
-  for await (const segments of runningSegments(db, question.tenantId, question.currency, question.asOf)) {
+  for await (const segments of runningSegments(db, question)) {
     for (const segment of segments) {
       for (const entry of agendaOf([segment], asOf, until.getTime())) {
         // what is known only later is not expected yet

@@ -91,14 +91,14 @@ function dueList<Row>(
   kind: AgendaKind,
   rowOf: (body: AgendaRow['body'], facts: DueFacts) => Row,
 ): ReportList<Row> {
-  const { tenantId, currency, asOf } = question
+  const { tenantId, asOf } = question
   return {
     count: agenda.counts[kind],
     async rows(slice) {
       const entries = await agenda.slice(kind, slice)
       const subscriptions = [...new Set(entries.map(entry => entry.subscriptionId))]
       const segments = await segmentsOfSubscriptions(db, tenantId, subscriptions, asOf)
-      const issues = await withPaymentIssues(db, tenantId, currency, asOf, { subscriptions, customers: [] })
+      const issues = await withPaymentIssues(db, question, { subscriptions, customers: [] })
       return entries.map(({ subscriptionId, dueAt, body }) => {
         const segment = segments.get(subscriptionId)!
         return rowOf(body, {
@@ -157,14 +157,14 @@ function chargeDue(
 
 /** Invoices with something wrong, then unpaid subscriptions without such an invoice. */
 async function issueList(db: Db, question: ReportQuestion): Promise<ReportList<PaymentIssue>> {
-  const { tenantId, currency, asOf } = question
-  const counts = await issueCounts(db, tenantId, currency, asOf)
+  const { tenantId, asOf } = question
+  const counts = await issueCounts(db, question)
   return {
     count: counts.invoices + counts.subscriptions,
     async rows(slice) {
       const [ofInvoices, ofSubscriptions] = slicesOf(slice, [counts.invoices, counts.subscriptions])
-      const invoices = await invoicesWithIssues(db, tenantId, currency, asOf, ofInvoices!)
-      const unpaid = await unpaidSubscriptions(db, tenantId, currency, asOf, ofSubscriptions!)
+      const invoices = await invoicesWithIssues(db, question, ofInvoices!)
+      const unpaid = await unpaidSubscriptions(db, question, ofSubscriptions!)
       const named = invoices.flatMap(invoice => invoice.subscriptionId ?? [])
       const segments = await segmentsOfSubscriptions(db, tenantId, [...named, ...unpaid], asOf)
       return [

@@ -35,14 +35,15 @@ export type CoverageRead = {
 
 export async function readCoverage(
   db: Db,
-  { tenantId, currency, asOf, now }: ReportQuestion,
+  question: ReportQuestion,
   figures: SourceFigures[],
   then: Date,
 ): Promise<CoverageRead> {
-  const unlinked = await unlinkedInvoices(db, tenantId, currency, asOf)
+  const { tenantId, currency, asOf, now } = question
+  const unlinked = await unlinkedInvoices(db, question)
   const times = await feedTimes(db, tenantId, asOf)
   // a day has its snapshot once it is over
-  const until = dayOf(asOf < now ? asOf : now)
+  const until = dayOf(Math.min(asOf.getTime(), now.getTime()))
   const snapshots = await snapshotCoverage(db, tenantId, until, then)
   const own = figures.filter(source => source.currency === currency)
   const seen = sum(figures, source => source.subscriptions)

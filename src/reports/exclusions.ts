@@ -24,15 +24,15 @@ export function exclusionList(
   question: ReportQuestion,
   counts: { excluded: number; foreign: number; pending: number },
 ): ReportList<ExclusionEntry> {
-  const { tenantId, currency, asOf } = question
+  const { tenantId, asOf } = question
   const parts = [counts.excluded, counts.foreign, counts.pending]
   return {
     count: counts.excluded + counts.foreign + counts.pending,
     async rows(slice) {
       const [own, foreign, pending] = slicesOf(slice, parts)
       const items = [
-        ...(await excludedSlice(db, tenantId, currency, asOf, own!, counts.excluded)),
-        ...(await foreignSlice(db, tenantId, currency, asOf, foreign!, counts.foreign)),
+        ...(await excludedSlice(db, question, own!, counts.excluded)),
+        ...(await foreignSlice(db, question, foreign!, counts.foreign)),
       ]
       const segments = await segmentsOfSubscriptions(
         db,
@@ -40,7 +40,7 @@ export function exclusionList(
         items.map(item => item.subscriptionId),
         asOf,
       )
-      const unseen = await pendingSlice(db, tenantId, currency, asOf, pending!)
+      const unseen = await pendingSlice(db, question, pending!)
       return [
         ...items.map((item): Exclusion => {
           const segment = segments.get(item.subscriptionId)

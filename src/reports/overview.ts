@@ -41,7 +41,7 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
   const activeAccounts = sum(own, source => source.activeAccounts)
   const { coverage, pending, isThenCovered } = await readCoverage(db, question, figures, since)
   const agenda = await openAgenda(db, question, WINDOW_DAYS)
-  const issues = await issueCounts(db, tenantId, currency, asOf)
+  const issues = await issueCounts(db, question)
   const cash = await cashBetween(db, tenantId, currency, { since, until: asOf, fromSums: asOf >= now })
   const { sums, kept } = await movedBetween(db, tenantId, currency, since, asOf)
   const openingMrr = sum(own, source => source.cohortMrr)

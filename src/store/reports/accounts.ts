@@ -3,13 +3,12 @@ import { contactFacts } from '../../domain/conversions/conversions.ts'
 import { nearerEnd, type Slice } from '../../domain/slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { merged } from './merged.ts'
+import type { Scope } from './scope.ts'
 
 /** Accounts with a subscription in the currency, the largest MRR first. `count`: how many there are. */
 export async function accountSlice(
   db: Db,
-  tenantId: number,
-  currency: string,
-  asOf: Date,
+  { tenantId, currency, asOf }: Scope,
   slice: Slice,
   count: number,
 ): Promise<string[]> {
@@ -71,9 +70,7 @@ export async function segmentsOfSubscriptions(
 /** Everyone's segments at `asOf`, but for ended ones, in portions. */
 export async function* runningSegments(
   db: Db,
-  tenantId: number,
-  currency: string,
-  asOf: Date,
+  { tenantId, currency, asOf }: Scope,
 ): AsyncGenerator<Segment[]> {
   for (let after = ''; ; ) {
     const { rows } = await queryPrepared<{ id: string; body: string }>(
@@ -93,9 +90,7 @@ export async function* runningSegments(
 /** Which of these subscriptions and customers have an invoice that something is wrong with. */
 export async function withPaymentIssues(
   db: Db,
-  tenantId: number,
-  currency: string,
-  asOf: Date,
+  { tenantId, currency, asOf }: Scope,
   of: { subscriptions: string[]; customers: string[] },
 ): Promise<{ subscriptions: Set<string>; customers: Set<string> }> {
   const { rows } = await queryPrepared<{ subscriptionId: string | null; customer: string | null }>(

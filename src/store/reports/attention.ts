@@ -2,6 +2,7 @@ import type { AgendaEntry } from '../../domain/billing/agenda.ts'
 import type { InvoiceState } from '../../domain/billing/invoices.ts'
 import { nearerEnd, type Slice } from '../../domain/slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
+import type { Scope } from './scope.ts'
 
 export type AgendaKind = AgendaEntry['kind']
 
@@ -21,9 +22,7 @@ export async function agendaReaches(db: Db, tenantId: number, until: Date): Prom
 /** How much of each kind is due in (asOf, until]. */
 export async function agendaCounts(
   db: Db,
-  tenantId: number,
-  currency: string,
-  asOf: Date,
+  { tenantId, currency, asOf }: Scope,
   until: Date,
 ): Promise<Record<AgendaKind, number>> {
   const { rows } = await queryPrepared<{ kind: AgendaKind; entries: number }>(db, AGENDA_COUNTS, [
@@ -63,13 +62,9 @@ select kind, sum(entries)::bigint as entries from parts group by kind`
 /** What is due in (asOf, until], the soonest first. `count`: how much there is. */
 export async function agendaSlice(
   db: Db,
-  tenantId: number,
-  currency: string,
-  kind: AgendaKind,
-  asOf: Date,
-  until: Date,
+  { tenantId, currency, asOf }: Scope,
+  { kind, until, count }: { kind: AgendaKind; until: Date; count: number },
   slice: Slice,
-  count: number,
 ): Promise<AgendaRow[]> {
   const { offset, limit, backwards } = nearerEnd(slice, count)
   if (limit === 0) return []
@@ -103,12 +98,7 @@ const UNPAID = `select s.subscription_id as id, s.valid_from from billing_segmen
       and i.subscription_id = s.subscription_id and i.issue_from <= $3 and i.valid_to > $3)`
 
 /** Invoices with something wrong at `asOf`, and unpaid subscriptions without such an invoice. */
-export async function issueCounts(
-  db: Db,
-  tenantId: number,
-  currency: string,
-  asOf: Date,
-): Promise<IssueCounts> {
+export async function issueCounts(db: Db, { tenantId, currency, asOf }: Scope): Promise<IssueCounts> {
   const { rows } = await queryPrepared<IssueCounts>(
     db,
     `select (select count(*) from billing_invoice_states where ${WITH_ISSUE}) as invoices,
@@ -121,9 +111,7 @@ export async function issueCounts(
 /** The longest-standing first. */
 export async function invoicesWithIssues(
   db: Db,
-  tenantId: number,
-  currency: string,
-  asOf: Date,
+  { tenantId, currency, asOf }: Scope,
   slice: Slice,
 ): Promise<InvoiceState[]> {
   if (slice.limit === 0) return []
@@ -139,9 +127,7 @@ export async function invoicesWithIssues(
 /** Ids of unpaid subscriptions none of whose invoices is listed. */
 export async function unpaidSubscriptions(
   db: Db,
-  tenantId: number,
-  currency: string,
-  asOf: Date,
+  { tenantId, currency, asOf }: Scope,
   slice: Slice,
 ): Promise<string[]> {
   if (slice.limit === 0) return []

@@ -2,6 +2,7 @@ import type { ReasonCode } from '../../domain/billing/types.ts'
 import { nearerEnd, type Slice } from '../../domain/slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { merged } from './merged.ts'
+import type { Scope } from './scope.ts'
 
 export type ExcludedItem = {
   subscriptionId: string
@@ -16,9 +17,7 @@ const KEY = 'subscription_id, place, valid_from'
 /** Items of the currency, and of subscriptions that name none, that do not count; the latest first. */
 export async function excludedSlice(
   db: Db,
-  tenantId: number,
-  currency: string,
-  asOf: Date,
+  { tenantId, currency, asOf }: Scope,
   slice: Slice,
   count: number,
 ): Promise<ExcludedItem[]> {
@@ -35,9 +34,7 @@ export async function excludedSlice(
 /** Items of subscriptions in other currencies. */
 export async function foreignSlice(
   db: Db,
-  tenantId: number,
-  currency: string,
-  asOf: Date,
+  { tenantId, currency, asOf }: Scope,
   slice: Slice,
   count: number,
 ): Promise<ExcludedItem[]> {
@@ -81,9 +78,7 @@ export type PendingSubscription = { id: string; customer: string | null; since: 
 /** Subscriptions of which only invoices speak. */
 export async function pendingSlice(
   db: Db,
-  tenantId: number,
-  currency: string,
-  asOf: Date,
+  { tenantId, currency, asOf }: Scope,
   slice: Slice,
 ): Promise<PendingSubscription[]> {
   if (slice.limit === 0) return []
@@ -108,12 +103,7 @@ export type Unlinked = {
   invoices: number
 }
 
-export async function unlinkedInvoices(
-  db: Db,
-  tenantId: number,
-  currency: string,
-  asOf: Date,
-): Promise<Unlinked> {
+export async function unlinkedInvoices(db: Db, { tenantId, currency, asOf }: Scope): Promise<Unlinked> {
   const { rows } = await queryPrepared<{ pending: number; ofPending: number; alone: number }>(
     db,
     `select count(*) filter (where i.invoices > 0) as pending, coalesce(sum(i.own), 0)::bigint as "ofPending",
