@@ -54,7 +54,7 @@ export const PRODUCTS: Product[] = [
   ...OTHERS.map(([sku, name, category, cents]) => ({ sku, name, category, price: priceOf(cents) })),
 ]
 
-/** Sold in spring, taken off the shelf in summer. */
+/** Sold in spring, discontinued in summer. */
 const DISCONTINUED = [
   { sku: 'COF-YEM-250', name: 'Haraz 250 g', category: 'coffee', price: priceOf(2190) },
   { sku: 'GI-EASTER', name: 'Easter box', category: 'gift', price: priceOf(2990) },

@@ -1,7 +1,7 @@
 import type { Random } from './random.ts'
 import { monthName } from './year.ts'
 
-/** How somebody came: what the address of the page and the browser say about it. */
+/** How a visitor came, according to the page's URL and the browser. */
 export type Arrival = {
   channel: string
   utm: { source: string; medium: string; campaign: string } | null
@@ -59,7 +59,7 @@ const STRANGERS: [ChannelName, number][] = [
   ['direct', 12],
 ]
 
-/** Where those come from who know the shop. */
+/** Where customers come from. */
 const REGULARS: [ChannelName, number][] = [
   ['newsletter', 40],
   ['direct', 35],

@@ -2,15 +2,15 @@ import type { RecordDelete, RecordWrite } from './catalogue.ts'
 import { chunksOf, eachOf, openSend, Refused, type Send } from './requests.ts'
 import type { Shop } from './shop.ts'
 
-/** Where the year goes in, and with which credentials. */
-export type Doors = {
+/** The service that receives the year, and its credentials. */
+export type Target = {
   url: string
   privateKey: string
   trackingKey: string
   source: { path: string; token: string }
 }
 
-/** Of what was sent, what the service had seen before and did not take again; events are sorted out later. */
+/** `known`: what the service reported as a duplicate; duplicate tracking events are found only later. */
 export type Delivery = { sent: number; known: number }
 
 const RECORDS_AT_ONCE = 500
@@ -19,24 +19,20 @@ const BILLING_EVENTS_AT_ONCE = 200
 // Requests that wait together share one flush: the slower the disk, the more that helps.
 const SINGLES_IN_FLIGHT = 128
 
-/** Sends a year through the public doors, as a shop and its tools would. */
-export async function deliver(shop: Shop, doors: Doors, say: (words: string) => void): Promise<Delivery> {
-  const send = openSend(doors.url)
+/** Sends a year through the public APIs, as a shop and its tools would. */
+export async function deliver(shop: Shop, target: Target, report: (line: string) => void): Promise<Delivery> {
+  const send = openSend(target.url)
   const delivery: Delivery = { sent: 0, known: 0 }
-  const calls = shop.events.filter(({ door }) => door === 'cdp').map(({ body }) => body)
-  const singles = shop.events.filter(({ door }) => door === 'native').map(({ body }) => body)
+  const calls = shop.events.filter(({ route }) => route === 'cdp').map(({ body }) => body)
+  const singles = shop.events.filter(({ route }) => route === 'native').map(({ body }) => body)
   const steps: [number, string, () => Promise<number>][] = [
-    [shop.products.length, 'products', () => sendRecords(send, doors, shop.products)],
-    [
-      shop.discontinued.length,
-      'products taken off the shelf',
-      () => sendDeletes(send, doors, shop.discontinued),
-    ],
-    [shop.contacts.length, 'contacts', () => sendRecords(send, doors, shop.contacts)],
-    [shop.orders.length, 'versions of orders', () => sendRecords(send, doors, shop.orders)],
-    [calls.length, 'calls of the site, in batches', () => sendCalls(send, doors, calls)],
-    [singles.length, 'tracking events, one by one', () => sendSingles(send, doors, singles)],
-    [shop.billing.length, 'events of the billing system', () => sendBilling(send, doors, shop.billing)],
+    [shop.products.length, 'products', () => sendRecords(send, target, shop.products)],
+    [shop.discontinued.length, 'discontinued products', () => sendDeletes(send, target, shop.discontinued)],
+    [shop.contacts.length, 'contacts', () => sendRecords(send, target, shop.contacts)],
+    [shop.orders.length, 'versions of orders', () => sendRecords(send, target, shop.orders)],
+    [calls.length, 'CDP calls of the site, in batches', () => sendCalls(send, target, calls)],
+    [singles.length, 'tracking events, one by one', () => sendSingles(send, target, singles)],
+    [shop.billing.length, 'billing events', () => sendBilling(send, target, shop.billing)],
   ]
   for (const [count, what, work] of steps) {
     const startedAt = performance.now()
@@ -44,8 +40,8 @@ export async function deliver(shop: Shop, doors: Doors, say: (words: string) => 
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
     delivery.sent += count
     delivery.known += known
-    say(
-      `${String(count).padStart(7)} ${what}${known > 0 ? `, of which ${known} were there` : ''} (${seconds} s)`,
+    report(
+      `${String(count).padStart(7)} ${what}${known > 0 ? `, of which ${known} were known already` : ''} (${seconds} s)`,
     )
   }
   return delivery
@@ -53,7 +49,7 @@ export async function deliver(shop: Shop, doors: Doors, say: (words: string) => 
 
 type Item = { accepted: boolean; duplicate?: boolean }
 
-async function sendRecords(send: Send, { privateKey }: Doors, records: RecordWrite[]): Promise<number> {
+async function sendRecords(send: Send, { privateKey }: Target, records: RecordWrite[]): Promise<number> {
   let known = 0
   await eachOf(chunksOf(records, RECORDS_AT_ONCE), 3, async chunk => {
     const path = `/v1/${chunk[0]!.entityType}s/batch`
@@ -68,7 +64,7 @@ async function sendRecords(send: Send, { privateKey }: Doors, records: RecordWri
   return known
 }
 
-async function sendDeletes(send: Send, { privateKey }: Doors, deletes: RecordDelete[]): Promise<number> {
+async function sendDeletes(send: Send, { privateKey }: Target, deletes: RecordDelete[]): Promise<number> {
   let known = 0
   await eachOf(deletes, 2, async body => {
     const request = { path: '/v1/products', key: privateKey, body, idempotencyKey: `${body.id}-delete` }
@@ -78,7 +74,7 @@ async function sendDeletes(send: Send, { privateKey }: Doors, deletes: RecordDel
   return known
 }
 
-async function sendCalls(send: Send, { trackingKey }: Doors, calls: object[]): Promise<number> {
+async function sendCalls(send: Send, { trackingKey }: Target, calls: object[]): Promise<number> {
   await eachOf(chunksOf(calls, CALLS_AT_ONCE), 4, async batch => {
     const { rejected } = await send({ path: '/v1/batch', key: trackingKey, body: { batch } })
     refuse('/v1/batch', (rejected as object[] | undefined) ?? [])
@@ -86,14 +82,14 @@ async function sendCalls(send: Send, { trackingKey }: Doors, calls: object[]): P
   return 0
 }
 
-async function sendSingles(send: Send, { trackingKey }: Doors, events: object[]): Promise<number> {
+async function sendSingles(send: Send, { trackingKey }: Target, events: object[]): Promise<number> {
   await eachOf(events, SINGLES_IN_FLIGHT, async body => {
     await send({ path: '/v1/track', key: trackingKey, body })
   })
   return 0
 }
 
-async function sendBilling(send: Send, { source }: Doors, events: object[]): Promise<number> {
+async function sendBilling(send: Send, { source }: Target, events: object[]): Promise<number> {
   let known = 0
   await eachOf(chunksOf(events, BILLING_EVENTS_AT_ONCE), 3, async body => {
     const { duplicates, rejected } = await send({ path: source.path, key: source.token, body })

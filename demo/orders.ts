@@ -3,9 +3,9 @@ import { fullName, type Person } from './people.ts'
 import { type Random, randomFor } from './random.ts'
 import { busyMoment, DAY_MS, HOUR_MS, isoTime, numbered, type Year } from './year.ts'
 
-export type OrderLine = { product: Product; quantity: number; cents: number }
+type OrderLine = { product: Product; quantity: number; cents: number }
 
-export type OrderStatus = 'paid' | 'shipped' | 'returned' | 'canceled'
+type OrderStatus = 'paid' | 'shipped' | 'returned' | 'canceled'
 
 export type Order = {
   id: string

@@ -1,6 +1,6 @@
 import { type InvoiceState, invoicePayload, taxOn } from './billing-events.ts'
 import type { Random } from './random.ts'
-import { type Story, tell } from './story.ts'
+import { emit, type Simulation } from './simulation.ts'
 import { DAY_MS, HOUR_MS, isoTime, numbered } from './year.ts'
 
 /** How a charge went: `failedAt` is the first failure, `at` when it was decided. */
@@ -18,37 +18,38 @@ const FAILURES: [{ code: string; message: string }, number][] = [
 
 /** Days until the next attempt after the first and the second failure. */
 const RETRY_DAYS = [3, 5]
-const RECOVERS = [0.6, 0.5]
+const RECOVERY_CHANCES = [0.6, 0.5]
 
-/** The invoice of a period, and what comes of it. Nothing is invoiced where nothing is owed. */
-export function charge(story: Story, at: number, netCents: number): Outcome {
+/** The invoice of a period and its payment. Nothing is invoiced where nothing is owed. */
+export function charge(simulation: Simulation, at: number, netCents: number): Outcome {
   if (netCents === 0) return { kind: 'paid', failedAt: null, at }
-  const { random, agreement } = story
-  const invoice = newInvoice(story, at, netCents)
-  if (agreement.collectionMethod === 'send_invoice') return sendInvoice(story, invoice, random)
-  finalize(story, invoice)
-  const isFirst = story.invoices === 1
-  if (isFirst || !random.chance(failureRate(story, at))) return settle(story, invoice, at + 2_000, null)
-  return retry(story, invoice, random)
+  const { random, agreement } = simulation
+  const invoice = newInvoice(simulation, at, netCents)
+  if (agreement.collectionMethod === 'send_invoice') return sendInvoice(simulation, invoice, random)
+  finalize(simulation, invoice)
+  const isFirst = simulation.invoices === 1
+  if (isFirst || !random.chance(failureRate(simulation, at)))
+    return settle(simulation, invoice, at + 2_000, null)
+  return retry(simulation, invoice, random)
 }
 
 /** One in 17; more in the last week, so that on any day there is something that needs attention. */
-function failureRate({ until }: Story, at: number): number {
+function failureRate({ until }: Simulation, at: number): number {
   return at > until - 8 * DAY_MS ? 0.3 : 0.06
 }
 
 /** What a larger plan costs for the rest of a period is paid at once. */
-export function prorate(story: Story, at: number, netCents: number): void {
+export function prorate(simulation: Simulation, at: number, netCents: number): void {
   if (netCents <= 0) return
-  const invoice = newInvoice(story, at, netCents)
-  finalize(story, invoice)
-  settle(story, invoice, at + 2_000, null)
+  const invoice = newInvoice(simulation, at, netCents)
+  finalize(simulation, invoice)
+  settle(simulation, invoice, at + 2_000, null)
 }
 
-function newInvoice(story: Story, at: number, netCents: number): InvoiceState {
-  const { agreement } = story
-  story.invoices++
-  const number = numbered(story.invoices, 2)
+function newInvoice(simulation: Simulation, at: number, netCents: number): InvoiceState {
+  const { agreement } = simulation
+  simulation.invoices++
+  const number = numbered(simulation.invoices, 2)
   return {
     id: `${agreement.id.replace('-sub-', '-in-')}-${number}`,
     number: `${agreement.id.replace('-sub-', '').toUpperCase()}-${number}`,
@@ -64,30 +65,30 @@ function newInvoice(story: Story, at: number, netCents: number): InvoiceState {
   }
 }
 
-function report(story: Story, invoice: InvoiceState, at: number, what: string): void {
-  tell(story, at, `invoice.${what}`, invoicePayload(story.agreement, invoice, at))
+function report(simulation: Simulation, invoice: InvoiceState, at: number, what: string): void {
+  emit(simulation, at, `invoice.${what}`, invoicePayload(simulation.agreement, invoice, at))
 }
 
-function finalize(story: Story, invoice: InvoiceState): void {
-  report(story, invoice, invoice.finalizedAt, 'finalized')
+function finalize(simulation: Simulation, invoice: InvoiceState): void {
+  report(simulation, invoice, invoice.finalizedAt, 'finalized')
 }
 
-function settle(story: Story, invoice: InvoiceState, at: number, failedAt: number | null): Outcome {
+function settle(simulation: Simulation, invoice: InvoiceState, at: number, failedAt: number | null): Outcome {
   Object.assign(invoice, { status: 'paid', paidAt: at, nextAttemptAt: null, attempts: invoice.attempts + 1 })
-  report(story, invoice, at, 'paid')
-  refund(story, invoice, at)
+  report(simulation, invoice, at, 'paid')
+  refund(simulation, invoice, at)
   return failedAt === null ? { kind: 'paid', failedAt, at } : { kind: 'recovered', failedAt, at }
 }
 
 /** Due in two weeks; most pay in time. */
-function sendInvoice(story: Story, invoice: InvoiceState, random: Random): Outcome {
+function sendInvoice(simulation: Simulation, invoice: InvoiceState, random: Random): Outcome {
   invoice.dueAt = invoice.finalizedAt + 14 * DAY_MS
-  finalize(story, invoice)
+  finalize(simulation, invoice)
   const days = random.chance(0.85) ? random.int(2, 13) : random.int(15, 27)
-  return settle(story, invoice, invoice.finalizedAt + days * DAY_MS, null)
+  return settle(simulation, invoice, invoice.finalizedAt + days * DAY_MS, null)
 }
 
-function retry(story: Story, invoice: InvoiceState, random: Random): Outcome {
+function retry(simulation: Simulation, invoice: InvoiceState, random: Random): Outcome {
   invoice.failure = random.weighted(FAILURES)
   const failedAt = invoice.finalizedAt + 60_000
   const what =
@@ -96,26 +97,26 @@ function retry(story: Story, invoice: InvoiceState, random: Random): Outcome {
   for (const [round, days] of RETRY_DAYS.entries()) {
     const nextAttemptAt = at + days * DAY_MS
     Object.assign(invoice, { attempts: round + 1, nextAttemptAt })
-    report(story, invoice, at, what)
+    report(simulation, invoice, at, what)
     at = nextAttemptAt
-    if (random.chance(RECOVERS[round]!)) return settle(story, invoice, at, failedAt)
+    if (random.chance(RECOVERY_CHANCES[round]!)) return settle(simulation, invoice, at, failedAt)
   }
   Object.assign(invoice, { attempts: RETRY_DAYS.length + 1, nextAttemptAt: null })
-  report(story, invoice, at, what)
+  report(simulation, invoice, at, what)
   invoice.status = 'uncollectible'
-  report(story, invoice, at + DAY_MS, 'marked_uncollectible')
+  report(simulation, invoice, at + DAY_MS, 'marked_uncollectible')
   return { kind: 'lost', failedAt, at: at + DAY_MS, ends: random.chance(0.6) }
 }
 
-/** Now and then a bag got lost, or was not to the taste. */
-function refund(story: Story, invoice: InvoiceState, paidAt: number): void {
-  const { random, agreement } = story
+/** Some bags are lost or returned. */
+function refund(simulation: Simulation, invoice: InvoiceState, paidAt: number): void {
+  const { random, agreement } = simulation
   if (!random.chance(0.025)) return
   const at = paidAt + random.int(20, 200) * HOUR_MS
   const totalCents = invoice.netCents + invoice.taxCents
   const cents = random.chance(0.5) ? totalCents : Math.floor(totalCents / 2)
   const id = invoice.id.replace('-in-', '-re-')
-  tell(story, at, 'refund.created', {
+  emit(simulation, at, 'refund.created', {
     id,
     invoice: invoice.id,
     customer: agreement.person.id,

@@ -3,7 +3,7 @@ import { type Arrival, arrivalOfStranger } from './channels.ts'
 import { randomFor } from './random.ts'
 import { busyMoment, DAY_MS, isoTime, momentOf, numbered, type Year } from './year.ts'
 
-/** Somebody whom the shop knows by name. */
+/** A customer. */
 export type Person = {
   id: string
   email: string
@@ -34,7 +34,7 @@ const LAST_NAMES =
   )
 const COMPANY_KINDS = ['Studio', 'Architects', 'Books', 'Bikes', 'Legal', 'Labs', 'Dental', 'Coworking']
 
-const PLACES: [{ country: string; city: string; currency: Currency }, number][] = [
+const LOCATIONS: [{ country: string; city: string; currency: Currency }, number][] = [
   [{ country: 'DE', city: 'Hamburg', currency: 'EUR' }, 26],
   [{ country: 'DE', city: 'Berlin', currency: 'EUR' }, 20],
   [{ country: 'AT', city: 'Wien', currency: 'EUR' }, 12],
@@ -45,7 +45,7 @@ const PLACES: [{ country: string; city: string; currency: Currency }, number][] 
   [{ country: 'US', city: 'Boston', currency: 'USD' }, 5],
 ]
 
-export const PEOPLE_PER_SCALE = 300
+const PEOPLE_PER_SCALE = 300
 /** Of those, everyone who comes in the first weeks: the waiting list of the opening. */
 const OPENING_SHARE = 0.13
 const OFFLINE_SHARE = 0.07
@@ -61,8 +61,8 @@ function personAt(number: number, year: Year): Person {
   const signedUpAt = random.chance(OPENING_SHARE)
     ? momentOf(year.start + random.int(1, 25) * DAY_MS, random)
     : busyMoment(year.start + 2 * DAY_MS, year, random)
-  const hesitated = random.chance(0.5) ? 0 : random.int(1, 12) * DAY_MS
-  const firstSeenAt = Math.max(year.start, signedUpAt - hesitated - random.int(2, 30) * 60_000)
+  const hesitationMs = random.chance(0.5) ? 0 : random.int(1, 12) * DAY_MS
+  const firstSeenAt = Math.max(year.start, signedUpAt - hesitationMs - random.int(2, 30) * 60_000)
   const id = `${year.label}-cus-${numbered(number, 4)}`
   const visitor = `${year.label}-v-${numbered(number, 4)}`
   const mailHost = year.label === 'd1' ? 'example.com' : `${year.label}.example.com`
@@ -72,7 +72,7 @@ function personAt(number: number, year: Year): Person {
     firstName,
     lastName,
     company: random.chance(0.15) ? `${lastName} ${random.pick(COMPANY_KINDS)}` : null,
-    ...random.weighted(PLACES),
+    ...random.weighted(LOCATIONS),
     visitors: random.chance(0.35) ? [visitor, `${visitor}-phone`] : [visitor],
     arrival: arrivalOfStranger(firstSeenAt, random),
     firstSeenAt,

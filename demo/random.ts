@@ -1,4 +1,4 @@
-/** Chance that can be repeated: the same path gives the same numbers, and one path knows nothing of another. */
+/** Repeatable random numbers: the same path gives the same sequence, independent of all other paths. */
 export type Random = {
   /** From 0 up to, but not including, 1. */
   next(): number
@@ -10,7 +10,7 @@ export type Random = {
   weighted<T>(list: readonly (readonly [T, number])[]): T
 }
 
-/** A source of its own for everything that is drawn: what is added in one place changes nothing in the others. */
+/** A generator for each purpose: what is added for one changes nothing for the others. */
 export function randomFor(...path: (string | number)[]): Random {
   let state = hashOf(path.join('/'))
   function next(): number {

@@ -1,27 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The service refused, for good. */
+/** The service refused a request, and a repeat would not help. */
 export class Refused extends Error {
   override name = 'Refused'
 }
 
-export type Request = { path: string; key: string; body: unknown; method?: 'DELETE'; idempotencyKey?: string }
+type Request = { path: string; key: string; body: unknown; method?: 'DELETE'; idempotencyKey?: string }
 export type Send = (request: Request) => Promise<Record<string, unknown>>
 
 const ATTEMPTS = 25
 const PAUSE_MS = 300
 
 /**
- * Sends JSON and returns the answer's. What may pass is tried again: no connection, 429, 5xx; and 401, because a
- * server may hold on to the credentials it knew for up to two seconds.
+ * Sends JSON and returns the response's. Retries what may be temporary: no connection, 429, 5xx; and 401, because a
+ * server may cache credentials for up to two seconds.
  */
 export function openSend(url: string): Send {
   return async request => {
     for (let attempt = 1; ; attempt++) {
-      const { status, text, retryAfterS } = await ask(url, request)
+      const { status, text, retryAfterS } = await post(url, request)
       if (status >= 200 && status < 300) return JSON.parse(text) as Record<string, unknown>
-      const mayPass = status === 0 || status === 429 || status >= 500 || (status === 401 && attempt < 10)
-      if (!mayPass || attempt === ATTEMPTS) throw new Refused(refusal(url, request, status, text))
+      const isTemporary = status === 0 || status === 429 || status >= 500 || (status === 401 && attempt < 10)
+      if (!isTemporary || attempt === ATTEMPTS) throw new Refused(refusal(url, request, status, text))
       await sleep(retryAfterS === null ? PAUSE_MS : retryAfterS * 1000)
     }
   }
@@ -29,7 +29,7 @@ export function openSend(url: string): Send {
 
 type Answer = { status: number; text: string; retryAfterS: number | null }
 
-async function ask(url: string, { path, key, body, method, idempotencyKey }: Request): Promise<Answer> {
+async function post(url: string, { path, key, body, method, idempotencyKey }: Request): Promise<Answer> {
   try {
     const response = await fetch(url + path, {
       method: method ?? 'POST',

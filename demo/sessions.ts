@@ -9,19 +9,19 @@ export type Step =
   | { kind: 'identify'; person: Person }
   | { kind: 'convert'; order: Order }
 
-/** One visit, of which the last step is known in time. */
+/** One visit. Its end is known; the steps are spaced evenly before it. */
 export type Session = {
   id: string
   visitor: string
   arrival: Arrival
-  /** Who it is, where they are logged in. */
+  /** Set where the visitor is logged in. */
   person: Person | null
   endsAt: number
   steps: Step[]
 }
 
-/** One event, for the door it goes through: the CDP's batches, or the native route. */
-export type VisitEvent = { at: number; door: 'cdp' | 'native'; body: Record<string, unknown> }
+/** One event, and the route it is sent to: the CDP's batches, or the native route. */
+export type VisitEvent = { at: number; route: 'cdp' | 'native'; body: Record<string, unknown> }
 
 const STEP_MS = 40_000
 
@@ -32,14 +32,15 @@ export function eventsOf(session: Session, index: number): VisitEvent[] {
     const at = session.endsAt - (session.steps.length - 1 - i) * STEP_MS
     const native = isNative || step.kind === 'convert'
     const isLanding = i === 0
-    const place = { session, step, id: `${session.id}-${numbered(i + 1, 2)}`, at, isLanding }
-    return { at, door: native ? 'native' : 'cdp', body: native ? nativeEvent(place) : cdpCall(place) }
+    const action = { session, step, id: `${session.id}-${numbered(i + 1, 2)}`, at, isLanding }
+    return { at, route: native ? 'native' : 'cdp', body: native ? nativeEvent(action) : cdpCall(action) }
   })
 }
 
-type Place = { session: Session; step: Step; id: string; at: number; isLanding: boolean }
+/** One step of a session, with what its event needs. */
+type Action = { session: Session; step: Step; id: string; at: number; isLanding: boolean }
 
-function nativeEvent({ session, step, id, at, isLanding }: Place): Record<string, unknown> {
+function nativeEvent({ session, step, id, at, isLanding }: Action): Record<string, unknown> {
   return {
     ...nativeContent(session, step, isLanding),
     event_id: id,
@@ -74,7 +75,7 @@ function pageOf(session: Session, path: string, isLanding: boolean) {
   }
 }
 
-function cdpCall({ session, step, id, at, isLanding }: Place): Record<string, unknown> {
+function cdpCall({ session, step, id, at, isLanding }: Action): Record<string, unknown> {
   return {
     messageId: id,
     anonymousId: session.visitor,

@@ -1,10 +1,10 @@
 import type { BillingEvent } from './billing-events.ts'
 import { productRecords, type RecordDelete, type RecordWrite } from './catalogue.ts'
-import { type Life, lifeOf } from './life.ts'
 import { type Order, orderRecords, ordersOf } from './orders.ts'
 import { contactRecord, type Person, peopleOf } from './people.ts'
 import { randomFor } from './random.ts'
 import { eventsOf, type VisitEvent } from './sessions.ts'
+import { type SubscriptionHistory, simulateSubscription } from './subscription-history.ts'
 import { firstAgreement, returnAgreement, secondAgreement } from './subscriptions.ts'
 import { visitsOf } from './visits.ts'
 import { isoTime, type Year } from './year.ts'
@@ -37,17 +37,17 @@ export type ShopCounts = {
 export function shopYear(year: Year): Shop {
   const people = peopleOf(year)
   const orders = people.flatMap(person => ordersOf(person, year))
-  const lives = people.flatMap(person => livesOf(person, year))
+  const subscriptions = people.flatMap(person => subscriptionsOf(person, year))
   const visits = visitsOf(
     year,
     people,
     orders,
-    lives.map(({ agreement }) => agreement),
+    subscriptions.map(({ agreement }) => agreement),
   )
   const { writes: products, deletes: discontinued } = productRecords(year, randomFor(year.label, 'products'))
   const events = visits.flatMap(eventsOf).sort((a, b) => a.at - b.at)
   const billing = [
-    ...lives.flatMap(life => life.events),
+    ...subscriptions.flatMap(({ events }) => events),
     ...orders.flatMap(order => returnEvents(order)),
     ...strayInvoices(people, year),
   ].sort((a, b) => (a.occurred_at < b.occurred_at ? -1 : a.occurred_at > b.occurred_at ? 1 : 0))
@@ -65,7 +65,7 @@ export function shopYear(year: Year): Shop {
       orders: orders.length,
       visits: visits.length,
       events: events.length,
-      subscriptions: lives.length,
+      subscriptions: subscriptions.length,
       invoices: new Set(idsOf(billing, 'invoice.')).size,
       refunds: idsOf(billing, 'refund.').length,
       billing_events: billing.length,
@@ -73,18 +73,21 @@ export function shopYear(year: Year): Shop {
   }
 }
 
-function livesOf(person: Person, year: Year): Life[] {
+function subscriptionsOf(person: Person, year: Year): SubscriptionHistory[] {
   const first = firstAgreement(person, year)
   if (first === null) return []
-  const life = lifeOf(first, year)
+  const history = simulateSubscription(first, year)
   const others = [
     secondAgreement(first, year),
-    life.endedAt === null ? null : returnAgreement(first, life.endedAt, year),
+    history.endedAt === null ? null : returnAgreement(first, history.endedAt, year),
   ]
-  return [life, ...others.filter(agreement => agreement !== null).map(agreement => lifeOf(agreement, year))]
+  return [
+    history,
+    ...others.filter(agreement => agreement !== null).map(agreement => simulateSubscription(agreement, year)),
+  ]
 }
 
-/** What the warehouse tells when a parcel comes back. */
+/** Sent by the warehouse when a parcel is returned. */
 function returnEvents({ id, history, person, currency }: Order): BillingEvent[] {
   return history
     .filter(({ status }) => status === 'returned')
@@ -96,7 +99,7 @@ function returnEvents({ id, history, person, currency }: Order): BillingEvent[] 
     }))
 }
 
-/** Bills that belong to no subscription we know: of the old system, and of a stall at a fair. Reports count them as coverage. */
+/** Invoices without a known subscription: of an earlier system, and of a trade fair. Reports show them as coverage. */
 function strayInvoices(people: Person[], { label, start }: Year): BillingEvent[] {
   const customer = people[0]!
   const paid = (id: string, at: number, total: number, subscription: string | null): BillingEvent => ({

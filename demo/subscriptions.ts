@@ -14,7 +14,7 @@ import {
 import { type Random, randomFor } from './random.ts'
 import { DAY_MS, isoTime, type Year } from './year.ts'
 
-/** A subscription as it is agreed; what becomes of it is life.ts. */
+/** A subscription as it is agreed; subscription-history.ts simulates the rest. */
 export type Agreement = {
   id: string
   person: Person
@@ -22,15 +22,14 @@ export type Agreement = {
   startedAt: number
   trialDays: number
   terms: Terms
-  /** The shop asked where they came from, and wrote it down. */
+  /** The shop knows the channel, and its billing system sends it along. */
   knowsAcquisition: boolean
   collectionMethod: 'charge_automatically' | 'send_invoice'
 }
 
-/** Somewhat less than two of three subscribe. */
-export const SUBSCRIBER_SHARE = 0.64
+const SUBSCRIBER_SHARE = 0.64
 
-/** What somebody takes out first; null for those who only order. */
+/** A person's first subscription; null for those who only order. */
 export function firstAgreement(person: Person, year: Year): Agreement | null {
   const random = randomFor(year.label, 'subscriber', person.id)
   if (!random.chance(SUBSCRIBER_SHARE)) return null
@@ -47,7 +46,7 @@ export function secondAgreement(first: Agreement, year: Year): Agreement | null 
   return startedAt < year.end ? { ...agreement(first.person, 2, startedAt, random), trialDays: 0 } : null
 }
 
-/** After everything ended at `endedAt`: some come back. */
+/** A new subscription after the first one ended: some customers return. */
 export function returnAgreement(first: Agreement, endedAt: number, year: Year): Agreement | null {
   const random = randomFor(year.label, 'return', first.person.id)
   if (!random.chance(0.22)) return null

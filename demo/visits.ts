@@ -7,7 +7,7 @@ import type { Session, Step } from './sessions.ts'
 import type { Agreement } from './subscriptions.ts'
 import { busyMoment, numbered, type Year } from './year.ts'
 
-export const VISITS_PER_SCALE = 8_000
+const VISITS_PER_SCALE = 8_000
 /** Browsers that block scripts: the order is known, the visit is not. */
 const UNSEEN_SHARE = 0.15
 
@@ -26,13 +26,13 @@ export function visitsOf(year: Year, people: Person[], orders: Order[], agreemen
   const sessions = [
     ...visitors.flatMap(person => firstVisits(person, year)),
     ...orders.filter(({ person }) => seen(person)).flatMap(order => orderVisit(order, year)),
-    ...agreements.filter(({ person }) => seen(person)).map(agreement => subscribing(agreement, year)),
+    ...agreements.filter(({ person }) => seen(person)).map(agreement => subscribeVisit(agreement, year)),
   ]
   const others = Math.max(0, Math.round(VISITS_PER_SCALE * year.scale) - sessions.length)
-  return [...sessions, ...browsing(others, visitors, year)]
+  return [...sessions, ...browsingVisits(others, visitors, year)]
 }
 
-/** The one that brought them, and the one in which they gave their name; often the same. */
+/** The visit that brought them, and the one in which they signed up; often the same. */
 function firstVisits(person: Person, year: Year): Session[] {
   const random = randomFor(year.label, 'visit', person.id)
   const { arrival, firstSeenAt, signedUpAt, visitors } = person
@@ -45,9 +45,9 @@ function firstVisits(person: Person, year: Year): Session[] {
   const id = `${person.id}-s`
   const isOneVisit = signedUpAt - firstSeenAt < 3_600_000
   if (isOneVisit) return [{ id, visitor, arrival, person: null, endsAt: signedUpAt, steps: signUp }]
-  const look: Step[] = [{ kind: 'view', path: random.weighted(LANDINGS) }, ...looking(random)]
+  const browse: Step[] = [{ kind: 'view', path: random.weighted(LANDINGS) }, ...productViews(random)]
   return [
-    { id: `${id}-1`, visitor, arrival, person: null, endsAt: firstSeenAt, steps: look },
+    { id: `${id}-1`, visitor, arrival, person: null, endsAt: firstSeenAt, steps: browse },
     {
       id: `${id}-2`,
       visitor,
@@ -88,7 +88,7 @@ function orderVisit(order: Order, year: Year): Session[] {
   ]
 }
 
-function subscribing(agreement: Agreement, year: Year): Session {
+function subscribeVisit(agreement: Agreement, year: Year): Session {
   const random = randomFor(year.label, 'visit', agreement.id)
   const { person, startedAt, terms } = agreement
   const properties = { subscription_id: agreement.id, plan: terms.plan.key, term: terms.term.key }
@@ -106,8 +106,8 @@ function subscribing(agreement: Agreement, year: Year): Session {
   }
 }
 
-/** Strangers, and customers who only look. */
-function browsing(count: number, people: Person[], year: Year): Session[] {
+/** Strangers, and customers who buy nothing. */
+function browsingVisits(count: number, people: Person[], year: Year): Session[] {
   const random = randomFor(year.label, 'browsing')
   const sessions: Session[] = []
   for (let i = 0; i < count; i++) {
@@ -123,13 +123,13 @@ function browsing(count: number, people: Person[], year: Year): Session[] {
       arrival: person ? arrivalOfRegular(endsAt, random) : arrivalOfStranger(endsAt, random),
       person,
       endsAt,
-      steps: [{ kind: 'view', path: random.weighted(LANDINGS) }, ...looking(random)],
+      steps: [{ kind: 'view', path: random.weighted(LANDINGS) }, ...productViews(random)],
     })
   }
   return sessions
 }
 
-function looking(random: Random): Step[] {
+function productViews(random: Random): Step[] {
   const pages = random.weighted([
     [0, 55],
     [1, 22],

@@ -43,7 +43,7 @@ export function momentOf(at: number, random: Random): number {
 }
 
 /** Shops grow, and sell more before Christmas: how busy a day is, about 1 in the middle of the year. */
-export function busyness(at: number, { start, end }: Year): number {
+function busyness(at: number, { start, end }: Year): number {
   const month = new Date(at).getUTCMonth()
   const season = month === 10 ? 1.5 : month === 11 ? 1.7 : month === 6 || month === 7 ? 0.8 : 1
   return (0.7 + (0.6 * (at - start)) / (end - start)) * season

@@ -45,7 +45,7 @@ test('a tenant is made, with keys that work on the server that runs', async () =
 test('when the command ends, everything has taken effect', async () => {
   const rows = await rowsOf(first.tenant)
   const { products, contacts, orders, events, billing_events } = first.counts
-  // a product that was taken off the shelf leaves a tombstone
+  // a discontinued product leaves a tombstone
   assert.equal(rows.records, products + 2 + contacts + orders)
   assert.equal(rows.events, events + billing_events)
   assert.equal(rows.dead_letters, 0)
@@ -129,7 +129,7 @@ test('a faulty flag is explained', async () => {
   }
 })
 
-test('a server that does not know the doors is told apart from one that is slow', async () => {
+test('a server without these surfaces is told apart from one that is slow', async () => {
   const { code, err } = await kontor('demo', '--scale', '0.1', '--url', `${server.url}/elsewhere`)
   assert.equal(code, 1)
   assert.match(err, /answered 404/)

@@ -92,9 +92,9 @@ test('a sale that was seen on the site names its order with the same amount', ()
     const totals = new Map(shop.orders.map(({ id, data }) => [id, data.total]))
     const sales = shop.events.filter(({ body }) => body.event_type === 'convert')
     assert.ok(sales.length > 0.6 * shop.counts.orders)
-    for (const { body, door } of sales) {
+    for (const { body, route } of sales) {
       const data = body.data as { order_id: string; amount: number }
-      assert.equal(door, 'native')
+      assert.equal(route, 'native')
       assert.equal(data.amount, totals.get(data.order_id))
     }
   })

@@ -4,11 +4,11 @@ import type { Random } from './random.ts'
 import type { Agreement } from './subscriptions.ts'
 import { DAY_MS, isoTime, numbered } from './year.ts'
 
-/** A subscription while its life is being told, as the billing system would tell it. */
-export type Story = {
+/** A subscription as it is simulated, and the events its billing system has sent so far. */
+export type Simulation = {
   agreement: Agreement
   random: Random
-  /** What comes later has not happened yet: it is neither told nor does it change anything. */
+  /** Nothing is simulated beyond this moment. */
   until: number
   state: SubscriptionState
   /** Periods are counted from here. */
@@ -18,7 +18,7 @@ export type Story = {
   events: BillingEvent[]
 }
 
-export function beginStory(agreement: Agreement, until: number, random: Random): Story {
+export function beginSimulation(agreement: Agreement, until: number, random: Random): Simulation {
   const { startedAt, trialDays, terms } = agreement
   const trialEnd = trialDays > 0 ? startedAt + trialDays * DAY_MS : null
   const state: SubscriptionState = {
@@ -35,27 +35,37 @@ export function beginStory(agreement: Agreement, until: number, random: Random):
   return { agreement, random, until, state, anchor: startedAt, periods: 1, invoices: 0, events: [] }
 }
 
-export function tell(story: Story, at: number, eventType: string, payload: BillingEvent['payload']): void {
-  const { agreement, events, until } = story
+export function emit(
+  simulation: Simulation,
+  at: number,
+  eventType: string,
+  payload: BillingEvent['payload'],
+): void {
+  const { agreement, events, until } = simulation
   if (at > until) return
   const inbound_event_id = `${agreement.id}-evt-${numbered(events.length + 1, 3)}`
   events.push({ inbound_event_id, event_type: eventType, occurred_at: isoTime(at), payload })
 }
 
 export function change(
-  story: Story,
+  simulation: Simulation,
   at: number,
   kind: 'created' | 'updated' | 'deleted',
   changes: Partial<SubscriptionState> = {},
 ): void {
-  if (at > story.until) return
-  Object.assign(story.state, changes)
-  tell(story, at, `subscription.${kind}`, subscriptionPayload(story.agreement, story.state, at))
+  if (at > simulation.until) return
+  Object.assign(simulation.state, changes)
+  emit(
+    simulation,
+    at,
+    `subscription.${kind}`,
+    subscriptionPayload(simulation.agreement, simulation.state, at),
+  )
 }
 
-export function end(story: Story, at: number, reason: string): void {
-  const { state } = story
-  change(story, at, 'deleted', {
+export function end(simulation: Simulation, at: number, reason: string): void {
+  const { state } = simulation
+  change(simulation, at, 'deleted', {
     status: 'canceled',
     canceledAt: state.canceledAt ?? at,
     endedAt: at,
@@ -64,14 +74,14 @@ export function end(story: Story, at: number, reason: string): void {
 }
 
 /** A new period from `at` on: the next one of its cycle, or the first of a new cycle. */
-export function beginPeriod(story: Story, at: number, isNewCycle: boolean): void {
-  if (at > story.until) return
+export function beginPeriod(simulation: Simulation, at: number, isNewCycle: boolean): void {
+  if (at > simulation.until) return
   if (isNewCycle) {
-    story.anchor = at
-    story.periods = 0
+    simulation.anchor = at
+    simulation.periods = 0
   }
-  story.periods++
-  const { term } = story.state.terms
-  const periodEnd = addIntervals(story.anchor, term.interval, term.count * story.periods)
-  change(story, at, 'updated', { status: 'active', periodStart: at, periodEnd })
+  simulation.periods++
+  const { term } = simulation.state.terms
+  const periodEnd = addIntervals(simulation.anchor, term.interval, term.count * simulation.periods)
+  change(simulation, at, 'updated', { status: 'active', periodStart: at, periodEnd })
 }
