@@ -9,7 +9,7 @@ import { type SourceTestAdmin, sourceTestAdmin } from './source-test.ts'
 import { type SourceAdmin, sourceAdmin } from './sources.ts'
 import { type TenantAdmin, tenantAdmin } from './tenants.ts'
 
-/** What the command line, the admin API and the console do to tenants, keys, sources and what came in, and for people. */
+/** What operators do, for the command line and the admin API alike. */
 export type Admin = {
   tenants: TenantAdmin
   keys: KeyAdmin

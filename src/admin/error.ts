@@ -1,6 +1,6 @@
 import type { Fault } from '../domain/fault.ts'
 
-/** Why a change was not made, in words for the person who asked for it. Whoever shows it decides how. */
+/** Why a change was not made, in words for the person who requested it. The caller decides how to show it. */
 export class AdminError extends Error {
   override name = 'AdminError'
   readonly kind: 'not_found' | 'conflict' | 'invalid'

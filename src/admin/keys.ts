@@ -72,11 +72,14 @@ function faultsOf(input: NewKey, now: Date): Fault[] {
   else if (input.scopes?.length === 0) fault('/scopes', 'must name at least one scope')
   for (const [index, scope] of (input.scopes ?? []).entries())
     if (!SCOPES.includes(scope as Scope))
-      fault(`/scopes/${index}`, `${JSON.stringify(scope)} is not a scope; there are ${SCOPES.join(', ')}`)
+      fault(
+        `/scopes/${index}`,
+        `${JSON.stringify(scope)} is not a scope; the scopes are ${SCOPES.join(', ')}`,
+      )
   if (input.expires_at) {
     const at = parseTimestamp(input.expires_at)
     if (at === null) fault('/expires_at', 'must be an ISO 8601 date-time, for example 2030-01-31T00:00:00Z')
-    else if (at <= now) fault('/expires_at', 'must lie in the future')
+    else if (at <= now) fault('/expires_at', 'must be in the future')
   }
   return faults
 }

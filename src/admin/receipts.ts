@@ -29,7 +29,7 @@ export type RejectionQuery = {
   before?: number | undefined
 }
 
-/** What inbound events leave behind: receipts, archived results, refused requests, and who waits in the overflow lane. */
+/** What inbound events leave behind: receipts, archived results, refused requests, and deferred events. */
 export function receiptAdmin({ pool }: { pool: pg.Pool }) {
   const tenantIdOf = async (tenant: string | undefined) =>
     tenant === undefined ? null : (await tenantNamed(pool, tenant)).id

@@ -8,7 +8,7 @@ import { Nullable } from '../domain/shapes.ts'
 
 const config = SourceConfig.properties
 
-/** Kept headers go with every event: nothing that lets anybody in may be among them. */
+/** Kept headers are stored with every event: credentials must not be among them. */
 const CREDENTIAL_HEADER = /^(proxy-)?authorization$|cookie|signature|hmac|token|secret|api-?key|write-?key/i
 
 type Field = {
@@ -83,7 +83,7 @@ export function faultsOfSettings(given: object, fields: Record<string, Field>): 
     if (value === undefined) return []
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined
     if (!field)
-      return [{ pointer, message: `is not a setting here; there are ${Object.keys(fields).join(', ')}` }]
+      return [{ pointer, message: `is not a setting; the settings are ${Object.keys(fields).join(', ')}` }]
     const isGood =
       Value.Check(field.schema, value) &&
       unstorablePointers(value).length === 0 &&

@@ -148,7 +148,7 @@ function faultsOfNewSource(tenant: string, { type, ...settings }: Unchecked): Fa
 
 function faultsOfChange(settings: object): Fault[] {
   const elsewhere: Record<string, string> = {
-    type: 'cannot be changed: make another source',
+    type: 'cannot be changed: create another source',
     token: 'is changed by rotating it',
     signing_secret: 'is changed by rotating it',
   }

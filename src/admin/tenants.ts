@@ -51,7 +51,7 @@ function faultsOfName(name: string): Fault[] {
   const pointer = '/name'
   if (trimmed === '' || trimmed.length > MAX_TENANT_NAME || hasControlCharacter(trimmed))
     return [{ pointer, message: `must have 1 to ${MAX_TENANT_NAME} printable characters` }]
-  // It could not be told from the id of another tenant.
+  // It could be taken for the id of another tenant.
   if (parseTenantId(trimmed) !== null) return [{ pointer, message: 'must not look like a tenant id' }]
   return []
 }

@@ -173,7 +173,7 @@ export const RejectionView = Type.Object(
         rejected_at: '2026-01-31T09:30:00.000Z',
         status: 401,
         code: 'signature_invalid',
-        detail: 'The signature does not fit the body and the signing secret of this source.',
+        detail: 'The signature does not match the body and the signing secret of this source.',
         ip: '203.0.113.7',
         user_agent: 'curl/8.5.0',
         bytes: 218,
@@ -206,7 +206,7 @@ export const DeadLetterView = Type.Object(
     received_at: Timestamp,
     failed_at: Timestamp,
     replayed_at: NullableTimestamp,
-    replayed_as: Nullable(Type.String({ description: 'The id under which it went in again' })),
+    replayed_as: Nullable(Type.String({ description: 'The id of the replayed entry' })),
   },
   {
     examples: [
@@ -250,7 +250,7 @@ export type SourceTest = Static<typeof SourceTest>
 
 const Count = Type.Integer({ minimum: 0 })
 
-/** Says what was done, and about nobody. */
+/** What was erased, without naming the person. */
 export const ErasureReceipt = Type.Object({
   id: Uuid,
   tenant: Type.String(),

@@ -2,7 +2,7 @@
 
 /**
  * Codes in use. Written out rather than asked of Intl, whose list and digits follow CLDR and change with the
- * runtime: HUF, IDR and LBP have none there and two in ISO 4217. Left out are what nobody bills in: metals,
+ * runtime: HUF, IDR and LBP have none there and two in ISO 4217. Left out is what is not billed in: metals,
  * units of account, test codes and XXX.
  */
 const IN_USE = `
@@ -46,7 +46,7 @@ export function minorDigits(currency: string): number {
 }
 
 const DECIMAL = /^([+-]?)(\d{0,40})(?:\.(\d{0,40}))?(?:[eE]([+-]?\d{1,3}))?$/
-/** Beyond this a number is nobody's price, and writing it out would cost more than it is worth. */
+/** Beyond this a number is not a price, and writing it out would be costly. */
 const MAX_EXPONENT = 40
 
 /** Exact value of a JSON number or of decimal text; null for anything else. */

@@ -87,7 +87,7 @@ export function authenticateAdmin(deps: Deps): OnRequest {
 
 function hasScope(key: ApiKey, scope: Scope | readonly Scope[]): boolean {
   if (typeof scope === 'string') return key.scopes.includes(scope)
-  return scope.length === 0 || scope.some(one => key.scopes.includes(one))
+  return scope.length === 0 || scope.some(name => key.scopes.includes(name))
 }
 
 /** For handlers that learn only later which scope they need. */
@@ -112,12 +112,12 @@ function bearerOrApiKey(headers: IncomingHttpHeaders, kind: KeyKind): string | P
   if (apiKey !== undefined && apiKey !== token)
     return problems.unauthorized(
       'conflicting_credentials',
-      'The headers Authorization and x-api-key are both there, and different. Send one of them.',
+      'The headers Authorization and x-api-key hold different keys. Send only one of them.',
     )
   if (token !== null) return token
   return problems.unauthorized(
     'invalid_credentials',
-    `The header Authorization must be "Bearer" and ${KINDS[kind]}.`,
+    `The header Authorization must be "Bearer" followed by ${KINDS[kind]}.`,
   )
 }
 
@@ -178,9 +178,15 @@ function lookUp({ directory }: Deps, secret: string): ApiKey | null | Promise<Ap
 
 function accept({ directory, now }: Deps, kind: KeyKind, key: ApiKey | null): ApiKey {
   if (key === null)
-    throw problems.unauthorized('invalid_credentials', `This is not ${KINDS[kind]} that is known here.`)
+    throw problems.unauthorized(
+      'invalid_credentials',
+      `The key is not known. This route takes ${KINDS[kind]}.`,
+    )
   if (key.kind !== kind)
-    throw problems.unauthorized('wrong_key_kind', `This takes ${KINDS[kind]}; ${KINDS[key.kind]} was sent.`)
+    throw problems.unauthorized(
+      'wrong_key_kind',
+      `This route takes ${KINDS[kind]}; ${KINDS[key.kind]} was sent.`,
+    )
   const at = now()
   if (key.revokedAt !== null) throw problems.unauthorized('key_revoked', 'This key has been revoked.')
   if (key.expiresAt !== null && key.expiresAt <= at)
@@ -196,5 +202,5 @@ function callerOf(key: ApiKey): Caller {
 
 function missing(kind: KeyKind): Problem {
   const how = kind === 'tracking' ? 'Authorization: Bearer, or ?key=' : 'Authorization: Bearer, or x-api-key'
-  return problems.unauthorized('missing_credentials', `This takes ${KINDS[kind]}, sent as ${how}.`)
+  return problems.unauthorized('missing_credentials', `This route needs ${KINDS[kind]}, sent as ${how}.`)
 }

@@ -40,7 +40,7 @@ const NOTHING = Buffer.alloc(0)
 const JSON_TYPE = /^[ \t]*[\w.+-]+\/(?:[\w.-]+\+)?json[ \t]*(?:;|$)/i
 
 type Done = (problem?: Problem) => void
-type Received = (problem: Problem | null, bytes: Buffer) => void
+type OnReceived = (problem: Problem | null, bytes: Buffer) => void
 
 /** A preParsing hook that reads the body as the route wants it. */
 export function bodyReader(mode: Exclude<BodyMode, 'none'>, limit: BodyLimit = DEFAULT_BODY_LIMIT) {
@@ -52,8 +52,8 @@ export function bodyReader(mode: Exclude<BodyMode, 'none'>, limit: BodyLimit = D
     if (encoding !== undefined && !isGzip && !/^\s*(?:identity)?\s*$/i.test(encoding))
       return done(problems.unsupportedEncoding())
 
-    const finish: Received = (problem, bytes) => done(problem ?? take(request, mode, bytes))
-    // What does not compress becomes a little longer: 5 bytes in 16 KiB, and the frame.
+    const finish: OnReceived = (problem, bytes) => done(problem ?? setBody(request, mode, bytes))
+    // Data that does not compress becomes a little longer: 5 bytes in 16 KiB, and the gzip header.
     const sentLimit = isGzip ? limitBytes + (limitBytes >> 10) + 1024 : limitBytes
     receive(message, sentLimit, (problem, bytes) => {
       if (problem?.status === 413) {
@@ -65,7 +65,7 @@ export function bodyReader(mode: Exclude<BodyMode, 'none'>, limit: BodyLimit = D
   }
 }
 
-function take(request: FastifyRequest, mode: BodyMode, bytes: Buffer): Problem | undefined {
+function setBody(request: FastifyRequest, mode: BodyMode, bytes: Buffer): Problem | undefined {
   if (mode === 'raw') {
     request.rawText = withoutByteOrderMark(bytes.toString())
     request.body = { raw: bytes, text: request.rawText } satisfies RawBody
@@ -87,7 +87,7 @@ function take(request: FastifyRequest, mode: BodyMode, bytes: Buffer): Problem |
   }
 }
 
-function receive(message: IncomingMessage, limitBytes: number, done: Received) {
+function receive(message: IncomingMessage, limitBytes: number, done: OnReceived) {
   let first: Buffer | null = null
   let chunks: Buffer[] | null = null
   let size = 0
@@ -118,7 +118,7 @@ function receive(message: IncomingMessage, limitBytes: number, done: Received) {
   })
 }
 
-function inflate(bytes: Buffer, limitBytes: number, done: Received) {
+function inflate(bytes: Buffer, limitBytes: number, done: OnReceived) {
   const options = { maxOutputLength: limitBytes }
   if (bytes.length > INFLATE_AT_ONCE_BYTES) {
     gunzip(bytes, options, (error, inflated) =>
@@ -138,7 +138,7 @@ function inflate(bytes: Buffer, limitBytes: number, done: Received) {
 function inflateProblem(error: unknown, limitBytes: number): Problem {
   return (error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE'
     ? problems.tooLarge(limitBytes)
-    : problems.malformed('The body is not valid gzip, though Content-Encoding says so.', 'malformed_gzip')
+    : problems.malformed('Content-Encoding is gzip, but the body is not valid gzip.', 'malformed_gzip')
 }
 
 function withoutByteOrderMark(text: string): string {

@@ -20,21 +20,22 @@ const DEFAULTS: Timeouts = {
   keepAliveMs: 75_000,
   drainMs: 10_000,
 }
-const LAST_WORDS_MS = 2_000
-const SANE_REQUEST_ID = /^[\w-]{1,128}$/
+// For a client that does not read its answer.
+const FINAL_WRITE_MS = 2_000
+const USABLE_REQUEST_ID = /^[\w-]{1,128}$/
 
 export function timeoutsOf(given: Partial<Timeouts> = {}): Timeouts {
   const timeouts = { ...DEFAULTS, ...given }
   return { ...timeouts, headersMs: Math.min(timeouts.headersMs, timeouts.requestMs) }
 }
 
-/** The sender's id where it is a sane one, else one that no other process makes. */
+/** The sender's id where it is usable, else one that no other process generates. */
 export function requestIds(): (request: Pick<IncomingMessage, 'headers'>) => string {
   const process = `req_${randomBytes(9).toString('base64url')}`
   let count = 0
   return ({ headers }) => {
     const given = headers['x-request-id']
-    if (typeof given === 'string' && SANE_REQUEST_ID.test(given)) return given
+    if (typeof given === 'string' && USABLE_REQUEST_ID.test(given)) return given
     return `${process}-${(++count).toString(36)}`
   }
 }
@@ -62,8 +63,8 @@ export function drainOnClose(app: App, drainMs: number): () => boolean {
   return () => isDraining
 }
 
-/** What cannot be parsed as HTTP, or does not arrive in time, never becomes a request; it gets its answer here. */
-export function clientErrorAnswerer(newRequestId: () => string) {
+/** Answers what cannot be parsed as HTTP or does not arrive in time, and so never becomes a request. */
+export function clientErrorHandler(newRequestId: () => string) {
   return (error: NodeJS.ErrnoException, socket: Socket): void => {
     const inFlight = (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage
     if (error.code === 'ECONNRESET' || !socket.writable || inFlight?.headersSent) {
@@ -73,7 +74,7 @@ export function clientErrorAnswerer(newRequestId: () => string) {
     const problem = problemOfClientError(error)
     const requestId = newRequestId()
     const body = JSON.stringify(problemBody(problem, requestId))
-    socket.setTimeout(LAST_WORDS_MS, () => socket.destroy())
+    socket.setTimeout(FINAL_WRITE_MS, () => socket.destroy())
     socket.end(
       [
         `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,

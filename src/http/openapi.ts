@@ -69,10 +69,10 @@ const EXAMPLES: Record<number, Problem> = {
       message: 'must be an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z',
     },
   ]),
-  401: problems.unauthorized('missing_credentials', 'This takes a private key (private-…).'),
+  401: problems.unauthorized('missing_credentials', 'This route needs a private key (private-…).'),
   403: problems.insufficientScope('products:read'),
   404: problems.notFound(),
-  409: problems.conflict('already_exists', 'There is one of this name already.'),
+  409: problems.conflict('already_exists', 'The name is already taken.'),
   413: problems.tooLarge(1_048_576),
   415: problems.unsupportedMediaType(),
   429: problems.tooManyRequests(30),
@@ -145,7 +145,7 @@ function describeSecurity(operation: Operation, { config }: RouteOptions): void 
   const scopes = [scope].flat() as Scope[]
   operation.security ??= [{ privateKey: scopes }, { privateKeyHeader: scopes }]
   if (scopes.length === 0) return
-  const note = `Scope: ${scopes.map(one => `\`${one}\``).join(' or ')}.`
+  const note = `Scope: ${scopes.map(name => `\`${name}\``).join(' or ')}.`
   operation.description = operation.description ? `${operation.description}\n\n${note}` : note
 }
 
@@ -180,7 +180,7 @@ function problemResponse(status: number): [string, object] {
   return [`problem-${status}`, response]
 }
 
-/** Our timestamps are wider than RFC 3339, but no tool knows another name for them. */
+/** Our timestamps allow more than RFC 3339, but tools know no other name for them. */
 function asDateTime(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(asDateTime)
   if (typeof value !== 'object' || value === null) return value

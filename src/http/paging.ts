@@ -16,7 +16,7 @@ export const pageParameters = {
     description: 'Rows to return; more than 100 is served as 100',
   }),
   cursor: Type.Optional(
-    Type.String({ description: 'next_cursor of the page before; costs the same at any depth' }),
+    Type.String({ description: 'next_cursor of the previous page; costs the same at any depth' }),
   ),
 }
 
@@ -88,7 +88,7 @@ export const TimeQuery = Type.Object({
   offset: Type.Integer({ minimum: 0, default: 0 }),
   cursor: Type.Optional(
     Type.String({
-      description: 'next_cursor of the page before; costs the same at any depth. Instead of offset.',
+      description: 'next_cursor of the previous page; costs the same at any depth. Use it instead of offset.',
     }),
   ),
   event_type: Type.Optional(Type.String({ description: 'Exact event type' })),

@@ -6,15 +6,15 @@ import { validationFaults } from './validation.ts'
 
 export const ProblemBody = Type.Object(
   {
-    type: Type.String({ description: 'A URN made from the code' }),
+    type: Type.String({ description: 'A URN formed from the code' }),
     title: Type.String(),
     status: Type.Integer(),
     detail: Type.String({ description: 'What is wrong, for people' }),
     code: Type.String({ description: 'What is wrong, for programs: stable, in snake_case' }),
     request_id: Type.String({ description: 'The same as in the header X-Request-Id' }),
-    errors: Type.Optional(Type.Array(Fault, { description: 'All faults of the request' })),
+    errors: Type.Optional(Type.Array(Fault, { description: 'Everything that is wrong with the request' })),
   },
-  { description: 'What every error answer looks like (RFC 9457).' },
+  { description: 'The shape of every error response (RFC 9457)' },
 )
 export type ProblemBody = Static<typeof ProblemBody>
 
@@ -28,7 +28,7 @@ type Facts = {
   cause?: unknown
 }
 
-/** An answer other than the one hoped for. Everything in it is meant for the client; the cause is not. */
+/** An error response. Everything in it is meant for the client, except the cause. */
 export class Problem extends Error {
   override name = 'Problem'
   readonly status: number
@@ -73,14 +73,14 @@ export const problems = {
       status: 403,
       code: 'insufficient_scope',
       title: 'Insufficient scope',
-      detail: `This needs a key with the scope ${scopes.join(' or ')}.`,
+      detail: `This route needs a key with the scope ${scopes.join(' or ')}.`,
       headers: { 'www-authenticate': `${REALM}, error="insufficient_scope", scope="${scopes.join(' ')}"` },
     })
   },
   forbidden(code: string, detail: string) {
     return new Problem({ status: 403, code, title: 'Forbidden', detail })
   },
-  notFound(detail = 'There is nothing here.', code = 'not_found') {
+  notFound(detail = 'There is no such resource.', code = 'not_found') {
     return new Problem({ status: 404, code, title: 'Not found', detail })
   },
   methodNotAllowed(allow: readonly string[]) {
@@ -88,7 +88,7 @@ export const problems = {
       status: 405,
       code: 'method_not_allowed',
       title: 'Method not allowed',
-      detail: `This path answers ${allow.join(', ')}.`,
+      detail: `This path accepts ${allow.join(', ')}.`,
       headers: { allow: allow.join(', ') },
     })
   },
@@ -104,7 +104,7 @@ export const problems = {
       status: 413,
       code: 'payload_too_large',
       title: 'Payload too large',
-      detail: `The body is larger than ${limitBytes} bytes, the most that is accepted here (counted after decompression).`,
+      detail: `The body is larger than the limit of ${limitBytes} bytes (after decompression).`,
     })
   },
   uriTooLong() {
@@ -125,7 +125,7 @@ export const problems = {
       status: 415,
       code: 'unsupported_encoding',
       title: 'Unsupported content encoding',
-      detail: 'A body may be sent as it is or with Content-Encoding: gzip.',
+      detail: 'The body must be sent uncompressed or with Content-Encoding: gzip.',
       headers: { 'accept-encoding': 'gzip' },
     })
   },
@@ -143,7 +143,7 @@ export const problems = {
     return new Problem({ status: 431, code: 'headers_too_large', title: 'Headers too large', detail })
   },
   internal(cause: unknown) {
-    const detail = 'Something went wrong on our side. Quote the request_id when you ask about it.'
+    const detail = 'Something went wrong on our side. Quote the request_id when you report it.'
     return new Problem({ status: 500, code: 'internal_error', title: 'Internal error', detail, cause })
   },
   unavailable(
@@ -165,14 +165,14 @@ export const problems = {
       status: 503,
       code: 'overloaded',
       title: 'Service overloaded',
-      detail: 'More is arriving than can be stored at the moment: try again soon.',
+      detail: 'The service receives more than it can store at the moment: try again soon.',
       headers: { 'retry-after': wholeSeconds(RETRY_AFTER_S) },
       cause,
     })
   },
 }
 
-/** The answer to whatever was thrown. What is not known to be meant for clients stays inside. */
+/** The response to whatever was thrown. Only what is meant for clients is shown to them. */
 export function problemOf(error: unknown, isUnavailable: (error: unknown) => boolean): Problem {
   if (error instanceof Problem) return error
   const faults = validationFaults(error)

@@ -8,7 +8,7 @@ import { type Asset, asset, sendAsset } from './assets.ts'
 type Reference = { page: string; policy: string; script: Asset }
 
 const SCRIPT_PATH = '/docs/scalar.js'
-// browsers would ask for /favicon.ico
+// Without it browsers request /favicon.ico.
 const NO_ICON = '<link rel="icon" href="data:," />'
 
 // Nothing but this server: no fonts, no proxy, no statistics, no assistant.
@@ -25,7 +25,7 @@ const configuration = {
   mcp: { disabled: true },
 } as const
 
-/** The API reference at /docs. Its four megabytes are loaded when somebody first opens it. */
+/** The API reference at /docs. Its four megabytes are loaded on the first request. */
 export function registerReference(app: App, { publicUrl }: { publicUrl: string | null }): void {
   let loading: Promise<Reference> | null = null
   const load = () => {
@@ -46,7 +46,7 @@ export function registerReference(app: App, { publicUrl }: { publicUrl: string |
   })
 }
 
-/** The package hands out page and script only as routes, so it gets a server of its own to declare them on. */
+/** The package provides page and script only as routes, so it gets a server of its own to declare them on. */
 async function loadReference(publicUrl: string | null): Promise<Reference> {
   const { default: scalar } = await import('@scalar/fastify-api-reference')
   const server = Fastify()

@@ -9,24 +9,24 @@ import { type Problem, problemBody, problems } from './problems.ts'
 declare module 'fastify' {
   interface FastifyRequest {
     startedAt: number
-    /** Why the answer is an error. */
+    /** Why the response is an error. */
     problem: Problem | null
   }
 }
 
-export type Finish = (request: FastifyRequest, reply: FastifyReply, observe: ObserveRequest) => void
+export type FinishResponse = (request: FastifyRequest, reply: FastifyReply, observe: ObserveRequest) => void
 
 const PAGE_POLICY =
   "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-// An outage or a flood turns away thousands a second; a line for each would make it worse.
-const OUTAGE_LINE_EVERY_MS = 1_000
+// An outage or a flood means thousands of 503 a second; a log line for each would make it worse.
+const OUTAGE_LINE_INTERVAL_MS = 1_000
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-/** What every answer has in common, done once, just before it is sent: headers, numbers, the log line. */
-export function finisher(options: { log: Logger; isDraining: () => boolean }): Finish {
+/** What every response has in common, done just before it is sent: headers, metrics, the log line. */
+export function openResponses(options: { log: Logger; isDraining: () => boolean }): FinishResponse {
   const { log, isDraining } = options
-  let outageToldAt = Number.NEGATIVE_INFINITY
-  let untold = 0
+  let outageLoggedAt = Number.NEGATIVE_INFINITY
+  let suppressed = 0
   return (request, reply, observe) => {
     reply.header('x-request-id', request.id)
     reply.header('x-content-type-options', 'nosniff')
@@ -41,11 +41,11 @@ export function finisher(options: { log: Logger; isDraining: () => boolean }): F
     observe(status, elapsedMs / 1000)
     if (log.isLevelEnabled('debug')) logRequest(log, request, status, elapsedMs)
     else if (status === 503) {
-      if (now - outageToldAt < OUTAGE_LINE_EVERY_MS) untold++
+      if (now - outageLoggedAt < OUTAGE_LINE_INTERVAL_MS) suppressed++
       else {
-        logRequest(log, request, status, elapsedMs, { untold_before: untold })
-        outageToldAt = now
-        untold = 0
+        logRequest(log, request, status, elapsedMs, { suppressed_before: suppressed })
+        outageLoggedAt = now
+        suppressed = 0
       }
     } else if (status >= 500) logRequest(log, request, status, elapsedMs)
   }
@@ -87,7 +87,7 @@ function logRequest(
 }
 
 /** Sets status and headers, and returns what to send: bytes, because Fastify would add a charset to text. */
-export function problemAnswer(request: FastifyRequest, reply: FastifyReply, problem: Problem): Buffer {
+export function problemPayload(request: FastifyRequest, reply: FastifyReply, problem: Problem): Buffer {
   request.problem = problem
   reply.code(problem.status)
   if (problem.headers) reply.headers(problem.headers)
@@ -96,11 +96,11 @@ export function problemAnswer(request: FastifyRequest, reply: FastifyReply, prob
 }
 
 /** For what no route answers: 404, or 405 where the path has other methods. Returns what to send. */
-export function unmatchedAnswer(app: App, request: FastifyRequest, reply: FastifyReply): Buffer | null {
+export function unmatchedPayload(app: App, request: FastifyRequest, reply: FastifyReply): Buffer | null {
   const { url } = request
   const allow = METHODS.filter(method => app.findRoute({ method, url }) !== null)
   if (allow.length === 0)
-    return problemAnswer(request, reply, problems.notFound('There is nothing at this path.'))
+    return problemPayload(request, reply, problems.notFound('There is nothing at this path.'))
   allow.push('OPTIONS')
   if (request.method === 'OPTIONS') {
     reply.code(204).header('allow', allow.join(', '))
@@ -108,5 +108,5 @@ export function unmatchedAnswer(app: App, request: FastifyRequest, reply: Fastif
   }
   // Only `openCors` declares OPTIONS routes.
   if (app.findRoute({ method: 'OPTIONS', url }) !== null) allowOrigin(request, reply)
-  return problemAnswer(request, reply, problems.methodNotAllowed(allow))
+  return problemPayload(request, reply, problems.methodNotAllowed(allow))
 }

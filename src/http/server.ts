@@ -2,12 +2,12 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyReply, LogController, type RouteOptions } from 'fastify'
 import type { Logger } from 'pino'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { type Finish, finisher, problemAnswer, unmatchedAnswer } from './answers.ts'
 import type { App, Surface } from './app.ts'
 import { type BodyMode, bodyReader } from './body.ts'
-import { clientErrorAnswerer, drainOnClose, requestIds, type Timeouts, timeoutsOf } from './connections.ts'
+import { clientErrorHandler, drainOnClose, requestIds, type Timeouts, timeoutsOf } from './connections.ts'
 import { registerOpenApi } from './openapi.ts'
 import { problemOf } from './problems.ts'
+import { type FinishResponse, openResponses, problemPayload, unmatchedPayload } from './responses.ts'
 import { validatorCompiler } from './validation.ts'
 
 export type ServerOptions = {
@@ -20,7 +20,7 @@ export type ServerOptions = {
   /** Where clients reach this server, for the OpenAPI document. */
   publicUrl?: string | null
   version?: string
-  /** Tells an outage (503, try again) from a fault of ours (500). */
+  /** Whether an error is an outage (503, try again) or a fault of ours (500). */
   isUnavailable: (error: unknown) => boolean
 }
 
@@ -33,11 +33,11 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   const newRequestId = requestIds()
   const timeouts = timeoutsOf(options.timeouts)
   const app = createApp(options, timeouts, newRequestId)
-  const finish = finisher({ log: options.log, isDraining: drainOnClose(app, timeouts.drainMs) })
+  const finish = openResponses({ log: options.log, isDraining: drainOnClose(app, timeouts.drainMs) })
   const unmatched = options.metrics.request('any', 'unmatched')
   const compile = validatorCompiler()
 
-  // Fastify's own words are of use only when something is wrong
+  // Fastify's own lines are of use only when something is wrong
   app.log = options.log.child({}, { level: 'warn' })
   app.decorateRequest('startedAt', 0)
   app.decorateRequest('problem', null)
@@ -50,22 +50,22 @@ export async function buildServer(options: ServerOptions): Promise<App> {
     request.startedAt = performance.now()
     done()
   })
-  app.addHook('onRoute', route => equip(route, options.metrics, finish, compile))
+  app.addHook('onRoute', route => addSharedHooks(route, options.metrics, finish, compile))
   app.setErrorHandler((error, request, reply) => {
-    reply.send(problemAnswer(request, reply, problemOf(error, options.isUnavailable)))
+    reply.send(problemPayload(request, reply, problemOf(error, options.isUnavailable)))
   })
   app.setNotFoundHandler((request, reply) => {
-    const answer = unmatchedAnswer(app, request, reply)
+    const payload = unmatchedPayload(app, request, reply)
     finish(request, reply, unmatched)
-    reply.send(answer)
+    reply.send(payload)
   })
   await registerOpenApi(app, { publicUrl: options.publicUrl ?? null, version: options.version ?? '0.0.0' })
   for (const surface of options.surfaces) {
     await app.register(async scope => surface.register(scope as unknown as App))
   }
   await app.ready()
-  // Bodies are read by the routes' own preParsing hook (see `equip`); told that no method has one, Fastify does not
-  // look for a second reader. It would cost a tenth of a small request, and refuse odd Content-Types of raw routes.
+  // Bodies are read by the routes' own preParsing hook (see `addSharedHooks`); told that no method has one, Fastify does not
+  // look for a second reader, which would cost a tenth of a small request and refuse unusual Content-Types of raw routes.
   for (const method of app.supportedMethods) {
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   }
@@ -79,12 +79,12 @@ function createApp(
 ): App {
   const trusted = options.trustProxy ?? false
   const unroutable = options.metrics.request('any', 'unroutable')
-  const finish = finisher({ log: options.log, isDraining: () => false })
+  const finish = openResponses({ log: options.log, isDraining: () => false })
   return Fastify({
     trustProxy: typeof trusted === 'number' ? (_address, hop) => hop < trusted : trusted,
     genReqId: newRequestId,
     logController: new LogController({ disableRequestLogging: true }),
-    // A child logger for every request would cost more than it tells: the request's log line names its id.
+    // A child logger for every request costs more than it is worth: the request's log line has its id.
     childLoggerFactory: () => options.log,
     routerOptions: { ignoreTrailingSlash: true, caseSensitive: true, maxParamLength: 8_192 },
     requestTimeout: timeouts.requestMs,
@@ -95,20 +95,20 @@ function createApp(
       connectionsCheckingInterval: Math.min(5_000, Math.max(50, timeouts.headersMs / 4)),
     },
     return503OnClosing: false,
-    clientErrorHandler: clientErrorAnswerer(() => newRequestId({ headers: {} })),
+    clientErrorHandler: clientErrorHandler(() => newRequestId({ headers: {} })),
     frameworkErrors(error, request, reply) {
-      const answer = problemAnswer(request, reply, problemOf(error, options.isUnavailable))
+      const payload = problemPayload(request, reply, problemOf(error, options.isUnavailable))
       finish(request, reply, unroutable)
-      ;(reply as FastifyReply).send(answer)
+      ;(reply as FastifyReply).send(payload)
     },
   }).withTypeProvider<TypeBoxTypeProvider>()
 }
 
-/** Gives a route what it shares with all others, bound when it is declared so that a request looks nothing up. */
-function equip(
+/** What a route shares with all others, bound when it is declared: a request looks nothing up. */
+function addSharedHooks(
   route: RouteOptions,
   metrics: ServerOptions['metrics'],
-  finish: Finish,
+  finish: FinishResponse,
   compile: Compile,
 ): void {
   const methods = [route.method].flat()
@@ -117,7 +117,7 @@ function equip(
   route.onSend = [
     ...[route.onSend ?? []].flat(),
     (request, reply, _payload, done) => {
-      // What a key may see is nobody else's; pages and scripts say otherwise themselves.
+      // What a key may see must not be cached for others; pages and scripts set their own cache-control.
       if (isRead && !reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store')
       finish(request, reply, observe)
       done()

@@ -23,7 +23,7 @@ type Schema = Record<string, unknown>
 const options: Options = {
   allErrors: true,
   useDefaults: true,
-  // with it every fault brings along the schema it broke, which the words below are made from
+  // adds to every fault the schema that it violates, from which the messages below are made
   verbose: true,
   // the schemas are TypeBox's; checking them against the meta-schema cost 0.3 s at every start
   validateSchema: false,
@@ -41,7 +41,7 @@ function newAjv(coerceTypes: boolean): Ajv2020 {
   return ajv
 }
 
-/** Fastify's validator compiler: bodies are taken as they are, everything that arrives as text is converted. */
+/** Fastify's validator compiler: bodies are validated as they are, parameters and headers are converted from text. */
 export function validatorCompiler() {
   const strictly = newAjv(false)
   const coercing = newAjv(true)
@@ -138,7 +138,7 @@ function choiceMessage(alternatives: Schema[]): string {
   const types = alternatives.flatMap(({ type }) => type ?? [])
   return types.length >= alternatives.length
     ? `must be ${[...new Set(types.map(type => wordOfType(String(type))))].join(' or ')}`
-    : 'has none of the accepted forms'
+    : 'does not match any of the accepted forms'
 }
 
 function formatMessage(format: string): string {

@@ -23,7 +23,7 @@ export function openLogger(options: LoggerOptions & { to?: DestinationStream }):
   )
 }
 
-// Loaded only when somebody is there to look at it.
+// Loaded only where a person reads the log.
 function prettyStream(): DestinationStream {
   const pretty = createRequire(import.meta.url)('pino-pretty') as typeof import('pino-pretty')
   return pretty({ destination: STDERR, sync: true, colorize: process.stderr.isTTY === true })

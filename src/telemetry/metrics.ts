@@ -16,10 +16,10 @@ export type ObserveRequest = (status: number, seconds: number) => void
 export type Metrics = {
   /** Made once for a route; calling it costs a few additions. */
   request(method: string, route: string): ObserveRequest
-  /** Group commit: how much each flush took along and how long it was under way, and what was turned away. */
+  /** Group commit: entries and duration of each flush, and requests that were refused. */
   accept: { flushed(entries: number, seconds: number): void; shed(): void }
   inbound(source: string, outcome: string, events?: number): void
-  /** Read when somebody looks. A reader that fails or takes longer than a second is left out of that look. */
+  /** Read on every scrape. A reader that fails or takes longer than a second is left out of it. */
   watchPipeline(read: () => Promise<Lag[]>): void
   watchDeadLetters(read: () => Promise<number>): void
   watchPool(name: string, counts: () => PoolCounts): void
@@ -39,7 +39,7 @@ export function openMetrics(): Metrics {
 
   const appendSeconds = new Histogram({
     name: 'kontor_log_append_seconds',
-    help: 'How long it took until a flush was durable',
+    help: 'Time until a flush was durable',
     buckets: APPEND_SECONDS,
     registers,
   })
@@ -49,10 +49,10 @@ export function openMetrics(): Metrics {
     buckets: FLUSH_ENTRIES,
     registers,
   })
-  const shed = new Counter({ name: 'kontor_shed_total', help: 'Requests turned away under load', registers })
+  const shed = new Counter({ name: 'kontor_shed_total', help: 'Requests refused under load', registers })
   const inboundEvents = new Counter({
     name: 'kontor_inbound_events_total',
-    help: 'Events that external systems posted, by what became of them',
+    help: 'Events posted by external systems, by outcome',
     labelNames: ['source', 'outcome'],
     registers,
   })
@@ -93,7 +93,7 @@ type RouteCounts = {
 }
 
 /**
- * Requests are counted here and handed to the registry when somebody looks: its own histogram builds a string out
+ * Requests are counted here and handed to the registry on a scrape: its own histogram builds a string out
  * of the labels at every observation, this costs a few additions.
  */
 function requestMetrics(registry: Registry): Metrics['request'] {
@@ -113,7 +113,7 @@ function requestMetrics(registry: Registry): Metrics['request'] {
   })
   const durations = {
     name: 'http_request_duration_seconds',
-    help: 'From the arrival of the headers to the answer',
+    help: 'From the arrival of the headers to the response',
     type: 'histogram',
     aggregator: 'sum',
   }
@@ -163,8 +163,8 @@ function durationValues({
 
 function watchPipeline(registry: Registry, read: () => Promise<Lag[]>): void {
   let reading: Promise<Lag[] | null> | null = null
-  // The gauges are collected together: one look serves both.
-  const look = () => {
+  // The gauges are collected together: one query serves both.
+  const readOnce = () => {
     reading ??= within(LONGEST_READ_MS, read).finally(() => {
       reading = null
     })
@@ -177,13 +177,17 @@ function watchPipeline(registry: Registry, read: () => Promise<Lag[]>): void {
       labelNames: ['partition'],
       registers: [registry],
       async collect() {
-        const lags = await look()
+        const lags = await readOnce()
         this.reset()
         for (const lag of lags ?? []) this.set({ partition: lag.partition }, value(lag))
       },
     })
   gauge('kontor_pipeline_lag_entries', 'Entries that wait to be processed', lag => lag.entries)
-  gauge('kontor_pipeline_lag_seconds', 'Age of the oldest entry that waits', lag => lag.seconds)
+  gauge(
+    'kontor_pipeline_lag_seconds',
+    'Age of the oldest entry that waits to be processed',
+    lag => lag.seconds,
+  )
 }
 
 function poolMetrics(registry: Registry): Metrics['watchPool'] {
@@ -199,12 +203,12 @@ function poolMetrics(registry: Registry): Metrics['watchPool'] {
       },
     })
   gauge('kontor_pool_total', 'Open database connections', pool => pool.totalCount)
-  gauge('kontor_pool_idle', 'Database connections that nobody uses', pool => pool.idleCount)
-  gauge('kontor_pool_waiting', 'Callers that wait for a database connection', pool => pool.waitingCount)
+  gauge('kontor_pool_idle', 'Idle database connections', pool => pool.idleCount)
+  gauge('kontor_pool_waiting', 'Callers waiting for a database connection', pool => pool.waitingCount)
   return (name, counts) => pools.set(name, counts)
 }
 
-/** Null when it fails or takes too long: whoever watches a sick service must still get the other numbers. */
+/** Null when it fails or takes too long: a failing service must still show its other numbers. */
 async function within<T>(ms: number, read: () => Promise<T>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<null>(resolve => {

@@ -60,7 +60,7 @@ test('an outage is told, not shouted: one line a second, with the number of thos
   at += 1_001
   for (let i = 0; i < 5; i++) await app.inject('/away')
   assert.deepEqual(
-    lines.map(({ status, untold_before }) => [status, untold_before]),
+    lines.map(({ status, suppressed_before }) => [status, suppressed_before]),
     [
       [503, 0],
       [500, undefined],

@@ -1,10 +1,10 @@
 import type { NormalizedEvent } from '../events/events.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 
-/** Longer URLs than browsers take, and names that nobody gave a campaign, are passed over. */
+/** Longer URLs and campaign names are ignored: browsers cut URLs before this. */
 const MAX_LENGTH = 4096
 
-/** Where somebody came from, as one event tells it. `direct`: they were there, and nobody was named who sent them. */
+/** Where a visitor came from, according to one event. `direct`: the event names no sender. */
 export type Touch = { source: string; medium: string | null; campaign: string | null; direct: boolean }
 
 const DIRECT: Touch = { source: 'direct', medium: null, campaign: null, direct: true }
@@ -13,7 +13,7 @@ const PAGE_VIEWS = new Set(['page_view', 'pageview', 'page', 'screen'])
 
 /**
  * UTM parameters of the page or the event, else the host of a foreign referrer, else direct. Null where an event
- * that is no page view tells neither: it says nothing about how somebody came.
+ * that is no page view has neither: it says nothing about where the visitor came from.
  */
 export function touchOf(event: NormalizedEvent): Touch | null {
   const { subject, context } = event
@@ -30,14 +30,14 @@ export function touchOf(event: NormalizedEvent): Touch | null {
   )
 }
 
-/** Whether one touch comes before another as somebody's first: any that names a sender before a direct one. */
-export function isEarlierTouch(a: PlacedTouch, b: PlacedTouch): boolean {
+/** Whether `a` is the first touch of the two: any that names a sender comes before a direct one. */
+export function isEarlierTouch(a: DatedTouch, b: DatedTouch): boolean {
   if (a.direct !== b.direct) return b.direct
   const [at, bt] = [a.occurredAt.getTime(), b.occurredAt.getTime()]
   return at === bt ? a.eventId < b.eventId : at < bt
 }
 
-export type PlacedTouch = Touch & { occurredAt: Date; eventId: string }
+export type DatedTouch = Touch & { occurredAt: Date; eventId: string }
 
 function touchOfFields(fields: JsonObject): Touch | null {
   return campaignTouch(fields.utm_source, fields.utm_medium, fields.utm_campaign)

@@ -1,10 +1,11 @@
+import type { Entry } from '../entry.ts'
 import type { EventContext } from '../events/events.ts'
 import { normalize } from '../events/normalize/normalize.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import type { RecordContext } from '../records/records.ts'
 import { emailOf, type Identity, identitiesOf, identitiesOfContact, identitiesOfOrder } from './identity.ts'
 
-/** What an order keeps when the person behind it is erased: enough for the books, nobody's name. */
+/** What an order keeps when its buyer is erased: enough for the accounts, and no name. */
 export const KEPT_ORDER_FIELDS = [
   ...['amount', 'total', 'total_price', 'value', 'revenue', 'currency', 'status', 'state'],
   ...['created_at', 'createdAt', 'placed_at', 'placedAt', 'ordered_at', 'orderedAt'],
@@ -12,14 +13,14 @@ export const KEPT_ORDER_FIELDS = [
 ]
 
 /** An id that is shorter may be anything: a quantity, a size, an order number. */
-const MIN_TELLING_LENGTH = 8
+const MIN_IDENTIFYING_LENGTH = 8
 
-type Waiting = { id: string; kind: 'record' | 'events'; receivedAt: Date; context: string; body: string }
+type StoredEntry = Pick<Entry, 'id' | 'kind' | 'receivedAt' | 'context' | 'body'>
 
 /** Which items of an entry that never took effect are about a person, and which are not. */
-export function itemsAbout(entry: Waiting, names: Identity[]): { about: number[]; others: number[] } {
+export function itemsAbout(entry: StoredEntry, names: Identity[]): { about: number[]; others: number[] } {
   const wanted = new Set(names.map(nameText))
-  const isKnown = (identities: Identity[]) => identities.some(one => wanted.has(nameText(one)))
+  const isKnown = (identities: Identity[]) => identities.some(identity => wanted.has(nameText(identity)))
   const about: number[] = []
   const others: number[] = []
   if (entry.kind === 'record') {
@@ -38,7 +39,7 @@ export function itemsAbout(entry: Waiting, names: Identity[]): { about: number[]
   return { about, others }
 }
 
-function identitiesOfRecord(entry: Waiting): Identity[] {
+function identitiesOfRecord(entry: StoredEntry): Identity[] {
   const { entityType } = JSON.parse(entry.context) as RecordContext
   const body: unknown = JSON.parse(entry.body)
   if (!isObject(body)) return []
@@ -50,7 +51,7 @@ function identitiesOfRecord(entry: Waiting): Identity[] {
 /** Whether something that could not be read as an event has a name of the person as one of its values. */
 function mentions(raw: string, names: Identity[]): boolean {
   const emails = new Set(names.flatMap(name => (name.kind === 'email' ? [name.value] : [])))
-  const ids = new Set(names.flatMap(({ value }) => (value.length >= MIN_TELLING_LENGTH ? [value] : [])))
+  const ids = new Set(names.flatMap(({ value }) => (value.length >= MIN_IDENTIFYING_LENGTH ? [value] : [])))
   let value: unknown
   try {
     value = JSON.parse(raw)
@@ -58,12 +59,12 @@ function mentions(raw: string, names: Identity[]): boolean {
     const text = raw.toLowerCase()
     return [...emails].some(email => text.includes(email))
   }
-  const isTelling = (leaf: unknown): boolean => {
+  const isName = (leaf: unknown): boolean => {
     if (typeof leaf === 'string') return ids.has(leaf.trim()) || emails.has(emailOf(leaf) ?? '')
-    if (Array.isArray(leaf)) return leaf.some(isTelling)
-    return isObject(leaf) && Object.values(leaf as JsonObject).some(isTelling)
+    if (Array.isArray(leaf)) return leaf.some(isName)
+    return isObject(leaf) && Object.values(leaf as JsonObject).some(isName)
   }
-  return isTelling(value)
+  return isName(value)
 }
 
 function nameText({ kind, value }: Identity): string {

@@ -99,6 +99,6 @@ export function contactIdIn(data: JsonObject): string | null {
 
 function add(found: Identity[], kind: IdentityKind, value: string | null): void {
   if (value === null) return
-  for (const one of found) if (one.kind === kind && one.value === value) return
+  if (found.some(identity => identity.kind === kind && identity.value === value)) return
   found.push({ kind, value })
 }

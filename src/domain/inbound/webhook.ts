@@ -50,7 +50,7 @@ export function webhookPayload(raw: string, item: JsonObject, subject: JsonObjec
 
 type ProviderFacts = { eventType: string; eventId: string | null; subject: JsonObject }
 
-/** What the source's preset, or the look of a Stripe event, says of a body in a provider's own shape. */
+/** Of a body in a provider's own shape: read by the source's preset, or recognised as a Stripe event. */
 function providerFacts(item: JsonObject, context: InboundContext): ProviderFacts | null {
   const preset = presetNamed(context.preset)
   const eventType = preset?.eventType(context.headers, item)

@@ -13,9 +13,9 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** jsonb parses recursively; far below its own limit, and far above any honest document. */
+/** jsonb parses recursively: far below its limit, and far above any real document. */
 export const MAX_DEPTH = 200
-/** Numbers beyond a double's range (1e400), or written with more characters than this, are nobody's data. */
+/** Numbers beyond a double's range (1e400), or written with more characters than this, are not data. */
 const MAX_NUMBER_LENGTH = 1000
 /** jsonb writes exponents out: 1e-16000 would print 16,000 digits. Doubles end at 1e308 and 5e-324. */
 const MAX_EXPONENT = 400
@@ -130,7 +130,7 @@ function isWideInteger(token: string): boolean {
   return /^-?[1-9]\d*$/.test(token) && !Number.isSafeInteger(Number(token))
 }
 
-/** Whether what stands around a token lets it be a value, not a key or a piece of something malformed. */
+/** Whether a token is a value by what surrounds it, not a key or part of malformed text. */
 function isValueAt(text: string, start: number, end: number): boolean {
   let before = start - 1
   while (isSpace(text.charCodeAt(before))) before--
@@ -152,7 +152,7 @@ function exactNumber(_key: string, value: unknown, context?: { source?: string }
   return isWideInteger(source) ? source : value
 }
 
-/** V8 quotes the text around the fault; senders' data does not belong in messages, the place does. */
+/** V8 quotes the text around the fault; senders' data does not belong in messages, its position does. */
 function describeSyntaxError(text: string, error: Error): string {
   if (text.trim() === '') return 'it is empty'
   const position = /position (\d+)/.exec(error.message)?.[1]

@@ -38,7 +38,7 @@ export function newPublicId(prefix: 'key' | 'src'): string {
   return `${prefix}_${randomText(16)}`
 }
 
-/** Tells a mistyped or made-up key from one that may exist, without asking the database. */
+/** Null for a mistyped or made-up key: the checksum shows it without a query. */
 export function kindOfKey(key: string): KeyKind | null {
   for (const kind of KEY_KINDS) {
     const prefix = PREFIX[kind]

@@ -8,7 +8,7 @@ import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from 
 import { ById, bySource, byTenant } from './schemas.ts'
 
 const documented = { tags: ['Admin: dead letters'], security: security.admin }
-// A request should not run for minutes: who has more asks again.
+// A request should not run for minutes: it can be repeated.
 const AT_MOST = 10_000
 
 export function deadLetterRoutes(app: App, { deadLetters }: { deadLetters: DeadLetterAdmin }): void {
@@ -18,7 +18,7 @@ export function deadLetterRoutes(app: App, { deadLetters }: { deadLetters: DeadL
       config: { problems: [404] },
       schema: {
         ...documented,
-        summary: 'What could not be processed and waits for a decision, newest first',
+        summary: 'List dead letters, newest first: what could not be processed and waits for a decision',
         querystring: Type.Object({
           ...byTenant,
           ...bySource,
@@ -47,7 +47,7 @@ export function deadLetterRoutes(app: App, { deadLetters }: { deadLetters: DeadL
     {
       schema: {
         ...documented,
-        summary: 'One of them, with the body as it came in',
+        summary: 'Get a dead letter with its body as received',
         params: ById,
         querystring: Type.Object(byTenant),
         response: { 200: Type.Object({ ...DeadLetterView.properties, body: Type.String() }) },
@@ -61,8 +61,8 @@ export function deadLetterRoutes(app: App, { deadLetters }: { deadLetters: DeadL
       config: { problems: [404] },
       schema: {
         ...documented,
-        summary: 'Process them again: one, those of a source or a reason, or all',
-        description: `Each is handed out once, and events are read with the source's settings of today. A request replays at most about ${AT_MOST}; while remaining is not 0, ask again.`,
+        summary: 'Replay dead letters: one, those of a source or a reason, or all',
+        description: `Each dead letter is replayed once, and events are read with the source's current settings. A request replays at most about ${AT_MOST}; repeat it until remaining is 0.`,
         body: Type.Object(
           {
             ...byTenant,

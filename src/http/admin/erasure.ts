@@ -12,7 +12,7 @@ const NewErasure = Type.Object(
     tenant: Type.String({ description: 'Id or name' }),
     email: Type.Optional(Type.String({ description: 'An e-mail address of the person' })),
     profile: Type.Optional(
-      Type.String({ description: 'Or the profile: profile_id of an event or a conversion' }),
+      Type.String({ description: 'Instead of email: profile_id of an event or a conversion' }),
     ),
   },
   { examples: [{ tenant: 'acme', email: 'ada@example.com' }] },
@@ -25,8 +25,8 @@ export function erasureRoutes(app: App, { erasures }: { erasures: ErasureAdmin }
       config: { problems: [404] },
       schema: {
         ...documented,
-        summary: 'Erase a person: events, identities and contact go, sales stay without a name',
-        description: 'Answers when it is done: a few seconds, longer where there are many events.',
+        summary: 'Erase a person: events, identities and contact are deleted, sales are made anonymous',
+        description: 'Responds when it is done: after a few seconds, longer with many events.',
         body: NewErasure,
         response: { 201: ErasureReceipt },
       },
@@ -39,7 +39,7 @@ export function erasureRoutes(app: App, { erasures }: { erasures: ErasureAdmin }
       config: { problems: [404] },
       schema: {
         ...documented,
-        summary: 'Receipts of erasures, newest first: the last 100',
+        summary: 'List receipts of erasures, newest first: the last 100',
         querystring: Type.Object({ tenant: Type.String({ description: 'Id or name' }) }),
         response: { 200: List(ErasureReceipt) },
       },

@@ -13,7 +13,7 @@ export function keyRoutes(app: App, { keys }: { keys: KeyAdmin }): void {
     {
       schema: {
         ...documented,
-        summary: 'List keys; never the keys themselves',
+        summary: 'List keys, without the keys themselves',
         querystring: Type.Object({
           tenant: Type.Optional(Type.String({ description: 'Id or name; without it: the admin keys' })),
         }),
@@ -28,7 +28,7 @@ export function keyRoutes(app: App, { keys }: { keys: KeyAdmin }): void {
       config: { problems: [404] },
       schema: {
         ...documented,
-        summary: 'Make a key; the answer is the only place that shows it',
+        summary: 'Create a key; it is shown only in this response',
         body: NewKeyBody,
         response: { 201: CreatedKey },
       },
@@ -41,7 +41,7 @@ export function keyRoutes(app: App, { keys }: { keys: KeyAdmin }): void {
       config: { body: 'none' },
       schema: {
         ...documented,
-        summary: 'End a key for good; every node refuses it within two seconds',
+        summary: 'Revoke a key; every node refuses it within two seconds',
         params: ById,
         response: { 200: KeyView },
       },

@@ -22,7 +22,7 @@ export function receiptRoutes(app: App, { receipts }: { receipts: ReceiptAdmin }
       config: { problems: [404] },
       schema: {
         ...documented,
-        summary: 'What became of inbound events, newest first',
+        summary: 'List what happened to inbound events, newest first',
         querystring: Type.Object({
           ...byTenant,
           ...bySource,
@@ -52,7 +52,7 @@ export function receiptRoutes(app: App, { receipts }: { receipts: ReceiptAdmin }
     {
       schema: {
         ...documented,
-        summary: 'The archived result of an inbound event, by the id in its receipt',
+        summary: 'Get the archived result of an inbound event by the id in its receipt',
         params: ById,
         querystring: Type.Object(byTenant),
         response: { 200: ArchiveBody },
@@ -69,7 +69,7 @@ export function receiptRoutes(app: App, { receipts }: { receipts: ReceiptAdmin }
     {
       schema: {
         ...documented,
-        summary: 'Sources with events over their limit, and how many wait',
+        summary: 'List sources with deferred events, and how many each has',
         response: {
           200: List(BacklogView),
         },

@@ -17,7 +17,8 @@ export function rejectionRoute(app: App, { receipts }: { receipts: ReceiptAdmin 
       schema: {
         tags: ['Admin: inbound events'],
         security: security.admin,
-        summary: 'Refused requests of inbound sources, newest first: a sample of 10 a minute for each cause',
+        summary:
+          'List refused requests of inbound sources, newest first: a sample of 10 per minute and cause',
         querystring: Type.Object({
           ...byTenant,
           ...bySource,

@@ -11,7 +11,7 @@ export const List = (Item: TSchema) => Type.Object({ results: Type.Array(Item), 
 export const ById = Type.Object({ id: Type.String() })
 
 export const byTenant = {
-  tenant: Type.Optional(Type.String({ description: 'Id or name; default: all of them' })),
+  tenant: Type.Optional(Type.String({ description: 'Id or name; default: all tenants' })),
 }
 export const bySource = { source: Type.Optional(Type.String({ description: 'Id of a source: src_…' })) }
 
@@ -55,9 +55,9 @@ export const SourceChangeBody = Type.Object(optional(SOURCE_SETTINGS), {
 export const RotationBody = Type.Object(
   {
     what: Type.Enum(['token', 'signing_secret']),
-    value: Type.Optional(Type.String({ description: 'The new one; default: a random one' })),
+    value: Type.Optional(Type.String({ description: 'The new value; default: a random one' })),
     overlap_hours: Type.Optional(
-      Type.Number({ description: 'How long the one before stays good; default: 24' }),
+      Type.Number({ description: 'How long the previous one stays valid; default: 24' }),
     ),
   },
   { examples: [{ what: 'token', overlap_hours: 24 }] },

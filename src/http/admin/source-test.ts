@@ -13,14 +13,14 @@ export function sourceTestRoute(app: App, { sourceTests }: { sourceTests: Source
       schema: {
         tags: ['Admin: sources'],
         security: security.admin,
-        summary: 'Send a sample event and show its way',
+        summary: 'Send a sample event and show how it is processed',
         description:
           'The event is real: it is processed, listed (its type is kontor.test unless the source says otherwise) and leaves a receipt.',
         params: ById,
         body: Type.Object(
           {
             body: Type.Optional(
-              Type.Unknown({ description: 'What to send; default: a sample that fits the source' }),
+              Type.Unknown({ description: 'What to send; default: a sample for this kind of source' }),
             ),
             headers: Type.Optional(Type.Record(Type.String(), Type.String())),
           },

@@ -27,11 +27,11 @@ export function sourceRoutes(app: App, { sources }: { sources: SourceAdmin }): v
     '/admin/v1/sources',
     {
       config: { problems: [404] },
-      // The settings have rules of their own, whose words are better than the schema's.
+      // The settings are checked by admin, whose messages are better than the schema's.
       attachValidation: true,
       schema: {
         ...documented,
-        summary: 'Make a source; the answer is the only place that shows its token and secret',
+        summary: 'Create a source; its token and secret are shown only in this response',
         body: NewSourceBody,
         response: { 201: CreatedSource },
       },
@@ -46,7 +46,7 @@ export function sourceRoutes(app: App, { sources }: { sources: SourceAdmin }): v
     {
       schema: {
         ...documented,
-        summary: 'Get a source; never its token or secret',
+        summary: 'Get a source, without its token and secret',
         params: ById,
         response: { 200: SourceView },
       },
@@ -59,7 +59,7 @@ export function sourceRoutes(app: App, { sources }: { sources: SourceAdmin }): v
       attachValidation: true,
       schema: {
         ...documented,
-        summary: 'Change settings; what is not named stays as it is',
+        summary: 'Change settings; those not given stay as they are',
         params: ById,
         body: SourceChangeBody,
         response: { 200: SourceView },
@@ -73,7 +73,7 @@ export function sourceRoutes(app: App, { sources }: { sources: SourceAdmin }): v
       config: { body: 'none' },
       schema: {
         ...documented,
-        summary: 'Remove a source; events it has brought stay',
+        summary: 'Delete a source; its events are kept',
         params: ById,
         response: { 204: Type.Null() },
       },
@@ -92,7 +92,7 @@ function actionRoutes(app: App, sources: SourceAdmin): void {
     {
       schema: {
         ...documented,
-        summary: 'Replace the token or the signing secret; the one before stays good for a while',
+        summary: 'Replace the token or the signing secret; the previous one stays valid for a while',
         params: ById,
         body: RotationBody,
         response: { 200: RotatedSource },

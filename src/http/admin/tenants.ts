@@ -9,14 +9,19 @@ const documented = { tags: ['Admin: tenants'], security: security.admin }
 export function tenantRoutes(app: App, { tenants }: { tenants: TenantAdmin }): void {
   app.get(
     '/admin/v1/tenants',
-    { schema: { ...documented, summary: 'List the tenants', response: { 200: List(TenantView) } } },
+    { schema: { ...documented, summary: 'List tenants', response: { 200: List(TenantView) } } },
     async () => ({ results: await tenants.list(), next_cursor: null }),
   )
   app.post(
     '/admin/v1/tenants',
     {
       config: { problems: [409] },
-      schema: { ...documented, summary: 'Make a tenant', body: NewTenantBody, response: { 201: TenantView } },
+      schema: {
+        ...documented,
+        summary: 'Create a tenant',
+        body: NewTenantBody,
+        response: { 201: TenantView },
+      },
     },
     async (request, reply) => {
       const tenant = await tenants.create(request.body)

@@ -40,7 +40,7 @@ const CdpBody = Type.Object(
     ),
     event: Type.Optional(Type.String({ description: 'Name of the event; required for track' })),
     messageId: Type.Optional(
-      Type.String({ description: 'Repeats with the same id are recognised as duplicates' }),
+      Type.String({ description: 'Identifies repeats: a second event with the same id is a duplicate' }),
     ),
     anonymousId: Type.Optional(Type.String()),
     userId: Type.Optional(Type.String()),
@@ -86,7 +86,7 @@ export function cdpRoutes(app: App, options: EventRouteOptions): void {
           tags: ['CDP-compatible'],
           summary: kind === 'batch' ? 'A batch of events' : `A call of kind ${kind}`,
           description:
-            'As the SDKs of Segment and RudderStack send it. Good items are accepted, bad ones are named in rejected.',
+            'In the format of the Segment and RudderStack SDKs. Valid items are accepted, invalid ones are listed in rejected.',
           body: kind === 'batch' ? CdpBatchBody : CdpBody,
           security: security.tracking,
           response: { 200: Success },
@@ -129,7 +129,7 @@ export function cdpRoutes(app: App, options: EventRouteOptions): void {
   )
 }
 
-/** What a browser SDK asks for before it sends anything; the key in the path is public. */
+/** What a browser SDK loads before it sends anything; the key in the path is public. */
 export function settingsRoute(app: App): void {
   app.get(
     '/v1/projects/:writeKey/settings',
@@ -166,7 +166,7 @@ export function settingsRoute(app: App): void {
   )
 }
 
-/** How the page reached us. Whoever asks is told what it said itself, so any proxy may say it. */
+/** By which protocol the page reached us. It only goes back to the sender, so any proxy is believed. */
 function protocolOf(request: FastifyRequest): string {
   const forwarded = request.headers['x-forwarded-proto']
   return typeof forwarded === 'string' && /^https\b/i.test(forwarded) ? 'https' : request.protocol
@@ -184,7 +184,7 @@ async function receive(
   return rejected.length > 0 ? { success: true, rejected } : { success: true }
 }
 
-/** A type that is not one of the kinds says it in the body. */
+/** Where the path names no kind, the body does. */
 function kindOf(type: string): Kind {
   return KINDS.has(type) ? (type as CdpKind | 'batch') : 'any'
 }

@@ -17,7 +17,7 @@ export function factsOf(request: FastifyRequest): { ip: string; headers: Record<
   return { ip: request.ip, headers }
 }
 
-/** Takes in what is good of a request's events and returns the rest by name; nothing good at all is a 400. */
+/** Accepts the valid events of a request and returns the others; a request without any valid event is a 400. */
 export async function acceptEvents(
   accept: Accept,
   tenantId: number,

@@ -24,7 +24,7 @@ export function scriptRoute(app: App): void {
         description:
           'The first-party script for web pages: page views on load and on history changes, `kontor.track`, ' +
           '`kontor.identify`, visitor and session ids, retries, Do-Not-Track. Needs no credential: the tracking key ' +
-          'stands in the `data-key` attribute of the script tag.',
+          'is in the `data-key` attribute of the script tag.',
       },
     },
     (request, reply) =>

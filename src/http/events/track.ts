@@ -34,7 +34,7 @@ const TrackBody = Type.Object(
     session_id: Type.Optional(Type.String({ description: 'Session identifier' })),
     user_id: Type.Optional(Type.String()),
     event_id: Type.Optional(
-      Type.String({ description: 'Repeats with the same id are recognised as duplicates' }),
+      Type.String({ description: 'Identifies repeats: a second event with the same id is a duplicate' }),
     ),
     occurred_at: Type.Optional(
       Type.String({ format: 'timestamp', description: 'Default: when it is received' }),
@@ -62,7 +62,7 @@ export function trackRoute(app: App, options: EventRouteOptions): void {
         tags: ['Events'],
         summary: 'Ingest a tracking event',
         description:
-          'The body is JSON whatever the Content-Type says. {} is answered once the event is durable. A body in the form of a customer-data-platform track call (event, messageId, …) is understood too and answered {"success": true}.',
+          'The body is read as JSON whatever its Content-Type. The answer {} means that the event is durable. A customer-data-platform track call (event, messageId, …) is accepted as well and answered {"success": true}.',
         body: TrackBody,
         security: security.tracking,
         response: { 200: Type.Object({}) },

@@ -21,13 +21,13 @@ type Deps = {
 }
 type Done = (error?: Error) => void
 
-/** An onRequest hook: finds the source and looks at the token, before any of the body is read. */
+/** An onRequest hook: finds the source and checks the token before any of the body is read. */
 export function admit(deps: Deps) {
   return (request: FastifyRequest, _reply: FastifyReply, done: Done): void => {
     const settle = (source: Source | null) => {
       let problem: Problem | null
       try {
-        problem = enter(deps, request, source)
+        problem = checkSource(deps, request, source)
       } catch (error) {
         return done(error as Error)
       }
@@ -41,7 +41,7 @@ export function admit(deps: Deps) {
   }
 }
 
-function enter(deps: Deps, request: FastifyRequest, source: Source | null): Problem | null {
+function checkSource(deps: Deps, request: FastifyRequest, source: Source | null): Problem | null {
   if (source === null) return problems.notFound('There is no such source.', 'source_not_found')
   const credentials = deps.credentials(source)
   request.target = { source, credentials }

@@ -7,13 +7,13 @@ import type { Source } from '../../store/inbound/sources.ts'
 import { bearerToken } from '../auth.ts'
 import { type Problem, problems } from '../problems.ts'
 
-/** What a source lets in, made ready once for each version of it. */
+/** What a source accepts, prepared once for each version of it. */
 export type Credentials = {
   preset: Preset | null
   tokens: { hash: Buffer; expiresAt: number }[]
   secrets: { secret: string; expiresAt: number }[]
   hasSecrets: boolean
-  /** A signing secret that no master key opens; whatever it would have let in is not turned away for good. */
+  /** Set where no master key opens a signing secret: what it might have signed is answered 503, not 401. */
   unreadable: Error | null
 }
 
@@ -59,8 +59,8 @@ function endOf(expiresAt: string | null): number {
 }
 
 /**
- * Why the request's token does not let it in, or null. No token at all is good enough where the sender's own
- * signature will be asked for: such senders cannot be told to send one.
+ * Why the request's token is refused, or null. A token may be missing where the provider's own signature is required:
+ * such senders cannot be configured to send one.
  */
 export function tokenProblem(
   credentials: Credentials,
@@ -71,7 +71,7 @@ export function tokenProblem(
     if (credentials.preset !== null && credentials.hasSecrets) return null
     return problems.unauthorized(
       'missing_credentials',
-      "This takes the source's token (tok_…), sent as Authorization: Bearer.",
+      'This source needs its token (tok_…), sent as Authorization: Bearer.',
     )
   }
   const token = bearerToken(headers)
@@ -81,7 +81,7 @@ export function tokenProblem(
   if (found === null)
     return problems.unauthorized('invalid_credentials', "This is not the source's token (Bearer tok_…).")
   if (found.expiresAt <= now.getTime())
-    return problems.unauthorized('token_expired', 'This token has been replaced, and its time is over.')
+    return problems.unauthorized('token_expired', 'This token has been replaced and is no longer valid.')
   return null
 }
 
@@ -90,9 +90,9 @@ function isSame(a: Buffer, b: Buffer): boolean {
 }
 
 const REFUSALS = {
-  signature_missing: 'The source has a signing secret, and the request carries no signature.',
-  signature_invalid: 'The signature does not fit the body and the signing secret of this source.',
-  signature_expired: 'The signature is good, but its timestamp lies more than 5 minutes from now.',
+  signature_missing: 'This source requires a signature, and the request has none.',
+  signature_invalid: 'The signature does not match the body and the signing secret of this source.',
+  signature_expired: 'The signature is valid, but its timestamp is more than 5 minutes from now.',
 }
 
 /** How the request was signed; null where the source has no secret. Throws where it had to be and is not. */

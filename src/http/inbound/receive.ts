@@ -83,7 +83,7 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
     throw problems.invalid(
       inspection.faults.length > 0
         ? inspection.faults
-        : [{ pointer: '', message: 'must hold at least one event' }],
+        : [{ pointer: '', message: 'must contain at least one event' }],
     )
   const { accepted, duplicates, deferred, rejected, dropped } = received
   const count = (outcome: string, events: number) => {

@@ -5,10 +5,10 @@ import type { RawBody } from '../body.ts'
 
 const MAX_TEXT = 500
 
-/** What the people who run a source want to know of a refused request; null where nothing was refused. */
+/** What operators of a source are shown of a refused request; null where nothing was refused. */
 export function rejectionOf(request: FastifyRequest, now: Date): Omit<NewRejection, 'suppressed'> | null {
   const { problem, target } = request
-  // 5xx is our trouble, not the sender's.
+  // 5xx is our fault, not the sender's.
   if (problem === null || target === null || problem.status >= 500) return null
   const { source } = target
   return {

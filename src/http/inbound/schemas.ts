@@ -24,7 +24,7 @@ export const InboundBody = Type.Union(
       {
         inbound_event_id: Type.Optional(
           Type.String({
-            description: 'By it a repeat is recognised. Default: event_id_path, else one is made.',
+            description: 'Identifies repeats. Default: the value at event_id_path, or else a generated id.',
           }),
         ),
         event_type: Type.Optional(
@@ -35,13 +35,13 @@ export const InboundBody = Type.Union(
       },
       {
         title: 'webhook, automation',
-        description: "Also: a Stripe event, or what the source's preset reads.",
+        description: "Or a Stripe event, or the format of the source's preset.",
       },
     ),
     Type.Object(
       {
         type: Type.Enum([...CDP_KINDS]),
-        messageId: Type.Optional(Type.String({ description: 'By it a repeat is recognised.' })),
+        messageId: Type.Optional(Type.String({ description: 'Identifies repeats' })),
         event: Type.Optional(Type.String({ description: 'For track: the name of the event' })),
         anonymousId: Type.Optional(Type.String()),
         userId: Type.Optional(Type.String()),
@@ -63,15 +63,15 @@ const Count = (description: string) => Type.Integer({ minimum: 0, description })
 export const InboundAnswer = Type.Object(
   {
     accepted: Count('Events that are durable and will be processed now'),
-    duplicates: Count('Events that were processed before, or stand twice in this body'),
-    deferred: Count('Events over the volume limit: durable, and processed as the budget refills'),
+    duplicates: Count('Events that were processed before, or occur twice in this body'),
+    deferred: Count('Events over the volume limit: durable, and processed when the limit allows'),
     rejected: Type.Array(Type.Object({ index: Type.Integer(), message: Type.String() }), {
       description:
-        'Items that are not valid (kept as dead letters), and events that a source in mode drop dropped over its limit',
+        'Invalid items (kept as dead letters), and events over the limit of a source that drops them',
     }),
   },
   {
-    description: 'The four add up to the items of the request.',
+    description: 'The four numbers add up to the number of items in the request.',
     examples: [
       { accepted: 1, duplicates: 0, deferred: 0, rejected: [] },
       { accepted: 2, duplicates: 1, deferred: 0, rejected: [{ index: 3, message: 'event is required' }] },
@@ -85,12 +85,12 @@ export const InboundParams = Type.Object({
   sourceConfigId: Type.String({ description: 'The id of the source: src_…' }),
 })
 
-export const DESCRIPTION = `Takes an event, or a batch, from an external system. Credentials and reading follow from the source.
+export const DESCRIPTION = `Accepts an event or a batch from an external system. The source's settings decide about credentials and format.
 
 * **Token**: \`Authorization: Bearer tok_…\`. A source with a preset (stripe, shopify, github, standard-webhooks) and a signing
-  secret takes the provider's signature in its place.
+  secret accepts the provider's signature instead.
 * **Signature**, where the source has a signing secret: \`t=<unix>,v1=<hex>\` with HMAC-SHA256(secret, "<t>." + raw body), at most
   300 s old; or \`sha256=<hex>\`, bare hex or base64 over the raw body, unless the source requires timestamps.
-* The body is JSON whatever the Content-Type says; gzip is accepted. 200 means: authenticated, read, durable.
+* The body is read as JSON whatever its Content-Type; gzip is accepted. 200 means: authenticated, valid and durable.
 * Volume protection never changes the status: what is over the limit waits (\`deferred\`) or is dropped (\`rejected\`).
-* Bad items of a batch are named in \`rejected\`, the good ones are accepted; a request without one good item is a 400.`
+* Invalid items of a batch are listed in \`rejected\`, the others are accepted; a request without any valid item is answered 400.`

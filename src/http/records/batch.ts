@@ -34,7 +34,7 @@ export function batchRoute(app: App, entityType: EntityType, options: BatchOptio
         tags: ['Records'],
         summary: `Create or update up to 1,000 ${entityType}s`,
         description:
-          'The body is {"records": [...]}, or one record a line with Content-Type: application/x-ndjson. Results come in the order of the records. With the header x-idempotency-key, a record without a key of its own uses "<key>#<index>".',
+          'The body is {"records": [...]}, or one record per line with Content-Type: application/x-ndjson. Results are in the order of the records. With the header x-idempotency-key, a record without its own key uses "<key>#<index>".',
         body: BatchBody,
         response: { 202: BatchResult },
       },

@@ -50,7 +50,7 @@ export function faultsOfChange(
     for (const pointer of unstorablePointers(body)) {
       faults.push({
         pointer,
-        message: 'holds a NUL character, half a surrogate pair or a number out of range',
+        message: 'contains a NUL character, an unpaired surrogate or a number out of range',
       })
     }
   }
@@ -85,7 +85,7 @@ export function warningsOf(body: RecordBody, now: Date): Fault[] {
   if (parseTimestamp(body.sourceUpdatedAt)!.getTime() > now.getTime() + DAY_MS) {
     warnings.push({
       pointer: '/sourceUpdatedAt',
-      message: 'lies more than 24 hours in the future: every change until then will be older',
+      message: 'is more than 24 hours in the future: changes dated before it will be ignored as older',
     })
   }
   return warnings

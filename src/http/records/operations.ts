@@ -19,7 +19,7 @@ export function operationRoute(app: App, { pool, log }: { pool: pg.Pool; log: Lo
       config: { scope: [] },
       schema: {
         tags: ['Records'],
-        summary: 'What became of an accepted write',
+        summary: 'Get the outcome of an accepted write',
         params: Type.Object({ operationId: Type.String() }),
         response: { 200: OperationBody },
       },

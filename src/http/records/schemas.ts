@@ -23,11 +23,11 @@ const EntityTypeName = Type.Enum([...ENTITY_TYPES])
 export const RecordWriteBody = Type.Object(
   {
     entityType: EntityTypeName,
-    id: Type.String({ minLength: 1, maxLength: 255, description: 'Your identifier of the record' }),
+    id: Type.String({ minLength: 1, maxLength: 255, description: 'Your identifier for the record' }),
     sourceUpdatedAt: Type.String({
       format: 'timestamp',
       description:
-        'When the record last changed in your system. The newest wins, whatever the order of arrival.',
+        'When the record last changed in your system. The newest change wins, in whatever order changes arrive.',
     }),
     externalId: Type.Optional(
       Type.String({ minLength: 1, maxLength: 255, description: 'A second identifier' }),
@@ -35,7 +35,7 @@ export const RecordWriteBody = Type.Object(
     idempotencyKey: Type.Optional(
       Type.String({ description: 'May be sent as header x-idempotency-key instead; the header wins.' }),
     ),
-    data: Type.Optional(OpenObject({ description: 'All fields of the record; replaces what was there.' })),
+    data: Type.Optional(OpenObject({ description: 'All fields of the record; replaces the previous ones.' })),
   },
   {
     examples: [

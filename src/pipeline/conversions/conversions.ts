@@ -63,10 +63,10 @@ export async function applyConversions(
     const seen = new Set<string>()
     const later: ConversionEvent[] = []
     const sales: EventSale[] = []
-    for (const one of rest) {
-      const sale = saleOf(one)
+    for (const conversion of rest) {
+      const sale = saleOf(conversion)
       const key = saleText(sale)
-      if (seen.has(key)) later.push(one)
+      if (seen.has(key)) later.push(conversion)
       else sales.push(sale)
       seen.add(key)
     }
@@ -93,14 +93,14 @@ function saleOf({ tenantId, event, node, conversion }: ConversionEvent): EventSa
   }
 }
 
-/** Whoever names a sale is who the others meant that named it: in any order of arrival all of them are joined. */
+/** All who are named as the buyer of a sale are one person: they are linked in whatever order they arrive. */
 async function linkPeople(
   transaction: Transaction,
   identities: Identities,
   sales: { tenantId: number; saleKey: string; node: number | null }[],
   people: SalePeople[],
 ): Promise<void> {
-  const known = new Map(people.map(one => [saleText(one), one]))
+  const known = new Map(people.map(sale => [saleText(sale), sale]))
   const links: Link[] = []
   for (const sale of sales) {
     const { eventNode, orderNode } = known.get(saleText(sale))!

@@ -121,7 +121,7 @@ async function apply(
     const converting = new Set(conversions.map(({ event }) => event))
     await insertEvents(
       client,
-      events.map(one => ({ ...one, conversion: converting.has(one.event) })),
+      events.map(fresh => ({ ...fresh, conversion: converting.has(fresh.event) })),
     )
     await options.touches.apply(transaction, events)
     if (conversions.length > 0) await applyConversions(transaction, options.identities, conversions)
@@ -172,9 +172,9 @@ async function conversionsAmong(
   for (const { tenantId } of events) {
     if (!types.has(tenantId)) types.set(tenantId, await options.conversionTypes(transaction, tenantId))
   }
-  return events.flatMap(one => {
-    const conversion = conversionOf(one.event, types.get(one.tenantId)!)
-    return conversion ? [{ ...one, conversion }] : []
+  return events.flatMap(fresh => {
+    const conversion = conversionOf(fresh.event, types.get(fresh.tenantId)!)
+    return conversion ? [{ ...fresh, conversion }] : []
   })
 }
 

@@ -4,5 +4,5 @@ import type { Transaction } from '../unit.ts'
 /** An event that takes effect now: no duplicate. */
 export type FreshEvent = { tenantId: number; event: NormalizedEvent; node: number | null }
 
-/** What other parts derive from events hears of each of them once. */
+/** For what is derived from events: called with each of them once. */
 export type EventListener = (transaction: Transaction, events: FreshEvent[]) => Promise<void>

@@ -23,7 +23,7 @@ import {
 } from '../../store/records/tombstones.ts'
 import type { Kind, Transaction, Unit } from '../unit.ts'
 
-/** What other parts derive from records hears of every record whose state changed. */
+/** For what is derived from records: called with every record whose state changed. */
 export type RecordListener = (transaction: Transaction, changed: ChangedRecord[]) => Promise<void>
 
 type ChangedRecord = RecordKey & {
@@ -32,7 +32,7 @@ type ChangedRecord = RecordKey & {
   data: Record<string, unknown> | null
 }
 
-// The real reason may speak of tables and constraints: it stays with the dead letter.
+// The real reason may name tables and constraints: it is kept with the dead letter.
 const NOT_APPLIED =
   'The change could not be applied. It is kept, and the operator of this service can replay it.'
 
@@ -91,7 +91,7 @@ async function applyChanges({ client }: Transaction, units: Unit<RecordChange>[]
   if (direct.length > 0) {
     const tombstones = await tombstonesFor(client, direct)
     const newest = await newestOf(client, direct, tombstones, statuses)
-    const rows = [...newest.values()].map(one => rowOf(one, tombstones))
+    const rows = [...newest.values()].map(change => rowOf(change, tombstones))
     if (rows.length > 0) await upsertRecords(client, rows)
     for (const row of rows) changed.set(keyText(row), changedRecord(row, newest))
   }
@@ -216,9 +216,9 @@ function rowOf({ unit, version }: Newest, tombstones: Tombstones): RecordRow {
 
 function newestPerName<T extends RecordNameKey & Version>(deletes: T[]): T[] {
   const newest = new Map<string, T>()
-  for (const one of deletes) {
-    const other = newest.get(nameText(one))
-    if (!other || isNewer(one, other)) newest.set(nameText(one), one)
+  for (const deletion of deletes) {
+    const other = newest.get(nameText(deletion))
+    if (!other || isNewer(deletion, other)) newest.set(nameText(deletion), deletion)
   }
   return [...newest.values()]
 }

@@ -1,7 +1,7 @@
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { CONTACT_OF_PROFILE, type TimePage } from '../events/events.ts'
 
-/** What an event says of a sale. Amounts are exact decimal text. */
+/** A sale according to an event. Amounts are exact decimal text. */
 export type EventSale = {
   tenantId: number
   saleKey: string
@@ -18,7 +18,7 @@ export type EventSale = {
   node: number | null
 }
 
-/** What an order record says of a sale. */
+/** A sale according to an order record. */
 export type OrderSale = {
   tenantId: number
   saleKey: string
@@ -33,7 +33,7 @@ export type OrderSale = {
   node: number | null
 }
 
-/** Who is known to stand behind a sale, after it was written: whoever names it is the same person. */
+/** The buyer of a sale according to events and to the order, after it was written: they are the same person. */
 export type SalePeople = {
   tenantId: number
   saleKey: string
@@ -41,7 +41,7 @@ export type SalePeople = {
   orderNode: number | null
 }
 
-/** One row a sale key; of several events that name one sale, the first with an amount speaks, whatever came when. */
+/** One row per sale key; of several events of one sale the earliest with an amount counts, in whatever order they came. */
 export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<SalePeople[]> {
   const { rows } = await queryPrepared<SalePeople>(
     db,
@@ -123,7 +123,7 @@ export async function listConversions(db: Db, tenantId: number, page: TimePage):
   return rows
 }
 
-/** The statement of a page: exported so that a test can ask PostgreSQL how it is carried out. */
+/** The statement of a page: exported so that a test can check its plan. */
 export function conversionPage(tenantId: number, page: TimePage): { text: string; values: unknown[] } {
   const where = ['c.tenant_id = $1', 'c.listed']
   const values: unknown[] = [tenantId]

@@ -87,7 +87,7 @@ export async function listEvents(db: Db, tenantId: number, page: TimePage): Prom
   return rows
 }
 
-/** The statement of a page: exported so that a test can ask PostgreSQL how it is carried out. */
+/** The statement of a page: exported so that a test can check its plan. */
 export function eventPage(tenantId: number, page: TimePage): { text: string; values: unknown[] } {
   const where = ['e.tenant_id = $1', 'not e.conversion']
   const values: unknown[] = [tenantId]

@@ -1,4 +1,4 @@
-import type { PlacedTouch } from '../../domain/identity/attribution.ts'
+import type { DatedTouch } from '../../domain/identity/attribution.ts'
 import type { Identity } from '../../domain/identity/identity.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
@@ -73,7 +73,7 @@ export async function mergeProfiles(
   )
 }
 
-export type NewTouch = PlacedTouch & { tenantId: number; node: number }
+export type NewTouch = DatedTouch & { tenantId: number; node: number }
 
 /** The first touch under each node stays, whatever arrives when (see `isEarlierTouch`); one a node. Returns what changed. */
 export async function upsertTouches(

@@ -103,7 +103,7 @@ export async function findReceipts(db: Db, sourceId: string, id: string): Promis
   return rows
 }
 
-/** An event's id tells its day, and so the partition to look into. */
+/** An event's id contains its time, and so names the partition. */
 export async function findArchived(db: Db, tenantId: number | null, id: string): Promise<Archived | null> {
   const { rows } = await db.query<Archived>(
     `select a.tenant_id as "tenantId", a.id, a.received_at as "receivedAt", a.source_id as "sourceId", a.result

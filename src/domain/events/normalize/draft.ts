@@ -58,7 +58,7 @@ export function idField(value: unknown, field: string, faults: Fault[]): string 
   return null
 }
 
-/** An id where nobody promised one: taken when it is good, passed over when not. */
+/** An id in a field that may hold anything: null where it is not usable as one. */
 export function looseId(value: unknown): string | null {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' && value !== '' && value.length <= MAX_ID_LENGTH ? value : null

@@ -4,7 +4,7 @@ import { arrayItems, arrayItemsOfField, objectFields } from '../../json/slices.t
 import type { EventContext } from '../events.ts'
 import { type Envelope, envelopeOf, NO_ENVELOPE } from './cdp.ts'
 
-/** A request body read once; `fault` says why it could not be, in words for the sender. */
+/** A request body read once; `fault`: why it could not be read, for the sender. */
 export type Body = Document & { fault: string | null }
 
 export function openBody(text: string, isKnownPlain = false): Body {

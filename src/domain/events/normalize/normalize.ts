@@ -89,14 +89,14 @@ function read(body: Body, context: EventContext): Reading {
       drafts.push({ index, draft })
       continue
     }
-    rejected.push({ index, message: settle(faults, known, pointerTo(items.form, index)) })
+    rejected.push({ index, message: describeItem(faults, known, pointerTo(items.form, index)) })
     if (draft?.inboundEventId) rejectedIds.set(index, draft.inboundEventId)
   }
   return { items, drafts, rejected, rejectedIds, faults }
 }
 
 /** Gives the faults of one item their full pointers, and puts them into one sentence. */
-function settle(faults: Fault[], from: number, prefix: string): string {
+function describeItem(faults: Fault[], from: number, prefix: string): string {
   const own = faults.slice(from)
   for (const fault of own) fault.pointer = prefix + fault.pointer
   return own.map(fault => fault.message).join('; ')

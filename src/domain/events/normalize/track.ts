@@ -42,11 +42,11 @@ export function readTrack(item: JsonObject, faults: Fault[]): Draft {
   }
 }
 
-/** `data`, and what stands beside it. */
+/** `data`, and the unknown fields beside it. */
 function subjectOf(item: JsonObject, data: JsonObject): JsonObject {
   let merged: JsonObject | null = null
   for (const key of Object.keys(item)) {
-    // Object.hasOwn: a field called `constructor` is in nobody's way
+    // Object.hasOwn: a field called `constructor` is a field like any other
     if (FIELDS.has(key) || key === '__proto__' || Object.hasOwn(data, key)) continue
     merged ??= { ...data }
     merged[key] = item[key]
