@@ -82,22 +82,8 @@ export function sourceAdmin({ pool, secrets }: { pool: pg.Pool; secrets: Secrets
     },
     async rotate(id: string, rotation: Rotation): Promise<RotatedSource> {
       refuse(faultsOfRotation(rotation))
-      const now = new Date()
-      const until = new Date(now.getTime() + (rotation.overlapHours ?? DEFAULT_OVERLAP_HOURS) * HOUR_MS)
-      if (rotation.what === 'token') {
-        const token = rotation.value ?? newToken()
-        const view = await change(id, ({ tokens }) => ({
-          tokens: [tokenOf(token), ...expiring(tokens, now, until)],
-        }))
-        return { ...view, token }
-      }
-      const secret = secretFrom(rotation.value ?? GENERATE)
-      const sealed = sealedOf(secrets, secret)
-      const view = await change(id, ({ signingSecrets }) => ({
-        // Two at most: the new one and the one it replaces.
-        signingSecrets: [sealed, ...expiring(signingSecrets, now, until).slice(0, 1)],
-      }))
-      return { ...view, signing_secret: secret }
+      const { given, replace } = replacement(rotation, secrets, new Date())
+      return { ...(await change(id, replace)), ...given }
     },
     async setEnabled(id: string, enabled: boolean): Promise<SourceView> {
       return change(id, () => ({ enabled }))
@@ -106,6 +92,23 @@ export function sourceAdmin({ pool, secrets }: { pool: pg.Pool; secrets: Secrets
       if (!(await deleteSource(pool, id))) throw notFound('source', id)
     },
   }
+}
+
+/** The new credential, and what it makes of a source: the one it replaces stays valid during the overlap. */
+function replacement({ what, value, overlapHours }: Rotation, secrets: Secrets, now: Date) {
+  const until = new Date(now.getTime() + (overlapHours ?? DEFAULT_OVERLAP_HOURS) * HOUR_MS)
+  if (what === 'token') {
+    const token = value ?? newToken()
+    const replace = ({ tokens }: Source) => ({ tokens: [tokenOf(token), ...expiring(tokens, now, until)] })
+    return { given: { token }, replace }
+  }
+  const secret = secretFrom(value ?? GENERATE)
+  const sealed = sealedOf(secrets, secret)
+  const replace = ({ signingSecrets }: Source) => ({
+    // Two at most: the new one and the one it replaces.
+    signingSecrets: [sealed, ...expiring(signingSecrets, now, until).slice(0, 1)],
+  })
+  return { given: { signing_secret: secret }, replace }
 }
 
 export async function makeSource(

@@ -68,17 +68,7 @@ export function openMetrics(): Metrics {
     },
     inbound: (source, outcome, events = 1) => inboundEvents.inc({ source, outcome }, events),
     watchPipeline: read => watchPipeline(registry, read),
-    watchDeadLetters(read) {
-      new Gauge({
-        name: 'kontor_dead_letters',
-        help: 'Entries that could not be processed and wait for a decision',
-        registers,
-        async collect() {
-          const count = await within(LONGEST_READ_MS, read)
-          if (count !== null) this.set(count)
-        },
-      })
-    },
+    watchDeadLetters: read => watchDeadLetters(registry, read),
     watchPool: poolMetrics(registry),
     contentType: registry.contentType,
     text: () => registry.metrics(),
@@ -188,6 +178,18 @@ function watchPipeline(registry: Registry, read: () => Promise<Lag[]>): void {
     'Age of the oldest entry that waits to be processed',
     lag => lag.seconds,
   )
+}
+
+function watchDeadLetters(registry: Registry, read: () => Promise<number>): void {
+  new Gauge({
+    name: 'kontor_dead_letters',
+    help: 'Entries that could not be processed and wait for a decision',
+    registers: [registry],
+    async collect() {
+      const count = await within(LONGEST_READ_MS, read)
+      if (count !== null) this.set(count)
+    },
+  })
 }
 
 function poolMetrics(registry: Registry): Metrics['watchPool'] {

@@ -49,7 +49,7 @@ export interface paths {
         };
         /**
          * Browser script
-         * @description The first-party script for web pages: page views on load and on history changes, `kontor.track`, `kontor.identify`, visitor and session ids, retries, Do-Not-Track. Needs no credential: the tracking key stands in the `data-key` attribute of the script tag.
+         * @description The first-party script for web pages: page views on load and on history changes, `kontor.track`, `kontor.identify`, visitor and session ids, retries, Do-Not-Track. Needs no credential: the tracking key is in the `data-key` attribute of the script tag.
          */
         get: {
             parameters: {
@@ -91,7 +91,7 @@ export interface paths {
         get: {
             parameters: {
                 query: {
-                    /** @description next_cursor of the page before; costs the same at any depth */
+                    /** @description next_cursor of the previous page; costs the same at any depth */
                     cursor?: string;
                     include_deleted: boolean;
                     /** @description Rows to return; more than 100 is served as 100 */
@@ -156,19 +156,19 @@ export interface paths {
             requestBody: {
                 content: {
                     "application/json": {
-                        /** @description All fields of the record; replaces what was there. */
+                        /** @description All fields of the record; replaces the previous ones. */
                         data?: Record<string, unknown>;
                         /** @enum {unknown} */
                         entityType: "product" | "contact" | "order";
                         /** @description A second identifier */
                         externalId?: string;
-                        /** @description Your identifier of the record */
+                        /** @description Your identifier for the record */
                         id: string;
                         /** @description May be sent as header x-idempotency-key instead; the header wins. */
                         idempotencyKey?: string;
                         /**
                          * Format: date-time
-                         * @description When the record last changed in your system. The newest wins, whatever the order of arrival.
+                         * @description When the record last changed in your system. The newest change wins, in whatever order changes arrive.
                          */
                         sourceUpdatedAt: string;
                     };
@@ -418,7 +418,7 @@ export interface paths {
         put?: never;
         /**
          * Create or update up to 1,000 contacts
-         * @description The body is {"records": [...]}, or one record a line with Content-Type: application/x-ndjson. Results come in the order of the records. With the header x-idempotency-key, a record without a key of its own uses "<key>#<index>".
+         * @description The body is {"records": [...]}, or one record per line with Content-Type: application/x-ndjson. Results are in the order of the records. With the header x-idempotency-key, a record without its own key uses "<key>#<index>".
          *
          *     Scope: `contacts:write`.
          */
@@ -433,19 +433,19 @@ export interface paths {
                 content: {
                     "application/json": {
                         records: {
-                            /** @description All fields of the record; replaces what was there. */
+                            /** @description All fields of the record; replaces the previous ones. */
                             data?: Record<string, unknown>;
                             /** @enum {unknown} */
                             entityType: "product" | "contact" | "order";
                             /** @description A second identifier */
                             externalId?: string;
-                            /** @description Your identifier of the record */
+                            /** @description Your identifier for the record */
                             id: string;
                             /** @description May be sent as header x-idempotency-key instead; the header wins. */
                             idempotencyKey?: string;
                             /**
                              * Format: date-time
-                             * @description When the record last changed in your system. The newest wins, whatever the order of arrival.
+                             * @description When the record last changed in your system. The newest change wins, in whatever order changes arrive.
                              */
                             sourceUpdatedAt: string;
                         }[];
@@ -519,7 +519,7 @@ export interface paths {
         get: {
             parameters: {
                 query: {
-                    /** @description next_cursor of the page before; costs the same at any depth. Instead of offset. */
+                    /** @description next_cursor of the previous page; costs the same at any depth. Use it instead of offset. */
                     cursor?: string;
                     /** @description Exact event type */
                     event_type?: string;
@@ -599,7 +599,7 @@ export interface paths {
         get: {
             parameters: {
                 query: {
-                    /** @description next_cursor of the page before; costs the same at any depth. Instead of offset. */
+                    /** @description next_cursor of the previous page; costs the same at any depth. Use it instead of offset. */
                     cursor?: string;
                     /** @description Exact event type */
                     event_type?: string;
@@ -849,7 +849,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What became of an accepted write */
+        /** Get the outcome of an accepted write */
         get: {
             parameters: {
                 query?: never;
@@ -911,7 +911,7 @@ export interface paths {
         get: {
             parameters: {
                 query: {
-                    /** @description next_cursor of the page before; costs the same at any depth */
+                    /** @description next_cursor of the previous page; costs the same at any depth */
                     cursor?: string;
                     include_deleted: boolean;
                     /** @description Rows to return; more than 100 is served as 100 */
@@ -976,19 +976,19 @@ export interface paths {
             requestBody: {
                 content: {
                     "application/json": {
-                        /** @description All fields of the record; replaces what was there. */
+                        /** @description All fields of the record; replaces the previous ones. */
                         data?: Record<string, unknown>;
                         /** @enum {unknown} */
                         entityType: "product" | "contact" | "order";
                         /** @description A second identifier */
                         externalId?: string;
-                        /** @description Your identifier of the record */
+                        /** @description Your identifier for the record */
                         id: string;
                         /** @description May be sent as header x-idempotency-key instead; the header wins. */
                         idempotencyKey?: string;
                         /**
                          * Format: date-time
-                         * @description When the record last changed in your system. The newest wins, whatever the order of arrival.
+                         * @description When the record last changed in your system. The newest change wins, in whatever order changes arrive.
                          */
                         sourceUpdatedAt: string;
                     };
@@ -1238,7 +1238,7 @@ export interface paths {
         put?: never;
         /**
          * Create or update up to 1,000 orders
-         * @description The body is {"records": [...]}, or one record a line with Content-Type: application/x-ndjson. Results come in the order of the records. With the header x-idempotency-key, a record without a key of its own uses "<key>#<index>".
+         * @description The body is {"records": [...]}, or one record per line with Content-Type: application/x-ndjson. Results are in the order of the records. With the header x-idempotency-key, a record without its own key uses "<key>#<index>".
          *
          *     Scope: `orders:write`.
          */
@@ -1253,19 +1253,19 @@ export interface paths {
                 content: {
                     "application/json": {
                         records: {
-                            /** @description All fields of the record; replaces what was there. */
+                            /** @description All fields of the record; replaces the previous ones. */
                             data?: Record<string, unknown>;
                             /** @enum {unknown} */
                             entityType: "product" | "contact" | "order";
                             /** @description A second identifier */
                             externalId?: string;
-                            /** @description Your identifier of the record */
+                            /** @description Your identifier for the record */
                             id: string;
                             /** @description May be sent as header x-idempotency-key instead; the header wins. */
                             idempotencyKey?: string;
                             /**
                              * Format: date-time
-                             * @description When the record last changed in your system. The newest wins, whatever the order of arrival.
+                             * @description When the record last changed in your system. The newest change wins, in whatever order changes arrive.
                              */
                             sourceUpdatedAt: string;
                         }[];
@@ -1339,7 +1339,7 @@ export interface paths {
         get: {
             parameters: {
                 query: {
-                    /** @description next_cursor of the page before; costs the same at any depth */
+                    /** @description next_cursor of the previous page; costs the same at any depth */
                     cursor?: string;
                     include_deleted: boolean;
                     /** @description Rows to return; more than 100 is served as 100 */
@@ -1404,19 +1404,19 @@ export interface paths {
             requestBody: {
                 content: {
                     "application/json": {
-                        /** @description All fields of the record; replaces what was there. */
+                        /** @description All fields of the record; replaces the previous ones. */
                         data?: Record<string, unknown>;
                         /** @enum {unknown} */
                         entityType: "product" | "contact" | "order";
                         /** @description A second identifier */
                         externalId?: string;
-                        /** @description Your identifier of the record */
+                        /** @description Your identifier for the record */
                         id: string;
                         /** @description May be sent as header x-idempotency-key instead; the header wins. */
                         idempotencyKey?: string;
                         /**
                          * Format: date-time
-                         * @description When the record last changed in your system. The newest wins, whatever the order of arrival.
+                         * @description When the record last changed in your system. The newest change wins, in whatever order changes arrive.
                          */
                         sourceUpdatedAt: string;
                     };
@@ -1666,7 +1666,7 @@ export interface paths {
         put?: never;
         /**
          * Create or update up to 1,000 products
-         * @description The body is {"records": [...]}, or one record a line with Content-Type: application/x-ndjson. Results come in the order of the records. With the header x-idempotency-key, a record without a key of its own uses "<key>#<index>".
+         * @description The body is {"records": [...]}, or one record per line with Content-Type: application/x-ndjson. Results are in the order of the records. With the header x-idempotency-key, a record without its own key uses "<key>#<index>".
          *
          *     Scope: `products:write`.
          */
@@ -1681,19 +1681,19 @@ export interface paths {
                 content: {
                     "application/json": {
                         records: {
-                            /** @description All fields of the record; replaces what was there. */
+                            /** @description All fields of the record; replaces the previous ones. */
                             data?: Record<string, unknown>;
                             /** @enum {unknown} */
                             entityType: "product" | "contact" | "order";
                             /** @description A second identifier */
                             externalId?: string;
-                            /** @description Your identifier of the record */
+                            /** @description Your identifier for the record */
                             id: string;
                             /** @description May be sent as header x-idempotency-key instead; the header wins. */
                             idempotencyKey?: string;
                             /**
                              * Format: date-time
-                             * @description When the record last changed in your system. The newest wins, whatever the order of arrival.
+                             * @description When the record last changed in your system. The newest change wins, in whatever order changes arrive.
                              */
                             sourceUpdatedAt: string;
                         }[];
@@ -2553,7 +2553,7 @@ export interface paths {
         put?: never;
         /**
          * Ingest a tracking event
-         * @description The body is JSON whatever the Content-Type says. {} is answered once the event is durable. A body in the form of a customer-data-platform track call (event, messageId, …) is understood too and answered {"success": true}.
+         * @description The body is read as JSON whatever its Content-Type. The answer {} means that the event is durable. A customer-data-platform track call (event, messageId, …) is accepted as well and answered {"success": true}.
          */
         post: {
             parameters: {
@@ -2567,7 +2567,7 @@ export interface paths {
                     "application/json": {
                         /** @description Event data; page is the URL */
                         data?: Record<string, unknown>;
-                        /** @description Repeats with the same id are recognised as duplicates */
+                        /** @description Identifies repeats: a second event with the same id is a duplicate */
                         event_id?: string;
                         /** @description Event name, for example page_view or convert */
                         event_type: string;
@@ -2611,13 +2611,13 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description What every error answer looks like (RFC 9457). */
+        /** @description The shape of every error response (RFC 9457) */
         Problem: {
             /** @description What is wrong, for programs: stable, in snake_case */
             code: string;
             /** @description What is wrong, for people */
             detail: string;
-            /** @description All faults of the request */
+            /** @description Everything that is wrong with the request */
             errors?: {
                 message: string;
                 /** @description JSON pointer into the body, or `/` and a parameter name */
@@ -2627,7 +2627,7 @@ export interface components {
             request_id: string;
             status: number;
             title: string;
-            /** @description A URN made from the code */
+            /** @description A URN formed from the code */
             type: string;
         };
     };

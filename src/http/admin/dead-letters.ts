@@ -12,6 +12,11 @@ const documented = { tags: ['Admin: dead letters'], security: security.admin }
 const AT_MOST = 10_000
 
 export function deadLetterRoutes(app: App, { deadLetters }: { deadLetters: DeadLetterAdmin }): void {
+  readRoutes(app, deadLetters)
+  replayRoute(app, deadLetters)
+}
+
+function readRoutes(app: App, deadLetters: DeadLetterAdmin): void {
   app.get(
     '/admin/v1/dead-letters',
     {
@@ -55,6 +60,9 @@ export function deadLetterRoutes(app: App, { deadLetters }: { deadLetters: DeadL
     },
     async request => deadLetters.show(request.params.id, request.query.tenant),
   )
+}
+
+function replayRoute(app: App, deadLetters: DeadLetterAdmin): void {
   app.post(
     '/admin/v1/dead-letters/replay',
     {

@@ -16,6 +16,12 @@ const ArchiveBody = Type.Object({
 })
 
 export function receiptRoutes(app: App, { receipts }: { receipts: ReceiptAdmin }): void {
+  listRoute(app, receipts)
+  archiveRoute(app, receipts)
+  overflowRoute(app, receipts)
+}
+
+function listRoute(app: App, receipts: ReceiptAdmin): void {
   app.get(
     '/admin/v1/receipts',
     {
@@ -47,6 +53,9 @@ export function receiptRoutes(app: App, { receipts }: { receipts: ReceiptAdmin }
       return pageBody(page)
     },
   )
+}
+
+function archiveRoute(app: App, receipts: ReceiptAdmin): void {
   app.get(
     '/admin/v1/archive/:id',
     {
@@ -64,6 +73,9 @@ export function receiptRoutes(app: App, { receipts }: { receipts: ReceiptAdmin }
       return sendJson(reply, `${JSON.stringify(facts).slice(0, -1)},"result":${result}}`)
     },
   )
+}
+
+function overflowRoute(app: App, receipts: ReceiptAdmin): void {
   app.get(
     '/admin/v1/overflow',
     {

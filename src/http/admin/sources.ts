@@ -10,6 +10,12 @@ import { ById, List, NewSourceBody, RotationBody, SourceChangeBody } from './sch
 const documented = { tags: ['Admin: sources'], security: security.admin }
 
 export function sourceRoutes(app: App, { sources }: { sources: SourceAdmin }): void {
+  collectionRoutes(app, sources)
+  itemRoutes(app, sources)
+  actionRoutes(app, sources)
+}
+
+function collectionRoutes(app: App, sources: SourceAdmin): void {
   app.get(
     '/admin/v1/sources',
     {
@@ -41,6 +47,9 @@ export function sourceRoutes(app: App, { sources }: { sources: SourceAdmin }): v
       return reply.code(201).header('location', `/admin/v1/sources/${source.id}`).send(source)
     },
   )
+}
+
+function itemRoutes(app: App, sources: SourceAdmin): void {
   app.get(
     '/admin/v1/sources/:id',
     {
@@ -83,7 +92,6 @@ export function sourceRoutes(app: App, { sources }: { sources: SourceAdmin }): v
       return reply.code(204).send(null)
     },
   )
-  actionRoutes(app, sources)
 }
 
 function actionRoutes(app: App, sources: SourceAdmin): void {

@@ -96,7 +96,12 @@ export function cdpRoutes(app: App, options: EventRouteOptions): void {
     )
   }
 
-  const jitsuTypes = Type.Object({ type: Type.String() })
+  jitsuRoutes(app, options)
+  metricsRoute(app)
+}
+
+function jitsuRoutes(app: App, options: EventRouteOptions): void {
+  const params = Type.Object({ type: Type.String() })
   for (const path of ['/api/s/:type', '/api/s/s2s/:type'] as const) {
     app.post(
       path,
@@ -105,7 +110,7 @@ export function cdpRoutes(app: App, options: EventRouteOptions): void {
         schema: {
           tags: ['CDP-compatible'],
           summary: 'An event as the SDK of Jitsu sends it',
-          params: jitsuTypes,
+          params,
           body: CdpBody,
           security: security.tracking,
           response: { 200: Success },
@@ -114,7 +119,9 @@ export function cdpRoutes(app: App, options: EventRouteOptions): void {
       request => receive(request, kindOf(request.params.type), options),
     )
   }
+}
 
+function metricsRoute(app: App): void {
   app.post(
     '/v1/m',
     {

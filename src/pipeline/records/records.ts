@@ -1,8 +1,6 @@
 import type { Entry } from '../../domain/entry.ts'
-import type { OperationOutcome } from '../../domain/records/records.ts'
 import {
-  isNewer,
-  namesOf,
+  type OperationOutcome,
   type RecordChange,
   type RecordContext,
   type RecordDelete,
@@ -13,15 +11,9 @@ import {
 } from '../../domain/records/records.ts'
 import { insertOperations } from '../../store/records/operations.ts'
 import { loadVersions, type RecordKey, type RecordRow, upsertRecords } from '../../store/records/records.ts'
-import type { RecordNameKey } from '../../store/records/tombstones.ts'
-import {
-  deleteByNames,
-  deletesSurvived,
-  keepTombstones,
-  loadTombstones,
-  lockRecordTypes,
-} from '../../store/records/tombstones.ts'
+import { lockRecordTypes } from '../../store/records/tombstones.ts'
 import type { Kind, Transaction, Unit } from '../unit.ts'
+import { applyNameDeletes, isDeletedByName, keyOf, type Tombstones, tombstonesFor } from './tombstones.ts'
 
 /** For what is derived from records: called with every record whose state changed. */
 export type RecordListener = (transaction: Transaction, changed: ChangedRecord[]) => Promise<void>
@@ -103,34 +95,6 @@ async function applyChanges({ client }: Transaction, units: Unit<RecordChange>[]
   return { statuses: units.map(unit => statuses.get(unit)!), changed: [...changed.values()] }
 }
 
-/** A delete by name came too late where a newer one is known, or where all records of that name are newer. */
-async function applyNameDeletes(
-  client: Transaction['client'],
-  units: Unit<RecordDeleteByName>[],
-  statuses: Map<Unit, OperationOutcome>,
-) {
-  const deletes = newestPerName(
-    units.map(({ entry, work }) => ({
-      tenantId: entry.tenantId,
-      entityType: work.entityType,
-      name: work.name,
-      value: work.value,
-      sourceUpdatedAt: work.sourceUpdatedAt,
-      entryId: entry.id,
-    })),
-  )
-  const newest = await keepTombstones(client, deletes)
-  const deleted = await deleteByNames(client, deletes)
-  const survived = await deletesSurvived(client, deletes)
-  const effective = new Set(deleted.map(record => record.by))
-  for (const unit of units) {
-    const { id } = unit.entry
-    const isApplied = effective.has(id) || (newest.has(id) && !survived.has(id))
-    statuses.set(unit, isApplied ? 'applied' : 'superseded')
-  }
-  return deleted
-}
-
 function locksFor(units: Unit<RecordChange>[]) {
   const locks = new Map<
     string,
@@ -166,41 +130,11 @@ async function newestOf(
       statuses.set(unit, 'superseded')
       continue
     }
-    statuses.set(unit, isBuried(unit, tombstones) ? 'superseded' : 'applied')
+    statuses.set(unit, isDeletedByName(unit, tombstones) ? 'superseded' : 'applied')
     versions.set(key, version)
     newest.set(key, { unit, version })
   }
   return newest
-}
-
-type Tombstones = Map<string, Version>
-
-/** The deletes that are known of the other names which these writes go by. */
-async function tombstonesFor(
-  client: Transaction['client'],
-  units: Unit<RecordWrite | RecordDelete>[],
-): Promise<Tombstones> {
-  const names = new Map<string, RecordNameKey>()
-  for (const { entry, work } of units) {
-    if (work.op !== 'write') continue
-    for (const name of namesOf(work)) {
-      const key = { tenantId: entry.tenantId, entityType: work.entityType, ...name }
-      names.set(nameText(key), key)
-    }
-  }
-  const found = names.size > 0 ? await loadTombstones(client, [...names.values()]) : []
-  return new Map(found.map(tombstone => [nameText(tombstone), tombstone]))
-}
-
-/** Whether a write is older than a delete of one of its other names: it is deleted from the start. */
-function isBuried(unit: Unit<RecordWrite | RecordDelete>, tombstones: Tombstones): boolean {
-  const { entry, work } = unit
-  if (work.op !== 'write' || tombstones.size === 0) return false
-  const version = { sourceUpdatedAt: work.sourceUpdatedAt, entryId: entry.id }
-  return namesOf(work).some(name => {
-    const tombstone = tombstones.get(nameText({ ...keyOf(unit), ...name }))
-    return tombstone !== undefined && isNewer(tombstone, version)
-  })
 }
 
 function rowOf({ unit, version }: Newest, tombstones: Tombstones): RecordRow {
@@ -209,18 +143,9 @@ function rowOf({ unit, version }: Newest, tombstones: Tombstones): RecordRow {
     ...keyOf(unit),
     ...version,
     externalId: work.op === 'write' ? work.externalId : null,
-    deleted: work.op === 'delete' || isBuried(unit, tombstones),
+    deleted: work.op === 'delete' || isDeletedByName(unit, tombstones),
     dataText: work.op === 'write' ? work.dataText : null,
   }
-}
-
-function newestPerName<T extends RecordNameKey & Version>(deletes: T[]): T[] {
-  const newest = new Map<string, T>()
-  for (const deletion of deletes) {
-    const other = newest.get(nameText(deletion))
-    if (!other || isNewer(deletion, other)) newest.set(nameText(deletion), deletion)
-  }
-  return [...newest.values()]
 }
 
 function changedRecord(row: RecordRow, newest: Map<string, Newest>): ChangedRecord {
@@ -234,14 +159,6 @@ function changedRecord(row: RecordRow, newest: Map<string, Newest>): ChangedReco
   }
 }
 
-function keyOf({ entry, work }: Unit<RecordWrite | RecordDelete>): RecordKey {
-  return { tenantId: entry.tenantId, entityType: work.entityType, id: work.id }
-}
-
 function keyText(key: RecordKey): string {
   return `${key.tenantId} ${key.entityType} ${key.id}`
-}
-
-function nameText(key: RecordNameKey): string {
-  return `${key.tenantId} ${key.entityType} ${key.name} ${key.value}`
 }

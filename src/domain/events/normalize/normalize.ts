@@ -145,31 +145,15 @@ function eventOf(
   const inbound = context.route === 'inbound' ? context : null
   const generated = inbound !== null && draft.inboundEventId === null
   const { at, future } = occurredAt(draft.ownTime, draft.sentAt, receivedAt)
-  // server-side senders of webhooks are programs all of them
-  const userAgent = inbound ? draft.userAgent : (draft.userAgent ?? context.headers['user-agent'])
-
-  const meta: Record<string, unknown> = {}
-  if (draft.kind !== null) meta.kind = draft.kind
-  if (context.ip !== null) meta.ip = context.ip
-  if (items.form !== 'single') {
-    meta.batch_index = index
-    meta.batch_size = items.values.length
-  }
-  if (inbound?.signature) meta.signature = inbound.signature
-  if (sanitized) meta.sanitized = true
-  if (generated) meta.generated_id = true
-  if (draft.overriddenFrom !== null) meta.overridden_from = draft.overriddenFrom
-  if (future) meta.client_time = draft.clientTime
-  if (userAgent && isBot(userAgent)) meta.bot = true
-
+  const source = inbound ? inbound.sourceType : context.route === 'track' ? 'tracking' : 'cdp'
   return {
     id,
     index,
     eventType: draft.eventType,
     occurredAt: at,
     receivedAt,
-    source: inbound ? inbound.sourceType : context.route === 'track' ? 'tracking' : 'cdp',
-    sourceType: inbound ? inbound.sourceType : context.route === 'track' ? 'tracking' : 'cdp',
+    source,
+    sourceType: source,
     sourceConfigId: inbound ? inbound.sourceId : null,
     inboundEventId: generated ? id : draft.inboundEventId,
     providerEventId: draft.providerEventId,
@@ -182,6 +166,32 @@ function eventOf(
     subject: draft.subject,
     context: draft.context,
     headers: context.headers,
-    meta,
+    meta: metaOf(context, index, items, draft, { generated, future, sanitized }),
   }
+}
+
+function metaOf(
+  context: EventContext,
+  index: number,
+  items: Items,
+  draft: Draft,
+  is: { generated: boolean; future: boolean; sanitized: boolean },
+): NormalizedEvent['meta'] {
+  const meta: NormalizedEvent['meta'] = {}
+  if (draft.kind !== null) meta.kind = draft.kind
+  if (context.ip !== null) meta.ip = context.ip
+  if (items.form !== 'single') {
+    meta.batch_index = index
+    meta.batch_size = items.values.length
+  }
+  if (context.route === 'inbound' && context.signature) meta.signature = context.signature
+  if (is.sanitized) meta.sanitized = true
+  if (is.generated) meta.generated_id = true
+  if (draft.overriddenFrom !== null) meta.overridden_from = draft.overriddenFrom
+  if (is.future) meta.client_time = draft.clientTime
+  // The senders of webhooks are servers: their own user agent says nothing about the visitor.
+  const userAgent =
+    context.route === 'inbound' ? draft.userAgent : (draft.userAgent ?? context.headers['user-agent'])
+  if (userAgent && isBot(userAgent)) meta.bot = true
+  return meta
 }

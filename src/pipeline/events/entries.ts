@@ -1,0 +1,65 @@
+import type { Entry } from '../../domain/entry.ts'
+import type { EventContext, NormalizedEvent } from '../../domain/events/events.ts'
+import { itemAlone, normalize } from '../../domain/events/normalize/normalize.ts'
+import { itemId } from '../../domain/ids.ts'
+import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
+import type { Unit } from '../unit.ts'
+
+function contextOf(entry: Entry): EventContext {
+  return JSON.parse(entry.context) as EventContext
+}
+
+/** The events of an entry; what can never become one is a dead letter. */
+export function decode(entry: Entry): { works: NormalizedEvent[]; rejected: NewDeadLetter[] } {
+  const context = contextOf(entry)
+  // Of a replay, the times of its events count from when it first came in.
+  const receivedAt = context.firstReceivedAt ? new Date(context.firstReceivedAt) : entry.receivedAt
+  const { events, rejected } = normalize({ entryId: entry.id, receivedAt, body: entry.body, context })
+  for (const event of events) event.receivedAt = entry.receivedAt
+  return {
+    works: events,
+    rejected: rejected.map(({ index, message, raw, inboundEventId }) => ({
+      id: itemId(entry.id, index),
+      entry: { ...entry, body: raw, context: JSON.stringify(singleItem(context)) },
+      sourceId: context.route === 'inbound' ? context.sourceId : null,
+      inboundEventId,
+      reason: 'rejected',
+      error: message,
+      attempts: 0,
+    })),
+  }
+}
+
+/** The context of an item that is taken out of its batch. */
+function singleItem(context: EventContext): EventContext {
+  const { items: _, ...alone } = context
+  return alone.route === 'cdp' && alone.kind === 'batch' ? { ...alone, kind: 'any' } : alone
+}
+
+/** The entry with only these events. */
+export function narrow(entry: Entry, events: NormalizedEvent[]): Entry {
+  const items = events.map(event => event.index)
+  return { ...entry, context: JSON.stringify({ ...contextOf(entry), items }) }
+}
+
+function alone(entry: Entry, event: NormalizedEvent): Entry {
+  const { text, context } = itemAlone(entry.body, contextOf(entry), event.index)
+  return { ...entry, body: text, context: JSON.stringify(context) }
+}
+
+export function deadLetterOf(
+  { entry, work: event }: Unit<NormalizedEvent | undefined>,
+  error: string,
+  attempts: number,
+): NewDeadLetter {
+  const context = contextOf(entry)
+  return {
+    id: event?.id ?? entry.id,
+    entry: event ? alone(entry, event) : entry,
+    sourceId: context.route === 'inbound' ? context.sourceId : null,
+    inboundEventId: event?.inboundEventId ?? null,
+    reason: 'failed',
+    error,
+    attempts,
+  }
+}
