@@ -150,6 +150,7 @@ test('10,000 mixed valid, repeated and hostile requests end with exactly the rig
   let bad = 0
   let dropped = 0
   let next = 0
+  const startedAt = Date.now()
   async function sendOnAndOn() {
     while (next < REQUESTS) {
       const n = next++
@@ -193,5 +194,7 @@ test('10,000 mixed valid, repeated and hostile requests end with exactly the rig
   assert.equal(await count(`from receipts where outcome = 'processed'`), events.length)
   assert.equal(await count(`from receipts where outcome = 'dropped'`), dropped)
   assert.equal(await count(`from receipts where outcome = 'dead_letter'`), bad)
-  assert.ok((await count('from rejections')) < 200, 'a bounded sample')
+  // Ten of each cause a minute.
+  const minutes = Math.ceil((Date.now() - startedAt) / 60_000)
+  assert.ok((await count('from rejections')) < 200 * minutes, 'a bounded sample')
 })
