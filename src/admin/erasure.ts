@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { itemsAbout, KEPT_ORDER_FIELDS } from '../domain/identity/erasure.ts'
+import { itemsAbout, KEPT_ORDER_FIELDS, mentions } from '../domain/identity/erasure.ts'
 import { emailOf } from '../domain/identity/identity.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
@@ -21,6 +21,7 @@ import {
   findEntriesWith,
   findEventsOf,
   findSalesOf,
+  findUnjoinedEvents,
   finishErasure,
   insertErasure,
   type KnownName,
@@ -175,7 +176,10 @@ async function eraseNamed(
   const nodes = names.map(({ node }) => node)
   const contactIds = names.flatMap(({ kind, value }) => (kind === 'contact' ? [value] : []))
 
-  for (const events of portions(await findEventsOf(pool, tenantId, nodes, receivedSince))) {
+  const own = await findEventsOf(pool, tenantId, nodes, receivedSince)
+  const unjoined = await findUnjoinedEvents(pool, tenantId, nodes, receivedSince)
+  const about = unjoined.filter(({ payload }) => mentions(payload, names))
+  for (const events of portions([...own, ...about])) {
     await inTransaction(pool, async client => {
       erased.archived += await deleteArchivedOf(client, tenantId, events)
       erased.log_entries += await deleteLoggedOf(client, tenantId, events)

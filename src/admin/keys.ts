@@ -23,6 +23,8 @@ export type NewKey = {
   kind: string
   /** Default: all of them for a private key; the other kinds have none. */
   scopes?: string[] | undefined
+  /** Of a tracking key: it stays on servers, and may therefore alias and merge people. */
+  server?: boolean | undefined
   expires_at?: string | null | undefined
 }
 
@@ -35,7 +37,14 @@ export function keyAdmin({ pool }: { pool: pg.Pool }) {
       const tenantId = input.kind === 'admin' ? null : (await tenantNamed(pool, input.tenant ?? '')).id
       const scopes = input.kind === 'private' ? ((input.scopes as Scope[]) ?? [...SCOPES]) : []
       const expiresAt = input.expires_at ? parseTimestamp(input.expires_at) : null
-      return makeKey(pool, { tenantId, kind: input.kind as KeyKind, scopes: [...new Set(scopes)], expiresAt })
+      const server = input.server ?? false
+      return makeKey(pool, {
+        tenantId,
+        kind: input.kind as KeyKind,
+        scopes: [...new Set(scopes)],
+        server,
+        expiresAt,
+      })
     },
     /** Without a tenant: the admin keys. */
     async list(tenant: string | null): Promise<KeyView[]> {
@@ -52,11 +61,17 @@ export function keyAdmin({ pool }: { pool: pg.Pool }) {
 
 export async function makeKey(
   db: Db,
-  key: { tenantId: number | null; kind: KeyKind; scopes: Scope[]; expiresAt: Date | null },
+  key: { tenantId: number | null; kind: KeyKind; scopes: Scope[]; server?: boolean; expiresAt: Date | null },
 ): Promise<CreatedKey> {
   const secret = newKey(key.kind)
   const id = newPublicId('key')
-  const made = await insertKey(db, { id, ...key, hash: hashOfSecret(secret), hint: hintOf(secret) })
+  const made = await insertKey(db, {
+    id,
+    server: false,
+    ...key,
+    hash: hashOfSecret(secret),
+    hint: hintOf(secret),
+  })
   return { ...keyView(made), key: secret }
 }
 
@@ -76,6 +91,8 @@ function faultsOf(input: NewKey, now: Date): Fault[] {
         `/scopes/${index}`,
         `${JSON.stringify(scope)} is not a scope; the scopes are ${SCOPES.join(', ')}`,
       )
+  if (input.server && input.kind !== 'tracking')
+    fault('/server', 'must be left out: only a tracking key can be a server key')
   if (input.expires_at) {
     const at = parseTimestamp(input.expires_at)
     if (at === null) fault('/expires_at', 'must be an ISO 8601 date-time, for example 2030-01-31T00:00:00Z')
@@ -89,6 +106,7 @@ function keyView(key: ApiKey): KeyView {
     id: key.id,
     kind: key.kind,
     scopes: key.scopes,
+    server: key.server,
     tenant: key.tenantId === null ? null : publicTenantId(key.tenantId),
     hint: key.hint,
     created_at: key.createdAt.toISOString(),

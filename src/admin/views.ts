@@ -27,6 +27,7 @@ const KEY_EXAMPLE = {
   id: 'key_4fTzQ9aXw2LmN8pB',
   kind: 'private',
   scopes: ['orders:read', 'orders:write'],
+  server: false,
   tenant: 'ten_1',
   hint: '…x7Qe',
   created_at: '2026-01-31T09:30:00.000Z',
@@ -38,6 +39,9 @@ const key = {
   id: Type.String(),
   kind: Type.Enum([...KEY_KINDS]),
   scopes: Type.Array(Type.Enum([...SCOPES])),
+  server: Type.Boolean({
+    description: 'A tracking key that only servers have: it may alias and merge people',
+  }),
   /** null for admin keys, which belong to no tenant. */
   tenant: NullableText,
   hint: Type.String({ description: 'How the key ends, to tell keys apart' }),

@@ -30,6 +30,7 @@ function addCreate(key: Command, out: Output): void {
     )
     .option('--tenant <tenant>', 'the id or the name of the tenant; not for admin keys')
     .option('--scopes <a,b>', 'what a private key may do (default: everything)')
+    .option('--server', 'a tracking key that only servers have: it may alias and merge people')
     .option('--expires <date>', 'when it stops working, in ISO 8601 (default: never)')
     .addOption(dataOption())
     .addHelpText('after', CREATE_NOTES)
@@ -39,18 +40,20 @@ function addCreate(key: Command, out: Output): void {
         'kontor key create --tenant acme --kind private',
         'kontor key create --tenant acme --kind private --scopes orders:read,orders:write --expires 2030-01-31',
         'kontor key create --tenant acme --kind tracking',
+        'kontor key create --tenant acme --kind tracking --server',
         'kontor key create --kind admin',
       ),
     )
     .action(options =>
       withDatabase(options, out, async ({ admin }) => {
-        const { id, key, kind, scopes, tenant } = await admin.keys.create({
+        const { id, key, kind, scopes, server, tenant } = await admin.keys.create({
           tenant: options.tenant,
           kind: options.kind,
           scopes: options.scopes?.split(',').map(scope => scope.trim()),
+          server: options.server,
           expires_at: options.expires,
         })
-        out.json({ id, key, kind, scopes, tenant })
+        out.json({ id, key, kind, scopes, tenant, ...(server && { server }) })
       }),
     )
 }

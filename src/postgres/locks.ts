@@ -32,6 +32,11 @@ export const TENANT_LOCKS = {
   refunds: 4_911_300,
 } as const
 
+/** Sales of one order come from events and from its record, in different partitions: they take turns. */
+const SALE_LOCK = 4_911_600
+// A request may name thousands of orders; locks are a shared and bounded good.
+const SALE_LOCKS = 1_024
+
 // Names are hashed with it: a source's queue is drained by one node at a time.
 const OVERFLOW_SEED = 4_911_003
 
@@ -76,4 +81,16 @@ export async function tryLockOverflow(db: Db, sourceId: string): Promise<boolean
     [sourceId, OVERFLOW_SEED],
   )
   return rows[0]!.locked
+}
+
+/** Waits for whoever writes sales of these orders. In order, so that nobody waits in a circle. */
+export async function lockSales(db: Db, orders: { tenantId: number; orderId: string }[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `select pg_advisory_xact_lock($1, n::int) from (
+       select distinct hashtextextended(order_id, tenant_id) & ($2 - 1) as n
+       from unnest($3::int[], $4::text[]) as o (tenant_id, order_id) order by n
+     ) buckets`,
+    [SALE_LOCK, SALE_LOCKS, orders.map(({ tenantId }) => tenantId), orders.map(({ orderId }) => orderId)],
+  )
 }

@@ -4,7 +4,7 @@ import type { Log } from '../log/log.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
 import { accountAttribution } from '../pipeline/billing/attribution.ts'
 import { billingEvents } from '../pipeline/billing/billing.ts'
-import { orderConversions } from '../pipeline/conversions/conversions.ts'
+import { combineSales, orderConversions } from '../pipeline/conversions/conversions.ts'
 import { openConversionTypes } from '../pipeline/conversions/types.ts'
 import { eventKind } from '../pipeline/events/events.ts'
 import { contactIdentities } from '../pipeline/identity/contacts.ts'
@@ -38,7 +38,7 @@ export async function startWorkers(
     onError: brokenConnection(logger),
   })
   const onPeople = accountAttribution()
-  const identities = openIdentities({ onPeople })
+  const identities = openIdentities({ onPeople, onMerged: combineSales })
   const kinds = {
     record: recordKind([contactIdentities(identities), orderConversions(identities)]) as Kind,
     events: eventKind({

@@ -29,13 +29,14 @@ async function sourcesOf(tenant: TestTenant): Promise<Record<string, number>> {
 
 const VISITOR: Identity = { kind: 'visitor', value: 'v' }
 const CUSTOMER: Identity = { kind: 'contact', value: 'cus_s' }
+const TRUSTED = { trusted: true, cause: { kind: 'record', id: 'r' } } as const
 
 /** What three transactions may learn of one person, each by workers that remember nothing. */
 function learning(tenantId: number) {
   const onPeople = accountAttribution()
-  const identities = openIdentities({ onPeople })
+  const identities = openIdentities({ onPeople, onMerged: async () => {} })
   const nodeOf = async (transaction: Transaction, identity: Identity) =>
-    (await identities.resolve(transaction, [{ tenantId, identities: [identity] }]))[0]!
+    (await identities.resolve(transaction, [{ tenantId, identities: [identity], ...TRUSTED }]))[0]!
   return {
     async touch(transaction: Transaction) {
       const node = await nodeOf(transaction, VISITOR)
@@ -50,7 +51,7 @@ function learning(tenantId: number) {
       await openTouches({ identities, onPeople }).apply(transaction, [fresh])
     },
     async merge(transaction: Transaction) {
-      await identities.resolve(transaction, [{ tenantId, identities: [VISITOR, CUSTOMER] }])
+      await identities.resolve(transaction, [{ tenantId, identities: [VISITOR, CUSTOMER], ...TRUSTED }])
     },
     async account(transaction: Transaction) {
       const { type, data } = created('s')

@@ -262,12 +262,14 @@ test('many events of one sale in one batch, and the first that has an amount spe
       type: 'track',
       event: 'purchase',
       messageId: '2',
+      anonymousId: 'v',
       properties: { order_id: 'x', value: 7, currency: 'EUR' },
     },
     {
       type: 'track',
       event: 'convert',
       messageId: '3',
+      anonymousId: 'v',
       properties: { orderId: 'x', value: 8, currency: 'EUR' },
     },
   ].map((event, i) => ({ ...event, timestamp: `2026-01-01T00:00:0${i}Z` }))

@@ -16,8 +16,8 @@ before(async () => {
 after(() => server.close())
 
 /** Sightings in batches, through one worker's memory. */
-async function see(tenantId: number, batches: Identity[][][]): Promise<void> {
-  const identities = openIdentities({ onPeople: async () => {} })
+async function see(tenantId: number, batches: Identity[][][], trusted = true): Promise<void> {
+  const identities = openIdentities({ onPeople: async () => {}, onMerged: async () => {} })
   for (const batch of batches) {
     const apply = () =>
       inTransaction(server.pool, async client => {
@@ -30,7 +30,7 @@ async function see(tenantId: number, batches: Identity[][][]): Promise<void> {
         }
         await identities.resolve(
           transaction,
-          batch.map(one => ({ tenantId, identities: one })),
+          batch.map(one => ({ tenantId, identities: one, trusted, cause: { kind: 'event', id: 'e' } })),
         )
         return afterCommit
       })
@@ -49,7 +49,7 @@ async function see(tenantId: number, batches: Identity[][][]): Promise<void> {
 async function clustersOf(tenantId: number): Promise<string[]> {
   const { rows } = await server.pool.query(
     `select string_agg(kind || ':' || value, ' ' order by kind, value) as names from identities
-     where tenant_id = $1 group by profile`,
+     where tenant_id = $1 and retired_at is null group by profile`,
     [tenantId],
   )
   return rows.map(row => row.names).sort()
@@ -70,15 +70,14 @@ function expectedClusters(sightings: Identity[][]): string[] {
   return groups.map(group => [...group].sort().join(' ')).sort()
 }
 
-const identity = fc.record({
-  kind: fc.constantFrom('visitor', 'user', 'email', 'contact'),
-  value: fc.constantFrom('1', '2', '3', '4', '5', '6'),
-}) as fc.Arbitrary<Identity>
-const sighting = fc.uniqueArray(identity, {
-  minLength: 1,
-  maxLength: 4,
-  selector: ({ kind, value }) => kind + value,
-})
+const sightingOf = (...kinds: Identity['kind'][]) =>
+  fc.uniqueArray(
+    fc.record({
+      kind: fc.constantFrom(...kinds),
+      value: fc.constantFrom('1', '2', '3', '4', '5', '6'),
+    }) as fc.Arbitrary<Identity>,
+    { minLength: 1, maxLength: 4, selector: ({ kind, value }) => kind + value },
+  )
 const cut = (sightings: Identity[][], size: number) =>
   Array.from({ length: Math.ceil(sightings.length / size) }, (_, i) =>
     sightings.slice(i * size, (i + 1) * size),
@@ -86,8 +85,8 @@ const cut = (sightings: Identity[][], size: number) =>
 
 let lastTenant = 1_000
 
-test('in any order, in any batches, and by several workers at once, the same names end in one profile', async () => {
-  const history = fc.array(sighting, { minLength: 1, maxLength: 14 })
+test('what records and servers say of people ends the same in any order, in any batches, by several workers at once', async () => {
+  const history = fc.array(sightingOf('user', 'contact'), { minLength: 1, maxLength: 14 })
   await fc.assert(
     fc.asyncProperty(
       history.chain(sightings =>
@@ -111,6 +110,22 @@ test('in any order, in any batches, and by several workers at once, the same nam
         for (const tenantId of [one, two, three]) assert.deepEqual(await clustersOf(tenantId), expected)
       },
     ),
+    { numRuns: 40 },
+  )
+})
+
+test('whatever events of a public key say, no two known people become one', async () => {
+  const history = fc.array(sightingOf('visitor', 'user', 'email', 'contact'), {
+    minLength: 1,
+    maxLength: 14,
+  })
+  await fc.assert(
+    fc.asyncProperty(history, fc.integer({ min: 1, max: 5 }), async (sightings, size) => {
+      const tenantId = ++lastTenant
+      await see(tenantId, cut(sightings, size), false)
+      for (const names of await clustersOf(tenantId))
+        assert.ok((names.match(/user:|contact:/g) ?? []).length <= 1, names)
+    }),
     { numRuns: 40 },
   )
 })
@@ -141,6 +156,13 @@ async function write(
   assert.equal(status, 202, json(body))
 }
 
+/** Its events come from a server, which may say who is who. */
+async function withServerKey(name: string) {
+  const tenant = await server.anotherTenant(name)
+  const { key } = await server.admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
+  return { ...tenant, trackingKey: key }
+}
+
 const byType = async (tenant: { privateKey: string }): Promise<Map<string, Row>> =>
   new Map((await rowsOf(server, 'events', { key: tenant.privateKey })).map(row => [row.event_type, row]))
 
@@ -164,6 +186,8 @@ test('later knowledge shows in earlier rows, and no event is written again', asy
     user_id: 'ada',
     data: { email: ' Ada@Example.com ' },
   })
+  // the other way round, a public key would name somebody who is known
+  await server.settled()
   await write(tenant, 'contact', 'c-1', { email: 'ada@example.com', name: 'Ada' })
   const after = await byType(tenant)
   const profiles = new Set([...after.values()].map(row => row.profile_id))
@@ -191,10 +215,14 @@ test('the facts of a contact come from its record, whichever way a conversion le
   await write(tenant, 'order', 'o-mail', { email: 'ada@example.com', total: 4 })
   await track(tenant, { event_type: 'identify', visitor: 'v', data: { email: 'ada@example.com' } })
   // the billing system knows the person by an id of its own
-  await track(tenant, {
-    event_type: 'invoice.paid',
-    data: { id: 'in_1', customer: 'cus_A', customer_email: 'ada@example.com' },
+  const billing = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  const paid = { id: 'in_1', customer: 'cus_A', customer_email: 'ada@example.com' }
+  const { status } = await server.request(`/ingest/inbound/${billing.id}`, {
+    method: 'POST',
+    key: billing.token,
+    body: json({ inbound_event_id: 'in_1', event_type: 'invoice.paid', payload: paid }),
   })
+  assert.equal(status, 200)
   for (const row of (await sales()).values()) assert.equal(row.contact_name, null)
 
   const data = { email: 'ada@example.com', firstName: 'Ada', last_name: 'Lovelace', companyName: 'Engines' }
@@ -247,7 +275,7 @@ test('what stands for nobody joins nobody', async () => {
 })
 
 test('two nodes with workers of their own end in the same people', async () => {
-  const tenant = await server.anotherTenant('two nodes')
+  const tenant = await withServerKey('two nodes')
   const other = await startNode(server, 'worker')
   const people = 8
   const bodies = Array.from({ length: 400 }, (_, i) => {

@@ -22,7 +22,9 @@ export const DEFAULT_CONVERSION_TYPES: readonly string[] = [
 
 /** What an event says about a sale. */
 export type Conversion = {
-  /** What names the same order (`order:…`) or invoice (`invoice:…`) is one sale; null: a sale of its own. */
+  /** What names the same order is one sale, within one person. */
+  orderId: string | null
+  /** What names the same invoice (`invoice:…`) is one sale; null: a sale of its own. */
   saleKey: string | null
   conversionType: string
   source: EventSource | 'billing'
@@ -47,7 +49,8 @@ export function conversionOf(event: NormalizedEvent, types: ReadonlySet<string>)
   const billing = event.eventType.startsWith('invoice.')
   const objectId = idOf(object.id)
   return {
-    saleKey: orderId ? orderSaleKey(orderId) : billing && objectId ? `invoice:${objectId}` : null,
+    orderId,
+    saleKey: billing && objectId && !orderId ? `invoice:${objectId}` : null,
     conversionType: conversionTypeOf(object) ?? event.eventType,
     source: billing ? 'billing' : event.source,
     sourceObjectId: billing ? (objectId ?? orderId) : (orderId ?? objectId),

@@ -23,6 +23,10 @@ type RequestFacts = {
   plain?: true
   /** Set on a replay: when the request first came in. */
   firstReceivedAt?: string
+  /** The tracking key that it came with; absent on inbound routes. */
+  keyId?: string
+  /** The key is a server's: it may merge people, which a key in every browser may not. */
+  trusted?: true
 }
 
 /** Native `POST /v1/track/`. */
@@ -60,6 +64,10 @@ export type NormalizedEvent = {
   source: EventSource
   sourceType: EventSource
   sourceConfigId: string | null
+  /** The tracking key that it came with; null from inbound sources. */
+  keyId: string | null
+  /** Its sender holds a secret: an inbound source's token, or a server's key. */
+  trusted: boolean
   /** The sender's id of this event (event_id, messageId, inbound_event_id): what duplicates are found by. */
   inboundEventId: string | null
   providerEventId: string | null

@@ -49,7 +49,7 @@ function identitiesOfRecord(entry: StoredEntry): Identity[] {
 }
 
 /** Whether something that could not be read as an event has a name of the person as one of its values. */
-function mentions(raw: string, names: Identity[]): boolean {
+export function mentions(raw: string, names: Identity[]): boolean {
   const emails = new Set(names.flatMap(name => (name.kind === 'email' ? [name.value] : [])))
   const ids = new Set(names.flatMap(({ value }) => (value.length >= MIN_IDENTIFYING_LENGTH ? [value] : [])))
   let value: unknown

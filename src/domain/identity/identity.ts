@@ -44,10 +44,10 @@ export function identitiesOf(event: NormalizedEvent): Identity[] {
   add(found, 'user', idOf(event.userId))
   add(found, 'email', emailOf(event.email) ?? emailOf(event.userId))
   if (event.previousId !== null) {
-    // an alias may name an anonymous id or an earlier user id
+    // An alias may name an anonymous id or an earlier user id; whose user id it was, only a server can tell.
     const previous = idOf(event.previousId)
     add(found, 'visitor', previous)
-    add(found, 'user', previous)
+    if (event.trusted) add(found, 'user', previous)
     add(found, 'email', emailOf(event.previousId))
   }
   // a group's fields are those of a company, not of the person in it

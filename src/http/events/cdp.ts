@@ -186,7 +186,7 @@ async function receive(
 ): Promise<Static<typeof Success>> {
   const body = openBody((request.body as RawBody).text)
   const caller = await callerOf(request, body.value, options)
-  const context: CdpContext = { ...factsOf(request), route: 'cdp', kind }
+  const context: CdpContext = { route: 'cdp', kind, ...factsOf(request, caller) }
   const rejected = await acceptEvents(options.accept, caller.tenantId, body, context, options.now())
   return rejected.length > 0 ? { success: true, rejected } : { success: true }
 }

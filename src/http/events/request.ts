@@ -3,18 +3,21 @@ import type { EventContext, RejectedItem } from '../../domain/events/events.ts'
 import type { Body } from '../../domain/events/normalize/normalize.ts'
 import type { Accept } from '../../intake/accept.ts'
 import { eventEntry } from '../../intake/events.ts'
+import type { Caller } from '../auth.ts'
 import { problems } from '../problems.ts'
 
 const KEPT_HEADERS = ['content-type', 'user-agent', 'x-request-id'] as const
 
+type Facts = { ip: string; headers: Record<string, string>; keyId: string; trusted?: true }
+
 /** What is kept of a request beside its body: never a credential. */
-export function factsOf(request: FastifyRequest): { ip: string; headers: Record<string, string> } {
+export function factsOf(request: FastifyRequest, { key }: Caller): Facts {
   const headers: Record<string, string> = {}
   for (const name of KEPT_HEADERS) {
     const value = request.headers[name]
     if (typeof value === 'string') headers[name] = value.slice(0, 1_024)
   }
-  return { ip: request.ip, headers }
+  return { ip: request.ip, headers, keyId: key.id, ...(key.server && { trusted: true }) }
 }
 
 /** Accepts the valid events of a request and returns the others; a request without any valid event is a 400. */

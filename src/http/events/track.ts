@@ -75,12 +75,12 @@ export function trackRoute(app: App, options: EventRouteOptions): void {
 async function track(request: FastifyRequest, options: EventRouteOptions): Promise<object> {
   const body = openBody((request.body as RawBody).text)
   const native = isNative(body.value)
+  const caller = await callerOf(request, body.value, options)
   const context: EventContext = {
-    ...factsOf(request),
     ...(native ? { route: 'track' } : { route: 'cdp', kind: 'track' }),
+    ...factsOf(request, caller),
   }
-  const { tenantId } = await callerOf(request, body.value, options)
-  await acceptEvents(options.accept, tenantId, body, context, options.now())
+  await acceptEvents(options.accept, caller.tenantId, body, context, options.now())
   return native ? {} : { success: true }
 }
 

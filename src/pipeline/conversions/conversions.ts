@@ -1,17 +1,23 @@
 import { type Conversion, orderConversion, orderSaleKey } from '../../domain/conversions/conversions.ts'
+import { type EventSale, foldSales } from '../../domain/conversions/sales.ts'
 import type { NormalizedEvent } from '../../domain/events/events.ts'
 import { identitiesOfOrder } from '../../domain/identity/identity.ts'
 import { newEntryId } from '../../domain/ids.ts'
+import { lockSales } from '../../postgres/locks.ts'
 import {
-  type EventSale,
+  type OrderKey,
   type OrderSale,
-  type SalePeople,
+  ordersNamedTwice,
+  rowsOfOrders,
+  takeEventSales,
   upsertEventSales,
   upsertOrderSales,
 } from '../../store/conversions/conversions.ts'
-import type { Identities, Link } from '../identity/identity.ts'
+import { profilesOf } from '../../store/identity/identities.ts'
+import type { Identities } from '../identity/identity.ts'
 import type { RecordListener } from '../records/records.ts'
 import type { Transaction } from '../unit.ts'
+import { joinBuyers } from './buyers.ts'
 
 /** Order records are conversions; a deleted order takes its conversion away. */
 export function orderConversions(identities: Identities): RecordListener {
@@ -23,14 +29,21 @@ export function orderConversions(identities: Identities): RecordListener {
       orders.map(order => ({
         tenantId: order.tenantId,
         identities: order.data ? identitiesOfOrder(order.data) : [],
+        trusted: true,
+        cause: { kind: 'record', id: `order/${order.id}` },
       })),
     )
+    const { client, now } = transaction
+    const keys = orders.map(({ tenantId, id }) => ({ tenantId, orderId: id }))
+    await lockSales(client, keys)
+    const events = await takeSalesOfOrders(client, keys)
     const sales = orders.map((order, i): OrderSale => {
       const facts = order.data ? orderConversion(order.data) : null
+      const saleKey = orderSaleKey(order.id)
       return {
         tenantId: order.tenantId,
-        saleKey: orderSaleKey(order.id),
-        id: newEntryId(transaction.now.getTime()),
+        saleKey,
+        id: events.get(saleText({ tenantId: order.tenantId, saleKey }))?.id ?? newEntryId(now.getTime()),
         state: order.data ? 'live' : 'deleted',
         objectId: order.id,
         placedAt: facts?.placedAt ?? null,
@@ -41,8 +54,23 @@ export function orderConversions(identities: Identities): RecordListener {
         node: nodes[i] ?? null,
       }
     })
-    await linkPeople(transaction, identities, sales, await upsertOrderSales(transaction.client, sales))
+    const written = await upsertOrderSales(client, sales)
+    const folded = events.size > 0 ? await upsertEventSales(client, [...events.values()]) : []
+    await joinBuyers(transaction, identities, [
+      ...new Map([...written, ...folded].map(sale => [saleText(sale), sale])).values(),
+    ])
   }
+}
+
+/** What events said of these orders before their records came, folded into one each, under the order's own key. */
+async function takeSalesOfOrders(
+  client: Transaction['client'],
+  orders: OrderKey[],
+): Promise<Map<string, EventSale>> {
+  const rows = (await rowsOfOrders(client, orders)).filter(({ hasRecord }) => !hasRecord)
+  const sales = rows.length > 0 ? await takeEventSales(client, rows) : []
+  const renamed = sales.map(sale => ({ ...sale, saleKey: orderSaleKey(sale.orderId!) }))
+  return new Map([...Map.groupBy(renamed, saleText)].map(([key, own]) => [key, foldSales(own)]))
 }
 
 export type ConversionEvent = {
@@ -52,33 +80,97 @@ export type ConversionEvent = {
   conversion: Conversion
 }
 
-/** Writes what events say of sales; events that name one order meet in one row. */
+/** Writes what events say of sales, one statement for all: repeats of one sale are folded before. */
 export async function applyConversions(
   transaction: Transaction,
   identities: Identities,
   conversions: ConversionEvent[],
 ): Promise<void> {
-  // One statement may touch a row once: a second event of the same sale goes into the next one.
-  for (let rest = conversions; rest.length > 0; ) {
-    const seen = new Set<string>()
-    const later: ConversionEvent[] = []
-    const sales: EventSale[] = []
-    for (const conversion of rest) {
-      const sale = saleOf(conversion)
-      const key = saleText(sale)
-      if (seen.has(key)) later.push(conversion)
-      else sales.push(sale)
-      seen.add(key)
-    }
-    await linkPeople(transaction, identities, sales, await upsertEventSales(transaction.client, sales))
-    rest = later
+  const { client } = transaction
+  const orders = distinctOrders(conversions)
+  if (orders.length > 0) await lockSales(client, orders)
+  const keyOf = await saleKeys(client, conversions, orders)
+  const folded = [
+    ...Map.groupBy(
+      conversions.map(conversion => saleOf(conversion, keyOf(conversion))),
+      saleText,
+    ).values(),
+  ].map(foldSales)
+  await joinBuyers(transaction, identities, await upsertEventSales(client, folded))
+}
+
+function distinctOrders(conversions: ConversionEvent[]): OrderKey[] {
+  const orders = new Map<string, OrderKey>()
+  for (const { tenantId, conversion } of conversions)
+    if (conversion.orderId !== null)
+      orders.set(`${tenantId} ${conversion.orderId}`, { tenantId, orderId: conversion.orderId })
+  return [...orders.values()]
+}
+
+/**
+ * Which row an event's sale belongs to: the order's where there is a record of it. Before that, events of one order are
+ * one sale only within one person: anybody can name an order.
+ */
+async function saleKeys(
+  client: Transaction['client'],
+  conversions: ConversionEvent[],
+  orders: OrderKey[],
+): Promise<(conversion: ConversionEvent) => string> {
+  if (orders.length === 0) return ({ event, conversion }) => conversion.saleKey ?? `event:${event.id}`
+  const rows = Map.groupBy(await rowsOfOrders(client, orders), orderText)
+  const profiles = await profileMap(client, conversions)
+  const known = new Map<string, string>()
+  for (const own of rows.values())
+    for (const row of own) if (!row.hasRecord) known.set(personText(row, row.profile), row.saleKey)
+  return ({ tenantId, event, node, conversion }) => {
+    const { orderId } = conversion
+    if (orderId === null) return conversion.saleKey ?? `event:${event.id}`
+    const order = { tenantId, orderId }
+    if (rows.get(orderText(order))?.some(({ hasRecord }) => hasRecord)) return orderSaleKey(orderId)
+    const profile = node === null ? null : (profiles.get(`${tenantId} ${node}`) ?? null)
+    const person = personText(order, profile)
+    const key = known.get(person) ?? `${orderSaleKey(orderId)}\n${event.id}`
+    known.set(person, key)
+    return key
   }
 }
 
-function saleOf({ tenantId, event, node, conversion }: ConversionEvent): EventSale {
+async function profileMap(
+  client: Transaction['client'],
+  conversions: ConversionEvent[],
+): Promise<Map<string, number>> {
+  const nodes = conversions.flatMap(({ tenantId, node }) => (node === null ? [] : [{ tenantId, node }]))
+  const rows = nodes.length > 0 ? await profilesOf(client, nodes) : []
+  return new Map(rows.map(({ tenantId, node, profile }) => [`${tenantId} ${node}`, profile]))
+}
+
+/** After a merge: what two people said of one order was said by one. */
+export async function combineSales(
+  { client }: Transaction,
+  people: { tenantId: number; profile: number }[],
+): Promise<void> {
+  const orders = await ordersNamedTwice(client, people)
+  if (orders.length === 0) return
+  await lockSales(client, orders)
+  const rows = (await rowsOfOrders(client, orders)).filter(
+    ({ hasRecord, profile }) => !hasRecord && profile !== null,
+  )
+  const doubled = [...Map.groupBy(rows, row => personText(row, row.profile)).values()].filter(
+    own => own.length > 1,
+  )
+  if (doubled.length === 0) return
+  const firstKeys = new Map(doubled.flatMap(own => own.map(row => [saleText(row), own[0]!.saleKey] as const)))
+  const taken = await takeEventSales(client, doubled.flat())
+  const renamed = taken.map(sale => ({ ...sale, saleKey: firstKeys.get(saleText(sale))! }))
+  await upsertEventSales(client, [...Map.groupBy(renamed, saleText).values()].map(foldSales))
+}
+
+function saleOf({ tenantId, event, node, conversion }: ConversionEvent, saleKey: string): EventSale {
   return {
     tenantId,
-    saleKey: conversion.saleKey ?? `event:${event.id}`,
+    saleKey,
+    id: event.id,
+    orderId: conversion.orderId,
     eventId: event.id,
     occurredAt: event.occurredAt,
     eventType: event.eventType,
@@ -90,29 +182,19 @@ function saleOf({ tenantId, event, node, conversion }: ConversionEvent): EventSa
     currency: conversion.currency,
     visitor: event.visitor,
     node,
+    severalVisitors: false,
   }
-}
-
-/** All who are named as the buyer of a sale are one person: they are linked in whatever order they arrive. */
-async function linkPeople(
-  transaction: Transaction,
-  identities: Identities,
-  sales: { tenantId: number; saleKey: string; node: number | null }[],
-  people: SalePeople[],
-): Promise<void> {
-  const known = new Map(people.map(sale => [saleText(sale), sale]))
-  const links: Link[] = []
-  for (const sale of sales) {
-    const { eventNode, orderNode } = known.get(saleText(sale))!
-    for (const other of [eventNode, orderNode]) {
-      if (sale.node !== null && other !== null && other !== sale.node) {
-        links.push({ tenantId: sale.tenantId, a: sale.node, b: other })
-      }
-    }
-  }
-  await identities.link(transaction, links)
 }
 
 function saleText(sale: { tenantId: number; saleKey: string }): string {
   return `${sale.tenantId} ${sale.saleKey}`
+}
+
+function orderText({ tenantId, orderId }: OrderKey): string {
+  return `${tenantId} ${orderId}`
+}
+
+/** Those who name nobody are one together. */
+function personText(order: OrderKey, profile: number | null): string {
+  return `${orderText(order)}\n${profile}`
 }

@@ -45,7 +45,12 @@ async function apply(
   if (fresh.length > 0) {
     const nodes = await options.identities.resolve(
       transaction,
-      fresh.map(({ entry, work }) => ({ tenantId: entry.tenantId, identities: identitiesOf(work) })),
+      fresh.map(({ entry, work }) => ({
+        tenantId: entry.tenantId,
+        identities: identitiesOf(work),
+        trusted: work.trusted,
+        cause: { kind: 'event', id: work.id },
+      })),
     )
     const events = fresh.map(
       ({ entry, work }, i): FreshEvent => ({ tenantId: entry.tenantId, event: work, node: nodes[i] ?? null }),

@@ -7,7 +7,14 @@ export function contactIdentities(identities: Identities): RecordListener {
   return async (transaction, changed) => {
     const sightings = changed.flatMap(record =>
       record.entityType === 'contact' && record.data
-        ? [{ tenantId: record.tenantId, identities: identitiesOfContact(record.id, record.data) }]
+        ? [
+            {
+              tenantId: record.tenantId,
+              identities: identitiesOfContact(record.id, record.data),
+              trusted: true,
+              cause: { kind: 'record' as const, id: `contact/${record.id}` },
+            },
+          ]
         : [],
     )
     if (sightings.length > 0) await identities.resolve(transaction, sightings)

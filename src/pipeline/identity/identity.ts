@@ -1,166 +1,328 @@
 import type { Identity } from '../../domain/identity/identity.ts'
+import {
+  type Cause,
+  type Joins,
+  join,
+  type Name,
+  newProfile,
+  type Profile,
+  profileOf,
+  vouchesFor,
+} from '../../domain/identity/joining.ts'
 import { lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import {
   ensureIdentities,
+  factsOfProfiles,
   type IdentityKey,
+  identityVersions,
+  insertJoins,
+  type KnownIdentity,
+  keepUnjoined,
   mergeProfiles,
-  profilesOf,
+  moveIdentityVersions,
+  moveNames,
+  type ProfileKey,
+  trustNames,
 } from '../../store/identity/identities.ts'
 import { openMemory } from '../memory.ts'
 import type { Transaction } from '../unit.ts'
 import type { PeopleListener, PersonNode } from './people.ts'
 
-/** Names of one person, seen together. */
-type Sighting = { tenantId: number; identities: Identity[] }
+/** Names of one person, seen together. `trusted`: by somebody who may merge people that are known. */
+export type NamesSeen = { tenantId: number; identities: Identity[]; trusted: boolean; cause: Cause }
 
-// About 10 MB at the most. A node never changes, and only an erasure takes one away, which ends the memory.
+// About 10 MB at the most.
 const MAX_REMEMBERED = 50_000
 
 export type Identities = {
-  /** The node of the first name of each sighting (null where it has none); all its names share one profile after. */
-  resolve(transaction: Transaction, sightings: Sighting[]): Promise<(number | null)[]>
-  /** These nodes belong to one person. */
-  link(transaction: Transaction, links: Link[]): Promise<void>
+  /** Joins the names of each sighting, and returns the node of its first name (null where it has none). */
+  resolve(transaction: Transaction, seen: NamesSeen[]): Promise<(number | null)[]>
   /** Whether this transaction was the first to see somebody under this name. */
   isNew(transaction: Transaction, person: PersonNode): boolean
 }
 
-export type Link = { tenantId: number; a: number; b: number }
+/** What a worker remembers of a tenant's people, as of a version (see `identityVersions`). */
+type Remembered = { version: number; nodes: Map<string, number>; settled: Set<string> }
 
-export function openIdentities({ onPeople }: { onPeople: PeopleListener }): Identities {
-  const memory = openMemory(() => ({ nodes: new Map<string, number>(), linked: new Set<string>() }))
+type Listeners = {
+  onPeople: PeopleListener
+  /** Told which profiles took others in, in the same transaction. */
+  onMerged(transaction: Transaction, profiles: ProfileKey[]): Promise<void>
+}
+
+export function openIdentities({ onPeople, onMerged }: Listeners): Identities {
+  const memory = openMemory(() => new Map<number, Remembered>())
   const made = new WeakMap<Transaction, Set<string>>()
 
-  async function resolve(transaction: Transaction, sightings: Sighting[]): Promise<(number | null)[]> {
-    const { linked } = memory(transaction)
-    const sighted = await nodesOf(transaction, sightings)
-    const links = new Map<string, Link>()
-    for (const [i, found] of sighted.entries()) {
-      const { tenantId } = sightings[i]!
-      for (let other = 1; other < found.length; other++) {
-        const link = { tenantId, a: found[0]!, b: found[other]! }
-        const key = linkText(link)
-        if (!linked.has(key)) links.set(key, link)
-      }
+  /** Of each tenant, what is remembered and still holds. */
+  async function recall(transaction: Transaction, seen: NamesSeen[]): Promise<Map<number, Remembered>> {
+    const remembered = memory(transaction)
+    const tenantIds = [...new Set(seen.map(({ tenantId }) => tenantId))]
+    const versions = await identityVersions(transaction.client, tenantIds)
+    for (const tenantId of tenantIds) {
+      const version = versions.get(tenantId) ?? 0
+      const size = remembered.get(tenantId)?.nodes.size ?? 0
+      if (remembered.get(tenantId)?.version !== version || size > MAX_REMEMBERED)
+        remembered.set(tenantId, { version, nodes: new Map(), settled: new Set() })
     }
-    await link(transaction, [...links.values()])
-    return sighted.map(found => found[0] ?? null)
+    return remembered
   }
 
-  /** The nodes of all names of each sighting. */
-  async function nodesOf(transaction: Transaction, sightings: Sighting[]): Promise<number[][]> {
-    const { nodes } = memory(transaction)
-    const unknown = new Map<string, IdentityKey>()
-    const sighted = sightings.map(({ tenantId, identities }) =>
-      identities.map(identity => {
-        const text = identityText(tenantId, identity)
-        const node = nodes.get(text)
-        if (node === undefined) unknown.set(text, { tenantId, ...identity })
-        return node ?? text
-      }),
+  async function resolve(transaction: Transaction, seen: NamesSeen[]): Promise<(number | null)[]> {
+    if (seen.length === 0) return []
+    const remembered = await recall(transaction, seen)
+    const results: (number | null)[] = seen.map(() => null)
+    const open: { index: number; key: string }[] = []
+    for (const [index, sighting] of seen.entries()) {
+      if (sighting.identities.length === 0) continue
+      const { nodes, settled } = remembered.get(sighting.tenantId)!
+      const key = settledKey(sighting)
+      const node = nodes.get(nameText(sighting.identities[0]!))
+      if (node !== undefined && settled.has(key)) results[index] = node
+      else open.push({ index, key })
+    }
+    if (open.length === 0) return results
+    const { joins, changed, people, isNew } = await joinAll(
+      transaction,
+      open.map(({ index }) => seen[index]!),
     )
-    if (unknown.size === 0) return sighted as number[][]
-    const found = await ensureIdentities(transaction.client, [...unknown.values()])
+    for (const [i, { index }] of open.entries()) results[index] = joins.nodes[i]?.id ?? null
     const own = made.get(transaction) ?? new Set()
     if (own.size === 0) made.set(transaction, own)
-    for (const { tenantId, node, isNew } of found) if (isNew) own.add(nodeText(tenantId, node))
-    const learnt = new Map(found.map(known => [identityText(known.tenantId, known), known.node]))
-    transaction.afterCommit(() => {
-      if (nodes.size + learnt.size > MAX_REMEMBERED) nodes.clear()
-      for (const [text, node] of learnt) nodes.set(text, node)
-    })
-    return sighted.map(found => found.map(node => (typeof node === 'number' ? node : learnt.get(node)!)))
-  }
-
-  async function link(transaction: Transaction, links: Link[]): Promise<void> {
-    if (links.length === 0) return
-    const { client } = transaction
-    const { linked } = memory(transaction)
-    const apart = await stillApart(client, links)
-    if (apart.length > 0) {
-      await lockTenants(
-        client,
-        TENANT_LOCKS.profiles,
-        apart.map(({ tenantId }) => tenantId),
-      )
-      // Another worker may have merged them while this one waited for its turn.
-      const merges = mergesFor(apart, await profileMap(client, apart))
-      if (merges.length > 0) {
-        await mergeProfiles(client, merges)
-        await onPeople(
-          transaction,
-          apart.map(({ tenantId, a }) => ({ tenantId, node: a })),
-        )
-      }
+    for (const key of isNew) own.add(key)
+    if (people.length > 0) {
+      await onMerged(transaction, people)
+      await onPeople(transaction, personNodes(seen, open, results))
     }
     transaction.afterCommit(() => {
-      if (linked.size + links.length > MAX_REMEMBERED) linked.clear()
-      for (const link of links) linked.add(linkText(link))
+      for (const { index, key } of open) {
+        const { tenantId, identities } = seen[index]!
+        const own = remembered.get(tenantId)
+        // Nodes that were given away in this very transaction are another version.
+        if (!own || changed.has(tenantId)) continue
+        own.nodes.set(nameText(identities[0]!), results[index]!)
+        own.settled.add(key)
+      }
     })
+    return results
   }
 
   return {
     resolve,
-    link,
-    isNew: (transaction, { tenantId, node }) => made.get(transaction)?.has(nodeText(tenantId, node)) ?? false,
+    isNew: (transaction, { tenantId, node }) => made.get(transaction)?.has(`${tenantId} ${node}`) ?? false,
   }
 }
 
-async function stillApart(client: Transaction['client'], links: Link[]): Promise<Link[]> {
-  const profiles = await profileMap(client, links)
-  return links.filter(
-    ({ tenantId, a, b }) => profiles.get(nodeText(tenantId, a)) !== profiles.get(nodeText(tenantId, b)),
-  )
+function personNodes(seen: NamesSeen[], open: { index: number }[], nodes: (number | null)[]): PersonNode[] {
+  return open.flatMap(({ index }) => {
+    const node = nodes[index] ?? null
+    return node === null ? [] : [{ tenantId: seen[index]!.tenantId, node }]
+  })
 }
 
-async function profileMap(client: Transaction['client'], links: Link[]): Promise<Map<string, number>> {
-  const rows = await profilesOf(
-    client,
-    links.flatMap(({ tenantId, a, b }) => [
-      { tenantId, node: a },
-      { tenantId, node: b },
-    ]),
-  )
-  return new Map(rows.map(row => [nodeText(row.tenantId, row.node), row.profile]))
+/** Works out who belongs together, and writes what is new. Returns the tenants whose remembered nodes no longer hold. */
+async function joinAll(
+  { client }: Transaction,
+  seen: NamesSeen[],
+): Promise<{ joins: Joins; changed: Set<number>; people: ProfileKey[]; isNew: string[] }> {
+  let people = await loadPeople(client, seen)
+  const { isNew } = people
+  let joins = join(people.sightings)
+  const tenants = joiningTenants(seen, people, joins)
+  if (tenants.size > 0) {
+    await lockTenants(client, TENANT_LOCKS.profiles, tenants)
+    // Another worker may have joined them while this one waited for its turn.
+    people = { ...(await loadPeople(client, seen)), isNew }
+    joins = join(people.sightings)
+    await writeJoins(client, people, joins)
+  }
+  const survivors = new Set(joins.merges.map(({ into }) => profileOf({ id: null, profile: into })))
+  return {
+    joins,
+    changed: new Set(joins.moves.map(({ name }) => people.tenantOf(name))),
+    people: [...survivors].map(profile => ({
+      tenantId: people.tenantOfProfile(profile),
+      profile: profile.id,
+    })),
+    isNew: [...people.isNew],
+  }
 }
 
-/** The oldest profile of each connected group takes the others in: the same whatever the order of the links. */
-function mergesFor(links: Link[], profiles: Map<string, number>) {
-  const parents = new Map<string, number>()
-  const find = (tenantId: number, profile: number): number => {
-    let root = profile
-    for (let parent = parents.get(nodeText(tenantId, root)); parent !== undefined; ) {
-      root = parent
-      parent = parents.get(nodeText(tenantId, root))
+type People = {
+  /** Nodes that this transaction made. */
+  isNew: Set<string>
+  sightings: { names: Name[]; trusted: boolean; cause: Cause }[]
+  tenantOf(name: Name): number
+  tenantOfProfile(profile: Profile): number
+}
+
+async function loadPeople(client: Transaction['client'], seen: NamesSeen[]): Promise<People> {
+  const wanted = new Map<string, IdentityKey & { trusted: boolean }>()
+  for (const { tenantId, identities, trusted } of seen) {
+    const isVouched = trusted && vouchesFor(identities)
+    for (const identity of identities) {
+      const key = keyText(tenantId, identity)
+      const before = wanted.get(key)
+      if (!before) wanted.set(key, { tenantId, ...identity, trusted: isVouched })
+      else if (isVouched) before.trusted = true
     }
-    return root
   }
-  const seen = new Map<string, { tenantId: number; profile: number }>()
-  for (const { tenantId, a, b } of links) {
-    const ofA = profiles.get(nodeText(tenantId, a))
-    const ofB = profiles.get(nodeText(tenantId, b))
-    // erased in the meantime
-    if (ofA === undefined || ofB === undefined) continue
-    for (const profile of [ofA, ofB]) seen.set(nodeText(tenantId, profile), { tenantId, profile })
-    const [older, newer] = [find(tenantId, ofA), find(tenantId, ofB)].sort((x, y) => x - y) as [
-      number,
-      number,
-    ]
-    if (older !== newer) parents.set(nodeText(tenantId, newer), older)
+  const known = wanted.size > 0 ? await ensureIdentities(client, [...wanted.values()]) : []
+  const rows = new Map(known.map(row => [keyText(row.tenantId, row), row]))
+  const profiles = await loadProfiles(client, seen, rows)
+  const tenants = new Map<Name | Profile, number>()
+  const names = new Map<string, Name>()
+  for (const [key, row] of rows) {
+    const profile = profiles.get(profileText(row))!
+    const name = { kind: row.kind, node: { id: row.node, profile }, trusted: row.trusted }
+    names.set(key, name)
+    tenants.set(name, row.tenantId).set(profile, row.tenantId)
   }
-  return [...seen.values()]
-    .map(({ tenantId, profile }) => ({ tenantId, from: profile, into: find(tenantId, profile) }))
-    .filter(merge => merge.from !== merge.into)
+  return {
+    isNew: new Set(known.flatMap(row => (row.isNew ? `${row.tenantId} ${row.node}` : []))),
+    sightings: seen.map(({ tenantId, identities, trusted, cause }) => ({
+      names: identities.flatMap(identity => names.get(keyText(tenantId, identity)) ?? []),
+      trusted,
+      cause,
+    })),
+    tenantOf: name => tenants.get(name)!,
+    tenantOfProfile: profile => tenants.get(profile)!,
+  }
 }
 
-function identityText(tenantId: number, identity: Identity): string {
-  return `${tenantId} ${identity.kind} ${identity.value}`
+/** Most names are seen alone, or with others of their own profile: only where profiles meet is it asked what they are. */
+async function loadProfiles(
+  client: Transaction['client'],
+  seen: NamesSeen[],
+  rows: Map<string, KnownIdentity>,
+): Promise<Map<string, Profile>> {
+  const profiles = new Map<string, Profile>()
+  for (const row of rows.values()) {
+    const profile = profiles.get(profileText(row)) ?? newProfile(row.profile)
+    if (row.kind === 'user') profile.hasUser = true
+    if (row.kind === 'contact') profile.hasContact = true
+    profiles.set(profileText(row), profile)
+  }
+  const meeting = new Map<string, KnownIdentity>()
+  for (const { tenantId, identities } of seen) {
+    if (identities.length < 2) continue
+    const met = identities.flatMap(identity => rows.get(keyText(tenantId, identity)) ?? [])
+    if (met.every(({ profile }) => profile === met[0]!.profile)) continue
+    for (const row of met) if (!row.isNew) meeting.set(profileText(row), row)
+  }
+  if (meeting.size === 0) return profiles
+  for (const { tenantId, profile, ...facts } of await factsOfProfiles(client, [...meeting.values()]))
+    Object.assign(profiles.get(profileText({ tenantId, profile }))!, facts)
+  return profiles
 }
 
-function nodeText(tenantId: number, node: number): string {
-  return `${tenantId} ${node}`
+/** Whose merge lock it takes to write these joins: none where nothing is new. */
+function joiningTenants(seen: NamesSeen[], { tenantOf }: People, joins: Joins): Set<number> {
+  const { merges, moves, unjoined, vouched } = joins
+  if (merges.length + moves.length + unjoined.length + vouched.length === 0) return new Set()
+  if (merges.length + unjoined.length === 0)
+    return new Set([...moves.map(({ name }) => name), ...vouched].map(tenantOf))
+  return new Set(seen.map(({ tenantId }) => tenantId))
 }
 
-function linkText({ tenantId, a, b }: Link): string {
-  return a < b ? `${tenantId} ${a} ${b}` : `${tenantId} ${b} ${a}`
+async function writeJoins(client: Transaction['client'], people: People, joins: Joins): Promise<void> {
+  const { merges, moves, unjoined, vouched } = joins
+  const { tenantOf, tenantOfProfile } = people
+  if (moves.length > 0) {
+    const last = new Map(moves.map(move => [move.name, move]))
+    for (const round of rounds(joins)) {
+      const nodes = await moveNames(
+        client,
+        round.map(move => ({
+          tenantId: tenantOf(move.name),
+          node: move.from.id!,
+          profile: move.to.profile.id,
+          isLast: last.get(move.name) === move,
+        })),
+      )
+      for (const [i, move] of round.entries()) move.to.id = nodes[i]!
+    }
+    await moveIdentityVersions(client, [...new Set(moves.map(({ name }) => tenantOf(name)))])
+  }
+  // After the moves: their new nodes go where their profiles go.
+  const moved =
+    merges.length > 0
+      ? await mergeProfiles(
+          client,
+          merges.map(({ from }) => ({
+            tenantId: tenantOfProfile(from),
+            from: from.id,
+            into: profileOf({ id: null, profile: from }).id,
+          })),
+        )
+      : []
+  const joined = joinRows(people, joins, moved)
+  if (joined.length > 0) await insertJoins(client, joined)
+  if (vouched.length > 0)
+    await trustNames(
+      client,
+      vouched.map(name => ({ tenantId: tenantOf(name), node: name.node.id! })),
+    )
+  if (unjoined.length > 0)
+    await keepUnjoined(
+      client,
+      unjoined.map(({ node, other }) => ({
+        tenantId: tenantOfProfile(node.profile),
+        node: node.id!,
+        other: other.id!,
+      })),
+    )
+}
+
+/** A name that moves twice in one run gets its second node once the first is written. */
+function* rounds({ moves }: Joins): Generator<Joins['moves']> {
+  for (let rest = moves; rest.length > 0; ) {
+    const ready = rest.filter(move => move.from.id !== null)
+    yield ready
+    rest = rest.filter(move => !ready.includes(move))
+  }
+}
+
+/** Each join with the nodes that it brought: those of its profile, and of the profiles that this had taken in before. */
+function joinRows(
+  { tenantOf, tenantOfProfile }: People,
+  { merges, moves }: Joins,
+  moved: { tenantId: number; from: number; node: number }[],
+) {
+  const nodesOf = new Map(
+    [...Map.groupBy(moved, ({ tenantId, from }) => `${tenantId} ${from}`)].map(
+      ([key, rows]) => [key, rows.map(({ node }) => node)] as const,
+    ),
+  )
+  const brought = new Map<Profile, number[]>()
+  const merged = merges.map(({ from, into, cause }) => {
+    const tenantId = tenantOfProfile(from)
+    const nodes = [...(nodesOf.get(`${tenantId} ${from.id}`) ?? []), ...(brought.get(from) ?? [])]
+    brought.set(into, [...(brought.get(into) ?? []), ...nodes])
+    return { tenantId, profile: into.id, fromProfile: from.id, nodes, cause }
+  })
+  const went = moves.map(({ name, to, cause }) => ({
+    tenantId: tenantOf(name),
+    profile: to.profile.id,
+    fromProfile: to.id!,
+    nodes: [to.id!],
+    cause,
+  }))
+  return [...merged, ...went]
+}
+
+function nameText({ kind, value }: Identity): string {
+  return `${kind} ${value}`
+}
+
+function keyText(tenantId: number, identity: Identity): string {
+  return `${tenantId} ${nameText(identity)}`
+}
+
+function profileText({ tenantId, profile }: { tenantId: number; profile: number }): string {
+  return `${tenantId} ${profile}`
+}
+
+function settledKey({ identities, trusted }: NamesSeen): string {
+  return `${trusted ? '+' : '-'}${identities.map(nameText).join('\n')}`
 }

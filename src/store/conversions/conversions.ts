@@ -1,24 +1,8 @@
+import type { EventSale } from '../../domain/conversions/sales.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { CONTACT_OF_PROFILE, type TimePage } from '../events/events.ts'
 
-/** A sale according to an event. Amounts are exact decimal text. */
-export type EventSale = {
-  tenantId: number
-  saleKey: string
-  eventId: string
-  occurredAt: Date
-  eventType: string
-  conversionType: string
-  source: string
-  sourceConfigId: string | null
-  objectId: string | null
-  amount: string | null
-  currency: string | null
-  visitor: string | null
-  node: number | null
-}
-
-/** A sale according to an order record. */
+/** What an order record says of a sale. */
 export type OrderSale = {
   tenantId: number
   saleKey: string
@@ -33,34 +17,41 @@ export type OrderSale = {
   node: number | null
 }
 
-/** The buyer of a sale according to events and to the order, after it was written: they are the same person. */
+/** Who stands behind a sale, after it was written. */
 export type SalePeople = {
   tenantId: number
   saleKey: string
+  orderId: string | null
+  orderState: 'live' | 'deleted' | null
   eventNode: number | null
   orderNode: number | null
+  severalVisitors: boolean
 }
 
-/** One row per sale key; of several events of one sale the earliest with an amount counts, in whatever order they came. */
+const PEOPLE = `tenant_id as "tenantId", sale_key as "saleKey", order_id as "orderId", order_state as "orderState",
+  event_node as "eventNode", order_node as "orderNode", several_visitors as "severalVisitors"`
+
+/** One row a sale key; the caller has folded what it brings (see `foldSales`), and this folds it with what is there. */
 export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<SalePeople[]> {
   const { rows } = await queryPrepared<SalePeople>(
     db,
-    `insert into conversions as c (tenant_id, sale_key, id, event_id, event_occurred_at, event_type,
+    `insert into conversions as c (tenant_id, sale_key, id, order_id, several_visitors, event_id, event_occurred_at, event_type,
        event_conversion_type, event_source, event_source_config_id, object_id, event_amount, event_currency, event_visitor,
        event_node)
-     select "tenantId", "saleKey", "eventId", "eventId", "occurredAt", "eventType", "conversionType", source,
-       "sourceConfigId", "objectId", amount, currency, visitor, node
-     from json_to_recordset($1) as r ("tenantId" int, "saleKey" text, "eventId" uuid, "occurredAt" timestamptz,
-       "eventType" text, "conversionType" text, source text, "sourceConfigId" text, "objectId" text, amount numeric,
-       currency text, visitor text, node bigint)
+     select "tenantId", "saleKey", id, "orderId", "severalVisitors", "eventId", "occurredAt", "eventType", "conversionType",
+       source, "sourceConfigId", "objectId", amount, currency, visitor, node
+     from json_to_recordset($1) as r ("tenantId" int, "saleKey" text, id uuid, "orderId" text, "severalVisitors" boolean,
+       "eventId" uuid, "occurredAt" timestamptz, "eventType" text, "conversionType" text, source text,
+       "sourceConfigId" text, "objectId" text, amount numeric, currency text, visitor text, node bigint)
      order by "tenantId", "saleKey"
      on conflict (tenant_id, sale_key) do update set
        (event_id, event_occurred_at, event_type, event_conversion_type, event_source, event_source_config_id,
-        event_amount, event_currency, object_id, event_visitor, event_node)
+        event_amount, event_currency, object_id, event_visitor, event_node, several_visitors)
        = (select s.event_id, s.occurred_at, s.event_type, s.conversion_type, s.source, s.source_config_id, s.amount,
             s.currency, case when c.order_state is null then s.object_id else c.object_id end,
             coalesce(s.visitor, c.event_visitor, excluded.event_visitor),
-            coalesce(s.node, c.event_node, excluded.event_node)
+            coalesce(s.node, c.event_node, excluded.event_node),
+            c.several_visitors or excluded.several_visitors or c.event_visitor <> excluded.event_visitor is true
           from (values
             (c.event_id, c.event_occurred_at, c.event_type, c.event_conversion_type, c.event_source,
              c.event_source_config_id, c.event_amount, c.event_currency, c.object_id, c.event_visitor,
@@ -71,8 +62,74 @@ export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<Sale
           ) as s (event_id, occurred_at, event_type, conversion_type, source, source_config_id, amount, currency, object_id,
             visitor, node)
           where s.event_id is not null order by s.amount is null, s.occurred_at, s.event_id limit 1)
-     returning tenant_id as "tenantId", sale_key as "saleKey", event_node as "eventNode", order_node as "orderNode"`,
+     returning ${PEOPLE}`,
     [JSON.stringify(sales)],
+  )
+  return rows
+}
+
+export type OrderKey = { tenantId: number; orderId: string }
+
+/** A row of an order: its record's, or one that events made; `profile` is who made it. */
+export type OrderRow = OrderKey & {
+  saleKey: string
+  hasRecord: boolean
+  profile: number | null
+}
+
+export async function rowsOfOrders(db: Db, orders: OrderKey[]): Promise<OrderRow[]> {
+  const { rows } = await queryPrepared<OrderRow>(
+    db,
+    `select c.* from unnest($1::int[], $2::text[]) as o (tenant_id, order_id)
+     cross join lateral (
+       select c.tenant_id as "tenantId", c.order_id as "orderId", c.sale_key as "saleKey",
+              c.order_state is not null as "hasRecord", i.profile
+       from conversions c
+       left join identities i on i.tenant_id = c.tenant_id and i.node = c.event_node
+       where c.tenant_id = o.tenant_id and c.order_id = o.order_id
+       order by c.event_occurred_at, c.event_id
+     ) c`,
+    [orders.map(({ tenantId }) => tenantId), orders.map(({ orderId }) => orderId)],
+  )
+  return rows
+}
+
+/** Takes out rows that events made, to be folded into others. */
+export async function takeEventSales(
+  db: Db,
+  sales: { tenantId: number; saleKey: string }[],
+): Promise<EventSale[]> {
+  const { rows } = await queryPrepared<EventSale>(
+    db,
+    `delete from conversions c using unnest($1::int[], $2::text[]) as s (tenant_id, sale_key)
+     where c.tenant_id = s.tenant_id and c.sale_key = s.sale_key and c.order_state is null
+     returning c.tenant_id as "tenantId", c.sale_key as "saleKey", c.id, c.order_id as "orderId", c.event_id as "eventId",
+       c.event_occurred_at as "occurredAt", c.event_type as "eventType", c.event_conversion_type as "conversionType",
+       c.event_source as source, c.event_source_config_id as "sourceConfigId", c.object_id as "objectId",
+       c.event_amount as amount, c.event_currency as currency, c.event_visitor as visitor, c.event_node as node,
+       c.several_visitors as "severalVisitors"`,
+    [sales.map(({ tenantId }) => tenantId), sales.map(({ saleKey }) => saleKey)],
+  )
+  return rows
+}
+
+/** Orders of which one of these people made more than one row: they were different people before a merge. */
+export async function ordersNamedTwice(
+  db: Db,
+  people: { tenantId: number; profile: number }[],
+): Promise<OrderKey[]> {
+  const { rows } = await queryPrepared<OrderKey>(
+    db,
+    `select c.* from unnest($1::int[], $2::bigint[]) as p (tenant_id, profile)
+     cross join lateral (
+       select c.tenant_id as "tenantId", c.order_id as "orderId"
+       from identities i
+       join conversions c on c.tenant_id = i.tenant_id and c.event_node = i.node
+         and c.order_id is not null and c.order_state is null
+       where i.tenant_id = p.tenant_id and i.profile = p.profile
+       group by 1, 2 having count(*) > 1
+     ) c`,
+    [people.map(({ tenantId }) => tenantId), people.map(({ profile }) => profile)],
   )
   return rows
 }
@@ -80,10 +137,10 @@ export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<Sale
 export async function upsertOrderSales(db: Db, sales: OrderSale[]): Promise<SalePeople[]> {
   const { rows } = await queryPrepared<SalePeople>(
     db,
-    `insert into conversions as c (tenant_id, sale_key, id, order_state, object_id, order_placed_at, order_updated_at,
+    `insert into conversions as c (tenant_id, sale_key, id, order_id, order_state, object_id, order_placed_at, order_updated_at,
        order_amount, order_currency, order_contact_id, order_node)
      -- to the millisecond, as all times are shown: cursors and bounds are made from what is shown
-     select "tenantId", "saleKey", id, state, "objectId", "placedAt", date_trunc('milliseconds', "updatedAt"), amount,
+     select "tenantId", "saleKey", id, "objectId", state, "objectId", "placedAt", date_trunc('milliseconds', "updatedAt"), amount,
        currency, "contactId", node
      from json_to_recordset($1) as r ("tenantId" int, "saleKey" text, id uuid, state text, "objectId" text,
        "placedAt" timestamptz, "updatedAt" timestamptz, amount numeric, currency text, "contactId" text, node bigint)
@@ -93,7 +150,7 @@ export async function upsertOrderSales(db: Db, sales: OrderSale[]): Promise<Sale
        order_updated_at = excluded.order_updated_at, order_amount = excluded.order_amount,
        order_currency = excluded.order_currency, order_contact_id = excluded.order_contact_id,
        order_node = excluded.order_node
-     returning tenant_id as "tenantId", sale_key as "saleKey", event_node as "eventNode", order_node as "orderNode"`,
+     returning ${PEOPLE}`,
     [JSON.stringify(sales)],
   )
   return rows
@@ -123,7 +180,7 @@ export async function listConversions(db: Db, tenantId: number, page: TimePage):
   return rows
 }
 
-/** The statement of a page: exported so that a test can check its plan. */
+/** The statement of a page: exported so that a test can ask PostgreSQL how it is carried out. */
 export function conversionPage(tenantId: number, page: TimePage): { text: string; values: unknown[] } {
   const where = ['c.tenant_id = $1', 'c.listed']
   const values: unknown[] = [tenantId]

@@ -15,6 +15,7 @@ export const insertEvents = copyTable<NewEvent>('events', {
   source: text(({ event }) => event.source),
   source_type: text(({ event }) => event.sourceType),
   source_config_id: text(({ event }) => event.sourceConfigId),
+  key_id: text(({ event }) => event.keyId),
   inbound_event_id: text(({ event }) => event.inboundEventId),
   provider_event_id: text(({ event }) => event.providerEventId),
   visitor: text(({ event }) => event.visitor),

@@ -14,7 +14,7 @@ export async function namesOf(
 ): Promise<KnownName[]> {
   const where =
     'email' in subject
-      ? `profile = (select profile from identities where tenant_id = $1 and kind = 'email' and value = $2)`
+      ? `profile = (select profile from identities where tenant_id = $1 and kind = 'email' and value = $2 and retired_at is null)`
       : 'profile = $2'
   const { rows } = await db.query<KnownName>(
     `select node, kind, value from identities where tenant_id = $1 and ${where} order by node`,
@@ -48,6 +48,22 @@ export async function findEventsOf(
   const { rows } = await db.query<EventRow>(
     `select tableoid::int8 as table, ctid::text as row, id, received_at as "receivedAt" from events
      where tenant_id = $1 and node = any($2::bigint[]) and ($3::timestamptz is null or received_at >= $3)`,
+    [tenantId, nodes, receivedSince],
+  )
+  return rows
+}
+
+/** Events of others that were seen together with these nodes, but not joined: with what they say, to see of whom. */
+export async function findUnjoinedEvents(
+  db: Db,
+  tenantId: number,
+  nodes: number[],
+  receivedSince: Date | null,
+): Promise<(EventRow & { payload: string })[]> {
+  const { rows } = await db.query<EventRow & { payload: string }>(
+    `select tableoid::int8 as table, ctid::text as row, id, received_at as "receivedAt", payload from events
+     where tenant_id = $1 and ($3::timestamptz is null or received_at >= $3)
+       and node = any(array(select node from identity_unjoined where tenant_id = $1 and other = any($2::bigint[])))`,
     [tenantId, nodes, receivedSince],
   )
   return rows
@@ -151,6 +167,15 @@ export async function deleteNames(
   nodes: number[],
 ): Promise<{ names: number; touches: number }> {
   const touches = await db.query('delete from touches where tenant_id = $1 and node = any($2::bigint[])', [
+    tenantId,
+    nodes,
+  ])
+  await db.query(
+    'delete from identity_unjoined where tenant_id = $1 and (node = any($2::bigint[]) or other = any($2::bigint[]))',
+    [tenantId, nodes],
+  )
+  // What joined them may name them: a contact's id, an order's.
+  await db.query('delete from identity_joins where tenant_id = $1 and nodes && $2::bigint[]', [
     tenantId,
     nodes,
   ])

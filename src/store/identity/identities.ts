@@ -1,50 +1,72 @@
 import type { DatedTouch } from '../../domain/identity/attribution.ts'
 import type { Identity } from '../../domain/identity/identity.ts'
+import type { Cause } from '../../domain/identity/joining.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 export type IdentityKey = Identity & { tenantId: number }
 /** `isNew`: this transaction made it, and nobody else can see it yet. */
-export type KnownIdentity = IdentityKey & { node: number; isNew: boolean }
+export type KnownIdentity = IdentityKey & { node: number; profile: number; trusted: boolean; isNew: boolean }
 export type IdentityNode = { tenantId: number; node: number; profile: number }
+export type ProfileKey = { tenantId: number; profile: number }
+export type ProfileFacts = ProfileKey & { names: number; hasUser: boolean; hasContact: boolean }
 
-/** The nodes of these identities; what was never seen becomes a profile of its own. */
-export async function ensureIdentities(db: Db, identities: IdentityKey[]): Promise<KnownIdentity[]> {
+/** These identities as they are known; what was never seen becomes a profile of its own. */
+export async function ensureIdentities(
+  db: Db,
+  identities: (IdentityKey & { trusted: boolean })[],
+): Promise<KnownIdentity[]> {
   const columns = [
     identities.map(identity => identity.tenantId),
     identities.map(identity => identity.kind),
     identities.map(identity => identity.value),
+    identities.map(identity => identity.trusted),
   ]
   const found = await queryPrepared<KnownIdentity>(db, ENSURE, columns)
   if (found.rows.length === identities.length) return found.rows
   // Another worker added the rest at the same moment: it is committed now, and visible to a new statement.
-  const { rows } = await queryPrepared<Omit<KnownIdentity, 'isNew'>>(
-    db,
-    `select tenant_id as "tenantId", kind, value, node from identities
-     join unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, kind, value) using (tenant_id, kind, value)`,
-    columns,
-  )
+  const { rows } = await queryPrepared<KnownIdentity>(db, `select ${KNOWN} from (${FOUND}) known`, columns)
   const made = new Set(found.rows.flatMap(({ isNew, node }) => (isNew ? node : [])))
   return rows.map(row => ({ ...row, isNew: made.has(row.node) }))
 }
 
+const KNOWN = `tenant_id as "tenantId", kind, value, node, profile, trusted, is_new as "isNew"`
+
+const FOUND = `
+select i.tenant_id, i.kind, i.value, i.node, i.profile, i.trusted, false as is_new
+from unnest($1::int[], $2::text[], $3::text[], $4::boolean[]) as input (tenant_id, kind, value, trusted)
+join identities i on i.tenant_id = input.tenant_id and i.kind = input.kind and i.value = input.value and i.retired_at is null`
+
 // Sorted, so that two workers that add the same identities wait for each other and never in a circle.
 const ENSURE = `
-with input as materialized (
-  select * from unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, kind, value)
-), found as (
-  select tenant_id, kind, value, node from identities join input using (tenant_id, kind, value)
-), added as (
-  insert into identities (tenant_id, kind, value, node, profile)
-  select tenant_id, kind, value, node, node
+with found as materialized (${FOUND}), added as (
+  insert into identities (tenant_id, kind, value, trusted, node, profile)
+  select tenant_id, kind, value, trusted, node, node
   from (
     select i.*, nextval('identity_nodes') as node
-    from (select * from input except select tenant_id, kind, value from found order by 1, 2, 3) i
-  ) fresh
-  on conflict do nothing returning tenant_id, kind, value, node
+    from (
+      select * from unnest($1::int[], $2::text[], $3::text[], $4::boolean[]) as input (tenant_id, kind, value, trusted)
+      where (tenant_id, kind, value) not in (select tenant_id, kind, value from found) order by 1, 2, 3
+    ) i
+  ) unseen
+  on conflict do nothing returning tenant_id, kind, value, node, profile, trusted, true as is_new
 )
-select tenant_id as "tenantId", kind, value, node, false as "isNew" from found
-union all
-select tenant_id, kind, value, node, true from added`
+select ${KNOWN} from (select * from found union all select * from added) known`
+
+/** How many names these profiles have, and whether they are somebody in particular. */
+export async function factsOfProfiles(db: Db, profiles: ProfileKey[]): Promise<ProfileFacts[]> {
+  const { rows } = await queryPrepared<ProfileFacts>(
+    db,
+    `select f.* from unnest($1::int[], $2::bigint[]) as p (tenant_id, profile)
+     cross join lateral (
+       select p.tenant_id as "tenantId", p.profile, count(*) as names,
+         coalesce(bool_or(kind = 'user'), false) as "hasUser", coalesce(bool_or(kind = 'contact'), false) as "hasContact"
+       from identities i
+       where i.tenant_id = p.tenant_id and i.profile = p.profile and i.retired_at is null
+     ) f`,
+    [profiles.map(({ tenantId }) => tenantId), profiles.map(({ profile }) => profile)],
+  )
+  return rows
+}
 
 export async function profilesOf(
   db: Db,
@@ -59,17 +81,151 @@ export async function profilesOf(
   return rows
 }
 
-/** Every node of profile `from` belongs to `into` from now on. No event is touched. */
+/** The names in use under these nodes. */
+export async function namesOfNodes(
+  db: Db,
+  nodes: { tenantId: number; node: number }[],
+): Promise<(IdentityKey & IdentityNode)[]> {
+  const { rows } = await queryPrepared<IdentityKey & IdentityNode>(
+    db,
+    `select i.tenant_id as "tenantId", i.node, i.profile, i.kind, i.value
+     from unnest($1::int[], $2::bigint[]) as n (tenant_id, node)
+     join identities i on i.tenant_id = n.tenant_id and i.node = n.node and i.retired_at is null`,
+    [nodes.map(node => node.tenantId), nodes.map(node => node.node)],
+  )
+  return rows
+}
+
+/** Every node of a profile `from` belongs to `into` from now on. No event is touched. Returns the nodes that went over. */
 export async function mergeProfiles(
   db: Db,
   merges: { tenantId: number; from: number; into: number }[],
-): Promise<void> {
-  await queryPrepared(
+): Promise<{ tenantId: number; from: number; node: number }[]> {
+  const { rows } = await queryPrepared<{ tenantId: number; from: number; node: number }>(
     db,
     `update identities i set profile = m.into_profile
      from unnest($1::int[], $2::bigint[], $3::bigint[]) as m (tenant_id, from_profile, into_profile)
-     where i.tenant_id = m.tenant_id and i.profile = m.from_profile`,
+     where i.tenant_id = m.tenant_id and i.profile = m.from_profile
+     returning i.tenant_id as "tenantId", m.from_profile as "from", i.node`,
     [merges.map(m => m.tenantId), merges.map(m => m.from), merges.map(m => m.into)],
+  )
+  return rows
+}
+
+export type NewJoin = {
+  tenantId: number
+  profile: number
+  fromProfile: number
+  nodes: number[]
+  cause: Cause
+}
+
+export async function insertJoins(db: Db, joins: NewJoin[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `insert into identity_joins (tenant_id, profile, from_profile, nodes, cause, cause_id)
+     select "tenantId", profile, "fromProfile", array(select json_array_elements_text(nodes)::bigint), cause ->> 'kind', cause ->> 'id'
+     from json_to_recordset($1) as j ("tenantId" int, profile bigint, "fromProfile" bigint, nodes json, cause json)`,
+    [JSON.stringify(joins)],
+  )
+}
+
+/** Parts again whom these orders had joined, and nobody since: the nodes go back to where they came from. */
+export async function undoSaleJoins(db: Db, orders: { tenantId: number; orderId: string }[]): Promise<void> {
+  const { rows } = await queryPrepared<{ tenantId: number }>(
+    db,
+    `with undone as (
+       update identity_joins j set undone_at = now()
+       from unnest($1::int[], $2::text[]) as o (tenant_id, order_id)
+       where j.tenant_id = o.tenant_id and j.cause = 'sale' and j.cause_id = o.order_id and j.undone_at is null
+       returning j.tenant_id, j.from_profile, j.nodes
+     ), parted as (
+       update identities i set profile = u.from_profile
+       from undone u where i.tenant_id = u.tenant_id and i.node = any(u.nodes) and i.profile <> u.from_profile
+     )
+     select distinct tenant_id as "tenantId" from undone`,
+    [orders.map(({ tenantId }) => tenantId), orders.map(({ orderId }) => orderId)],
+  )
+  if (rows.length > 0)
+    await moveIdentityVersions(
+      db,
+      rows.map(({ tenantId }) => tenantId),
+    )
+}
+
+export type NameMove = { tenantId: number; node: number; profile: number; isLast: boolean }
+
+/**
+ * Gives names a node of their own in another profile; the node they had is retired, and stays where it is. Of a name that
+ * moves more than once, only the last node is in use. Returns the new nodes, in order.
+ */
+export async function moveNames(db: Db, moves: NameMove[]): Promise<number[]> {
+  const columns = [
+    moves.map(({ tenantId }) => tenantId),
+    moves.map(({ node }) => node),
+    moves.map(({ profile }) => profile),
+    moves.map(({ isLast }) => isLast),
+  ]
+  // Before the new ones: a name may be in use once.
+  await queryPrepared(
+    db,
+    `update identities i set retired_at = now() from unnest($1::int[], $2::bigint[]) as m (tenant_id, node)
+     where i.tenant_id = m.tenant_id and i.node = m.node and i.retired_at is null`,
+    columns.slice(0, 2),
+  )
+  const { rows } = await queryPrepared<{ node: number }>(
+    db,
+    `with moved as materialized (
+       select m.*, nextval('identity_nodes') as fresh
+       from unnest($1::int[], $2::bigint[], $3::bigint[], $4::boolean[]) with ordinality as m (tenant_id, node, profile, is_last, n)
+     ), added as (
+       insert into identities (tenant_id, kind, value, node, profile, retired_at)
+       select m.tenant_id, i.kind, i.value, m.fresh, m.profile, case when not m.is_last then now() end
+       from moved m join identities i on i.tenant_id = m.tenant_id and i.node = m.node
+     )
+     select fresh as node from moved order by n`,
+    columns,
+  )
+  return rows.map(({ node }) => node)
+}
+
+export async function trustNames(db: Db, nodes: { tenantId: number; node: number }[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `update identities i set trusted = true from unnest($1::int[], $2::bigint[]) as n (tenant_id, node)
+     where i.tenant_id = n.tenant_id and i.node = n.node and not i.trusted`,
+    [nodes.map(({ tenantId }) => tenantId), nodes.map(({ node }) => node)],
+  )
+}
+
+export async function keepUnjoined(
+  db: Db,
+  pairs: { tenantId: number; node: number; other: number }[],
+): Promise<void> {
+  await queryPrepared(
+    db,
+    `insert into identity_unjoined (tenant_id, node, other)
+     select * from unnest($1::int[], $2::bigint[], $3::bigint[]) order by 1, 3, 2 on conflict do nothing`,
+    [pairs.map(({ tenantId }) => tenantId), pairs.map(({ node }) => node), pairs.map(({ other }) => other)],
+  )
+}
+
+/** It moves when a name got another node, or joined names were parted: what workers remember of them is then outdated. */
+export async function identityVersions(db: Db, tenantIds: number[]): Promise<Map<number, number>> {
+  const { rows } = await queryPrepared<{ tenantId: number; version: number }>(
+    db,
+    'select tenant_id as "tenantId", version from identity_versions where tenant_id = any($1::int[])',
+    [tenantIds],
+  )
+  return new Map(rows.map(({ tenantId, version }) => [tenantId, version]))
+}
+
+export async function moveIdentityVersions(db: Db, tenantIds: number[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `insert into identity_versions as v (tenant_id, version) select t, 1 from unnest($1::int[]) as t order by t
+     on conflict (tenant_id) do update set version = v.version + 1`,
+    [tenantIds],
   )
 }
 

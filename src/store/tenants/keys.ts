@@ -7,13 +7,15 @@ export type ApiKey = {
   kind: KeyKind
   hint: string
   scopes: Scope[]
+  /** A tracking key that only servers have: it may say who is who. */
+  server: boolean
   createdAt: Date
   expiresAt: Date | null
   revokedAt: Date | null
   lastUsedAt: Date | null
 }
 
-const COLUMNS = `id, tenant_id as "tenantId", kind, hint, scopes, created_at as "createdAt", expires_at as "expiresAt",
+const COLUMNS = `id, tenant_id as "tenantId", kind, hint, scopes, server, created_at as "createdAt", expires_at as "expiresAt",
   revoked_at as "revokedAt", last_used_at as "lastUsedAt"`
 
 export async function insertKey(
@@ -25,13 +27,14 @@ export async function insertKey(
     hash: Buffer
     hint: string
     scopes: Scope[]
+    server: boolean
     expiresAt: Date | null
   },
 ): Promise<ApiKey> {
   const { rows } = await db.query<ApiKey>(
-    `insert into api_keys (id, tenant_id, kind, hash, hint, scopes, expires_at)
-     values ($1, $2, $3, $4, $5, $6, $7) returning ${COLUMNS}`,
-    [key.id, key.tenantId, key.kind, key.hash, key.hint, key.scopes, key.expiresAt],
+    `insert into api_keys (id, tenant_id, kind, hash, hint, scopes, server, expires_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8) returning ${COLUMNS}`,
+    [key.id, key.tenantId, key.kind, key.hash, key.hint, key.scopes, key.server, key.expiresAt],
   )
   return rows[0]!
 }

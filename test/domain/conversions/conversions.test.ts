@@ -5,7 +5,6 @@ import {
   conversionOf,
   DEFAULT_CONVERSION_TYPES,
   orderConversion,
-  orderSaleKey,
 } from '../../../src/domain/conversions/conversions.ts'
 import { inboundEvent, trackEvent } from '../events/received.ts'
 
@@ -25,7 +24,8 @@ test('amount, currency, order id and type are read from the fields that are ther
   assert.deepEqual(
     conversion('convert', { amount: 49.9, total: 1, currency: 'eur', order_id: 'o1', email: 'A@b.de' }),
     {
-      saleKey: 'order:o1',
+      orderId: 'o1',
+      saleKey: null,
       conversionType: 'convert',
       source: 'tracking',
       sourceObjectId: 'o1',
@@ -36,9 +36,9 @@ test('amount, currency, order id and type are read from the fields that are ther
     },
   )
   assert.equal(conversion('convert', { conversion_type: 'lead' })?.conversionType, 'lead')
-  assert.equal(conversion('convert', { orderId: 5 })?.saleKey, 'order:5')
+  assert.equal(conversion('convert', { orderId: 5 })?.orderId, '5')
   assert.equal(conversion('convert', { customer_id: 17 })?.contactId, '17')
-  assert.equal(conversion('convert', {})?.saleKey, null)
+  assert.equal(conversion('convert', {})?.orderId, null)
   assert.equal(conversion('convert', { id: 'x' })?.sourceObjectId, 'x')
 })
 
@@ -66,11 +66,11 @@ test('amounts are exact decimals, nonsense is none', () => {
 })
 
 test('an event about an order names it by its own id', () => {
-  assert.equal(conversion('order.paid', { id: 'o1' })?.saleKey, 'order:o1')
-  assert.equal(conversion('Order Completed', { id: 'o1', order_id: 'o2' })?.saleKey, 'order:o2')
-  assert.equal(conversion('orders/paid', { id: 'o1' }, new Set(['orders/paid']))?.saleKey, 'order:o1')
-  assert.equal(conversion('purchase', { id: 'o1' })?.saleKey, null)
-  assert.equal(conversion('purchase', { order_id: 'undefined' })?.saleKey, null)
+  assert.equal(conversion('order.paid', { id: 'o1' })?.orderId, 'o1')
+  assert.equal(conversion('Order Completed', { id: 'o1', order_id: 'o2' })?.orderId, 'o2')
+  assert.equal(conversion('orders/paid', { id: 'o1' }, new Set(['orders/paid']))?.orderId, 'o1')
+  assert.equal(conversion('purchase', { id: 'o1' })?.orderId, null)
+  assert.equal(conversion('purchase', { order_id: 'undefined' })?.orderId, null)
 })
 
 test("a paid invoice is billing's, in Stripe's minor units or in canonical major ones", () => {
@@ -94,6 +94,7 @@ test("a paid invoice is billing's, in Stripe's minor units or in canonical major
     created: 1,
   }
   assert.deepEqual(stripe(invoice), {
+    orderId: null,
     saleKey: 'invoice:in_1',
     conversionType: 'invoice.paid',
     source: 'billing',
@@ -105,10 +106,11 @@ test("a paid invoice is billing's, in Stripe's minor units or in canonical major
   })
   assert.equal(stripe({ ...invoice, currency: 'jpy' })?.amount, '4990')
   assert.equal(stripe({ ...invoice, currency: undefined })?.amount, null)
-  assert.equal(stripe({ ...invoice, metadata: { order_id: 'o1' } })?.saleKey, orderSaleKey('o1'))
+  assert.equal(stripe({ ...invoice, metadata: { order_id: 'o1' } })?.orderId, 'o1')
 
   const canonical = { event_type: 'invoice.paid', payload: { id: 'in_2', total: 49.9, currency: 'EUR' } }
   assert.partialDeepStrictEqual(conversionOf(inboundEvent(canonical), types), {
+    orderId: null,
     saleKey: 'invoice:in_2',
     source: 'billing',
     amount: '49.9',
@@ -121,7 +123,8 @@ test('ids of big shops keep their digits', () => {
   const body =
     '{"event_type":"order.paid","payload":{"id":820982911946154508,"total_price":"199.00","currency":"USD"}}'
   assert.partialDeepStrictEqual(conversionOf(inboundEvent(body), types), {
-    saleKey: 'order:820982911946154508',
+    orderId: '820982911946154508',
+    saleKey: null,
     amount: '199',
     source: 'webhook',
   })

@@ -17,6 +17,8 @@ test('a tracking event is brought into the one shape', () => {
     source: 'tracking',
     sourceType: 'tracking',
     sourceConfigId: null,
+    keyId: null,
+    trusted: false,
     inboundEventId: 'e1',
     providerEventId: null,
     visitor: 'v1',

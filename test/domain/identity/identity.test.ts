@@ -48,12 +48,10 @@ test("a group's traits are not the person's", () => {
   assert.deepEqual(names(cdpEvent(group)), ['user u1'])
 })
 
-test('an alias joins the earlier id, whether it was a visitor or a user', () => {
-  assert.deepEqual(names(cdpEvent({ type: 'alias', userId: 'u2', previousId: 'old' })), [
-    'user u2',
-    'visitor old',
-    'user old',
-  ])
+test('an alias joins the earlier id as a visitor’s; a server’s also as a user’s', () => {
+  const alias = cdpEvent({ type: 'alias', userId: 'u2', previousId: 'old' })
+  assert.deepEqual(names(alias), ['user u2', 'visitor old'])
+  assert.deepEqual(names({ ...alias, trusted: true }), ['user u2', 'visitor old', 'user old'])
 })
 
 test('a user id that is an e-mail address is one', () => {

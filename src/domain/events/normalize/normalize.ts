@@ -155,6 +155,8 @@ function eventOf(
     source,
     sourceType: source,
     sourceConfigId: inbound ? inbound.sourceId : null,
+    keyId: context.keyId ?? null,
+    trusted: inbound !== null || context.trusted === true,
     inboundEventId: generated ? id : draft.inboundEventId,
     providerEventId: draft.providerEventId,
     visitor: draft.visitor,

@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { json, type Row, rowsOf } from './rows.ts'
+
+// Who belongs together, and who is kept apart: docs/guides/events.md.
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+})
+after(() => server.close())
+
+async function post(path: string, key: string, body: object): Promise<void> {
+  const { status } = await server.request(path, { method: 'POST', key, body: json(body) })
+  assert.ok(status === 200 || status === 202, `${path} ${status}`)
+}
+
+let lastId = 0
+const track = (tenant: TestTenant, body: object) =>
+  post('/v1/track/', tenant.trackingKey, { event_id: `e-${++lastId}`, ...body })
+
+const write = (tenant: TestTenant, entityType: 'contact' | 'order', id: string, data: object) =>
+  post(`/v1/${entityType}s`, tenant.privateKey, {
+    ...{ entityType, id, sourceUpdatedAt: new Date().toISOString(), data },
+  })
+
+/** One after the other: each meets what the one before left. */
+async function inTurn(...steps: (() => Promise<void>)[]): Promise<void> {
+  for (const step of steps) {
+    await step()
+    await server.settled()
+  }
+}
+
+const profiles = async (tenant: TestTenant): Promise<Map<string, Row>> =>
+  new Map(
+    (await rowsOf(server, 'events', { key: tenant.privateKey })).map(row => [row.event_type, row.profile_id]),
+  )
+
+const sales = (tenant: TestTenant) => rowsOf(server, 'conversions', { key: tenant.privateKey })
+
+async function serverKey(tenant: TestTenant): Promise<TestTenant> {
+  const { key } = await server.admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
+  return { ...tenant, trackingKey: key }
+}
+
+test('an anonymous id goes over to the second person who uses it; what was stays', async () => {
+  const tenant = await server.anotherTenant('shared browser')
+  await inTurn(
+    () => track(tenant, { event_type: 'before', visitor: 'tablet' }),
+    () => track(tenant, { event_type: 'ada logs in', visitor: 'tablet', user_id: 'ada' }),
+    () => track(tenant, { event_type: 'as ada', visitor: 'tablet' }),
+    () => track(tenant, { event_type: 'bob logs in', visitor: 'tablet', user_id: 'bob' }),
+    () => track(tenant, { event_type: 'as bob', visitor: 'tablet' }),
+    () => track(tenant, { event_type: 'ada elsewhere', user_id: 'ada' }),
+    () => track(tenant, { event_type: 'bob elsewhere', user_id: 'bob' }),
+  )
+  const found = await profiles(tenant)
+  const [ada, bob] = [found.get('ada elsewhere'), found.get('bob elsewhere')]
+  assert.notEqual(ada, bob)
+  assert.deepEqual(
+    ['before', 'ada logs in', 'as ada', 'bob logs in', 'as bob'].map(type => found.get(type)),
+    [ada, ada, ada, bob, bob],
+  )
+})
+
+test('an alias of a public key merges nobody who is known; a server’s does', async () => {
+  const tenant = await server.anotherTenant('aliases')
+  const alias = (who: TestTenant, userId: string, previousId: string) =>
+    post('/v1/alias', who.trackingKey, { messageId: `a-${++lastId}`, userId, previousId })
+  await inTurn(
+    () => track(tenant, { event_type: 'one', user_id: 'u-1' }),
+    () => track(tenant, { event_type: 'two', user_id: 'u-2' }),
+    () => alias(tenant, 'u-1', 'u-2'),
+  )
+  let found = await profiles(tenant)
+  assert.notEqual(found.get('one'), found.get('two'))
+  const trusted = await serverKey(tenant)
+  await inTurn(() => alias(trusted, 'u-1', 'u-2'))
+  found = await profiles(tenant)
+  assert.equal(found.get('one'), found.get('two'))
+})
+
+test('one browser that claims everybody’s orders, e-mails and ids leaves the customers apart', async () => {
+  const tenant = await server.anotherTenant('guesses')
+  const customers = Array.from({ length: 20 }, (_, i) => i)
+  const claims = customers.flatMap(i => [
+    { event: 'Order Completed', properties: { order_id: `o-${i}` } },
+    { event: 'Form Sent', properties: { email: `c${i}@example.com` } },
+    { event: 'Login', userId: `user-${i}` },
+    { event: 'Seen', properties: { contact_id: `c-${i}` } },
+  ])
+  const attack = () =>
+    post('/v1/batch', tenant.trackingKey, {
+      batch: claims.map(claim => ({
+        type: 'track',
+        messageId: `m-${++lastId}`,
+        anonymousId: 'evil',
+        ...claim,
+      })),
+    })
+  // before there is anything to guess, in between, and after
+  await inTurn(attack)
+  for (const i of customers.slice(0, 10)) {
+    await write(tenant, 'contact', `c-${i}`, { email: `c${i}@example.com`, userId: `user-${i}` })
+    await write(tenant, 'order', `o-${i}`, { total: i, currency: 'EUR', contactId: `c-${i}` })
+  }
+  await server.settled()
+  await inTurn(attack)
+  for (const i of customers.slice(10)) {
+    await write(tenant, 'order', `o-${i}`, { total: i, currency: 'EUR', contactId: `c-${i}` })
+    await write(tenant, 'contact', `c-${i}`, { email: `c${i}@example.com`, userId: `user-${i}` })
+  }
+  await server.settled()
+  await inTurn(attack)
+  const rows = (await sales(tenant)).filter(row => row.source === 'orders')
+  assert.equal(rows.length, customers.length)
+  for (const row of rows) {
+    const n = row.source_object_id.slice(2)
+    assert.deepEqual([row.contact_id, row.contact_email], [`c-${n}`, `c${n}@example.com`])
+  }
+  const { rows: shared } = await server.pool.query(
+    `select profile, array_agg(value) as contacts from identities i join tenants t on t.id = i.tenant_id
+     where t.name = 'guesses' and kind = 'contact' group by profile having count(*) > 1`,
+  )
+  assert.deepEqual(shared, [])
+})
+
+test('a sale joins its one anonymous visitor with the contact of its order; a second visitor undoes that', async () => {
+  const tenant = await server.anotherTenant('buyers')
+  const convert = (visitor: string) =>
+    track(tenant, { event_type: 'convert', visitor, data: { order_id: 'o', amount: 5, currency: 'EUR' } })
+  await inTurn(
+    () => track(tenant, { event_type: 'looked', visitor: 'v-1' }),
+    () => convert('v-1'),
+    () => track(tenant, { event_type: 'contact elsewhere', data: { contact_id: 'c-1' } }),
+    () => write(tenant, 'order', 'o', { total: 5, currency: 'EUR', contactId: 'c-1' }),
+  )
+  let found = await profiles(tenant)
+  assert.equal(found.get('looked'), found.get('contact elsewhere'))
+  await inTurn(
+    () => convert('v-2'),
+    () => track(tenant, { event_type: 'looked again', visitor: 'v-1' }),
+  )
+  found = await profiles(tenant)
+  assert.notEqual(found.get('looked'), found.get('contact elsewhere'))
+  assert.equal(found.get('looked'), found.get('looked again'))
+  assert.equal((await sales(tenant)).length, 1)
+})
+
+test('without a record of the order, events that name it are one sale only within one person', async () => {
+  const tenant = await server.anotherTenant('claims')
+  const convert = (visitor: string, user_id?: string) =>
+    track(tenant, {
+      event_type: 'convert',
+      visitor,
+      ...(user_id && { user_id }),
+      data: { order_id: 'o', amount: 5, currency: 'EUR' },
+    })
+  await inTurn(
+    () => convert('v-1'),
+    () => convert('v-1'),
+    () => convert('v-2'),
+  )
+  assert.deepEqual((await sales(tenant)).map(row => row.visitor).sort(), ['v-1', 'v-2'])
+  // both turn out to be one person: then it was one sale
+  await inTurn(
+    () => track(tenant, { event_type: 'login', visitor: 'v-1', user_id: 'ada' }),
+    () => track(tenant, { event_type: 'login again', visitor: 'v-2', user_id: 'ada' }),
+  )
+  assert.equal((await sales(tenant)).length, 1)
+  await inTurn(() => convert('v-3'))
+  assert.equal((await sales(tenant)).length, 2)
+  // the record says whose it is: one row for all
+  await inTurn(() => write(tenant, 'order', 'o', { total: 6, currency: 'EUR', contactId: 'c-1' }))
+  assert.deepEqual(
+    (await sales(tenant)).map(row => [row.amount, row.contact_id]),
+    [[6, 'c-1']],
+  )
+})
+
+test('a profile takes 200 names and no more; the events are kept', async () => {
+  const tenant = await server.anotherTenant('full')
+  const batch = Array.from({ length: 300 }, (_, i) => ({
+    ...{ type: 'track', event: `visit ${i}`, messageId: `f-${i}`, anonymousId: `v-${i}`, userId: 'ada' },
+  }))
+  await inTurn(() => post('/v1/batch', tenant.trackingKey, { batch }))
+  const { rows } = await server.pool.query(
+    `select count(*) as names from identities i join tenants t on t.id = i.tenant_id
+     where t.name = 'full' group by profile order by 1 desc`,
+  )
+  assert.equal(rows[0].names, 200)
+  const { rows: events } = await server.pool.query(
+    `select count(*) as n from events e join tenants t on t.id = e.tenant_id where t.name = 'full'`,
+  )
+  assert.equal(events[0].n, 300)
+})
+
+test('erasing somebody by e-mail takes the events that named them and were kept unjoined', async () => {
+  const tenant = await server.anotherTenant('unjoined')
+  await inTurn(
+    () => write(tenant, 'contact', 'c-1', { email: 'ada@example.com' }),
+    // Ada is known already, and so is whoever says so: they stay two
+    () => track(tenant, { event_type: 'names her', user_id: 'mallory', data: { email: 'ada@example.com' } }),
+    () => track(tenant, { event_type: 'does not', user_id: 'mallory' }),
+  )
+  await server.admin.erasures.erase({ tenant: tenant.id, email: 'ada@example.com' })
+  assert.deepEqual([...(await profiles(tenant)).keys()], ['does not'])
+})
