@@ -1,9 +1,9 @@
 import type pg from 'pg'
 import { readBilling } from '../src/domain/billing/feed.ts'
+import { DAY_MS } from '../src/domain/time.ts'
 import { applyBilling, type BillingFact } from '../src/pipeline/billing/billing.ts'
 import { inTransaction } from '../src/postgres/database.ts'
 
-const DAY_MS = 86_400_000
 const SUBSCRIPTIONS_AT_A_TIME = 1_000
 
 /** Takes so many subscriptions of a believable shop into the ledger, by the way that events take. */

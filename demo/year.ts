@@ -1,7 +1,7 @@
+import { DAY_MS, HOUR_MS } from '../src/domain/time.ts'
 import type { Random } from './random.ts'
 
-export const HOUR_MS = 3_600_000
-export const DAY_MS = 86_400_000
+export { DAY_MS, HOUR_MS }
 
 /** Which shop, and which year of it: from `start` to `end`, in epoch milliseconds. */
 export type Year = {

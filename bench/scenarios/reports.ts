@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openAdmin } from '../../src/admin/admin.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
 import { parseTenantId } from '../../src/domain/tenants/tenants.ts'
+import { DAY_MS } from '../../src/domain/time.ts'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { changeLedger, fillLedger } from '../billing-shop.ts'
 import type { Options } from '../measure.ts'
@@ -114,7 +115,7 @@ type Times = Record<
 async function timesOf(service: Service, key: string, seconds: number): Promise<Times> {
   const median = (path: string) => medianMs(service, key, `/v1/subscriptions/${path}`, seconds / 6)
   const { accounts } = await get(service, key, '/v1/subscriptions/overview?currency=EUR')
-  const monthAgo = new Date(Date.now() - 30 * 86_400_000).toISOString()
+  const monthAgo = new Date(Date.now() - 30 * DAY_MS).toISOString()
   return {
     overview: await median('overview?currency=EUR'),
     middlePage: await median(`overview?currency=EUR&page=${Math.ceil(accounts.pages / 2)}`),

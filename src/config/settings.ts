@@ -12,6 +12,7 @@ import {
   type Read,
   secretKeys,
   trustedProxies,
+  UNIT_MS,
   word,
   wordsOf,
 } from './values.ts'
@@ -19,8 +20,7 @@ import {
 export const SURFACES = ['data', 'events', 'inbound', 'console', 'worker'] as const
 export type Surface = (typeof SURFACES)[number]
 
-const DAY_MS = 86_400_000
-const retention = duration(DAY_MS, 36_500 * DAY_MS)
+const retention = duration(UNIT_MS.d, 36_500 * UNIT_MS.d)
 
 export type Setting<T> = {
   /** The environment variable. */

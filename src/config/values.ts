@@ -21,7 +21,7 @@ export const orOff =
   text =>
     text.toLowerCase() === 'off' ? null : read(text)
 
-const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+export const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** In milliseconds. A number needs its unit: a bare 30 means seconds to one reader and days to the next. */
 export const duration =

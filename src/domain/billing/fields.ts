@@ -37,7 +37,7 @@ export function lowerText(value: unknown): string | null {
 }
 
 /** The id of something that may be given by id or as the object itself. */
-export function idOf(value: unknown): string | null {
+export function idOfReference(value: unknown): string | null {
   return text(value) ?? text(fieldsOf(value)?.id)
 }
 

@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, idOf, instant, listOf, text, whole } from '../../billing/fields.ts'
+import { type Fields, fieldsOf, idOfReference, instant, listOf, text, whole } from '../../billing/fields.ts'
 import type { InvoiceVersion } from '../../billing/types.ts'
 import { failureOf, invoiceStatus } from '../../billing/vocabulary.ts'
 import { knownCurrency } from '../../money.ts'
@@ -14,7 +14,7 @@ export function invoiceOf(id: string, { type, object, sourceAt }: StripeSubject)
     sourceAt,
     number: text(object.number),
     subscriptionId: subscriptionIdOf(object),
-    customer: idOf(object.customer),
+    customer: idOfReference(object.customer),
     customerName: text(object.customer_name),
     customerEmail: text(object.customer_email),
     status: invoiceStatus(type, object.status ?? (object.paid === true ? 'paid' : null)),
@@ -40,12 +40,12 @@ export function invoiceOf(id: string, { type, object, sourceAt }: StripeSubject)
 /** Under `parent` since 2025, before that on the invoice; at last on a line. */
 function subscriptionIdOf(invoice: Fields): string | null {
   const parent = fieldsOf(fieldsOf(invoice.parent)?.subscription_details)
-  const own = idOf(parent?.subscription) ?? idOf(invoice.subscription)
+  const own = idOfReference(parent?.subscription) ?? idOfReference(invoice.subscription)
   if (own) return own
   for (const entry of listOf(fieldsOf(invoice.lines)?.data)) {
     const line = fieldsOf(entry)
     const details = fieldsOf(fieldsOf(line?.parent)?.subscription_item_details)
-    const named = idOf(details?.subscription) ?? idOf(line?.subscription)
+    const named = idOfReference(details?.subscription) ?? idOfReference(line?.subscription)
     if (named) return named
   }
   return null

@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, idOf, instant, listOf, text } from '../../billing/fields.ts'
+import { type Fields, fieldsOf, idOfReference, instant, listOf, text } from '../../billing/fields.ts'
 import type { Instant, Refund } from '../../billing/types.ts'
 import { refundCounts } from '../../billing/vocabulary.ts'
 import { knownCurrency } from '../../money.ts'
@@ -26,9 +26,9 @@ function refundOf(type: string, refund: Fields, charge: Fields, sourceAt: Instan
   return {
     id: text(refund.id) ?? '',
     sourceAt,
-    invoiceId: idOf(charge.invoice) ?? idOf(fieldsOf(refund.charge)?.invoice),
-    chargeId: idOf(refund.charge) ?? idOf(charge),
-    customer: idOf(refund.customer) ?? idOf(charge.customer),
+    invoiceId: idOfReference(charge.invoice) ?? idOfReference(fieldsOf(refund.charge)?.invoice),
+    chargeId: idOfReference(refund.charge) ?? idOfReference(charge),
+    customer: idOfReference(refund.customer) ?? idOfReference(charge.customer),
     amount: stripeMinor(refund.amount, currency),
     currency,
     createdAt: instant(refund.created) ?? sourceAt,
@@ -45,9 +45,9 @@ function addedToTotal(charge: Fields, previous: Fields, sourceAt: Instant): Refu
   return {
     id: `${text(charge.id)}:${total}`,
     sourceAt,
-    invoiceId: idOf(charge.invoice),
+    invoiceId: idOfReference(charge.invoice),
     chargeId: text(charge.id),
-    customer: idOf(charge.customer),
+    customer: idOfReference(charge.customer),
     amount: Math.max(0, total - (stripeMinor(previous.amount_refunded, currency) ?? 0)),
     currency,
     createdAt: sourceAt,

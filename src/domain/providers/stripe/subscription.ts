@@ -6,7 +6,7 @@ import {
   fieldsOf,
   flag,
   type GivenItem,
-  idOf,
+  idOfReference,
   instant,
   intervalCountOf,
   listOf,
@@ -39,7 +39,7 @@ export function subscriptionOf(id: string, { type, object, sourceAt }: StripeSub
     id,
     sourceAt,
     change: changeOf(type),
-    customer: idOf(object.customer),
+    customer: idOfReference(object.customer),
     customerName: text(customer?.name),
     customerEmail: text(customer?.email),
     // collection paused: nothing is charged, though Stripe leaves the status as it was
@@ -91,7 +91,7 @@ function itemOf(item: Fields, currency: string | null): GivenItem {
   return {
     id: text(item.id),
     priceId: text(price.id) ?? text(item.price),
-    productId: idOf(price.product),
+    productId: idOfReference(price.product),
     name:
       text(price.nickname) ?? text(plan?.nickname) ?? text(fieldsOf(price.product)?.name) ?? text(plan?.name),
     quantity,
@@ -135,14 +135,14 @@ function discountsOf(owner: Fields, currency: string | null): Discount[] {
   const listed = listOf(owner.discounts)
   if (listed.length === 0) return single ? [discountOf(single, currency)] : []
   return listed.map(entry =>
-    discountOf(fieldsOf(entry) ?? (single && idOf(single) === entry ? single : {}), currency),
+    discountOf(fieldsOf(entry) ?? (single && idOfReference(single) === entry ? single : {}), currency),
   )
 }
 
 function discountOf(discount: Fields, currency: string | null): Discount {
   const coupon = fieldsOf(discount.coupon) ?? fieldsOf(fieldsOf(discount.source)?.coupon) ?? {}
   const endsAt = instant(discount.end)
-  const products = listOf(fieldsOf(coupon.applies_to)?.products).map(idOf)
+  const products = listOf(fieldsOf(coupon.applies_to)?.products).map(idOfReference)
   const ofCurrency =
     knownCurrency(coupon.currency) === currency
       ? coupon
