@@ -7,7 +7,7 @@ import { newEntryId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { anonymiseBilling } from '../pipeline/billing/erasure.ts'
 import { inTransaction } from '../postgres/database.ts'
-import { lockTenants, TENANT_LOCKS } from '../postgres/locks.ts'
+import { lockPeople } from '../postgres/locks.ts'
 import {
   anonymiseSales,
   buryContacts,
@@ -76,7 +76,7 @@ export function erasureAdmin({ pool, waitMs = MAX_WAIT_MS }: { pool: pg.Pool; wa
         // committed now: the names they added are found here, and what they wrote in the second pass. Those after
         // read a newer version (holdConfigVersion) and forget the nodes they remembered: nobody writes to one that
         // is gone, and the person does not come back.
-        await lockTenants(client, TENANT_LOCKS.people, [tenantId])
+        await lockPeople(client, tenantId)
         const known = merged(names, await namesOf(client, tenantId, subject))
         const nodes = known.map(({ node }) => node)
         const deleted = await deleteNames(client, tenantId, nodes)

@@ -26,8 +26,6 @@ export const TENANT_LOCKS = {
    * people where their accounts came from shares it: of two that learn the halves of one fact, the second sees both.
    */
   profiles: 4_911_200,
-  /** Who a tenant's people are: workers share it for the length of a transaction, an erasure has it alone. */
-  people: 4_911_500,
   /** Refunds: one may take the place of another. */
   refunds: 4_911_300,
 } as const
@@ -36,6 +34,11 @@ export const TENANT_LOCKS = {
 const SALE_LOCK = 4_911_600
 // A request may name thousands of orders; locks are a shared and bounded good.
 const SALE_LOCKS = 1_024
+
+// Who a tenant's people are: workers share it for the length of a transaction, an erasure has it alone. Tenants share 64
+// of them: a transaction over a thousand tenants must not fill PostgreSQL's table of locks.
+const PEOPLE = 4_911_500
+const PEOPLE_LOCKS = 64
 
 // Names are hashed with it: a source's queue is drained by one node at a time.
 const OVERFLOW_SEED = 4_911_003
@@ -72,6 +75,22 @@ export async function shareTenants(db: Db, which: TenantLock, tenantIds: Iterabl
     'select pg_advisory_xact_lock_shared($1, t) from unnest($2::int[]) with ordinality as l (t, n) order by n',
     [which, [...new Set(tenantIds)].sort((a, b) => a - b)],
   )
+}
+
+/** Until the caller's transaction ends, nobody of these tenants is erased. */
+export async function sharePeople(db: Db, tenantIds: Iterable<number>): Promise<void> {
+  const locks = new Set<number>()
+  for (const tenantId of tenantIds) locks.add(tenantId % PEOPLE_LOCKS)
+  await queryPrepared(
+    db,
+    'select pg_advisory_xact_lock_shared($1, l) from unnest($2::int[]) with ordinality as p (l, n) order by n',
+    [PEOPLE, [...locks].sort((a, b) => a - b)],
+  )
+}
+
+/** Waits for the transactions that share it, and holds new ones back until the caller's transaction ends. */
+export async function lockPeople(db: Db, tenantId: number): Promise<void> {
+  await db.query('select pg_advisory_xact_lock($1, $2)', [PEOPLE, tenantId % PEOPLE_LOCKS])
 }
 
 /** False when somebody else drains the source at this moment. */

@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import type pg from 'pg'
 import { newEntryId } from '../../src/domain/ids.ts'
 import { inTransaction, openPool } from '../../src/postgres/database.ts'
-import { lockTenants, TENANT_LOCKS } from '../../src/postgres/locks.ts'
+import { lockPeople } from '../../src/postgres/locks.ts'
 import { insertErasure } from '../../src/store/identity/erasures.ts'
 import {
   configVersion,
@@ -35,7 +35,7 @@ async function isSomebodyWaiting(): Promise<boolean> {
 
 /** What an erasure does beside erasing. */
 async function erase(client: pg.PoolClient, tenantId: number): Promise<void> {
-  await lockTenants(client, TENANT_LOCKS.people, [tenantId])
+  await lockPeople(client, tenantId)
   const requestedAt = new Date()
   const id = newEntryId(requestedAt.getTime())
   await insertErasure(client, { id, tenantId, requestedAt, subjectHash: Buffer.alloc(32), receipt: '{}' })
@@ -64,6 +64,17 @@ test('an erasure waits for the transactions that hold a version, those of other 
   })
   await erased
   assert.equal(await configVersion(pool), before + 2)
+})
+
+test('a transaction over any number of tenants takes a bounded number of locks', async () => {
+  const tenantIds = Array.from({ length: 5_000 }, (_, i) => i + 1)
+  await inTransaction(pool, async worker => {
+    await holdConfigVersion(worker, tenantIds)
+    const { rows } = await worker.query<{ count: number }>(
+      `select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()`,
+    )
+    assert.equal(rows[0]!.count, 64)
+  })
 })
 
 test('whoever watches hears of a change, also where notices do not get through', async () => {

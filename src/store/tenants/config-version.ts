@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
+import { sharePeople } from '../../postgres/locks.ts'
 import { listenForNotices } from '../../postgres/notices.ts'
 
 /**
@@ -21,7 +21,7 @@ export async function configVersion(db: Db): Promise<number> {
  * version from before the erasure it waited for.
  */
 export async function holdConfigVersion(db: Db, tenantIds: Iterable<number>): Promise<number> {
-  await shareTenants(db, TENANT_LOCKS.people, tenantIds)
+  await sharePeople(db, tenantIds)
   return configVersion(db)
 }
 
