@@ -15,11 +15,8 @@ import {
 import { holdConfigVersion } from '../store/tenants/config-version.ts'
 import { applyCarefully, type Failure } from './isolate.ts'
 import { keepRejected } from './rejected.ts'
+import { DEFAULT_RETRY, delayMs, type Retry } from './retry.ts'
 import type { Kind, Transaction, Unit } from './unit.ts'
-
-export type Retry = { attempts: number; firstDelayMs: number; maxDelayMs: number }
-
-const DEFAULT_RETRY: Retry = { attempts: 6, firstDelayMs: 1_000, maxDelayMs: 60_000 }
 
 const MAX_PARTITIONS = 4
 const MAX_ENTRIES_PER_PARTITION = 500
@@ -226,10 +223,4 @@ async function parkBehind(
   behind: { partition: PartitionName; entry: Entry },
 ): Promise<void> {
   await park(client, { ...behind, attempts: 0, nextAttemptAt: now, error: null })
-}
-
-/** Doubling, with jitter so that many failures do not come back together. */
-function delayMs(retry: Retry, attempts: number): number {
-  const full = Math.min(retry.maxDelayMs, retry.firstDelayMs * 2 ** (attempts - 1))
-  return full / 2 + (Math.random() * full) / 2
 }

@@ -1,5 +1,5 @@
 import { agendaOf } from '../domain/billing/agenda.ts'
-import type { Slice } from '../domain/slices.ts'
+import type { Slice } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
 import { runningSegments } from '../store/reports/accounts.ts'
 import {

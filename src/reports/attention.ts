@@ -3,7 +3,7 @@ import { daysOverdue, daysUntil, type IssueType, invoiceIssue } from '../domain/
 import type { InvoiceState } from '../domain/billing/invoices.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
-import { slicesOf } from '../domain/slices.ts'
+import { slicesOf } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
 import { segmentsOfSubscriptions, withPaymentIssues } from '../store/reports/accounts.ts'
 import {

@@ -1,6 +1,6 @@
 import { type Exclusion, pendingExclusion, REASONS } from '../domain/billing/exclusions.ts'
 import type { Instant, ReasonCode, SubscriptionStatus } from '../domain/billing/types.ts'
-import { slicesOf } from '../domain/slices.ts'
+import { slicesOf } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
 import { segmentsOfSubscriptions } from '../store/reports/accounts.ts'
 import { excludedSlice, foreignSlice, pendingSlice } from '../store/reports/exclusions.ts'

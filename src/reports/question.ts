@@ -1,4 +1,4 @@
-import type { Slice } from '../domain/slices.ts'
+import type { Slice } from '../domain/list-slices.ts'
 import { DAY_MS, withinYears } from '../domain/time.ts'
 
 /** What every report is asked: about whom, in which currency, and as of when. `now`: when it is asked. */

@@ -1,6 +1,6 @@
 /** Invoices laid out in time, and refunds: what was invoiced and collected, and what is still owed. */
 
-import { compareInvoices, compareRefunds } from './order.ts'
+import { compareInvoices, compareRefunds } from './precedence.ts'
 import { distinct, mergeEqual, type Span, spansOf } from './spans.ts'
 import type { Instant, InvoiceVersion, PaymentFailure, Refund } from './types.ts'
 

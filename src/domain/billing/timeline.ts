@@ -5,7 +5,7 @@
 
 import { type ChargeCycle, chargeCycles } from './charges.ts'
 import { type ItemState, itemStates, totalMrr } from './mrr.ts'
-import { compareSubscriptions } from './order.ts'
+import { compareSubscriptions } from './precedence.ts'
 import { discountEnds, type LinesAt, linesOf } from './pricing.ts'
 import { distinct, mergeEqual, type Span, spansOf } from './spans.ts'
 import type { Acquisition, Instant, SubscriptionStatus, SubscriptionVersion } from './types.ts'

@@ -9,7 +9,7 @@ import {
   mergeRefund,
   summarizeInvoice,
 } from '../../domain/billing/invoices.ts'
-import { compareRefunds } from '../../domain/billing/order.ts'
+import { compareRefunds } from '../../domain/billing/precedence.ts'
 import type { InvoiceVersion, Refund } from '../../domain/billing/types.ts'
 import {
   type InvoiceLedger,

@@ -1,6 +1,6 @@
 import type { Segment } from '../../domain/billing/timeline.ts'
 import { contactFacts } from '../../domain/conversions/conversions.ts'
-import { nearerEnd, type Slice } from '../../domain/slices.ts'
+import { nearerEnd, type Slice } from '../../domain/list-slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { merged } from './merged.ts'
 import type { Scope } from './scope.ts'

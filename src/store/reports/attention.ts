@@ -1,6 +1,6 @@
 import type { AgendaEntry } from '../../domain/billing/agenda.ts'
 import type { InvoiceState } from '../../domain/billing/invoices.ts'
-import { nearerEnd, type Slice } from '../../domain/slices.ts'
+import { nearerEnd, type Slice } from '../../domain/list-slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import type { Scope } from './scope.ts'
 

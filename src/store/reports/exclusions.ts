@@ -1,5 +1,5 @@
 import type { ReasonCode } from '../../domain/billing/types.ts'
-import { nearerEnd, type Slice } from '../../domain/slices.ts'
+import { nearerEnd, type Slice } from '../../domain/list-slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { merged } from './merged.ts'
 import type { Scope } from './scope.ts'

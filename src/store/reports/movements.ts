@@ -1,6 +1,6 @@
 import type { CohortChange } from '../../domain/billing/cohorts.ts'
 import type { Movement, MovementType } from '../../domain/billing/movements.ts'
-import { nearerEnd, type Slice } from '../../domain/slices.ts'
+import { nearerEnd, type Slice } from '../../domain/list-slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 export type MovementEntry = {
