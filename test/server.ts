@@ -65,6 +65,12 @@ export async function startServer(
     admin,
     tenant,
     anotherTenant: (name: string) => makeTenant(admin, name),
+    /** One whose tracking key is a server's: its events may say who is who. */
+    async tenantOfServers(name: string): Promise<TestTenant> {
+      const tenant = await makeTenant(admin, name)
+      const { key } = await admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
+      return { ...tenant, trackingKey: key }
+    },
     request: (path: string, options: RequestInit & { key?: string } = {}) =>
       request(runtime.url, path, options),
     /** Stops and starts again on the same database, on a new port; `url` may lead there another way. */

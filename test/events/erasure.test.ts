@@ -33,16 +33,9 @@ const erase = (body: object) => post('/admin/v1/erasures', adminKey, body, 201)
 const events = (tenant: TestTenant) => rowsOf(server, 'events', { key: tenant.privateKey })
 const sales = (tenant: TestTenant) => rowsOf(server, 'conversions', { key: tenant.privateKey })
 
-/** Its events come from a server, which may say who is who. */
-async function withServerKey(name: string): Promise<TestTenant> {
-  const tenant = await server.anotherTenant(name)
-  const { key } = await server.admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
-  return { ...tenant, trackingKey: key }
-}
-
 /** Ada with everything a person can leave behind, and Ben who must not notice. */
 async function twoPeople(name: string) {
-  const tenant = await withServerKey(name)
+  const tenant = await server.tenantOfServers(name)
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   for (const who of ['ada', 'ben']) {
     const email = `${who}@example.com`

@@ -156,13 +156,6 @@ async function write(
   assert.equal(status, 202, json(body))
 }
 
-/** Its events come from a server, which may say who is who. */
-async function withServerKey(name: string) {
-  const tenant = await server.anotherTenant(name)
-  const { key } = await server.admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
-  return { ...tenant, trackingKey: key }
-}
-
 const byType = async (tenant: { privateKey: string }): Promise<Map<string, Row>> =>
   new Map((await rowsOf(server, 'events', { key: tenant.privateKey })).map(row => [row.event_type, row]))
 
@@ -275,7 +268,7 @@ test('what stands for nobody joins nobody', async () => {
 })
 
 test('two nodes with workers of their own end in the same people', async () => {
-  const tenant = await withServerKey('two nodes')
+  const tenant = await server.tenantOfServers('two nodes')
   const other = await startNode(server, 'worker')
   const people = 8
   const bodies = Array.from({ length: 400 }, (_, i) => {

@@ -289,7 +289,7 @@ test('items and timeline have pages of their own', async () => {
 })
 
 test('names come from the subscription, else an invoice, else the contact record, also of the same profile', async () => {
-  const tenant = await server.anotherTenant('who')
+  const tenant = await server.tenantOfServers('who')
   const put = (id: string, data: object) =>
     server.request('/v1/contacts', {
       method: 'POST',

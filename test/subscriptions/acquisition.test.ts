@@ -33,7 +33,7 @@ async function sourcesOf(tenant: TestTenant, query = {}): Promise<Record<string,
 }
 
 test('an account comes from where its subscription says, else its metadata, else its first touch', async () => {
-  const tenant = await server.anotherTenant('order of words')
+  const tenant = await server.tenantOfServers('order of words')
   await track(tenant, {
     event_type: 'page_view',
     visitor: 'v1',
@@ -42,10 +42,10 @@ test('an account comes from where its subscription says, else its metadata, else
   })
   await track(tenant, {
     event_type: 'login',
-    visitor: 'v1',
+    user_id: 'u1',
     data: { contact_id: 'cus_own', email: 'own@example.com' },
   })
-  await track(tenant, { event_type: 'login', visitor: 'v1', data: { contact_id: 'cus_touch' } })
+  await track(tenant, { event_type: 'login', user_id: 'u1', data: { contact_id: 'cus_touch' } })
   await send(
     server,
     [
