@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import type { Command } from '@commander-js/extra-typings'
 import type pg from 'pg'
@@ -6,7 +7,7 @@ import { onFirstStart } from '../admin/first-start.ts'
 import { type Config, type ConfigFlags, inspectConfig, readConfig } from '../config/config.ts'
 import { withoutPassword } from '../config/settings.ts'
 import { version } from '../config/version.ts'
-import { type Connection, openPool } from '../postgres/database.ts'
+import { type Connection, isUnavailable, openPool } from '../postgres/database.ts'
 import { migrate } from '../postgres/migrate.ts'
 import { openLogger } from '../telemetry/logging.ts'
 import { banner, firstBanner, type StartedServer } from './banner.ts'
@@ -41,6 +42,8 @@ export function addStart(program: Command, out: Output): void {
     )
     .action(({ data, ...options }) => start({ ...options, dataDir: data }, out))
 }
+
+const GREET_AGAIN_MS = 500
 
 async function start(flags: ConfigFlags, out: Output): Promise<void> {
   keepHeapSmall()
@@ -89,11 +92,26 @@ async function serve({
   const runtime = await startRuntime({ config, connection, log, threadLogging: logging })
   try {
     if (isEmbedded) await announceServer(config.dataDir, announcement(runtime))
-    await withPool(connection, pool => greet(pool, config, runtime, out))
+    await Promise.race([
+      greeted(() => withPool(connection, pool => greet(pool, config, runtime, out))),
+      stopped,
+    ])
     await stopped
   } finally {
     if (isEmbedded) await withdrawServer(config.dataDir)
     await runtime.close()
+  }
+}
+
+/** The service runs already: a PostgreSQL that is away for a moment does not end it. */
+async function greeted(greetOnce: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      return await greetOnce()
+    } catch (error) {
+      if (!isUnavailable(error)) throw error
+      await sleep(GREET_AGAIN_MS, undefined, { ref: false })
+    }
   }
 }
 
