@@ -19,6 +19,10 @@ if (files.length === 0) {
   process.exit(2)
 }
 
+// Every file runs in a process of its own, and most of them start servers: compiled once, all of them start from the cache
+// (a fifth of the run's processor time).
+process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/compiled-for-tests')
+
 // @types/node does not know globalSetupPath yet.
 const options: RunOptions & { globalSetupPath: string } = {
   files,
