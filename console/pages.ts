@@ -10,6 +10,7 @@ export type Section =
   | 'sources'
   | 'keys'
   | 'dead-letters'
+  | 'audit'
 
 type Entry<Name extends RouteName> = {
   /** What is marked in the menu. */
@@ -118,5 +119,11 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     title: 'Dead letter',
     isAdministration: true,
     load: () => import('./pages/dead-letters/dead-letter.ts'),
+  },
+  audit: {
+    section: 'audit',
+    title: 'Audit',
+    isAdministration: true,
+    load: () => import('./pages/audit/audit.ts'),
   },
 }

@@ -23,6 +23,7 @@ const PATTERNS = {
   keys: 'keys',
   deadLetters: 'dead-letters',
   deadLetter: 'dead-letters/:id',
+  audit: 'audit',
 } as const
 
 type Patterns = typeof PATTERNS

@@ -23,6 +23,7 @@ const ADMINISTRATION: MenuItem[] = [
   { section: 'sources', title: 'Sources', href: link('sources') },
   { section: 'keys', title: 'Keys', href: link('keys') },
   { section: 'dead-letters', title: 'Dead letters', href: link('deadLetters') },
+  { section: 'audit', title: 'Audit', href: link('audit') },
 ]
 
 /** The frame around every page: where one is, and whose data it is. */

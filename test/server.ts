@@ -1,5 +1,6 @@
 import { pino } from 'pino'
 import { type Admin, openAdmin } from '../src/admin/admin.ts'
+import { commandLineActor } from '../src/admin/audit.ts'
 import { openSecrets } from '../src/admin/secrets.ts'
 import { type ConfigFlags, readConfig } from '../src/config/config.ts'
 import { openPostgresLog } from '../src/log/postgres/log.ts'
@@ -46,7 +47,7 @@ export async function startServer(
     pool,
     log: openPostgresLog({ pool }),
     secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]),
-  })
+  })(commandLineActor('test'))
   const tenant = await makeTenant(admin, 'default')
   const threadLogging = pipelineThread ? { level: log.level, pretty: false } : undefined
   const start = (url = database.url) =>

@@ -1,3 +1,4 @@
+import { commandLineActor } from '../../src/admin/audit.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
 import { makeSource } from '../../src/admin/sources.ts'
 import { type LoadResult, load, type Sent } from '../load.ts'
@@ -131,9 +132,8 @@ function sum(runs: LoadResult[], what: 'perSecond' | 'p50Ms' | 'refused'): numbe
 type Target = { path: string; authorization: string }
 
 async function newSource(service: Service, rate_limit: typeof LIMIT): Promise<Target> {
-  const { id, token } = await makeSource(service.pool, openSecrets(null), service.tenantId, {
-    type: 'webhook',
-    rate_limit,
-  })
+  const operator = { actor: commandLineActor('bench'), secrets: openSecrets(null) }
+  const settings = { type: 'webhook', rate_limit }
+  const { id, token } = await makeSource(service.pool, operator, service.tenantId, settings)
   return { path: `/ingest/inbound/${id}`, authorization: `Bearer ${token}` }
 }

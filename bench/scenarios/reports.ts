@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openAdmin } from '../../src/admin/admin.ts'
+import { commandLineActor } from '../../src/admin/audit.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
 import { parseTenantId } from '../../src/domain/tenants/tenants.ts'
 import { DAY_MS } from '../../src/domain/time.ts'
@@ -80,7 +81,7 @@ async function openShop(service: Service, size: number): Promise<Shop> {
     pool: service.pool,
     log: openPostgresLog({ pool: service.pool }),
     secrets: openSecrets([Buffer.alloc(32, 1)]),
-  })
+  })(commandLineActor('bench'))
   const { id } = await admin.tenants.create({ name: `shop of ${size}` })
   const { key } = await admin.keys.create({ tenant: id, kind: 'private' })
   return { tenantId: parseTenantId(id)!, key }

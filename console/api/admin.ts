@@ -2,6 +2,7 @@ import type { Query } from '../query.ts'
 import { fromAdmin } from './client.ts'
 import type {
   ArchivedEvent,
+  AuditRow,
   Backlog,
   CreatedKey,
   CreatedSource,
@@ -71,4 +72,8 @@ export const deadLetters = {
   find: (id: string, signal?: Signal) =>
     fromAdmin<DeadLetterWithBody>(`/dead-letters/${encodeURIComponent(id)}`, { signal }),
   replay: (order: ReplayOrder) => post<ReplayResult>('/dead-letters/replay', order),
+}
+
+export const audit = {
+  list: (query: Query, signal?: Signal) => fromAdmin<List<AuditRow>>('/audit', { query, signal }),
 }

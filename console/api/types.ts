@@ -112,6 +112,16 @@ export type DeadLetter = {
 }
 export type DeadLetterWithBody = DeadLetter & { body: string }
 export type ReplayOrder = { tenant: string | null; id?: string; reason?: string; all?: boolean }
+export type AuditRow = {
+  id: string
+  at: Time
+  actor: string
+  action: string
+  target: Maybe<string>
+  ip: Maybe<string>
+  before: Maybe<object>
+  after: Maybe<object>
+}
 export type ReplayResult = { replayed: number; remaining: number }
 
 export type Event = {

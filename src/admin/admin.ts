@@ -1,5 +1,7 @@
 import type pg from 'pg'
 import type { Log } from '../log/log.ts'
+import type { Actor } from './audit.ts'
+import { type AuditAdmin, auditAdmin } from './audit-list.ts'
 import { type DeadLetterAdmin, deadLetterAdmin } from './dead-letters.ts'
 import { type ErasureAdmin, erasureAdmin } from './erasure.ts'
 import { type KeyAdmin, keyAdmin } from './keys.ts'
@@ -9,7 +11,7 @@ import { type SourceTestAdmin, sourceTestAdmin } from './source-test.ts'
 import { type SourceAdmin, sourceAdmin } from './sources.ts'
 import { type TenantAdmin, tenantAdmin } from './tenants.ts'
 
-/** What operators do, for the command line and the admin API alike. */
+/** What an operator does, for the command line and the admin API alike. */
 export type Admin = {
   tenants: TenantAdmin
   keys: KeyAdmin
@@ -18,16 +20,21 @@ export type Admin = {
   receipts: ReceiptAdmin
   deadLetters: DeadLetterAdmin
   erasures: ErasureAdmin
+  audit: AuditAdmin
 }
 
-export function openAdmin({ pool, log, secrets }: { pool: pg.Pool; log: Log; secrets: Secrets }): Admin {
-  return {
-    tenants: tenantAdmin({ pool }),
-    keys: keyAdmin({ pool }),
-    sources: sourceAdmin({ pool, secrets }),
+/** Every change is written down under the name of whoever makes it. */
+export type AdminFor = (actor: Actor) => Admin
+
+export function openAdmin({ pool, log, secrets }: { pool: pg.Pool; log: Log; secrets: Secrets }): AdminFor {
+  return actor => ({
+    tenants: tenantAdmin({ pool, actor }),
+    keys: keyAdmin({ pool, actor }),
+    sources: sourceAdmin({ pool, secrets, actor }),
     sourceTests: sourceTestAdmin({ pool, log }),
     receipts: receiptAdmin({ pool }),
-    deadLetters: deadLetterAdmin({ pool, log }),
-    erasures: erasureAdmin({ pool }),
-  }
+    deadLetters: deadLetterAdmin({ pool, log, actor }),
+    erasures: erasureAdmin({ pool, actor }),
+    audit: auditAdmin({ pool }),
+  })
 }

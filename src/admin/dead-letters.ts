@@ -16,6 +16,7 @@ import {
   takeForReplay,
 } from '../store/entries/dead-letters.ts'
 import { findSource } from '../store/inbound/sources.ts'
+import { type Actor, recordChange } from './audit.ts'
 import { AdminError, refuse } from './error.ts'
 import { tenantNamed } from './tenants.ts'
 import type { DeadLetterView } from './views.ts'
@@ -46,11 +47,12 @@ const BYTES_AT_A_TIME = 4_000_000
 
 export type DeadLetterAdmin = ReturnType<typeof deadLetterAdmin>
 
-export function deadLetterAdmin({ pool, log }: { pool: pg.Pool; log: Log }) {
+export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; actor: Actor }) {
   const tenantIdOf = async (tenant: string | undefined) =>
     tenant === undefined ? null : (await tenantNamed(pool, tenant)).id
 
-  async function replaySome(filter: DeadLetterFilter): Promise<number> {
+  /** `first`: the portion that also writes down who replays, and how many there are to replay. */
+  async function replaySome(filter: DeadLetterFilter, first: boolean): Promise<number> {
     return inTransaction(pool, async client => {
       const letters = await takeForReplay(client, {
         ...filter,
@@ -58,6 +60,7 @@ export function deadLetterAdmin({ pool, log }: { pool: pg.Pool; log: Log }) {
         maxBytes: BYTES_AT_A_TIME,
       })
       if (letters.length === 0) return 0
+      if (first) await recordReplay(client, actor, filter, letters)
       const now = new Date()
       const entries: Entry[] = []
       for (const letter of letters) entries.push(await replayOf(client, letter, now))
@@ -110,7 +113,7 @@ export function deadLetterAdmin({ pool, log }: { pool: pg.Pool; log: Log }) {
         throw notThere(query.id)
       let replayed = 0
       while (atMost === undefined || replayed < atMost) {
-        const more = await replaySome(filter)
+        const more = await replaySome(filter, replayed === 0)
         if (more === 0) break
         replayed += more
         progress?.(replayed)
@@ -118,6 +121,22 @@ export function deadLetterAdmin({ pool, log }: { pool: pg.Pool; log: Log }) {
       return { replayed, remaining: await countDeadLetters(pool, filter) }
     },
   }
+}
+
+async function recordReplay(
+  tx: pg.PoolClient,
+  actor: Actor,
+  filter: DeadLetterFilter,
+  taken: Entry[],
+): Promise<void> {
+  const { id, sourceId, reason } = filter
+  const isOfOneTenant = id !== undefined || sourceId !== undefined
+  await recordChange(tx, actor, {
+    action: 'dead_letter.replay',
+    target: id ?? sourceId ?? null,
+    tenantId: filter.tenantId ?? (isOfOneTenant ? taken[0]!.tenantId : null),
+    after: { reason: reason ?? null, dead_letters: taken.length + (await countDeadLetters(tx, filter)) },
+  })
 }
 
 function faultsOf({ id, source, reason, all }: ReplayQuery) {

@@ -30,6 +30,7 @@ import {
   narrowEntry,
   reduceOrders,
 } from '../store/identity/erasures.ts'
+import { type Actor, recordChange } from './audit.ts'
 import { AdminError, refuse } from './error.ts'
 import { tenantNamed } from './tenants.ts'
 import type { ErasureReceipt } from './views.ts'
@@ -50,7 +51,15 @@ const NOTES = [
   'What a shop or CRM sends again is stored again: erase the person there first.',
 ]
 
-export function erasureAdmin({ pool, waitMs = MAX_WAIT_MS }: { pool: pg.Pool; waitMs?: number }) {
+export function erasureAdmin({
+  pool,
+  actor,
+  waitMs = MAX_WAIT_MS,
+}: {
+  pool: pg.Pool
+  actor: Actor
+  waitMs?: number
+}) {
   return {
     async erase(query: ErasureQuery): Promise<ErasureReceipt> {
       const subject = subjectOf(query)
@@ -89,6 +98,9 @@ export function erasureAdmin({ pool, waitMs = MAX_WAIT_MS }: { pool: pg.Pool; wa
           subjectHash: hashOf(tenantId, subject),
           receipt: JSON.stringify(receipt(null)),
         })
+        // The hash names nobody, and whoever knows the person can find the row again.
+        const target = hashOf(tenantId, subject).toString('hex')
+        await recordChange(client, actor, { action: 'person.erase', target, tenantId, after: { id } })
         return known
       })
       if (all.length > 0)

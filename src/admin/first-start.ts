@@ -2,14 +2,13 @@ import type pg from 'pg'
 import { SCOPES } from '../domain/tenants/keys.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { LOCKS, lock } from '../postgres/locks.ts'
-import { deleteSource } from '../store/inbound/sources.ts'
-import { revokeKey } from '../store/tenants/keys.ts'
 import { readSetting, writeSetting } from '../store/tenants/settings.ts'
-import { createTenant, findTenant } from '../store/tenants/tenants.ts'
-import { makeKey } from './keys.ts'
+import { findTenant } from '../store/tenants/tenants.ts'
+import type { Actor } from './audit.ts'
+import { endKey, makeKey } from './keys.ts'
 import type { Secrets } from './secrets.ts'
-import { makeSource } from './sources.ts'
-import { tenantView } from './tenants.ts'
+import { makeSource, removeSource } from './sources.ts'
+import { makeTenant, tenantView } from './tenants.ts'
 import type { CreatedKey, CreatedSource } from './views.ts'
 
 export type FirstStart = {
@@ -30,7 +29,7 @@ const UNSEEN = 'first_start_unseen'
  * saw those keys. Returns whether this was the first start.
  */
 export async function onFirstStart(
-  { pool, secrets }: { pool: pg.Pool; secrets: Secrets },
+  { pool, secrets, actor }: { pool: pg.Pool; secrets: Secrets; actor: Actor },
   show: (made: FirstStart) => Promise<void>,
 ): Promise<boolean> {
   if ((await readSetting(pool, SHOWN)) !== null) return false
@@ -38,17 +37,20 @@ export async function onFirstStart(
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.firstStart)
     if ((await readSetting(client, SHOWN)) !== null) return false
-    await show(await inTransaction(pool, maker => make(maker, secrets)))
+    await show(await inTransaction(pool, tx => make(tx, { secrets, actor })))
     await writeSetting(client, SHOWN, new Date().toISOString())
     return true
   })
 }
 
-async function make(client: pg.PoolClient, secrets: Secrets): Promise<FirstStart> {
-  await removeUnseen(client)
-  const tenant = (await createTenant(client, TENANT)) ?? (await findTenant(client, TENANT))!
+async function make(
+  tx: pg.PoolClient,
+  { secrets, actor }: { secrets: Secrets; actor: Actor },
+): Promise<FirstStart> {
+  await removeUnseen(tx, actor)
+  const tenant = (await makeTenant(tx, actor, TENANT)) ?? (await findTenant(tx, TENANT))!
   const key = (kind: 'private' | 'tracking' | 'admin') =>
-    makeKey(client, {
+    makeKey(tx, actor, {
       tenantId: kind === 'admin' ? null : tenant.id,
       kind,
       scopes: kind === 'private' ? [...SCOPES] : [],
@@ -59,17 +61,17 @@ async function make(client: pg.PoolClient, secrets: Secrets): Promise<FirstStart
     privateKey: await key('private'),
     trackingKey: await key('tracking'),
     adminKey: await key('admin'),
-    source: await makeSource(client, secrets, tenant.id, { type: 'webhook', name: 'default' }),
+    source: await makeSource(tx, { actor, secrets }, tenant.id, { type: 'webhook', name: 'default' }),
   }
   const keys = [made.privateKey.id, made.trackingKey.id, made.adminKey.id]
-  await writeSetting(client, UNSEEN, JSON.stringify({ keys, source: made.source.id }))
+  await writeSetting(tx, UNSEEN, JSON.stringify({ keys, source: made.source.id }))
   return made
 }
 
-async function removeUnseen(client: pg.PoolClient): Promise<void> {
-  const unseen = await readSetting(client, UNSEEN)
+async function removeUnseen(tx: pg.PoolClient, actor: Actor): Promise<void> {
+  const unseen = await readSetting(tx, UNSEEN)
   if (unseen === null) return
   const { keys, source } = JSON.parse(unseen) as { keys: string[]; source: string }
-  for (const id of keys) await revokeKey(client, id)
-  await deleteSource(client, source)
+  for (const id of keys) await endKey(tx, actor, id)
+  await removeSource(tx, actor, source)
 }

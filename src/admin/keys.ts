@@ -12,8 +12,9 @@ import {
 } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
-import type { Db } from '../postgres/database.ts'
-import { type ApiKey, insertKey, listKeys, revokeKey } from '../store/tenants/keys.ts'
+import { type Db, inTransaction } from '../postgres/database.ts'
+import { type ApiKey, insertKey, listKeys, lockKey, revokeKey } from '../store/tenants/keys.ts'
+import { type Actor, recordChange } from './audit.ts'
 import { notFound, refuse } from './error.ts'
 import { tenantNamed } from './tenants.ts'
 import type { CreatedKey, KeyView } from './views.ts'
@@ -30,7 +31,7 @@ export type NewKey = {
 
 export type KeyAdmin = ReturnType<typeof keyAdmin>
 
-export function keyAdmin({ pool }: { pool: pg.Pool }) {
+export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     async create(input: NewKey): Promise<CreatedKey> {
       refuse(faultsOf(input, new Date()))
@@ -38,13 +39,8 @@ export function keyAdmin({ pool }: { pool: pg.Pool }) {
       const scopes = input.kind === 'private' ? ((input.scopes as Scope[]) ?? [...SCOPES]) : []
       const expiresAt = input.expires_at ? parseTimestamp(input.expires_at) : null
       const server = input.server ?? false
-      return makeKey(pool, {
-        tenantId,
-        kind: input.kind as KeyKind,
-        scopes: [...new Set(scopes)],
-        server,
-        expiresAt,
-      })
+      const key = { tenantId, kind: input.kind as KeyKind, scopes: [...new Set(scopes)], server, expiresAt }
+      return inTransaction(pool, tx => makeKey(tx, actor, key))
     },
     /** Without a tenant: the admin keys. */
     async list(tenant: string | null): Promise<KeyView[]> {
@@ -52,27 +48,44 @@ export function keyAdmin({ pool }: { pool: pg.Pool }) {
       return (await listKeys(pool, tenantId)).map(keyView)
     },
     async revoke(id: string): Promise<KeyView> {
-      const key = await revokeKey(pool, id)
-      if (key === null) throw notFound('key', id)
-      return keyView(key)
+      return inTransaction(pool, async tx => {
+        const key = await endKey(tx, actor, id)
+        if (key === null) throw notFound('key', id)
+        return key
+      })
     },
   }
 }
 
+/** Returns null where there is no such key. */
+export async function endKey(tx: Db, actor: Actor, id: string): Promise<KeyView | null> {
+  const key = await lockKey(tx, id)
+  const revoked = key && (await revokeKey(tx, id))
+  if (!revoked) return null
+  const { tenantId } = key
+  const before = { revoked_at: keyView(key).revoked_at }
+  const after = { revoked_at: keyView(revoked).revoked_at }
+  await recordChange(tx, actor, { action: 'key.revoke', target: id, tenantId, before, after })
+  return keyView(revoked)
+}
+
 export async function makeKey(
-  db: Db,
+  tx: Db,
+  actor: Actor,
   key: { tenantId: number | null; kind: KeyKind; scopes: Scope[]; server?: boolean; expiresAt: Date | null },
 ): Promise<CreatedKey> {
   const secret = newKey(key.kind)
   const id = newPublicId('key')
-  const made = await insertKey(db, {
+  const made = await insertKey(tx, {
     id,
     server: false,
     ...key,
     hash: hashOfSecret(secret),
     hint: hintOf(secret),
   })
-  return { ...keyView(made), key: secret }
+  const after = keyView(made)
+  await recordChange(tx, actor, { action: 'key.create', target: id, tenantId: key.tenantId, after })
+  return { ...after, key: secret }
 }
 
 function faultsOf(input: NewKey, now: Date): Fault[] {

@@ -18,6 +18,7 @@ import {
   type SourceToken,
   updateSource,
 } from '../store/inbound/sources.ts'
+import { type Actor, recordChange } from './audit.ts'
 import { notFound, refuse } from './error.ts'
 import type { Secrets } from './secrets.ts'
 import {
@@ -45,14 +46,21 @@ export type Rotation = {
 
 export type SourceAdmin = ReturnType<typeof sourceAdmin>
 
-export function sourceAdmin({ pool, secrets }: { pool: pg.Pool; secrets: Secrets }) {
+export function sourceAdmin({ pool, secrets, actor }: { pool: pg.Pool; secrets: Secrets; actor: Actor }) {
   /** Reads, changes and writes one source while nobody else does. */
-  async function change(id: string, decide: (source: Source) => Partial<Source>): Promise<SourceView> {
-    return inTransaction(pool, async client => {
-      const source = await lockSource(client, id)
-      const changed = source && (await updateSource(client, id, { ...source, ...decide(source) }))
+  async function change(
+    id: string,
+    verb: 'update' | 'rotate' | 'enable' | 'disable',
+    decide: (source: Source) => Partial<Source>,
+  ): Promise<SourceView> {
+    return inTransaction(pool, async tx => {
+      const source = await lockSource(tx, id)
+      const changed = source && (await updateSource(tx, id, { ...source, ...decide(source) }))
       if (!changed) throw notFound('source', id)
-      return sourceView(changed)
+      const { tenantId } = source
+      const [before, after] = [sourceView(source), sourceView(changed)]
+      await recordChange(tx, actor, { action: `source.${verb}`, target: id, tenantId, before, after })
+      return after
     })
   }
 
@@ -60,7 +68,7 @@ export function sourceAdmin({ pool, secrets }: { pool: pg.Pool; secrets: Secrets
     async create({ tenant, ...input }: Unchecked & { tenant: string; type: string }): Promise<CreatedSource> {
       refuse(faultsOfNewSource(tenant, input))
       const { id } = await tenantNamed(pool, tenant)
-      return makeSource(pool, secrets, id, input as NewSource)
+      return inTransaction(pool, tx => makeSource(tx, { actor, secrets }, id, input as NewSource))
     },
     async list(tenant: string): Promise<SourceView[]> {
       return (await listSources(pool, (await tenantNamed(pool, tenant)).id)).map(sourceView)
@@ -73,7 +81,7 @@ export function sourceAdmin({ pool, secrets }: { pool: pg.Pool; secrets: Secrets
     async update(id: string, settings: Unchecked): Promise<SourceView> {
       refuse(faultsOfChange(settings))
       const { name, enabled, preset, ...config } = settings as SourceSettings
-      return change(id, source => ({
+      return change(id, 'update', source => ({
         name: name ?? source.name,
         enabled: enabled ?? source.enabled,
         preset: preset === undefined ? source.preset : preset,
@@ -83,15 +91,27 @@ export function sourceAdmin({ pool, secrets }: { pool: pg.Pool; secrets: Secrets
     async rotate(id: string, rotation: Rotation): Promise<RotatedSource> {
       refuse(faultsOfRotation(rotation))
       const { given, replace } = replacement(rotation, secrets, new Date())
-      return { ...(await change(id, replace)), ...given }
+      return { ...(await change(id, 'rotate', replace)), ...given }
     },
     async setEnabled(id: string, enabled: boolean): Promise<SourceView> {
-      return change(id, () => ({ enabled }))
+      return change(id, enabled ? 'enable' : 'disable', () => ({ enabled }))
     },
     async delete(id: string): Promise<void> {
-      if (!(await deleteSource(pool, id))) throw notFound('source', id)
+      await inTransaction(pool, async tx => {
+        if (!(await removeSource(tx, actor, id))) throw notFound('source', id)
+      })
     },
   }
+}
+
+/** Returns whether there was such a source. */
+export async function removeSource(tx: Db, actor: Actor, id: string): Promise<boolean> {
+  const source = await lockSource(tx, id)
+  if (source === null) return false
+  await deleteSource(tx, id)
+  const before = sourceView(source)
+  await recordChange(tx, actor, { action: 'source.delete', target: id, tenantId: source.tenantId, before })
+  return true
 }
 
 /** The new credential, and what it makes of a source: the one it replaces stays valid during the overlap. */
@@ -112,15 +132,15 @@ function replacement({ what, value, overlapHours }: Rotation, secrets: Secrets, 
 }
 
 export async function makeSource(
-  db: Db,
-  secrets: Secrets,
+  tx: Db,
+  { actor, secrets }: { actor: Actor; secrets: Secrets },
   tenantId: number,
   input: NewSource,
 ): Promise<CreatedSource> {
   const { type, token: givenToken, signing_secret: givenSecret, name, enabled, preset, ...config } = input
   const token = givenToken ?? newToken()
   const secret = givenSecret ? secretFrom(givenSecret) : null
-  const source = await insertSource(db, {
+  const source = await insertSource(tx, {
     id: newPublicId('src'),
     tenantId,
     name: name ?? type,
@@ -131,7 +151,9 @@ export async function makeSource(
     signingSecrets: secret === null ? [] : [sealedOf(secrets, secret)],
     config: withGiven(DEFAULT_SOURCE_CONFIG, config),
   })
-  return { ...sourceView(source), token, signing_secret: secret }
+  const after = sourceView(source)
+  await recordChange(tx, actor, { action: 'source.create', target: source.id, tenantId, after })
+  return { ...after, token, signing_secret: secret }
 }
 
 function withGiven(config: SourceConfig, settings: Partial<SourceConfig>): SourceConfig {

@@ -2,24 +2,34 @@ import type pg from 'pg'
 import { MAX_EVENT_TYPE_LENGTH } from '../domain/events/events.ts'
 import type { Fault } from '../domain/fault.ts'
 import { parseTenantId, publicTenantId, type Tenant } from '../domain/tenants/tenants.ts'
-import { createTenant, findTenant, listTenants, setConversionTypes } from '../store/tenants/tenants.ts'
+import { type Db, inTransaction } from '../postgres/database.ts'
+import {
+  createTenant,
+  findTenant,
+  listTenants,
+  lockTenant,
+  setConversionTypes,
+} from '../store/tenants/tenants.ts'
+import { type Actor, recordChange } from './audit.ts'
 import { AdminError, notFound, refuse } from './error.ts'
 import type { TenantView } from './views.ts'
 
 export type TenantAdmin = ReturnType<typeof tenantAdmin>
 
-export function tenantAdmin({ pool }: { pool: pg.Pool }) {
+export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     async create({ name }: { name: string }): Promise<TenantView> {
       refuse(faultsOfName(name))
-      const tenant = await createTenant(pool, name.trim())
-      if (tenant === null)
-        throw new AdminError(
-          'conflict',
-          'tenant_exists',
-          `There is already a tenant ${JSON.stringify(name)}.`,
-        )
-      return tenantView(tenant)
+      return inTransaction(pool, async tx => {
+        const tenant = await makeTenant(tx, actor, name.trim())
+        if (tenant === null)
+          throw new AdminError(
+            'conflict',
+            'tenant_exists',
+            `There is already a tenant ${JSON.stringify(name)}.`,
+          )
+        return tenantView(tenant)
+      })
     },
     async list(): Promise<TenantView[]> {
       return (await listTenants(pool)).map(tenantView)
@@ -30,12 +40,34 @@ export function tenantAdmin({ pool }: { pool: pg.Pool }) {
     /** null goes back to the default list. */
     async setConversionTypes(idOrName: string, types: string[] | null): Promise<TenantView> {
       refuse(faultsOfTypes(types ?? []))
-      const tenant = await tenantNamed(pool, idOrName)
+      const { id } = await tenantNamed(pool, idOrName)
       const conversionTypes = types && [...new Set(types)]
-      await setConversionTypes(pool, tenant.id, conversionTypes)
-      return tenantView({ ...tenant, conversionTypes })
+      return inTransaction(pool, async tx => {
+        const tenant = await lockTenant(tx, id)
+        if (tenant === null) throw notFound('tenant', idOrName)
+        await setConversionTypes(tx, id, conversionTypes)
+        const before = tenantView(tenant)
+        const after = tenantView({ ...tenant, conversionTypes })
+        await recordChange(tx, actor, {
+          action: 'tenant.update',
+          target: after.id,
+          tenantId: id,
+          before,
+          after,
+        })
+        return after
+      })
     },
   }
+}
+
+/** Returns null when the name is taken. */
+export async function makeTenant(tx: Db, actor: Actor, name: string): Promise<Tenant | null> {
+  const tenant = await createTenant(tx, name)
+  if (tenant === null) return null
+  const after = tenantView(tenant)
+  await recordChange(tx, actor, { action: 'tenant.create', target: after.id, tenantId: tenant.id, after })
+  return tenant
 }
 
 export async function tenantNamed(pool: pg.Pool, idOrName: string): Promise<Tenant> {

@@ -1,5 +1,6 @@
 import { Command, CommanderError, type Option } from '@commander-js/extra-typings'
 import { version } from '../config/version.ts'
+import { addAudit } from './audit.ts'
 import { addCheckConfig } from './check-config.ts'
 import { addDeadLetters } from './dead-letters.ts'
 import { addDemo } from './demo.ts'
@@ -42,6 +43,7 @@ export function buildProgram(out: Output): Command {
   addDeadLetters(program, out)
   addSnapshot(program, out)
   addErase(program, out)
+  addAudit(program, out)
   program.addHelpText('after', NOTES)
   program.addHelpText(
     'after',

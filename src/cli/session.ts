@@ -1,6 +1,8 @@
+import { userInfo } from 'node:os'
 import { Option } from '@commander-js/extra-typings'
 import type pg from 'pg'
 import { type Admin, openAdmin } from '../admin/admin.ts'
+import { type Actor, commandLineActor } from '../admin/audit.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { initialisePostgresLog } from '../log/postgres/initialise.ts'
@@ -44,12 +46,19 @@ export function withDatabase<T>(
 ): Promise<T> {
   return withBareDatabase(options, out, async ({ pool, config }) => {
     await migrate(pool)
-    return work({
-      pool,
-      config,
-      admin: openAdmin({ pool, log: openPostgresLog({ pool }), secrets: await secretsOf(config) }),
-    })
+    const adminFor = openAdmin({ pool, log: openPostgresLog({ pool }), secrets: await secretsOf(config) })
+    return work({ pool, config, admin: adminFor(currentUser()) })
   })
+}
+
+/** Whoever runs this command, as the operating system knows them. */
+export function currentUser(): Actor {
+  try {
+    return commandLineActor(userInfo().username)
+  } catch {
+    // in a container a user may have a number only
+    return commandLineActor(`uid ${process.getuid?.()}`)
+  }
 }
 
 export async function secretsOf({ secretKeys, dataDir, databaseUrl }: Config): Promise<Secrets> {

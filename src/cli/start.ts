@@ -15,7 +15,7 @@ import { ownEmbedded } from './embedded.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { announceServer, withdrawServer } from './server-file.ts'
-import { dataOption, secretsOf } from './session.ts'
+import { currentUser, dataOption, secretsOf } from './session.ts'
 import { stopSignal } from './stop-signal.ts'
 
 const NOTES = `
@@ -127,7 +127,9 @@ async function greet(pool: pg.Pool, config: Config, runtime: Addresses, out: Out
     isLoopback: config.publicUrl === null && ['127.0.0.1', '::1', 'localhost'].includes(config.host),
   }
   const secrets = await secretsOf(config)
-  const isFirst = await onFirstStart({ pool, secrets }, made => out.sayNow(firstBanner(server, made)))
+  const isFirst = await onFirstStart({ pool, secrets, actor: currentUser() }, made =>
+    out.sayNow(firstBanner(server, made)),
+  )
   if (!isFirst) out.say(banner(server))
 }
 

@@ -1,11 +1,13 @@
 import type pg from 'pg'
-import type { Admin } from '../admin/admin.ts'
+import type { AdminFor } from '../admin/admin.ts'
 import type { Accept } from '../intake/accept.ts'
 import type { Log } from '../log/log.ts'
 import type { Directory } from '../store/tenants/directory.ts'
+import { auditRoute } from './admin/audit.ts'
 import { deadLetterRoutes } from './admin/dead-letters.ts'
 import { erasureRoutes } from './admin/erasure.ts'
 import { keyRoutes } from './admin/keys.ts'
+import { adminOf } from './admin/operator.ts'
 import { receiptRoutes } from './admin/receipts.ts'
 import { rejectionRoute } from './admin/rejections.ts'
 import { sourceTestRoute } from './admin/source-test.ts'
@@ -74,19 +76,21 @@ export function inboundSurface(options: InboundOptions): Surface {
   }
 }
 
-export function adminSurface({ admin, ...options }: Credentials & { admin: Admin }): Surface {
+export function adminSurface({ adminFor, ...options }: Credentials & { adminFor: AdminFor }): Surface {
+  const parts = { admin: adminOf(adminFor) }
   return {
     name: 'admin',
     register(app) {
       app.addHook('onRequest', authenticateAdmin(options))
-      tenantRoutes(app, admin) //           GET, POST /admin/v1/tenants; GET, PATCH …/:id
-      keyRoutes(app, admin) //              GET, POST /admin/v1/keys; POST …/:id/revoke
-      sourceRoutes(app, admin) //           GET, POST /admin/v1/sources; GET, PATCH, DELETE …/:id; POST …/:id/{rotate,enable,disable}
-      sourceTestRoute(app, admin) //        POST /admin/v1/sources/:id/test
-      receiptRoutes(app, admin) //          GET /admin/v1/{receipts,overflow}, /admin/v1/archive/:id
-      rejectionRoute(app, admin) //         GET /admin/v1/rejections
-      deadLetterRoutes(app, admin) //       GET /admin/v1/dead-letters; GET …/:id; POST …/replay
-      erasureRoutes(app, admin) //          GET, POST /admin/v1/erasures
+      tenantRoutes(app, parts) //           GET, POST /admin/v1/tenants; GET, PATCH …/:id
+      keyRoutes(app, parts) //              GET, POST /admin/v1/keys; POST …/:id/revoke
+      sourceRoutes(app, parts) //           GET, POST /admin/v1/sources; GET, PATCH, DELETE …/:id; POST …/:id/{rotate,enable,disable}
+      sourceTestRoute(app, parts) //        POST /admin/v1/sources/:id/test
+      receiptRoutes(app, parts) //          GET /admin/v1/{receipts,overflow}, /admin/v1/archive/:id
+      rejectionRoute(app, parts) //         GET /admin/v1/rejections
+      deadLetterRoutes(app, parts) //       GET /admin/v1/dead-letters; GET …/:id; POST …/replay
+      erasureRoutes(app, parts) //          GET, POST /admin/v1/erasures
+      auditRoute(app, parts) //             GET /admin/v1/audit
     },
   }
 }

@@ -39,8 +39,8 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
   if (serves('data')) surfaces.push(dataSurface(parts))
   if (serves('events')) surfaces.push(eventSurface(parts))
   if (serves('console')) {
-    const admin = openAdmin({ ...parts, secrets })
-    surfaces.push(adminSurface({ ...parts, admin }), consoleSurface())
+    const adminFor = openAdmin({ ...parts, secrets })
+    surfaces.push(adminSurface({ ...parts, adminFor }), consoleSurface())
   }
   if (!serves('inbound')) return { surfaces, jobs: [], close: async () => {} }
   const inbound = await openInboundSurface(config, parts, secrets)

@@ -1,13 +1,21 @@
 import { after } from 'node:test'
 import type pg from 'pg'
-import { type Admin, openAdmin } from '../../src/admin/admin.ts'
+import { type Admin, type AdminFor, openAdmin } from '../../src/admin/admin.ts'
+import { type Actor, commandLineActor } from '../../src/admin/audit.ts'
 import { openSecrets, type Secrets } from '../../src/admin/secrets.ts'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { testDatabase } from '../database.ts'
 
 /** For one test file: a database of its own and the admin services on it. */
-export async function openedAdmin(): Promise<{ pool: pg.Pool; admin: Admin; secrets: Secrets; url: string }> {
+export async function openedAdmin(): Promise<{
+  pool: pg.Pool
+  actor: Actor
+  adminFor: AdminFor
+  admin: Admin
+  secrets: Secrets
+  url: string
+}> {
   const database = await testDatabase()
   const { url } = database
   const pool = openPool({ connection: { url }, max: 4, name: 'test', onError: () => {} })
@@ -16,5 +24,7 @@ export async function openedAdmin(): Promise<{ pool: pg.Pool; admin: Admin; secr
     await pool.end()
     await database.drop()
   })
-  return { pool, secrets, url, admin: openAdmin({ pool, log: openPostgresLog({ pool }), secrets }) }
+  const actor = commandLineActor('test')
+  const adminFor = openAdmin({ pool, log: openPostgresLog({ pool }), secrets })
+  return { pool, secrets, url, actor, adminFor, admin: adminFor(actor) }
 }

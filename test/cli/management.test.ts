@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { userInfo } from 'node:os'
 import { test } from 'node:test'
 import { kindOfKey, SCOPES } from '../../src/domain/tenants/keys.ts'
 import { findSource } from '../../src/store/inbound/sources.ts'
@@ -182,6 +183,24 @@ test('without a master key a signing secret is refused, and nothing is made', as
   assert.equal(code, 2)
   assert.match(err, /KONTOR_SECRET_KEY.*openssl rand/s)
   assert.deepEqual(await admin.sources.list('acme'), before)
+})
+
+test('the audit names the user of the command line, newest first', async () => {
+  await done('tenant', 'create', 'audited')
+  const key = await done('key', 'create', '--tenant', 'audited', '--kind', 'tracking')
+  await done('key', 'revoke', key.id)
+  const [newest, ...older] = await done('audit', 'list', '--tenant', 'audited')
+  assert.equal(newest.action, 'key.revoke')
+  assert.equal(newest.target, key.id)
+  assert.equal(newest.actor, `cli:${userInfo().username}`)
+  assert.deepEqual(
+    older.map(({ action }: { action: string }) => action),
+    ['key.create', 'tenant.create'],
+  )
+  assert.equal((await done('audit', 'list', '--tenant', 'audited', '--limit', '2')).length, 2)
+  const refused = await kontor('audit', 'list', '--since', 'yesterday')
+  assert.equal(refused.code, 2)
+  assert.match(refused.err, /ISO 8601/)
 })
 
 test('migrate finds nothing to do on a database of this version', async () => {

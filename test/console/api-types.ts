@@ -26,6 +26,7 @@ export type Checks = [
   Holds<data.Rejection, views.RejectionView>,
   Holds<data.Backlog, views.BacklogView>,
   Holds<data.DeadLetter, views.DeadLetterView>,
+  Holds<data.AuditRow, views.AuditView>,
   Holds<data.Event, Static<typeof EventBody>>,
   Holds<data.EventOutcome, Static<typeof EventOutcomeBody>>,
   Holds<Omit<data.StoredRecord, 'data'>, Static<typeof StoredRecordBody>>,

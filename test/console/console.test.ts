@@ -342,4 +342,5 @@ const VIEWS = [
   ['sources/new', 'New source'],
   ['keys', 'Keys'],
   ['dead-letters', 'Dead letters'],
+  ['audit', 'Audit'],
 ] as const

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { joinCluster } from '../../embedded-postgres/cluster.ts'
 import { openAdmin } from '../../src/admin/admin.ts'
+import { commandLineActor } from '../../src/admin/audit.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
 import { announcedServer } from '../../src/cli/server-file.ts'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
@@ -130,7 +131,7 @@ function makeKeys(dataDir: string): Promise<{ privateKey: string; trackingKey: s
       pool,
       log: openPostgresLog({ pool }),
       secrets: openSecrets([Buffer.alloc(32, 1)]),
-    })
+    })(commandLineActor('test'))
     const { id: tenant } = await admin.tenants.create({ name: 'crashing' })
     const { key: privateKey } = await admin.keys.create({ tenant, kind: 'private' })
     const { key: trackingKey } = await admin.keys.create({ tenant, kind: 'tracking' })

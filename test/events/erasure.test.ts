@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, type TestContext, test } from 'node:test'
+import { commandLineActor } from '../../src/admin/audit.ts'
 import { erasureAdmin } from '../../src/admin/erasure.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
@@ -94,6 +95,12 @@ test('a person goes with everything, everybody else stays, and the receipt says 
   assert.equal(before.length, 2)
   assert.equal((await events(tenant)).length, 8)
   const receipt = await erase({ tenant: tenant.name, email: ' ADA@example.com ' })
+  const audit = await server.request(`/admin/v1/audit?tenant=${tenant.id}&limit=1`, { key: adminKey })
+  const [{ action, target, after: told }] = audit.body.results
+  assert.deepEqual(
+    { action, target, told },
+    { action: 'person.erase', target: receipt.subject_hash, told: { id: receipt.id } },
+  )
   assert.deepEqual(receipt.erased, {
     events: 5,
     conversions: 1,
@@ -215,7 +222,7 @@ test('a worker in the middle of her events ends before her names go, and what it
   await post(`/ingest/inbound/${source.id}`, source.token, hook)
   await eventually('the worker to have written the event', () => isWaiting(`a.query ilike 'copy receipts%'`))
 
-  const erasing = erasureAdmin({ pool: server.pool, waitMs: 0 }).erase({
+  const erasing = erasureAdmin({ pool: server.pool, actor: commandLineActor('test'), waitMs: 0 }).erase({
     tenant: tenant.id,
     email: 'ada@example.com',
   })
@@ -305,6 +312,7 @@ test('what waits for a retry goes as well, and leaves the others of its batch wa
   await eventually('both items to be parked', async () => (await parked()).length >= 2)
   const impatient = erasureAdmin({
     pool: server.pool,
+    actor: commandLineActor('test'),
     waitMs: 0,
   })
   const receipt = await impatient.erase({ tenant: tenant.id, email: 'ada@example.com' })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type pg from 'pg'
+import { commandLineActor } from '../../src/admin/audit.ts'
 import { keyAdmin } from '../../src/admin/keys.ts'
 import { tenantAdmin } from '../../src/admin/tenants.ts'
 import { newKey } from '../../src/domain/tenants/keys.ts'
@@ -27,8 +28,9 @@ before(async () => {
   database = await testDatabase()
   pool = openPool({ connection: { url: database.url }, max: 2, name: 'test', onError: () => {} })
   directory = openDirectory({ pool })
-  const tenant = (await tenantAdmin({ pool }).create({ name: 'acme' })).id
-  const admin = keyAdmin({ pool })
+  const actor = commandLineActor('test')
+  const tenant = (await tenantAdmin({ pool, actor }).create({ name: 'acme' })).id
+  const admin = keyAdmin({ pool, actor })
   const create = async (kind: string, more: { scopes?: string[]; expires_at?: string } = {}) =>
     admin.create({ tenant: kind === 'admin' ? undefined : tenant, kind, ...more })
   const revoked = await create('private')

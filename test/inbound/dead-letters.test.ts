@@ -146,6 +146,10 @@ test('in bulk: by tenant, by reason, all; letters of others stay', async () => {
   assert.equal((await lettersOf(source.id)).length, 50)
   assert.deepEqual((await replay({ tenant: server.tenant.id, all: true })).body.remaining, 0)
   assert.equal((await eventsOf(server, source.id)).length, 1201)
+  const { results: changes } = (await server.request(`/admin/v1/audit?tenant=${server.tenant.id}`, { key }))
+    .body
+  const [replayed] = changes.filter(({ action }: { action: string }) => action === 'dead_letter.replay')
+  assert.ok(replayed.after.dead_letters >= 1200, 'one row for the three portions of a replay')
   const { count } = (
     await rows<{ count: number }>(
       server,

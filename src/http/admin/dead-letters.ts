@@ -1,22 +1,22 @@
 import { Type } from 'typebox'
-import type { DeadLetterAdmin } from '../../admin/dead-letters.ts'
 import { DeadLetterView } from '../../admin/views.ts'
 import { DEAD_LETTER_REASONS } from '../../domain/dead-letters.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
+import type { AdminOf } from './operator.ts'
 import { ById, bySource, byTenant } from './schemas.ts'
 
 const documented = { tags: ['Admin: dead letters'], security: security.admin }
 // A request should not run for minutes: it can be repeated.
 const AT_MOST = 10_000
 
-export function deadLetterRoutes(app: App, { deadLetters }: { deadLetters: DeadLetterAdmin }): void {
-  readRoutes(app, deadLetters)
-  replayRoute(app, deadLetters)
+export function deadLetterRoutes(app: App, { admin }: { admin: AdminOf }): void {
+  readRoutes(app, admin)
+  replayRoute(app, admin)
 }
 
-function readRoutes(app: App, deadLetters: DeadLetterAdmin): void {
+function readRoutes(app: App, admin: AdminOf): void {
   app.get(
     '/admin/v1/dead-letters',
     {
@@ -41,7 +41,7 @@ function readRoutes(app: App, deadLetters: DeadLetterAdmin): void {
       const before = after ? { failedAt: after.at, id: after.id } : undefined
       const page = await readPage(
         query,
-        limit => deadLetters.list({ ...query, limit, before }),
+        limit => admin(request).deadLetters.list({ ...query, limit, before }),
         last => [last.failed_at, last.id],
       )
       return pageBody(page)
@@ -58,11 +58,11 @@ function readRoutes(app: App, deadLetters: DeadLetterAdmin): void {
         response: { 200: Type.Object({ ...DeadLetterView.properties, body: Type.String() }) },
       },
     },
-    async request => deadLetters.show(request.params.id, request.query.tenant),
+    async request => admin(request).deadLetters.show(request.params.id, request.query.tenant),
   )
 }
 
-function replayRoute(app: App, deadLetters: DeadLetterAdmin): void {
+function replayRoute(app: App, admin: AdminOf): void {
   app.post(
     '/admin/v1/dead-letters/replay',
     {
@@ -95,6 +95,6 @@ function replayRoute(app: App, deadLetters: DeadLetterAdmin): void {
         },
       },
     },
-    async request => deadLetters.replay(request.body, { atMost: AT_MOST }),
+    async request => admin(request).deadLetters.replay(request.body, { atMost: AT_MOST }),
   )
 }

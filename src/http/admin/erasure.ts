@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
-import type { ErasureAdmin } from '../../admin/erasure.ts'
 import { ErasureReceipt } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
+import type { AdminOf } from './operator.ts'
 import { List } from './schemas.ts'
 
 const documented = { tags: ['Admin: people'], security: security.admin }
@@ -18,7 +18,7 @@ const NewErasure = Type.Object(
   { examples: [{ tenant: 'acme', email: 'ada@example.com' }] },
 )
 
-export function erasureRoutes(app: App, { erasures }: { erasures: ErasureAdmin }): void {
+export function erasureRoutes(app: App, { admin }: { admin: AdminOf }): void {
   app.post(
     '/admin/v1/erasures',
     {
@@ -31,7 +31,7 @@ export function erasureRoutes(app: App, { erasures }: { erasures: ErasureAdmin }
         response: { 201: ErasureReceipt },
       },
     },
-    async (request, reply) => reply.code(201).send(await erasures.erase(request.body)),
+    async (request, reply) => reply.code(201).send(await admin(request).erasures.erase(request.body)),
   )
   app.get(
     '/admin/v1/erasures',
@@ -44,6 +44,9 @@ export function erasureRoutes(app: App, { erasures }: { erasures: ErasureAdmin }
         response: { 200: List(ErasureReceipt) },
       },
     },
-    async request => ({ results: await erasures.list(request.query.tenant), next_cursor: null }),
+    async request => ({
+      results: await admin(request).erasures.list(request.query.tenant),
+      next_cursor: null,
+    }),
   )
 }

@@ -1,13 +1,13 @@
 import { Type } from 'typebox'
-import type { KeyAdmin } from '../../admin/keys.ts'
 import { CreatedKey, KeyView } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
+import type { AdminOf } from './operator.ts'
 import { ById, List, NewKeyBody } from './schemas.ts'
 
 const documented = { tags: ['Admin: keys'], security: security.admin }
 
-export function keyRoutes(app: App, { keys }: { keys: KeyAdmin }): void {
+export function keyRoutes(app: App, { admin }: { admin: AdminOf }): void {
   app.get(
     '/admin/v1/keys',
     {
@@ -20,7 +20,10 @@ export function keyRoutes(app: App, { keys }: { keys: KeyAdmin }): void {
         response: { 200: List(KeyView) },
       },
     },
-    async request => ({ results: await keys.list(request.query.tenant ?? null), next_cursor: null }),
+    async request => ({
+      results: await admin(request).keys.list(request.query.tenant ?? null),
+      next_cursor: null,
+    }),
   )
   app.post(
     '/admin/v1/keys',
@@ -33,7 +36,7 @@ export function keyRoutes(app: App, { keys }: { keys: KeyAdmin }): void {
         response: { 201: CreatedKey },
       },
     },
-    async (request, reply) => reply.code(201).send(await keys.create(request.body)),
+    async (request, reply) => reply.code(201).send(await admin(request).keys.create(request.body)),
   )
   app.post(
     '/admin/v1/keys/:id/revoke',
@@ -46,6 +49,6 @@ export function keyRoutes(app: App, { keys }: { keys: KeyAdmin }): void {
         response: { 200: KeyView },
       },
     },
-    async request => keys.revoke(request.params.id),
+    async request => admin(request).keys.revoke(request.params.id),
   )
 }

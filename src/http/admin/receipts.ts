@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
-import type { ReceiptAdmin } from '../../admin/receipts.ts'
 import { ArchiveFacts, BacklogView, ReceiptView } from '../../admin/views.ts'
 import { RECEIPT_OUTCOMES } from '../../domain/inbound/receipts.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
 import { security } from '../openapi.ts'
 import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
+import type { AdminOf } from './operator.ts'
 import { ById, bySource, byTenant, List } from './schemas.ts'
 
 const documented = { tags: ['Admin: inbound events'], security: security.admin }
@@ -15,13 +15,13 @@ const ArchiveBody = Type.Object({
   result: Type.Object({}, { description: 'The normalized event as it was processed' }),
 })
 
-export function receiptRoutes(app: App, { receipts }: { receipts: ReceiptAdmin }): void {
-  listRoute(app, receipts)
-  archiveRoute(app, receipts)
-  overflowRoute(app, receipts)
+export function receiptRoutes(app: App, { admin }: { admin: AdminOf }): void {
+  listRoute(app, admin)
+  archiveRoute(app, admin)
+  overflowRoute(app, admin)
 }
 
-function listRoute(app: App, receipts: ReceiptAdmin): void {
+function listRoute(app: App, admin: AdminOf): void {
   app.get(
     '/admin/v1/receipts',
     {
@@ -47,7 +47,7 @@ function listRoute(app: App, receipts: ReceiptAdmin): void {
       const before = after ? { receivedAt: after.at, id: after.id } : undefined
       const page = await readPage(
         query,
-        limit => receipts.receipts({ ...query, limit, before }),
+        limit => admin(request).receipts.receipts({ ...query, limit, before }),
         last => [last.received_at, last.id],
       )
       return pageBody(page)
@@ -55,7 +55,7 @@ function listRoute(app: App, receipts: ReceiptAdmin): void {
   )
 }
 
-function archiveRoute(app: App, receipts: ReceiptAdmin): void {
+function archiveRoute(app: App, admin: AdminOf): void {
   app.get(
     '/admin/v1/archive/:id',
     {
@@ -68,14 +68,17 @@ function archiveRoute(app: App, receipts: ReceiptAdmin): void {
       },
     },
     async (request, reply) => {
-      const { facts, result } = await receipts.archived(request.params.id, request.query.tenant)
+      const { facts, result } = await admin(request).receipts.archived(
+        request.params.id,
+        request.query.tenant,
+      )
       // The result goes out as it is stored: parsing it would cost exact digits.
       return sendJson(reply, `${JSON.stringify(facts).slice(0, -1)},"result":${result}}`)
     },
   )
 }
 
-function overflowRoute(app: App, receipts: ReceiptAdmin): void {
+function overflowRoute(app: App, admin: AdminOf): void {
   app.get(
     '/admin/v1/overflow',
     {
@@ -87,6 +90,6 @@ function overflowRoute(app: App, receipts: ReceiptAdmin): void {
         },
       },
     },
-    async () => ({ results: await receipts.backlogs(), next_cursor: null }),
+    async request => ({ results: await admin(request).receipts.backlogs(), next_cursor: null }),
   )
 }

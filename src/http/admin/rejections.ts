@@ -1,15 +1,15 @@
 import { Type } from 'typebox'
-import type { ReceiptAdmin } from '../../admin/receipts.ts'
 import { RejectionView } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
+import type { AdminOf } from './operator.ts'
 import { bySource, byTenant } from './schemas.ts'
 
 /** Safe as a number, and no more digits than bigint has. */
 const isRejectionId = (part: string) => /^\d{1,15}$/.test(part)
 
-export function rejectionRoute(app: App, { receipts }: { receipts: ReceiptAdmin }): void {
+export function rejectionRoute(app: App, { admin }: { admin: AdminOf }): void {
   app.get(
     '/admin/v1/rejections',
     {
@@ -34,7 +34,7 @@ export function rejectionRoute(app: App, { receipts }: { receipts: ReceiptAdmin 
       const before = after ? Number(after[0]) : undefined
       const page = await readPage(
         query,
-        limit => receipts.rejections({ ...query, limit, before }),
+        limit => admin(request).receipts.rejections({ ...query, limit, before }),
         last => [last.id],
       )
       return pageBody(page)

@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
-import type { SourceTestAdmin } from '../../admin/source-test.ts'
 import { SourceTest } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
+import type { AdminOf } from './operator.ts'
 import { ById } from './schemas.ts'
 
-export function sourceTestRoute(app: App, { sourceTests }: { sourceTests: SourceTestAdmin }): void {
+export function sourceTestRoute(app: App, { admin }: { admin: AdminOf }): void {
   app.post(
     '/admin/v1/sources/:id/test',
     {
@@ -33,7 +33,7 @@ export function sourceTestRoute(app: App, { sourceTests }: { sourceTests: Source
     },
     async request => {
       const { body, headers } = request.body
-      return sourceTests.test(request.params.id, {
+      return admin(request).sourceTests.test(request.params.id, {
         body: body === undefined ? undefined : JSON.stringify(body),
         headers,
       })

@@ -1,21 +1,21 @@
 import { Type } from 'typebox'
-import type { SourceAdmin } from '../../admin/sources.ts'
 import { CreatedSource, RotatedSource, SourceView } from '../../admin/views.ts'
 import { isObject, type JsonObject } from '../../domain/json/json.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { problems } from '../problems.ts'
+import type { AdminOf } from './operator.ts'
 import { ById, List, NewSourceBody, RotationBody, SourceChangeBody } from './schemas.ts'
 
 const documented = { tags: ['Admin: sources'], security: security.admin }
 
-export function sourceRoutes(app: App, { sources }: { sources: SourceAdmin }): void {
-  collectionRoutes(app, sources)
-  itemRoutes(app, sources)
-  actionRoutes(app, sources)
+export function sourceRoutes(app: App, { admin }: { admin: AdminOf }): void {
+  collectionRoutes(app, admin)
+  itemRoutes(app, admin)
+  actionRoutes(app, admin)
 }
 
-function collectionRoutes(app: App, sources: SourceAdmin): void {
+function collectionRoutes(app: App, admin: AdminOf): void {
   app.get(
     '/admin/v1/sources',
     {
@@ -27,7 +27,10 @@ function collectionRoutes(app: App, sources: SourceAdmin): void {
         response: { 200: List(SourceView) },
       },
     },
-    async request => ({ results: await sources.list(request.query.tenant), next_cursor: null }),
+    async request => ({
+      results: await admin(request).sources.list(request.query.tenant),
+      next_cursor: null,
+    }),
   )
   app.post(
     '/admin/v1/sources',
@@ -43,13 +46,15 @@ function collectionRoutes(app: App, sources: SourceAdmin): void {
       },
     },
     async (request, reply) => {
-      const source = await sources.create(settingsIn(request.body) as { tenant: string; type: string })
+      const source = await admin(request).sources.create(
+        settingsIn(request.body) as { tenant: string; type: string },
+      )
       return reply.code(201).header('location', `/admin/v1/sources/${source.id}`).send(source)
     },
   )
 }
 
-function itemRoutes(app: App, sources: SourceAdmin): void {
+function itemRoutes(app: App, admin: AdminOf): void {
   app.get(
     '/admin/v1/sources/:id',
     {
@@ -60,7 +65,7 @@ function itemRoutes(app: App, sources: SourceAdmin): void {
         response: { 200: SourceView },
       },
     },
-    async request => sources.show(request.params.id),
+    async request => admin(request).sources.show(request.params.id),
   )
   app.patch(
     '/admin/v1/sources/:id',
@@ -74,7 +79,7 @@ function itemRoutes(app: App, sources: SourceAdmin): void {
         response: { 200: SourceView },
       },
     },
-    async request => sources.update(request.params.id, settingsIn(request.body)),
+    async request => admin(request).sources.update(request.params.id, settingsIn(request.body)),
   )
   app.delete(
     '/admin/v1/sources/:id',
@@ -88,13 +93,13 @@ function itemRoutes(app: App, sources: SourceAdmin): void {
       },
     },
     async (request, reply) => {
-      await sources.delete(request.params.id)
+      await admin(request).sources.delete(request.params.id)
       return reply.code(204).send(null)
     },
   )
 }
 
-function actionRoutes(app: App, sources: SourceAdmin): void {
+function actionRoutes(app: App, admin: AdminOf): void {
   app.post(
     '/admin/v1/sources/:id/rotate',
     {
@@ -108,7 +113,7 @@ function actionRoutes(app: App, sources: SourceAdmin): void {
     },
     async request => {
       const { what, value, overlap_hours } = request.body
-      return sources.rotate(request.params.id, { what, value, overlapHours: overlap_hours })
+      return admin(request).sources.rotate(request.params.id, { what, value, overlapHours: overlap_hours })
     },
   )
   for (const [verb, enabled] of [
@@ -126,7 +131,7 @@ function actionRoutes(app: App, sources: SourceAdmin): void {
           response: { 200: SourceView },
         },
       },
-      async request => sources.setEnabled(request.params.id, enabled),
+      async request => admin(request).sources.setEnabled(request.params.id, enabled),
     )
 }
 

@@ -1,16 +1,16 @@
-import type { TenantAdmin } from '../../admin/tenants.ts'
 import { TenantView } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
+import type { AdminOf } from './operator.ts'
 import { ById, List, NewTenantBody, TenantChangeBody } from './schemas.ts'
 
 const documented = { tags: ['Admin: tenants'], security: security.admin }
 
-export function tenantRoutes(app: App, { tenants }: { tenants: TenantAdmin }): void {
+export function tenantRoutes(app: App, { admin }: { admin: AdminOf }): void {
   app.get(
     '/admin/v1/tenants',
     { schema: { ...documented, summary: 'List tenants', response: { 200: List(TenantView) } } },
-    async () => ({ results: await tenants.list(), next_cursor: null }),
+    async request => ({ results: await admin(request).tenants.list(), next_cursor: null }),
   )
   app.post(
     '/admin/v1/tenants',
@@ -24,7 +24,7 @@ export function tenantRoutes(app: App, { tenants }: { tenants: TenantAdmin }): v
       },
     },
     async (request, reply) => {
-      const tenant = await tenants.create(request.body)
+      const tenant = await admin(request).tenants.create(request.body)
       return reply.code(201).header('location', `/admin/v1/tenants/${tenant.id}`).send(tenant)
     },
   )
@@ -38,7 +38,7 @@ export function tenantRoutes(app: App, { tenants }: { tenants: TenantAdmin }): v
         response: { 200: TenantView },
       },
     },
-    async request => tenants.show(request.params.id),
+    async request => admin(request).tenants.show(request.params.id),
   )
   app.patch(
     '/admin/v1/tenants/:id',
@@ -51,6 +51,7 @@ export function tenantRoutes(app: App, { tenants }: { tenants: TenantAdmin }): v
         response: { 200: TenantView },
       },
     },
-    async request => tenants.setConversionTypes(request.params.id, request.body.conversion_types),
+    async request =>
+      admin(request).tenants.setConversionTypes(request.params.id, request.body.conversion_types),
   )
 }

@@ -53,6 +53,12 @@ export async function listKeys(db: Db, tenantId: number | null): Promise<ApiKey[
   return rows
 }
 
+/** Nobody else changes the key until the caller's transaction ends. */
+export async function lockKey(db: Db, id: string): Promise<ApiKey | null> {
+  const { rows } = await db.query<ApiKey>(`select ${COLUMNS} from api_keys where id = $1 for update`, [id])
+  return rows[0] ?? null
+}
+
 /** Returns null where there is no such key; revoking twice keeps the first time. */
 export async function revokeKey(db: Db, id: string): Promise<ApiKey | null> {
   const { rows } = await db.query<ApiKey>(

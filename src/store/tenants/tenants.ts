@@ -31,6 +31,12 @@ export async function findTenantById(db: Db, id: number): Promise<Tenant | null>
   return rows[0] ?? null
 }
 
+/** Nobody else changes the tenant until the caller's transaction ends. */
+export async function lockTenant(db: Db, id: number): Promise<Tenant | null> {
+  const { rows } = await db.query<Tenant>(`select ${COLUMNS} from tenants where id = $1 for update`, [id])
+  return rows[0] ?? null
+}
+
 /** null goes back to the default list. */
 export async function setConversionTypes(db: Db, tenantId: number, types: string[] | null): Promise<void> {
   await db.query('update tenants set conversion_types = $2 where id = $1', [tenantId, types])

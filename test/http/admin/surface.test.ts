@@ -7,7 +7,7 @@ import { openedAdmin } from '../../admin/opened.ts'
 import { compareWithOpenApi } from '../compare.ts'
 import { openShell, problemIn } from '../shell.ts'
 
-const { admin, pool } = await openedAdmin()
+const { admin, adminFor, pool } = await openedAdmin()
 const { id: tenant } = await admin.tenants.create({ name: 'acme' })
 const { key: adminKey } = await admin.keys.create({ kind: 'admin' })
 const { key: privateKey } = await admin.keys.create({ kind: 'private', tenant })
@@ -15,7 +15,7 @@ const { key: privateKey } = await admin.keys.create({ kind: 'private', tenant })
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 async function open(t: TestContext) {
-  const surface = adminSurface({ admin, directory: openDirectory({ pool }), now: () => new Date() })
+  const surface = adminSurface({ adminFor, directory: openDirectory({ pool }), now: () => new Date() })
   const { app } = await openShell(t, surface.register)
   const call = async (method: Method, url: string, body?: object, key = adminKey) => {
     const headers = { authorization: `Bearer ${key}` }
@@ -126,4 +126,93 @@ test('every route is in the OpenAPI document, as one that needs an admin key', a
     if (path.startsWith('/admin/'))
       for (const operation of Object.values(operations))
         assert.deepEqual(operation.security, [{ adminKey: [] }], path)
+})
+
+type AuditRow = { id: string; action: string; target: string; actor: string; before: object; after: object }
+
+async function auditOf(call: Awaited<ReturnType<typeof open>>['call'], query: string): Promise<AuditRow[]> {
+  const rows: AuditRow[] = []
+  let cursor = ''
+  do {
+    const answer = await call('GET', `/admin/v1/audit?limit=3&${query}${cursor && `&cursor=${cursor}`}`)
+    assert.equal(answer.statusCode, 200)
+    const { results, next_cursor } = answer.json()
+    rows.push(...results)
+    cursor = next_cursor
+  } while (cursor)
+  return rows
+}
+
+test('every change leaves one row that tells who, what and from where, and no secret', async t => {
+  const { call } = await open(t)
+  const { id: of } = (await call('POST', '/admin/v1/tenants', { name: 'audited' })).json()
+  await call('PATCH', '/admin/v1/tenants/audited', { conversion_types: ['purchase'] })
+  const key = (await call('POST', '/admin/v1/keys', { tenant: of, kind: 'private' })).json()
+  await call('POST', `/admin/v1/keys/${key.id}/revoke`)
+  const source = (await call('POST', '/admin/v1/sources', { tenant: of, type: 'webhook' })).json()
+  const path = `/admin/v1/sources/${source.id}`
+  await call('PATCH', path, { overflow: 'drop' })
+  const rotated = (await call('POST', `${path}/rotate`, { what: 'signing_secret' })).json()
+  await call('POST', `${path}/disable`)
+  await call('DELETE', path)
+
+  const rows = await auditOf(call, 'tenant=audited')
+  assert.deepEqual(
+    rows.map(({ action, target }) => [action, target]),
+    [
+      ['source.delete', source.id],
+      ['source.disable', source.id],
+      ['source.rotate', source.id],
+      ['source.update', source.id],
+      ['source.create', source.id],
+      ['key.revoke', key.id],
+      ['key.create', key.id],
+      ['tenant.update', of],
+      ['tenant.create', of],
+    ],
+  )
+  const { results: admins } = (await call('GET', '/admin/v1/keys')).json()
+  const me = admins.find(({ hint }: { hint: string }) => adminKey.endsWith(hint.slice(1)))
+  for (const row of rows)
+    assert.deepEqual(
+      Object.entries(row).filter(([name]) => ['actor', 'tenant', 'ip'].includes(name)),
+      [
+        ['actor', me.id],
+        ['tenant', of],
+        ['ip', '127.0.0.1'],
+      ],
+    )
+  assert.deepEqual([rows[1]!.before, rows[1]!.after], [{ enabled: true }, { enabled: false }])
+  assert.deepEqual([rows[3]!.before, rows[3]!.after], [{ overflow: 'defer' }, { overflow: 'drop' }])
+  const text = JSON.stringify((await pool.query('select row_to_json(a)::text as row from audit a')).rows)
+  for (const secret of [key.key, source.token, rotated.signing_secret, adminKey])
+    assert.ok(!text.includes(secret))
+})
+
+test('reads, refusals and what changes nothing leave no row', async t => {
+  const { call } = await open(t)
+  const source = (await call('POST', '/admin/v1/sources', { tenant: 'acme', type: 'webhook' })).json()
+  const before = await auditOf(call, '')
+  await call('GET', `/admin/v1/sources/${source.id}`)
+  await call('GET', '/admin/v1/keys?tenant=acme')
+  await call('POST', '/admin/v1/tenants', { name: 'acme' })
+  await call('POST', '/admin/v1/keys', { tenant: 'nobody', kind: 'private' })
+  await call('POST', '/admin/v1/sources/src_1/disable')
+  await call('POST', `/admin/v1/sources/${source.id}/enable`)
+  await call('POST', '/admin/v1/dead-letters/replay', { all: true })
+  assert.deepEqual(await auditOf(call, ''), before)
+  assert.equal((await call('GET', '/admin/v1/audit?tenant=nobody')).statusCode, 404)
+  assert.equal((await call('GET', '/admin/v1/audit?since=yesterday')).statusCode, 400)
+  assert.deepEqual(await auditOf(call, 'since=2999-01-01'), [])
+  assert.deepEqual(await auditOf(call, 'until=2000-01-01'), [])
+})
+
+test('the database refuses to change the audit', async () => {
+  for (const statement of [
+    "update audit set actor = 'nobody'",
+    'delete from audit',
+    'truncate audit',
+    'delete from audit where false',
+  ])
+    await assert.rejects(pool.query(statement), /never changed or deleted/, statement)
 })

@@ -1,0 +1,81 @@
+import type { ComponentChildren } from 'preact'
+import { audit } from '../../api/admin.ts'
+import type { AuditRow } from '../../api/types.ts'
+import { RefreshButton, SelectFilter } from '../../components/form.ts'
+import { EmptyState } from '../../components/notice.ts'
+import { Page } from '../../components/page.ts'
+import { type Column, GrowingTable } from '../../components/table.ts'
+import { Time } from '../../components/time.ts'
+import { NONE, text } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { go } from '../../navigation.ts'
+import { definePage } from '../../page-definition.ts'
+import { link } from '../../router.ts'
+import { tenant } from '../../session.ts'
+
+const ROWS = 50
+const SCOPES = [
+  ['', 'Of this tenant'],
+  ['all', 'Of the whole installation'],
+] as const
+
+const filterOf = (query: URLSearchParams) => ({
+  tenant: query.get('of') === 'all' ? null : tenant.peek(),
+  limit: ROWS,
+})
+
+export const page = definePage(
+  'audit',
+  ({ route, signal }) => audit.list(filterOf(route.query), signal),
+  ({ data, route: { query }, refresh }) =>
+    h(
+      Page,
+      {
+        title: 'Audit',
+        actions: h(RefreshButton, { refresh }),
+        lead: 'Who changed what, by command line, admin API or console. Nobody can change it.',
+      },
+      h(SelectFilter, {
+        id: 'of',
+        label: 'Changes',
+        options: SCOPES,
+        value: query.get('of') ?? '',
+        onChange: of => go(link('audit', { of })),
+      }),
+      h(GrowingTable<AuditRow>, {
+        caption: 'Changes',
+        columns: COLUMNS,
+        keyOf: ({ id }) => id,
+        first: data,
+        load: cursor => audit.list({ ...filterOf(query), cursor }),
+        empty: h(EmptyState, { title: 'No changes yet.' }),
+      }),
+    ),
+)
+
+const COLUMNS: Column<AuditRow>[] = [
+  { label: 'Action', cell: ({ action }) => html`<span class="whole">${action}</span>` },
+  { label: 'When', cell: ({ at }) => h(Time, { at }) },
+  { label: 'Who', cell: ({ actor }) => html`<code>${actor}</code>` },
+  { label: 'What', cell: targetOf, kind: 'long' },
+  { label: 'Changed', cell: changesOf, kind: 'long', isMinor: true },
+  { label: 'From', cell: ({ ip }) => text(ip), isMinor: true },
+]
+
+function targetOf({ action, target }: AuditRow): ComponentChildren {
+  if (target === null) return NONE
+  const isThere = action.startsWith('source.') && action !== 'source.delete'
+  return isThere
+    ? html`<a href=${link('source', { id: target })}><code>${target}</code></a>`
+    : html`<code>${target}</code>`
+}
+
+/** Of a change, what was and what is; of something new or gone, nothing: its name says it. */
+function changesOf({ before, after }: AuditRow): ComponentChildren {
+  if (!before || !after) return NONE
+  const old = before as Record<string, unknown>
+  return Object.entries(after).map(
+    ([name, value]) =>
+      html`<div>${name}: <code>${JSON.stringify(old[name])}</code> → <code>${JSON.stringify(value)}</code></div>`,
+  )
+}

@@ -1,0 +1,44 @@
+import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
+import type { AuditView } from '../admin/views.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
+import { dataOption, withDatabase } from './session.ts'
+
+const PAGE = 100
+const DEFAULT_ROWS = 100
+
+export function addAudit(program: Command, out: Output): void {
+  const audit = program.command('audit').description('Audit: who changed what. Nobody can change it.')
+  audit.addHelpText('after', examples('kontor audit list'))
+  audit
+    .command('list')
+    .description('List changes of tenants, keys, sources and settings, erasures and replays, newest first.')
+    .option('--tenant <tenant>', 'only those of this tenant: its id or its name')
+    .option('--since <date>', 'from here on, in ISO 8601')
+    .option('--until <date>', 'up to here, in ISO 8601')
+    .option('--limit <n>', `at most so many (default: ${DEFAULT_ROWS})`, limitOf)
+    .addOption(dataOption())
+    .addHelpText(
+      'after',
+      examples('kontor audit list', 'kontor audit list --tenant acme --since 2026-01-31 --limit 1000'),
+    )
+    .action(({ tenant, since, until, limit = DEFAULT_ROWS, ...options }) =>
+      withDatabase(options, out, async ({ admin }) => {
+        const changes: AuditView[] = []
+        for (;;) {
+          const last = changes.at(-1)
+          const before = last && { at: new Date(last.at), id: last.id }
+          const wanted = Math.min(PAGE, limit - changes.length)
+          const page = await admin.audit.list({ tenant, since, until, limit: wanted, before })
+          changes.push(...page)
+          if (page.length < wanted || changes.length >= limit) return out.json(changes)
+        }
+      }),
+    )
+}
+
+function limitOf(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text.trim()))
+    throw new InvalidArgumentError('It must be a whole number above 0.')
+  return Number(text)
+}

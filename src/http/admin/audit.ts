@@ -1,0 +1,41 @@
+import { Type } from 'typebox'
+import { AuditView } from '../../admin/views.ts'
+import type { App } from '../app.ts'
+import { security } from '../openapi.ts'
+import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
+import type { AdminOf } from './operator.ts'
+
+export function auditRoute(app: App, { admin }: { admin: AdminOf }): void {
+  app.get(
+    '/admin/v1/audit',
+    {
+      config: { problems: [404] },
+      schema: {
+        tags: ['Admin: audit'],
+        security: security.admin,
+        summary: 'List who changed what, newest first',
+        description:
+          'One row for each change, by command line, admin API or console. Nobody can change a row.',
+        querystring: Type.Object({
+          tenant: Type.Optional(
+            Type.String({ description: 'Id or name; default: all of them, and the installation itself' }),
+          ),
+          since: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
+          until: Type.Optional(Type.String({ format: 'timestamp', description: 'Inclusive' })),
+          ...pageParameters,
+        }),
+        response: { 200: PagedList(AuditView) },
+      },
+    },
+    async request => {
+      const { cursor, ...query } = request.query
+      const before = decodeTimeCursor(cursor) ?? undefined
+      const page = await readPage(
+        query,
+        limit => admin(request).audit.list({ ...query, limit, before }),
+        last => [last.at, last.id],
+      )
+      return pageBody(page)
+    },
+  )
+}
