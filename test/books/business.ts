@@ -2,61 +2,10 @@
 import { DAY, instant, later } from './calendar.ts'
 import { COUNTRIES, catalogueOf, couponsOf } from './catalogue.ts'
 import { openCompany } from './company.ts'
+import { EVERYTHING, type Features } from './features.ts'
 import { live } from './life.ts'
 import type { Fact } from './model.ts'
 import { chance } from './random.ts'
-
-/** What may happen in a history. A provider that cannot express something has it turned off. */
-export type Features = typeof EVERYTHING
-
-const EVERYTHING = {
-  trials: true,
-  /** Trials that end in a pause, because there is no way to collect. */
-  suspendedTrials: true,
-  incomplete: true,
-  seats: true,
-  planChanges: true,
-  /** From monthly to yearly and back: a new period begins. */
-  termChanges: true,
-  priceChanges: true,
-  addOns: true,
-  secondSubscriptions: true,
-  coupons: true,
-  onceCoupons: true,
-  stackedCoupons: true,
-  customerCoupons: true,
-  inclusiveTax: true,
-  exclusiveTax: true,
-  pauses: true,
-  resumesAt: true,
-  scheduledCancellations: true,
-  /** Ends on another day than the period's. */
-  cancelDates: true,
-  immediateCancellations: true,
-  reactivations: true,
-  dunning: true,
-  actionRequired: true,
-  unpaid: true,
-  writeOffs: true,
-  refunds: true,
-  failedRefunds: true,
-  disputes: true,
-  creditNotes: true,
-  balances: true,
-  sentInvoices: true,
-  partialPayments: true,
-  charges: true,
-  manualInvoices: true,
-  tiers: true,
-  metered: true,
-  free: true,
-  weekly: true,
-  quarterly: true,
-  fractions: true,
-  testMode: true,
-  largeSubscriptions: false,
-  sameSecond: true,
-}
 
 export type Business = {
   seed: number

@@ -1,6 +1,7 @@
 // The history as canonical payloads: the whole object whenever it changes, amounts in major units.
-import type { Business, Features } from './business.ts'
+import type { Business } from './business.ts'
 import { iso } from './calendar.ts'
+import type { Features } from './features.ts'
 import { pricePerPeriod } from './invoicing.ts'
 import type { Customer, Discount, Fact, FactOf, Invoice, Item, Subscription } from './model.ts'
 import { digitsOf, major, rounded } from './money.ts'

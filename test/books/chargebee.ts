@@ -1,5 +1,5 @@
 // The history as Chargebee (product catalogue 2) tells it: one event with all the objects it is about; amounts in minor units.
-import type { Business, Features } from './business.ts'
+import type { Business } from './business.ts'
 import {
   couponData,
   creditNoteData,
@@ -9,6 +9,7 @@ import {
   subscriptionData,
   transactionData,
 } from './chargebee/objects.ts'
+import type { Features } from './features.ts'
 import type { Customer, Fact, FactOf, Invoice, Payment, Subscription } from './model.ts'
 
 /**

@@ -2,12 +2,28 @@
 import { DAY } from './calendar.ts'
 import type { Catalogue } from './catalogue.ts'
 import type { Company } from './company.ts'
-import type { LifeOptions } from './life.ts'
+import type { Features } from './features.ts'
 import type { Coupon, Payment, Subscription } from './model.ts'
 import { share } from './money.ts'
+import type { Chance } from './random.ts'
 import type { Wanted } from './subscribing.ts'
 
 export type Decision = () => void
+
+export type LifeOptions = {
+  random: Chance
+  features: Features
+  livemode: boolean
+  country: string
+  catalogue: Catalogue
+  /** For those who also buy in another currency. */
+  other: Catalogue
+  coupons: Coupon[]
+  prefix: string
+  arrives: number
+  until: number
+  isLarge: boolean
+}
 
 type Options = LifeOptions & {
   company: Company

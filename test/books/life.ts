@@ -1,28 +1,12 @@
 // The life of one customer: what it orders, changes, pays, and does not pay.
-import type { Features } from './business.ts'
 import { DAY, HOUR } from './calendar.ts'
 import { type Catalogue, taxesOf } from './catalogue.ts'
 import { openCompany } from './company.ts'
-import { type Decision, decisionsOf } from './decisions.ts'
+import { type Decision, decisionsOf, type LifeOptions } from './decisions.ts'
 import type { World } from './journal.ts'
 import type { Coupon, Fact, Invoice, Subscription } from './model.ts'
 import type { Chance } from './random.ts'
 import type { SubscriptionOrder, Wanted } from './subscribing.ts'
-
-export type LifeOptions = {
-  random: Chance
-  features: Features
-  livemode: boolean
-  country: string
-  catalogue: Catalogue
-  /** For those who also buy in another currency. */
-  other: Catalogue
-  coupons: Coupon[]
-  prefix: string
-  arrives: number
-  until: number
-  isLarge: boolean
-}
 
 const CHANNELS = [
   { source: 'newsletter', medium: 'email', campaign: 'spring' },

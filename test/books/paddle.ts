@@ -1,6 +1,7 @@
 // The history as Paddle Billing notifies it: subscriptions, transactions, adjustments; amounts as text in minor units.
-import type { Business, Features } from './business.ts'
+import type { Business } from './business.ts'
 import { iso } from './calendar.ts'
+import type { Features } from './features.ts'
 import type { Fact, Invoice, Payment, Subscription } from './model.ts'
 import {
   addressData,

@@ -1,7 +1,8 @@
 // The ways in which one history can be told.
-import type { Business, Features } from './business.ts'
+import type { Business } from './business.ts'
 import { CANONICAL_FEATURES, canonicalEvents } from './canonical.ts'
 import { CHARGEBEE_CURRENCIES, CHARGEBEE_FEATURES, chargebeeEvents } from './chargebee.ts'
+import type { Features } from './features.ts'
 import { transactionId } from './paddle/objects.ts'
 import { PADDLE_CURRENCIES, PADDLE_FEATURES, paddleEvents } from './paddle.ts'
 import { stripeEvents, type Version } from './stripe.ts'

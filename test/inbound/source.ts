@@ -60,7 +60,7 @@ export async function eventsOf(server: TestServer, sourceId: string) {
   })[]
 }
 
-/** Nothing of the source waits in the overflow lane, and all of it has taken effect. */
+/** Nothing of the source waits in the overflow, and all of it has taken effect. */
 export async function drained(server: TestServer, sourceId: string): Promise<void> {
   await eventually(
     'the overflow to be empty',
