@@ -50,7 +50,12 @@ export function sourceTestAdmin({ pool, log }: { pool: pg.Pool; log: Log }) {
       const context = inboundContext(source, { ip: null, headers: sent.headers, signature: null })
       const { inspection, append } = eventEntry(source.tenantId, body, context, now)
       if (inspection.accepted.length === 0) {
-        tell('normalize', false, `A real request is answered 400: ${faultsOf(body, inspection.faults)}.`)
+        const status = inspection.isTooLarge ? 413 : 400
+        tell(
+          'normalize',
+          false,
+          `A real request is answered ${status}: ${faultsOf(body, inspection.faults)}.`,
+        )
         return test
       }
       const { entry } = append

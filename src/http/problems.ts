@@ -100,12 +100,12 @@ export const problems = {
     return new Problem({ status: 409, code, title: 'Conflict', detail })
   },
   tooLarge(limitBytes: number) {
-    return new Problem({
-      status: 413,
-      code: 'payload_too_large',
-      title: 'Payload too large',
-      detail: `The body is larger than the limit of ${limitBytes} bytes (after decompression).`,
-    })
+    return problems.holdsTooMuch(
+      `The body is larger than the limit of ${limitBytes} bytes (after decompression).`,
+    )
+  },
+  holdsTooMuch(detail: string): Problem {
+    return new Problem({ status: 413, code: 'payload_too_large', title: 'Payload too large', detail })
   },
   uriTooLong() {
     const detail = 'A part of the path is too long.'

@@ -25,6 +25,7 @@ export function eventEntry(
         body: body.original,
       },
       claim: null,
+      storedBytes: inspection.storedBytes,
     },
   }
 }

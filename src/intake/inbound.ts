@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Entry } from '../domain/entry.ts'
 import type { InboundContext, Inspection, RejectedItem } from '../domain/events/events.ts'
-import type { Body } from '../domain/events/normalize/normalize.ts'
+import { type Body, MAX_NAMED_REJECTIONS } from '../domain/events/normalize/normalize.ts'
 import { itemId, newEntryId } from '../domain/ids.ts'
 import type { Append } from '../log/log.ts'
 import { isUnavailable, withClient } from '../postgres/database.ts'
@@ -91,7 +91,8 @@ export function openInbound(deps: {
     const { due, over, rejected } = parts
     const kept: Promise<unknown>[] = []
     // Bad items go with the good ones; alone, where no good one is due.
-    const items = [...due, ...rejected].map(({ index }) => index).sort((a, b) => a - b)
+    const named = rejected.slice(0, MAX_NAMED_REJECTIONS)
+    const items = [...due, ...named].map(({ index }) => index).sort((a, b) => a - b)
     if (items.length > 0)
       kept.push(accept([parts.isWhole ? append : { ...append, entry: withItems(entry, context, items) }]))
     if (over.length > 0 && source.config.overflow === 'defer') {

@@ -4,7 +4,12 @@ import type { Entry } from '../domain/entry.ts'
 /** An idempotency key to be consumed with the entry: both become durable together, or neither. */
 export type Claim = { key: string; bodyHash: Buffer; entityType: string; recordId: string | null }
 
-export type Append = { entry: Entry; claim: Claim | null }
+export type Append = {
+  entry: Entry
+  claim: Claim | null
+  /** What it becomes when it is applied, where that may be more than its body: readers take so much at a time. */
+  storedBytes?: number
+}
 
 /** `duplicateOf` tells the first use of the claimed key; the entry was then not appended. */
 export type Appended = { duplicateOf: FirstUse | null }

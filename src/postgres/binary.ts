@@ -13,6 +13,10 @@ export class BinaryWriter {
     this.buffer = buffer
   }
 
+  get length(): number {
+    return this.at
+  }
+
   written(): Buffer {
     return this.buffer.subarray(0, this.at)
   }

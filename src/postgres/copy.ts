@@ -43,14 +43,20 @@ export function copyTable<Row, Context = undefined>(
   const statement = `copy ${table} (${names.join(', ')}) from stdin (format binary)`
   const write = compile(Object.values(columns))
   return async (client, rows, ...context) => {
-    const out = new BinaryWriter(spareBuffers.pop() ?? Buffer.allocUnsafeSlow(FIRST_BYTES))
+    let out = new BinaryWriter(spareBuffers.pop() ?? Buffer.allocUnsafeSlow(FIRST_BYTES))
+    let stream: CopyStream | null = null
     out.bytes(HEADER)
     for (let index = 0; index < rows.length; index++) {
       out.rawInt2(names.length)
       write(out, rows[index]!, index, context[0] as Context)
+      if (out.length < PORTION_BYTES) continue
+      stream ??= openStream(client, statement)
+      await stream.write(out.written())
+      out = new BinaryWriter(Buffer.allocUnsafeSlow(FIRST_BYTES))
     }
     out.rawInt2(-1)
-    await send(client, statement, out.written())
+    stream ??= openStream(client, statement)
+    await stream.end(out.written())
     // Not after a failure: what became of the bytes is not known then.
     const { buffer } = out
     if (spareBuffers.length < MAX_SPARE_BUFFERS && buffer.length <= MAX_SPARE_BYTES) spareBuffers.push(buffer)
@@ -80,11 +86,25 @@ const spareBuffers: Buffer[] = []
 const MAX_SPARE_BUFFERS = 4
 const MAX_SPARE_BYTES = 4_194_304
 
-function send(client: pg.PoolClient, statement: string, bytes: Buffer): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stream = client.query(copyFrom(statement))
-    stream.on('error', reject)
-    stream.on('finish', resolve)
-    stream.end(bytes)
-  })
+// Events with a large context they share are a hundred times what came in: they never stand in memory all at once.
+const PORTION_BYTES = 4_194_304
+
+type CopyStream = { write(bytes: Buffer): Promise<void>; end(bytes: Buffer): Promise<void> }
+
+/** `write` resolves when the bytes are on their way. */
+function openStream(client: pg.PoolClient, statement: string): CopyStream {
+  const stream = client.query(copyFrom(statement))
+  const { promise: failed, reject } = Promise.withResolvers<never>()
+  failed.catch(() => undefined)
+  stream.on('error', reject)
+  const until = (start: (done: () => void) => void) => Promise.race([failed, new Promise<void>(start)])
+  return {
+    // A failure reaches the stream, not the callback of what was being written.
+    write: bytes => until(done => stream.write(bytes, () => done())),
+    end: bytes =>
+      until(done => {
+        stream.on('finish', done)
+        stream.end(bytes)
+      }),
+  }
 }

@@ -107,6 +107,10 @@ export type Inspection = {
   rejected: RejectedItem[]
   /** Every fault of every rejected item, by JSON pointer into the body. */
   faults: Fault[]
+  /** It holds more than a request may: the one fault says what. Nothing of it is accepted then. */
+  isTooLarge: boolean
+  /** What the accepted items become when they are stored, each with what it shares with the others. */
+  storedBytes: number
   /** Whose order must be kept: visitor, user or object of the first good item; null when it names none. */
   orderingKey: string | null
 }

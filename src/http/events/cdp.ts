@@ -1,12 +1,12 @@
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { CDP_KINDS, type CdpContext, type CdpKind } from '../../domain/events/events.ts'
-import { openBody } from '../../domain/events/normalize/normalize.ts'
+import { MAX_ITEM_BYTES, openBody } from '../../domain/events/normalize/normalize.ts'
 import type { App } from '../app.ts'
 import type { RawBody } from '../body.ts'
 import { security } from '../openapi.ts'
-import { acceptEvents, factsOf } from './request.ts'
-import { callerOf, type EventRouteOptions, SINGLE_EVENT_BYTES } from './track.ts'
+import { acceptEvents, factsOf, namedRejections, RejectedItems } from './request.ts'
+import { callerOf, type EventRouteOptions } from './track.ts'
 
 const BATCH_BYTES = 1_048_576
 
@@ -73,7 +73,8 @@ const CdpBatchBody = Type.Object({
 
 const Success = Type.Object({
   success: Type.Boolean(),
-  rejected: Type.Optional(Type.Array(Type.Object({ index: Type.Integer(), message: Type.String() }))),
+  rejected: Type.Optional(RejectedItems.rejected),
+  rejected_total: RejectedItems.rejected_total,
 })
 
 export function cdpRoutes(app: App, options: EventRouteOptions): void {
@@ -81,7 +82,7 @@ export function cdpRoutes(app: App, options: EventRouteOptions): void {
     app.post(
       path,
       {
-        config: { body: 'raw', bodyLimit: kind === 'batch' ? BATCH_BYTES : SINGLE_EVENT_BYTES },
+        config: { body: 'raw', bodyLimit: bodyLimitOf(kind) },
         schema: {
           tags: ['CDP-compatible'],
           summary: kind === 'batch' ? 'A batch of events' : `A call of kind ${kind}`,
@@ -106,7 +107,10 @@ function jitsuRoutes(app: App, options: EventRouteOptions): void {
     app.post(
       path,
       {
-        config: { body: 'raw', bodyLimit: BATCH_BYTES },
+        config: {
+          body: 'raw',
+          bodyLimit: request => bodyLimitOf(kindOf((request.params as Static<typeof params>).type)),
+        },
         schema: {
           tags: ['CDP-compatible'],
           summary: 'An event as the SDK of Jitsu sends it',
@@ -188,7 +192,11 @@ async function receive(
   const caller = await callerOf(request, body.value, options)
   const context: CdpContext = { route: 'cdp', kind, ...factsOf(request, caller) }
   const rejected = await acceptEvents(options.accept, caller.tenantId, body, context, options.now())
-  return rejected.length > 0 ? { success: true, rejected } : { success: true }
+  return rejected.length > 0 ? { success: true, ...namedRejections(rejected) } : { success: true }
+}
+
+function bodyLimitOf(kind: Kind): number {
+  return kind === 'batch' || kind === 'any' ? BATCH_BYTES : MAX_ITEM_BYTES
 }
 
 /** Where the path names no kind, the body does. */

@@ -1,10 +1,11 @@
 import type { FastifyRequest } from 'fastify'
-import type { EventContext, RejectedItem } from '../../domain/events/events.ts'
-import type { Body } from '../../domain/events/normalize/normalize.ts'
+import { Type } from 'typebox'
+import type { EventContext, Inspection, RejectedItem } from '../../domain/events/events.ts'
+import { type Body, MAX_NAMED_REJECTIONS } from '../../domain/events/normalize/normalize.ts'
 import type { Accept } from '../../intake/accept.ts'
 import { eventEntry } from '../../intake/events.ts'
 import type { Caller } from '../auth.ts'
-import { problems } from '../problems.ts'
+import { type Problem, problems } from '../problems.ts'
 
 const KEPT_HEADERS = ['content-type', 'user-agent', 'x-request-id'] as const
 
@@ -20,7 +21,7 @@ export function factsOf(request: FastifyRequest, { key }: Caller): Facts {
   return { ip: request.ip, headers, keyId: key.id, ...(key.server && { trusted: true }) }
 }
 
-/** Accepts the valid events of a request and returns the others; a request without any valid event is a 400. */
+/** Accepts the valid events of a request and returns the others; a request without any valid event is refused. */
 export async function acceptEvents(
   accept: Accept,
   tenantId: number,
@@ -30,13 +31,37 @@ export async function acceptEvents(
 ): Promise<RejectedItem[]> {
   if (body.fault !== null) throw problems.malformed(`${body.fault}.`)
   const { inspection, append } = eventEntry(tenantId, body, context, now)
-  if (inspection.accepted.length === 0) {
-    throw problems.invalid(
-      inspection.faults.length > 0
-        ? inspection.faults
-        : [{ pointer: '/batch', message: 'must not be empty' }],
-    )
-  }
+  if (inspection.accepted.length === 0) throw refusalOf(inspection, '/batch')
   await accept([append])
   return inspection.rejected
+}
+
+/** Why a request without any valid event is refused; `list` is where the events should have been. */
+export function refusalOf({ faults, isTooLarge }: Inspection, list: string): Problem {
+  if (isTooLarge) return problems.holdsTooMuch(faults[0]!.message)
+  if (faults.length === 0)
+    return problems.invalid([{ pointer: list, message: 'must hold at least one event' }])
+  if (faults.length <= MAX_NAMED_REJECTIONS) return problems.invalid(faults)
+  return problems.invalid(
+    faults.slice(0, MAX_NAMED_REJECTIONS),
+    `The request has ${faults.length} faults; errors lists the first ${MAX_NAMED_REJECTIONS} of them.`,
+  )
+}
+
+export const RejectedItems = {
+  rejected: Type.Array(Type.Object({ index: Type.Integer(), message: Type.String() }), {
+    description: `Invalid items, kept as dead letters; of more than ${MAX_NAMED_REJECTIONS}, the first`,
+  }),
+  rejected_total: Type.Optional(
+    Type.Integer({ description: 'How many were rejected, where that is more than rejected lists' }),
+  ),
+}
+
+/** For the answer: the first of them by name, and how many they are where that is more. */
+export function namedRejections(rejected: RejectedItem[]): {
+  rejected: RejectedItem[]
+  rejected_total?: number
+} {
+  if (rejected.length <= MAX_NAMED_REJECTIONS) return { rejected }
+  return { rejected: rejected.slice(0, MAX_NAMED_REJECTIONS), rejected_total: rejected.length }
 }

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { type EventContext, MAX_EVENT_TYPE_LENGTH } from '../../domain/events/events.ts'
-import { openBody } from '../../domain/events/normalize/normalize.ts'
+import { MAX_ITEM_BYTES, openBody } from '../../domain/events/normalize/normalize.ts'
 import { isObject } from '../../domain/json/json.ts'
 import type { Accept } from '../../intake/accept.ts'
 import type { App } from '../app.ts'
@@ -10,8 +10,6 @@ import type { RawBody } from '../body.ts'
 import { security } from '../openapi.ts'
 import { problems } from '../problems.ts'
 import { acceptEvents, factsOf } from './request.ts'
-
-export const SINGLE_EVENT_BYTES = 65_536
 
 export type EventRouteOptions = {
   accept: Accept
@@ -57,7 +55,7 @@ export function trackRoute(app: App, options: EventRouteOptions): void {
   app.post(
     '/v1/track',
     {
-      config: { body: 'raw', bodyLimit: SINGLE_EVENT_BYTES },
+      config: { body: 'raw', bodyLimit: MAX_ITEM_BYTES },
       schema: {
         tags: ['Events'],
         summary: 'Ingest a tracking event',

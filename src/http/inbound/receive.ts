@@ -7,6 +7,7 @@ import type { Directory } from '../../store/tenants/directory.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { App } from '../app.ts'
 import type { RawBody } from '../body.ts'
+import { namedRejections, refusalOf } from '../events/request.ts'
 import { security } from '../openapi.ts'
 import { problems } from '../problems.ts'
 import { admit } from './admission.ts'
@@ -79,12 +80,7 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
   const headers = keptHeaders(request.raw.headers, source, credentials.preset, options.signatureHeader)
   const context = inboundContext(source, { ip: request.ip, headers, signature })
   const { inspection, received } = await options.inbound.receive(source, body, context, now)
-  if (received === null)
-    throw problems.invalid(
-      inspection.faults.length > 0
-        ? inspection.faults
-        : [{ pointer: '', message: 'must contain at least one event' }],
-    )
+  if (received === null) throw refusalOf(inspection, '')
   const { accepted, duplicates, deferred, rejected, dropped } = received
   const count = (outcome: string, events: number) => {
     if (events > 0) options.metrics.inbound(source.id, outcome, events)
@@ -94,5 +90,5 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
   count('deferred', deferred)
   count('dropped', dropped)
   count('rejected', rejected.length - dropped)
-  return { accepted, duplicates, deferred, rejected }
+  return { accepted, duplicates, deferred, ...namedRejections(rejected) }
 }

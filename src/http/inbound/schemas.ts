@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { CDP_KINDS } from '../../domain/events/events.ts'
+import { RejectedItems } from '../events/request.ts'
 
 const examples = {
   webhook: {
@@ -67,11 +68,13 @@ export const InboundAnswer = Type.Object(
     deferred: Count('Events over the volume limit: durable, and processed when the limit allows'),
     rejected: Type.Array(Type.Object({ index: Type.Integer(), message: Type.String() }), {
       description:
-        'Invalid items (kept as dead letters), and events over the limit of a source that drops them',
+        'Invalid items (kept as dead letters), and events over the limit of a source that drops them; of more than 100, the first',
     }),
+    rejected_total: RejectedItems.rejected_total,
   },
   {
-    description: 'The four numbers add up to the number of items in the request.',
+    description:
+      'The four numbers add up to the number of items in the request; of the rejected, rejected_total counts where it is there.',
     examples: [
       { accepted: 1, duplicates: 0, deferred: 0, rejected: [] },
       { accepted: 2, duplicates: 1, deferred: 0, rejected: [{ index: 3, message: 'event is required' }] },

@@ -62,7 +62,7 @@ returning id`
 
 function toRows(batch: Append[], partitions: number): string {
   return JSON.stringify(
-    batch.map(({ entry, claim }, ord) => ({
+    batch.map(({ entry, claim, storedBytes }, ord) => ({
       partition: partitionOf(entry.tenantId, entry.orderingKey, partitions),
       ord,
       id: entry.id,
@@ -71,7 +71,7 @@ function toRows(batch: Append[], partitions: number): string {
       ordering_key: entry.orderingKey,
       received_at: entry.receivedAt,
       context: entry.context,
-      body_bytes: entry.body.length,
+      body_bytes: storedBytes ?? entry.body.length,
       body: entry.body,
       ...(claim && {
         claim_key: claim.key,

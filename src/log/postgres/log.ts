@@ -81,7 +81,7 @@ const copyEntries = copyTable<Append, { partitions: number }>('log', {
   ordering_key: text(({ entry }) => entry.orderingKey),
   received_at: timestamp(({ entry }) => entry.receivedAt),
   context: text(({ entry }) => entry.context),
-  body_bytes: int4(({ entry }) => entry.body.length),
+  body_bytes: int4(({ entry, storedBytes }) => storedBytes ?? entry.body.length),
   body: text(({ entry }) => entry.body),
 })
 

@@ -1,6 +1,6 @@
 import type { Entry } from '../../domain/entry.ts'
 import type { EventContext, NormalizedEvent } from '../../domain/events/events.ts'
-import { itemAlone, normalize } from '../../domain/events/normalize/normalize.ts'
+import { itemAlone, MAX_NAMED_REJECTIONS, normalize } from '../../domain/events/normalize/normalize.ts'
 import { itemId } from '../../domain/ids.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import type { Unit } from '../unit.ts'
@@ -9,7 +9,7 @@ function contextOf(entry: Entry): EventContext {
   return JSON.parse(entry.context) as EventContext
 }
 
-/** The events of an entry; what can never become one is a dead letter. */
+/** The events of an entry; of what can never become one, the first hundred are dead letters. */
 export function decode(entry: Entry): { works: NormalizedEvent[]; rejected: NewDeadLetter[] } {
   const context = contextOf(entry)
   // Of a replay, the times of its events count from when it first came in.
@@ -18,7 +18,7 @@ export function decode(entry: Entry): { works: NormalizedEvent[]; rejected: NewD
   for (const event of events) event.receivedAt = entry.receivedAt
   return {
     works: events,
-    rejected: rejected.map(({ index, message, raw, inboundEventId }) => ({
+    rejected: rejected.slice(0, MAX_NAMED_REJECTIONS).map(({ index, message, raw, inboundEventId }) => ({
       id: itemId(entry.id, index),
       entry: { ...entry, body: raw, context: JSON.stringify(singleItem(context)) },
       sourceId: context.route === 'inbound' ? context.sourceId : null,

@@ -16,9 +16,6 @@ export function openBody(text: string, isKnownPlain = false): Body {
   }
 }
 
-/** 8 MiB, the largest body there is, hold 20,000 items of 400 bytes. */
-export const MAX_BATCH_ITEMS = 20_000
-
 /** What a body holds, and where: one event, an array of them, or an object with a `batch`. */
 export type Items = {
   values: unknown[]
@@ -31,12 +28,12 @@ export function itemsOf(body: Body, context: EventContext, faults: Fault[]): Ite
   const { value } = body
   if (body.fault !== null) return refuse(faults, '', body.fault)
   if (!mayBeBatch(context)) return { values: [value], form: 'single', envelope: NO_ENVELOPE }
-  if (Array.isArray(value)) return bounded({ values: value, form: 'array', envelope: NO_ENVELOPE }, faults)
+  if (Array.isArray(value)) return { values: value, form: 'array', envelope: NO_ENVELOPE }
   if (!isObject(value) || !readsBatchField(context)) {
     return { values: [value], form: 'single', envelope: NO_ENVELOPE }
   }
   if (Array.isArray(value.batch)) {
-    return bounded({ values: value.batch, form: 'batch', envelope: envelopeOf(value) }, faults)
+    return { values: value.batch, form: 'batch', envelope: envelopeOf(value) }
   }
   if (value.batch !== undefined || (context.route === 'cdp' && context.kind === 'batch')) {
     return refuse(faults, '/batch', 'batch must be an array of events')
@@ -89,12 +86,6 @@ function mayBeBatch(context: EventContext): boolean {
 /** On webhook sources a field `batch` is the sender's own business. */
 function readsBatchField(context: EventContext): boolean {
   return context.route === 'cdp' || (context.route === 'inbound' && context.sourceType === 'cdp')
-}
-
-function bounded(items: Items, faults: Fault[]): Items | null {
-  if (items.values.length <= MAX_BATCH_ITEMS) return items
-  const message = `a request holds at most ${MAX_BATCH_ITEMS} events, this one has ${items.values.length}`
-  return refuse(faults, items.form === 'batch' ? '/batch' : '', message)
 }
 
 function refuse(faults: Fault[], pointer: string, message: string): null {

@@ -12,52 +12,85 @@ import type {
   RejectedItem,
 } from '../events.ts'
 import { isBot } from './bots.ts'
+import { MAX_STORED_BYTES, type Sizes, sizesOf, tooManyBytes, tooManyItems } from './bounds.ts'
 import { cdpPayload, type Envelope, readCdp } from './cdp.ts'
 import type { Draft } from './draft.ts'
 import { type Body, type Items, itemsOf, openBody, pointerTo, rawEnvelopeContext, rawItems } from './items.ts'
 import { readTrack, trackPayload } from './track.ts'
 
-export { type Body, itemAlone, MAX_BATCH_ITEMS, openBody } from './items.ts'
+export { MAX_ITEM_BYTES, MAX_NAMED_REJECTIONS } from './bounds.ts'
+export { type Body, itemAlone, openBody } from './items.ts'
 
-/** Every item of a request, read; `items` is null when the body as a whole is at fault. */
+/** Every item of a request, read. */
 type Reading = {
-  items: Items | null
   drafts: { index: number; draft: Draft }[]
   rejected: RejectedItem[]
   /** Of rejected items, by index: the ids they have at their senders. */
   rejectedIds: Map<number, string>
-  faults: Fault[]
 }
 
 /** On arrival: how many items, which are valid, and what is wrong with the others. Never throws. */
 export function inspect(body: Body, context: EventContext): Inspection {
-  const { drafts, rejected, faults } = read(body, context)
-  const accepted = drafts.map(({ index, draft }) => ({ index, inboundEventId: draft.inboundEventId }))
+  const faults: Fault[] = []
+  const items = itemsOf(body, context, faults)
+  if (!items) return refused(faults, { items: 1, isTooLarge: false })
+  const tooMany = tooManyItems(items)
+  if (tooMany !== null)
+    return refused([faultOf(items, tooMany)], { items: items.values.length, isTooLarge: true })
+  const sizes = sizesOf(body, items, context)
+  const { drafts, rejected } = read(items, context, sizes, faults)
+  const storedBytes = sizes.storedBytes(drafts.map(({ index }) => index))
+  const tooMuch = tooManyBytes(storedBytes)
+  if (tooMuch !== null)
+    return refused([faultOf(items, tooMuch)], { items: items.values.length, isTooLarge: true })
   const first = drafts[0]?.draft
   return {
-    items: accepted.length + rejected.length,
-    accepted,
+    items: drafts.length + rejected.length,
+    accepted: drafts.map(({ index, draft }) => ({ index, inboundEventId: draft.inboundEventId })),
     rejected,
     faults,
+    isTooLarge: false,
+    storedBytes,
     orderingKey: first ? orderingKey(first, context) : null,
   }
 }
 
+/** Of a body that is at fault as a whole. */
+function refused(faults: Fault[], facts: Pick<Inspection, 'items' | 'isTooLarge'>): Inspection {
+  const rejected = [{ index: 0, message: faults[0]!.message }]
+  return { ...facts, accepted: [], rejected, faults, storedBytes: 0, orderingKey: null }
+}
+
+function faultOf(items: Items, message: string): Fault {
+  return { pointer: items.form === 'batch' ? '/batch' : '', message }
+}
+
 /** In the pipeline: the same reading, brought into the one shape. Never throws. */
 export function normalize(received: ReceivedEvents): Normalized {
-  const body = openBody(received.body, received.context.plain)
-  const { items, drafts, rejected, rejectedIds } = read(body, received.context)
+  const { context } = received
+  const body = openBody(received.body, context.plain)
+  const faults: Fault[] = []
+  const items = itemsOf(body, context, faults)
   if (!items) {
-    return { events: [], rejected: rejected.map(item => ({ ...item, raw: body.text, inboundEventId: null })) }
+    const { message } = faults[0]!
+    return { events: [], rejected: [{ index: 0, message, raw: body.text, inboundEventId: null }] }
   }
+  const { drafts, rejected, rejectedIds } = read(items, context, sizesOf(body, items, context), faults)
   const raws = rawItems(body.text, items.form)
   const originals = body.text === body.original ? raws : rawItems(body.original, items.form)
   const batchContext = rawEnvelopeContext(body.text, items.envelope)
   const events: NormalizedEvent[] = []
+  let length = 0
   for (const { index, draft } of drafts) {
     const value = items.values[index] as JsonObject
     const raw = raws[index]!
-    const payload = payloadOf(raw, value, draft, received.context, batchContext)
+    const payload = payloadOf(raw, value, draft, context, batchContext)
+    length += payload.length
+    // Only of an entry that came in before there was this bound: it is not to fill the memory now.
+    if (length > MAX_STORED_BYTES) {
+      rejected.push({ index, message: tooManyBytes(length)! })
+      continue
+    }
     const sanitized = raw !== originals[index]
     events.push(eventOf(received, index, items, draft, payload, sanitized))
   }
@@ -71,20 +104,17 @@ export function normalize(received: ReceivedEvents): Normalized {
   }
 }
 
-function read(body: Body, context: EventContext): Reading {
-  const faults: Fault[] = []
+function read(items: Items, context: EventContext, sizes: Sizes, faults: Fault[]): Reading {
   const drafts: Reading['drafts'] = []
   const rejected: RejectedItem[] = []
   const rejectedIds = new Map<number, string>()
-  const items = itemsOf(body, context, faults)
-  if (!items) {
-    return { items, drafts, rejected: [{ index: 0, message: faults[0]!.message }], rejectedIds, faults }
-  }
   const wanted = context.items ? new Set(context.items) : null
   for (let index = 0; index < items.values.length; index++) {
     if (wanted && !wanted.has(index)) continue
     const known = faults.length
     const draft = readItem(items.values[index], context, items.envelope, faults)
+    const tooLarge = sizes.faultOf(index)
+    if (tooLarge) faults.push(tooLarge)
     if (draft && faults.length === known) {
       drafts.push({ index, draft })
       continue
@@ -92,7 +122,7 @@ function read(body: Body, context: EventContext): Reading {
     rejected.push({ index, message: describeItem(faults, known, pointerTo(items.form, index)) })
     if (draft?.inboundEventId) rejectedIds.set(index, draft.inboundEventId)
   }
-  return { items, drafts, rejected, rejectedIds, faults }
+  return { drafts, rejected, rejectedIds }
 }
 
 /** Gives the faults of one item their full pointers, and puts them into one sentence. */
