@@ -5,6 +5,7 @@ import { type Body, MAX_NAMED_REJECTIONS } from '../domain/events/normalize/norm
 import { itemId, newEntryId } from '../domain/ids.ts'
 import type { Append } from '../log/log.ts'
 import { isUnavailable, withClient } from '../postgres/database.ts'
+import { makingPartitions } from '../postgres/partitions.ts'
 import { findProcessed, type ProcessedKey, processedKey } from '../store/inbound/processed.ts'
 import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
 import type { Source } from '../store/inbound/sources.ts'
@@ -73,7 +74,9 @@ export function openInbound(deps: {
   const lookUpsOfFloods = coalesce({ run, ...FLOOD_LOOK_UPS })
   const receiptWrites = coalesce({
     async run(receipts: Receipt[]) {
-      await withClient(deps.pool, client => insertReceipts(client, receipts))
+      await makingPartitions(deps.pool, () =>
+        withClient(deps.pool, client => insertReceipts(client, receipts)),
+      )
       return receipts
     },
     ...RECEIPT_WRITES,

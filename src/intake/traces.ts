@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { withClient } from '../postgres/database.ts'
+import { makingPartitions } from '../postgres/partitions.ts'
 import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
 import { insertRejections, type NewRejection } from '../store/inbound/rejections.ts'
 
@@ -69,7 +70,8 @@ export function openTraces({ pool, now }: { pool: pg.Pool; now: () => Date }): T
       receipts = []
       await Promise.all([
         rejected.length > 0 && insertRejections(pool, rejected),
-        received.length > 0 && withClient(pool, client => insertReceipts(client, received)),
+        received.length > 0 &&
+          makingPartitions(pool, () => withClient(pool, client => insertReceipts(client, received))),
       ])
     },
   }

@@ -1,8 +1,30 @@
+import type pg from 'pg'
 import { orderOf } from '../domain/entry.ts'
 import { isConflict, isUnavailable } from '../postgres/database.ts'
+import { isMissingPartition } from '../postgres/partitions.ts'
 import type { Transaction, Unit } from './unit.ts'
 
 export type Failure = { unit: Unit; error: unknown }
+
+/**
+ * Does something that may fail without the rest of the transaction: then it is undone, and what it failed with is
+ * returned. What is no fault of what was to be done is thrown on: the whole transaction has to begin again.
+ */
+export async function attempt(client: pg.PoolClient, work: () => Promise<void>): Promise<Failed | null> {
+  await client.query('savepoint attempt')
+  try {
+    await work()
+    await client.query('release savepoint attempt')
+    return null
+  } catch (error) {
+    if (isUnavailable(error) || isConflict(error) || isMissingPartition(error)) throw error
+    await client.query('rollback to savepoint attempt')
+    await client.query('release savepoint attempt')
+    return { error }
+  }
+}
+
+type Failed = { error: unknown }
 
 /**
  * Applies what can be applied and finds what cannot, by halving: log₂(n) savepoints to the poisonous unit. Units
@@ -29,21 +51,13 @@ export async function applyCarefully(options: {
     })
     if (units.length === 0) return
     const noted = undoable.length
-    await client.query('savepoint part')
-    try {
-      await apply(transaction, units)
-      await client.query('release savepoint part')
+    const failed = await attempt(client, () => apply(transaction, units))
+    if (failed === null) return
+    undoable.length = noted
+    if (units.length === 1) {
+      failures.push({ unit: units[0]!, error: failed.error })
+      failedOrders.add(orderOf(units[0]!.entry))
       return
-    } catch (error) {
-      if (isUnavailable(error) || isConflict(error)) throw error
-      undoable.length = noted
-      await client.query('rollback to savepoint part')
-      await client.query('release savepoint part')
-      if (units.length === 1) {
-        failures.push({ unit: units[0]!, error })
-        failedOrders.add(orderOf(units[0]!.entry))
-        return
-      }
     }
     const middle = units.length >> 1
     await applyPart(units.slice(0, middle))

@@ -1,11 +1,13 @@
 import type pg from 'pg'
 import { type Entry, type EntryKind, orderOf } from '../domain/entry.ts'
 import type { Log, PartitionName, Taken } from '../log/log.ts'
-import { inTransaction } from '../postgres/database.ts'
-import { insertDeadLetters, type NewDeadLetter } from '../store/entries/dead-letters.ts'
+import { BeginAgain, inTransaction } from '../postgres/database.ts'
+import { isMissingPartition, makeMissingPartition } from '../postgres/partitions.ts'
+import type { NewDeadLetter } from '../store/entries/dead-letters.ts'
 import {
   listParkedOrders,
   loadParked,
+  narrowParked,
   type Parked,
   park,
   partitionsWithDueEntries,
@@ -13,8 +15,8 @@ import {
   unpark,
 } from '../store/entries/parked.ts'
 import { holdConfigVersion } from '../store/tenants/config-version.ts'
+import { giveUp, keepRejected, messageOf } from './give-up.ts'
 import { applyCarefully, type Failure } from './isolate.ts'
-import { keepRejected } from './rejected.ts'
 import { DEFAULT_RETRY, delayMs, type Retry } from './retry.ts'
 import type { Kind, Transaction, Unit } from './unit.ts'
 
@@ -47,6 +49,8 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
   const findDuePartitions = atMostEvery(FIND_DUE_EVERY_MS, partitionsWithDueEntries)
 
   async function apply(transaction: Transaction, units: Unit[]): Promise<void> {
+    const unreadable = units.find(unit => unit.unreadable)?.unreadable
+    if (unreadable) throw unreadable.error
     for (const kind of ['record', 'events'] as const) {
       const own = units.filter(unit => unit.entry.kind === kind)
       if (own.length > 0) await kinds[kind].apply(transaction, own)
@@ -71,21 +75,29 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
         configVersion: await holdConfigVersion(client, tenantsOf([...entries, ...blocked])),
         afterCommit: action => afterCommit.push(action),
       }
-      const { units, rejected, failures } = decode(entries, kinds)
+      const { units, rejected } = decode(entries, kinds)
+      const failures: Failure[] = []
       const heldBack: Unit[] = []
-      if (rejected.length > 0) await keepRejected(client, rejected)
+      await keepRejected(client, [...rejected.values()].flat())
       if (careful)
         await applyCarefully({ transaction, units, apply, failures, heldBack, undoable: afterCommit })
       else await apply(transaction, units)
       for (const behind of blocked) await parkBehind(transaction, behind)
-      await settle({ transaction, kinds, retry, logger }, { entries, failures, heldBack })
+      await settle({ transaction, kinds, retry, logger }, { entries, failures, heldBack, rejected })
 
       await log.advance(client, taken)
       return taken
+    }).catch(error => {
+      throw isMissingPartition(error) ? missingPartition(pool, error) : error
     })
     for (const action of afterCommit) action()
     return taken.reduce((sum, { entries }) => sum + Math.max(1, entries.length), 0)
   }
+}
+
+/** Retention dropped it, or the clock jumped: nobody's fault, and soon made. */
+function missingPartition(pool: pg.Pool, error: Error): BeginAgain {
+  return new BeginAgain(error.message, () => makeMissingPartition(pool, error))
 }
 
 function loadOf(taken: Taken[]): { entries: number; length: number } {
@@ -146,42 +158,47 @@ function tenantsOf(planned: { entry: Entry }[]): Set<number> {
   return new Set(planned.map(({ entry }) => entry.tenantId))
 }
 
+/** An entry that cannot be read is a unit that fails: in its place, so that what is behind it waits. */
 function decode(entries: Planned[], kinds: Record<EntryKind, Kind>) {
   const units: Unit[] = []
-  const rejected: NewDeadLetter[] = []
-  const failures: Failure[] = []
+  const rejected = new Map<Entry, NewDeadLetter[]>()
   for (const { partition, entry, parked } of entries) {
     try {
       const decoded = kinds[entry.kind].decode(entry)
       for (const work of decoded.works) units.push({ entry, partition, parked, work })
-      for (const letter of decoded.rejected) rejected.push(letter)
+      if (decoded.rejected.length > 0) rejected.set(entry, decoded.rejected)
     } catch (error) {
-      failures.push({ unit: { entry, partition, parked, work: undefined }, error })
+      units.push({ entry, partition, parked, work: undefined, unreadable: { error } })
     }
   }
-  return { units, rejected, failures }
+  return { units, rejected }
 }
 
 type SettleOptions = Required<Pick<TransactionOptions, 'kinds' | 'retry' | 'logger'>> & {
   transaction: Transaction
 }
 
+type Tried = {
+  entries: Planned[]
+  failures: Failure[]
+  heldBack: Unit[]
+  /** The items of entries that can never take effect: they are kept by now. */
+  rejected: ReadonlyMap<Entry, unknown>
+}
+
 /** What was tried is done, tried again later, or given up; what stood behind a failure waits for it. */
 async function settle(
   { transaction, kinds, retry, logger }: SettleOptions,
-  { entries, failures, heldBack }: { entries: Planned[]; failures: Failure[]; heldBack: Unit[] },
+  { entries, failures, heldBack, rejected }: Tried,
 ): Promise<void> {
   const { client, now } = transaction
   const stillParked = new Set<number>()
   for (const { unit, error } of failures) {
     const attempts = (unit.parked?.attempts ?? 0) + 1
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messageOf(error)
     logger.warn({ err: error, entry: unit.entry.id, attempts }, 'an entry could not be applied')
     const givenUp = attempts >= retry.attempts
-    if (givenUp) {
-      const letter = await kinds[unit.entry.kind].giveUp(transaction, unit, message, attempts)
-      await insertDeadLetters(client, [letter])
-    }
+    if (givenUp) await giveUp(transaction, kinds[unit.entry.kind], unit, { message, attempts })
     // A parked row can hold several items: the failed one and those behind it stay in it.
     const behind = unit.parked
       ? heldBack.filter(other => other.parked?.parkedId === unit.parked?.parkedId)
@@ -200,7 +217,14 @@ async function settle(
       await postpone(client, { ...next, parkedId: unit.parked.parkedId })
     } else await park(client, next)
   }
-  for (const { parked } of heldBack) if (parked) stillParked.add(parked.parkedId)
+  const waiting = heldBack.filter(unit => unit.parked && !stillParked.has(unit.parked.parkedId))
+  for (const [parked, units] of Map.groupBy(waiting, unit => unit.parked!)) {
+    stillParked.add(parked.parkedId)
+    const { entry, partition } = units[0]!
+    // Its bad items are kept once, however often it waits.
+    if (rejected.has(entry))
+      await narrowParked(client, { ...parked, partition, entry: narrow(kinds, entry, units) })
+  }
   const fresh = heldBack.filter(unit => !unit.parked)
   for (const [entry, units] of Map.groupBy(fresh, unit => unit.entry)) {
     await parkBehind(transaction, { partition: units[0]!.partition, entry: narrow(kinds, entry, units) })

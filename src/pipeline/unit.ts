@@ -9,8 +9,9 @@ export type Unit<Work = unknown> = {
   partition: PartitionName
   /** Set when it was parked: which row, and how often it was tried. */
   parked: { parkedId: number; attempts: number } | null
-  /** undefined when the entry could not even be read */
+  /** undefined when the entry could not even be read: `unreadable` says why */
   work: Work
+  unreadable?: { error: unknown }
 }
 
 export type Transaction = {
@@ -30,6 +31,8 @@ export type Kind<Work = unknown> = {
   apply(transaction: Transaction, units: Unit<Work>[]): Promise<void>
   /** The entry that holds just these works: what is parked or dead-lettered. */
   narrow(entry: Entry, works: Work[]): Entry
-  /** What is recorded when a unit is given up, beside the dead letter that this returns. */
-  giveUp(transaction: Transaction, unit: Unit<Work>, error: string, attempts: number): Promise<NewDeadLetter>
+  /** What is kept of a unit that is given up. */
+  deadLetter(unit: Unit<Work>, error: string, attempts: number): NewDeadLetter
+  /** What else is recorded of it. A failure here costs this record and nothing else. */
+  recordFailure(transaction: Transaction, unit: Unit<Work>, error: string): Promise<void>
 }

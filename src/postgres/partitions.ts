@@ -74,6 +74,37 @@ export function isMissingPartition(error: unknown): boolean {
   return code === '23514' && routine === 'ExecFindPartition'
 }
 
+/**
+ * Makes the partition that a row did not find: retention dropped it, or the clock jumped. The table and the row's own
+ * key stand in what PostgreSQL says; it reads the key itself, as it wrote it.
+ */
+export async function makeMissingPartition(pool: pg.Pool, error: unknown): Promise<void> {
+  const { table, detail } = error as { table?: string; detail?: string }
+  const key = /\(\w+\) = \(([^()]+)\)/.exec(detail ?? '')?.[1]
+  if (key === undefined || !partitionedTables.includes(table as PartitionedTable)) throw error
+  const name = table as PartitionedTable
+  if (tables[name].bound === 'period') await makePartitions(pool, [{ table: name, period: Number(key) }])
+  else {
+    const { rows } = await pool.query<{ at: Date }>('select $1::timestamptz as at', [key])
+    await ensurePartitionsFor(pool, name, [rows[0]!.at])
+  }
+}
+
+// Rows of one statement may need several; each attempt finds out about one.
+const MAX_MISSING = 100
+
+/** Does something again once the partitions that it misses are made. Not for use inside of a transaction. */
+export async function makingPartitions<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T> {
+  for (let made = 0; ; made++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isMissingPartition(error) || made === MAX_MISSING) throw error
+      await makeMissingPartition(pool, error)
+    }
+  }
+}
+
 async function makePartitions(
   pool: pg.Pool,
   wanted: { table: PartitionedTable; period: number }[],

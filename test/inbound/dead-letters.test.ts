@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { DAY_MS } from '../../src/domain/time.ts'
+import { inTransaction } from '../../src/postgres/database.ts'
+import { dropPartitionsBefore } from '../../src/postgres/partitions.ts'
 import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { eventsOf, makeSource, rows } from './source.ts'
@@ -204,4 +207,97 @@ test('a replay must say which, and name something that is there', async () => {
   assert.equal((await replay({ reason: 'other' })).status, 400)
   assert.equal((await replay({ id: '01900000-0000-7000-8000-000000000000' })).status, 404)
   assert.equal((await replay({ tenant: 'nobody', all: true })).status, 404)
+})
+
+/** Workers get nowhere until it is done. */
+const whileWorkersWait = (work: () => Promise<unknown>) =>
+  inTransaction(server.pool, async client => {
+    await client.query('select from log_cursors for update')
+    await work()
+  })
+
+/** As retention leaves it that was set too short, or ran while the clock was ahead. */
+async function dropEverything(): Promise<void> {
+  for (const table of ['operations', 'receipts', 'archive', 'events', 'processed_events'] as const)
+    await dropPartitionsBefore(server.pool, table, new Date(Date.now() + 90 * DAY_MS))
+}
+
+test('a backlog whose partitions are gone takes effect all the same, and so does what comes after it', async () => {
+  const source = await makeSource(server)
+  const send = async (n: number) => {
+    const wrote = await server.request('/v1/products', {
+      method: 'POST',
+      key: server.tenant.privateKey,
+      body: JSON.stringify({
+        ...{ entityType: 'product', id: `late ${n}`, sourceUpdatedAt: '2026-01-01T00:00:00Z' },
+        data: { sku: `late ${n}` },
+      }),
+    })
+    await source.post([{ inbound_event_id: `late ${n}`, event_type: 'x' }, { inbound_event_id: `bad ${n}` }])
+    return wrote.body.operationId as string
+  }
+  const operations: string[] = []
+  await server.settled()
+  await whileWorkersWait(async () => {
+    operations.push(await send(1))
+    await dropEverything()
+  })
+  await server.settled()
+  // Workers remember the months they made: these are gone again.
+  await dropEverything()
+  operations.push(await send(2))
+  assert.equal((await eventsOf(server, source.id)).length, 1)
+  for (const id of operations.slice(1)) {
+    const { body } = await server.request(`/v1/operations/${id}`, { key: server.tenant.privateKey })
+    assert.equal(body.status, 'applied')
+  }
+  const letters = await lettersOf(source.id)
+  assert.deepEqual(
+    letters.map(({ reason }) => reason),
+    ['rejected', 'rejected'],
+  )
+})
+
+test('a failure that cannot even be written down in a receipt is a dead letter', async () => {
+  const source = await makeSource(server)
+  await server.pool.query(`
+    insert into poison values ('four');
+    create function refuse_receipt() returns trigger language plpgsql as $$
+    begin raise exception 'no receipt'; end $$;
+    create trigger refuse_receipt before insert on receipts for each row
+      when (new.inbound_event_id = 'unwritten') execute function refuse_receipt()`)
+  const inbound_event_id = 'unwritten'
+  await source.post({ inbound_event_id, event_type: 'x', payload: { word: 'four' } })
+  await source.post([{ inbound_event_id }, { inbound_event_id: 'good', event_type: 'x' }])
+  await givenUp(source.id, 2)
+  assert.deepEqual(
+    (await eventsOf(server, source.id)).map(event => event.inbound_event_id),
+    ['good'],
+  )
+  await server.pool.query(`delete from poison; drop trigger refuse_receipt on receipts`)
+})
+
+test('a bad item in a request that waits behind a failing one leaves one receipt', async () => {
+  const source = await makeSource(server)
+  await server.pool.query(`insert into poison values ('five')`)
+  const item = (id: string, word: string) => ({
+    inbound_event_id: id,
+    event_type: 'x',
+    payload: { id: 'sub_1', word },
+  })
+  await source.post(item('first', 'five'))
+  const parked = async () => (await rows(server, 'select from parked_entries')).length
+  await eventually('the first to wait for its retry', async () => (await parked()) === 1)
+  await server.pool.query(`update parked_entries set next_attempt_at = now() + interval '30 minutes'`)
+  await source.post([item('behind', 'fine'), { inbound_event_id: 'bad' }])
+  await eventually('the second to wait behind it', async () => (await parked()) === 2)
+  await givenUp(source.id, 2)
+  await server.settled()
+  const receipts = await rows(
+    server,
+    'select outcome from receipts where source_id = $1 and inbound_event_id = $2',
+    [source.id, 'bad'],
+  )
+  assert.deepEqual(receipts, [{ outcome: 'dead_letter' }])
+  await server.pool.query(`delete from poison`)
 })

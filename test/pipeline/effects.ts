@@ -39,7 +39,7 @@ export function effectKind(isPoison: (text: string) => boolean = () => false): K
       ...entry,
       context: JSON.stringify({ items: works.map(({ index }) => index) }),
     }),
-    async giveUp(_transaction, { entry, work }, error, attempts) {
+    deadLetter({ entry, work }, error, attempts) {
       const own = work ? { ...entry, body: JSON.stringify([work.text]), context: '{}' } : entry
       return {
         id: work ? itemId(entry.id, work.index) : entry.id,
@@ -50,6 +50,9 @@ export function effectKind(isPoison: (text: string) => boolean = () => false): K
         error,
         attempts,
       }
+    },
+    async recordFailure({ client }, { work }) {
+      if (work?.text.endsWith('and cannot be recorded')) await client.query('select 1 / 0')
     },
   }
 }

@@ -168,3 +168,32 @@ test('more entries behind a poisonous one than a transaction takes keep their or
   )
   assert.equal((await pipeline.deadLetters()).length, 1)
 })
+
+test('what stands behind an entry that cannot be read waits for it, and keeps its order', async () => {
+  await pipeline.log.append([
+    anAppend({ orderingKey: 'k', ...texts('1') }),
+    anAppend({ orderingKey: 'k', body: 'not json' }),
+    anAppend({ orderingKey: 'k', ...texts('2') }),
+  ])
+  pipeline.start({ retry: { attempts: 2, firstDelayMs: 3_600_000, maxDelayMs: 3_600_000 } })
+  await eventually('the entry to wait for its retry', async () => {
+    const { rows } = await pipeline.pool.query('select attempts from parked_entries order by place')
+    return rows.length === 2 && rows[0].attempts === 1
+  })
+  assert.deepEqual(await pipeline.effects(), { k: ['1'] })
+  await pipeline.pool.query('update parked_entries set next_attempt_at = now()')
+  await pipeline.settled()
+  assert.deepEqual(await pipeline.effects(), { k: ['1', '2'] })
+  assert.equal((await pipeline.deadLetters()).length, 1)
+})
+
+test('giving up costs the record of it where that fails, and nothing else', async () => {
+  await pipeline.log.append([
+    anAppend({ orderingKey: 'a', ...texts('poison, and cannot be recorded') }),
+    anAppend({ orderingKey: 'b', ...texts('good') }),
+  ])
+  pipeline.start({ kind: effectKind(isPoison) })
+  await pipeline.settled()
+  assert.deepEqual(await pipeline.effects(), { b: ['good'] })
+  assert.equal((await pipeline.deadLetters()).length, 1)
+})

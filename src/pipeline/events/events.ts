@@ -26,10 +26,8 @@ export function eventKind(options: EventKindOptions): Kind<NormalizedEvent> {
     decode,
     narrow,
     apply: (transaction, units) => apply(options, transaction, units),
-    async giveUp(transaction, unit, error, attempts) {
-      await keepFailure(transaction, unit, error)
-      return deadLetterOf(unit, error, attempts)
-    },
+    deadLetter: deadLetterOf,
+    recordFailure: keepFailure,
   }
 }
 

@@ -46,19 +46,19 @@ export function recordKind(listeners: RecordListener[]): Kind<RecordChange> {
       )
       if (changed.length > 0) for (const listener of listeners) await listener(transaction, changed)
     },
-    async giveUp({ client }, unit, error, attempts) {
+    deadLetter: (unit, error, attempts) => ({
+      id: unit.entry.id,
+      entry: unit.entry,
+      sourceId: null,
+      inboundEventId: null,
+      reason: 'failed',
+      error,
+      attempts,
+    }),
+    async recordFailure({ client }, unit) {
       await insertOperations(client, [
         { ...operationOf(unit.entry, unit.work), status: 'failed', error: NOT_APPLIED },
       ])
-      return {
-        id: unit.entry.id,
-        entry: unit.entry,
-        sourceId: null,
-        inboundEventId: null,
-        reason: 'failed',
-        error,
-        attempts,
-      }
     },
   }
 }

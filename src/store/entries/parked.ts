@@ -120,6 +120,18 @@ export async function postpone(
   )
 }
 
+/** What is left of an entry, and nothing else of it changes. */
+export async function narrowParked(
+  db: Db,
+  { partition, parkedId, entry }: { partition: string; parkedId: number; entry: Entry },
+): Promise<void> {
+  await db.query('update parked_entries set context = $3 where lane = $1 and place = $2', [
+    partition,
+    parkedId,
+    entry.context,
+  ])
+}
+
 export async function unpark(db: Db, parked: { partition: string; parkedId: number }[]): Promise<void> {
   await db.query(
     `delete from parked_entries p using unnest($1::text[], $2::bigint[]) as done (lane, place)
