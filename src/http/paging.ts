@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { type Static, type TSchema, Type } from 'typebox'
 import { isUuid } from '../domain/ids.ts'
 import { storableText } from '../domain/json/json.ts'
@@ -109,19 +110,57 @@ export const TimeList = <Item extends TSchema>(item: Item) =>
     next_cursor: NullableText,
   })
 
-/** The answer to a query by time, newest first; `text` writes a row as JSON. */
-export async function timeListText<Row extends { occurredAt: Date; id: string }>(
+/** Rows of a page; `isCut`: it may have more, which are asked for once these are on their way. */
+type Portion<Row> = { rows: Row[]; isCut: boolean }
+type ReadPortion<Row> = (page: TimePage) => Promise<Portion<Row>>
+type TimeRow = { occurredAt: Date; id: string }
+
+/** The answer to a query by time, newest first; `text` writes a row as JSON. A large page is a stream of portions. */
+export async function timeList<Row extends TimeRow>(
   query: Static<typeof TimeQuery>,
-  read: (page: TimePage) => Promise<Row[]>,
+  read: ReadPortion<Row>,
   text: (row: Row) => string,
-): Promise<string> {
-  const page = timePage(query)
-  const { rows, limit, hasMore, nextCursor } = await readPage(
-    query,
-    limit => read({ ...page, limit }),
-    last => [last.occurredAt.toISOString(), last.id],
-  )
-  return `{"results":[${rows.map(text).join(',')}],"limit":${limit},"offset":${page.offset},"has_more":${hasMore},"next_cursor":${JSON.stringify(nextCursor)}}`
+): Promise<string | Readable> {
+  const page = { ...timePage(query), limit: Math.min(query.limit, MAX_LIMIT) }
+  // One row more than the page shows: it tells whether there is another page.
+  const first = await read({ ...page, limit: page.limit + 1 })
+  if (first.isCut) {
+    const parts = streamedList(page, first, read, text)
+    return Readable.from(parts, { objectMode: true, highWaterMark: 1 })
+  }
+  const rows = first.rows.slice(0, page.limit)
+  const hasMore = first.rows.length > page.limit
+  return `${LIST_BEGIN}${rows.map(text).join(',')}${listEnd(page, rows.at(-1), hasMore)}`
+}
+
+const LIST_BEGIN = '{"results":['
+
+function listEnd({ limit, offset }: TimePage, last: TimeRow | undefined, hasMore: boolean): string {
+  const cursor = hasMore && last ? encodeCursor([last.occurredAt.toISOString(), last.id]) : null
+  return `],"limit":${limit},"offset":${offset},"has_more":${hasMore},"next_cursor":${JSON.stringify(cursor)}}`
+}
+
+async function* streamedList<Row extends TimeRow>(
+  page: TimePage,
+  first: Portion<Row>,
+  read: ReadPortion<Row>,
+  text: (row: Row) => string,
+): AsyncGenerator<string> {
+  yield LIST_BEGIN
+  let last: Row | undefined
+  let shown = 0
+  let portion = first
+  while (portion.rows.length > 0) {
+    for (const row of portion.rows) {
+      if (shown === page.limit) return yield listEnd(page, last, true)
+      yield shown === 0 ? text(row) : `,${text(row)}`
+      last = row
+      shown++
+    }
+    if (!portion.isCut) break
+    portion = await read({ ...page, offset: 0, after: last!, limit: page.limit + 1 - shown })
+  }
+  yield listEnd(page, last, false)
 }
 
 function timePage(query: Static<typeof TimeQuery>): Omit<TimePage, 'limit'> {

@@ -189,3 +189,27 @@ test('a key sees its own tenant, with the scope of the list', async () => {
     assert.match(refused.body.detail, new RegExp(`${name}:read`))
   }
 })
+
+test('a page of large events is whole, whether read by limit, offset or cursor', async () => {
+  const tenant = await server.anotherTenant('large events')
+  // 60 KB each: a page of 90 is read in portions
+  for (let from = 0; from < 90; from += 15) {
+    const batch = Array.from({ length: 15 }, (_, i) => ({
+      ...{ type: 'page', timestamp: minute(from + i), at: from + i },
+      properties: { fill: 'x'.repeat(60_000) },
+    }))
+    const sent = { method: 'POST', key: tenant.trackingKey, body: json({ batch }) }
+    assert.equal((await server.request('/v1/batch', sent)).status, 200)
+  }
+  await server.settled()
+  const page = async (query: string) => (await list(query, tenant.privateKey)).body
+  const whole = await page('limit=100')
+  assert.deepEqual([places(whole.results), whole.has_more, whole.next_cursor], [down(89, 0), false, null])
+  assert.equal((await page('limit=90')).has_more, false)
+  const first = await page('limit=40')
+  assert.deepEqual([places(first.results), first.limit, first.has_more], [down(89, 50), 40, true])
+  const second = await page(`limit=40&cursor=${first.next_cursor}`)
+  assert.deepEqual([places(second.results), second.has_more], [down(49, 10), true])
+  const third = await page('limit=40&offset=80')
+  assert.deepEqual([places(third.results), third.offset, third.has_more], [down(9, 0), 80, false])
+})

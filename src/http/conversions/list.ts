@@ -7,7 +7,7 @@ import { Nullable, NullableText, Timestamp, Uuid } from '../../domain/shapes.ts'
 import { type ConversionRow, listConversions } from '../../store/conversions/conversions.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
-import { TimeList, TimeQuery, timeListText } from '../paging.ts'
+import { TimeList, TimeQuery, timeList } from '../paging.ts'
 
 const ConversionBody = Type.Object({
   id: Uuid,
@@ -42,7 +42,11 @@ export function conversionListRoute(app: App, { pool }: { pool: pg.Pool }): void
     async ({ query, caller }, reply) =>
       sendJson(
         reply,
-        await timeListText(query, page => listConversions(pool, caller.tenantId, page), conversionText),
+        await timeList(
+          query,
+          async page => ({ rows: await listConversions(pool, caller.tenantId, page), isCut: false }),
+          conversionText,
+        ),
       ),
   )
 }

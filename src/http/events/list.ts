@@ -3,7 +3,7 @@ import { publicProfileId } from '../../domain/identity/identity.ts'
 import { type EventRow, listEvents } from '../../store/events/events.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
-import { TimeList, TimeQuery, timeListText } from '../paging.ts'
+import { TimeList, TimeQuery, timeList } from '../paging.ts'
 import { EventBody } from './schemas.ts'
 
 export function eventListRoute(app: App, { pool }: { pool: pg.Pool }): void {
@@ -19,7 +19,7 @@ export function eventListRoute(app: App, { pool }: { pool: pg.Pool }): void {
       },
     },
     async ({ query, caller }, reply) =>
-      sendJson(reply, await timeListText(query, page => listEvents(pool, caller.tenantId, page), eventText)),
+      sendJson(reply, await timeList(query, page => listEvents(pool, caller.tenantId, page), eventText)),
   )
 }
 

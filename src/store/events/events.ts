@@ -82,10 +82,17 @@ const PERSON = `
   left join identities i on i.tenant_id = e.tenant_id and i.node = e.node
   left join lateral (${CONTACT_OF_PROFILE}) contact on true`
 
-/** Newest first, without conversions. */
-export async function listEvents(db: Db, tenantId: number, page: TimePage): Promise<EventRow[]> {
-  const { rows } = await db.query<EventRow>(eventPage(tenantId, page))
-  return rows
+// A hundred payloads of webhooks may be a gigabyte; a hundred ordinary ones are a tenth of this.
+const PORTION_BYTES = 2_097_152
+
+/** Newest first, without conversions; `isCut`: there may be more within the limit, to be read after the last row. */
+export async function listEvents(
+  db: Db,
+  tenantId: number,
+  page: TimePage,
+): Promise<{ rows: EventRow[]; isCut: boolean }> {
+  const { rows } = await db.query<EventRow & { bytes: number }>(eventPage(tenantId, page))
+  return { rows, isCut: (rows.at(-1)?.bytes ?? 0) >= PORTION_BYTES }
 }
 
 /** The statement of a page: exported so that a test can check its plan. */
@@ -106,10 +113,14 @@ export function eventPage(tenantId: number, page: TimePage): { text: string; val
     where.push(`(e.occurred_at, e.id) < ($${values.length - 1}, $${values.length}::uuid)`)
   }
   values.push(page.limit, page.offset)
-  const text = `select ${COLUMNS} from (
-      select * from events e where ${where.join(' and ')}
-      order by e.occurred_at desc, e.id desc limit $${values.length - 1} offset $${values.length}
-    ) e ${PERSON} order by e.occurred_at desc, e.id desc`
+  // The sum is of sizes that stand beside the payloads: none is read for it.
+  const text = `select ${COLUMNS}, e.bytes from (
+      select *, sum(octet_length(payload)) over (order by occurred_at desc, id desc rows unbounded preceding) as bytes
+      from (
+        select * from events e where ${where.join(' and ')}
+        order by e.occurred_at desc, e.id desc limit $${values.length - 1} offset $${values.length}
+      ) found
+    ) e ${PERSON} where e.bytes - octet_length(e.payload) < ${PORTION_BYTES} order by e.occurred_at desc, e.id desc`
   return { text, values }
 }
 
