@@ -5,6 +5,7 @@ import { type AuditAdmin, auditAdmin } from './audit-list.ts'
 import { type DeadLetterAdmin, deadLetterAdmin } from './dead-letters.ts'
 import { type ErasureAdmin, erasureAdmin } from './erasure.ts'
 import { type KeyAdmin, keyAdmin } from './keys.ts'
+import { type PeopleAdmin, peopleAdmin } from './people.ts'
 import { type ReceiptAdmin, receiptAdmin } from './receipts.ts'
 import type { Secrets } from './secrets.ts'
 import { type SourceTestAdmin, sourceTestAdmin } from './source-test.ts'
@@ -19,6 +20,7 @@ export type Admin = {
   sourceTests: SourceTestAdmin
   receipts: ReceiptAdmin
   deadLetters: DeadLetterAdmin
+  people: PeopleAdmin
   erasures: ErasureAdmin
   audit: AuditAdmin
 }
@@ -34,6 +36,7 @@ export function openAdmin({ pool, log, secrets }: { pool: pg.Pool; log: Log; sec
     sourceTests: sourceTestAdmin({ pool, log }),
     receipts: receiptAdmin({ pool }),
     deadLetters: deadLetterAdmin({ pool, log, actor }),
+    people: peopleAdmin({ pool, actor }),
     erasures: erasureAdmin({ pool, actor }),
     audit: auditAdmin({ pool }),
   })

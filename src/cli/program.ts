@@ -10,6 +10,7 @@ import { examples } from './examples.ts'
 import { addKey } from './key.ts'
 import { addMigrate } from './migrate.ts'
 import type { Output } from './output.ts'
+import { addPerson } from './person.ts'
 import { dataOption } from './session.ts'
 import { addSnapshot } from './snapshot.ts'
 import { addSource } from './source.ts'
@@ -42,6 +43,7 @@ export function buildProgram(out: Output): Command {
   addSource(program, out)
   addDeadLetters(program, out)
   addSnapshot(program, out)
+  addPerson(program, out)
   addErase(program, out)
   addAudit(program, out)
   program.addHelpText('after', NOTES)

@@ -8,6 +8,7 @@ import { deadLetterRoutes } from './admin/dead-letters.ts'
 import { erasureRoutes } from './admin/erasure.ts'
 import { keyRoutes } from './admin/keys.ts'
 import { adminOf } from './admin/operator.ts'
+import { peopleRoutes } from './admin/people.ts'
 import { receiptRoutes } from './admin/receipts.ts'
 import { rejectionRoute } from './admin/rejections.ts'
 import { sourceTestRoute } from './admin/source-test.ts'
@@ -89,6 +90,7 @@ export function adminSurface({ adminFor, ...options }: Credentials & { adminFor:
       receiptRoutes(app, parts) //          GET /admin/v1/{receipts,overflow}, /admin/v1/archive/:id
       rejectionRoute(app, parts) //         GET /admin/v1/rejections
       deadLetterRoutes(app, parts) //       GET /admin/v1/dead-letters; GET …/:id; POST …/replay
+      peopleRoutes(app, parts) //           GET /admin/v1/people/:id; GET …/export; POST …/{merge,split}
       erasureRoutes(app, parts) //          GET, POST /admin/v1/erasures
       auditRoute(app, parts) //             GET /admin/v1/audit
     },

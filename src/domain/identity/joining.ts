@@ -37,8 +37,9 @@ export type Cause = { kind: 'event' | 'record' | 'sale' | 'command'; id: string 
 /** Names that were seen together. */
 export type Sighting = { names: Name[]; trusted: boolean; cause: Cause }
 
-export type Merge = { from: Profile; into: Profile; cause: Cause }
-export type Move = { name: Name; from: Node; to: Node; cause: Cause }
+/** `node` and `other` were seen together: `node` on the side of `from`. */
+export type Merge = { from: Profile; into: Profile; node: Node; other: Node; cause: Cause }
+export type Move = { name: Name; from: Node; to: Node; other: Node; cause: Cause }
 
 export type Joins = {
   merges: Merge[]
@@ -128,7 +129,8 @@ function merge(joins: Joins, primary: Name, name: Name, cause: Cause): void {
   into.hasUser ||= from.hasUser
   into.hasContact ||= from.hasContact
   from.mergedInto = into
-  joins.merges.push({ from, into, cause })
+  const [node, other] = isFirst ? [name.node, primary.node] : [primary.node, name.node]
+  joins.merges.push({ from, into, node, other, cause })
 }
 
 function move(joins: Joins, primary: Name, name: Name, cause: Cause): void {
@@ -141,5 +143,5 @@ function move(joins: Joins, primary: Name, name: Name, cause: Cause): void {
   profileOf(from).names--
   target.names++
   name.node = { id: null, profile: target }
-  joins.moves.push({ name, from, to: name.node, cause })
+  joins.moves.push({ name, from, to: name.node, other: primary.node, cause })
 }

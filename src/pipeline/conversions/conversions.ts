@@ -165,7 +165,8 @@ export async function combineSales(
   await upsertEventSales(client, [...Map.groupBy(renamed, saleText).values()].map(foldSales))
 }
 
-function saleOf({ tenantId, event, node, conversion }: ConversionEvent, saleKey: string): EventSale {
+/** What one event says of a sale. */
+export function saleOf({ tenantId, event, node, conversion }: ConversionEvent, saleKey: string): EventSale {
   return {
     tenantId,
     saleKey,

@@ -295,17 +295,27 @@ function joinRows(
     ),
   )
   const brought = new Map<Profile, number[]>()
-  const merged = merges.map(({ from, into, cause }) => {
+  const merged = merges.map(({ from, into, node, other, cause }) => {
     const tenantId = tenantOfProfile(from)
     const nodes = [...(nodesOf.get(`${tenantId} ${from.id}`) ?? []), ...(brought.get(from) ?? [])]
     brought.set(into, [...(brought.get(into) ?? []), ...nodes])
-    return { tenantId, profile: into.id, fromProfile: from.id, nodes, cause }
+    return {
+      tenantId,
+      profile: into.id,
+      fromProfile: from.id,
+      nodes,
+      node: node.id!,
+      other: other.id!,
+      cause,
+    }
   })
-  const went = moves.map(({ name, to, cause }) => ({
+  const went = moves.map(({ name, to, other, cause }) => ({
     tenantId: tenantOf(name),
     profile: to.profile.id,
     fromProfile: to.id!,
     nodes: [to.id!],
+    node: to.id!,
+    other: other.id!,
     cause,
   }))
   return [...merged, ...went]

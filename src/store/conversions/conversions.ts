@@ -94,6 +94,16 @@ export async function rowsOfOrders(db: Db, orders: OrderKey[]): Promise<OrderRow
   return rows
 }
 
+/** Orders without a record that these people named. */
+export async function ordersOfNodes(db: Db, tenantId: number, nodes: number[]): Promise<string[]> {
+  const { rows } = await db.query<{ orderId: string }>(
+    `select distinct order_id as "orderId" from conversions
+     where tenant_id = $1 and event_node = any($2::bigint[]) and order_id is not null and order_state is null`,
+    [tenantId, nodes],
+  )
+  return rows.map(({ orderId }) => orderId)
+}
+
 /** Takes out rows that events made, to be folded into others. */
 export async function takeEventSales(
   db: Db,

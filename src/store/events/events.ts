@@ -20,6 +20,7 @@ export const insertEvents = copyTable<NewEvent>('events', {
   provider_event_id: text(({ event }) => event.providerEventId),
   visitor: text(({ event }) => event.visitor),
   session_id: text(({ event }) => event.sessionId),
+  user_id: text(({ event }) => event.userId),
   node: int8(({ node }) => node),
   payload: text(({ event }) => event.payload),
   headers: text(({ event }) => headersText(event.headers)),

@@ -117,15 +117,20 @@ export type NewJoin = {
   profile: number
   fromProfile: number
   nodes: number[]
+  /** Who was seen with whom: a node of the side that was taken in, and one of the side that took it in. */
+  node: number
+  other: number
   cause: Cause
 }
 
 export async function insertJoins(db: Db, joins: NewJoin[]): Promise<void> {
   await queryPrepared(
     db,
-    `insert into identity_joins (tenant_id, profile, from_profile, nodes, cause, cause_id)
-     select "tenantId", profile, "fromProfile", array(select json_array_elements_text(nodes)::bigint), cause ->> 'kind', cause ->> 'id'
-     from json_to_recordset($1) as j ("tenantId" int, profile bigint, "fromProfile" bigint, nodes json, cause json)`,
+    `insert into identity_joins (tenant_id, profile, from_profile, nodes, node, other, cause, cause_id)
+     select "tenantId", profile, "fromProfile", array(select json_array_elements_text(nodes)::bigint), node, other,
+       cause ->> 'kind', cause ->> 'id'
+     from json_to_recordset($1) as j ("tenantId" int, profile bigint, "fromProfile" bigint, nodes json, node bigint,
+       other bigint, cause json)`,
     [JSON.stringify(joins)],
   )
 }

@@ -1,0 +1,65 @@
+import type pg from 'pg'
+import { findEvents } from '../store/events/events.ts'
+import { findEventsOf } from '../store/identity/erasures.ts'
+import { namesOfProfile } from '../store/identity/people.ts'
+import { billingOf, contactsOf, conversionsOf, ordersOf } from '../store/identity/person-data.ts'
+import type { PersonView } from './views.ts'
+
+const AT_A_TIME = 1_000
+
+/** One thing a line, or an array of them. */
+export type ExportFormat = 'ndjson' | 'json'
+
+export async function* formatted(
+  texts: AsyncGenerator<string>,
+  format: ExportFormat,
+): AsyncGenerator<string> {
+  let before = '['
+  for await (const text of texts) {
+    yield format === 'json' ? before + text : `${text}\n`
+    before = ',\n'
+  }
+  if (format === 'json') yield ']\n'
+}
+
+/** Everything that is held of a person, for a request of theirs: one JSON text a thing, told apart by `type`. */
+export async function* exportPerson(
+  pool: pg.Pool,
+  tenantId: number,
+  profile: number,
+  person: PersonView,
+): AsyncGenerator<string> {
+  const names = await namesOfProfile(pool, tenantId, profile)
+  const nodes = names.map(({ node }) => node)
+  const valuesOf = (wanted: string) => names.flatMap(({ kind, value }) => (kind === wanted ? [value] : []))
+  const contactIds = valuesOf('contact')
+  yield JSON.stringify({ type: 'person', ...person })
+  yield* await contactsOf(pool, tenantId, contactIds)
+  const conversions = await conversionsOf(pool, tenantId, nodes, contactIds)
+  for (const { text } of conversions) yield text
+  yield* await ordersOf(
+    pool,
+    tenantId,
+    conversions.flatMap(({ orderId }) => orderId ?? []),
+  )
+  yield* await billingOf(pool, tenantId, { nodes, customers: contactIds, emails: valuesOf('email') })
+  const ids = (await findEventsOf(pool, tenantId, nodes, null)).map(({ id }) => id).sort()
+  for (let from = 0; from < ids.length; from += AT_A_TIME)
+    yield* (await findEvents(pool, tenantId, ids.slice(from, from + AT_A_TIME))).map(eventText)
+}
+
+/** Payload and meta go out as they are kept: parsing them would cost exact digits. */
+function eventText(event: Awaited<ReturnType<typeof findEvents>>[number]): string {
+  const facts = JSON.stringify({
+    type: 'event',
+    id: event.id,
+    event_type: event.eventType,
+    occurred_at: event.occurredAt,
+    received_at: event.receivedAt,
+    source: event.source,
+    source_config_id: event.sourceConfigId,
+    visitor: event.visitor,
+    session_id: event.sessionId,
+  })
+  return `${facts.slice(0, -1)},"payload":${event.payload},"headers":${event.headers ?? '{}'},"meta":${event.meta ?? '{}'}}`
+}

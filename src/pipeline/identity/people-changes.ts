@@ -1,0 +1,114 @@
+import { MAX_NAMES } from '../../domain/identity/joining.ts'
+import { renamedLinks, type Sides, type Split, sidesOf, splitOf } from '../../domain/identity/splitting.ts'
+import { newEntryId } from '../../domain/ids.ts'
+import { lockPeople, lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
+import {
+  factsOfProfiles,
+  insertJoins,
+  mergeProfiles,
+  moveIdentityVersions,
+} from '../../store/identity/identities.ts'
+import {
+  giveNodes,
+  linksOfProfile,
+  nodeBefore,
+  nodesOfProfile,
+  renameJoins,
+  undoJoin,
+} from '../../store/identity/people.ts'
+import { accountAttribution } from '../billing/attribution.ts'
+import { combineSales } from '../conversions/conversions.ts'
+import { partSales, salesOfNodes } from '../conversions/split-sales.ts'
+import type { Transaction } from '../unit.ts'
+
+/** A person under one name of theirs. */
+export type NamedPerson = { node: number; profile: number }
+
+/**
+ * Who is who is changed by one at a time. No worker is in the middle of this tenant's events then, and none begins:
+ * what is read here stays so until the end of the transaction.
+ */
+export async function lockWhoIsWho({ client }: Transaction, tenantId: number): Promise<void> {
+  await lockPeople(client, tenantId)
+  await lockTenants(client, TENANT_LOCKS.profiles, [tenantId])
+}
+
+/** False where together they would have more names than a profile may. The caller holds the locks. */
+export async function mergePeople(
+  transaction: Transaction,
+  tenantId: number,
+  { from, into }: { from: NamedPerson; into: NamedPerson },
+): Promise<boolean> {
+  const { client, now } = transaction
+  const facts = await factsOfProfiles(
+    client,
+    [from, into].map(({ profile }) => ({ tenantId, profile })),
+  )
+  if (facts.reduce((sum, { names }) => sum + names, 0) > MAX_NAMES) return false
+  const moved = await mergeProfiles(client, [{ tenantId, from: from.profile, into: into.profile }])
+  await insertJoins(client, [
+    {
+      ...{ tenantId, profile: into.profile, fromProfile: from.profile, node: from.node, other: into.node },
+      nodes: moved.map(({ node }) => node),
+      cause: { kind: 'command', id: newEntryId(now.getTime()) },
+    },
+  ])
+  await combineSales(transaction, [{ tenantId, profile: into.profile }])
+  await accountAttribution()(transaction, [{ tenantId, node: into.node }])
+  return true
+}
+
+/**
+ * Undoes the join that brought two names of one person together. Events, conversions, attribution and sums follow.
+ * Returns the profiles of the two; null where no such join is known. The caller holds the locks.
+ */
+export async function splitPerson(
+  transaction: Transaction,
+  tenantId: number,
+  { profile, name, from }: { profile: number; name: number; from: number },
+): Promise<Sides | null> {
+  const { client } = transaction
+  const links = await linksOfProfile(client, tenantId, profile)
+  const split = splitOf(links, name, from)
+  if (split === null) return null
+  const nodes = await nodesOfProfile(client, tenantId, profile)
+  const sales = await salesOfNodes(transaction, tenantId, nodes)
+  await undoJoin(client, tenantId, split.undone.id)
+  const sides = (await undoMove(transaction, tenantId, profile, split)) ?? sidesOf(profile, split)
+  const isPartedNew = sides.parted !== profile
+  await giveNodes(
+    client,
+    tenantId,
+    nodes.filter(node => split.parted.has(node) === isPartedNew),
+    isPartedNew ? sides.parted : sides.kept,
+  )
+  const renamed = renamedLinks(links, profile, split, sides)
+  if (renamed.length > 0) await renameJoins(client, tenantId, renamed)
+  await moveIdentityVersions(client, [tenantId])
+  await partSales(transaction, tenantId, sales)
+  await accountAttribution()(
+    transaction,
+    [name, from].map(node => ({ tenantId, node })),
+  )
+  return sides
+}
+
+/** A name that had moved on goes back to whom it belonged to before, with those who came along. */
+async function undoMove(
+  { client, now }: Transaction,
+  tenantId: number,
+  profile: number,
+  { undone, isTakenIn }: Split,
+): Promise<Sides | null> {
+  if (undone.fromProfile !== undone.node || !isTakenIn) return null
+  const before = await nodeBefore(client, tenantId, undone.node)
+  if (before === null || before.profile === profile) return null
+  await insertJoins(client, [
+    {
+      ...{ tenantId, profile: before.profile, fromProfile: undone.node, nodes: [undone.node] },
+      ...{ node: undone.node, other: before.node },
+      cause: { kind: 'command', id: newEntryId(now.getTime()) },
+    },
+  ])
+  return { parted: before.profile, kept: profile }
+}

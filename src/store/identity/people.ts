@@ -1,0 +1,180 @@
+import type { Identity, IdentityKind } from '../../domain/identity/identity.ts'
+import type { Cause } from '../../domain/identity/joining.ts'
+import type { Link } from '../../domain/identity/splitting.ts'
+import type { Db } from '../../postgres/database.ts'
+
+export type FoundName = Identity & { node: number; profile: number }
+
+/** Who goes by this text, under whatever kind of name. */
+export async function namesLike(
+  db: Db,
+  tenantId: number,
+  wanted: { kinds: IdentityKind[]; values: string[] },
+): Promise<FoundName[]> {
+  const { rows } = await db.query<FoundName>(
+    `select kind, value, node, profile from identities
+     where tenant_id = $1 and (kind, value) in (select * from unnest($2::text[], $3::text[])) and retired_at is null
+     order by kind, value`,
+    [tenantId, wanted.kinds, wanted.values],
+  )
+  return rows
+}
+
+/** The profile as it is called today: one that was merged away is the one that took it in. Null: never heard of. */
+export async function currentProfile(db: Db, tenantId: number, profile: number): Promise<number | null> {
+  const { rows } = await db.query<{ profile: number; isThere: boolean }>(
+    `with recursive way as (
+       select $2::bigint as profile, 0 as step
+       union all
+       select taken.profile, way.step + 1 from way
+       cross join lateral (
+         select j.profile from identity_joins j
+         where j.tenant_id = $1 and j.from_profile = way.profile and j.undone_at is null order by j.id desc limit 1
+       ) taken
+       where way.step < 1000 and not exists (select from identities where tenant_id = $1 and profile = way.profile)
+     )
+     select profile, exists (select from identities where tenant_id = $1 and profile = way.profile) as "isThere"
+     from way order by step desc limit 1`,
+    [tenantId, profile],
+  )
+  return rows[0]?.isThere ? rows[0].profile : null
+}
+
+export type PersonName = Identity & {
+  node: number
+  firstSeenAt: Date
+  retiredAt: Date | null
+  trusted: boolean
+  /** Why it belongs here; null for the name that the profile began with. */
+  cause: Cause | null
+  joinedAt: Date | null
+}
+
+/** Every name of a person, with the first join that brought it together with others. */
+export async function namesOfProfile(db: Db, tenantId: number, profile: number): Promise<PersonName[]> {
+  const { rows } = await db.query<
+    Omit<PersonName, 'cause'> & { causeKind: Cause['kind'] | null; causeId: string | null }
+  >(
+    `select i.kind, i.value, i.node, i.first_seen_at as "firstSeenAt", i.retired_at as "retiredAt", i.trusted,
+       j.cause as "causeKind", j.cause_id as "causeId", j.joined_at as "joinedAt"
+     from identities i
+     left join (
+       select distinct on (node) n.node, j.cause, j.cause_id, j.joined_at
+       from identity_joins j cross join unnest(j.nodes) as n (node)
+       where j.tenant_id = $1 and j.undone_at is null and n.node = any(
+         array(select node from identities where tenant_id = $1 and profile = $2))
+         and (j.profile = $2 or j.profile = any(${MERGED_INTO}))
+       order by n.node, j.id
+     ) j on j.node = i.node
+     where i.tenant_id = $1 and i.profile = $2 order by i.node`,
+    [tenantId, profile],
+  )
+  return rows.map(({ causeKind, causeId, ...name }) => ({
+    ...name,
+    cause: causeKind === null ? null : { kind: causeKind, id: causeId! },
+  }))
+}
+
+// Profiles that are part of this one by now.
+const MERGED_INTO = `array(
+  with recursive merged as (
+    select $2::bigint as profile
+    union
+    select j.from_profile from merged m
+    join identity_joins j on j.tenant_id = $1 and j.profile = m.profile and j.undone_at is null
+  ) select profile from merged)`
+
+/** The joins that hold this profile together: those between two nodes of it. */
+export async function linksOfProfile(db: Db, tenantId: number, profile: number): Promise<Link[]> {
+  const { rows } = await db.query<Link>(
+    `select j.id, coalesce(j.node, j.from_profile) as node, coalesce(j.other, j.profile) as other, j.profile,
+       j.from_profile as "fromProfile"
+     from identity_joins j
+     join identities a on a.tenant_id = $1 and a.node = coalesce(j.node, j.from_profile) and a.profile = $2
+     join identities b on b.tenant_id = $1 and b.node = coalesce(j.other, j.profile) and b.profile = $2
+     where j.tenant_id = $1 and j.profile = any(${MERGED_INTO}) and j.undone_at is null order by j.id`,
+    [tenantId, profile],
+  )
+  return rows
+}
+
+/** Profiles that were merged into this one, in the order in which they were. */
+export async function mergedProfiles(db: Db, tenantId: number, profile: number): Promise<number[]> {
+  const { rows } = await db.query<{ profile: number }>(
+    `select from_profile as profile from identity_joins
+     where tenant_id = $1 and profile = any(${MERGED_INTO}) and undone_at is null
+       and from_profile is distinct from node order by id`,
+    [tenantId, profile],
+  )
+  return rows.map(row => row.profile)
+}
+
+export async function undoJoin(db: Db, tenantId: number, id: number): Promise<void> {
+  await db.query('update identity_joins set undone_at = now() where tenant_id = $1 and id = $2', [
+    tenantId,
+    id,
+  ])
+}
+
+export async function giveNodes(db: Db, tenantId: number, nodes: number[], profile: number): Promise<void> {
+  await db.query(
+    'update identities set profile = $3 where tenant_id = $1 and node = any($2::bigint[]) and profile <> $3',
+    [tenantId, nodes, profile],
+  )
+}
+
+export async function renameJoins(
+  db: Db,
+  tenantId: number,
+  links: Pick<Link, 'id' | 'profile' | 'fromProfile'>[],
+): Promise<void> {
+  await db.query(
+    `update identity_joins j set profile = n.profile, from_profile = n.from_profile
+     from unnest($2::bigint[], $3::bigint[], $4::bigint[]) as n (id, profile, from_profile)
+     where j.tenant_id = $1 and j.id = n.id`,
+    [
+      tenantId,
+      links.map(({ id }) => id),
+      links.map(({ profile }) => profile),
+      links.map(({ fromProfile }) => fromProfile),
+    ],
+  )
+}
+
+export async function nodesOfProfile(db: Db, tenantId: number, profile: number): Promise<number[]> {
+  const { rows } = await db.query<{ node: number }>(
+    'select node from identities where tenant_id = $1 and profile = $2 order by node',
+    [tenantId, profile],
+  )
+  return rows.map(({ node }) => node)
+}
+
+/** The node that a name had before it moved on to this one, and whose it is. */
+export async function nodeBefore(
+  db: Db,
+  tenantId: number,
+  node: number,
+): Promise<{ node: number; profile: number } | null> {
+  const { rows } = await db.query<{ node: number; profile: number }>(
+    `select b.node, b.profile from identities i
+     join identities b on b.tenant_id = i.tenant_id and b.kind = i.kind and b.value = i.value and b.node < i.node
+     where i.tenant_id = $1 and i.node = $2 and b.retired_at is not null order by b.node desc limit 1`,
+    [tenantId, node],
+  )
+  return rows[0] ?? null
+}
+
+export async function countOfPerson(
+  db: Db,
+  tenantId: number,
+  nodes: number[],
+): Promise<{ events: number; conversions: number }> {
+  // No index leads from a person to events: every event would pay for it.
+  const { rows } = await db.query<{ events: number; conversions: number }>(
+    `select (select count(*) from events where tenant_id = $1 and node = any($2::bigint[])) as events,
+       (select count(*) from conversions
+        where tenant_id = $1 and listed and coalesce(event_node, order_node) = any($2::bigint[])) as conversions`,
+    [tenantId, nodes],
+  )
+  return rows[0]!
+}

@@ -1,0 +1,231 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { kontor, useDatabase } from '../cli/kontor.ts'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { json, type Row, rowsOf } from './rows.ts'
+
+// Who people are, and how that is corrected: docs/guides/events.md.
+
+let server: TestServer
+let adminKey: string
+before(async () => {
+  server = await startServer()
+  adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
+})
+after(() => server.close())
+
+async function post(path: string, key: string, body: object): Promise<void> {
+  const { status, body: answer } = await server.request(path, { method: 'POST', key, body: json(body) })
+  assert.ok(status === 200 || status === 202, `${path} ${status} ${json(answer)}`)
+}
+
+let lastId = 0
+const track = (tenant: TestTenant, body: object, key = tenant.trackingKey) =>
+  post('/v1/track/', key, { event_id: `e-${++lastId}`, ...body })
+const write = (tenant: TestTenant, entityType: 'contact' | 'order', id: string, data: object) =>
+  post(`/v1/${entityType}s`, tenant.privateKey, {
+    ...{ entityType, id, sourceUpdatedAt: new Date().toISOString(), data },
+  })
+
+/** One after the other: each meets what the one before left. */
+async function inTurn(...steps: (() => Promise<void>)[]): Promise<void> {
+  for (const step of steps) {
+    await step()
+    await server.settled()
+  }
+}
+
+const people = (path: string, body?: object) =>
+  server.request(`/admin/v1/people/${path}`, {
+    key: adminKey,
+    ...(body && { method: 'POST', body: json(body) }),
+  })
+
+async function who(tenant: TestTenant, id: string): Promise<Row> {
+  const { status, body } = await people(`${encodeURIComponent(id)}?tenant=${tenant.id}`)
+  assert.equal(status, 200, json(body))
+  return body
+}
+
+const namesOf = (person: Row): string[] =>
+  person.names.map((name: Row) => `${name.kind}:${name.value}`).toSorted()
+
+/** Everything that tells one person from another. */
+async function stateOf(tenant: TestTenant): Promise<Row> {
+  const key = tenant.privateKey
+  const { rows } = await server.pool.query(
+    `select kind, value, profile, retired_at is null as used from identities where tenant_id = $1 order by node`,
+    [Number(tenant.id.slice(4))],
+  )
+  return {
+    events: await rowsOf(server, 'events', { key }),
+    conversions: await rowsOf(server, 'conversions', { key }),
+    names: rows,
+  }
+}
+
+const convert = (tenant: TestTenant, visitor: string, amount: number) =>
+  track(tenant, { event_type: 'convert', visitor, data: { order_id: 'o', amount, currency: 'EUR' } })
+
+test('a person is shown with every name, since when and why, and found by any of them', async () => {
+  const tenant = await server.anotherTenant('shown')
+  await inTurn(
+    () => track(tenant, { event_type: 'looked', visitor: 'v-1' }),
+    () => track(tenant, { event_type: 'login', visitor: 'v-1', user_id: 'ada' }),
+    () => write(tenant, 'contact', 'c-1', { email: 'Ada@example.com', userId: 'ada', name: 'Ada' }),
+    () => write(tenant, 'order', 'o-1', { total: 5, currency: 'EUR', contactId: 'c-1' }),
+  )
+  const person = await who(tenant, 'ada@EXAMPLE.com')
+  assert.deepEqual(namesOf(person), ['contact:c-1', 'email:ada@example.com', 'user:ada', 'visitor:v-1'])
+  assert.deepEqual(person.contact, { id: 'c-1', name: 'Ada', email: 'Ada@example.com', company: null })
+  assert.deepEqual([person.events, person.conversions], [2, 1])
+  const causes = Object.fromEntries(person.names.map((name: Row) => [name.kind, name.cause]))
+  assert.equal(causes.visitor.kind, 'event')
+  assert.deepEqual(causes.contact, { kind: 'record', id: 'contact/c-1' })
+  for (const id of ['ada', 'user:ada', 'v-1', 'c-1', 'contact:c-1', person.profile_id])
+    assert.deepEqual(await who(tenant, id), person)
+  for (const id of person.merged_profiles) assert.deepEqual(await who(tenant, id), person)
+})
+
+test('whoever is not known is 404, and a name of two people says which', async () => {
+  const tenant = await server.anotherTenant('asked for')
+  await inTurn(
+    () => track(tenant, { event_type: 'a', visitor: '42' }),
+    () => track(tenant, { event_type: 'b', user_id: '42' }),
+  )
+  const answers = ['nobody', 'prof_999999', 'user:43', '\u0000'].map(id =>
+    people(`${encodeURIComponent(id)}?tenant=${tenant.id}`),
+  )
+  for (const { status, body } of await Promise.all(answers)) {
+    assert.deepEqual([status, body.code], [404, 'person_not_found'])
+  }
+  const { status, body } = await people(`42?tenant=${tenant.id}`)
+  assert.deepEqual([status, body.code], [409, 'person_ambiguous'])
+  assert.match(body.detail, /user:42 \(prof_\d+\), visitor:42 \(prof_\d+\)/)
+  assert.deepEqual(namesOf(await who(tenant, 'user:42')), ['user:42'])
+  // another tenant's people are nobody here
+  const other = await server.anotherTenant('asked by others')
+  const profile = (await who(tenant, 'user:42')).profile_id
+  assert.equal((await people(`${profile}?tenant=${other.id}`)).status, 404)
+  assert.equal((await people(`42/merge`, { tenant: tenant.id, into: 'nobody' })).status, 409)
+  assert.equal((await people(`user:42/merge`, { tenant: tenant.id, into: 'nobody' })).status, 404)
+})
+
+test('a merge makes two people one, and a split of it leaves everything as it was', async () => {
+  const tenant = await server.anotherTenant('merged and split')
+  await inTurn(
+    () => track(tenant, { event_type: 'a', visitor: 'v-a', user_id: 'ada' }),
+    () => track(tenant, { event_type: 'b', visitor: 'v-b', user_id: 'bob' }),
+    () => convert(tenant, 'v-b', 5),
+    () => convert(tenant, 'v-a', 7),
+    () => convert(tenant, 'v-a', 6),
+  )
+  const before = await stateOf(tenant)
+  assert.equal(before.conversions.length, 2)
+  const [ada, bob] = [await who(tenant, 'ada'), await who(tenant, 'bob')]
+  const merged = await people('ada/merge', { tenant: tenant.id, into: 'v-b' })
+  assert.equal(merged.status, 200, json(merged.body))
+  assert.equal(merged.body.profile_id, bob.profile_id)
+  assert.deepEqual(namesOf(merged.body), [...namesOf(ada), ...namesOf(bob)].toSorted())
+  assert.deepEqual((await who(tenant, ada.profile_id)).profile_id, bob.profile_id)
+  assert.equal((await stateOf(tenant)).conversions.length, 1)
+  assert.equal((await people('ada/merge', { tenant: tenant.id, into: 'v-b' })).body.code, 'same_person')
+
+  const split = await people('bob/split', { tenant: tenant.id, name: 'v-a' })
+  assert.equal(split.status, 200, json(split.body))
+  assert.deepEqual(split.body, { person: bob, split_off: ada })
+  assert.deepEqual(await stateOf(tenant), before)
+  const audit = await server.request(`/admin/v1/audit?tenant=${tenant.id}&limit=2`, { key: adminKey })
+  assert.deepEqual(
+    audit.body.results.map(({ action, target, after }: Row) => [action, target, after]),
+    [
+      ['person.split', bob.profile_id, { split_off: ada.profile_id }],
+      ['person.merge', bob.profile_id, { from: ada.profile_id }],
+    ],
+  )
+  const again = await people('bob/split', { tenant: tenant.id, name: 'v-a' })
+  assert.deepEqual([again.status, again.body.code], [409, 'not_joined'])
+})
+
+test('who came through the name that is split off goes with it', async () => {
+  const tenant = await server.anotherTenant('followers')
+  await inTurn(
+    () => track(tenant, { event_type: 'ada', visitor: 'v-1', user_id: 'ada' }),
+    () => track(tenant, { event_type: 'shared', visitor: 'v-2', user_id: 'ada' }),
+    () => track(tenant, { event_type: 'wrote', visitor: 'v-2', data: { email: 'kim@example.com' } }),
+  )
+  assert.equal((await who(tenant, 'ada')).names.length, 4)
+  const { body } = await people('ada/split', { tenant: tenant.id, name: 'v-2' })
+  assert.deepEqual(namesOf(body.split_off), ['email:kim@example.com', 'visitor:v-2'])
+  assert.deepEqual(namesOf(body.person), ['user:ada', 'visitor:v-1'])
+  const rows = await rowsOf(server, 'events', { key: tenant.privateKey })
+  const profiles = new Map(rows.map(row => [row.event_type, row.profile_id]))
+  assert.equal(profiles.get('shared'), profiles.get('wrote'))
+  assert.notEqual(profiles.get('shared'), profiles.get('ada'))
+})
+
+test('a browser that went over to somebody else goes back when that is undone', async () => {
+  const tenant = await server.anotherTenant('lent')
+  await inTurn(
+    () => track(tenant, { event_type: 'ada', visitor: 'tablet', user_id: 'ada' }),
+    () => track(tenant, { event_type: 'bob', visitor: 'tablet', user_id: 'bob' }),
+    () => track(tenant, { event_type: 'later', visitor: 'tablet' }),
+  )
+  assert.equal((await who(tenant, 'bob')).events, 2)
+  const { body } = await people('bob/split', { tenant: tenant.id, name: 'tablet' })
+  assert.deepEqual(namesOf(body.person), ['user:bob'])
+  assert.equal(body.split_off.profile_id, (await who(tenant, 'ada')).profile_id)
+  assert.deepEqual([body.split_off.events, body.person.events], [3, 0])
+  await inTurn(() => track(tenant, { event_type: 'once more', visitor: 'tablet' }))
+  assert.equal((await who(tenant, 'ada')).events, 4)
+})
+
+test('an export holds everything of one person and nothing of another', async () => {
+  const tenant = await server.anotherTenant('exported')
+  for (const name of ['ada', 'ben'])
+    await inTurn(
+      () =>
+        track(tenant, {
+          event_type: 'looked',
+          visitor: `v-${name}`,
+          data: { page: '/' },
+        }),
+      () => track(tenant, { event_type: 'login', visitor: `v-${name}`, user_id: name }),
+      () => write(tenant, 'contact', `c-${name}`, { email: `${name}@example.com`, userId: name }),
+      () => write(tenant, 'order', `o-${name}`, { total: 5, currency: 'EUR', contactId: `c-${name}` }),
+    )
+  const url = `${server.url}/admin/v1/people/ada/export?tenant=${tenant.id}`
+  const body = await (await fetch(url, { headers: { authorization: `Bearer ${adminKey}` } })).text()
+  const lines = body
+    .trim()
+    .split('\n')
+    .map(JSON.parse as never) as Row[]
+  assert.deepEqual(
+    lines.map(({ type }) => type),
+    ['person', 'contact', 'conversion', 'order', 'event', 'event'],
+  )
+  assert.doesNotMatch(body, /ben/)
+  const asArray = await people(`ada/export?tenant=${tenant.id}&format=json`)
+  assert.deepEqual(asArray.body, lines)
+  assert.equal((await people(`nobody/export?tenant=${tenant.id}`)).status, 404)
+})
+
+test('the command line does the same', async () => {
+  const tenant = await server.anotherTenant('by hand')
+  await inTurn(
+    () => track(tenant, { event_type: 'a', user_id: 'ada' }),
+    () => track(tenant, { event_type: 'b', user_id: 'bob' }),
+  )
+  useDatabase(server.databaseUrl)
+  const person = (...words: string[]) => kontor('person', ...words, '--tenant', tenant.name)
+  const shown = (await person('show', 'ada')).json() as Row
+  assert.deepEqual(namesOf(shown), ['user:ada'])
+  assert.deepEqual(namesOf((await person('merge', 'bob', 'ada')).json()), ['user:ada', 'user:bob'])
+  const exported = await person('export', 'ada')
+  assert.equal(exported.out.trim().split('\n').length, 3, exported.out)
+  const { split_off } = (await person('split', 'ada', '--name', 'bob')).json() as Row
+  assert.deepEqual(namesOf(split_off), ['user:bob'])
+  const unknown = await person('show', 'nobody')
+  assert.deepEqual([unknown.code, unknown.err.trim()], [1, 'Nobody is known as "nobody".'])
+  assert.equal((await person('split', 'ada')).code, 2)
+})
