@@ -1,6 +1,6 @@
 import { pino } from 'pino'
+import { commandLineActor } from '../src/admin/actor.ts'
 import { type Admin, openAdmin } from '../src/admin/admin.ts'
-import { commandLineActor } from '../src/admin/audit.ts'
 import { openSecrets } from '../src/admin/secrets.ts'
 import { type ConfigFlags, readConfig } from '../src/config/config.ts'
 import { openPostgresLog } from '../src/log/postgres/log.ts'

@@ -1,4 +1,4 @@
-import { commandLineActor } from '../../src/admin/audit.ts'
+import { commandLineActor } from '../../src/admin/actor.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
 import { makeSource } from '../../src/admin/sources.ts'
 import { type LoadResult, load, type Sent } from '../load.ts'

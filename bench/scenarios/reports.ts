@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { commandLineActor } from '../../src/admin/actor.ts'
 import { openAdmin } from '../../src/admin/admin.ts'
-import { commandLineActor } from '../../src/admin/audit.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
 import { parseTenantId } from '../../src/domain/tenants/tenants.ts'
 import { DAY_MS } from '../../src/domain/time.ts'

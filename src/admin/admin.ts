@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Log } from '../log/log.ts'
-import type { Actor } from './audit.ts'
+import type { Actor } from './actor.ts'
 import { type AuditAdmin, auditAdmin } from './audit-list.ts'
 import { type DeadLetterAdmin, deadLetterAdmin } from './dead-letters.ts'
 import { type ErasureAdmin, erasureAdmin } from './erasure.ts'
@@ -33,11 +33,11 @@ export function openAdmin({ pool, log, secrets }: { pool: pg.Pool; log: Log; sec
     tenants: tenantAdmin({ pool, actor }),
     keys: keyAdmin({ pool, actor }),
     sources: sourceAdmin({ pool, secrets, actor }),
-    sourceTests: sourceTestAdmin({ pool, log }),
-    receipts: receiptAdmin({ pool }),
+    sourceTests: sourceTestAdmin({ pool, log, actor }),
+    receipts: receiptAdmin({ pool, actor }),
     deadLetters: deadLetterAdmin({ pool, log, actor }),
     people: peopleAdmin({ pool, actor }),
     erasures: erasureAdmin({ pool, actor }),
-    audit: auditAdmin({ pool }),
+    audit: auditAdmin({ pool, actor }),
   })
 }

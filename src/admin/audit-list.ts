@@ -2,8 +2,9 @@ import type pg from 'pg'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import { listChanges, listChangesOfTenant, type StoredChange } from '../store/tenants/audit.ts'
+import type { Actor } from './actor.ts'
 import { refuse } from './error.ts'
-import { tenantNamed } from './tenants.ts'
+import { tenantLimit } from './tenants.ts'
 import type { AuditView } from './views.ts'
 
 export type AuditQuery = {
@@ -16,7 +17,7 @@ export type AuditQuery = {
 
 export type AuditAdmin = ReturnType<typeof auditAdmin>
 
-export function auditAdmin({ pool }: { pool: pg.Pool }) {
+export function auditAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     /** Newest first. Without a tenant: of all of them, and what concerns the whole installation. */
     async list(query: AuditQuery): Promise<AuditView[]> {
@@ -26,10 +27,9 @@ export function auditAdmin({ pool }: { pool: pg.Pool }) {
         before: query.before ?? null,
         limit: query.limit,
       }
+      const tenantId = await tenantLimit(pool, actor, query.tenant)
       const changes =
-        query.tenant === undefined
-          ? await listChanges(pool, page)
-          : await listChangesOfTenant(pool, (await tenantNamed(pool, query.tenant)).id, page)
+        tenantId === null ? await listChanges(pool, page) : await listChangesOfTenant(pool, tenantId, page)
       return changes.map(auditView)
     },
   }

@@ -2,18 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { newEntryId } from '../domain/ids.ts'
 import type { Db } from '../postgres/database.ts'
 import { insertChange } from '../store/tenants/audit.ts'
-
-/** On whose behalf something is changed. */
-export type Actor = {
-  /** The id of a key, or `cli:` and the user of the command line. */
-  name: string
-  ip: string | null
-  requestId: string | null
-}
-
-export function commandLineActor(user: string): Actor {
-  return { name: `cli:${user}`, ip: null, requestId: null }
-}
+import type { Actor } from './actor.ts'
 
 /** What changed, as operators are shown it: never a secret. Of a change, only the fields that differ. */
 export type Change = {

@@ -16,9 +16,10 @@ import {
   takeForReplay,
 } from '../store/entries/dead-letters.ts'
 import { findSource } from '../store/inbound/sources.ts'
-import { type Actor, recordChange } from './audit.ts'
+import type { Actor } from './actor.ts'
+import { recordChange } from './audit.ts'
 import { AdminError, refuse } from './error.ts'
-import { tenantNamed } from './tenants.ts'
+import { tenantLimit } from './tenants.ts'
 import type { DeadLetterView } from './views.ts'
 
 export type DeadLetterQuery = {
@@ -48,8 +49,7 @@ const BYTES_AT_A_TIME = 4_000_000
 export type DeadLetterAdmin = ReturnType<typeof deadLetterAdmin>
 
 export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; actor: Actor }) {
-  const tenantIdOf = async (tenant: string | undefined) =>
-    tenant === undefined ? null : (await tenantNamed(pool, tenant)).id
+  const tenantIdOf = (tenant: string | undefined) => tenantLimit(pool, actor, tenant)
 
   /** `first`: the portion that also writes down who replays, and how many there are to replay. */
   async function replaySome(filter: DeadLetterFilter, first: boolean): Promise<number> {

@@ -30,7 +30,8 @@ import {
   narrowEntry,
   reduceOrders,
 } from '../store/identity/erasures.ts'
-import { type Actor, recordChange } from './audit.ts'
+import type { Actor } from './actor.ts'
+import { recordChange } from './audit.ts'
 import { AdminError, refuse } from './error.ts'
 import { tenantNamed } from './tenants.ts'
 import type { ErasureReceipt } from './views.ts'
@@ -63,7 +64,7 @@ export function erasureAdmin({
   return {
     async erase(query: ErasureQuery): Promise<ErasureReceipt> {
       const subject = subjectOf(query)
-      const tenantId = (await tenantNamed(pool, query.tenant)).id
+      const tenantId = (await tenantNamed(pool, actor, query.tenant)).id
       const requestedAt = new Date()
       const unapplied = await untilApplied(pool, tenantId, requestedAt, waitMs)
       const erased = nothing()
@@ -111,7 +112,7 @@ export function erasureAdmin({
     },
     /** Newest first. */
     async list(tenant: string): Promise<ErasureReceipt[]> {
-      const { id } = await tenantNamed(pool, tenant)
+      const { id } = await tenantNamed(pool, actor, tenant)
       return (await listErasures(pool, id, 100)).map(({ receipt }) => JSON.parse(receipt) as ErasureReceipt)
     },
   }

@@ -3,7 +3,7 @@ import type { Fault } from '../domain/fault.ts'
 /** Why a change was not made, in words for the person who requested it. The caller decides how to show it. */
 export class AdminError extends Error {
   override name = 'AdminError'
-  readonly kind: 'not_found' | 'conflict' | 'invalid'
+  readonly kind: 'not_found' | 'conflict' | 'forbidden' | 'invalid'
   readonly code: string
   readonly faults: Fault[]
 

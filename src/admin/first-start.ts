@@ -2,9 +2,10 @@ import type pg from 'pg'
 import { SCOPES } from '../domain/tenants/keys.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { LOCKS, lock } from '../postgres/locks.ts'
+import { lockKey } from '../store/tenants/keys.ts'
 import { readSetting, writeSetting } from '../store/tenants/settings.ts'
 import { findTenant } from '../store/tenants/tenants.ts'
-import type { Actor } from './audit.ts'
+import type { Actor } from './actor.ts'
 import { endKey, makeKey } from './keys.ts'
 import type { Secrets } from './secrets.ts'
 import { makeSource, removeSource } from './sources.ts'
@@ -54,6 +55,8 @@ async function make(
       tenantId: kind === 'admin' ? null : tenant.id,
       kind,
       scopes: kind === 'private' ? [...SCOPES] : [],
+      server: false,
+      role: kind === 'admin' ? 'admin' : null,
       expiresAt: null,
     })
   const made = {
@@ -72,6 +75,9 @@ async function removeUnseen(tx: pg.PoolClient, actor: Actor): Promise<void> {
   const unseen = await readSetting(tx, UNSEEN)
   if (unseen === null) return
   const { keys, source } = JSON.parse(unseen) as { keys: string[]; source: string }
-  for (const id of keys) await endKey(tx, actor, id)
+  for (const id of keys) {
+    const key = await lockKey(tx, id)
+    if (key) await endKey(tx, actor, key)
+  }
   await removeSource(tx, actor, source)
 }

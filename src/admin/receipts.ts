@@ -6,8 +6,10 @@ import { parseTimestamp } from '../domain/time.ts'
 import { countBacklog, listBacklogged } from '../store/inbound/overflow.ts'
 import { findArchived, listReceipts, type StoredReceipt } from '../store/inbound/receipts.ts'
 import { listRejections, type Rejection } from '../store/inbound/rejections.ts'
+import { listSources } from '../store/inbound/sources.ts'
+import type { Actor } from './actor.ts'
 import { AdminError } from './error.ts'
-import { tenantNamed } from './tenants.ts'
+import { tenantLimit } from './tenants.ts'
 import type { ArchiveFacts, BacklogView, ReceiptView, RejectionView } from './views.ts'
 
 export type ReceiptQuery = {
@@ -30,9 +32,8 @@ export type RejectionQuery = {
 }
 
 /** What inbound events leave behind: receipts, archived results, refused requests, and deferred events. */
-export function receiptAdmin({ pool }: { pool: pg.Pool }) {
-  const tenantIdOf = async (tenant: string | undefined) =>
-    tenant === undefined ? null : (await tenantNamed(pool, tenant)).id
+export function receiptAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
+  const tenantIdOf = (tenant: string | undefined) => tenantLimit(pool, actor, tenant)
 
   return {
     async receipts(query: ReceiptQuery): Promise<ReceiptView[]> {
@@ -77,7 +78,9 @@ export function receiptAdmin({ pool }: { pool: pg.Pool }) {
       return rejections.map(rejectionView)
     },
     async backlogs(): Promise<BacklogView[]> {
-      const backlogs = await countBacklog(pool, await listBacklogged(pool))
+      const own = actor.tenantId === null ? null : await listSources(pool, actor.tenantId)
+      const visible = (id: string) => own === null || own.some(source => source.id === id)
+      const backlogs = await countBacklog(pool, (await listBacklogged(pool)).filter(visible))
       return backlogs.map(({ sourceId, events, oldestAt }) => ({
         source_config_id: sourceId,
         events,

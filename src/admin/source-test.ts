@@ -10,6 +10,7 @@ import { inboundContext } from '../intake/inbound.ts'
 import type { Log } from '../log/log.ts'
 import { findArchived, findReceipts } from '../store/inbound/receipts.ts'
 import { findSource, type Source } from '../store/inbound/sources.ts'
+import { type Actor, sees } from './actor.ts'
 import { notFound, refuse } from './error.ts'
 import { receiptView } from './receipts.ts'
 import type { SourceTest } from './views.ts'
@@ -25,11 +26,11 @@ const WAIT_MS = 10_000
 const POLL_EVERY_MS = 50
 
 /** Sends a sample event the way of a real one, but for the check of credentials, and tells how far it comes. */
-export function sourceTestAdmin({ pool, log }: { pool: pg.Pool; log: Log }) {
+export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; actor: Actor }) {
   return {
     async test(id: string, options: SourceTestOptions = {}): Promise<SourceTest> {
       const source = await findSource(pool, id)
-      if (source === null) throw notFound('source', id)
+      if (source === null || !sees(actor, source.tenantId)) throw notFound('source', id)
       const sent = sampleFor(source, options)
       const steps: SourceTest['steps'] = []
       const test: SourceTest = { source_config_id: id, ok: false, sent, steps, receipts: [], archived: [] }

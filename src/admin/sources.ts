@@ -18,7 +18,8 @@ import {
   type SourceToken,
   updateSource,
 } from '../store/inbound/sources.ts'
-import { type Actor, recordChange } from './audit.ts'
+import { type Actor, sees } from './actor.ts'
+import { recordChange } from './audit.ts'
 import { notFound, refuse } from './error.ts'
 import type { Secrets } from './secrets.ts'
 import {
@@ -36,6 +37,7 @@ export const DEFAULT_OVERLAP_HOURS = 24
 const MAX_OVERLAP_HOURS = 720
 
 export type NewSource = SourceSettings & SecretSettings & { type: string }
+type Verb = 'update' | 'rotate' | 'enable' | 'disable'
 type Unchecked = Record<string, unknown>
 
 export type Rotation = {
@@ -50,32 +52,28 @@ export function sourceAdmin({ pool, secrets, actor }: { pool: pg.Pool; secrets: 
   /** Reads, changes and writes one source while nobody else does. */
   async function change(
     id: string,
-    verb: 'update' | 'rotate' | 'enable' | 'disable',
+    verb: Verb,
     decide: (source: Source) => Partial<Source>,
   ): Promise<SourceView> {
     return inTransaction(pool, async tx => {
-      const source = await lockSource(tx, id)
-      const changed = source && (await updateSource(tx, id, { ...source, ...decide(source) }))
-      if (!changed) throw notFound('source', id)
-      const { tenantId } = source
-      const [before, after] = [sourceView(source), sourceView(changed)]
-      await recordChange(tx, actor, { action: `source.${verb}`, target: id, tenantId, before, after })
-      return after
+      const changed = await changeSource(tx, actor, { id, verb, decide })
+      if (changed === null) throw notFound('source', id)
+      return changed
     })
   }
 
   return {
     async create({ tenant, ...input }: Unchecked & { tenant: string; type: string }): Promise<CreatedSource> {
       refuse(faultsOfNewSource(tenant, input))
-      const { id } = await tenantNamed(pool, tenant)
+      const { id } = await tenantNamed(pool, actor, tenant)
       return inTransaction(pool, tx => makeSource(tx, { actor, secrets }, id, input as NewSource))
     },
     async list(tenant: string): Promise<SourceView[]> {
-      return (await listSources(pool, (await tenantNamed(pool, tenant)).id)).map(sourceView)
+      return (await listSources(pool, (await tenantNamed(pool, actor, tenant)).id)).map(sourceView)
     },
     async show(id: string): Promise<SourceView> {
       const source = await findSource(pool, id)
-      if (source === null) throw notFound('source', id)
+      if (source === null || !sees(actor, source.tenantId)) throw notFound('source', id)
       return sourceView(source)
     },
     async update(id: string, settings: Unchecked): Promise<SourceView> {
@@ -104,10 +102,30 @@ export function sourceAdmin({ pool, secrets, actor }: { pool: pg.Pool; secrets: 
   }
 }
 
+/** Returns null where there is no such source. */
+async function changeSource(
+  tx: Db,
+  actor: Actor,
+  { id, verb, decide }: { id: string; verb: Verb; decide: (source: Source) => Partial<Source> },
+): Promise<SourceView | null> {
+  const source = await lockSource(tx, id)
+  if (source === null || !sees(actor, source.tenantId)) return null
+  const changed = await updateSource(tx, id, { ...source, ...decide(source) })
+  if (changed === null) return null
+  const { tenantId } = source
+  const [before, after] = [sourceView(source), sourceView(changed)]
+  await recordChange(tx, actor, { action: `source.${verb}`, target: id, tenantId, before, after })
+  return after
+}
+
+export function disableSource(tx: Db, actor: Actor, id: string): Promise<SourceView | null> {
+  return changeSource(tx, actor, { id, verb: 'disable', decide: () => ({ enabled: false }) })
+}
+
 /** Returns whether there was such a source. */
 export async function removeSource(tx: Db, actor: Actor, id: string): Promise<boolean> {
   const source = await lockSource(tx, id)
-  if (source === null) return false
+  if (source === null || !sees(actor, source.tenantId)) return false
   await deleteSource(tx, id)
   const before = sourceView(source)
   await recordChange(tx, actor, { action: 'source.delete', target: id, tenantId: source.tenantId, before })
@@ -150,6 +168,7 @@ export async function makeSource(
     tokens: [tokenOf(token)],
     signingSecrets: secret === null ? [] : [sealedOf(secrets, secret)],
     config: withGiven(DEFAULT_SOURCE_CONFIG, config),
+    createdBy: actor.name,
   })
   const after = sourceView(source)
   await recordChange(tx, actor, { action: 'source.create', target: source.id, tenantId, after })
@@ -215,7 +234,7 @@ function sealedOf(secrets: Secrets, secret: string): SealedSecret {
   return { sealed: secrets.seal(secret), hint: hintOf(secret), expires_at: null }
 }
 
-function sourceView(source: Source): SourceView {
+export function sourceView(source: Source): SourceView {
   const credential = ({ hint, expires_at }: CredentialView) => ({ hint, expires_at })
   return {
     id: source.id,
@@ -228,6 +247,7 @@ function sourceView(source: Source): SourceView {
     ...source.config,
     tokens: source.tokens.map(credential),
     signing_secrets: source.signingSecrets.map(credential),
+    created_by: source.createdBy,
     created_at: source.createdAt.toISOString(),
     updated_at: source.updatedAt.toISOString(),
   }

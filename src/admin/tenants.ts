@@ -10,7 +10,8 @@ import {
   lockTenant,
   setConversionTypes,
 } from '../store/tenants/tenants.ts'
-import { type Actor, recordChange } from './audit.ts'
+import { type Actor, requireAllTenants, sees } from './actor.ts'
+import { recordChange } from './audit.ts'
 import { AdminError, notFound, refuse } from './error.ts'
 import type { TenantView } from './views.ts'
 
@@ -19,6 +20,7 @@ export type TenantAdmin = ReturnType<typeof tenantAdmin>
 export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     async create({ name }: { name: string }): Promise<TenantView> {
+      requireAllTenants(actor)
       refuse(faultsOfName(name))
       return inTransaction(pool, async tx => {
         const tenant = await makeTenant(tx, actor, name.trim())
@@ -32,15 +34,15 @@ export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       })
     },
     async list(): Promise<TenantView[]> {
-      return (await listTenants(pool)).map(tenantView)
+      return (await listTenants(pool)).filter(({ id }) => sees(actor, id)).map(tenantView)
     },
     async show(idOrName: string): Promise<TenantView> {
-      return tenantView(await tenantNamed(pool, idOrName))
+      return tenantView(await tenantNamed(pool, actor, idOrName))
     },
     /** null goes back to the default list. */
     async setConversionTypes(idOrName: string, types: string[] | null): Promise<TenantView> {
       refuse(faultsOfTypes(types ?? []))
-      const { id } = await tenantNamed(pool, idOrName)
+      const { id } = await tenantNamed(pool, actor, idOrName)
       const conversionTypes = types && [...new Set(types)]
       return inTransaction(pool, async tx => {
         const tenant = await lockTenant(tx, id)
@@ -70,10 +72,20 @@ export async function makeTenant(tx: Db, actor: Actor, name: string): Promise<Te
   return tenant
 }
 
-export async function tenantNamed(pool: pg.Pool, idOrName: string): Promise<Tenant> {
+/** A tenant that the actor may not see is not there. */
+export async function tenantNamed(pool: pg.Pool, actor: Actor, idOrName: string): Promise<Tenant> {
   const tenant = await findTenant(pool, idOrName)
-  if (tenant === null) throw notFound('tenant', idOrName)
+  if (tenant === null || !sees(actor, tenant.id)) throw notFound('tenant', idOrName)
   return tenant
+}
+
+/** For a list: the tenant it is limited to; null where it is of all tenants. */
+export async function tenantLimit(
+  pool: pg.Pool,
+  actor: Actor,
+  idOrName: string | undefined,
+): Promise<number | null> {
+  return idOrName === undefined ? actor.tenantId : (await tenantNamed(pool, actor, idOrName)).id
 }
 
 const MAX_TENANT_NAME = 100

@@ -4,6 +4,7 @@ import { MAX_EVENT_TYPE_LENGTH, SOURCE_TYPES } from '../domain/events/events.ts'
 import { RECEIPT_OUTCOMES } from '../domain/inbound/receipts.ts'
 import { Nullable, NullableText, NullableTimestamp, OpenObject, Timestamp, Uuid } from '../domain/shapes.ts'
 import { KEY_KINDS, SCOPES } from '../domain/tenants/keys.ts'
+import { ROLES } from '../domain/tenants/roles.ts'
 import { SOURCE_SETTINGS } from './source-settings.ts'
 
 /** What operators are shown: one shape for the command line, the admin API and its documentation. */
@@ -28,13 +29,18 @@ const KEY_EXAMPLE = {
   kind: 'private',
   scopes: ['orders:read', 'orders:write'],
   server: false,
+  role: null,
   tenant: 'ten_1',
   hint: '…x7Qe',
+  created_by: 'key_9kTzQ9aXw2LmN8pC',
   created_at: '2026-01-31T09:30:00.000Z',
   expires_at: null,
   revoked_at: null,
   last_used_at: null,
 }
+const created_by = Nullable(
+  Type.String({ description: 'Who made it: the id of a key, or cli: and the user of the command line' }),
+)
 const key = {
   id: Type.String(),
   kind: Type.Enum([...KEY_KINDS]),
@@ -42,9 +48,10 @@ const key = {
   server: Type.Boolean({
     description: 'A tracking key that only servers have: it may alias and merge people',
   }),
-  /** null for admin keys, which belong to no tenant. */
-  tenant: NullableText,
+  role: Nullable(Type.Enum([...ROLES], { description: 'Of an admin key' })),
+  tenant: Nullable(Type.String({ description: 'null for admin keys that see all tenants' })),
   hint: Type.String({ description: 'How the key ends, to tell keys apart' }),
+  created_by,
   created_at: Timestamp,
   expires_at: NullableTimestamp,
   revoked_at: NullableTimestamp,
@@ -59,6 +66,26 @@ export const CreatedKey = Type.Object(
   { examples: [{ ...KEY_EXAMPLE, key: 'private-9f…' }] },
 )
 export type CreatedKey = Static<typeof CreatedKey>
+
+/** What was made with a key, also by keys that it made, and was still good when it was revoked. */
+export const RevokedKey = Type.Object(
+  {
+    ...key,
+    made: Type.Object({
+      keys: Type.Array(KeyView),
+      sources: Type.Array(
+        Type.Object({
+          id: Type.String(),
+          tenant: Type.String(),
+          name: Type.String(),
+          enabled: Type.Boolean(),
+        }),
+      ),
+    }),
+  },
+  { examples: [{ ...KEY_EXAMPLE, revoked_at: '2026-01-31T09:30:00.000Z', made: { keys: [], sources: [] } }] },
+)
+export type RevokedKey = Static<typeof RevokedKey>
 
 const SOURCE_EXAMPLE = {
   id: 'src_4fTzQ9aXw2LmN8pB',
@@ -77,6 +104,7 @@ const SOURCE_EXAMPLE = {
   headers: [],
   tokens: [{ hint: '…x7Qe', expires_at: null }],
   signing_secrets: [],
+  created_by: 'key_9kTzQ9aXw2LmN8pC',
   created_at: '2026-01-31T09:30:00.000Z',
   updated_at: '2026-01-31T09:30:00.000Z',
 }
@@ -90,6 +118,7 @@ const source = {
   ...SOURCE_SETTINGS,
   tokens: Type.Array(CredentialView),
   signing_secrets: Type.Array(CredentialView),
+  created_by,
   created_at: Timestamp,
   updated_at: Timestamp,
 }

@@ -1,5 +1,6 @@
 import { type Command, Option } from '@commander-js/extra-typings'
 import { SCOPES } from '../domain/tenants/keys.ts'
+import { ROLES } from '../domain/tenants/roles.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
@@ -28,9 +29,15 @@ function addCreate(key: Command, out: Output): void {
         .choices(['private', 'tracking', 'admin'])
         .makeOptionMandatory(),
     )
-    .option('--tenant <tenant>', 'the id or the name of the tenant; not for admin keys')
+    .option('--tenant <tenant>', 'the id or the name of the tenant; of an admin key, the only one it sees')
     .option('--scopes <a,b>', 'what a private key may do (default: everything)')
     .option('--server', 'a tracking key that only servers have: it may alias and merge people')
+    .addOption(
+      new Option(
+        '--role <role>',
+        'of an admin key: viewers read, operators also switch sources and replay',
+      ).choices(ROLES),
+    )
     .option('--expires <date>', 'when it stops working, in ISO 8601 (default: never)')
     .addOption(dataOption())
     .addHelpText('after', CREATE_NOTES)
@@ -42,18 +49,20 @@ function addCreate(key: Command, out: Output): void {
         'kontor key create --tenant acme --kind tracking',
         'kontor key create --tenant acme --kind tracking --server',
         'kontor key create --kind admin',
+        'kontor key create --kind admin --role viewer --tenant acme',
       ),
     )
     .action(options =>
       withDatabase(options, out, async ({ admin }) => {
-        const { id, key, kind, scopes, server, tenant } = await admin.keys.create({
+        const { id, key, kind, scopes, server, role, tenant } = await admin.keys.create({
           tenant: options.tenant,
           kind: options.kind,
           scopes: options.scopes?.split(',').map(scope => scope.trim()),
           server: options.server,
+          role: options.role,
           expires_at: options.expires,
         })
-        out.json({ id, key, kind, scopes, tenant, ...(server && { server }) })
+        out.json({ id, key, kind, scopes, tenant, ...(server && { server }), ...(role && { role }) })
       }),
     )
 }
@@ -63,7 +72,7 @@ function addList(key: Command, out: Output): void {
     .command('list')
     .description('List the keys of a tenant, or the admin keys; never the keys themselves.')
     .option('--tenant <tenant>', 'the id or the name of the tenant')
-    .option('--admin', 'the admin keys, which belong to no tenant')
+    .option('--admin', 'the admin keys, of all tenants')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor key list --tenant acme', 'kontor key list --admin'))
     .action(async options => {
@@ -81,8 +90,19 @@ function addRevoke(key: Command, out: Output): void {
     .description('End a key for good. Every node refuses it within two seconds.')
     .argument('<id>', 'the id of the key (key_…), as `kontor key list` shows it')
     .addOption(dataOption())
-    .addHelpText('after', examples('kontor key revoke key_4fTzQ9aXw2LmN8pB'))
-    .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) => out.json(await admin.keys.revoke(id))),
+    .option('--with-made', 'also end what was made with it: keys are revoked, sources disabled')
+    .addHelpText(
+      'after',
+      '\n"made" in the answer lists the keys and sources that were made with it and were still good.',
+    )
+    .addHelpText(
+      'after',
+      examples(
+        'kontor key revoke key_4fTzQ9aXw2LmN8pB',
+        'kontor key revoke key_4fTzQ9aXw2LmN8pB --with-made',
+      ),
+    )
+    .action((id, { withMade = false, ...options }) =>
+      withDatabase(options, out, async ({ admin }) => out.json(await admin.keys.revoke(id, { withMade }))),
     )
 }

@@ -1,6 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { lacksRole } from '../admin/actor.ts'
 import type { KeyKind, Scope } from '../domain/tenants/keys.ts'
+import { hasRole, type Role } from '../domain/tenants/roles.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import type { ApiKey } from '../store/tenants/keys.ts'
 import { Problem, problems } from './problems.ts'
@@ -15,6 +17,8 @@ declare module 'fastify' {
      * say it: `[]` leaves the decision to the handler (see `requireScope`).
      */
     scope?: Scope | readonly Scope[]
+    /** What an admin key must be allowed to do. Default: reads are for viewers, everything else is for admins. */
+    role?: Role
   }
   interface FastifyRequest {
     /** Set by `authenticatePrivate` and `authenticateTracking`. */
@@ -80,9 +84,16 @@ export function authenticateAdmin(deps: Deps): OnRequest {
     const secret = bearerOrApiKey(request.raw.headers, 'admin')
     if (secret instanceof Problem) return done(secret)
     admit(deps, 'admin', secret, done, key => {
+      const needed = roleFor(request)
+      const role = key.role ?? 'viewer'
+      if (!hasRole(role, needed)) return problems.forbidden('insufficient_role', lacksRole(role, needed))
       request.adminKey = key
     })
   }
+}
+
+function roleFor({ method, routeOptions: { config } }: FastifyRequest): Role {
+  return config.role ?? (method === 'GET' || method === 'HEAD' ? 'viewer' : 'admin')
 }
 
 function hasScope(key: ApiKey, scope: Scope | readonly Scope[]): boolean {

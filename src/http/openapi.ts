@@ -155,12 +155,16 @@ function problemStatuses(operation: Operation, { config }: RouteOptions, url: st
   return [
     ...(hasBody || (operation.parameters?.length ?? 0) > 0 ? [400] : []),
     ...(isGuarded ? [401] : []),
-    ...(config?.scope === undefined ? [] : [403]),
+    ...(config?.scope === undefined && !isForAdmins(operation) ? [] : [403]),
     ...(url.includes(':') ? [404] : []),
     ...(hasBody ? [413, 415] : []),
     ...(isGuarded || hasBody ? [503] : []),
     ...(config?.problems ?? []),
   ]
+}
+
+function isForAdmins({ security }: Operation): boolean {
+  return security?.some(scheme => 'adminKey' in scheme) ?? false
 }
 
 function problemResponse(status: number): [string, object] {

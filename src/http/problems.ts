@@ -187,6 +187,8 @@ function problemOfAdminError(error: AdminError): Problem {
   switch (error.kind) {
     case 'not_found':
       return problems.notFound(error.message, error.code)
+    case 'forbidden':
+      return problems.forbidden(error.code, error.message)
     case 'conflict':
       return problems.conflict(error.code, error.message)
     case 'invalid':

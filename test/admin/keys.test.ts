@@ -27,13 +27,18 @@ test('only a hash of the key is kept, and no list shows the key', async () => {
   assert.ok(!JSON.stringify(listed).includes(key))
 })
 
-test('an admin key belongs to no tenant and is listed apart', async () => {
+test('an admin key belongs to no tenant unless it is bound to one, and is listed apart', async () => {
   const { keys } = opened.admin
   const made = await keys.create({ kind: 'admin' })
   assert.equal(made.tenant, null)
   assert.deepEqual(made.scopes, [])
   assert.ok((await keys.list(null)).some(({ id }) => id === made.id))
   assert.ok(!(await keys.list(tenant)).some(({ id }) => id === made.id))
+  assert.equal(made.role, 'admin')
+  const bound = await keys.create({ kind: 'admin', tenant, role: 'operator' })
+  assert.deepEqual([bound.tenant, bound.role], [tenant, 'operator'])
+  for (const list of [await keys.list(null), await keys.list(tenant)])
+    assert.ok(list.some(({ id }) => id === bound.id))
 })
 
 test('a revoked key stays revoked since the first time', async () => {
@@ -55,7 +60,10 @@ test('every fault of a request is named at once', async () => {
     )
     return true
   })
-  await assert.rejects(opened.admin.keys.create({ tenant, kind: 'admin' }), { kind: 'invalid' })
+  await assert.rejects(opened.admin.keys.create({ kind: 'admin', role: 'root' }), { kind: 'invalid' })
+  await assert.rejects(opened.admin.keys.create({ tenant, kind: 'private', role: 'viewer' }), {
+    kind: 'invalid',
+  })
   await assert.rejects(opened.admin.keys.create({ tenant, kind: 'tracking', scopes: ['orders:read'] }), {
     kind: 'invalid',
   })
@@ -72,4 +80,32 @@ test('a key is not made for a tenant that is not there', async () => {
 test('an expiry without a zone is UTC', async () => {
   const made = await opened.admin.keys.create({ tenant, kind: 'private', expires_at: '2999-01-31' })
   assert.equal(made.expires_at, '2999-01-31T00:00:00.000Z')
+})
+
+test('revoking a key tells what was made with it, at any remove, and ends that too when told', async () => {
+  const as = (name: string) => opened.adminFor({ ...opened.actor, name })
+  const thief = await opened.admin.keys.create({ kind: 'admin' })
+  const second = await as(thief.id).keys.create({ kind: 'admin' })
+  const third = await as(second.id).keys.create({ tenant, kind: 'private' })
+  const source = await as(second.id).sources.create({ tenant, type: 'webhook' })
+  const bystander = await opened.admin.keys.create({ tenant, kind: 'private' })
+  const gone = await as(thief.id).keys.create({ tenant, kind: 'tracking' })
+  await opened.admin.keys.revoke(gone.id)
+
+  const first = await opened.admin.keys.revoke(thief.id)
+  assert.equal(first.created_by, 'cli:test')
+  assert.deepEqual(
+    first.made.keys.map(({ id, revoked_at }) => [id, revoked_at]),
+    [second, third].map(({ id }) => [id, null]),
+  )
+  assert.deepEqual(first.made.sources, [{ id: source.id, tenant, name: 'webhook', enabled: true }])
+
+  const again = await opened.admin.keys.revoke(thief.id, { withMade: true })
+  assert.equal(again.revoked_at, first.revoked_at)
+  assert.equal(again.made.keys.filter(({ revoked_at }) => revoked_at !== null).length, 2)
+  assert.equal((await opened.admin.sources.show(source.id)).enabled, false)
+  const live = (await opened.admin.keys.list(tenant)).filter(({ revoked_at }) => revoked_at === null)
+  assert.ok(live.some(({ id }) => id === bystander.id))
+  assert.ok(!live.some(({ id }) => id === third.id))
+  assert.deepEqual((await opened.admin.keys.revoke(thief.id)).made, { keys: [], sources: [] })
 })

@@ -1,7 +1,7 @@
 import { after } from 'node:test'
 import type pg from 'pg'
+import { type Actor, commandLineActor } from '../../src/admin/actor.ts'
 import { type Admin, type AdminFor, openAdmin } from '../../src/admin/admin.ts'
-import { type Actor, commandLineActor } from '../../src/admin/audit.ts'
 import { openSecrets, type Secrets } from '../../src/admin/secrets.ts'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, type TestContext, test } from 'node:test'
-import { commandLineActor } from '../../src/admin/audit.ts'
+import { commandLineActor } from '../../src/admin/actor.ts'
 import { erasureAdmin } from '../../src/admin/erasure.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type pg from 'pg'
-import { commandLineActor } from '../../src/admin/audit.ts'
+import { commandLineActor } from '../../src/admin/actor.ts'
 import { keyAdmin } from '../../src/admin/keys.ts'
 import { tenantAdmin } from '../../src/admin/tenants.ts'
 import { newKey } from '../../src/domain/tenants/keys.ts'

@@ -66,7 +66,7 @@ function replayRoute(app: App, admin: AdminOf): void {
   app.post(
     '/admin/v1/dead-letters/replay',
     {
-      config: { problems: [404] },
+      config: { role: 'operator', problems: [404] },
       schema: {
         ...documented,
         summary: 'Replay dead letters: one, those of a source or a reason, or all',

@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
-import { CreatedKey, KeyView } from '../../admin/views.ts'
+import { CreatedKey, KeyView, RevokedKey } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'
-import { ById, List, NewKeyBody } from './schemas.ts'
+import { ById, List, NewKeyBody, RevocationBody } from './schemas.ts'
 
 const documented = { tags: ['Admin: keys'], security: security.admin }
 
@@ -28,10 +28,13 @@ export function keyRoutes(app: App, { admin }: { admin: AdminOf }): void {
   app.post(
     '/admin/v1/keys',
     {
-      config: { problems: [404] },
+      // A key that only reads, for a day at most, is for everybody: the console reads with one.
+      config: { role: 'viewer', problems: [404] },
       schema: {
         ...documented,
         summary: 'Create a key; it is shown only in this response',
+        description:
+          'Role: `admin`. Viewers and operators can make private keys that only read and end within a day.',
         body: NewKeyBody,
         response: { 201: CreatedKey },
       },
@@ -41,14 +44,18 @@ export function keyRoutes(app: App, { admin }: { admin: AdminOf }): void {
   app.post(
     '/admin/v1/keys/:id/revoke',
     {
-      config: { body: 'none' },
+      config: { role: 'viewer', body: 'optional-json' },
       schema: {
         ...documented,
         summary: 'Revoke a key; every node refuses it within two seconds',
+        description:
+          'Role: `admin`; viewers and operators can revoke what they made. The response lists what was made with the key.',
         params: ById,
-        response: { 200: KeyView },
+        body: RevocationBody,
+        response: { 200: RevokedKey },
       },
     },
-    async request => admin(request).keys.revoke(request.params.id),
+    async request =>
+      admin(request).keys.revoke(request.params.id, { withMade: request.body.with_made ?? false }),
   )
 }

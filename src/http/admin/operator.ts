@@ -5,5 +5,8 @@ import type { Admin, AdminFor } from '../../admin/admin.ts'
 export type AdminOf = (request: FastifyRequest) => Admin
 
 export function adminOf(adminFor: AdminFor): AdminOf {
-  return ({ adminKey, ip, id }) => adminFor({ name: adminKey.id, ip, requestId: id })
+  return ({ adminKey, ip, id }) => {
+    const { tenantId, role } = adminKey
+    return adminFor({ name: adminKey.id, role: role ?? 'viewer', tenantId, ip, requestId: id })
+  }
 }

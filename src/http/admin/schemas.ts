@@ -4,6 +4,7 @@ import { ConversionTypes } from '../../admin/views.ts'
 import { SOURCE_TYPES } from '../../domain/events/events.ts'
 import { Nullable } from '../../domain/shapes.ts'
 import { KEY_KINDS, SCOPES } from '../../domain/tenants/keys.ts'
+import { ROLES } from '../../domain/tenants/roles.ts'
 
 /** Lists are whole: none of these grows beyond what one answer can carry. */
 export const List = (Item: TSchema) => Type.Object({ results: Type.Array(Item), next_cursor: Type.Null() })
@@ -23,7 +24,11 @@ export const TenantChangeBody = Type.Object(
 
 export const NewKeyBody = Type.Object(
   {
-    tenant: Type.Optional(Nullable(Type.String({ description: 'Id or name; not for admin keys' }))),
+    tenant: Type.Optional(
+      Nullable(
+        Type.String({ description: 'Id or name; of an admin key: the only one it sees (default: all)' }),
+      ),
+    ),
     kind: Type.Enum([...KEY_KINDS]),
     scopes: Type.Optional(
       Type.Array(Type.String(), {
@@ -31,9 +36,29 @@ export const NewKeyBody = Type.Object(
         description: `Of a private key; default: ${SCOPES.join(', ')}`,
       }),
     ),
+    server: Type.Optional(
+      Type.Boolean({ description: 'A tracking key that only servers have: it may alias and merge people' }),
+    ),
+    role: Type.Optional(
+      Type.Enum([...ROLES], {
+        description:
+          'Of an admin key (default: admin). Viewers read; operators also switch sources and replay; admins do everything',
+      }),
+    ),
     expires_at: Type.Optional(Nullable(Type.String({ format: 'timestamp' }))),
   },
   { examples: [{ tenant: 'acme', kind: 'private', scopes: ['orders:read', 'orders:write'] }] },
+)
+
+export const RevocationBody = Type.Object(
+  {
+    with_made: Type.Optional(
+      Type.Boolean({
+        description: 'Also end what was made with it: keys are revoked, sources disabled. Default: false',
+      }),
+    ),
+  },
+  { examples: [{ with_made: true }] },
 )
 
 const optional = (fields: Record<string, TSchema>) =>

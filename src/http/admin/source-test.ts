@@ -9,7 +9,7 @@ export function sourceTestRoute(app: App, { admin }: { admin: AdminOf }): void {
   app.post(
     '/admin/v1/sources/:id/test',
     {
-      config: { body: 'optional-json' },
+      config: { role: 'operator', body: 'optional-json' },
       schema: {
         tags: ['Admin: sources'],
         security: security.admin,

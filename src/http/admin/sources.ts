@@ -123,7 +123,7 @@ function actionRoutes(app: App, admin: AdminOf): void {
     app.post(
       `/admin/v1/sources/:id/${verb}`,
       {
-        config: { body: 'none' },
+        config: { role: 'operator', body: 'none' },
         schema: {
           ...documented,
           summary: enabled ? 'Accept events again' : 'Refuse events (403) until it is enabled again',

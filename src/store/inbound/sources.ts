@@ -17,6 +17,7 @@ export type Source = {
   tokens: SourceToken[]
   signingSecrets: SealedSecret[]
   config: SourceConfig
+  createdBy: string | null
   createdAt: Date
   updatedAt: Date
 }
@@ -28,17 +29,26 @@ type Row = Omit<Source, 'tokens' | 'signingSecrets' | 'config'> & {
 }
 
 const COLUMNS = `id, tenant_id as "tenantId", name, type, preset, enabled, tokens, signing_secrets as "signingSecrets", config,
-  created_at as "createdAt", updated_at as "updatedAt"`
+  created_by as "createdBy", created_at as "createdAt", updated_at as "updatedAt"`
 
 export type NewSource = Pick<
   Source,
-  'id' | 'tenantId' | 'name' | 'type' | 'preset' | 'enabled' | 'tokens' | 'signingSecrets' | 'config'
+  | 'id'
+  | 'tenantId'
+  | 'name'
+  | 'type'
+  | 'preset'
+  | 'enabled'
+  | 'tokens'
+  | 'signingSecrets'
+  | 'config'
+  | 'createdBy'
 >
 
 export async function insertSource(db: Db, source: NewSource): Promise<Source> {
   const { rows } = await db.query<Row>(
-    `insert into sources (id, tenant_id, name, type, preset, enabled, tokens, signing_secrets, config)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9) returning ${COLUMNS}`,
+    `insert into sources (id, tenant_id, name, type, preset, enabled, tokens, signing_secrets, config, created_by)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning ${COLUMNS}`,
     [
       source.id,
       source.tenantId,
@@ -49,6 +59,7 @@ export async function insertSource(db: Db, source: NewSource): Promise<Source> {
       JSON.stringify(source.tokens),
       JSON.stringify(source.signingSecrets),
       JSON.stringify(source.config),
+      source.createdBy,
     ],
   )
   return toSource(rows[0]!)
@@ -75,6 +86,15 @@ export async function listSources(db: Db, tenantId: number): Promise<Source[]> {
   const { rows } = await db.query<Row>(
     `select ${COLUMNS} from sources where tenant_id = $1 and deleted_at is null order by created_at, id`,
     [tenantId],
+  )
+  return rows.map(toSource)
+}
+
+/** Enabled sources that were made with one of these keys. */
+export async function listSourcesMadeWith(db: Db, keyIds: string[]): Promise<Source[]> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from sources where created_by = any($1) and enabled and deleted_at is null order by created_at, id`,
+    [keyIds],
   )
   return rows.map(toSource)
 }

@@ -1,4 +1,5 @@
 import type { KeyKind, Scope } from '../../domain/tenants/keys.ts'
+import type { Role } from '../../domain/tenants/roles.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 export type ApiKey = {
@@ -9,13 +10,19 @@ export type ApiKey = {
   scopes: Scope[]
   /** A tracking key that only servers have: it may say who is who. */
   server: boolean
+  /** Of an admin key; the other kinds have none. */
+  role: Role | null
+  /** Networks that it is accepted from; none: from everywhere. */
+  allowedAddresses: string[]
+  createdBy: string | null
   createdAt: Date
   expiresAt: Date | null
   revokedAt: Date | null
   lastUsedAt: Date | null
 }
 
-const COLUMNS = `id, tenant_id as "tenantId", kind, hint, scopes, server, created_at as "createdAt", expires_at as "expiresAt",
+const COLUMNS = `id, tenant_id as "tenantId", kind, hint, scopes, server, role,
+  allowed_addresses as "allowedAddresses", created_by as "createdBy", created_at as "createdAt", expires_at as "expiresAt",
   revoked_at as "revokedAt", last_used_at as "lastUsedAt"`
 
 export async function insertKey(
@@ -28,13 +35,28 @@ export async function insertKey(
     hint: string
     scopes: Scope[]
     server: boolean
+    role: Role | null
+    allowedAddresses: string[]
+    createdBy: string
     expiresAt: Date | null
   },
 ): Promise<ApiKey> {
   const { rows } = await db.query<ApiKey>(
-    `insert into api_keys (id, tenant_id, kind, hash, hint, scopes, server, expires_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8) returning ${COLUMNS}`,
-    [key.id, key.tenantId, key.kind, key.hash, key.hint, key.scopes, key.server, key.expiresAt],
+    `insert into api_keys (id, tenant_id, kind, hash, hint, scopes, server, expires_at, role, allowed_addresses, created_by)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ${COLUMNS}`,
+    [
+      key.id,
+      key.tenantId,
+      key.kind,
+      key.hash,
+      key.hint,
+      key.scopes,
+      key.server,
+      key.expiresAt,
+      key.role,
+      key.allowedAddresses,
+      key.createdBy,
+    ],
   )
   return rows[0]!
 }
@@ -44,11 +66,33 @@ export async function findKeyByHash(db: Db, hash: Buffer): Promise<ApiKey | null
   return rows[0] ?? null
 }
 
-/** Keys of a tenant; null lists the admin keys. */
-export async function listKeys(db: Db, tenantId: number | null): Promise<ApiKey[]> {
+/** Keys of a tenant, admin keys that are bound to it included. */
+export async function listKeys(db: Db, tenantId: number): Promise<ApiKey[]> {
   const { rows } = await db.query<ApiKey>(
-    `select ${COLUMNS} from api_keys where tenant_id is not distinct from $1 order by created_at, id`,
+    `select ${COLUMNS} from api_keys where tenant_id = $1 order by created_at, id`,
     [tenantId],
+  )
+  return rows
+}
+
+/** The admin keys, of all tenants and of none. */
+export async function listAdminKeys(db: Db): Promise<ApiKey[]> {
+  const { rows } = await db.query<ApiKey>(
+    `select ${COLUMNS} from api_keys where kind = 'admin' order by created_at, id`,
+  )
+  return rows
+}
+
+/** Keys that were made with this one or with one that it made, and are still good. */
+export async function listKeysMadeWith(db: Db, id: string, now: Date): Promise<ApiKey[]> {
+  const { rows } = await db.query<ApiKey>(
+    `with recursive made (made_id) as (
+       select id from api_keys where created_by = $1
+       union select k.id from api_keys k join made on k.created_by = made_id
+     )
+     select ${COLUMNS} from api_keys join made on id = made_id
+     where id <> $1 and revoked_at is null and (expires_at is null or expires_at > $2) order by created_at, id`,
+    [id, now],
   )
   return rows
 }

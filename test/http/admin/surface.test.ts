@@ -216,3 +216,106 @@ test('the database refuses to change the audit', async () => {
   ])
     await assert.rejects(pool.query(statement), /never changed or deleted/, statement)
 })
+
+/** A path of a route, with ids that are there. */
+async function things(name: string) {
+  const { id } = await admin.tenants.create({ name })
+  const source = await admin.sources.create({ tenant: id, type: 'webhook' })
+  const key = await admin.keys.create({ tenant: id, kind: 'private' })
+  return { tenant: id, source: source.id, key: key.id }
+}
+
+test('viewers read, operators switch and replay, the rest is for admins; 403 names the role', async t => {
+  const { app, call } = await open(t)
+  const { source } = await things('roles')
+  const viewer = (await call('POST', '/admin/v1/keys', { kind: 'admin', role: 'viewer' })).json()
+  const operator = (await call('POST', '/admin/v1/keys', { kind: 'admin', role: 'operator' })).json()
+  const operating = [/^\/admin\/v1\/sources\/:id\/(enable|disable|test)$/, /\/replay$/]
+  const checked = [/^\/admin\/v1\/keys$/, /\/keys\/:id\/revoke$/]
+  for (const { method, url } of app.routeTable) {
+    if (!url.startsWith('/admin/') || method === 'HEAD' || checked.some(path => path.test(url))) continue
+    const needed = method === 'GET' ? 0 : operating.some(path => path.test(url)) ? 1 : 2
+    for (const [rank, { key }] of [viewer, operator].entries()) {
+      const answer = await call(method as Method, url.replace(':id', 'src_1'), undefined, key)
+      assert.equal(answer.statusCode === 403, rank < needed, `${method} ${url}`)
+      if (rank >= needed) continue
+      assert.equal(problemIn(answer).code, 'insufficient_role')
+      assert.match(problemIn(answer).detail, needed === 1 ? /role operator or admin/ : /role admin/)
+    }
+  }
+  assert.equal((await call('POST', `/admin/v1/sources/${source}/disable`, {}, operator.key)).statusCode, 200)
+})
+
+test('a viewer can make and end a key that only reads for a day, and no other', async t => {
+  const { call } = await open(t)
+  const viewer = (await call('POST', '/admin/v1/keys', { kind: 'admin', role: 'viewer' })).json()
+  const hours = (n: number) => new Date(Date.now() + n * 3_600_000).toISOString()
+  const reading = { tenant: 'acme', kind: 'private', scopes: ['orders:read'], expires_at: hours(12) }
+  const own = await call('POST', '/admin/v1/keys', reading, viewer.key)
+  assert.equal(own.statusCode, 201)
+  assert.equal(own.json().created_by, viewer.id)
+  for (const more of [
+    { scopes: ['orders:read', 'orders:write'] },
+    { expires_at: hours(48) },
+    { expires_at: null },
+    { kind: 'admin', tenant: undefined, scopes: undefined },
+    { kind: 'tracking', scopes: undefined },
+    { scopes: undefined },
+  ]) {
+    const answer = await call('POST', '/admin/v1/keys', { ...reading, ...more }, viewer.key)
+    assert.equal(answer.statusCode, 403, JSON.stringify(more))
+  }
+  const other = (await call('POST', '/admin/v1/keys', reading)).json()
+  const revoke = (id: string) => call('POST', `/admin/v1/keys/${id}/revoke`, undefined, viewer.key)
+  assert.equal((await revoke(other.id)).statusCode, 403)
+  assert.equal((await revoke(own.json().id)).statusCode, 200)
+})
+
+test('an admin key that is bound to a tenant sees and changes nothing else', async t => {
+  const { call } = await open(t)
+  const own = await things('bound')
+  const foreign = await things('foreign')
+  const bound = (await call('POST', '/admin/v1/keys', { kind: 'admin', tenant: own.tenant })).json()
+  const as = (method: Method, url: string, body?: object) => call(method, url, body, bound.key)
+  const ids = (answer: { json(): { results: { id: string }[] } }) => answer.json().results.map(({ id }) => id)
+
+  assert.deepEqual(ids(await as('GET', '/admin/v1/tenants')), [own.tenant])
+  assert.deepEqual(ids(await as('GET', '/admin/v1/keys')), [bound.id])
+  assert.equal((await as('GET', `/admin/v1/sources/${own.source}`)).statusCode, 200)
+  const { results } = (await as('GET', '/admin/v1/audit')).json()
+  assert.ok(results.length > 0)
+  assert.ok(results.every((row: { tenant: string }) => row.tenant === own.tenant))
+
+  const erasure = { tenant: foreign.tenant, email: 'ada@example.com' }
+  for (const [method, url, body] of [
+    ['GET', `/admin/v1/tenants/${foreign.tenant}`],
+    ['PATCH', '/admin/v1/tenants/foreign', { conversion_types: [] }],
+    ['GET', '/admin/v1/keys?tenant=foreign'],
+    ['POST', '/admin/v1/keys', { kind: 'private', tenant: foreign.tenant }],
+    ['POST', '/admin/v1/keys', { kind: 'admin', tenant: foreign.tenant }],
+    ['POST', `/admin/v1/keys/${foreign.key}/revoke`],
+    ['GET', '/admin/v1/sources?tenant=foreign'],
+    ['POST', '/admin/v1/sources', { type: 'webhook', tenant: 'foreign' }],
+    ['GET', `/admin/v1/sources/${foreign.source}`],
+    ['PATCH', `/admin/v1/sources/${foreign.source}`, { overflow: 'drop' }],
+    ['DELETE', `/admin/v1/sources/${foreign.source}`],
+    ['POST', `/admin/v1/sources/${foreign.source}/rotate`, { what: 'token' }],
+    ['POST', `/admin/v1/sources/${foreign.source}/disable`],
+    ['POST', `/admin/v1/sources/${foreign.source}/test`, {}],
+    ['GET', '/admin/v1/receipts?tenant=foreign'],
+    ['GET', '/admin/v1/rejections?tenant=foreign'],
+    ['GET', '/admin/v1/dead-letters?tenant=foreign'],
+    ['POST', '/admin/v1/dead-letters/replay', { tenant: 'foreign', all: true }],
+    ['POST', '/admin/v1/erasures', erasure],
+    ['GET', '/admin/v1/erasures?tenant=foreign'],
+    ['GET', '/admin/v1/audit?tenant=foreign'],
+  ] as const)
+    assert.equal((await as(method, url, body)).statusCode, 404, `${method} ${url}`)
+  for (const [url, body] of [
+    ['/admin/v1/tenants', { name: 'another' }],
+    ['/admin/v1/keys', { kind: 'admin' }],
+  ] as const) {
+    const answer = await as('POST', url, body)
+    assert.deepEqual([answer.statusCode, problemIn(answer).code], [403, 'tenant_bound'], url)
+  }
+})

@@ -1,0 +1,38 @@
+import { hasRole, type Role } from '../domain/tenants/roles.ts'
+import { AdminError } from './error.ts'
+
+/** On whose behalf something is read or changed. */
+export type Actor = {
+  /** The id of a key, or `cli:` and the user of the command line. */
+  name: string
+  role: Role
+  /** The only tenant that this actor sees; null: all of them. */
+  tenantId: number | null
+  ip: string | null
+  requestId: string | null
+}
+
+export function commandLineActor(user: string): Actor {
+  return { name: `cli:${user}`, role: 'admin', tenantId: null, ip: null, requestId: null }
+}
+
+/** Whether what belongs to this tenant is there, as far as the actor may know. */
+export function sees(actor: Actor, tenantId: number | null): boolean {
+  return actor.tenantId === null || actor.tenantId === tenantId
+}
+
+export function requireRole(actor: Actor, needed: Role): void {
+  if (!hasRole(actor.role, needed))
+    throw new AdminError('forbidden', 'insufficient_role', lacksRole(actor.role, needed))
+}
+
+export function lacksRole(role: Role, needed: Role): string {
+  const those = needed === 'operator' ? 'operator or admin' : needed
+  return `This needs an admin key with the role ${those}; the role of this one is ${role}.`
+}
+
+/** For what concerns more than one tenant. */
+export function requireAllTenants(actor: Actor): void {
+  if (actor.tenantId !== null)
+    throw new AdminError('forbidden', 'tenant_bound', 'This admin key is bound to one tenant.')
+}
