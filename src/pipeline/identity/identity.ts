@@ -21,6 +21,7 @@ import {
   mergeProfiles,
   moveIdentityVersions,
   moveNames,
+  newNodes,
   type ProfileKey,
   trustNames,
 } from '../../store/identity/identities.ts'
@@ -229,19 +230,7 @@ async function writeJoins(client: Transaction['client'], people: People, joins: 
   const { merges, moves, unjoined, vouched } = joins
   const { tenantOf, tenantOfProfile } = people
   if (moves.length > 0) {
-    const last = new Map(moves.map(move => [move.name, move]))
-    for (const round of rounds(joins)) {
-      const nodes = await moveNames(
-        client,
-        round.map(move => ({
-          tenantId: tenantOf(move.name),
-          node: move.from.id!,
-          profile: move.to.profile.id,
-          isLast: last.get(move.name) === move,
-        })),
-      )
-      for (const [i, move] of round.entries()) move.to.id = nodes[i]!
-    }
+    await writeMoves(client, people, joins)
     await moveIdentityVersions(client, [...new Set(moves.map(({ name }) => tenantOf(name)))])
   }
   // After the moves: their new nodes go where their profiles go.
@@ -274,13 +263,30 @@ async function writeJoins(client: Transaction['client'], people: People, joins: 
     )
 }
 
-/** A name that moves twice in one run gets its second node once the first is written. */
-function* rounds({ moves }: Joins): Generator<Joins['moves']> {
-  for (let rest = moves; rest.length > 0; ) {
-    const ready = rest.filter(move => move.from.id !== null)
-    yield ready
-    rest = rest.filter(move => !ready.includes(move))
+/** All at once, however often a name moved: a batch can send one to and fro thousands of times. */
+async function writeMoves(
+  client: Transaction['client'],
+  { tenantOf }: People,
+  { moves }: Joins,
+): Promise<void> {
+  const nodes = await newNodes(client, moves.length)
+  const first = new Map<Name, number>()
+  const last = new Map(moves.map(move => [move.name, move]))
+  for (const [i, { name, from, to }] of moves.entries()) {
+    if (!first.has(name)) first.set(name, from.id!)
+    to.id = nodes[i]!
   }
+  await moveNames(
+    client,
+    moves.map(move => ({
+      tenantId: tenantOf(move.name),
+      first: first.get(move.name)!,
+      from: move.from.id!,
+      to: move.to.id!,
+      profile: move.to.profile.id,
+      isLast: last.get(move.name) === move,
+    })),
+  )
 }
 
 /** Each join with the nodes that it brought: those of its profile, and of the profiles that this had taken in before. */
