@@ -3,18 +3,17 @@ import { type Entry, type EntryKind, orderOf } from '../domain/entry.ts'
 import type { Log, PartitionName, Taken } from '../log/log.ts'
 import { BeginAgain, inTransaction } from '../postgres/database.ts'
 import { isMissingPartition, makeMissingPartition } from '../postgres/partitions.ts'
-import type { NewDeadLetter } from '../store/entries/dead-letters.ts'
 import {
   listParkedOrders,
   loadParked,
   narrowParked,
-  type Parked,
   park,
   partitionsWithDueEntries,
   postpone,
   unpark,
 } from '../store/entries/parked.ts'
 import { holdConfigVersion } from '../store/tenants/config-version.ts'
+import { type Decoded, decode, type Planned } from './decode.ts'
 import { giveUp, keepRejected, messageOf } from './give-up.ts'
 import { applyCarefully, type Failure } from './isolate.ts'
 import { DEFAULT_RETRY, delayMs, type Retry } from './retry.ts'
@@ -22,7 +21,7 @@ import type { Kind, Transaction, Unit } from './unit.ts'
 
 const MAX_PARTITIONS = 4
 const MAX_ENTRIES_PER_PARTITION = 500
-const MAX_RETRIES = 500
+const MAX_RETRIES = { rows: 500, bytes: 250_000 }
 // Retries that came due are looked for this often, not in every transaction.
 const FIND_DUE_EVERY_MS = 250
 
@@ -75,7 +74,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
         configVersion: await holdConfigVersion(client, tenantsOf([...entries, ...blocked])),
         afterCommit: action => afterCommit.push(action),
       }
-      const { units, rejected } = decode(entries, kinds)
+      const { units, rejected, rest, behindRest } = decode(entries, kinds)
       const failures: Failure[] = []
       const heldBack: Unit[] = []
       await keepRejected(client, [...rejected.values()].flat())
@@ -83,7 +82,14 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
         await applyCarefully({ transaction, units, apply, failures, heldBack, undoable: afterCommit })
       else await apply(transaction, units)
       for (const behind of blocked) await parkBehind(transaction, behind)
-      await settle({ transaction, kinds, retry, logger }, { entries, failures, heldBack, rejected })
+      heldBack.push(...rest)
+      await settle(
+        { transaction, kinds, retry, logger },
+        { entries, failures, heldBack, rejected, rest, behindRest },
+      )
+      // After what they wait behind: the order in which entries are parked is that in which they take effect.
+      for (const behind of behindRest) if (!behind.parked) await parkBehind(transaction, behind)
+      if (rest.length > 0) afterCommit.push(findDuePartitions.next)
 
       await log.advance(client, taken)
       return taken
@@ -109,25 +115,28 @@ function loadOf(taken: Taken[]): { entries: number; length: number } {
   return load
 }
 
-/** Null where it ran a moment ago. */
+/** Null where it ran a moment ago; `next` has it run the next time all the same. */
 function atMostEvery<T>(ms: number, run: (client: pg.PoolClient) => Promise<T>) {
   let lastAt = 0
-  return async (client: pg.PoolClient): Promise<T | null> => {
+  async function runSeldom(client: pg.PoolClient): Promise<T | null> {
     const now = Date.now()
     if (now - lastAt < ms) return null
     lastAt = now
     return run(client)
   }
+  return Object.assign(runSeldom, {
+    next() {
+      lastAt = 0
+    },
+  })
 }
-
-type Planned = { partition: PartitionName; entry: Entry; parked: Parked | null }
 
 /** The retries that are due, and the orders in which something waits that is not among them. */
 async function dueRetries(client: pg.PoolClient, now: Date, taken: Taken[]) {
   const partitions = taken.map(({ partition }) => partition)
   const orders = await listParkedOrders(client, partitions)
   const blocked = new Set(orders.map(orderOf))
-  const due = orders.filter(({ nextAttemptAt }) => nextAttemptAt <= now).slice(0, MAX_RETRIES)
+  const due = orders.filter(({ nextAttemptAt }) => nextAttemptAt <= now).slice(0, MAX_RETRIES.rows)
   if (due.length === 0) return { retries: [], blocked }
   const retries = await loadParked(client, partitions, due, MAX_RETRIES)
   const loaded = Map.groupBy(retries, ({ entry }) => orderOf(entry))
@@ -158,38 +167,20 @@ function tenantsOf(planned: { entry: Entry }[]): Set<number> {
   return new Set(planned.map(({ entry }) => entry.tenantId))
 }
 
-/** An entry that cannot be read is a unit that fails: in its place, so that what is behind it waits. */
-function decode(entries: Planned[], kinds: Record<EntryKind, Kind>) {
-  const units: Unit[] = []
-  const rejected = new Map<Entry, NewDeadLetter[]>()
-  for (const { partition, entry, parked } of entries) {
-    try {
-      const decoded = kinds[entry.kind].decode(entry)
-      for (const work of decoded.works) units.push({ entry, partition, parked, work })
-      if (decoded.rejected.length > 0) rejected.set(entry, decoded.rejected)
-    } catch (error) {
-      units.push({ entry, partition, parked, work: undefined, unreadable: { error } })
-    }
-  }
-  return { units, rejected }
-}
-
 type SettleOptions = Required<Pick<TransactionOptions, 'kinds' | 'retry' | 'logger'>> & {
   transaction: Transaction
 }
 
-type Tried = {
+type Tried = Pick<Decoded, 'rejected' | 'rest' | 'behindRest'> & {
   entries: Planned[]
   failures: Failure[]
   heldBack: Unit[]
-  /** The items of entries that can never take effect: they are kept by now. */
-  rejected: ReadonlyMap<Entry, unknown>
 }
 
 /** What was tried is done, tried again later, or given up; what stood behind a failure waits for it. */
 async function settle(
   { transaction, kinds, retry, logger }: SettleOptions,
-  { entries, failures, heldBack, rejected }: Tried,
+  { entries, failures, heldBack, rejected, rest, behindRest }: Tried,
 ): Promise<void> {
   const { client, now } = transaction
   const stillParked = new Set<number>()
@@ -217,14 +208,17 @@ async function settle(
       await postpone(client, { ...next, parkedId: unit.parked.parkedId })
     } else await park(client, next)
   }
+  const cut = new Set(rest.map(({ entry }) => entry))
   const waiting = heldBack.filter(unit => unit.parked && !stillParked.has(unit.parked.parkedId))
   for (const [parked, units] of Map.groupBy(waiting, unit => unit.parked!)) {
     stillParked.add(parked.parkedId)
     const { entry, partition } = units[0]!
+    const narrowed = () => ({ ...parked, partition, entry: narrow(kinds, entry, units) })
+    if (cut.has(entry)) await postpone(client, { ...narrowed(), nextAttemptAt: now, error: null })
     // Its bad items are kept once, however often it waits.
-    if (rejected.has(entry))
-      await narrowParked(client, { ...parked, partition, entry: narrow(kinds, entry, units) })
+    else if (rejected.has(entry)) await narrowParked(client, narrowed())
   }
+  for (const { parked } of behindRest) if (parked) stillParked.add(parked.parkedId)
   const fresh = heldBack.filter(unit => !unit.parked)
   for (const [entry, units] of Map.groupBy(fresh, unit => unit.entry)) {
     await parkBehind(transaction, { partition: units[0]!.partition, entry: narrow(kinds, entry, units) })

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { openIdentities } from '../../src/pipeline/identity/identity.ts'
+import { inTransaction } from '../../src/postgres/database.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
@@ -207,4 +209,45 @@ test('erasing somebody by e-mail takes the events that named them and were kept 
   )
   await server.admin.erasures.erase({ tenant: tenant.id, email: 'ada@example.com' })
   assert.deepEqual([...(await profiles(tenant)).keys()], ['does not'])
+})
+
+test('who belongs together is worked out in as many statements for a thousand sightings as for ten', async () => {
+  const { onPeople, onMerged } = { onPeople: async () => {}, onMerged: async () => {} }
+  const statementsFor = (tenantId: number, names: [string, string][]) =>
+    inTransaction(server.pool, async client => {
+      let statements = 0
+      const query = (...given: Parameters<typeof client.query>) => {
+        statements++
+        return client.query(...given)
+      }
+      const counting = new Proxy(client, {
+        get: (own, name) => (name === 'query' ? query : Reflect.get(own, name)),
+      })
+      const seen = names.map(([visitor, user], i) => ({
+        tenantId,
+        identities: [
+          { kind: 'visitor' as const, value: visitor },
+          { kind: 'user' as const, value: user },
+        ],
+        trusted: true,
+        cause: { kind: 'event' as const, id: String(i) },
+      }))
+      const transaction = { client: counting, now: new Date(), configVersion: 1, afterCommit: () => {} }
+      const nodes = await openIdentities({ onPeople, onMerged }).resolve(transaction, seen)
+      return { statements, nodes: new Set(nodes).size }
+    })
+  const sightings = (count: number, name: (i: number) => [string, string]) =>
+    Array.from({ length: count }, (_, i) => name(i))
+  // Tenants that nobody else has.
+  let tenantId = 1_000_000
+  for (const name of [
+    (i: number): [string, string] => ['browser', `user ${i % 2}`],
+    (i: number): [string, string] => ['browser', `user ${i}`],
+    (i: number): [string, string] => [`browser ${i >> 1}`, `user ${(i + 1) >> 1}`],
+  ]) {
+    const few = await statementsFor(tenantId++, sightings(10, name))
+    const many = await statementsFor(tenantId++, sightings(1_000, name))
+    assert.ok(many.nodes >= 500)
+    assert.equal(many.statements, few.statements)
+  }
 })

@@ -99,3 +99,41 @@ test('an entry appended by another process is found without a wake-up', async ()
   await pipeline.settled()
   assert.deepEqual(await pipeline.effects(), { quiet: ['a'] })
 })
+
+const numbered = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name} ${i}`)
+
+test('a large entry takes effect in portions, each once and in order, whatever fails in between; others do not wait for all of it', async () => {
+  const [large, behind] = [numbered('large', 1_700), numbered('behind', 600)]
+  // Some of one partition with it, in the same take.
+  const others = Array.from({ length: 40 }, (_, i) => `other-${i}`)
+  await pipeline.log.append([
+    anAppend({ orderingKey: 'large', ...texts(...large) }),
+    anAppend({ orderingKey: 'large', ...texts(...behind) }),
+    ...others.map(orderingKey => anAppend({ orderingKey, ...texts('after') })),
+    anAppend({ orderingKey: 'large', ...texts('last') }),
+  ])
+  const kind = effectKind(text => text === 'large 1200')
+  const sizes: number[] = []
+  const flaky = {
+    ...kind,
+    async apply(...[transaction, units]: Parameters<typeof kind.apply>) {
+      await kind.apply(transaction, units)
+      sizes.push(units.filter(({ work }) => work.text.startsWith('large')).length)
+      if (sizes.length % 2 === 1 && sizes.length < 12)
+        throw Object.assign(new Error('gone'), { code: '40001' })
+    },
+  }
+  pipeline.start({ kind: flaky })
+  await pipeline.settled()
+  const effects = await pipeline.effects()
+  assert.deepEqual(effects.large, [...large.filter(text => text !== 'large 1200'), ...behind, 'last'])
+  assert.deepEqual(
+    (await pipeline.deadLetters()).map(({ body }) => body),
+    ['["large 1200"]'],
+  )
+  assert.ok(Math.max(...sizes) <= 500, `${Math.max(...sizes)} at once`)
+  const { rows } = await pipeline.pool.query<{ others: number; large: number }>(
+    `select max(n) filter (where body = 'after') as others, max(n) filter (where body like 'large%') as large from effects`,
+  )
+  assert.ok(rows[0]!.others < rows[0]!.large, 'others waited for the last portion')
+})

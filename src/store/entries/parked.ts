@@ -35,24 +35,37 @@ export async function listParkedOrders(db: Db, partitions: string[]): Promise<Pa
   return rows
 }
 
-/** The entries that wait in these orders, each order from its beginning. */
+/**
+ * The entries that wait in these orders, each order from its beginning, and of all orders the first before any second:
+ * whoever has waited longest. Always at least one.
+ */
 export async function loadParked(
   db: Db,
   partitions: string[],
   orders: ParkedOrder[],
-  limit: number,
+  { rows: maxRows, bytes: maxBytes }: { rows: number; bytes: number },
 ): Promise<Parked[]> {
   const { rows } = await db.query<Entry & Omit<Parked, 'entry'>>(
     `select place as "parkedId", lane as "partition", ${ENTRY_COLUMNS}, attempts, next_attempt_at as "nextAttemptAt"
-     from parked_entries
-     join unnest($2::int[], $3::text[], $4::text[]) as o (tenant_id, kind, ordering_key) using (tenant_id, kind, ordering_key)
-     where lane = any($1) order by place limit $5`,
+     from (
+       select *, sum(octet_length(body)) over turns - octet_length(body) as bytes_before
+       from (
+         select p.*, row_number() over (partition by tenant_id, kind, ordering_key order by place) as nth
+         from parked_entries p
+         join unnest($2::int[], $3::text[], $4::text[]) as o (tenant_id, kind, ordering_key) using (tenant_id, kind, ordering_key)
+         where lane = any($1)
+       ) p
+       window turns as (order by nth, next_attempt_at, place rows unbounded preceding)
+       order by nth, next_attempt_at, place limit $5
+     ) p
+     where bytes_before < $6 order by place`,
     [
       partitions,
       orders.map(order => order.tenantId),
       orders.map(order => order.kind),
       orders.map(order => order.orderingKey),
-      limit,
+      maxRows,
+      maxBytes,
     ],
   )
   return rows.map(row => {
