@@ -9,7 +9,8 @@ import { type Db, inTransaction } from '../postgres/database.ts'
 import { countOfPerson, mergedProfiles, namesOfProfile, type PersonName } from '../store/identity/people.ts'
 import { findRecord } from '../store/records/records.ts'
 import { configVersion } from '../store/tenants/config-version.ts'
-import { type Actor, recordChange } from './audit.ts'
+import type { Actor } from './actor.ts'
+import { recordChange } from './audit.ts'
 import { AdminError } from './error.ts'
 import { type ExportFormat, exportPerson, formatted } from './person-export.ts'
 import { ambiguous, findNames, findPerson, unknownPerson } from './person-names.ts'
@@ -24,13 +25,13 @@ export type PeopleAdmin = ReturnType<typeof peopleAdmin>
 export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     async show({ tenant, id }: PersonKey): Promise<PersonView> {
-      const tenantId = (await tenantNamed(pool, tenant)).id
+      const tenantId = (await tenantNamed(pool, actor, tenant)).id
       const { profile } = await findPerson(pool, tenantId, id)
       return personView(pool, tenantId, profile)
     },
     /** Makes two people one; `into` keeps its profile id. */
     async merge({ tenant, id, into }: PersonKey & { into: string }): Promise<PersonView> {
-      const tenantId = (await tenantNamed(pool, tenant)).id
+      const tenantId = (await tenantNamed(pool, actor, tenant)).id
       const profile = await changeWhoIsWho(pool, tenantId, async transaction => {
         const { client } = transaction
         const people = {
@@ -62,7 +63,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     },
     /** Undoes the join that brought a name of a person together with the rest of them. */
     async split({ tenant, id, name }: PersonKey & { name: string }): Promise<SplitPeople> {
-      const tenantId = (await tenantNamed(pool, tenant)).id
+      const tenantId = (await tenantNamed(pool, actor, tenant)).id
       const sides = await changeWhoIsWho(pool, tenantId, async transaction => {
         const { client } = transaction
         const person = await findPerson(client, tenantId, id)
@@ -95,7 +96,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       id,
       format,
     }: PersonKey & { format: ExportFormat }): Promise<AsyncGenerator<string>> {
-      const tenantId = (await tenantNamed(pool, tenant)).id
+      const tenantId = (await tenantNamed(pool, actor, tenant)).id
       const { profile } = await findPerson(pool, tenantId, id)
       const person = await personView(pool, tenantId, profile)
       const change = { action: 'person.export', target: person.profile_id, tenantId, after: { format } }
