@@ -205,6 +205,8 @@ test('an export holds everything of one person and nothing of another', async ()
     ['person', 'contact', 'conversion', 'order', 'event', 'event'],
   )
   assert.doesNotMatch(body, /ben/)
+  const viewer = await server.admin.keys.create({ kind: 'admin', role: 'viewer' })
+  assert.equal((await fetch(url, { headers: { authorization: `Bearer ${viewer.key}` } })).status, 403)
   const asArray = await people(`ada/export?tenant=${tenant.id}&format=json`)
   assert.deepEqual(asArray.body, lines)
   assert.equal((await people(`nobody/export?tenant=${tenant.id}`)).status, 404)

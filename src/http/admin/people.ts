@@ -39,7 +39,7 @@ function readRoutes(app: App, admin: AdminOf): void {
   app.get(
     '/admin/v1/people/:id/export',
     {
-      config: { problems: [409] },
+      config: { problems: [409], role: 'admin' },
       schema: {
         ...documented,
         summary: 'Export everything that is held of a person',
