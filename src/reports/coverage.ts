@@ -1,8 +1,9 @@
+import type { Caution } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
 import { dayOf } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import { snapshotCoverage } from '../store/billing/snapshots.ts'
-import { feedTimes, type Unlinked, unlinkedInvoices } from '../store/reports/exclusions.ts'
+import { cautionCounts, feedTimes, type Unlinked, unlinkedInvoices } from '../store/reports/exclusions.ts'
 import type { SourceFigures } from '../store/reports/totals.ts'
 import { type ReportQuestion, sum } from './question.ts'
 
@@ -41,6 +42,7 @@ export async function readCoverage(
 ): Promise<CoverageRead> {
   const { tenantId, currency, asOf, now } = question
   const unlinked = await unlinkedInvoices(db, question)
+  const cautions = await cautionCounts(db, tenantId, asOf)
   const times = await feedTimes(db, tenantId, asOf)
   // a day has its snapshot once it is over
   const until = dayOf(Math.min(asOf.getTime(), now.getTime()))
@@ -68,9 +70,28 @@ export async function readCoverage(
       snapshotDaysAvailable: snapshots.days,
       snapshotGaps: snapshots.gaps,
       movementsComplete: unlinked.pending === 0 && snapshots.gaps === 0,
-      warnings: warningsOf(figures, unlinked, snapshots.gaps),
+      warnings: [...warningsOf(figures, unlinked, snapshots.gaps), ...cautionWarnings(cautions)],
     },
   }
+}
+
+const CAUTIONS: Record<Caution, { single: string; several: string }> = {
+  items_incomplete: {
+    single: 'One subscription has more items than were told; its MRR is too low.',
+    several: 'subscriptions have more items than were told; their MRR is too low.',
+  },
+  inclusive_tax_unknown: {
+    single: 'The prices of one subscription hold tax at unknown rates; its MRR is too high by that.',
+    several: 'subscriptions have prices that hold tax at unknown rates; their MRR is too high by that.',
+  },
+}
+
+function cautionWarnings(counts: Map<Caution, number>): string[] {
+  return (Object.keys(CAUTIONS) as Caution[]).flatMap(caution => {
+    const count = counts.get(caution) ?? 0
+    const { single, several } = CAUTIONS[caution]
+    return count === 0 ? [] : [count === 1 ? single : `${count} ${several}`]
+  })
 }
 
 function warningsOf(figures: SourceFigures[], { pending }: Unlinked, gaps: number): string[] {

@@ -20,10 +20,13 @@ before(async () => {
 })
 after(() => server.close())
 
-const REASON_CODES = Object.keys(REASONS) as (keyof typeof REASONS)[]
+/** A row of its own beside items that count. */
+const BESIDE_OTHERS = 'items_incomplete'
+const REASON_CODES = (Object.keys(REASONS) as (keyof typeof REASONS)[]).filter(code => code !== BESIDE_OTHERS)
 
 /** One event for each reason; its subscription is called after the reason. */
 const CASES: Record<string, { event: BillingEvent; excluded: number | null; item?: null }> = {
+  test_mode: { event: created('test_mode', { livemode: false, status: 'unpaid' }), excluded: 10 },
   other_currency: { event: created('other_currency', { currency: 'USD' }), excluded: null },
   missing_currency: { event: created('missing_currency', { currency: 'coins' }), excluded: null },
   canceled: { event: ended('canceled', inDays(-1)), excluded: 10 },
@@ -215,4 +218,27 @@ test('every page of the exclusions, in any currency mix, shows each row once', a
   assert.deepEqual(found, whole.results)
   const past = await reportOf(server, 'overview', { exclusion_page: first.pages + 1, page_size: 7 }, tenant)
   assert.deepEqual(past.exclusions.results, [])
+})
+
+test('test data is kept apart: no MRR, cash, issue, renewal, cancellation or charge', async () => {
+  const tenant = await server.anotherTenant('test mode')
+  const test = { livemode: false, current_period_end: inDays(5) }
+  await send(
+    server,
+    [
+      created('plain', test),
+      created('dollars', { ...test, currency: 'USD' }),
+      created('unpaid', { ...test, status: 'unpaid' }),
+      created('yearly', { ...test, items: [item(100, { interval: 'year' })] }),
+      created('ending', { ...test, cancel_at_period_end: true }),
+      invoice('paid', 'in_paid', { total: 10, status: 'paid', paid_at: inDays(-2), livemode: false }),
+      invoice('payment_failed', 'in_failed', { total: 10, status: 'open', livemode: false }),
+    ],
+    tenant,
+  )
+  const { mrr, invoiced, collected, attention, exclusions } = await reportOf(server, 'overview', {}, tenant)
+  assert.deepEqual([mrr, invoiced.count, collected.amount], [0, 0, 0])
+  assert.deepEqual(new Set(Object.values(attention)), new Set([0]))
+  assert.deepEqual(new Set(exclusions.results.map((row: Body) => row.reason_code)), new Set(['test_mode']))
+  assert.equal(exclusions.count, 5)
 })

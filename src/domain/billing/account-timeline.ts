@@ -68,7 +68,7 @@ function compareText(a: string, b: string): number {
 function distinctStatements<Version extends object>(statements: Statement<Version>[]): Statement<Version>[] {
   const known = new Map<string, Statement<Version>>()
   for (const statement of statements) {
-    const text = contentText(statement.version)
+    const text = contentText({ ...statement.version, fact: null, before: null })
     const before = known.get(text)
     if (!before || statement.eventType < before.eventType) known.set(text, statement)
   }

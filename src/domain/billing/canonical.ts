@@ -11,11 +11,13 @@ import {
   type GivenItem,
   idOfReference,
   instant,
-  intervalCountOf,
   listOf,
   lowerText,
+  percentSum,
   quantityOf,
+  termOf,
   text,
+  tiersOf,
   usageTypeOf,
   whole,
 } from './fields.ts'
@@ -56,6 +58,8 @@ export function readCanonical(
   if (subject === 'subscription') {
     return { kind: 'subscription', version: subscriptionOf(eventType, id, object, sourceAt) }
   }
+  // test money is no money; subscriptions are kept, to say why they do not count
+  if (object.livemode === false) return null
   if (subject === 'invoice') return { kind: 'invoice', version: invoiceOf(eventType, id, object, sourceAt) }
   return { kind: 'refunds', refunds: [refundOf(eventType, id, object, sourceAt)] }
 }
@@ -67,6 +71,8 @@ function subscriptionOf(
   sourceAt: Instant,
 ): SubscriptionVersion {
   const currency = knownCurrency(object.currency)
+  const items = listOf(object.items).map(item => fieldsOf(item) ?? {})
+  const resumesAt = instant(object.resumes_at)
   return {
     id,
     sourceAt,
@@ -89,14 +95,36 @@ function subscriptionOf(
     collectionMethod: text(object.collection_method),
     acquisition: acquisitionOf(object.acquisition, object.metadata),
     ...boundedTerms(
-      listOf(object.items).map(item => itemOf(fieldsOf(item) ?? {}, currency)),
+      items.map(item => itemOf(item, currency, object)),
       listOf(object.discounts).map(discount => discountOf(fieldsOf(discount) ?? {}, currency)),
     ),
+    ...sequenceOf(object),
+    ...(object.livemode === false && { testMode: true }),
+    ...(items.some(item => isTaxUnknown(item, object)) && { inclusiveTaxUnknown: true }),
+    ...(resumesAt !== null && { resumesAt }),
   }
 }
 
-function itemOf(item: Fields, currency: string | null): GivenItem {
+function sequenceOf(object: Fields): { sequence?: number } {
+  const sequence = whole(object.sequence, 0)
+  return sequence === null ? {} : { sequence }
+}
+
+/** Said of the item, or else of the subscription. */
+function taxOf(item: Fields, owner: Fields): { inclusive: boolean; percent: string | null } {
+  const inclusive = flag(item.tax_inclusive ?? owner.tax_inclusive)
+  return { inclusive, percent: inclusive ? decimalOrNull(item.tax_percent ?? owner.tax_percent) : null }
+}
+
+function isTaxUnknown(item: Fields, owner: Fields): boolean {
+  const { inclusive, percent } = taxOf(item, owner)
+  return inclusive && percent === null
+}
+
+function itemOf(item: Fields, currency: string | null, owner: Fields): GivenItem {
   const quantity = quantityOf(item.quantity)
+  const tiers = tiersOf(item.tiers, item.tiers_mode, (tier, name) => decimalOrNull(tier[name]))
+  const inclusiveTax = percentSum([taxOf(item, owner).percent])
   return {
     id: text(item.id),
     priceId: text(item.price_id),
@@ -106,8 +134,9 @@ function itemOf(item: Fields, currency: string | null): GivenItem {
     billedQuantity: quantity,
     unitAmount: decimalOrNull(item.unit_amount),
     tiered: listOf(item.tiers).length > 0 || lowerText(item.billing_scheme) === 'tiered',
-    interval: typeof item.interval === 'string' ? lowerText(item.interval) : null,
-    intervalCount: intervalCountOf(item.interval_count),
+    ...(tiers && { tiers }),
+    ...(inclusiveTax && { inclusiveTax }),
+    ...termOf(item.interval, item.interval_count),
     usageType: usageTypeOf(item.type, item.usage_type, item.interval),
     currentPeriodStart: instant(item.current_period_start),
     currentPeriodEnd: instant(item.current_period_end),
@@ -134,6 +163,7 @@ function invoiceOf(eventType: string, id: string, object: Fields, sourceAt: Inst
   return {
     id,
     sourceAt,
+    ...sequenceOf(object),
     number: text(object.number),
     subscriptionId: idOfReference(object.subscription),
     customer: idOfReference(object.customer),

@@ -4,6 +4,10 @@ import type { Instant, ReasonCode, SubscriptionStatus } from './types.ts'
 
 /** In the order in which reasons are looked for: the first that holds is the one given. */
 export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = {
+  test_mode: {
+    reason: 'The subscription belongs to the test mode of its billing system.',
+    fixHint: 'Nothing to do: test data is kept apart and never counts.',
+  },
   other_currency: {
     reason: 'The subscription is billed in another currency than this report.',
     fixHint: "Ask for the report in the subscription's currency; amounts are never converted.",
@@ -45,6 +49,10 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
     reason: 'The subscription has no items.',
     fixHint: 'Send the subscription with its `items`.',
   },
+  items_incomplete: {
+    reason: 'The subscription has more items than its event listed; those that are known count.',
+    fixHint: 'Send the subscription with all of its items.',
+  },
   missing_price: {
     reason: 'The item has no price that can be read, or not in the currency of the subscription.',
     fixHint: 'Send `unit_amount` (zero or more, in major units) and, if not 1, `quantity`.',
@@ -67,7 +75,7 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   },
   tiered_price_unknown: {
     reason: 'The item has a tiered price, and what its quantity comes to is not known.',
-    fixHint: 'Send the `unit_amount` that the quantity comes to on average.',
+    fixHint: 'Send its `tiers` and `tiers_mode`, or the `unit_amount` that the quantity comes to on average.',
   },
   discount_terms_unknown: {
     reason: 'A discount applies whose terms are not known.',

@@ -2,7 +2,7 @@
 
 import { type Decimal, decimalText, parseDecimal } from '../money.ts'
 import { parseTimestamp } from '../time.ts'
-import type { Acquisition, Discount, Instant, Item } from './types.ts'
+import type { Acquisition, Discount, Instant, Item, Tiers } from './types.ts'
 
 export type Fields = Record<string, unknown>
 
@@ -12,8 +12,7 @@ const LATEST_MS = Date.UTC(9999, 11, 31)
 /** Longer text is no name or id, and does not belong in an index. */
 const MAX_TEXT = 500
 const MAX_INTERVAL_COUNT = 1200
-/** A subscription is laid out anew with every event: what one may hold has to have an end. Stripe's is 20 of each. */
-const MAX_ITEMS = 250
+/** Of one owner. They are applied again with every event: how many there may be has to have an end. Stripe's is 20. */
 const MAX_DISCOUNTS = 30
 
 export function fieldsOf(value: unknown): Fields | null {
@@ -83,6 +82,64 @@ export function intervalCountOf(value: unknown): number | null {
   return count !== null && count <= MAX_INTERVAL_COUNT ? count : null
 }
 
+const INTERVAL_WORDS = new Map<string, [string, number]>([
+  ['daily', ['day', 1]],
+  ['weekly', ['week', 1]],
+  ['biweekly', ['week', 2]],
+  ['monthly', ['month', 1]],
+  ['quarter', ['month', 3]],
+  ['quarterly', ['month', 3]],
+  ['semiannual', ['month', 6]],
+  ['semiannually', ['month', 6]],
+  ['biannual', ['month', 6]],
+  ['biannually', ['month', 6]],
+  ['half_year', ['month', 6]],
+  ['half_yearly', ['month', 6]],
+  ['yearly', ['year', 1]],
+  ['annual', ['year', 1]],
+  ['annually', ['year', 1]],
+  ['biennial', ['year', 2]],
+  ['biennially', ['year', 2]],
+])
+
+/** How often, in day, week, month or year where the words can be brought to that: "quarterly" is every 3 months. */
+export function termOf(interval: unknown, count: unknown): Pick<Item, 'interval' | 'intervalCount'> {
+  const given = typeof interval === 'string' ? lowerText(interval) : null
+  const words = given?.replace(/[-\s]+/g, '_') ?? ''
+  const counted = /^(?:every_)?(?:(\d{1,4})_?)?(day|week|month|year)s?$/.exec(words)
+  const [unit, times] = INTERVAL_WORDS.get(words) ?? [counted?.[2] ?? given, Number(counted?.[1] ?? 1)]
+  const intervalCount = intervalCountOf(count)
+  return { interval: unit, intervalCount: intervalCount && intervalCountOf(intervalCount * times) }
+}
+
+/** Tiers as they are given; null where they cannot be computed. `amount` reads a price as decimal text. */
+export function tiersOf(tiers: unknown, mode: unknown, amount: AmountReader): Tiers | null {
+  const word = lowerText(mode)
+  if (word !== 'graduated' && word !== 'volume') return null
+  const steps = listOf(tiers).map(entry => stepOf(fieldsOf(entry) ?? {}, amount))
+  return steps.length > 0 && steps.every(step => step !== null) ? { mode: word, steps } : null
+}
+
+/** What of the two amounts that are given under these names is exact, as decimal text in major units. */
+type AmountReader = (fields: Fields, name: 'unit_amount' | 'flat_amount') => string | null
+
+function stepOf(tier: Fields, amount: AmountReader): Tiers['steps'][number] | null {
+  const isOpen = tier.up_to === null || tier.up_to === undefined || tier.up_to === 'inf'
+  const upTo = isOpen ? null : whole(tier.up_to, 1)
+  const unitAmount = amount(tier, 'unit_amount')
+  const flatAmount = amount(tier, 'flat_amount')
+  if ((upTo === null && !isOpen) || (unitAmount === null && flatAmount === null)) return null
+  return { upTo, unitAmount: unitAmount ?? '0', flatAmount: flatAmount ?? '0' }
+}
+
+/** Percents that a price holds, added up; null: none. */
+export function percentSum(percents: (string | null)[]): string | null {
+  const known = percents.flatMap(percent => (percent === null ? [] : [parseDecimal(percent)!]))
+  const scale = Math.max(0, ...known.map(percent => percent.scale))
+  const digits = known.reduce((sum, { digits, scale: own }) => sum + digits * 10n ** BigInt(scale - own), 0n)
+  return digits > 0n ? decimalText({ digits, scale }) : null
+}
+
 export function usageTypeOf(...hints: unknown[]): Item['usageType'] {
   const words = hints.map(hint => lowerText(hint)?.replace(/[-\s]/g, '_'))
   if (words.includes('one_time') || words.includes('onetime')) return 'one_time'
@@ -112,10 +169,12 @@ export function boundedTerms(
   items: GivenItem[],
   discounts: Discount[],
 ): { items: Item[]; discounts: Discount[] } {
-  const named = withDistinctIds(items.slice(0, MAX_ITEMS))
-  const given = named.reduce((sum, item) => sum + item.discounts.length, discounts.length)
-  if (given <= MAX_DISCOUNTS) return { items: named, discounts }
-  return { items: named.map(item => ({ ...item, discounts: [] })), discounts: [UNKNOWN_DISCOUNT] }
+  const bounded = (given: Discount[]) => (given.length <= MAX_DISCOUNTS ? given : [UNKNOWN_DISCOUNT])
+  const named = withDistinctIds(items)
+  return {
+    items: named.map(item => ({ ...item, discounts: bounded(item.discounts) })),
+    discounts: bounded(discounts),
+  }
 }
 
 export type GivenItem = Omit<Item, 'id'> & { id: string | null }

@@ -1,13 +1,13 @@
 /** Invoices laid out in time, and refunds: what was invoiced and collected, and what is still owed. */
 
-import { compareInvoices, compareRefunds } from './precedence.ts'
-import { distinct, mergeEqual, type Span, spansOf } from './spans.ts'
+import { compareRefunds, orderInvoices } from './precedence.ts'
+import { mergeEqual, type Span, spansOf } from './spans.ts'
 import type { Instant, InvoiceVersion, PaymentFailure, Refund } from './types.ts'
 
 /** What an invoice was from `from` on; `to` is exclusive, null: until further notice. */
 export type InvoiceState = Omit<
   InvoiceVersion,
-  'id' | 'sourceAt' | 'total' | 'amountDue' | 'amountPaid' | 'amountRemaining'
+  'id' | 'sourceAt' | 'sequence' | 'total' | 'amountDue' | 'amountPaid' | 'amountRemaining'
 > & {
   invoiceId: string
   from: Instant
@@ -19,9 +19,9 @@ export type InvoiceState = Omit<
   amountRemaining: number
 }
 
-/** All versions of one invoice, at least one, in any order and however often repeated. */
+/** All versions of one invoice, at least one, in the order of their arrival and however often repeated. */
 export function deriveInvoice(versions: InvoiceVersion[]): InvoiceState[] {
-  const ordered = distinct(versions, compareInvoices)
+  const ordered = orderInvoices(versions)
   const finalizedBy = ordered.find(version => version.status !== 'draft')?.sourceAt ?? null
   const paidBy = ordered.find(version => version.status === 'paid')?.sourceAt ?? null
   const dated = ordered.map(version => withDates(version, finalizedBy, paidBy))
@@ -73,7 +73,7 @@ function stateOf(
   from: Instant,
   to: Instant | null,
 ): InvoiceState {
-  const { id, sourceAt: _, ...facts } = version
+  const { id, sourceAt: _at, sequence: _n, ...facts } = version
   const total = version.total ?? version.amountDue ?? 0
   const amountDue = version.amountDue ?? total
   const amountPaid = version.amountPaid ?? (version.status === 'paid' ? amountDue : 0)

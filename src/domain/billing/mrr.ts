@@ -28,10 +28,16 @@ export type ItemState = {
   excludedMrr: number | null
 }
 
-export type MrrTerms = Terms & { status: SubscriptionStatus; startedAt: Instant | null }
+export type MrrTerms = Terms & {
+  status: SubscriptionStatus
+  startedAt: Instant | null
+  testMode?: true | null
+  itemsIncomplete?: true | null
+}
 
 /** Why a subscription does not count as a whole, in the order in which reasons are looked for. */
 function subscriptionReason(terms: MrrTerms, at: Instant): ReasonCode | null {
+  if (terms.testMode) return 'test_mode'
   if (terms.currency === null) return 'missing_currency'
   switch (terms.status) {
     case 'active':
@@ -49,7 +55,11 @@ function subscriptionReason(terms: MrrTerms, at: Instant): ReasonCode | null {
 export function itemStates(terms: MrrTerms, at: Instant, linesAt: LinesAt = linesOf(terms)): ItemState[] {
   const reason = subscriptionReason(terms, at)
   if (terms.items.length === 0) return [excluded(NO_ITEM, reason ?? 'missing_items', null)]
-  return linesAt(at).map(line => itemState(line, reason))
+  const states = linesAt(at).map(line => itemState(line, reason))
+  // those that were told count, and a row says that there are more
+  return terms.itemsIncomplete && reason === null
+    ? [...states, excluded(NO_ITEM, 'items_incomplete', null)]
+    : states
 }
 
 function itemState(line: Line, subscriptionReason: ReasonCode | null): ItemState {

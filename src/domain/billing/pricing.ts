@@ -1,7 +1,15 @@
 /** What the items of a subscription cost per billing period, exactly, before and after discounts. */
 
-import { MAX_MINOR, minorDigits, parseDecimal } from '../money.ts'
-import { type Discount, INTERVALS, type Instant, type Interval, type Item, type ReasonCode } from './types.ts'
+import { type Decimal, MAX_MINOR, minorDigits, parseDecimal } from '../money.ts'
+import {
+  type Discount,
+  INTERVALS,
+  type Instant,
+  type Interval,
+  type Item,
+  type ReasonCode,
+  type Tiers,
+} from './types.ts'
 
 /** n ÷ d, d > 0: minor units that have not been rounded yet. */
 export type Ratio = { n: bigint; d: bigint }
@@ -69,7 +77,16 @@ function priceLines(terms: Terms, at: Instant): Line[] {
   }
   const common = terms.discounts.filter(discount => runs(discount, at))
   applyDiscounts(lines, common)
-  return lines
+  return lines.map(withoutTax)
+}
+
+/** A discount comes off the price with its tax; then the tax is taken out, as it is billed. */
+function withoutTax(line: Line): Line {
+  if (line.item.inclusiveTax === undefined) return line
+  const { digits, scale } = parseDecimal(line.item.inclusiveTax)!
+  const whole = 100n * 10n ** BigInt(scale)
+  const net = ({ n, d }: Ratio): Ratio => ({ n: n * whole, d: d * (whole + digits) })
+  return { ...line, gross: line.gross && net(line.gross), net: line.net && net(line.net) }
 }
 
 function grossLine(item: Item, currency: string | null): Line {
@@ -81,13 +98,43 @@ function grossLine(item: Item, currency: string | null): Line {
   if (item.interval === null) return fault('missing_interval')
   if (!isInterval(item.interval) || item.intervalCount === null) return fault('unsupported_interval')
   if (item.usageType === 'metered') return fault('metered_usage')
-  if (!price) return fault('tiered_price_unknown')
-  const gross = {
-    n: price.digits * quantity.digits * 10n ** BigInt(minorDigits(currency)),
-    d: 10n ** BigInt(price.scale + quantity.scale),
-  }
+  const amount = price
+    ? product(price, quantity)
+    : item.tiers
+      ? tieredAmount(item.tiers, item.billedQuantity!)
+      : null
+  if (amount === null) return fault('tiered_price_unknown')
+  const gross = { n: amount.digits * 10n ** BigInt(minorDigits(currency)), d: 10n ** BigInt(amount.scale) }
   if (exceeds(gross) || exceeds(perMonth(gross, item))) return fault('missing_price')
   return { item, fault: null, gross, net: gross }
+}
+
+function product(a: Decimal, b: Decimal): Decimal {
+  return { digits: a.digits * b.digits, scale: a.scale + b.scale }
+}
+
+/** What so many units come to; null where the tiers end before. */
+function tieredAmount({ mode, steps }: Tiers, quantity: number): Decimal | null {
+  const reached = steps.findIndex(({ upTo }) => upTo === null || quantity <= upTo)
+  if (reached < 0) return null
+  const parts =
+    mode === 'volume'
+      ? [{ step: steps[reached]!, units: quantity }]
+      : steps.slice(0, reached + 1).map((step, i) => {
+          const from = steps[i - 1]?.upTo ?? 0
+          return { step, units: Math.max(0, Math.min(quantity, step.upTo ?? quantity) - from) }
+        })
+  const amounts = parts
+    .filter(({ units }) => units > 0)
+    .flatMap(({ step, units }) => [
+      product(parseDecimal(step.unitAmount)!, parseDecimal(units)!),
+      parseDecimal(step.flatAmount)!,
+    ])
+  const scale = Math.max(0, ...amounts.map(amount => amount.scale))
+  return {
+    digits: amounts.reduce((sum, amount) => sum + amount.digits * 10n ** BigInt(scale - amount.scale), 0n),
+    scale,
+  }
 }
 
 function exceeds(amount: Ratio): boolean {

@@ -6,13 +6,6 @@ import type { Instant } from './types.ts'
 /** A version with the time it holds for. `first`: it also stands for the time before its source spoke. */
 export type Span<V> = { version: V; first: boolean; from: Instant; to: Instant | null }
 
-/** In order, each said once. */
-export function distinct<V>(versions: V[], compare: (a: V, b: V) => number): V[] {
-  return [...versions]
-    .sort(compare)
-    .filter((version, i, all) => i === 0 || compare(all[i - 1]!, version) !== 0)
-}
-
 /** Without gaps or overlaps; what a later version says of an earlier time wins over what was said before. */
 export function spansOf<V>(ordered: V[], fromOf: (version: V, first: boolean) => Instant): Span<V>[] {
   const spans: Span<V>[] = []

@@ -5,9 +5,9 @@
 
 import { type ChargeCycle, chargeCycles } from './charges.ts'
 import { type ItemState, itemStates, totalMrr } from './mrr.ts'
-import { compareSubscriptions } from './precedence.ts'
+import { orderSubscriptions } from './precedence.ts'
 import { discountEnds, type LinesAt, linesOf } from './pricing.ts'
-import { distinct, mergeEqual, type Span, spansOf } from './spans.ts'
+import { mergeEqual, type Span, spansOf } from './spans.ts'
 import type { Acquisition, Instant, SubscriptionStatus, SubscriptionVersion } from './types.ts'
 
 /** A stretch of time in which nothing about the subscription changed; `to` is exclusive, null: until further notice. */
@@ -39,8 +39,13 @@ export type Segment = {
   cancellationReason: string | null
   collectionMethod: string | null
   acquisition: Acquisition | null
+  /** A source's trial run, that is not money. */
+  testMode?: true
+  cautions?: Caution[]
   cycles: ChargeCycle[]
 }
+
+export type Caution = 'items_incomplete' | 'inclusive_tax_unknown'
 
 /** `since`: from when the item has been excluded for this reason, without a break; null on included items. */
 export type SegmentItem = ItemState & { since: Instant | null }
@@ -54,9 +59,9 @@ export type DerivedSubscription = {
   lastSourceAt: Instant
 }
 
-/** All versions of one subscription, at least one, in any order and however often repeated. */
+/** All versions of one subscription, at least one, in the order of their arrival and however often repeated. */
 export function deriveSubscription(versions: SubscriptionVersion[]): DerivedSubscription {
-  const ordered = distinct(versions, compareSubscriptions)
+  const ordered = withStateBefore(orderSubscriptions(versions))
   const deletion = ordered.findIndex(version => version.change === 'deleted')
   const known = completed(deletion < 0 ? ordered : ordered.slice(0, deletion + 1))
   const states = spansOf(known, holdsFrom).flatMap(statesOf)
@@ -67,6 +72,12 @@ export function deriveSubscription(versions: SubscriptionVersion[]): DerivedSubs
     firstSourceAt: ordered[0]!.sourceAt,
     lastSourceAt: ordered.at(-1)!.sourceAt,
   }
+}
+
+/** The first event that is known may say what its change replaced: that held until then. */
+function withStateBefore(ordered: SubscriptionVersion[]): SubscriptionVersion[] {
+  const { before, ...first } = ordered[0]!
+  return before ? [{ ...first, ...before }, ...ordered] : ordered
 }
 
 /** Who the customer is and where they came from is taken from the nearest version that says so. */
@@ -122,6 +133,7 @@ function statesOf(span: Span<SubscriptionVersion>): Segment[] {
     scheduledEnd(version),
     span.first ? version.trialEnd : null,
     span.first ? version.canceledAt : null,
+    version.resumesAt ?? null,
     ...discountEnds(version),
   ]
   const within = changes.filter(at => at !== null && at > from && (to === null || at < to)) as Instant[]
@@ -139,10 +151,12 @@ function scheduledEnd(version: SubscriptionVersion): Instant | null {
 function statusAt({ version, first }: Span<SubscriptionVersion>, at: Instant): SubscriptionStatus {
   const end = endOf(version, first)
   const over = version.status === 'canceled' || version.change === 'deleted'
-  if (end === null ? over : at >= end) return 'canceled'
+  if (end === null ? over : at >= end)
+    return version.status === 'incomplete_expired' ? version.status : 'canceled'
   const cancelsAt = scheduledEnd(version)
   if (!over && cancelsAt !== null && at >= cancelsAt) return 'canceled'
   if (first && wasInTrial(version, over, at)) return 'trialing'
+  if (version.status === 'paused' && version.resumesAt != null && at >= version.resumesAt) return 'active'
   return version.status === 'canceled' || (over && version.status === 'unknown') ? 'active' : version.status
 }
 
@@ -164,7 +178,9 @@ function stateAt(
   const items = itemStates({ ...version, status }, at, linesAt)
   const requestedBy = span.first ? version.canceledAt : null
   const planned = version.cancelAtPeriodEnd || scheduledEnd(version) !== null
-  const cancelling = status !== 'canceled' && planned && (requestedBy === null || at >= requestedBy)
+  const isOver = status === 'canceled' || status === 'incomplete_expired'
+  const isRunning = !isOver && !version.testMode
+  const cancelling = isRunning && planned && (requestedBy === null || at >= requestedBy)
   const cancelsAt = cancelling ? scheduledEnd(version) : null
   const mrr = totalMrr(items)
   return {
@@ -186,12 +202,25 @@ function stateAt(
     currentPeriodEnd: version.currentPeriodEnd,
     cancelling,
     cancelsAt,
-    cancelRequestedAt: cancelling || status === 'canceled' ? version.canceledAt : null,
-    cancellationReason: cancelling || status === 'canceled' ? version.cancellationReason : null,
+    cancelRequestedAt: cancelling || isOver ? version.canceledAt : null,
+    cancellationReason: cancelling || isOver ? version.cancellationReason : null,
     collectionMethod: version.collectionMethod,
     acquisition: version.acquisition,
-    cycles: chargeCycles(version, status, at, earlier(cancelsAt, endOf(version, span.first)), linesAt),
+    ...(version.testMode && { testMode: true as const }),
+    ...cautionsOf(version),
+    cycles: version.testMode
+      ? []
+      : chargeCycles(version, status, at, earlier(cancelsAt, endOf(version, span.first)), linesAt),
   }
+}
+
+/** What a report is to warn of. */
+function cautionsOf(version: SubscriptionVersion): { cautions?: Caution[] } {
+  const cautions: Caution[] = [
+    ...(version.itemsIncomplete ? ['items_incomplete' as const] : []),
+    ...(version.inclusiveTaxUnknown ? ['inclusive_tax_unknown' as const] : []),
+  ]
+  return cautions.length > 0 && !version.testMode ? { cautions } : {}
 }
 
 function earlier(a: Instant | null, b: Instant | null): Instant | null {

@@ -17,12 +17,25 @@ export type SubscriptionStatus =
   | 'paused'
   | 'unknown'
 
-/** A subscription as its source described it at one time: always the whole object, never a difference. */
-export type SubscriptionVersion = {
+/**
+ * A subscription as its source described it at one time: always the whole object, never a difference. Fields that
+ * may be left out are left out where there is nothing to say: what was kept before there was such a field reads alike.
+ */
+export type SubscriptionVersion = SubscriptionFacts & {
   id: string
   /** When the source says this became so: `updated_at`, or a Stripe event's `created`. */
   sourceAt: Instant
   change: 'created' | 'updated' | 'deleted'
+  /** The provider's id of the event: the same event from two endpoints is one. */
+  fact?: string
+  /** Tells apart what its source says of one instant. */
+  sequence?: number
+  /** What was otherwise before the change, as far as the event says so. */
+  before?: Partial<SubscriptionFacts>
+}
+
+/** What a version says of the subscription itself. */
+export type SubscriptionFacts = {
   customer: string | null
   customerName: string | null
   customerEmail: string | null
@@ -44,6 +57,14 @@ export type SubscriptionVersion = {
   items: Item[]
   /** In the order they apply, after the items' own. */
   discounts: Discount[]
+  /** A source's trial run: kept, and never money. */
+  testMode?: true | null
+  /** Of more items than the source told. */
+  itemsIncomplete?: true | null
+  /** Prices hold tax, and nobody knows how much. */
+  inclusiveTaxUnknown?: true | null
+  /** When a pause ends by itself. */
+  resumesAt?: Instant | null
 }
 
 export type Acquisition = { source: string; medium: string | null; campaign: string | null }
@@ -60,6 +81,9 @@ export type Item = {
   /** Decimal text in major units; may be finer than the currency's minor unit. */
   unitAmount: string | null
   tiered: boolean
+  tiers?: Tiers
+  /** Percent of tax that the price holds, as decimal text. */
+  inclusiveTax?: string
   /** As given, in lower case: what is supported is the engine's question. */
   interval: string | null
   /** null: given, but not a positive whole number. */
@@ -68,6 +92,13 @@ export type Item = {
   currentPeriodStart: Instant | null
   currentPeriodEnd: Instant | null
   discounts: Discount[]
+}
+
+/** What units cost by how many there are: each part at the price of its tier, or all at the price of the one reached. */
+export type Tiers = {
+  mode: 'graduated' | 'volume'
+  /** In order; `upTo` null: without end. Amounts are decimal text in major units. */
+  steps: { upTo: number | null; unitAmount: string; flatAmount: string }[]
 }
 
 /** Without `percentOff` and `amountOff` its terms are unknown. */
@@ -88,6 +119,8 @@ export type InvoiceStatus = 'draft' | 'open' | 'paid' | 'uncollectible' | 'void'
 export type InvoiceVersion = {
   id: string
   sourceAt: Instant
+  /** Tells apart what its source says of one instant. */
+  sequence?: number
   number: string | null
   subscriptionId: string | null
   customer: string | null
@@ -142,6 +175,7 @@ export const INTERVALS = ['day', 'week', 'month', 'year'] as const
 export type Interval = (typeof INTERVALS)[number]
 
 export type ReasonCode =
+  | 'test_mode'
   | 'other_currency'
   | 'missing_currency'
   | 'canceled'
@@ -152,6 +186,7 @@ export type ReasonCode =
   | 'paused'
   | 'not_started'
   | 'missing_items'
+  | 'items_incomplete'
   | 'missing_price'
   | 'missing_interval'
   | 'unsupported_interval'

@@ -43,7 +43,7 @@ export async function insertVersions(
   return rows
 }
 
-/** Everything that was said about these objects, in no order. */
+/** Everything that was said about these objects, in the order of arrival: ids of events grow. */
 export async function loadVersions<Version>(
   db: Db,
   kind: VersionKind,
@@ -54,7 +54,7 @@ export async function loadVersions<Version>(
     `select k.tenant_id as "tenantId", k.id, v.body from unnest($2::int[], $3::text[]) as k (tenant_id, id)
      cross join lateral (
        select body from billing_versions
-       where tenant_id = k.tenant_id and kind = $1 and object_id = k.id offset 0) v`,
+       where tenant_id = k.tenant_id and kind = $1 and object_id = k.id order by event_id offset 0) v`,
     [kind, ...keyColumns(keys)],
   )
   return rows.map(({ body, ...key }) => ({ ...key, version: JSON.parse(body) }))

@@ -1,3 +1,4 @@
+import type { Caution } from '../../domain/billing/timeline.ts'
 import type { ReasonCode } from '../../domain/billing/types.ts'
 import { nearerEnd, type Slice } from '../../domain/list-slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
@@ -44,7 +45,9 @@ export async function foreignSlice(
     foreign(`valid_to = 'infinity'`),
     foreign(`valid_to < 'infinity' and valid_to > $3`),
   ])
-  return items.map(item => ({ ...item, reason: 'other_currency', excludedMrr: null }))
+  return items.map(item =>
+    item.reason === 'test_mode' ? item : { ...item, reason: 'other_currency', excludedMrr: null },
+  )
 }
 
 async function itemSlice(
@@ -117,6 +120,17 @@ export async function unlinkedInvoices(db: Db, { tenantId, currency, asOf }: Sco
   )
   const { pending, ofPending, alone } = rows[0]!
   return { pending, invoices: ofPending + alone }
+}
+
+/** Of how many subscriptions a report is to warn, by what. */
+export async function cautionCounts(db: Db, tenantId: number, asOf: Date): Promise<Map<Caution, number>> {
+  const { rows } = await queryPrepared<{ caution: Caution; count: number }>(
+    db,
+    `select caution, count(*) as count from billing_segments cross join unnest(cautions) as caution
+     where tenant_id = $1 and cautions is not null and valid_from <= $2 and valid_to > $2 group by caution`,
+    [tenantId, asOf],
+  )
+  return new Map(rows.map(({ caution, count }) => [caution, count]))
 }
 
 /** When the first and the last word came from billing systems, by their own clocks. */

@@ -177,7 +177,10 @@ const anyVersion = fc
     kind: fc.constantFrom('updated', 'updated', 'updated', 'created', 'deleted'),
   })
   .map(({ kind, ...changes }) => version(changes, `subscription.${kind}`))
-const feed = fc.array(anyVersion, { minLength: 1, maxLength: 20 })
+/** Numbered by their source, so that the order of arrival says nothing. */
+const feed = fc
+  .array(anyVersion, { minLength: 1, maxLength: 20 })
+  .map(versions => versions.map((version, sequence) => ({ ...version, sequence })))
 
 function ledgerOf(versions: SubscriptionVersion[]) {
   const derived = [...Map.groupBy(versions, entry => entry.id).values()]

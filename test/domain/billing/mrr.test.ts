@@ -8,6 +8,15 @@ import { at, derive, item, mrrOf, type Payload, reasonsOf, segmentAt, version } 
 const DAY = '2025-03-01'
 
 /** The first reason that holds is given: each row also has every later fault of its own kind. */
+/** 10 each up to 5, 8 each and 3 on top beyond. */
+function tiered(tiers_mode: string, quantity: number): Payload {
+  const tiers = [
+    { up_to: 5, unit_amount: 10 },
+    { up_to: null, unit_amount: 8, flat_amount: 3 },
+  ]
+  return item({ unit_amount: null, quantity, tiers_mode, tiers })
+}
+
 const reasons: [reason: string, given: Payload][] = [
   ['missing_currency', { currency: 'XYZ', status: 'canceled', items: [] }],
   ['missing_currency', { currency: null }],
@@ -19,7 +28,8 @@ const reasons: [reason: string, given: Payload][] = [
   ['incomplete', { status: { is: 'active' } }],
   ['incomplete_expired', { status: 'incomplete_expired' }],
   ['unpaid', { status: 'unpaid' }],
-  ['trialing', { status: 'trialing', started_at: '2030-01-01' }],
+  ['test_mode', { livemode: false, currency: null, status: 'canceled' }],
+  ['trialing', { status: 'Trial', started_at: '2030-01-01' }],
   ['paused', { status: 'paused', started_at: '2030-01-01' }],
   ['not_started', { started_at: '2030-01-01', items: [] }],
   ['missing_items', { items: [] }],
@@ -34,7 +44,7 @@ const reasons: [reason: string, given: Payload][] = [
   ['missing_price', { items: [null] }],
   ['missing_interval', { items: [item({ interval: null, interval_count: null, usage_type: 'metered' })] }],
   ['missing_interval', { items: [item({ interval: 30 })] }],
-  ['unsupported_interval', { items: [item({ interval: 'quarter', usage_type: 'metered' })] }],
+  ['unsupported_interval', { items: [item({ interval: 'lustrum', usage_type: 'metered' })] }],
   ['unsupported_interval', { items: [item({ interval_count: 0 })] }],
   ['one_time_price', { items: [item({ type: 'one_time', interval: null, interval_count: null })] }],
   ['metered_usage', { items: [item({ usage_type: 'metered', unit_amount: null, tiers: [{ up_to: 5 }] })] }],
@@ -63,13 +73,37 @@ for (const [reason, given] of reasons) {
 }
 
 test('every reason that an item can have is shown above, and each has words and a hint', () => {
-  const shown = new Set([...reasons.map(([reason]) => reason), 'other_currency', 'pending_subscription'])
+  const elsewhere = ['other_currency', 'pending_subscription', 'items_incomplete']
+  const shown = new Set([...reasons.map(([reason]) => reason), ...elsewhere])
   assert.deepEqual([...shown].sort(), Object.keys(REASONS).sort())
   for (const { reason, fixHint } of Object.values(REASONS))
     assert.ok(reason.length > 10 && fixHint.length > 10)
 })
 
 const counted: [string, Payload, number][] = [
+  ['all items count, however many', { items: Array.from({ length: 300 }, () => item()) }, 6000_00],
+  [
+    'inclusive tax is no revenue',
+    { tax_percent: 19, tax_inclusive: true, items: [item({ unit_amount: 119 })] },
+    100_00,
+  ],
+  [
+    'an amount off comes off before the tax is taken out',
+    {
+      tax_percent: '19',
+      tax_inclusive: true,
+      items: [item({ unit_amount: 119 })],
+      discounts: [{ amount_off: 10, duration: 'forever' }],
+    },
+    91_60,
+  ],
+  ['exclusive tax is not in the price', { tax_percent: 19, items: [item({ unit_amount: 119 })] }, 119_00],
+  ['quarterly is every three months', { items: [item({ interval: 'Quarterly', unit_amount: 90 })] }, 30_00],
+  ['every 6 months', { items: [item({ interval: 'every 6 months', unit_amount: 90 })] }, 15_00],
+  ['annually', { items: [item({ interval: 'annually', unit_amount: 120 })] }, 10_00],
+  ['graduated tiers', { items: [tiered('graduated', 7)] }, 66_00 + 3_00],
+  ['graduated tiers, the first reached in full', { items: [tiered('graduated', 5)] }, 50_00],
+  ['volume tiers', { items: [tiered('volume', 7)] }, 56_00 + 3_00],
   ['past due counts', { status: 'past_due' }, 20_00],
   ['amounts may be text', { items: [item({ unit_amount: '49.90' })] }, 49_90],
   [

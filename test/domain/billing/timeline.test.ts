@@ -224,10 +224,27 @@ test('versions of the same second: created, then updated, then deleted, whatever
   assert.deepEqual(stretches(deleted, updated, created), [['2025-01-01', null, 'canceled', 0]])
 })
 
-test('versions of the same second and kind end in the same state, whatever the order of arrival', () => {
-  const a = version({ items: [item({ unit_amount: 10 })] })
-  const b = version({ items: [item({ unit_amount: 11 })] })
+test('of one instant the later sequence holds, whatever the order of arrival', () => {
+  const a = version({ items: [item({ unit_amount: 9 })], sequence: 2 })
+  const b = version({ items: [item({ unit_amount: 10 })], sequence: 10 })
   assert.deepEqual(derive(a, b), derive(b, a))
+  assert.equal(derive(a, b).segments.at(-1)!.mrr, 10_00)
+})
+
+test('of one instant and without a sequence, what arrived later holds', () => {
+  const paused = version({ status: 'paused' })
+  const active = version({ items: [item({ unit_amount: 9 })] })
+  assert.equal(derive(paused, active).segments.at(-1)!.mrr, 9_00)
+  assert.equal(derive(active, paused).segments.at(-1)!.mrr, 0)
+})
+
+test('a pause ends by itself when it says so', () => {
+  const paused = version({ status: 'paused', updated_at: '2025-02-01', resumes_at: '2025-03-01' })
+  assert.deepEqual(stretches(version(), paused), [
+    ['2025-01-01', '2025-02-01', 'active', 20],
+    ['2025-02-01', '2025-03-01', 'paused', 0],
+    ['2025-03-01', null, 'active', 20],
+  ])
 })
 
 test('the order of keys in a stored version does not matter', () => {
@@ -237,7 +254,7 @@ test('the order of keys in a stored version does not matter', () => {
   const b = version({ items: [item({ unit_amount: 11 })] })
   const { segments } = derive(a, b)
   assert.deepEqual(derive(reordered(a), b).segments, segments)
-  assert.deepEqual(derive(a, reordered(b), reordered(a)).segments, segments)
+  assert.deepEqual(derive(reordered(a), a, reordered(b)).segments, segments)
 })
 
 test('stored as JSON and read back, a version derives the same', () => {

@@ -47,9 +47,14 @@ export function readStripe(value: unknown, occurredAt: Instant): BillingChange |
   const data = fieldsOf(event.data)!
   return changeOfObject({
     type: event.type as string,
-    object: { ...fieldsOf(data.object), object: aboutOf(event) },
+    object: {
+      ...fieldsOf(data.object),
+      object: aboutOf(event),
+      ...(event.livemode === false && { livemode: false }),
+    },
     previous: fieldsOf(data.previous_attributes) ?? {},
     sourceAt: instant(event.created) ?? occurredAt,
+    eventId: text(event.id),
   })
 }
 
@@ -57,12 +62,14 @@ export function readStripe(value: unknown, occurredAt: Instant): BillingChange |
 export function readBareStripe(eventType: string, value: unknown, occurredAt: Instant): BillingChange | null {
   const object = fieldsOf(value)
   if (!object || !isStripeObject(object)) return null
-  return changeOfObject({ type: eventType, object, previous: {}, sourceAt: occurredAt })
+  return changeOfObject({ type: eventType, object, previous: {}, sourceAt: occurredAt, eventId: null })
 }
 
 function changeOfObject(subject: StripeSubject): BillingChange | null {
   const id = text(subject.object.id)
   if (!id) return null
+  // test money is no money; subscriptions are kept, to say why they do not count
+  if (subject.object.livemode === false && subject.object.object !== 'subscription') return null
   switch (subject.object.object) {
     case 'subscription':
       return { kind: 'subscription', version: subscriptionOf(id, subject) }

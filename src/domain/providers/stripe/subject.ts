@@ -8,4 +8,6 @@ export type StripeSubject = {
   /** Values before the change, of the fields that changed. */
   previous: Fields
   sourceAt: Instant
+  /** Null where the object came without its event. */
+  eventId: string | null
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import {
   acquisitionOf,
   boundedTerms,
@@ -11,39 +12,70 @@ import {
   intervalCountOf,
   listOf,
   lowerText,
+  percentSum,
   quantityOf,
   text,
+  tiersOf,
   usageTypeOf,
   whole,
 } from '../../billing/fields.ts'
-import type { Discount, Instant, Item, SubscriptionVersion } from '../../billing/types.ts'
+import type { Discount, Instant, Item, SubscriptionFacts, SubscriptionVersion } from '../../billing/types.ts'
 import { changeOf, durationOf, subscriptionStatus } from '../../billing/vocabulary.ts'
 import { knownCurrency } from '../../money.ts'
 import { stripeMajorText, stripeMinor } from './amounts.ts'
 import type { StripeSubject } from './subject.ts'
 
-export function subscriptionOf(id: string, { type, object, sourceAt }: StripeSubject): SubscriptionVersion {
+export function subscriptionOf(id: string, subject: StripeSubject): SubscriptionVersion {
+  const { type, object, previous, sourceAt, eventId } = subject
+  const facts = factsOf(type, object)
+  const isChange = type.endsWith('.updated') && Object.keys(previous).length > 0
+  return {
+    id,
+    sourceAt,
+    change: changeOf(type),
+    ...facts,
+    ...(eventId !== null && { fact: eventId }),
+    ...(isChange && { before: differences(factsOf(type, withValues(object, previous)), facts) }),
+  }
+}
+
+/** The object with other values for some of its fields: inside of an object only those that changed are given. */
+function withValues(object: Fields, values: Fields): Fields {
+  const result = { ...object }
+  for (const [name, value] of Object.entries(values)) {
+    const own = fieldsOf(object[name])
+    const other = fieldsOf(value)
+    result[name] = own && other ? withValues(own, other) : value
+  }
+  return result
+}
+
+function differences(before: SubscriptionFacts, after: SubscriptionFacts): Partial<SubscriptionFacts> {
+  const names = Object.keys({ ...after, ...before }) as (keyof SubscriptionFacts)[]
+  const other = names.filter(name => !isDeepStrictEqual(before[name], after[name]))
+  return Object.fromEntries(other.map(name => [name, before[name] ?? null]))
+}
+
+function factsOf(type: string, object: Fields): SubscriptionFacts {
   const listed = listOf(fieldsOf(object.items)?.data).map(item => fieldsOf(item) ?? {})
   // subscriptions of old API versions with a single plan
   const given =
     listed.length === 0 && fieldsOf(object.plan) ? [{ plan: object.plan, quantity: object.quantity }] : listed
   const currency = knownCurrency(object.currency) ?? knownCurrency(priceOf(given[0] ?? {}).currency)
   const terms = boundedTerms(
-    given.map(item => itemOf(item, currency)),
+    given.map(item => itemOf(item, currency, object)),
     discountsOf(object, currency),
   )
   const customer = fieldsOf(object.customer)
-  const paused = fieldsOf(object.pause_collection) !== null
+  const pause = fieldsOf(object.pause_collection)
+  const resumesAt = instant(pause?.resumes_at)
   const status = subscriptionStatus(type, object.status)
   return {
-    id,
-    sourceAt,
-    change: changeOf(type),
     customer: idOfReference(object.customer),
     customerName: text(customer?.name),
     customerEmail: text(customer?.email),
     // collection paused: nothing is charged, though Stripe leaves the status as it was
-    status: paused && (status === 'active' || status === 'past_due') ? 'paused' : status,
+    status: pause && (status === 'active' || status === 'past_due') ? 'paused' : status,
     currency,
     startedAt: instant(object.start_date) ?? instant(object.created),
     trialEnd: instant(object.trial_end),
@@ -60,6 +92,10 @@ export function subscriptionOf(id: string, { type, object, sourceAt }: StripeSub
     collectionMethod: text(object.collection_method) ?? text(object.billing),
     acquisition: acquisitionOf(null, object.metadata),
     ...terms,
+    ...(object.livemode === false && { testMode: true }),
+    ...(fieldsOf(object.items)?.has_more === true && { itemsIncomplete: true }),
+    ...(given.some(item => isTaxUnknown(item, object)) && { inclusiveTaxUnknown: true }),
+    ...(resumesAt !== null && { resumesAt }),
   }
 }
 
@@ -82,12 +118,31 @@ function priceOf(item: Fields): Fields {
   return fieldsOf(item.price) ?? fieldsOf(item.plan) ?? {}
 }
 
-function itemOf(item: Fields, currency: string | null): GivenItem {
+/** Percent of the rates that are part of the price: an item's own take the place of the subscription's. */
+function inclusiveTaxOf(item: Fields, owner: Fields): string | null {
+  const own = listOf(item.tax_rates)
+  const rates = (own.length > 0 ? own : listOf(owner.default_tax_rates)).map(rate => fieldsOf(rate) ?? {})
+  return percentSum(rates.map(rate => (rate.inclusive === true ? decimalOrNull(rate.percentage) : null)))
+}
+
+/** Tax that Stripe works out itself is in the price, and no rate is told. */
+function isTaxUnknown(item: Fields, owner: Fields): boolean {
+  const isInclusive = lowerText(priceOf(item).tax_behavior) === 'inclusive'
+  const isAutomatic = fieldsOf(owner.automatic_tax)?.enabled === true
+  return isInclusive && isAutomatic && inclusiveTaxOf(item, owner) === null
+}
+
+function itemOf(item: Fields, currency: string | null, owner: Fields): GivenItem {
   const price = priceOf(item)
   const plan = fieldsOf(item.plan)
   // a price without `recurring` is a plan (which carries its terms itself), or not recurring at all
   const terms = fieldsOf(price.recurring) ?? price
   const quantity = quantityOf(item.quantity)
+  const amounts = inCurrency(price, currency)
+  const tiers = tiersOf(amounts?.tiers, price.tiers_mode, (tier, name) =>
+    stripeMajorText(tier[`${name}_decimal`] ?? tier[name], currency),
+  )
+  const inclusiveTax = inclusiveTaxOf(item, owner)
   return {
     id: text(item.id),
     priceId: text(price.id) ?? text(item.price),
@@ -96,8 +151,10 @@ function itemOf(item: Fields, currency: string | null): GivenItem {
       text(price.nickname) ?? text(plan?.nickname) ?? text(fieldsOf(price.product)?.name) ?? text(plan?.name),
     quantity,
     billedQuantity: inPacks(quantity, fieldsOf(price.transform_quantity) ?? fieldsOf(price.transform_usage)),
-    unitAmount: unitAmountOf(price, currency),
+    unitAmount: unitAmountOf(amounts, currency),
     tiered: price.billing_scheme === 'tiered' || listOf(price.tiers).length > 0,
+    ...(tiers && { tiers }),
+    ...(inclusiveTax && { inclusiveTax }),
     interval: lowerText(terms.interval),
     intervalCount: intervalCountOf(terms.interval_count),
     usageType: usageTypeOf(price.type, terms.usage_type),
@@ -108,11 +165,12 @@ function itemOf(item: Fields, currency: string | null): GivenItem {
 }
 
 /** In the subscription's own currency: a price may have several, and shows its default. */
-function unitAmountOf(price: Fields, currency: string | null): string | null {
-  const foreign = knownCurrency(price.currency) !== currency
-  const amounts = foreign
-    ? fieldsOf(fieldsOf(price.currency_options)?.[currency?.toLowerCase() ?? ''])
-    : price
+function inCurrency(price: Fields, currency: string | null): Fields | null {
+  if (knownCurrency(price.currency) === currency) return price
+  return fieldsOf(fieldsOf(price.currency_options)?.[currency?.toLowerCase() ?? ''])
+}
+
+function unitAmountOf(amounts: Fields | null, currency: string | null): string | null {
   if (!amounts) return null
   return stripeMajorText(
     amounts.unit_amount_decimal ?? amounts.unit_amount ?? amounts.amount_decimal ?? amounts.amount,

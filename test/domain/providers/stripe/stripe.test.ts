@@ -443,3 +443,122 @@ test('a Stripe object of nothing but wrong types never throws', () => {
     }
   }
 })
+
+const SECOND = 1_740_000_000
+
+function firstItem(): Fields {
+  return (subscription().items as { data: Fields[] }).data[0]!
+}
+
+/** An event of one second: `seats` after it, and before it where the event says so. */
+function seatsChanged(seats: number, before: number | null, more: Fields = {}): SubscriptionVersion {
+  const items = (quantity: number) => ({ data: [{ ...firstItem(), quantity }] })
+  const event = {
+    id: `evt_${before}_${seats}`,
+    object: 'event',
+    created: SECOND,
+    type: before === null ? 'customer.subscription.created' : 'customer.subscription.updated',
+    data: {
+      object: subscription({ items: items(seats), ...more }),
+      ...(before !== null && { previous_attributes: { items: items(before) } }),
+    },
+  }
+  return (readStripe(event, 0) as { version: SubscriptionVersion }).version
+}
+
+function lastMrr(versions: SubscriptionVersion[]): number {
+  return deriveSubscription(versions).segments.at(-1)!.mrr
+}
+
+test('changes of one second follow from each other, whatever the order of arrival', () => {
+  const [eight, nine, ten, nineAgain] = [
+    seatsChanged(8, null),
+    seatsChanged(9, 8),
+    seatsChanged(10, 9),
+    seatsChanged(9, 10),
+  ]
+  for (const arrived of permutationsOf([eight, nine, ten])) assert.equal(lastMrr(arrived), 200_00)
+  for (const arrived of permutationsOf([eight, nine, ten, nineAgain])) assert.equal(lastMrr(arrived), 180_00)
+})
+
+test('one event from endpoints of two API versions counts once', () => {
+  const versions = [seatsChanged(8, null), seatsChanged(9, 8), seatsChanged(8, 9)]
+  const told = versions.flatMap(version => [version, { ...version, billingAnchor: 1 }])
+  for (const arrived of permutationsOf(told.slice(2)))
+    assert.equal(lastMrr([...told.slice(0, 2), ...arrived]), 160_00)
+})
+
+test('the first event that is known tells the state before it', () => {
+  const { segments } = deriveSubscription([seatsChanged(10, 8)])
+  assert.deepEqual(
+    segments.map(({ mrr, from }) => [mrr, from]),
+    [
+      [160_00, (subscription().start_date as number) * 1000],
+      [200_00, SECOND * 1000],
+    ],
+  )
+})
+
+test('a subscription that was in trial before its first known event began no sooner to count', () => {
+  const event = {
+    id: 'evt_1',
+    object: 'event',
+    created: SECOND,
+    type: 'customer.subscription.updated',
+    data: { object: subscription(), previous_attributes: { status: 'trialing' } },
+  }
+  const { segments } = deriveSubscription([
+    (readStripe(event, 0) as { version: SubscriptionVersion }).version,
+  ])
+  assert.deepEqual(
+    segments.map(({ status }) => status),
+    ['trialing', 'active'],
+  )
+})
+
+test('items that are told count, and a row says that there are more', () => {
+  const items = { ...(subscription().items as Fields), has_more: true }
+  const { segments } = deriveSubscription([subscriptionFrom(subscription({ items }))])
+  assert.deepEqual([segments[0]!.mrr, segments[0]!.cautions], [20_00, ['items_incomplete']])
+  assert.deepEqual(
+    segments[0]!.items.map(({ id, reason }) => [id === null, reason]),
+    [
+      [false, null],
+      [true, 'items_incomplete'],
+    ],
+  )
+})
+
+const taxed: [string, Fields, number, string[] | undefined][] = [
+  ['exclusive', { default_tax_rates: [{ percentage: 19, inclusive: false }] }, 20_00, undefined],
+  ['inclusive', { default_tax_rates: [{ percentage: 25, inclusive: true }] }, 16_00, undefined],
+  [
+    'two inclusive',
+    {
+      default_tax_rates: [
+        { percentage: 20, inclusive: true },
+        { percentage: 5.0, inclusive: true },
+      ],
+    },
+    16_00,
+    undefined,
+  ],
+]
+for (const [name, fields, mrr, cautions] of taxed) {
+  test(`tax, ${name}, is no revenue`, () => {
+    const [segment] = deriveSubscription([subscriptionFrom(subscription(fields))]).segments
+    assert.deepEqual([segment!.mrr, segment!.cautions], [mrr, cautions])
+  })
+}
+
+test('inclusive tax of unknown rates is counted, with a warning', () => {
+  const items = { data: [{ ...firstItem(), price: price({ tax_behavior: 'inclusive' }) }] }
+  const object = subscription({ automatic_tax: { enabled: true }, items })
+  const [segment] = deriveSubscription([subscriptionFrom(object)]).segments
+  assert.deepEqual([segment!.mrr, segment!.cautions], [20_00, ['inclusive_tax_unknown']])
+})
+
+function permutationsOf<T>(values: T[]): T[][] {
+  if (values.length < 2) return [values]
+  return values.flatMap((value, i) => permutationsOf(values.toSpliced(i, 1)).map(rest => [value, ...rest]))
+}
