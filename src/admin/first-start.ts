@@ -57,6 +57,7 @@ async function make(
       scopes: kind === 'private' ? [...SCOPES] : [],
       server: false,
       role: kind === 'admin' ? 'admin' : null,
+      allowedAddresses: [],
       expiresAt: null,
     })
   const made = {

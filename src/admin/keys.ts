@@ -1,48 +1,37 @@
 import type pg from 'pg'
-import type { Fault } from '../domain/fault.ts'
 import {
   hashOfSecret,
   hintOf,
-  KEY_KINDS,
   type KeyKind,
   newKey,
   newPublicId,
   SCOPES,
   type Scope,
 } from '../domain/tenants/keys.ts'
-import { ROLES, type Role } from '../domain/tenants/roles.ts'
+import type { Role } from '../domain/tenants/roles.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import { DAY_MS, parseTimestamp } from '../domain/time.ts'
+import { DAY_MS, HOUR_MS, parseTimestamp } from '../domain/time.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import { listSourcesMadeWith, type Source } from '../store/inbound/sources.ts'
 import {
   type ApiKey,
+  expireKey,
   insertKey,
   listAdminKeys,
   listKeys,
+  listKeysEnding,
   listKeysMadeWith,
   lockKey,
   revokeKey,
 } from '../store/tenants/keys.ts'
 import { type Actor, requireAllTenants, requireRole, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
-import { notFound, refuse } from './error.ts'
+import { AdminError, notFound, refuse } from './error.ts'
+import { faultsOfNewKey, type NewKey } from './new-key.ts'
+import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap } from './overlap.ts'
 import { disableSource, sourceView } from './sources.ts'
 import { tenantNamed } from './tenants.ts'
-import type { CreatedKey, KeyView, RevokedKey, SourceView } from './views.ts'
-
-export type NewKey = {
-  /** Of an admin key: the only one that it sees. */
-  tenant?: string | null | undefined
-  kind: string
-  /** Default: all of them for a private key; the other kinds have none. */
-  scopes?: string[] | undefined
-  /** Of a tracking key: it stays on servers, and may therefore alias and merge people. */
-  server?: boolean | undefined
-  /** Of an admin key; default: admin. */
-  role?: string | undefined
-  expires_at?: string | null | undefined
-}
+import type { CreatedKey, KeyView, RevokedKey, RotatedKey, SourceView } from './views.ts'
 
 export type KeyAdmin = ReturnType<typeof keyAdmin>
 
@@ -51,7 +40,7 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     async create(input: NewKey): Promise<CreatedKey> {
       const now = new Date()
       if (!isOwnReadKey(input, now)) requireRole(actor, 'admin')
-      refuse(faultsOf(input, now))
+      refuse(faultsOfNewKey(input, now))
       if (!input.tenant) requireAllTenants(actor)
       const tenantId = input.tenant ? (await tenantNamed(pool, actor, input.tenant)).id : null
       const scopes = input.kind === 'private' ? ((input.scopes as Scope[]) ?? [...SCOPES]) : []
@@ -61,6 +50,7 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         scopes: [...new Set(scopes)],
         server: input.server ?? false,
         role: input.kind === 'admin' ? ((input.role as Role) ?? 'admin') : null,
+        allowedAddresses: [...new Set(input.allowed_addresses ?? [])],
         expiresAt: input.expires_at ? parseTimestamp(input.expires_at) : null,
       }
       return inTransaction(pool, tx => makeKey(tx, actor, key))
@@ -72,6 +62,22 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
           ? await listAdminKeys(pool)
           : await listKeys(pool, (await tenantNamed(pool, actor, tenant)).id)
       return keys.filter(({ tenantId }) => sees(actor, tenantId)).map(keyView)
+    },
+    /** Those of all tenants that whoever uses them should replace now. */
+    async expiringSoon(): Promise<KeyView[]> {
+      const now = new Date()
+      const keys = await listKeysEnding(pool, now, new Date(now.getTime() + EXPIRES_SOON_MS))
+      return keys.filter(key => sees(actor, key.tenantId) && expiresSoon(key, now)).map(keyView)
+    },
+    /** The key stays good for the overlap, and not longer than it was going to; the new one is like it. */
+    async rotate(id: string, { overlapHours = DEFAULT_OVERLAP_HOURS } = {}): Promise<RotatedKey> {
+      requireRole(actor, 'admin')
+      refuse(faultsOfOverlap(overlapHours))
+      return inTransaction(pool, async tx => {
+        const key = await lockKey(tx, id)
+        if (key === null || !sees(actor, key.tenantId)) throw notFound('key', id)
+        return replaceKey(tx, actor, key, overlapHours)
+      })
     },
     /**
      * Tells what was made with the key and is still good, also by keys that it made; `withMade` ends that too: keys are
@@ -135,51 +141,67 @@ export async function endKey(tx: Db, actor: Actor, key: ApiKey): Promise<KeyView
   return keyView(revoked)
 }
 
+async function replaceKey(tx: Db, actor: Actor, key: ApiKey, overlapHours: number): Promise<RotatedKey> {
+  const now = new Date()
+  if (hasEnded(key, now))
+    throw new AdminError(
+      'conflict',
+      'key_not_active',
+      'This key is revoked or has expired: create a new one.',
+    )
+  const lifetimeMs = key.expiresAt === null ? null : key.expiresAt.getTime() - key.createdAt.getTime()
+  const expiresAt = lifetimeMs === null ? null : new Date(now.getTime() + lifetimeMs)
+  const { made, secret } = await storeKey(tx, actor, { ...key, expiresAt })
+  const overlapEnd = new Date(now.getTime() + overlapHours * HOUR_MS)
+  const end = key.expiresAt && key.expiresAt < overlapEnd ? key.expiresAt : overlapEnd
+  await expireKey(tx, key.id, end)
+  await recordChange(tx, actor, {
+    action: 'key.rotate',
+    target: key.id,
+    tenantId: key.tenantId,
+    before: { expires_at: key.expiresAt?.toISOString() ?? null, replaced_by: null },
+    after: { expires_at: end.toISOString(), replaced_by: made.id },
+  })
+  return { ...keyView(made), key: secret, previous: { id: key.id, expires_at: end.toISOString() } }
+}
+
 /** What a key is, apart from the key itself. */
-export type KeyFacts = Pick<ApiKey, 'tenantId' | 'kind' | 'scopes' | 'server' | 'role' | 'expiresAt'>
+export type KeyFacts = Pick<
+  ApiKey,
+  'tenantId' | 'kind' | 'scopes' | 'server' | 'role' | 'allowedAddresses' | 'expiresAt'
+>
 
 export async function makeKey(tx: Db, actor: Actor, key: KeyFacts): Promise<CreatedKey> {
+  const { made, secret } = await storeKey(tx, actor, key)
+  const after = keyView(made)
+  await recordChange(tx, actor, { action: 'key.create', target: made.id, tenantId: key.tenantId, after })
+  return { ...after, key: secret }
+}
+
+async function storeKey(tx: Db, actor: Actor, key: KeyFacts): Promise<{ made: ApiKey; secret: string }> {
   const secret = newKey(key.kind)
-  const id = newPublicId('key')
   const made = await insertKey(tx, {
-    id,
     ...key,
-    allowedAddresses: [],
+    id: newPublicId('key'),
     hash: hashOfSecret(secret),
     hint: hintOf(secret),
     createdBy: actor.name,
   })
-  const after = keyView(made)
-  await recordChange(tx, actor, { action: 'key.create', target: id, tenantId: key.tenantId, after })
-  return { ...after, key: secret }
+  return { made, secret }
 }
 
-function faultsOf(input: NewKey, now: Date): Fault[] {
-  const faults: Fault[] = []
-  const fault = (pointer: string, message: string) => faults.push({ pointer, message })
-  if (!KEY_KINDS.includes(input.kind as KeyKind)) fault('/kind', `must be one of ${KEY_KINDS.join(', ')}`)
-  if (input.kind !== 'admin' && !input.tenant) fault('/tenant', 'is required: the id or the name of a tenant')
-  if (input.scopes && input.kind !== 'private' && KEY_KINDS.includes(input.kind as KeyKind))
-    fault('/scopes', `must be left out: a key of kind ${input.kind} has no scopes`)
-  else if (input.scopes?.length === 0) fault('/scopes', 'must name at least one scope')
-  for (const [index, scope] of (input.scopes ?? []).entries())
-    if (!SCOPES.includes(scope as Scope))
-      fault(
-        `/scopes/${index}`,
-        `${JSON.stringify(scope)} is not a scope; the scopes are ${SCOPES.join(', ')}`,
-      )
-  if (input.server && input.kind !== 'tracking')
-    fault('/server', 'must be left out: only a tracking key can be a server key')
-  if (input.role !== undefined && input.kind !== 'admin')
-    fault('/role', 'must be left out: only admin keys have a role')
-  else if (input.role !== undefined && !ROLES.includes(input.role as Role))
-    fault('/role', `must be one of ${ROLES.join(', ')}`)
-  if (input.expires_at) {
-    const at = parseTimestamp(input.expires_at)
-    if (at === null) fault('/expires_at', 'must be an ISO 8601 date-time, for example 2030-01-31T00:00:00Z')
-    else if (at <= now) fault('/expires_at', 'must be in the future')
-  }
-  return faults
+function hasEnded({ revokedAt, expiresAt }: ApiKey, now: Date): boolean {
+  return revokedAt !== null || (expiresAt !== null && expiresAt <= now)
+}
+
+// A key that was made for less lives shortly by intention.
+const EXPIRES_SOON_MS = 14 * DAY_MS
+
+/** Whoever uses it should replace it now. */
+function expiresSoon(key: ApiKey, now: Date): boolean {
+  if (key.expiresAt === null || hasEnded(key, now)) return false
+  const end = key.expiresAt.getTime()
+  return end - now.getTime() <= EXPIRES_SOON_MS && end - key.createdAt.getTime() > EXPIRES_SOON_MS
 }
 
 function keyView(key: ApiKey): KeyView {
@@ -189,11 +211,13 @@ function keyView(key: ApiKey): KeyView {
     scopes: key.scopes,
     server: key.server,
     role: key.role,
+    allowed_addresses: key.allowedAddresses,
     tenant: key.tenantId === null ? null : publicTenantId(key.tenantId),
     hint: key.hint,
     created_by: key.createdBy,
     created_at: key.createdAt.toISOString(),
     expires_at: key.expiresAt?.toISOString() ?? null,
+    expires_soon: expiresSoon(key, new Date()),
     revoked_at: key.revokedAt?.toISOString() ?? null,
     last_used_at: key.lastUsedAt?.toISOString() ?? null,
   }

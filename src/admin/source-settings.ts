@@ -5,6 +5,7 @@ import { PRESET_NAMES, type PresetName } from '../domain/inbound/presets.ts'
 import { SourceConfig } from '../domain/inbound/source-config.ts'
 import { pointerToken, unstorablePointers } from '../domain/json/json.ts'
 import { Nullable } from '../domain/shapes.ts'
+import { isNetwork, NETWORKS } from '../domain/tenants/addresses.ts'
 
 const config = SourceConfig.properties
 
@@ -46,6 +47,11 @@ export const SOURCE_FIELDS = {
     schema: config.headers,
     expects: 'a list of up to 50 header names, none of them a credential or a signature',
     check: (names: string[]) => !names.some(name => CREDENTIAL_HEADER.test(name)),
+  },
+  allowed_addresses: {
+    schema: config.allowed_addresses,
+    expects: NETWORKS,
+    check: (networks: string[]) => networks.every(isNetwork),
   },
 } satisfies Record<string, Field>
 

@@ -21,6 +21,7 @@ import {
 import { type Actor, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { notFound, refuse } from './error.ts'
+import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap } from './overlap.ts'
 import type { Secrets } from './secrets.ts'
 import {
   faultsOfSettings,
@@ -33,8 +34,6 @@ import { tenantNamed } from './tenants.ts'
 import type { CreatedSource, CredentialView, RotatedSource, SourceView } from './views.ts'
 
 const GENERATE = 'generate'
-export const DEFAULT_OVERLAP_HOURS = 24
-const MAX_OVERLAP_HOURS = 720
 
 export type NewSource = SourceSettings & SecretSettings & { type: string }
 type Verb = 'update' | 'rotate' | 'enable' | 'disable'
@@ -206,10 +205,7 @@ function faultsOfChange(settings: object): Fault[] {
 
 function faultsOfRotation({ what, value, overlapHours }: Rotation): Fault[] {
   const faults = value === undefined ? [] : faultsOfSettings({ [what]: value }, SECRET_FIELDS)
-  const hours = overlapHours ?? 0
-  if (!(hours >= 0 && hours <= MAX_OVERLAP_HOURS))
-    faults.push({ pointer: '/overlap_hours', message: `must be a number from 0 to ${MAX_OVERLAP_HOURS}` })
-  return faults
+  return [...faults, ...faultsOfOverlap(overlapHours ?? 0)]
 }
 
 /** What is still good stays so until the overlap ends, and not longer than it was going to. */

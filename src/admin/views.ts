@@ -30,11 +30,13 @@ const KEY_EXAMPLE = {
   scopes: ['orders:read', 'orders:write'],
   server: false,
   role: null,
+  allowed_addresses: [],
   tenant: 'ten_1',
   hint: '…x7Qe',
   created_by: 'key_9kTzQ9aXw2LmN8pC',
   created_at: '2026-01-31T09:30:00.000Z',
   expires_at: null,
+  expires_soon: false,
   revoked_at: null,
   last_used_at: null,
 }
@@ -49,11 +51,15 @@ const key = {
     description: 'A tracking key that only servers have: it may alias and merge people',
   }),
   role: Nullable(Type.Enum([...ROLES], { description: 'Of an admin key' })),
+  allowed_addresses: Type.Array(Type.String(), {
+    description: 'Addresses and networks that it is accepted from; none: from everywhere',
+  }),
   tenant: Nullable(Type.String({ description: 'null for admin keys that see all tenants' })),
   hint: Type.String({ description: 'How the key ends, to tell keys apart' }),
   created_by,
   created_at: Timestamp,
   expires_at: NullableTimestamp,
+  expires_soon: Type.Boolean({ description: 'It ends within 14 days: replace it' }),
   revoked_at: NullableTimestamp,
   last_used_at: NullableTimestamp,
 }
@@ -66,6 +72,23 @@ export const CreatedKey = Type.Object(
   { examples: [{ ...KEY_EXAMPLE, key: 'private-9f…' }] },
 )
 export type CreatedKey = Static<typeof CreatedKey>
+
+export const RotatedKey = Type.Object(
+  {
+    ...CreatedKey.properties,
+    previous: Type.Object({ id: Type.String(), expires_at: Timestamp }, { description: 'Good until then' }),
+  },
+  {
+    examples: [
+      {
+        ...KEY_EXAMPLE,
+        key: 'private-9f…',
+        previous: { id: 'key_7dTzQ9aXw2LmN8pA', expires_at: '2026-02-01T09:30:00.000Z' },
+      },
+    ],
+  },
+)
+export type RotatedKey = Static<typeof RotatedKey>
 
 /** What was made with a key, also by keys that it made, and was still good when it was revoked. */
 export const RevokedKey = Type.Object(
@@ -102,6 +125,7 @@ const SOURCE_EXAMPLE = {
   overflow: 'defer',
   max_body_bytes: 1_048_576,
   headers: [],
+  allowed_addresses: [],
   tokens: [{ hint: '…x7Qe', expires_at: null }],
   signing_secrets: [],
   created_by: 'key_9kTzQ9aXw2LmN8pC',

@@ -1,4 +1,5 @@
 import { type Command, Option } from '@commander-js/extra-typings'
+import { DEFAULT_OVERLAP_HOURS } from '../admin/overlap.ts'
 import { SCOPES } from '../domain/tenants/keys.ts'
 import { ROLES } from '../domain/tenants/roles.ts'
 import { UsageError } from './errors.ts'
@@ -11,6 +12,7 @@ export function addKey(program: Command, out: Output): void {
   key.addHelpText('after', examples('kontor key create --tenant acme --kind private'))
   addCreate(key, out)
   addList(key, out)
+  addRotate(key, out)
   addRevoke(key, out)
 }
 
@@ -38,6 +40,7 @@ function addCreate(key: Command, out: Output): void {
         'of an admin key: viewers read, operators also switch sources and replay',
       ).choices(ROLES),
     )
+    .option('--allowed-addresses <a,b>', 'addresses or networks it is accepted from; not for tracking keys')
     .option('--expires <date>', 'when it stops working, in ISO 8601 (default: never)')
     .addOption(dataOption())
     .addHelpText('after', CREATE_NOTES)
@@ -48,6 +51,7 @@ function addCreate(key: Command, out: Output): void {
         'kontor key create --tenant acme --kind private --scopes orders:read,orders:write --expires 2030-01-31',
         'kontor key create --tenant acme --kind tracking',
         'kontor key create --tenant acme --kind tracking --server',
+        'kontor key create --tenant acme --kind private --allowed-addresses 10.0.0.0/8,203.0.113.7',
         'kontor key create --kind admin',
         'kontor key create --kind admin --role viewer --tenant acme',
       ),
@@ -57,9 +61,10 @@ function addCreate(key: Command, out: Output): void {
         const { id, key, kind, scopes, server, role, tenant } = await admin.keys.create({
           tenant: options.tenant,
           kind: options.kind,
-          scopes: options.scopes?.split(',').map(scope => scope.trim()),
+          scopes: listOf(options.scopes),
           server: options.server,
           role: options.role,
+          allowed_addresses: listOf(options.allowedAddresses),
           expires_at: options.expires,
         })
         out.json({ id, key, kind, scopes, tenant, ...(server && { server }), ...(role && { role }) })
@@ -78,10 +83,48 @@ function addList(key: Command, out: Output): void {
     .action(async options => {
       if ((options.tenant === undefined) !== (options.admin === true))
         throw new UsageError('Give --tenant T, or --admin.')
-      await withDatabase(options, out, async ({ admin }) =>
-        out.json(await admin.keys.list(options.tenant ?? null)),
-      )
+      await withDatabase(options, out, async ({ admin }) => {
+        const keys = await admin.keys.list(options.tenant ?? null)
+        for (const { id, hint, expires_at, expires_soon } of keys)
+          if (expires_soon) out.say(`Warning: ${id} (${hint}) ends at ${expires_at}: kontor key rotate ${id}`)
+        out.json(keys)
+      })
     })
+}
+
+function addRotate(key: Command, out: Output): void {
+  key
+    .command('rotate')
+    .description('Replace a key by one like it; the one before stays good for a while.')
+    .argument('<id>', 'the id of the key (key_…), as `kontor key list` shows it')
+    .option(
+      '--overlap-hours <n>',
+      `how long the one before stays good (default: ${DEFAULT_OVERLAP_HOURS}; 0: not at all)`,
+      text => (text.trim() === '' ? Number.NaN : Number(text)),
+    )
+    .addOption(dataOption())
+    .addHelpText(
+      'after',
+      '\nPrints {"id", "key", "expires_at", "previous"}: when the new one and the one before end.',
+    )
+    .addHelpText(
+      'after',
+      examples(
+        'kontor key rotate key_4fTzQ9aXw2LmN8pB',
+        'kontor key rotate key_4fTzQ9aXw2LmN8pB --overlap-hours 1',
+      ),
+    )
+    .action((id, { overlapHours = DEFAULT_OVERLAP_HOURS, ...options }) =>
+      withDatabase(options, out, async ({ admin }) => {
+        const rotated = await admin.keys.rotate(id, { overlapHours })
+        const { key, expires_at, previous } = rotated
+        out.json({ id: rotated.id, key, expires_at, previous })
+      }),
+    )
+}
+
+function listOf(text: string | undefined): string[] | undefined {
+  return text?.split(',').map(part => part.trim())
 }
 
 function addRevoke(key: Command, out: Output): void {

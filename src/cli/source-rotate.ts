@@ -1,5 +1,5 @@
 import type { Command } from '@commander-js/extra-typings'
-import { DEFAULT_OVERLAP_HOURS } from '../admin/sources.ts'
+import { DEFAULT_OVERLAP_HOURS } from '../admin/overlap.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'

@@ -32,7 +32,7 @@ export function addStatus(program: Command, out: Output): void {
     })
 }
 
-const EMPTY = { schema: null, tenants: 0, pipeline: null, dead_letters: 0 }
+const EMPTY = { schema: null, tenants: 0, pipeline: null, dead_letters: 0, expiring_keys: [] }
 
 async function databaseOf({ pool, admin }: Session) {
   return {
@@ -40,6 +40,12 @@ async function databaseOf({ pool, admin }: Session) {
     tenants: (await admin.tenants.list()).length,
     pipeline: pipelineOf(await openPostgresLog({ pool }).lag()),
     dead_letters: await countDeadLetters(pool),
+    expiring_keys: (await admin.keys.expiringSoon()).map(({ id, kind, tenant, expires_at }) => ({
+      id,
+      kind,
+      tenant,
+      expires_at,
+    })),
   }
 }
 

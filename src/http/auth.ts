@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { lacksRole } from '../admin/actor.ts'
+import { isAllowed } from '../domain/tenants/addresses.ts'
 import type { KeyKind, Scope } from '../domain/tenants/keys.ts'
 import { hasRole, type Role } from '../domain/tenants/roles.ts'
 import type { Directory } from '../store/tenants/directory.ts'
@@ -46,6 +47,7 @@ export function authenticatePrivate(deps: Deps): OnRequest {
     const secret = bearerOrApiKey(request.raw.headers, 'private')
     if (secret instanceof Problem) return done(secret)
     admit(deps, 'private', secret, done, key => {
+      if (!isAllowed(key.allowedAddresses, request.ip)) return problems.addressNotAllowed(request.ip)
       if (!hasScope(key, scope)) return problems.insufficientScope(scope)
       request.caller = callerOf(key)
     })
@@ -84,6 +86,7 @@ export function authenticateAdmin(deps: Deps): OnRequest {
     const secret = bearerOrApiKey(request.raw.headers, 'admin')
     if (secret instanceof Problem) return done(secret)
     admit(deps, 'admin', secret, done, key => {
+      if (!isAllowed(key.allowedAddresses, request.ip)) return problems.addressNotAllowed(request.ip)
       const needed = roleFor(request)
       const role = key.role ?? 'viewer'
       if (!hasRole(role, needed)) return problems.forbidden('insufficient_role', lacksRole(role, needed))

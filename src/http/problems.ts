@@ -80,6 +80,10 @@ export const problems = {
   forbidden(code: string, detail: string) {
     return new Problem({ status: 403, code, title: 'Forbidden', detail })
   },
+  addressNotAllowed(address: string) {
+    const detail = `This credential is not accepted from ${address}.`
+    return problems.forbidden('address_not_allowed', detail)
+  },
   notFound(detail = 'There is no such resource.', code = 'not_found') {
     return new Problem({ status: 404, code, title: 'Not found', detail })
   },

@@ -84,7 +84,7 @@ export function adminSurface({ adminFor, ...options }: Credentials & { adminFor:
     register(app) {
       app.addHook('onRequest', authenticateAdmin(options))
       tenantRoutes(app, parts) //           GET, POST /admin/v1/tenants; GET, PATCH …/:id
-      keyRoutes(app, parts) //              GET, POST /admin/v1/keys; POST …/:id/revoke
+      keyRoutes(app, parts) //              GET, POST /admin/v1/keys; POST …/:id/{rotate,revoke}
       sourceRoutes(app, parts) //           GET, POST /admin/v1/sources; GET, PATCH, DELETE …/:id; POST …/:id/{rotate,enable,disable}
       sourceTestRoute(app, parts) //        POST /admin/v1/sources/:id/test
       receiptRoutes(app, parts) //          GET /admin/v1/{receipts,overflow}, /admin/v1/archive/:id

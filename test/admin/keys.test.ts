@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { KeyView } from '../../src/admin/views.ts'
 import { hashOfSecret, kindOfKey, SCOPES } from '../../src/domain/tenants/keys.ts'
+import { DAY_MS } from '../../src/domain/time.ts'
 import { findKeyByHash } from '../../src/store/tenants/keys.ts'
 import { openedAdmin } from './opened.ts'
 
@@ -108,4 +110,63 @@ test('revoking a key tells what was made with it, at any remove, and ends that t
   assert.ok(live.some(({ id }) => id === bystander.id))
   assert.ok(!live.some(({ id }) => id === third.id))
   assert.deepEqual((await opened.admin.keys.revoke(thief.id)).made, { keys: [], sources: [] })
+})
+
+test('a rotated key is replaced by one like it, and stays good for the overlap', async () => {
+  const { keys } = opened.admin
+  const settings = { tenant, kind: 'private', scopes: ['orders:read'], allowed_addresses: ['10.0.0.0/8'] }
+  const old = await keys.create({ ...settings, expires_at: new Date(Date.now() + 90 * DAY_MS).toISOString() })
+  const rotated = await keys.rotate(old.id, { overlapHours: 2 })
+  const facts = ({ kind, scopes, allowed_addresses }: KeyView) => ({ kind, scopes, allowed_addresses })
+  assert.deepEqual(facts(rotated), facts(old))
+  assert.notEqual(rotated.key, old.key)
+  assert.equal((await findKeyByHash(opened.pool, hashOfSecret(rotated.key)))?.id, rotated.id)
+  const days = (Date.parse(rotated.expires_at!) - Date.now()) / DAY_MS
+  assert.ok(days > 89.9 && days < 90.1, 'as long as the one before')
+  const hours = (Date.parse(rotated.previous.expires_at) - Date.now()) / 3_600_000
+  assert.ok(hours > 1.9 && hours <= 2)
+  await opened.pool.query("update api_keys set created_at = created_at - interval '60 days' where id = $1", [
+    old.id,
+  ])
+  const listed = (await keys.list(tenant)).find(({ id }) => id === old.id)!
+  assert.deepEqual([listed.expires_at, listed.expires_soon], [rotated.previous.expires_at, true])
+  assert.ok((await keys.expiringSoon()).some(({ id }) => id === old.id))
+
+  const later = await keys.rotate(old.id, { overlapHours: 48 })
+  assert.equal(later.previous.expires_at, rotated.previous.expires_at, 'a second rotation prolongs nothing')
+  await keys.rotate(old.id, { overlapHours: 0 })
+  await assert.rejects(keys.rotate(old.id), { kind: 'conflict', code: 'key_not_active' })
+  await assert.rejects(keys.rotate(rotated.id, { overlapHours: -1 }), { kind: 'invalid' })
+  await assert.rejects(keys.rotate('key_unknown'), { kind: 'not_found' })
+})
+
+test('a key that was made for a short time does not warn of its end', async () => {
+  const { keys } = opened.admin
+  const made = await keys.create({
+    tenant,
+    kind: 'private',
+    expires_at: new Date(Date.now() + DAY_MS).toISOString(),
+  })
+  assert.equal(made.expires_soon, false)
+})
+
+test('what is no network is refused, and so are networks of a tracking key', async () => {
+  const { keys } = opened.admin
+  for (const network of [
+    'everywhere',
+    '10.0.0.0/33',
+    '::/129',
+    '10.0.0.0/8/8',
+    '10.0.0.0/',
+    'fe80::1%eth0',
+    '10.1',
+  ])
+    await assert.rejects(
+      keys.create({ tenant, kind: 'private', allowed_addresses: [network] }),
+      { kind: 'invalid' },
+      network,
+    )
+  await assert.rejects(keys.create({ tenant, kind: 'tracking', allowed_addresses: ['10.0.0.1'] }), {
+    kind: 'invalid',
+  })
 })

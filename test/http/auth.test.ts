@@ -18,10 +18,15 @@ import { type Directory, openDirectory } from '../../src/store/tenants/directory
 import { testDatabase } from '../database.ts'
 import { openShell, problemIn } from './shell.ts'
 
+const OFFICE = ['203.0.113.0/24', '198.51.100.7', '2001:db8::/32']
+
 let database: Awaited<ReturnType<typeof testDatabase>>
 let pool: pg.Pool
 let directory: Directory
-let keys: Record<'private' | 'tracking' | 'admin' | 'reader' | 'revoked' | 'expired', string>
+let keys: Record<
+  'private' | 'tracking' | 'admin' | 'reader' | 'revoked' | 'expired' | 'office' | 'root',
+  string
+>
 let clock = new Date()
 
 before(async () => {
@@ -31,8 +36,10 @@ before(async () => {
   const actor = commandLineActor('test')
   const tenant = (await tenantAdmin({ pool, actor }).create({ name: 'acme' })).id
   const admin = keyAdmin({ pool, actor })
-  const create = async (kind: string, more: { scopes?: string[]; expires_at?: string } = {}) =>
-    admin.create({ tenant: kind === 'admin' ? undefined : tenant, kind, ...more })
+  const create = async (
+    kind: string,
+    more: { scopes?: string[]; expires_at?: string; allowed_addresses?: string[] } = {},
+  ) => admin.create({ tenant: kind === 'admin' ? undefined : tenant, kind, ...more })
   const revoked = await create('private')
   await admin.revoke(revoked.id)
   keys = {
@@ -41,6 +48,8 @@ before(async () => {
     admin: (await create('admin')).key,
     reader: (await create('private', { scopes: ['products:read'] })).key,
     revoked: revoked.key,
+    office: (await create('private', { allowed_addresses: OFFICE })).key,
+    root: (await create('admin', { allowed_addresses: OFFICE })).key,
     expired: (await create('private', { expires_at: new Date(Date.now() + 60_000).toISOString() })).key,
   }
 })
@@ -239,4 +248,22 @@ test('the use of a key is noted', async t => {
   directory.forget()
   const key = await directory.key(keys.reader)
   assert.equal(key?.lastUsedAt?.getTime(), clock.getTime())
+})
+
+test('a key with allowed addresses is 403 from everywhere else', async t => {
+  const { app } = await openShell(t, routes)
+  const from = (remoteAddress: string, url: string, key: string) =>
+    app.inject({ url, headers: bearer(key), remoteAddress })
+  for (const [url, key] of [
+    ['/read', keys.office],
+    ['/admin', keys.root],
+  ] as const) {
+    for (const address of ['203.0.113.9', '198.51.100.7', '2001:db8:1::9', '::ffff:203.0.113.9'])
+      assert.equal((await from(address, url, key)).statusCode, 200, address)
+    for (const address of ['203.0.114.9', '198.51.100.8', '2001:db9::1', '::ffff:10.0.0.1', 'unknown', '']) {
+      const answer = await from(address, url, key)
+      assert.deepEqual([answer.statusCode, problemIn(answer).code], [403, 'address_not_allowed'], address)
+    }
+  }
+  assert.equal((await from('10.0.0.1', '/read', keys.private)).statusCode, 200)
 })

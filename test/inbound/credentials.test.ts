@@ -62,11 +62,32 @@ test('unknown source 404, disabled 403, missing, wrong and unfit tokens 401; not
   await server.admin.sources.setEnabled(source.id, false)
   await changed(source, 403)
   await answers([403, 'source_disabled'], source.post(BODY))
-  await answers([403, 'source_disabled'], source.post(BODY, { key: 'wrong' }))
+  await answers([401, 'invalid_credentials'], source.post(BODY, { key: 'wrong' }))
+  await answers([401, 'missing_credentials'], source.post(BODY, { key: '' }))
   await server.admin.sources.delete(other.id)
   await changed(other, 404)
   await answers([404, 'source_not_found'], other.post(BODY))
   assert.equal((await eventsOf(server, source.id)).length, 1)
+})
+
+test('a disabled source whose sender signs says so only to who can sign', async () => {
+  const secret = 'a-secret-of-the-shop'
+  const settings = { preset: 'shopify', signing_secret: secret, enabled: false }
+  const source = await makeSource(server, settings)
+  const headers = { 'x-shopify-topic': 'orders/create', 'x-shopify-webhook-id': 'w-1' }
+  const post = (signature: string) =>
+    source.post('{"id":1}', { key: '', headers: { ...headers, 'x-shopify-hmac-sha256': signature } })
+  await answers([401, 'signature_invalid'], post(hmac('another-secret', '{"id":1}', 'base64')))
+  await answers([403, 'source_disabled'], post(hmac(secret, '{"id":1}', 'base64')))
+})
+
+test('a source with allowed addresses refuses all others, also with the token', async () => {
+  const office = await makeSource(server, { allowed_addresses: ['203.0.113.0/24'] })
+  await answers([403, 'address_not_allowed'], office.post(BODY))
+  await answers([401, 'invalid_credentials'], office.post(BODY, { key: 'wrong' }))
+  const here = await makeSource(server, { allowed_addresses: ['203.0.113.0/24', '127.0.0.0/8', '::1'] })
+  await answers([200], here.post(BODY))
+  await assert.rejects(makeSource(server, { allowed_addresses: ['everywhere'] }), /not valid/)
 })
 
 test('a rotated token stays good for the overlap, and not longer', async () => {

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { Nullable } from '../shapes.ts'
+import { MAX_NETWORKS } from '../tenants/addresses.ts'
 
 const text = (maxLength: number) => Type.String({ minLength: 1, maxLength })
 const only = { additionalProperties: false }
@@ -33,6 +34,8 @@ export const SourceConfig = Type.Object({
   headers: Type.Array(Type.String({ maxLength: 100, pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" }), {
     maxItems: 50,
   }),
+  /** Addresses and networks that requests are accepted from; none: from everywhere. */
+  allowed_addresses: Type.Array(Type.String({ maxLength: 50 }), { maxItems: MAX_NETWORKS }),
 })
 export type SourceConfig = Static<typeof SourceConfig>
 
@@ -44,4 +47,5 @@ export const DEFAULT_SOURCE_CONFIG: SourceConfig = {
   overflow: 'defer',
   max_body_bytes: 1_048_576,
   headers: [],
+  allowed_addresses: [],
 }

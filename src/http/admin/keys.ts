@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
-import { CreatedKey, KeyView, RevokedKey } from '../../admin/views.ts'
+import { CreatedKey, KeyView, RevokedKey, RotatedKey } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'
-import { ById, List, NewKeyBody, RevocationBody } from './schemas.ts'
+import { ById, KeyRotationBody, List, NewKeyBody, RevocationBody } from './schemas.ts'
 
 const documented = { tags: ['Admin: keys'], security: security.admin }
 
@@ -40,6 +40,25 @@ export function keyRoutes(app: App, { admin }: { admin: AdminOf }): void {
       },
     },
     async (request, reply) => reply.code(201).send(await admin(request).keys.create(request.body)),
+  )
+  app.post(
+    '/admin/v1/keys/:id/rotate',
+    {
+      config: { body: 'optional-json', problems: [409] },
+      schema: {
+        ...documented,
+        summary: 'Replace a key by one like it; the previous one stays valid for a while',
+        params: ById,
+        body: KeyRotationBody,
+        response: { 200: RotatedKey },
+      },
+    },
+    async request => {
+      const { overlap_hours: overlapHours } = request.body
+      return admin(request).keys.rotate(request.params.id, {
+        ...(overlapHours !== undefined && { overlapHours }),
+      })
+    },
   )
   app.post(
     '/admin/v1/keys/:id/revoke',

@@ -3,6 +3,7 @@ import { SECRET_FIELDS, SOURCE_SETTINGS } from '../../admin/source-settings.ts'
 import { ConversionTypes } from '../../admin/views.ts'
 import { SOURCE_TYPES } from '../../domain/events/events.ts'
 import { Nullable } from '../../domain/shapes.ts'
+import { MAX_NETWORKS } from '../../domain/tenants/addresses.ts'
 import { KEY_KINDS, SCOPES } from '../../domain/tenants/keys.ts'
 import { ROLES } from '../../domain/tenants/roles.ts'
 
@@ -45,11 +46,25 @@ export const NewKeyBody = Type.Object(
           'Of an admin key (default: admin). Viewers read; operators also switch sources and replay; admins do everything',
       }),
     ),
+    allowed_addresses: Type.Optional(
+      Type.Array(Type.String(), {
+        maxItems: MAX_NETWORKS,
+        description: 'Of a private or admin key: addresses and networks (CIDR) that it is accepted from',
+      }),
+    ),
     expires_at: Type.Optional(Nullable(Type.String({ format: 'timestamp' }))),
   },
   { examples: [{ tenant: 'acme', kind: 'private', scopes: ['orders:read', 'orders:write'] }] },
 )
 
+export const KeyRotationBody = Type.Object(
+  {
+    overlap_hours: Type.Optional(
+      Type.Number({ description: 'How long the previous one stays valid; default: 24' }),
+    ),
+  },
+  { examples: [{ overlap_hours: 24 }] },
+)
 export const RevocationBody = Type.Object(
   {
     with_made: Type.Optional(

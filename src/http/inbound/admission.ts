@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { isAllowed } from '../../domain/tenants/addresses.ts'
 import type { Source } from '../../store/inbound/sources.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
 import { type Problem, problems } from '../problems.ts'
@@ -45,7 +46,15 @@ function checkSource(deps: Deps, request: FastifyRequest, source: Source | null)
   if (source === null) return problems.notFound('There is no such source.', 'source_not_found')
   const credentials = deps.credentials(source)
   request.target = { source, credentials }
-  if (!source.enabled)
-    return problems.forbidden('source_disabled', 'This source is disabled and accepts nothing.')
-  return tokenProblem(credentials, request.raw.headers, deps.now())
+  const { headers } = request.raw
+  const problem = tokenProblem(credentials, headers, deps.now())
+  if (problem) return problem
+  const { allowed_addresses } = source.config
+  if (!isAllowed(allowed_addresses, request.ip)) return problems.addressNotAllowed(request.ip)
+  // Who has shown no token yet has to sign: what becomes of the source is not for strangers.
+  return source.enabled || headers.authorization === undefined ? null : disabled()
+}
+
+export function disabled(): Problem {
+  return problems.forbidden('source_disabled', 'This source is disabled and accepts nothing.')
 }

@@ -10,7 +10,7 @@ import type { RawBody } from '../body.ts'
 import { namedRejections, refusalOf } from '../events/request.ts'
 import { security } from '../openapi.ts'
 import { problems } from '../problems.ts'
-import { admit } from './admission.ts'
+import { admit, disabled } from './admission.ts'
 import { credentialsBySource, type OpenSecret, verifiedSignature } from './credentials.ts'
 import { keptHeaders } from './headers.ts'
 import { rejectionOf } from './rejection.ts'
@@ -73,6 +73,7 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
     now,
     signatureHeader: options.signatureHeader,
   })
+  if (!source.enabled) throw disabled()
   const turn = options.inbound.turn(source, raw.length)
   if (turn) await turn
   const body = openBody(text)

@@ -112,6 +112,19 @@ export async function revokeKey(db: Db, id: string): Promise<ApiKey | null> {
   return rows[0] ?? null
 }
 
+export async function expireKey(db: Db, id: string, at: Date): Promise<void> {
+  await db.query('update api_keys set expires_at = $2 where id = $1', [id, at])
+}
+
+/** Good now, and no longer after `until`. */
+export async function listKeysEnding(db: Db, now: Date, until: Date): Promise<ApiKey[]> {
+  const { rows } = await db.query<ApiKey>(
+    `select ${COLUMNS} from api_keys where revoked_at is null and expires_at > $1 and expires_at <= $2 order by expires_at, id`,
+    [now, until],
+  )
+  return rows
+}
+
 export async function touchKeys(db: Db, uses: { id: string; at: Date }[]): Promise<void> {
   await db.query(
     `update api_keys k set last_used_at = u.at from unnest($1::text[], $2::timestamptz[]) as u (id, at)

@@ -1,0 +1,40 @@
+import { BlockList, isIP } from 'node:net'
+
+/** The parts of a network in CIDR notation, or of a single address; null for what is neither. */
+function networkOf(text: string): { address: string; bits: number; family: 'ipv4' | 'ipv6' } | null {
+  const [address = '', length, ...rest] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || address.includes('%') || rest.length > 0) return null
+  const most = version === 4 ? 32 : 128
+  if (length !== undefined && !/^(0|[1-9]\d{0,2})$/.test(length)) return null
+  const bits = length === undefined ? most : Number(length)
+  return bits > most ? null : { address, bits, family: version === 4 ? 'ipv4' : 'ipv6' }
+}
+
+export function isNetwork(text: string): boolean {
+  return networkOf(text) !== null
+}
+
+export const NETWORKS = 'a list of up to 100 addresses or networks, for example "203.0.113.7" or "10.0.0.0/8"'
+export const MAX_NETWORKS = 100
+
+// By the list itself, which stays the same for as long as nobody changes the key or the source.
+const prepared = new WeakMap<readonly string[], BlockList>()
+
+/** Whether an address is in one of the networks; without any, every address is. One that cannot be read is in none. */
+export function isAllowed(networks: readonly string[], address: string): boolean {
+  if (networks.length === 0) return true
+  const plain = address.split('%', 1)[0]!
+  const version = isIP(plain)
+  if (version === 0) return false
+  let list = prepared.get(networks)
+  if (!list) {
+    list = new BlockList()
+    for (const text of networks) {
+      const network = networkOf(text)
+      if (network) list.addSubnet(network.address, network.bits, network.family)
+    }
+    prepared.set(networks, list)
+  }
+  return list.check(plain, version === 4 ? 'ipv4' : 'ipv6')
+}
