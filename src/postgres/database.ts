@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import pg from 'pg'
+import { beginWith, limitConnection, type TransactionLimits } from './sessions.ts'
 
 export type Db = { query: pg.Pool['query'] }
 
@@ -26,6 +27,8 @@ export function openPool(options: {
   onError: (error: Error) => void
   /** A database that hangs is as good as away: whoever waits longer than this is told so. */
   queryTimeoutMs?: number
+  /** Of every transaction that `inTransaction` begins. */
+  transactionLimits?: TransactionLimits
 }): pg.Pool {
   const target =
     'url' in options.connection ? { connectionString: options.connection.url } : { ...options.connection }
@@ -38,13 +41,17 @@ export function openPool(options: {
     ...(options.queryTimeoutMs !== undefined && { query_timeout: options.queryTimeoutMs }),
     idleTimeoutMillis: 60_000,
     keepAlive: true,
+    onConnect: limitConnection,
   })
+  begins.set(pool, beginWith(options.transactionLimits))
   // An idle connection that breaks is replaced by the pool; without a listener it would end the process. So would one
   // that is in use, between two queries: whoever uses it hears of it with the next one.
   pool.on('error', options.onError)
   pool.on('connect', client => client.on('error', () => {}))
   return pool
 }
+
+const begins = new WeakMap<pg.Pool, string>()
 
 /** The error of an idle connection carries the connection itself, credentials included: only its words are logged. */
 export function brokenConnection(logger: {
@@ -77,7 +84,7 @@ export async function inTransaction<T>(
   let broken: Error | undefined
   let result: T
   try {
-    await client.query('begin')
+    await client.query(begins.get(pool) ?? beginWith())
     result = await work(client)
     await client.query('commit')
   } catch (error) {
@@ -156,8 +163,8 @@ export function isUnavailable(error: unknown): boolean {
   if (typeof code === 'string') {
     if (NETWORK.has(code) || code.startsWith('08') || code.startsWith('53') || code.startsWith('57P'))
       return true
-    // read-only: a failed-over primary; 3D000: the database is not (yet) there
-    if (code === '25006' || code === '3D000') return true
+    // read-only: a failed-over primary; 3D000: the database is not (yet) there; 25P03: the session stood still for too long
+    if (code === '25006' || code === '3D000' || code === '25P03') return true
   }
   return /Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error|Cannot use a pool after/.test(
     error.message,

@@ -8,6 +8,7 @@ import { openAccept } from '../intake/accept.ts'
 import { type Job, startJobs } from '../jobs/jobs.ts'
 import { ledgerUpkeep } from '../jobs/ledger.ts'
 import { dailySnapshots } from '../jobs/snapshots.ts'
+import { stuckSessions } from '../jobs/stuck-sessions.ts'
 import { keyUse, partitionUpkeep, retention } from '../jobs/upkeep.ts'
 import type { Log } from '../log/log.ts'
 import { initialisePostgresLog } from '../log/postgres/initialise.ts'
@@ -54,7 +55,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     const opened = await openSurfaces(config, parts)
     onClose(opened.close)
     const runsWorkers = config.surfaces.includes('worker')
-    const jobs = [keyUse(directory), ...opened.jobs, ...(runsWorkers ? upkeep(config, parts) : [])]
+    const jobs = [keyUse(directory), ...opened.jobs, ...(runsWorkers ? upkeep(options, parts) : [])]
 
     // Stopped after the surfaces: whoever waits for an effect is still answered.
     let workers: Workers | null = null
@@ -115,8 +116,9 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
 }
 
 /** What nodes with workers do by the clock. */
-function upkeep(config: Config, { pool, log, now }: Parts): Job[] {
+function upkeep({ config, log: logger }: RuntimeOptions, { pool, log, now }: Parts): Job[] {
   return [
+    stuckSessions(pool, logger),
     partitionUpkeep(pool, now),
     retention(pool, config, now, () => oldestUnread(log)),
     ...ledgerUpkeep(pool, now),

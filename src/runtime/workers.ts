@@ -26,6 +26,9 @@ export type Workers = { counts(): PoolCounts; stop(): Promise<void> }
 // For whoever makes partitions.
 const CONNECTIONS_BESIDE_WORKERS = 1
 
+// Whoever waits longer for a lock begins again. A statement that takes longer fails: what makes it do so is found and set aside.
+const LIMITS = { lockMs: 30_000, statementMs: 120_000 }
+
 /** The pipeline with all it needs, on connections of its own: requests never wait behind a batch. */
 export async function startWorkers(
   { connection, workers }: WorkerOptions,
@@ -36,6 +39,7 @@ export async function startWorkers(
     max: workers + CONNECTIONS_BESIDE_WORKERS,
     name: 'kontor worker',
     onError: brokenConnection(logger),
+    transactionLimits: LIMITS,
   })
   const onPeople = accountAttribution()
   const identities = openIdentities({ onPeople, onMerged: combineSales })

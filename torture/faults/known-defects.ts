@@ -3,8 +3,6 @@
  * same commit. `npm run torture` strikes with them all the same.
  */
 export const KNOWN_DEFECTS: Record<string, string> = {
-  'freeze-worker': 'a worker that stands still inside a transaction stops the whole fleet',
-  'net-lost-worker': 'so does one that is cut off',
   'clock-ahead': 'used keys and ids are accepted again, and what failed meanwhile waits for a year',
   'clock-behind': 'used ids are accepted again',
   'old-backlog': 'a backlog that is older than a retention stalls every partition',

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import pg from 'pg'
+import { from as copyFrom } from 'pg-copy-streams'
+import { inTransaction, isUnavailable, openPool } from '../../src/postgres/database.ts'
+import { endStuckSessions } from '../../src/postgres/sessions.ts'
+import { testDatabase } from '../database.ts'
+import { eventually } from '../eventually.ts'
+import { startPooler } from '../pooler.ts'
+
+let database: Awaited<ReturnType<typeof testDatabase>>
+let pool: pg.Pool
+const open = (url: string, name: string) =>
+  openPool({
+    ...{ connection: { url }, max: 2, name, onError: () => undefined },
+    transactionLimits: { lockMs: 30_000, statementMs: 120_000 },
+  })
+before(async () => {
+  database = await testDatabase()
+  pool = open(database.url, 'kontor test')
+  await pool.query('create table written (n int); create table held (n int)')
+})
+after(async () => {
+  await pool.end()
+  await database.drop()
+})
+
+const limitsIn = (own: pg.Pool) =>
+  inTransaction(own, async client => {
+    const { rows } = await client.query<{ limits: string }>(
+      `select concat_ws(' ', current_setting('idle_in_transaction_session_timeout'), current_setting('lock_timeout'),
+         current_setting('statement_timeout')) as limits`,
+    )
+    return rows[0]!.limits
+  })
+
+test('every transaction has its limits, and every connection its keepalives, whatever the server allows', async () => {
+  await pool.query(
+    `alter database ${new URL(database.url).pathname.slice(1)} set idle_in_transaction_session_timeout = 0`,
+  )
+  const own = open(database.url, 'kontor test')
+  assert.equal(await limitsIn(own), '10s 30s 2min')
+  const { rows } = await own.query(
+    `select name, setting from pg_settings where name ~ '^tcp_(keep|user)' order by 1`,
+  )
+  assert.deepEqual(
+    rows.map(({ setting }) => setting),
+    ['3', '15', '5', '30000'],
+  )
+  await own.end()
+})
+
+test('behind a transaction pooler too', async t => {
+  const pooler = await startPooler(t, database.url)
+  if (!pooler) return
+  const own = open(pooler.url, 'kontor test')
+  assert.equal(await limitsIn(own), '10s 30s 2min')
+  await own.end()
+  await pooler.stop()
+})
+
+test('a session that stands still after it has written is ended; one that waits for a lock, or reads, is not', async t => {
+  const connect = async (name: string) => {
+    const client = new pg.Client({ connectionString: database.url, application_name: name })
+    client.on('error', () => {})
+    await client.connect()
+    t.after(() => client.end())
+    return client
+  }
+  const [copying, idle, reading, stranger, waiting] = await Promise.all(
+    ['kontor', 'kontor worker', 'kontor', 'somebody', 'kontor'].map(connect),
+  )
+  // Cut off in the middle: more rows than a buffer holds, and no end.
+  const copy = copying!.query(copyFrom('copy written from stdin'))
+  copy.on('error', () => {})
+  copy.write('1\n'.repeat(100_000))
+  await idle!.query('begin')
+  await idle!.query('insert into held values (2)')
+  await reading!.query('begin')
+  await reading!.query('select 1')
+  await stranger!.query('begin')
+  await stranger!.query('create temp table own (n int)')
+  await waiting!.query('begin')
+  await waiting!.query('create temp table own (n int)')
+  const waited = waiting!.query('lock table held in access exclusive mode')
+  const written = () =>
+    pool.query(
+      `select application_name as name from pg_stat_activity
+       where datname = current_database() and backend_xid is not null order by 1`,
+    )
+  await eventually('four sessions to have written', async () => (await written()).rows.length === 4)
+
+  assert.equal(await endStuckSessions(pool, 60_000), 0)
+  let ended = 0
+  await eventually('both to be ended', async () => {
+    ended += await endStuckSessions(pool, 0)
+    return ended === 2
+  })
+  await waited
+  await assert.rejects(idle!.query('select 1'), isUnavailable)
+  await reading!.query('commit')
+  assert.deepEqual(
+    (await written()).rows.map(({ name }) => name),
+    ['kontor', 'somebody'],
+  )
+})
