@@ -209,6 +209,15 @@ export const settings = {
     expects: 'a size from 1MiB to 16GiB, for example 64MiB',
     read: bytes(2 ** 20, 2 ** 34),
   }),
+  maxInFlightBytes: setting({
+    name: 'KONTOR_MAX_IN_FLIGHT_BYTES',
+    default: '64MiB',
+    meaning:
+      'How many bytes of request bodies this process holds at a time, from their arrival until the answer; beyond it requests are answered 503. ' +
+      'An eighth of it, and at least 2 MiB, is for those whose credential stands in the body.',
+    expects: 'a size from 1MiB to 16GiB, for example 64MiB',
+    read: bytes(2 ** 20, 2 ** 34),
+  }),
   signatureHeader: setting({
     name: 'KONTOR_SIGNATURE_HEADER',
     default: 'x-service-signature',

@@ -46,7 +46,7 @@ export function authenticatePrivate(deps: Deps): OnRequest {
     if (scope === undefined) return done(new Error(`${request.routeOptions.url} declares no scope`))
     const secret = bearerOrApiKey(request.raw.headers, 'private')
     if (secret instanceof Problem) return done(secret)
-    admit(deps, 'private', secret, done, key => {
+    admit(deps, request, 'private', secret, done, key => {
       if (!isAllowed(key.allowedAddresses, request.ip)) return problems.addressNotAllowed(request.ip)
       if (!hasScope(key, scope)) return problems.insufficientScope(scope)
       request.caller = callerOf(key)
@@ -64,7 +64,7 @@ export function authenticateTracking(deps: Deps & { optional?: boolean }): OnReq
     if (request.method === 'OPTIONS') return done()
     const secret = trackingSecret(request)
     if (secret === null) return done(deps.optional ? undefined : missing('tracking'))
-    admit(deps, 'tracking', secret, done, key => {
+    admit(deps, request, 'tracking', secret, done, key => {
       request.caller = callerOf(key)
     })
   }
@@ -85,7 +85,7 @@ export function authenticateAdmin(deps: Deps): OnRequest {
   return (request, _reply, done) => {
     const secret = bearerOrApiKey(request.raw.headers, 'admin')
     if (secret instanceof Problem) return done(secret)
-    admit(deps, 'admin', secret, done, key => {
+    admit(deps, request, 'admin', secret, done, key => {
       if (!isAllowed(key.allowedAddresses, request.ip)) return problems.addressNotAllowed(request.ip)
       const needed = roleFor(request)
       const role = key.role ?? 'viewer'
@@ -157,6 +157,7 @@ function beforeColon(text: string): string {
 /** Calls `use` with the key, at once when it is remembered; a Problem that `use` returns is the answer. */
 function admit(
   deps: Deps,
+  request: FastifyRequest,
   kind: KeyKind,
   secret: string,
   done: Done,
@@ -166,6 +167,7 @@ function admit(
     let refusal: Error | undefined
     try {
       refusal = use(accept(deps, kind, found))
+      request.isAuthenticated = refusal === undefined
     } catch (error) {
       refusal = error as Error
     }

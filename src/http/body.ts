@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
-import type { IncomingMessage } from 'node:http'
 import { gunzip, gunzipSync } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { parseJson } from '../domain/json/json.ts'
+import type { BodiesInFlight } from './in-flight.ts'
 import { type Problem, problems } from './problems.ts'
 
 /**
@@ -35,7 +35,9 @@ const DEFAULT_BODY_LIMIT = 1_048_576
 // A client that is refused while it sends often never sees why, so what is too large is read to its end, up to here.
 const READ_AND_DISCARD_BYTES = 32 * 1_048_576
 // Inflating this much takes less time than the way to another thread and back.
-const INFLATE_AT_ONCE_BYTES = 16_384
+const INFLATE_AT_ONCE_BYTES = 65_536
+// Node has four threads for it; what they make is counted only when it is there.
+const MAX_INFLATING = 4
 const NOTHING = Buffer.alloc(0)
 const JSON_TYPE = /^[ \t]*[\w.+-]+\/(?:[\w.-]+\+)?json[ \t]*(?:;|$)/i
 
@@ -43,7 +45,11 @@ type Done = (problem?: Problem) => void
 type OnReceived = (problem: Problem | null, bytes: Buffer) => void
 
 /** A preParsing hook that reads the body as the route wants it. */
-export function bodyReader(mode: Exclude<BodyMode, 'none'>, limit: BodyLimit = DEFAULT_BODY_LIMIT) {
+export function bodyReader(
+  bodies: BodiesInFlight,
+  mode: Exclude<BodyMode, 'none'>,
+  limit: BodyLimit = DEFAULT_BODY_LIMIT,
+) {
   return (request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: Done) => {
     const message = request.raw
     const limitBytes = typeof limit === 'number' ? limit : limit(request)
@@ -55,12 +61,16 @@ export function bodyReader(mode: Exclude<BodyMode, 'none'>, limit: BodyLimit = D
     const finish: OnReceived = (problem, bytes) => done(problem ?? setBody(request, mode, bytes))
     // Data that does not compress becomes a little longer: 5 bytes in 16 KiB, and the gzip header.
     const sentLimit = isGzip ? limitBytes + (limitBytes >> 10) + 1024 : limitBytes
-    receive(message, sentLimit, (problem, bytes) => {
-      if (problem?.status === 413) {
-        if (!message.complete) reply.header('connection', 'close')
-        done(problems.tooLarge(limitBytes))
-      } else if (isGzip && problem === null && bytes.length > 0) inflate(bytes, limitBytes, finish)
-      else finish(problem, bytes)
+    receive(bodies, request, sentLimit, (problem, bytes) => {
+      // It is answered before it has been sent.
+      if (problem !== null && !message.complete) reply.header('connection', 'close')
+      if (problem?.status === 413) done(problems.tooLarge(limitBytes))
+      else if (isGzip && problem === null && bytes.length > 0) {
+        inflate(bytes, limitBytes, (fault, inflated) => {
+          const fits = fault !== null || bodies.hold(request, inflated.length - bytes.length)
+          finish(fits ? fault : problems.overloaded(), inflated)
+        })
+      } else finish(problem, bytes)
     })
   }
 }
@@ -87,56 +97,91 @@ function setBody(request: FastifyRequest, mode: BodyMode, bytes: Buffer): Proble
   }
 }
 
-function receive(message: IncomingMessage, limitBytes: number, done: OnReceived) {
+/** Gathers what is sent. What there is no room for, or too much of, is read to its end all the same, and thrown away. */
+function receive(bodies: BodiesInFlight, request: FastifyRequest, limitBytes: number, done: OnReceived) {
+  const message = request.raw
+  const declared = Number(message.headers['content-length'])
   let first: Buffer | null = null
   let chunks: Buffer[] | null = null
   let size = 0
-  let isOver = Number(message.headers['content-length']) > READ_AND_DISCARD_BYTES
-  if (isOver) return done(problems.tooLarge(limitBytes), NOTHING)
+  let refusal: Problem | null = null
+  let isDone = false
 
+  function end(problem: Problem | null, bytes: Buffer = NOTHING) {
+    if (isDone) return
+    isDone = true
+    if (!request.isAuthenticated) bodies.arrived(request)
+    done(problem, bytes)
+  }
+  function discard(problem: Problem) {
+    refusal = problem
+    first = chunks = null
+    bodies.arrived(request)
+    bodies.release(request)
+  }
+
+  if (declared > READ_AND_DISCARD_BYTES) return done(problems.tooLarge(limitBytes), NOTHING)
   message.on('data', (chunk: Buffer) => {
-    if (isOver) return
+    if (isDone) return
     size += chunk.length
-    if (size > limitBytes) {
-      first = chunks = null
-      if (size > limitBytes + READ_AND_DISCARD_BYTES) {
-        isOver = true
-        done(problems.tooLarge(limitBytes), NOTHING)
-      }
-    } else if (first === null) first = chunk
-    else if (chunks === null) chunks = [first, chunk]
+    if (refusal !== null) {
+      if (size > limitBytes + READ_AND_DISCARD_BYTES) end(refusal)
+    } else if (size > limitBytes) discard(problems.tooLarge(limitBytes))
+    else if (!bodies.hold(request, chunk.length)) discard(problems.overloaded())
+    else if (first === null) {
+      first = chunk
+      if (size === declared || request.isAuthenticated) return
+      bodies.arriving(request, () => {
+        discard(problems.overloaded())
+        end(refusal)
+      })
+    } else if (chunks === null) chunks = [first, chunk]
     else chunks.push(chunk)
   })
   message.on('end', () => {
-    if (isOver) return
-    if (size > limitBytes) done(problems.tooLarge(limitBytes), NOTHING)
-    else done(null, chunks === null ? (first ?? NOTHING) : Buffer.concat(chunks, size))
+    if (refusal !== null) end(refusal)
+    else end(null, chunks === null ? (first ?? NOTHING) : Buffer.concat(chunks, size))
   })
-  message.on('error', () => {
-    if (!isOver)
-      done(problems.malformed('The body ended before it was complete.', 'incomplete_body'), NOTHING)
-  })
+  message.on('error', () =>
+    end(problems.malformed('The body ended before it was complete.', 'incomplete_body')),
+  )
 }
 
+/** Away from the event loop, a few at a time: what waits for its turn is counted as it was sent. */
 function inflate(bytes: Buffer, limitBytes: number, done: OnReceived) {
-  const options = { maxOutputLength: limitBytes }
-  if (bytes.length > INFLATE_AT_ONCE_BYTES) {
-    gunzip(bytes, options, (error, inflated) =>
-      done(error && inflateProblem(error, limitBytes), inflated ?? NOTHING),
-    )
-    return
+  // The last four bytes say how long it is; who lies about it goes the long way.
+  if (bytes.length > 4 && bytes.readUInt32LE(bytes.length - 4) <= INFLATE_AT_ONCE_BYTES) {
+    try {
+      const maxOutputLength = Math.min(limitBytes, INFLATE_AT_ONCE_BYTES)
+      return done(null, gunzipSync(bytes, { maxOutputLength }))
+    } catch (error) {
+      if (!isTooLong(error)) return done(inflateProblem(error, limitBytes), NOTHING)
+    }
   }
-  let inflated: Buffer
-  try {
-    inflated = gunzipSync(bytes, options)
-  } catch (error) {
-    return done(inflateProblem(error, limitBytes), NOTHING)
-  }
-  done(null, inflated)
+  waitingToInflate.push(() => {
+    inflating++
+    gunzip(bytes, { maxOutputLength: limitBytes }, (error, inflated) => {
+      inflating--
+      done(error && inflateProblem(error, limitBytes), inflated ?? NOTHING)
+      inflateNext()
+    })
+  })
+  inflateNext()
+}
+
+const waitingToInflate: (() => void)[] = []
+let inflating = 0
+
+function inflateNext() {
+  while (inflating < MAX_INFLATING && waitingToInflate.length > 0) waitingToInflate.shift()!()
+}
+
+function isTooLong(error: unknown): boolean {
+  return (error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE'
 }
 
 function inflateProblem(error: unknown, limitBytes: number): Problem {
-  return (error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE'
+  return isTooLong(error)
     ? problems.tooLarge(limitBytes)
     : problems.malformed('Content-Encoding is gzip, but the body is not valid gzip.', 'malformed_gzip')
 }

@@ -1,10 +1,11 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import Fastify, { type FastifyReply, LogController, type RouteOptions } from 'fastify'
+import Fastify, { type FastifyReply, type FastifyRequest, LogController, type RouteOptions } from 'fastify'
 import type { Logger } from 'pino'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { App, Surface } from './app.ts'
 import { type BodyMode, bodyReader } from './body.ts'
 import { clientErrorHandler, drainOnClose, requestIds, type Timeouts, timeoutsOf } from './connections.ts'
+import { type BodiesInFlight, openBodiesInFlight } from './in-flight.ts'
 import { registerOpenApi } from './openapi.ts'
 import { problemOf } from './problems.ts'
 import { type FinishResponse, openResponses, problemPayload, unmatchedPayload } from './responses.ts'
@@ -13,12 +14,14 @@ import { validatorCompiler } from './validation.ts'
 export type ServerOptions = {
   surfaces: Surface[]
   log: Logger
-  metrics: Pick<Metrics, 'request'>
+  metrics: Pick<Metrics, 'request' | 'accept'>
   /** Whose X-Forwarded-For is believed: nobody's, everybody's, that of so many hops, or of these networks. */
   trustProxy?: boolean | number | string[]
   timeouts?: Partial<Timeouts>
   /** Where clients reach this server, for the OpenAPI document. */
   publicUrl?: string | null
+  /** How many bytes of request bodies may be held at a time, from their arrival until the answer. */
+  maxInFlightBytes?: number
   version?: string
   /** Whether an error is an outage (503, try again) or a fault of ours (500). */
   isUnavailable: (error: unknown) => boolean
@@ -26,6 +29,7 @@ export type ServerOptions = {
 
 type Compile = ReturnType<typeof validatorCompiler>
 
+const DEFAULT_IN_FLIGHT_BYTES = 64 * 1_048_576
 const BODY_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE']
 
 /** All surfaces on one listener, ready to `listen`; `close` drains it. */
@@ -50,7 +54,18 @@ export async function buildServer(options: ServerOptions): Promise<App> {
     request.startedAt = performance.now()
     done()
   })
-  app.addHook('onRoute', route => addSharedHooks(route, options.metrics, finish, compile))
+  const bodies = openBodiesInFlight({
+    maxBytes: options.maxInFlightBytes ?? DEFAULT_IN_FLIGHT_BYTES,
+    onRefused: options.metrics.accept.shed,
+  })
+  app.decorateRequest('heldBytes', 0)
+  app.decorateRequest('isAuthenticated', false)
+  app.decorateRequest('markAuthenticated', function markAuthenticated(this: FastifyRequest) {
+    bodies.markAuthenticated(this)
+  })
+  app.addHook('onRoute', route =>
+    addSharedHooks(route, { metrics: options.metrics, finish, compile, bodies }),
+  )
   app.setErrorHandler((error, request, reply) => {
     reply.send(problemPayload(request, reply, problemOf(error, options.isUnavailable)))
   })
@@ -107,10 +122,14 @@ function createApp(
 /** What a route shares with all others, bound when it is declared: a request looks nothing up. */
 function addSharedHooks(
   route: RouteOptions,
-  metrics: ServerOptions['metrics'],
-  finish: FinishResponse,
-  compile: Compile,
+  shared: {
+    metrics: ServerOptions['metrics']
+    finish: FinishResponse
+    compile: Compile
+    bodies: BodiesInFlight
+  },
 ): void {
+  const { metrics, finish, compile, bodies } = shared
   const methods = [route.method].flat()
   const isRead = methods.includes('GET') || methods.includes('HEAD')
   const observe = metrics.request(methods.join(' '), route.url)
@@ -119,6 +138,7 @@ function addSharedHooks(
     (request, reply, _payload, done) => {
       // What a key may see must not be cached for others; pages and scripts set their own cache-control.
       if (isRead && !reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store')
+      if (request.heldBytes > 0) bodies.release(request)
       finish(request, reply, observe)
       done()
     },
@@ -126,7 +146,7 @@ function addSharedHooks(
   const mode: BodyMode =
     route.config?.body ?? (methods.some(method => BODY_METHODS.includes(method)) ? 'json' : 'none')
   if (mode === 'none') return
-  route.preParsing = [bodyReader(mode, route.config?.bodyLimit), ...[route.preParsing ?? []].flat()]
+  route.preParsing = [bodyReader(bodies, mode, route.config?.bodyLimit), ...[route.preParsing ?? []].flat()]
   // The schema of a raw body is documentation: its handler decides what is good.
   if (mode === 'raw')
     route.validatorCompiler = part =>

@@ -11,6 +11,8 @@ export function eventEntry(
   now: Date,
 ): { inspection: Inspection; append: Append } {
   const inspection = inspect(body, context)
+  // What was read from it takes several times its text, and is not to wait with it until it is durable.
+  body.value = undefined
   const id = newEntryId(now.getTime())
   return {
     inspection,

@@ -139,6 +139,7 @@ function buildApp(
     ...{ surfaces, log: logger, metrics, isUnavailable, version },
     trustProxy: config.trustProxy,
     publicUrl: config.publicUrl,
+    maxInFlightBytes: config.maxInFlightBytes,
     timeouts: { requestMs: config.requestTimeoutMs, drainMs: config.drainTimeoutMs },
   })
 }

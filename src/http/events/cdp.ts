@@ -129,7 +129,7 @@ function metricsRoute(app: App): void {
   app.post(
     '/v1/m',
     {
-      config: { body: 'raw' },
+      config: { body: 'none' },
       schema: {
         tags: ['CDP-compatible'],
         summary: 'Metrics of browser SDKs: accepted and ignored',

@@ -90,15 +90,25 @@ function isNative(value: unknown): boolean {
 export function callerOf(
   request: FastifyRequest,
   body: unknown,
-  { trackingCaller }: EventRouteOptions,
+  options: EventRouteOptions,
 ): Caller | Promise<Caller> {
   if (request.caller) return request.caller
   const writeKey = isObject(body) ? (body.writeKey ?? firstWriteKey(body)) : undefined
-  if (typeof writeKey === 'string' && writeKey !== '') return trackingCaller(writeKey)
+  if (typeof writeKey === 'string' && writeKey !== '') return callerWith(writeKey, request, options)
   throw problems.unauthorized(
     'missing_credentials',
     'Send a tracking key (trk_…): header Authorization: Bearer, query parameter key, or writeKey in the body.',
   )
+}
+
+async function callerWith(
+  writeKey: string,
+  request: FastifyRequest,
+  { trackingCaller }: EventRouteOptions,
+): Promise<Caller> {
+  const caller = await trackingCaller(writeKey)
+  request.markAuthenticated()
+  return caller
 }
 
 function firstWriteKey(body: Record<string, unknown>): unknown {

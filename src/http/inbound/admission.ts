@@ -51,6 +51,8 @@ function checkSource(deps: Deps, request: FastifyRequest, source: Source | null)
   if (problem) return problem
   const { allowed_addresses } = source.config
   if (!isAllowed(allowed_addresses, request.ip)) return problems.addressNotAllowed(request.ip)
+  // Without a token the signature must be good, and that is known only when the body is there.
+  if (headers.authorization !== undefined) request.isAuthenticated = true
   // Who has shown no token yet has to sign: what becomes of the source is not for strangers.
   return source.enabled || headers.authorization === undefined ? null : disabled()
 }

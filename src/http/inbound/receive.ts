@@ -74,6 +74,7 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
     signatureHeader: options.signatureHeader,
   })
   if (!source.enabled) throw disabled()
+  request.markAuthenticated()
   const turn = options.inbound.turn(source, raw.length)
   if (turn) await turn
   const body = openBody(text)

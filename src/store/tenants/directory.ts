@@ -20,6 +20,8 @@ export type Directory = {
 
 // Bounds the memory that made-up credentials can take.
 const MAX_REMEMBERED = 50_000
+// Each holds a connection with what has arrived of its request, up to 64 KiB.
+const MAX_WAITING = 1_000
 
 export function openDirectory({ pool }: { pool: pg.Pool }): Directory {
   const keys = remembering<string, ApiKey>(secret => findKeyByHash(pool, hashOfSecret(secret)))
@@ -53,6 +55,17 @@ function remembering<K, V>(find: (key: K) => Promise<V | null>) {
   const known = new Map<K, V | null>()
   const underWay = new Map<K, Promise<V | null>>()
   let generation = 0
+  let waiting = 0
+
+  async function wait(key: K): Promise<V | null> {
+    if (waiting >= MAX_WAITING) throw new Error('too many look-ups of keys and sources are waiting')
+    waiting++
+    try {
+      return await lookUp(key)
+    } finally {
+      waiting--
+    }
+  }
 
   function lookUp(key: K): Promise<V | null> {
     const shared = underWay.get(key)
@@ -80,7 +93,7 @@ function remembering<K, V>(find: (key: K) => Promise<V | null>) {
     },
     get(key: K): V | null | Promise<V | null> {
       const value = known.get(key)
-      return value === undefined ? lookUp(key) : value
+      return value === undefined ? wait(key) : value
     },
     forget() {
       generation++

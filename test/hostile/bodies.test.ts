@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { after, before, test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { gzipSync } from 'node:zlib'
+import { eventually } from '../eventually.ts'
+import { makeSource } from '../inbound/source.ts'
+import { startServer, type TestServer } from '../server.ts'
+
+const MIB = 1_048_576
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+/** Bytes in buffers that something still holds. */
+function heldBytes(): number {
+  collectGarbage()
+  return process.memoryUsage().arrayBuffers
+}
+
+let server: TestServer
+before(async () => {
+  server = await startServer({ KONTOR_MAX_IN_FLIGHT_BYTES: '4MiB' })
+})
+after(() => server.close())
+
+const text = (value: unknown) => JSON.stringify(value)
+
+/** A request of which only this much is sent; `answer` grows with what comes back. */
+async function begin(path: string, headers: Record<string, string>, sent = Buffer.alloc(0)) {
+  const socket: Socket = connect(Number(new URL(server.url).port), '127.0.0.1')
+  await once(socket, 'connect')
+  const unfinished = { socket, answer: '' }
+  socket.setEncoding('utf8').on('data', more => {
+    unfinished.answer += more
+  })
+  socket.on('error', () => undefined)
+  const lines = Object.entries({ host: 'a', 'content-length': String(MIB), ...headers })
+  socket.write(`POST ${path} HTTP/1.1\r\n${lines.map(line => line.join(': ')).join('\r\n')}\r\n\r\n`)
+  socket.write(sent)
+  return unfinished
+}
+
+const track = (options: { key?: string; body: object }) =>
+  server.request('/v1/track', { method: 'POST', ...options, body: text(options.body) })
+
+test('a credential in a header or in the query is checked before the body is read', async () => {
+  const { trackingKey, privateKey } = server.tenant
+  const source = await makeSource(server, {})
+  const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+  for (const [path, headers] of [
+    ['/v1/track', bearer(privateKey)],
+    ['/v1/batch', { 'x-write-key': 'trk_wrong' }],
+    ['/v1/batch?key=trk_wrong', {}],
+    ['/beacon/v1/batch?writeKey=trk_wrong', {}],
+    ['/v1/products', {}],
+    ['/v1/products/batch', bearer(trackingKey)],
+    [source.path, bearer('tok_wrong')],
+    ['/admin/v1/tenants', bearer(privateKey)],
+  ] as [string, Record<string, string>][]) {
+    const { socket, ...unfinished } = await begin(path, headers)
+    const [chunk] = await once(socket, 'data')
+    assert.match(unfinished.answer + chunk, /^HTTP\/1\.1 401 /, path)
+    socket.destroy()
+  }
+})
+
+test('bodies of strangers that are never finished take little memory, and turn nobody else away', async t => {
+  const before = heldBytes()
+  const sent = Buffer.alloc(900_000, 0x20)
+  const paths = ['/v1/batch', '/v1/track', '/beacon/v1/batch', '/api/s/batch']
+  const unfinished = await Promise.all(Array.from({ length: 60 }, (_, i) => begin(paths[i % 4]!, {}, sent)))
+  t.after(() => {
+    for (const { socket } of unfinished) socket.destroy()
+  })
+  // /v1/track takes 64 KiB: what is larger is thrown away as it comes.
+  const others = unfinished.filter((_, i) => i % 4 !== 1)
+  const isSent = () => unfinished.every(({ socket }) => socket.writableLength === 0 || socket.destroyed)
+  const evicted = () => others.filter(({ answer }) => answer.startsWith('HTTP/1.1 503')).length
+  await eventually('all but the last to make room', () => isSent() && evicted() >= others.length - 3)
+
+  const grown = heldBytes() - before
+  assert.ok(grown < 20 * MIB, `${Math.round(grown / MIB)} MiB are held`)
+  const { trackingKey } = server.tenant
+  assert.equal((await track({ key: trackingKey, body: { event_type: 'x' } })).status, 200)
+  assert.equal((await track({ body: { event: 'x', writeKey: trackingKey } })).status, 200)
+})
+
+test('while storage hangs, what waits is bounded: 503 beyond, and the rest is answered in the end', async () => {
+  const source = await makeSource(server, {})
+  const holder = await server.pool.connect()
+  await holder.query('begin')
+  await holder.query('lock table processed_events in access exclusive mode')
+  const answers: { status: number; retryAfter: string | null }[] = []
+  const send = async (n: number) => {
+    const payload = { fill: 'x'.repeat(700_000) }
+    const body = { inbound_event_id: `hung-${n}`, event_type: 'x', payload }
+    const { status, headers } = await source.post(body)
+    answers.push({ status, retryAfter: headers.get('retry-after') })
+  }
+  const sent = Promise.all(Array.from({ length: 16 }, (_, n) => send(n)))
+  await eventually('what does not fit to be refused', () => answers.length >= 10)
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([503]))
+  assert.ok(answers.every(({ retryAfter }) => Number(retryAfter) >= 1))
+  // A neighbour's read needs no room.
+  assert.equal((await server.request('/v1/products', { key: server.tenant.privateKey })).status, 200)
+  await holder.query('rollback')
+  holder.release()
+  await sent
+  assert.equal(
+    answers.filter(({ status }) => status === 200).length,
+    16 - answers.filter(({ status }) => status === 503).length,
+  )
+  assert.ok(answers.some(({ status }) => status === 200))
+  await eventually(
+    'all that was held to be given back',
+    async () =>
+      (await source.post({ event_type: 'x', payload: { fill: 'x'.repeat(900_000) } })).status === 200,
+  )
+})
+
+test('a body that says it is small and is not goes the long way; metrics of browsers are not even inflated', async () => {
+  const bomb = gzipSync(Buffer.alloc(8 * MIB, 0x20))
+  bomb.writeUInt32LE(10, bomb.length - 4)
+  const gzip = { 'content-encoding': 'gzip' }
+  const post = (path: string) =>
+    server.request(path, {
+      method: 'POST',
+      key: server.tenant.trackingKey,
+      headers: gzip,
+      body: bomb as RequestInit['body'],
+    })
+  assert.equal((await post('/v1/batch')).status, 413)
+  assert.equal((await post('/v1/m')).status, 200)
+})
