@@ -1,0 +1,315 @@
+// Who may use what: every route with every kind of credential, in every place where a credential can stand.
+// A new route fails here until somebody has decided who may use it.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { SCOPES, type Scope } from '../../src/domain/tenants/keys.ts'
+import { ROLES, type Role } from '../../src/domain/tenants/roles.ts'
+import { startServer } from '../server.ts'
+
+type Who =
+  | { key: 'private'; scopes: readonly Scope[] }
+  | { key: 'tracking'; optional?: true }
+  | { key: 'admin'; role: Role; onlyTheirs?: true }
+  | { key: 'source' }
+  | { key: 'none' }
+
+const anybody: Who = { key: 'none' }
+const tracking: Who = { key: 'tracking' }
+const privately = (...scopes: Scope[]): Who => ({ key: 'private', scopes })
+const admins = (role: Role) => ({ key: 'admin', role }) satisfies Who as Extract<Who, { key: 'admin' }>
+
+const WHO: Record<string, Who> = {
+  'GET /': anybody,
+  'GET /openapi.json': anybody,
+  'GET /docs': anybody,
+  'GET /docs/scalar.js': anybody,
+  'GET /k.js': anybody,
+  'GET /console': anybody,
+  'GET /console/:version/*': anybody,
+  'GET /v1/projects/:writeKey/settings': anybody,
+
+  ...recordRoutes('products'),
+  ...recordRoutes('contacts'),
+  ...recordRoutes('orders'),
+  'GET /v1/operations/:operationId': privately(...SCOPES), // and the scope of what it is about: test/records/operations.test.ts
+  'GET /v1/events': privately('events:read'),
+  'GET /v1/events/:id': privately('events:read'),
+  'GET /v1/events/lookup': privately('events:read'),
+  'GET /v1/conversions': privately('conversions:read'),
+  'GET /v1/subscriptions/overview': privately('subscriptions:read'),
+  'GET /v1/subscriptions/attention': privately('subscriptions:read'),
+  'GET /v1/subscriptions/acquisition': privately('subscriptions:read'),
+  'GET /v1/subscriptions/account': privately('subscriptions:read'),
+  'GET /v1/subscriptions/movements': privately('subscriptions:read'),
+  'GET /v1/subscriptions/retention': privately('subscriptions:read'),
+
+  'POST /v1/track': tracking,
+  'POST /v1/identify': tracking,
+  'POST /v1/page': tracking,
+  'POST /v1/screen': tracking,
+  'POST /v1/group': tracking,
+  'POST /v1/alias': tracking,
+  'POST /v1/batch': tracking,
+  'POST /v1/import': tracking,
+  'POST /v1/t': tracking,
+  'POST /v1/i': tracking,
+  'POST /v1/p': tracking,
+  'POST /v1/s': tracking,
+  'POST /v1/g': tracking,
+  'POST /v1/a': tracking,
+  'POST /v1/b': tracking,
+  'POST /beacon/v1/batch': tracking,
+  'POST /api/s/:type': tracking,
+  'POST /api/s/s2s/:type': tracking,
+  'POST /v1/m': { key: 'tracking', optional: true }, // what SDKs tell of themselves; nothing of it is kept
+
+  'POST /ingest/inbound/:sourceConfigId': { key: 'source' },
+
+  'GET /admin/v1/tenants': admins('viewer'),
+  'POST /admin/v1/tenants': admins('admin'),
+  'GET /admin/v1/tenants/:id': admins('viewer'),
+  'PATCH /admin/v1/tenants/:id': admins('admin'),
+  'GET /admin/v1/keys': admins('viewer'),
+  'POST /admin/v1/keys': admins('viewer'), // what a viewer may make reads, for a day: test/admin/keys.test.ts
+  'POST /admin/v1/keys/:id/revoke': { ...admins('viewer'), onlyTheirs: true }, // what a viewer made
+  'POST /admin/v1/keys/:id/rotate': admins('admin'),
+  'GET /admin/v1/sources': admins('viewer'),
+  'POST /admin/v1/sources': admins('admin'),
+  'GET /admin/v1/sources/:id': admins('viewer'),
+  'PATCH /admin/v1/sources/:id': admins('admin'),
+  'DELETE /admin/v1/sources/:id': admins('admin'),
+  'POST /admin/v1/sources/:id/rotate': admins('admin'),
+  'POST /admin/v1/sources/:id/enable': admins('operator'),
+  'POST /admin/v1/sources/:id/disable': admins('operator'),
+  'POST /admin/v1/sources/:id/test': admins('operator'),
+  'GET /admin/v1/receipts': admins('viewer'),
+  'GET /admin/v1/archive/:id': admins('viewer'),
+  'GET /admin/v1/overflow': admins('viewer'),
+  'GET /admin/v1/rejections': admins('viewer'),
+  'GET /admin/v1/dead-letters': admins('viewer'),
+  'GET /admin/v1/dead-letters/:id': admins('viewer'),
+  'POST /admin/v1/dead-letters/replay': admins('operator'),
+  'POST /admin/v1/erasures': admins('admin'),
+  'GET /admin/v1/erasures': admins('viewer'),
+  'GET /admin/v1/people/:id': admins('viewer'),
+  'GET /admin/v1/people/:id/export': admins('admin'),
+  'POST /admin/v1/people/:id/merge': admins('admin'),
+  'POST /admin/v1/people/:id/split': admins('admin'),
+  'GET /admin/v1/audit': admins('viewer'),
+}
+
+function recordRoutes(type: 'products' | 'contacts' | 'orders'): Record<string, Who> {
+  return {
+    [`POST /v1/${type}`]: privately(`${type}:write`),
+    [`DELETE /v1/${type}`]: privately(`${type}:write`),
+    [`GET /v1/${type}/:id`]: privately(`${type}:read`),
+    [`GET /v1/${type}`]: privately(`${type}:read`),
+    [`POST /v1/${type}/batch`]: privately(`${type}:write`),
+  }
+}
+
+type Credential = { name: string; secret: string; is: Who | 'bad'; ofTenant?: string }
+
+const server = await startServer({ KONTOR_FAILED_AUTH_LIMIT: 'off' })
+after(server.close)
+const neighbour = await server.anotherTenant('neighbour')
+const MARK = 'only-the-neighbour-knows'
+
+/** Ids that a stranger may have got hold of. */
+const ids = await fillNeighbour()
+const credentials = await makeCredentials()
+
+async function fillNeighbour(): Promise<Record<string, string>> {
+  const post = (path: string, key: string, body: object) =>
+    server.request(path, { method: 'POST', key, body: JSON.stringify(body) })
+  const write = await post('/v1/products', neighbour.privateKey, {
+    entityType: 'product',
+    id: MARK,
+    data: { sku: MARK },
+  })
+  await post('/v1/contacts', neighbour.privateKey, {
+    entityType: 'contact',
+    id: MARK,
+    data: { email: `${MARK}@example.com`, name: MARK },
+  })
+  await post('/v1/orders', neighbour.privateKey, {
+    entityType: 'order',
+    id: MARK,
+    data: { total: 1, currency: 'EUR', contactId: MARK },
+  })
+  await post('/v1/track', neighbour.trackingKey, { event_type: MARK, event_id: MARK, visitor: MARK })
+  const source = await server.admin.sources.create({ tenant: neighbour.id, type: 'webhook', name: MARK })
+  const [key] = await server.admin.keys.list(neighbour.id)
+  await server.settled()
+  const { body } = await server.request('/v1/events', { key: neighbour.privateKey })
+  return {
+    id: MARK,
+    operationId: write.body.operationId,
+    event: body.results[0].id,
+    source: source.id,
+    key: key!.id,
+    tenant: neighbour.id,
+  }
+}
+
+async function makeCredentials(): Promise<Credential[]> {
+  const { keys, sources } = server.admin
+  const tenant = server.tenant.id
+  const made: Credential[] = [
+    { name: 'nothing', secret: '', is: 'bad' },
+    { name: 'an unknown key', secret: 'private-0000000000000000000000000000', is: 'bad' },
+    { name: 'a tracking key', secret: server.tenant.trackingKey, is: tracking },
+    {
+      name: 'a server’s tracking key',
+      secret: (await keys.create({ tenant, kind: 'tracking', server: true })).key,
+      is: tracking,
+    },
+    {
+      name: 'a source’s token',
+      secret: (await sources.create({ tenant, type: 'webhook' })).token!,
+      is: { key: 'source' },
+    },
+    { name: 'a private key', secret: server.tenant.privateKey, is: privately(...SCOPES) },
+  ]
+  for (const scope of SCOPES)
+    made.push({
+      name: `a private key for ${scope}`,
+      secret: (await keys.create({ tenant, kind: 'private', scopes: [scope] })).key,
+      is: privately(scope),
+    })
+  for (const role of ROLES) {
+    made.push({
+      name: `an admin key (${role})`,
+      secret: (await keys.create({ kind: 'admin', role })).key,
+      is: admins(role),
+    })
+    made.push({
+      name: `an admin key (${role}) of the tenant`,
+      secret: (await keys.create({ kind: 'admin', role, tenant })).key,
+      is: admins(role),
+      ofTenant: tenant,
+    })
+  }
+  for (const kind of ['private', 'tracking', 'admin'] as const) {
+    const of = kind === 'admin' ? {} : { tenant }
+    const revoked = await keys.create({ ...of, kind })
+    await keys.revoke(revoked.id)
+    made.push({ name: `a revoked ${kind} key`, secret: revoked.key, is: 'bad' })
+    const expired = await keys.create({ ...of, kind, expires_at: '2999-01-01' })
+    await server.pool.query(`update api_keys set expires_at = now() - interval '1 second' where id = $1`, [
+      expired.id,
+    ])
+    made.push({ name: `an expired ${kind} key`, secret: expired.key, is: 'bad' })
+  }
+  return made
+}
+
+/** Where a credential can stand. */
+const PLACES: Record<string, (secret: string) => { headers?: Record<string, string>; query?: string }> = {
+  bearer: secret => ({ headers: { authorization: `Bearer ${secret}` } }),
+  basic: secret => ({ headers: { authorization: `Basic ${Buffer.from(`${secret}:`).toString('base64')}` } }),
+  'x-api-key': secret => ({ headers: { 'x-api-key': secret } }),
+  'x-write-key': secret => ({ headers: { 'x-write-key': secret } }),
+  query: secret => ({ query: `key=${secret}&writeKey=${secret}&token=${secret}` }),
+}
+
+const routes = server.http.routeTable.filter(({ method }) => method !== 'HEAD' && method !== 'OPTIONS')
+
+test('somebody has decided who may use each route, and no decision is about a route that is gone', () => {
+  const names = routes.map(({ method, url }) => `${method} ${url}`)
+  assert.deepEqual(
+    names.filter(name => !(name in WHO)),
+    [],
+    'say in this file who may use these',
+  )
+  assert.deepEqual(
+    Object.keys(WHO).filter(name => !names.includes(name)),
+    [],
+  )
+})
+
+test('each route opens to those for whom it is meant, and to nobody else; nobody sees a neighbour', async () => {
+  const faults: string[] = []
+  for (const { method, url } of routes) {
+    const who = WHO[`${method} ${url}`]
+    if (!who) continue
+    for (const credential of credentials)
+      for (const [place, put] of Object.entries(PLACES)) {
+        if (credential.secret === '' && place !== 'bearer') continue
+        const { headers = {}, query = '' } = credential.secret === '' ? {} : put(credential.secret)
+        // Every id of the neighbour where it opens, one of them where it does not.
+        const paths = pathsOf(url)
+        const isOpen = who.key === 'none' || opens(who, credential, place) === true
+        for (const path of isOpen ? paths : paths.slice(0, 1)) {
+          const answer = await server.http.inject({
+            method: method as 'GET',
+            url: `${path}${query && `?${query}`}`,
+            headers: { ...headers, ...(method !== 'GET' && { 'content-type': 'application/json' }) },
+            ...(method !== 'GET' && { payload: '{}' }),
+          })
+          const fault = faultOf(who, credential, place, answer)
+          if (fault) faults.push(`${method} ${path} with ${credential.name} (${place}): ${fault}`)
+        }
+      }
+  }
+  assert.deepEqual(faults.slice(0, 20), [], `${faults.length} faults`)
+})
+
+/** The path with ids of the neighbour in it. */
+function pathsOf(url: string): string[] {
+  if (!/[:*]/.test(url)) return [url]
+  const values = url.startsWith('/console/') ? ['x'] : [...new Set(Object.values(ids))]
+  return values.map(value => url.replaceAll(/:\w+|\*/g, value))
+}
+
+function faultOf(
+  who: Who,
+  credential: Credential,
+  place: string,
+  answer: { statusCode: number; body: string },
+): string | null {
+  const { statusCode, body } = answer
+  if (statusCode >= 500) return `${statusCode}`
+  if (who.key === 'none')
+    return statusCode === 401 || statusCode === 403 ? `${statusCode}: is for anybody` : null
+  // Of admin keys, those without a tenant may see every tenant.
+  const seesAll =
+    credential.is !== 'bad' &&
+    credential.is.key === 'admin' &&
+    credential.ofTenant === undefined &&
+    who.key === 'admin'
+  const shown = body.replaceAll(/"(instance|detail|message)":"[^"]*"/g, '')
+  if (!seesAll && statusCode < 400 && shown.includes(MARK))
+    return `shows what is the neighbour’s: ${body.slice(0, 200)}`
+  const isOpen = opens(who, credential, place)
+  if (isOpen === true && statusCode === 401) return '401, though it is meant for this'
+  if (isOpen === 401 && statusCode !== 401 && !(who.key === 'source' && statusCode === 404))
+    return `${statusCode} instead of 401`
+  if (isOpen === 403 && statusCode !== 403) return `${statusCode} instead of 403`
+  const isTheirs = who.key === 'admin' && who.onlyTheirs
+  if (isOpen === true && statusCode === 403 && !isTheirs) return '403, though it is meant for this'
+  return null
+}
+
+const PLACES_OF: Record<Exclude<Who['key'], 'none'>, string[]> = {
+  private: ['bearer', 'x-api-key'],
+  admin: ['bearer', 'x-api-key'],
+  tracking: ['bearer', 'basic', 'x-write-key', 'query'],
+  source: [],
+}
+
+function opens(
+  who: Exclude<Who, { key: 'none' }>,
+  { is, secret }: Credential,
+  place: string,
+): true | 401 | 403 {
+  const isNothing = secret === ''
+  if (who.key === 'tracking' && who.optional && (isNothing || !PLACES_OF.tracking.includes(place)))
+    return true
+  if (is === 'bad' || is.key !== who.key || !PLACES_OF[who.key].includes(place)) return 401
+  if (who.key === 'private' && is.key === 'private')
+    return who.scopes.some(scope => is.scopes.includes(scope)) ? true : 403
+  if (who.key === 'admin' && is.key === 'admin')
+    return ROLES.indexOf(is.role) >= ROLES.indexOf(who.role) ? true : 403
+  return true
+}
