@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { DEAD_LETTER_REASONS } from '../domain/dead-letters.ts'
 import { MAX_EVENT_TYPE_LENGTH, SOURCE_TYPES } from '../domain/events/events.ts'
+import { IDENTITY_KINDS } from '../domain/identity/identity.ts'
 import { RECEIPT_OUTCOMES } from '../domain/inbound/receipts.ts'
 import { Nullable, NullableText, NullableTimestamp, OpenObject, Timestamp, Uuid } from '../domain/shapes.ts'
 import { KEY_KINDS, SCOPES } from '../domain/tenants/keys.ts'
@@ -307,6 +308,27 @@ export type SourceTest = Static<typeof SourceTest>
 
 const Count = Type.Integer({ minimum: 0 })
 
+const Erased = Type.Object(
+  {
+    events: Count,
+    conversions: Count,
+    orders: Count,
+    contacts: Count,
+    identities: Count,
+    touches: Count,
+    archived: Count,
+    dead_letters: Count,
+    waiting: Count,
+    log_entries: Count,
+    /** Accounts and invoices of the billing ledger that lost their names; what was billed stays. */
+    billing: Count,
+  },
+  {
+    description:
+      'How much of each was removed; of conversions, orders and billing, how many were made anonymous',
+  },
+)
+
 /** What was erased, without naming the person. */
 export const ErasureReceipt = Type.Object({
   id: Uuid,
@@ -315,28 +337,10 @@ export const ErasureReceipt = Type.Object({
   subject_hash: Type.String({
     description: 'SHA-256 of "<tenant id> email <address>" or "<tenant id> profile <number>"',
   }),
+  status: Type.Enum(['running', 'completed']),
   requested_at: Timestamp,
   completed_at: NullableTimestamp,
-  erased: Type.Object(
-    {
-      events: Count,
-      conversions: Count,
-      orders: Count,
-      contacts: Count,
-      identities: Count,
-      touches: Count,
-      archived: Count,
-      dead_letters: Count,
-      waiting: Count,
-      log_entries: Count,
-      /** Accounts and invoices of the billing ledger that lost their names; what was billed stays. */
-      billing: Count,
-    },
-    {
-      description:
-        'How much of each was removed; of conversions, orders and billing, how many were made anonymous',
-    },
-  ),
+  erased: Erased,
   not_yet_processed: Type.Integer({
     minimum: 0,
     description: 'Entries that came in before and could not be awaited: erase again once they are processed',
@@ -344,6 +348,20 @@ export const ErasureReceipt = Type.Object({
   notes: Type.Array(Type.String()),
 })
 export type ErasureReceipt = Static<typeof ErasureReceipt>
+
+/** What an erasure would take. */
+export const ErasurePreview = Type.Object({
+  dry_run: Type.Literal(true),
+  tenant: Type.String(),
+  profile_id: NullableText,
+  names: Type.Array(Type.Object({ kind: Type.Enum([...IDENTITY_KINDS]), value: Type.String() }), {
+    description: 'All that the person is known by',
+  }),
+  would_erase: Erased,
+  not_yet_processed: Count,
+  needs_confirmation: Type.Boolean({ description: 'With more than 20 names: send confirm: true' }),
+})
+export type ErasurePreview = Static<typeof ErasurePreview>
 
 const Told = Nullable(
   Type.Unsafe<object>(Type.Object({}, { description: 'Only what differs; never a secret' })),
@@ -391,7 +409,7 @@ export const PersonView = Type.Object(
     tenant: Type.String(),
     names: Type.Array(
       Type.Object({
-        kind: Type.Enum(['visitor', 'user', 'email', 'contact']),
+        kind: Type.Enum([...IDENTITY_KINDS]),
         value: Type.String(),
         first_seen_at: Timestamp,
         /** Set where the name belongs to somebody else by now; what came under it before is still here. */

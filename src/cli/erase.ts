@@ -7,7 +7,7 @@ import { dataOption, withDatabase } from './session.ts'
 const NOTES = `
 Prints a receipt with what was removed; it names nobody, and is kept. Everyone who shares the profile is erased.
 What was accepted before and is not processed yet is awaited for 10 seconds; run it again where the receipt says
-"not_yet_processed". Erase the person in the shop and the CRM first: what they send again is stored again.`
+"not_yet_processed". A server goes on with what was interrupted. More than 20 names need --yes. Erase the person in the shop and the CRM first: what they send again is stored again.`
 
 export function addErase(program: Command, out: Output): void {
   program
@@ -16,21 +16,25 @@ export function addErase(program: Command, out: Output): void {
     .requiredOption('--tenant <tenant>', 'the id or the name of the tenant')
     .option('--email <address>', 'an e-mail address of the person')
     .option('--profile <id>', 'or the profile: profile_id of an event or a conversion')
+    .option('--dry-run', 'only show what it would take, and the names of the person')
+    .option('--yes', 'erase somebody with more than 20 names as well')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
       'after',
       examples(
+        'kontor erase --tenant acme --email ada@example.com --dry-run',
         'kontor erase --tenant acme --email ada@example.com',
         'kontor erase --tenant acme --profile prof_17 > receipt.json',
       ),
     )
     .action(async options => {
-      const { tenant, email, profile } = options
+      const { tenant, email, profile, dryRun, yes } = options
       if ((email === undefined) === (profile === undefined))
         throw new UsageError('Name the person with --email or with --profile: one of the two.')
-      await withDatabase(options, out, async ({ admin }) =>
-        out.json(await admin.erasures.erase({ tenant, email, profile })),
-      )
+      await withDatabase(options, out, async ({ admin: { erasures } }) => {
+        const query = { tenant, email, profile, confirm: yes }
+        out.json(dryRun ? await erasures.preview(query) : await erasures.erase(query))
+      })
     })
 }

@@ -91,7 +91,7 @@ export function adminSurface({ adminFor, ...options }: Credentials & { adminFor:
       rejectionRoute(app, parts) //         GET /admin/v1/rejections
       deadLetterRoutes(app, parts) //       GET /admin/v1/dead-letters; GET …/:id; POST …/replay
       peopleRoutes(app, parts) //           GET /admin/v1/people/:id; GET …/export; POST …/{merge,split}
-      erasureRoutes(app, parts) //          GET, POST /admin/v1/erasures
+      erasureRoutes(app, parts) //          GET, POST /admin/v1/erasures; GET …/:id
       auditRoute(app, parts) //             GET /admin/v1/audit
     },
   }

@@ -102,6 +102,19 @@ export async function inTransaction<T>(
 
 const afterCommits = new WeakMap<pg.PoolClient, (() => void)[]>()
 
+// Longer than any statement takes that reads all there is of a tenant.
+const LONG_MS = 6 * 3_600_000
+
+/** For what may read all of a tenant's history: it is not cut off where requests are (`queryTimeoutMs`). */
+export function queryLong<R extends pg.QueryResultRow>(
+  db: Db,
+  text: string,
+  values: unknown[] = [],
+): Promise<pg.QueryResult<R>> {
+  const config: pg.QueryConfig & { query_timeout: number } = { text, values, query_timeout: LONG_MS }
+  return db.query<R>(config)
+}
+
 /** Runs once the transaction that `inTransaction` has opened on this connection is committed; never if it is not. */
 export function afterCommit(client: pg.PoolClient, action: () => void): void {
   const actions = afterCommits.get(client)

@@ -5,6 +5,7 @@ import { version } from '../config/version.ts'
 import type { App, Surface } from '../http/app.ts'
 import { buildServer } from '../http/server.ts'
 import { openAccept } from '../intake/accept.ts'
+import { leftErasures } from '../jobs/erasures.ts'
 import { type Job, startJobs } from '../jobs/jobs.ts'
 import { ledgerUpkeep } from '../jobs/ledger.ts'
 import { dailySnapshots } from '../jobs/snapshots.ts'
@@ -123,6 +124,7 @@ function upkeep({ config, log: logger }: RuntimeOptions, { pool, log, now }: Par
     retention(pool, config, now, () => oldestUnread(log)),
     ...ledgerUpkeep(pool, now),
     dailySnapshots(pool, now),
+    leftErasures(pool),
   ]
 }
 

@@ -15,11 +15,22 @@ export const KEPT_ORDER_FIELDS = [
 /** An id that is shorter may be anything: a quantity, a size, an order number. */
 const MIN_IDENTIFYING_LENGTH = 8
 
+/** The names of a person, ready to be looked for: thousands of entries are compared with thousands of names. */
+export type PersonNames = { wanted: Set<string>; emails: Set<string>; ids: Set<string> }
+
+export function personNames(names: Identity[]): PersonNames {
+  return {
+    wanted: new Set(names.map(nameText)),
+    emails: new Set(names.flatMap(name => (name.kind === 'email' ? [name.value] : []))),
+    ids: new Set(names.flatMap(({ value }) => (value.length >= MIN_IDENTIFYING_LENGTH ? [value] : []))),
+  }
+}
+
 type StoredEntry = Pick<Entry, 'id' | 'kind' | 'receivedAt' | 'context' | 'body'>
 
 /** Which items of an entry that never took effect are about a person, and which are not. */
-export function itemsAbout(entry: StoredEntry, names: Identity[]): { about: number[]; others: number[] } {
-  const wanted = new Set(names.map(nameText))
+export function itemsAbout(entry: StoredEntry, person: PersonNames): { about: number[]; others: number[] } {
+  const { wanted } = person
   const isKnown = (identities: Identity[]) => identities.some(identity => wanted.has(nameText(identity)))
   const about: number[] = []
   const others: number[] = []
@@ -35,7 +46,7 @@ export function itemsAbout(entry: StoredEntry, names: Identity[]): { about: numb
     context,
   })
   for (const event of events) (isKnown(identitiesOf(event)) ? about : others).push(event.index)
-  for (const item of rejected) (mentions(item.raw, names) ? about : others).push(item.index)
+  for (const item of rejected) (mentions(item.raw, person) ? about : others).push(item.index)
   return { about, others }
 }
 
@@ -49,9 +60,7 @@ function identitiesOfRecord(entry: StoredEntry): Identity[] {
 }
 
 /** Whether something that could not be read as an event has a name of the person as one of its values. */
-export function mentions(raw: string, names: Identity[]): boolean {
-  const emails = new Set(names.flatMap(name => (name.kind === 'email' ? [name.value] : [])))
-  const ids = new Set(names.flatMap(({ value }) => (value.length >= MIN_IDENTIFYING_LENGTH ? [value] : [])))
+export function mentions(raw: string, { emails, ids }: PersonNames): boolean {
   let value: unknown
   try {
     value = JSON.parse(raw)

@@ -5,7 +5,8 @@ import { stripeObject } from '../providers/stripe/event.ts'
 /** Something a person is known by. Identities seen together belong to one profile. */
 export type Identity = { kind: IdentityKind; value: string }
 
-export type IdentityKind = 'visitor' | 'user' | 'email' | 'contact'
+export const IDENTITY_KINDS = ['visitor', 'user', 'email', 'contact'] as const
+export type IdentityKind = (typeof IDENTITY_KINDS)[number]
 
 /** An id longer than this is no id; it also has to fit an index. */
 export const MAX_ID_LENGTH = 255

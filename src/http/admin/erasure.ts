@@ -1,11 +1,14 @@
 import { Type } from 'typebox'
-import { ErasureReceipt } from '../../admin/views.ts'
+import { ErasurePreview, ErasureReceipt } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'
-import { List } from './schemas.ts'
+import { ById, List } from './schemas.ts'
 
 const documented = { tags: ['Admin: people'], security: security.admin }
+
+// Together with the wait for what is not applied yet, less than a request may take.
+const PATIENCE_MS = 15_000
 
 const NewErasure = Type.Object(
   {
@@ -13,6 +16,12 @@ const NewErasure = Type.Object(
     email: Type.Optional(Type.String({ description: 'An e-mail address of the person' })),
     profile: Type.Optional(
       Type.String({ description: 'Instead of email: profile_id of an event or a conversion' }),
+    ),
+    dry_run: Type.Optional(
+      Type.Boolean({ description: 'Only show what it would take, and the names of the person' }),
+    ),
+    confirm: Type.Optional(
+      Type.Boolean({ description: 'Needed for a person with more than 20 names: they have been looked at' }),
     ),
   },
   { examples: [{ tenant: 'acme', email: 'ada@example.com' }] },
@@ -22,16 +31,38 @@ export function erasureRoutes(app: App, { admin }: { admin: AdminOf }): void {
   app.post(
     '/admin/v1/erasures',
     {
-      config: { problems: [404] },
+      config: { problems: [404, 409] },
       schema: {
         ...documented,
         summary: 'Erase a person: events, identities and contact are deleted, sales are made anonymous',
-        description: 'Responds when it is done: after a few seconds, longer with many events.',
+        description:
+          'Responds with 201 when it is done. What takes longer than 15 seconds goes on by itself, also after a crash: 202, and GET /admin/v1/erasures/:id tells how far it is.',
         body: NewErasure,
-        response: { 201: ErasureReceipt },
+        response: { 200: ErasurePreview, 201: ErasureReceipt, 202: ErasureReceipt },
       },
     },
-    async (request, reply) => reply.code(201).send(await admin(request).erasures.erase(request.body)),
+    async (request, reply) => {
+      const { dry_run, ...query } = request.body
+      const { erasures } = admin(request)
+      if (dry_run) return reply.code(200).send(await erasures.preview(query))
+      const receipt = await erasures.start(query, PATIENCE_MS)
+      return reply
+        .code(receipt.status === 'completed' ? 201 : 202)
+        .header('location', `/admin/v1/erasures/${receipt.id}`)
+        .send(receipt)
+    },
+  )
+  app.get(
+    '/admin/v1/erasures/:id',
+    {
+      schema: {
+        ...documented,
+        summary: 'Get the receipt of an erasure, and how far it is',
+        params: ById,
+        response: { 200: ErasureReceipt },
+      },
+    },
+    async request => admin(request).erasures.show(request.params.id),
   )
   app.get(
     '/admin/v1/erasures',

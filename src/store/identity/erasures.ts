@@ -1,26 +1,33 @@
+import type pg from 'pg'
 import type { Entry } from '../../domain/entry.ts'
 import type { IdentityKind } from '../../domain/identity/identity.ts'
 import { entryIdOf } from '../../domain/ids.ts'
-import type { Db } from '../../postgres/database.ts'
+import { type Db, queryLong } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 
-export type KnownName = { node: number; kind: IdentityKind; value: string }
+/** `node`: null for a name that nobody was seen under. */
+export type KnownName = { node: number | null; kind: IdentityKind; value: string }
 
-/** Everything a person is known by, found by one e-mail address or by the profile. */
-export async function namesOf(
-  db: Db,
-  tenantId: number,
-  subject: { email: string } | { profile: number },
-): Promise<KnownName[]> {
-  const where =
-    'email' in subject
-      ? `profile = (select profile from identities where tenant_id = $1 and kind = 'email' and value = $2 and retired_at is null)`
-      : 'profile = $2'
+/** Everything a person is known by. */
+export async function namesOf(db: Db, tenantId: number, profile: number): Promise<KnownName[]> {
   const { rows } = await db.query<KnownName>(
-    `select node, kind, value from identities where tenant_id = $1 and ${where} order by node`,
-    [tenantId, 'email' in subject ? subject.email : subject.profile],
+    'select node, kind, value from identities where tenant_id = $1 and profile = $2 order by node',
+    [tenantId, profile],
   )
   return rows
+}
+
+/** When the oldest came in of what has not taken effect yet; null where nothing waits. */
+export async function oldestWaiting(db: Db, tenantId: number): Promise<Date | null> {
+  const { rows } = await db.query<{ at: Date | null }>(
+    `select least(
+       (select min(l.received_at) from log_cursors c
+        join log l on l.partition = c.partition and (l.xid, l.ord) > (c.xid, c.ord) where l.tenant_id = $1),
+       (select min(received_at) from parked_entries where tenant_id = $1),
+       (select min(received_at) from overflow where tenant_id = $1)) as at`,
+    [tenantId],
+  )
+  return rows[0]!.at
 }
 
 /** Entries that came in before a moment and have not taken effect yet. */
@@ -35,6 +42,9 @@ export async function countUnapplied(db: Db, tenantId: number, before: Date): Pr
   return rows[0]!.count
 }
 
+// With bodies of a megabyte at the most.
+const ROWS_AT_A_TIME = 50
+
 /** Where an event lies: its partition and its row there. */
 export type EventRow = { table: number; row: string; id: string; receivedAt: Date }
 
@@ -45,7 +55,8 @@ export async function findEventsOf(
   nodes: number[],
   receivedSince: Date | null,
 ): Promise<EventRow[]> {
-  const { rows } = await db.query<EventRow>(
+  const { rows } = await queryLong<EventRow>(
+    db,
     `select tableoid::int8 as table, ctid::text as row, id, received_at as "receivedAt" from events
      where tenant_id = $1 and node = any($2::bigint[]) and ($3::timestamptz is null or received_at >= $3)`,
     [tenantId, nodes, receivedSince],
@@ -53,20 +64,30 @@ export async function findEventsOf(
   return rows
 }
 
-/** Events of others that were seen together with these nodes, but not joined: with what they say, to see of whom. */
-export async function findUnjoinedEvents(
-  db: Db,
+/**
+ * Events of others that were seen together with these nodes, but not joined: with what they say, to see of whom. By
+ * portions, in a transaction of its own, which only reads: a stranger can have sent thousands.
+ */
+export async function* readUnjoinedEvents(
+  client: pg.PoolClient,
   tenantId: number,
   nodes: number[],
-  receivedSince: Date | null,
-): Promise<(EventRow & { payload: string })[]> {
-  const { rows } = await db.query<EventRow & { payload: string }>(
-    `select tableoid::int8 as table, ctid::text as row, id, received_at as "receivedAt", payload from events
-     where tenant_id = $1 and ($3::timestamptz is null or received_at >= $3)
+): AsyncGenerator<(EventRow & { payload: string })[]> {
+  await client.query(
+    `declare unjoined_events no scroll cursor for
+     select tableoid::int8 as table, ctid::text as row, id, received_at as "receivedAt", payload from events
+     where tenant_id = $1
        and node = any(array(select node from identity_unjoined where tenant_id = $1 and other = any($2::bigint[])))`,
-    [tenantId, nodes, receivedSince],
+    [tenantId, nodes],
   )
-  return rows
+  for (;;) {
+    const { rows } = await queryLong<EventRow & { payload: string }>(
+      client,
+      `fetch ${ROWS_AT_A_TIME} from unjoined_events`,
+    )
+    if (rows.length > 0) yield rows
+    if (rows.length < ROWS_AT_A_TIME) return
+  }
 }
 
 export async function deleteEventsAt(db: Db, events: EventRow[]): Promise<number> {
@@ -100,13 +121,55 @@ export async function deleteLoggedOf(db: Db, tenantId: number, events: EventRow[
   return rowCount ?? 0
 }
 
+export async function countOfEvents(
+  db: Db,
+  tenantId: number,
+  events: EventRow[],
+): Promise<{ archived: number; logged: number }> {
+  const entries = new Map(events.map(event => [entryIdOf(event.id), event.receivedAt]))
+  const { rows } = await db.query<{ archived: number; logged: number }>(
+    `select
+       (select count(*) from archive a join unnest($2::uuid[], $3::timestamptz[]) as e (id, received_at)
+          on a.id = e.id and a.received_at = e.received_at where a.tenant_id = $1) as archived,
+       (select count(*) from log l join unnest($4::uuid[], $5::timestamptz[]) as e (id, received_at)
+          on l.received_at = e.received_at and l.id = e.id
+        join log_cursors c on c.partition = l.partition and (l.xid, l.ord) <= (c.xid, c.ord)
+        where l.tenant_id = $1) as logged`,
+    [
+      tenantId,
+      events.map(event => event.id),
+      events.map(event => event.receivedAt),
+      [...entries.keys()],
+      [...entries.values()],
+    ],
+  )
+  return rows[0]!
+}
+
+export async function countContacts(db: Db, tenantId: number, ids: string[]): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*) from records where tenant_id = $1 and entity_type = 'contact' and id = any($2) and not deleted`,
+    [tenantId, ids],
+  )
+  return rows[0]!.count
+}
+
+export async function countTouches(db: Db, tenantId: number, nodes: number[]): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    'select count(*) from touches where tenant_id = $1 and node = any($2::bigint[])',
+    [tenantId, nodes],
+  )
+  return rows[0]!.count
+}
+
 export async function findSalesOf(
   db: Db,
   tenantId: number,
   nodes: number[],
   contactIds: string[],
 ): Promise<{ saleKey: string; orderId: string | null }[]> {
-  const { rows } = await db.query<{ saleKey: string; orderId: string | null }>(
+  const { rows } = await queryLong<{ saleKey: string; orderId: string | null }>(
+    db,
     `select sale_key as "saleKey",
        case when order_state = 'live' then substr(sale_key, length('order:') + 1) end as "orderId"
      from conversions
@@ -127,7 +190,7 @@ export async function anonymiseSales(db: Db, tenantId: number, saleKeys: string[
   return rowCount ?? 0
 }
 
-/** Of orders, only these fields stay. */
+/** Of orders, only these fields stay; what is sent again with the same time comes too late to bring the others back. */
 export async function reduceOrders(
   db: Db,
   tenantId: number,
@@ -135,7 +198,7 @@ export async function reduceOrders(
   keptFields: string[],
 ): Promise<number> {
   const { rowCount } = await db.query(
-    `update records set updated_at = now(), data = coalesce(
+    `update records set updated_at = now(), source_updated_at = source_updated_at + interval '1 microsecond', data = coalesce(
        (select jsonb_object_agg(f.key, f.value) from jsonb_each(data) f
         where f.key = any($3) and jsonb_typeof(f.value) in ('string', 'number', 'boolean')), '{}')
      where tenant_id = $1 and entity_type = 'order' and id = any($2) and not deleted`,
@@ -175,10 +238,13 @@ export async function deleteNames(
     [tenantId, nodes],
   )
   // What joined them may name them: a contact's id, an order's.
-  await db.query('delete from identity_joins where tenant_id = $1 and nodes && $2::bigint[]', [
-    tenantId,
-    nodes,
-  ])
+  // Not `&&`, which compares each with each: somebody may have thousands of names.
+  await queryLong(
+    db,
+    `delete from identity_joins j
+     where tenant_id = $1 and exists (select 1 from unnest(j.nodes) as n (node) where n.node = any($2::bigint[]))`,
+    [tenantId, nodes],
+  )
   const names = await db.query('delete from identities where tenant_id = $1 and node = any($2::bigint[])', [
     tenantId,
     nodes,
@@ -192,20 +258,25 @@ export type EntryTable = 'dead_letters' | 'parked_entries' | 'overflow'
 /** An entry and its row in its table: primary keys differ. */
 export type EntryRow = { entry: Entry; row: string }
 
-/** Entries with one of these texts in their body. */
-export async function findEntriesWith(
-  db: Db,
+/** All entries of a tenant in a table, by portions. In a transaction of its own, which only reads. */
+export async function* readEntries(
+  client: pg.PoolClient,
   table: EntryTable,
   tenantId: number,
-  texts: string[],
-): Promise<EntryRow[]> {
-  const { rows } = await db.query<Entry & { row: string }>(
-    `select ctid::text as row, ${ENTRY_COLUMNS} from ${table} s
-     where tenant_id = $1
-       and exists (select 1 from unnest($2::text[]) as t (text) where strpos(lower(s.body), lower(t.text)) > 0)`,
-    [tenantId, texts],
+): AsyncGenerator<EntryRow[]> {
+  await client.query(
+    `declare waiting_entries no scroll cursor for
+     select ctid::text as row, ${ENTRY_COLUMNS} from ${table} where tenant_id = $1`,
+    [tenantId],
   )
-  return rows.map(row => ({ row: row.row, entry: entryOf(row) }))
+  for (;;) {
+    const { rows } = await queryLong<Entry & { row: string }>(
+      client,
+      `fetch ${ROWS_AT_A_TIME} from waiting_entries`,
+    )
+    if (rows.length > 0) yield rows.map(row => ({ row: row.row, entry: entryOf(row) }))
+    if (rows.length < ROWS_AT_A_TIME) return
+  }
 }
 
 /** False when it has moved on meanwhile. */
@@ -238,23 +309,85 @@ export async function narrowEntry(
   return rowCount === 1
 }
 
-export type StoredErasure = { id: string; tenantId: number; requestedAt: Date; receipt: string }
+export type ErasureStatus = 'erasing' | 'sweeping' | 'completed'
+export type StoredErasure = {
+  id: string
+  tenantId: number
+  requestedAt: Date
+  status: ErasureStatus
+  /** JSON text; null once it is done */
+  subject: string | null
+  receipt: string
+}
 
-/** A trigger moves the version of the configuration: workers forget whom they remember. `subjectHash`: of whom, for who asks again. */
+/** A trigger moves the version of the configuration. `subjectHash`: of whom, for who asks again. */
 export async function insertErasure(db: Db, erasure: StoredErasure & { subjectHash: Buffer }): Promise<void> {
   await db.query(
-    'insert into erasures (tenant_id, id, requested_at, subject_hash, receipt) values ($1, $2, $3, $4, $5)',
-    [erasure.tenantId, erasure.id, erasure.requestedAt, erasure.subjectHash, erasure.receipt],
+    `insert into erasures (tenant_id, id, requested_at, subject_hash, status, subject, receipt, seen_at)
+     values ($1, $2, $3, $4, $5, $6, $7, now())`,
+    [
+      erasure.tenantId,
+      erasure.id,
+      erasure.requestedAt,
+      erasure.subjectHash,
+      erasure.status,
+      erasure.subject,
+      erasure.receipt,
+    ],
   )
 }
 
-export async function finishErasure(db: Db, tenantId: number, id: string, receipt: string): Promise<void> {
-  await db.query('update erasures set receipt = $3 where tenant_id = $1 and id = $2', [tenantId, id, receipt])
+type ErasureKey = Pick<StoredErasure, 'tenantId' | 'id'>
+
+/** How far it is: in the transaction that gets it there. */
+export async function saveErasure(db: Db, { tenantId, id }: ErasureKey, receipt: string): Promise<void> {
+  await db.query('update erasures set receipt = $3, seen_at = now() where tenant_id = $1 and id = $2', [
+    tenantId,
+    id,
+    receipt,
+  ])
+}
+
+/** A trigger moves the version of the configuration: workers forget whom they remember. */
+export async function advanceErasure(
+  db: Db,
+  { tenantId, id, status, subject, receipt }: Omit<StoredErasure, 'requestedAt'>,
+): Promise<void> {
+  await db.query(
+    `update erasures set status = $3, subject = $4, receipt = $5, seen_at = now() where tenant_id = $1 and id = $2`,
+    [tenantId, id, status, subject, receipt],
+  )
+}
+
+/** A sign of life of whoever runs it. */
+export async function keepErasure(db: Db, { tenantId, id }: ErasureKey): Promise<void> {
+  await db.query('update erasures set seen_at = now() where tenant_id = $1 and id = $2', [tenantId, id])
+}
+
+const ERASURE = `id, tenant_id as "tenantId", requested_at as "requestedAt", status, subject, receipt::text as receipt`
+
+/** One that nobody has given a sign of for so long: whoever takes it goes on with it. */
+export async function takeLeftErasure(db: Db, silentS: number): Promise<StoredErasure | null> {
+  const { rows } = await db.query<StoredErasure>(
+    `update erasures set seen_at = now()
+     where (tenant_id, id) = (
+       select tenant_id, id from erasures
+       where status <> 'completed' and seen_at < now() - $1 * interval '1 second'
+       order by seen_at limit 1 for update skip locked)
+     returning ${ERASURE}`,
+    [silentS],
+  )
+  return rows[0] ?? null
+}
+
+export async function findErasure(db: Db, id: string): Promise<StoredErasure | null> {
+  const { rows } = await db.query<StoredErasure>(`select ${ERASURE} from erasures where id = $1`, [id])
+  return rows[0] ?? null
 }
 
 export async function listErasures(db: Db, tenantId: number, limit: number): Promise<StoredErasure[]> {
   const { rows } = await db.query<StoredErasure>(
-    `select id, tenant_id as "tenantId", requested_at as "requestedAt", receipt from erasures
+    `select ${ERASURE} from erasures
      where tenant_id = $1 order by requested_at desc, id desc limit $2`,
     [tenantId, limit],
   )

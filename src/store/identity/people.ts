@@ -101,9 +101,14 @@ export async function linksOfProfile(db: Db, tenantId: number, profile: number):
 /** Profiles that were merged into this one, in the order in which they were. */
 export async function mergedProfiles(db: Db, tenantId: number, profile: number): Promise<number[]> {
   const { rows } = await db.query<{ profile: number }>(
-    `select from_profile as profile from identity_joins
-     where tenant_id = $1 and profile = any(${MERGED_INTO}) and undone_at is null
-       and from_profile is distinct from node order by id`,
+    `select j.from_profile as profile from identity_joins j
+     where j.tenant_id = $1 and j.profile = any(${MERGED_INTO}) and j.undone_at is null
+       and not exists (
+         -- a name that moved on was no profile
+         select from identities i
+         join identities b on b.tenant_id = i.tenant_id and b.kind = i.kind and b.value = i.value and b.node < i.node
+         where i.tenant_id = $1 and i.node = j.from_profile and b.retired_at is not null)
+     order by j.id`,
     [tenantId, profile],
   )
   return rows.map(row => row.profile)

@@ -1,0 +1,68 @@
+import type pg from 'pg'
+import { accountsNamed, invoicesOf, subscriptionsOf } from '../store/billing/erasure.ts'
+import {
+  countContacts,
+  countOfEvents,
+  countTouches,
+  findEventsOf,
+  findSalesOf,
+  type KnownName,
+} from '../store/identity/erasures.ts'
+import { entriesAbout, nodesOf, portions, unjoinedEventsAbout, valuesOf } from './erasure-steps.ts'
+import type { ErasureReceipt } from './views.ts'
+
+/** What an erasure of these names would take, counted as its receipt counts. Touches nothing. */
+export async function countErasable(
+  pool: pg.Pool,
+  tenantId: number,
+  names: KnownName[],
+): Promise<ErasureReceipt['erased']> {
+  const nodes = nodesOf(names)
+  const contactIds = valuesOf(names, 'contact')
+  const events = [
+    ...(await findEventsOf(pool, tenantId, nodes, null)),
+    ...(await unjoinedEventsAbout({ pool, tenantId }, names)),
+  ]
+  const kept = { archived: 0, log_entries: 0 }
+  for (const some of portions(events)) {
+    const { archived, logged } = await countOfEvents(pool, tenantId, some)
+    kept.archived += archived
+    kept.log_entries += logged
+  }
+  const sales = await findSalesOf(pool, tenantId, nodes, contactIds)
+  const items = { dead_letters: 0, parked_entries: 0, overflow: 0 }
+  for (const table of ['dead_letters', 'parked_entries', 'overflow'] as const)
+    for (const { items: found } of await entriesAbout({ pool, tenantId }, table, names))
+      items[table] += found.about.length
+  return {
+    events: events.length,
+    conversions: sales.length,
+    orders: sales.filter(({ orderId }) => orderId !== null).length,
+    contacts: await countContacts(pool, tenantId, contactIds),
+    identities: nodes.length,
+    touches: await countTouches(pool, tenantId, nodes),
+    ...kept,
+    dead_letters: items.dead_letters,
+    waiting: items.parked_entries + items.overflow,
+    billing: await countBilling(pool, tenantId, contactIds, valuesOf(names, 'email')),
+  }
+}
+
+async function countBilling(
+  pool: pg.Pool,
+  tenantId: number,
+  customers: string[],
+  emails: string[],
+): Promise<number> {
+  const accounts = await accountsNamed(pool, tenantId, { customers, emails })
+  const subscriptions = await subscriptionsOf(pool, tenantId, accounts)
+  const invoices = await invoicesOf(pool, tenantId, { customers, emails }, subscriptions)
+  return accounts.length + invoices.length
+}
+
+export function inWords(counts: ErasureReceipt['erased']): string {
+  const words = Object.entries(counts).flatMap(([name, count]) =>
+    count > 0 ? [`${count} ${name.replaceAll('_', ' ')}`] : [],
+  )
+  return words.length > 0 ? words.join(', ') : 'nothing else'
+}

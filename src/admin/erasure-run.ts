@@ -1,0 +1,163 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { inTransaction } from '../postgres/database.ts'
+import { lockPeople } from '../postgres/locks.ts'
+import {
+  advanceErasure,
+  countUnapplied,
+  deleteNames,
+  type KnownName,
+  keepErasure,
+  namesOf,
+  oldestWaiting,
+  type StoredErasure,
+  saveErasure,
+  takeLeftErasure,
+} from '../store/identity/erasures.ts'
+import { currentProfile, namesLike } from '../store/identity/people.ts'
+import { type ErasureWork, eraseEffects, eraseWaiting, nodesOf } from './erasure-steps.ts'
+import type { ErasureReceipt } from './views.ts'
+
+/** Whom an erasure is about. */
+export type Subject = { email: string } | { profile: number }
+
+/** Kept with an erasure until it is done. */
+type Stored = {
+  subject: Subject
+  waitMs: number
+  /** Taken away with the last of them; what was written meanwhile is found by them. */
+  names: KnownName[]
+  /** What was waiting when it began came in no earlier than this. */
+  since: string | null
+}
+
+// Give or take the clocks of other nodes.
+const CLOCKS_APART_MS = 60_000
+const SIGN_OF_LIFE_MS = 5_000
+// Several signs of life long: whoever is silent for so long is gone.
+const SILENT_S = 30
+
+export function storedSubject(subject: Subject, waitMs: number): string {
+  return JSON.stringify({ subject, waitMs, names: [], since: null } satisfies Stored)
+}
+
+/** Runs an erasure from where it stands to its end, and returns the receipt. Whatever was done before is not done twice. */
+export async function runErasure(pool: pg.Pool, erasure: StoredErasure): Promise<ErasureReceipt> {
+  const receipt = JSON.parse(erasure.receipt) as ErasureReceipt
+  const stored = JSON.parse(erasure.subject!) as Stored
+  const work: ErasureWork = {
+    pool,
+    tenantId: erasure.tenantId,
+    erased: receipt.erased,
+    save: db => saveErasure(db, erasure, JSON.stringify(receipt)),
+  }
+  const alive = setInterval(() => keepErasure(pool, erasure).catch(() => {}), SIGN_OF_LIFE_MS)
+  try {
+    if (erasure.status === 'erasing') await erasePerson(work, erasure, stored, receipt)
+    const since = new Date(
+      Math.min(Date.parse(stored.since!), erasure.requestedAt.getTime()) - CLOCKS_APART_MS,
+    )
+    await eraseEffects(work, stored.names, since)
+    await eraseWaiting(work, stored.names)
+    receipt.status = 'completed'
+    receipt.completed_at = new Date().toISOString()
+    await advanceErasure(pool, {
+      ...erasure,
+      status: 'completed',
+      subject: null,
+      receipt: JSON.stringify(receipt),
+    })
+    return receipt
+  } finally {
+    clearInterval(alive)
+  }
+}
+
+/** What waits first: what is not there when it would be its turn cannot come back. Then what stands, then the names. */
+async function erasePerson(
+  work: ErasureWork,
+  erasure: StoredErasure,
+  stored: Stored,
+  receipt: ErasureReceipt,
+): Promise<void> {
+  const { pool, tenantId } = work
+  const at = await oldestWaiting(pool, tenantId)
+  stored.since ??= (at ?? erasure.requestedAt).toISOString()
+  await eraseWaiting(work, merged(stored.names, await namesOfSubject(pool, tenantId, stored.subject)))
+  // What left the overflow before it could be taken out is in the log by now: it is applied, and then found.
+  receipt.not_yet_processed = await untilApplied(pool, tenantId, new Date(), stored.waitMs)
+  // Until no further name turns up: what is merged into the profile meanwhile belongs to the person.
+  for (let known = 0; ; ) {
+    stored.names = merged(stored.names, await namesOfSubject(pool, tenantId, stored.subject))
+    if (stored.names.length === known) break
+    known = stored.names.length
+    await eraseEffects(work, stored.names, null)
+  }
+  await inTransaction(pool, async client => {
+    // Every worker's transaction about this tenant lies wholly before this one or wholly after it. Those before are
+    // committed now: the names they added are found here, and what they wrote in the second pass. Those after
+    // read a newer version (holdConfigVersion) and forget the nodes they remembered: nobody writes to one that
+    // is gone, and the person does not come back.
+    await lockPeople(client, tenantId)
+    stored.names = merged(stored.names, await namesOfSubject(client, tenantId, stored.subject))
+    const deleted = await deleteNames(client, tenantId, nodesOf(stored.names))
+    receipt.erased.identities += deleted.names
+    receipt.erased.touches += deleted.touches
+    await advanceErasure(client, {
+      ...erasure,
+      status: 'sweeping',
+      subject: JSON.stringify(stored),
+      receipt: JSON.stringify(receipt),
+    })
+  })
+}
+
+/** All that the person is known by; an e-mail that nobody was seen under may still stand in what waits. */
+export async function namesOfSubject(
+  db: pg.Pool | pg.PoolClient,
+  tenantId: number,
+  subject: Subject,
+): Promise<KnownName[]> {
+  const profile = await profileOfSubject(db, tenantId, subject)
+  if (profile !== null) return namesOf(db, tenantId, profile)
+  return 'email' in subject ? [{ node: null, kind: 'email', value: subject.email }] : []
+}
+
+export async function profileOfSubject(
+  db: pg.Pool | pg.PoolClient,
+  tenantId: number,
+  subject: Subject,
+): Promise<number | null> {
+  if ('profile' in subject) return currentProfile(db, tenantId, subject.profile)
+  const [found] = await namesLike(db, tenantId, { kinds: ['email'], values: [subject.email] })
+  return found?.profile ?? null
+}
+
+function merged(some: KnownName[], more: KnownName[]): KnownName[] {
+  const all = [...some, ...more].map(name => [`${name.kind} ${name.value} ${name.node}`, name] as const)
+  return [...new Map(all).values()]
+}
+
+/** What came in before is applied first: then it can be found. Returns how much of it is not. */
+export async function untilApplied(
+  pool: pg.Pool,
+  tenantId: number,
+  at: Date,
+  waitMs: number,
+): Promise<number> {
+  const deadline = Date.now() + waitMs
+  for (;;) {
+    const unapplied = await countUnapplied(pool, tenantId, at)
+    if (unapplied === 0 || Date.now() >= deadline) return unapplied
+    await sleep(50)
+  }
+}
+
+/** Goes on with what a process left behind when it ended. */
+export async function resumeErasures(pool: pg.Pool, silentS = SILENT_S): Promise<void> {
+  for (;;) {
+    const left = await takeLeftErasure(pool, silentS)
+    if (left === null) return
+    await runErasure(pool, left)
+  }
+}
