@@ -17,6 +17,8 @@ import type {
   Rejection,
   ReplayOrder,
   ReplayResult,
+  RevokedKey,
+  RotatedKey,
   RotatedSource,
   SecretKind,
   Source,
@@ -40,7 +42,10 @@ export const keys = {
   list: (tenant: string | null, signal?: Signal) =>
     fromAdmin<List<Key>>('/keys', { query: { tenant }, signal }),
   create: (key: NewKey) => post<CreatedKey>('/keys', key),
-  revoke: (id: string) => post<Key>(`/keys/${encodeURIComponent(id)}/revoke`),
+  /** The one before stays good for a day. */
+  rotate: (id: string) => post<RotatedKey>(`/keys/${encodeURIComponent(id)}/rotate`, {}),
+  revoke: (id: string, withMade = false) =>
+    post<RevokedKey>(`/keys/${encodeURIComponent(id)}/revoke`, { with_made: withMade }),
 }
 
 export const sources = {

@@ -18,21 +18,31 @@ export type Paged<Row> = { results: Row[]; page: number; page_size: number; coun
 export type Tenant = { id: string; name: string }
 
 export type KeyKind = 'private' | 'tracking' | 'admin'
+export type Role = 'viewer' | 'operator' | 'admin'
 export type Key = {
   id: string
   kind: KeyKind
   scopes: string[]
+  role: Maybe<Role>
+  tenant: Maybe<string>
+  allowed_addresses: string[]
   hint: string
+  created_by: Maybe<string>
   created_at: Time
   expires_at: Maybe<Time>
+  expires_soon: boolean
   revoked_at: Maybe<Time>
   last_used_at: Maybe<Time>
 }
 export type CreatedKey = Key & { key: string }
+export type RotatedKey = CreatedKey & { previous: { id: string; expires_at: Time } }
+export type RevokedKey = Key & { made: { keys: { id: string }[]; sources: { id: string }[] } }
 export type NewKey = {
   kind: KeyKind
   tenant?: string | null
   scopes?: string[]
+  role?: Role
+  allowed_addresses?: string[]
   expires_at?: string
 }
 

@@ -19,6 +19,8 @@ export type Checks = [
   Holds<data.Tenant, views.TenantView>,
   Holds<data.Key, views.KeyView>,
   Holds<data.CreatedKey, views.CreatedKey>,
+  Holds<data.RotatedKey, views.RotatedKey>,
+  Holds<data.RevokedKey, views.RevokedKey>,
   Holds<data.Source, views.SourceView>,
   Holds<data.CreatedSource, views.CreatedSource>,
   Holds<data.RotatedSource, views.RotatedSource>,

@@ -281,6 +281,18 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.equal((await post('/v1/track/', made, { event_type: 'by_the_new_key' })).status, 200)
     await page.evaluate(`location.hash = '#/keys'`)
     const row = page.getByRole('row', { name: made.slice(-4) })
+    const ends = (await keysOfTenant()).find(({ hint }) => made.endsWith(hint.slice(1)))!.expires_at
+    assert.equal(Math.round((Date.parse(ends!) - Date.now()) / 86_400_000), 90)
+    await row.getByRole('button', { name: 'Replace' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Replace it' }).click()
+    await page.locator('.once code', { hasText: /^trk_/ }).first().waitFor()
+    const replaced = String(await page.locator('.once code').first().textContent())
+    assert.notEqual(replaced, made)
+    for (const key of [made, replaced])
+      assert.equal((await post('/v1/track/', key, { event_type: 'during_the_overlap' })).status, 200)
+    await server.admin.keys.revoke(
+      (await keysOfTenant()).find(({ hint }) => replaced.endsWith(hint.slice(1)))!.id,
+    )
     await row.getByRole('button', { name: 'Revoke' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click()
     await row.waitFor({ state: 'detached' })

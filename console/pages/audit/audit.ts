@@ -74,8 +74,10 @@ function targetOf({ action, target }: AuditRow): ComponentChildren {
 function changesOf({ before, after }: AuditRow): ComponentChildren {
   if (!before || !after) return NONE
   const old = before as Record<string, unknown>
-  return Object.entries(after).map(
-    ([name, value]) =>
-      html`<div>${name}: <code>${JSON.stringify(old[name])}</code> → <code>${JSON.stringify(value)}</code></div>`,
+  return Object.entries(after).map(([name, value]) =>
+    // Tokens and secrets are lists of hints and ends, which tell nothing side by side.
+    Array.isArray(value)
+      ? html`<div>${name}</div>`
+      : html`<div>${name}: <code>${JSON.stringify(old[name])}</code> → <code>${JSON.stringify(value)}</code></div>`,
   )
 }

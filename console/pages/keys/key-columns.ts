@@ -1,29 +1,34 @@
 import type { Signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { keys } from '../../api/admin.ts'
-import type { Key } from '../../api/types.ts'
+import type { Key, RevokedKey } from '../../api/types.ts'
 import { confirmed } from '../../components/dialog.ts'
 import { ActionButton } from '../../components/form.ts'
 import { Badge } from '../../components/notice.ts'
 import type { Column } from '../../components/table.ts'
-import { Ago, Day, Time } from '../../components/time.ts'
-import { NONE } from '../../format.ts'
+import { Ago, Day } from '../../components/time.ts'
+import { NONE, plural } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { ownKeys } from '../../session.ts'
 import { scopesInWords } from './scopes.ts'
 
-type KeyActions = { problem: Signal<unknown>; refresh(): Promise<void> }
+type KeyActions = { problem: Signal<unknown>; refresh(): Promise<void>; rotate(key: Key): Promise<void> }
 
-export function keyColumns({ problem, refresh }: KeyActions): Column<Key>[] {
+export function keyColumns({ problem, refresh, rotate }: KeyActions): Column<Key>[] {
   const revoke = async ({ id, hint }: Key) => {
     const title = `Revoke the key that ends in ${hint}?`
     const text = 'Whoever uses it is refused within two seconds. This cannot be undone.'
     if (!(await confirmed({ title, text, yes: 'Revoke it' }))) return
-    await keys.revoke(id)
+    const { made } = await keys.revoke(id)
+    await offerToEnd(id, made)
     await refresh()
   }
   return [
-    { label: 'Key', cell: ({ kind, hint }) => html`<span class="whole">${kind} <code>${hint}</code></span>` },
+    {
+      label: 'Key',
+      cell: ({ kind, role, hint }) =>
+        html`<span class="whole">${role && role !== 'admin' ? `${kind} (${role})` : kind} <code>${hint}</code></span>`,
+    },
     { label: 'State', cell: stateOf },
     {
       label: 'Scopes',
@@ -35,26 +40,51 @@ export function keyColumns({ problem, refresh }: KeyActions): Column<Key>[] {
       cell: ({ last_used_at }) => (last_used_at ? h(Ago, { at: last_used_at }) : 'never'),
       isMinor: true,
     },
-    { label: 'Made', cell: ({ created_at }) => h(Day, { at: created_at }), isMinor: true },
     {
-      label: 'Expires',
-      cell: ({ expires_at }) => (expires_at ? h(Time, { at: expires_at }) : 'never'),
+      label: 'Made',
+      cell: ({ created_at, created_by }) => [
+        h(Day, { at: created_at }),
+        created_by && html`<span class="reason faint">by ${created_by}</span>`,
+      ],
       isMinor: true,
     },
     {
-      label: 'Revoke',
+      label: 'Expires',
+      cell: ({ expires_at }) => (expires_at ? h(Day, { at: expires_at }) : 'never'),
+      isMinor: true,
+    },
+    {
+      label: 'Change',
       cell: key =>
-        key.revoked_at === null &&
-        h(ActionButton, { label: 'Revoke', run: () => revoke(key), problem, kind: 'link' }),
+        key.revoked_at === null && [
+          !hasEnded(key) &&
+            h(ActionButton, { label: 'Replace', run: () => rotate(key), problem, kind: 'link' }),
+          ' ',
+          h(ActionButton, { label: 'Revoke', run: () => revoke(key), problem, kind: 'link' }),
+        ],
     },
   ]
+}
+
+/** A key that was in wrong hands may have made others. */
+async function offerToEnd(id: string, made: RevokedKey['made']): Promise<void> {
+  const what = [
+    made.keys.length > 0 && plural(made.keys.length, 'key'),
+    made.sources.length > 0 && plural(made.sources.length, 'source'),
+  ].filter(Boolean)
+  if (what.length === 0) return
+  const title = `It made ${what.join(' and ')}. End that too?`
+  const text = 'If the key was in wrong hands: yes. Keys are revoked, sources are disabled.'
+  if (await confirmed({ title, text, yes: 'End that too' })) await keys.revoke(id, true)
 }
 
 function stateOf(key: Key): ComponentChildren {
   if (key.revoked_at) return h(Badge, { text: 'revoked', tone: 'bad' })
   if (hasEnded(key)) return h(Badge, { text: 'expired', tone: 'bad' })
   return [
-    h(Badge, { text: 'active', tone: 'good' }),
+    key.expires_soon
+      ? h(Badge, { text: 'ends soon', tone: 'bad' })
+      : h(Badge, { text: 'active', tone: 'good' }),
     ownKeys.value.includes(key.id) && html`<span class="reason faint">this console's own</span>`,
   ]
 }

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
-import type { KeyKind, NewKey } from '../../api/types.ts'
-import { Form, SelectField } from '../../components/form.ts'
+import type { KeyKind, NewKey, Role } from '../../api/types.ts'
+import { Form, SelectField, TextField } from '../../components/form.ts'
 import { h, html } from '../../html.ts'
 import { tenant } from '../../session.ts'
 import { SCOPES } from './scopes.ts'
@@ -9,15 +9,29 @@ import { SCOPES } from './scopes.ts'
 const KINDS = [
   ['private', 'Private: reads and writes data'],
   ['tracking', 'Tracking: sends events'],
-  ['admin', 'Admin: everything, all tenants'],
+  ['admin', 'Admin: for operators'],
+] as const
+const ROLES = [
+  ['admin', 'Admin: everything'],
+  ['operator', 'Operator: reads, switches sources, replays'],
+  ['viewer', 'Viewer: reads'],
+] as const
+const REACHES = [
+  ['all', 'All tenants'],
+  ['this', 'This tenant only'],
 ] as const
 const LIFETIMES = [
-  ['', 'Never'],
   ['1', 'In a day'],
   ['30', 'In 30 days'],
+  ['90', 'In 90 days'],
   ['365', 'In a year'],
+  ['', 'Never'],
 ] as const
+const DEFAULT_DAYS = '90'
 const DAY_MS = 86_400_000
+
+/** What was filled in; fields that a kind does not have are not there. */
+type Filled = { kind: KeyKind; days: string; role?: Role; reach?: string; addresses?: string }
 
 type KeyFormProps = { kind: string; create(key: NewKey): Promise<void> }
 
@@ -25,12 +39,11 @@ export function KeyForm({ kind, create }: KeyFormProps): VNode {
   const isKind = KINDS.some(([name]) => name === kind)
   const chosen = useSignal(isKind ? kind : 'private')
   return h(
-    Form<'kind' | 'days'>,
+    Form<keyof Filled>,
     {
       submit: 'Make the key',
       layout: 'stacked',
-      run: (values, all) =>
-        create(newKey(values.kind as KeyKind, values.days, all.getAll('scope') as string[])),
+      run: (values, all) => create(newKey(values as Filled, all.getAll('scope') as string[])),
     },
     h(SelectField, {
       id: 'kind',
@@ -42,7 +55,15 @@ export function KeyForm({ kind, create }: KeyFormProps): VNode {
       },
     }),
     h(ScopeBoxes, { isHidden: chosen.value !== 'private' }),
-    h(SelectField, { id: 'days', label: 'Expires', options: LIFETIMES }),
+    chosen.value === 'admin' && h(SelectField, { id: 'role', label: 'Role', options: ROLES }),
+    chosen.value === 'admin' && h(SelectField, { id: 'reach', label: 'Sees', options: REACHES }),
+    chosen.value !== 'tracking' &&
+      h(TextField, {
+        id: 'addresses',
+        label: 'Allowed addresses',
+        hint: 'Addresses or networks, for example 10.0.0.0/8, 203.0.113.7. Empty: everywhere.',
+      }),
+    h(SelectField, { id: 'days', label: 'Expires', options: LIFETIMES, value: DEFAULT_DAYS }),
   )
 }
 
@@ -62,11 +83,14 @@ function ScopeBoxes({ isHidden }: { isHidden: boolean }): VNode {
   `
 }
 
-function newKey(kind: KeyKind, days: string, scopes: string[]): NewKey {
+function newKey({ kind, days, role, reach, addresses = '' }: Filled, scopes: string[]): NewKey {
+  const networks = addresses.split(/[\s,]+/).filter(Boolean)
   return {
     kind,
-    ...(kind !== 'admin' && { tenant: tenant.peek() }),
+    ...((kind !== 'admin' || reach === 'this') && { tenant: tenant.peek() }),
     ...(kind === 'private' && { scopes }),
+    ...(role && { role }),
+    ...(networks.length > 0 && { allowed_addresses: networks }),
     ...(days && { expires_at: new Date(Date.now() + Number(days) * DAY_MS).toISOString() }),
   }
 }

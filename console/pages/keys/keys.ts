@@ -3,6 +3,7 @@ import type { VNode } from 'preact'
 import { keys } from '../../api/admin.ts'
 import type { CreatedKey, Key } from '../../api/types.ts'
 import { Copyable } from '../../components/copyable.ts'
+import { confirmed } from '../../components/dialog.ts'
 import { EmptyState, ProblemArea } from '../../components/notice.ts'
 import { ShownOnce } from '../../components/once.ts'
 import { Page, Section } from '../../components/page.ts'
@@ -20,12 +21,19 @@ export const page = definePage(
   'keys',
   async ({ signal }) => {
     const [own, admins] = await Promise.all([keys.list(tenant.peek(), signal), keys.list(null, signal)])
-    return { own: own.results, admins: admins.results }
+    return { own: own.results.filter(({ kind }) => kind !== 'admin'), admins: admins.results }
   },
   ({ data: { own, admins }, route: { query }, refresh }) => {
     const created = useSignal<CreatedKey | null>(null)
     const problem = useSignal<unknown>(null)
-    const columns = keyColumns({ problem, refresh })
+    const rotate = async ({ id, hint }: Key) => {
+      const title = `Replace the key that ends in ${hint}?`
+      const text = 'A new key like it is made and shown. This one stays good for 24 hours.'
+      if (!(await confirmed({ title, text, yes: 'Replace it' }))) return
+      created.value = await keys.rotate(id)
+      await refresh()
+    }
+    const columns = keyColumns({ problem, refresh, rotate })
     const withEnded = query.get('ended') === 'yes'
     const list = (caption: string, all: Key[]) =>
       h(Table<Key>, {
@@ -39,6 +47,7 @@ export const page = definePage(
       created.value = await keys.create(key)
       await refresh()
     }
+    const endingSoon = [...own, ...admins].filter(key => key.expires_soon).length
     return h(
       Page,
       { title: 'Keys', lead: 'Keys themselves are never shown again: only how they end.' },
@@ -48,6 +57,8 @@ export const page = definePage(
         { title: 'New key' },
         h(KeyForm, { key: query.get('kind') ?? '', kind: query.get('kind') ?? '', create }),
       ),
+      endingSoon > 0 &&
+        html`<p class="notice">${plural(endingSoon, 'key')} ending within 14 days: replace and hand out the new one in time.</p>`,
       h(ProblemArea, { problem }),
       h(
         Section,
