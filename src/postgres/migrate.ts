@@ -20,6 +20,8 @@ export async function migrate(pool: pg.Pool): Promise<string[]> {
   try {
     // One transaction: a kill in the middle leaves the old schema, and the lock works behind a transaction pooler.
     await client.query('begin')
+    // Migrations name moments without a zone.
+    await client.query(`set local timezone to 'UTC'`)
     await lock(client, LOCKS.migration)
     await client.query(`create table if not exists schema_migrations (
       name text primary key, checksum text not null, applied_at timestamptz not null default now())`)
