@@ -23,14 +23,14 @@ if (/\.test\.ts$/.test(process.argv[1] ?? '')) {
 }
 
 /**
- * A database of its own for one test file, cloned from the migrated template; dropped at the end (kept and named on failure).
+ * A database of its own for one test file, cloned from the migrated template (or empty); dropped at the end (kept and named on failure).
  * Close what is connected to it before drop(): a connection left open fails the run.
  */
-export async function testDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
+export async function testDatabase({ empty = false } = {}): Promise<{ url: string; drop(): Promise<void> }> {
   const cluster = process.env[variable]
     ? { url: process.env[variable], stop: async () => {} }
     : await joinShared()
-  const template = await ensureTemplate(cluster.url)
+  const template = empty ? 'template0' : await ensureTemplate(cluster.url)
   const name = databaseName()
   await asAdministrator(cluster.url, client =>
     client.query(`create database ${name} template ${template} strategy wal_log`),

@@ -1,6 +1,8 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { link, open, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Db } from '../postgres/database.ts'
+import { sealedSecrets } from '../store/inbound/sources.ts'
 import { AdminError } from './error.ts'
 
 /** Encrypts what must be read again later (signing secrets); everything else is only hashed. */
@@ -51,37 +53,60 @@ function decrypt(key: Buffer, iv: Buffer, tag: Buffer, data: Buffer): string | n
   }
 }
 
+/** Of the sources' signing secrets, those that none of the master keys opens. */
+export async function unopenedSecrets(db: Db, secrets: Secrets): Promise<{ sourceId: string }[]> {
+  return (await sealedSecrets(db)).filter(({ sealed }) => {
+    try {
+      secrets.open(sealed)
+      return false
+    } catch {
+      return true
+    }
+  })
+}
+
+type MasterKeyOptions = { secretKeys: Buffer[] | null; dataDir: string; isEmbedded: boolean }
+
 /**
  * The configured keys; with the embedded PostgreSQL also the one in the data directory, which is made when there is
  * no other. Null where there is none.
  */
-export async function loadMasterKeys(from: {
-  secretKeys: Buffer[] | null
-  dataDir: string
-  isEmbedded: boolean
-}): Promise<Buffer[] | null> {
+export async function loadMasterKeys(from: MasterKeyOptions): Promise<Buffer[] | null> {
+  if (from.isEmbedded && from.secretKeys === null) await keepMasterKeys(from.dataDir, [randomBytes(32)])
+  return findMasterKeys(from)
+}
+
+/** The same, but makes none. */
+export async function findMasterKeys(from: MasterKeyOptions): Promise<Buffer[] | null> {
   if (!from.isEmbedded) return from.secretKeys
-  const path = join(from.dataDir, KEY_FILE)
-  if (from.secretKeys === null) await makeKeyFile(path)
-  const kept = await readKeyFile(path)
-  return [...(from.secretKeys ?? []), ...(kept ? [kept] : [])]
+  const keys = [...(from.secretKeys ?? []), ...(await readKeyFile(join(from.dataDir, KEY_FILE)))]
+  return keys.length > 0 ? keys : null
 }
 
-async function readKeyFile(path: string): Promise<Buffer | null> {
+/** One a line; more than one where a restored backup brought several. */
+async function readKeyFile(path: string): Promise<Buffer[]> {
   const text = await readFile(path, 'utf8').catch(unlessMissing)
-  if (text === null) return null
-  const key = Buffer.from(text.trim(), 'hex')
-  if (key.length !== 32) throw new Error(`${path} does not hold a master key. Bring it back from a backup.`)
-  return key
+  if (text === null) return []
+  const keys = text
+    .trim()
+    .split(/\s+/)
+    .map(line => Buffer.from(line, 'hex'))
+  if (keys.some(key => key.length !== 32))
+    throw new Error(`${path} does not hold a master key. Bring it back from a backup.`)
+  return keys
 }
 
-/** Written under another name and then linked: it is there whole or not at all, and the first of two writers wins. */
-async function makeKeyFile(path: string): Promise<void> {
+/**
+ * Puts keys into the data directory, unless there are some. Written under another name and then linked: they are there
+ * whole or not at all, and the first of two writers wins.
+ */
+export async function keepMasterKeys(dataDir: string, keys: readonly Buffer[]): Promise<void> {
+  const path = join(dataDir, KEY_FILE)
   if ((await readFile(path).catch(unlessMissing)) !== null) return
   const draft = `${path}.${process.pid}-${randomBytes(4).toString('hex')}`
   const file = await open(draft, 'wx', 0o600)
   try {
-    await file.writeFile(`${randomBytes(32).toString('hex')}\n`)
+    await file.writeFile(keys.map(key => `${key.toString('hex')}\n`).join(''))
     await file.sync()
     await link(draft, path).catch(error => {
       if (error.code !== 'EEXIST') throw error

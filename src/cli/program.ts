@@ -1,6 +1,7 @@
 import { Command, CommanderError, type Option } from '@commander-js/extra-typings'
 import { version } from '../config/version.ts'
 import { addAudit } from './audit.ts'
+import { addBackup } from './backup.ts'
 import { addCheckConfig } from './check-config.ts'
 import { addDeadLetters } from './dead-letters.ts'
 import { addDemo } from './demo.ts'
@@ -11,6 +12,7 @@ import { addKey } from './key.ts'
 import { addMigrate } from './migrate.ts'
 import type { Output } from './output.ts'
 import { addPerson } from './person.ts'
+import { addRestore } from './restore.ts'
 import { dataOption } from './session.ts'
 import { addSnapshot } from './snapshot.ts'
 import { addSource } from './source.ts'
@@ -46,6 +48,8 @@ export function buildProgram(out: Output): Command {
   addPerson(program, out)
   addErase(program, out)
   addAudit(program, out)
+  addBackup(program, out)
+  addRestore(program, out)
   program.addHelpText('after', NOTES)
   program.addHelpText(
     'after',
@@ -59,13 +63,19 @@ export function buildProgram(out: Output): Command {
 function polish(command: Command): void {
   const required = command.options.filter(option => option.mandatory)
   for (const option of required) option.description += ' (required)'
-  const usage = command.commands.length > 0 ? '<command> [options]' : command.usage()
+  const usage = usageOf(command)
   command
     .usage([...required.map(({ flags }) => flags), usage].join(' '))
     .showHelpAfterError(`(${pathOf(command)} --help shows the usage)`)
     .helpCommand(false) // it knows one level only; see runCommand
   requireLast(command, required)
   for (const child of command.commands) polish(child as Command)
+}
+
+function usageOf(command: Command): string {
+  if (command.commands.length === 0) return command.usage()
+  // `kontor backup --to FILE` does something by itself, and has commands.
+  return command.options.some(option => option.required) ? '[options] | <command>' : '<command> [options]'
 }
 
 /** A misspelt option comes first: `--kidn private` shall hear of --kidn, not that --kind is missing. */

@@ -1,8 +1,10 @@
 import { userInfo } from 'node:os'
 import { Option } from '@commander-js/extra-typings'
 import type pg from 'pg'
+import { findHome } from '../../embedded-postgres/home.ts'
 import { type Actor, commandLineActor } from '../admin/actor.ts'
 import { type Admin, openAdmin } from '../admin/admin.ts'
+import { AdminError } from '../admin/error.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { initialisePostgresLog } from '../log/postgres/initialise.ts'
@@ -61,8 +63,23 @@ export function currentUser(): Actor {
   }
 }
 
-export async function secretsOf({ secretKeys, dataDir, databaseUrl }: Config): Promise<Secrets> {
-  return openSecrets(await loadMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null }))
+export async function secretsOf(config: Config): Promise<Secrets> {
+  return openSecrets(await masterKeysOf(config))
+}
+
+export function masterKeysOf({ secretKeys, dataDir, databaseUrl }: Config): Promise<Buffer[] | null> {
+  return loadMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null })
+}
+
+/** For commands that only look: a data directory that was mistyped is not made. */
+export async function requireData(options: { data?: string | undefined }): Promise<void> {
+  const { databaseUrl, dataDir } = readConfig(undefined, { dataDir: options.data })
+  if (databaseUrl !== null || (await findHome(dataDir)) !== null) return
+  throw new AdminError(
+    'not_found',
+    'no_database',
+    `There is no database in ${dataDir}. Give the data directory of the server with --data, or DATABASE_URL.`,
+  )
 }
 
 /** For commands that put something into the log, whether a server runs or not. */

@@ -22,7 +22,6 @@ export type Metrics = {
   /** Read on every scrape. A reader that fails or takes longer than a second is left out of it. */
   watchPipeline(read: () => Promise<Lag[]>): void
   watchDeadLetters(read: () => Promise<number>): void
-  watchRetention(isHeld: () => Promise<boolean>): void
   watchPool(name: string, counts: () => PoolCounts): void
   contentType: string
   text(): Promise<string>
@@ -69,20 +68,7 @@ export function openMetrics(): Metrics {
     },
     inbound: (source, outcome, events = 1) => inboundEvents.inc({ source, outcome }, events),
     watchPipeline: read => watchPipeline(registry, read),
-    watchDeadLetters: read =>
-      watchNumber(
-        registry,
-        'kontor_dead_letters',
-        'Entries that could not be processed and wait for a decision',
-        read,
-      ),
-    watchRetention: isHeld =>
-      watchNumber(
-        registry,
-        'kontor_retention_held',
-        '1 while nothing is dropped because the clock may be wrong (kontor status says why)',
-        async () => Number(await isHeld()),
-      ),
+    watchDeadLetters: read => watchDeadLetters(registry, read),
     watchPool: poolMetrics(registry),
     contentType: registry.contentType,
     text: () => registry.metrics(),
@@ -194,14 +180,14 @@ function watchPipeline(registry: Registry, read: () => Promise<Lag[]>): void {
   )
 }
 
-function watchNumber(registry: Registry, name: string, help: string, read: () => Promise<number>): void {
+function watchDeadLetters(registry: Registry, read: () => Promise<number>): void {
   new Gauge({
-    name,
-    help,
+    name: 'kontor_dead_letters',
+    help: 'Entries that could not be processed and wait for a decision',
     registers: [registry],
     async collect() {
-      const value = await within(LONGEST_READ_MS, read)
-      if (value !== null) this.set(value)
+      const count = await within(LONGEST_READ_MS, read)
+      if (count !== null) this.set(count)
     },
   })
 }

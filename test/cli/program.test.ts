@@ -39,7 +39,8 @@ test('every example in the help names a command that exists, with options that e
     for (const example of examplesIn(out)) {
       const line = /(?:^| )kontor (.*)$/.exec(example)![1]!.replace(/ [|>] .*$/, '')
       const named = levels.findLast(level => `${line} `.startsWith(`${level.words.join(' ')} `))!.command
-      assert.deepEqual(named.commands, [], example)
+      // Few groups do something by themselves: kontor backup --to FILE.
+      assert.ok(named.commands.length === 0 || named.options.some(({ required }) => required), example)
       if (command.commands.length === 0) assert.equal(named, command, example)
       for (const [option] of line.replaceAll(/'[^']*'|"[^"]*"/g, '').matchAll(/(?<= )--[\w-]+/g))
         assert.ok(

@@ -65,6 +65,15 @@ export async function insertSource(db: Db, source: NewSource): Promise<Source> {
   return toSource(rows[0]!)
 }
 
+/** The signing secrets of every source, as they are encrypted. */
+export async function sealedSecrets(db: Db): Promise<{ sourceId: string; sealed: string }[]> {
+  const { rows } = await db.query<{ sourceId: string; sealed: string }>(
+    `select s.id as "sourceId", secret ->> 'sealed' as sealed
+     from sources s, jsonb_array_elements(s.signing_secrets) secret where s.deleted_at is null order by 1`,
+  )
+  return rows
+}
+
 export async function findSource(db: Db, id: string): Promise<Source | null> {
   const { rows } = await db.query<Row>(
     `select ${COLUMNS} from sources where id = $1 and deleted_at is null`,

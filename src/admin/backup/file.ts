@@ -1,0 +1,251 @@
+import { createHash, type Hash } from 'node:crypto'
+import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { promisify } from 'node:util'
+import { constants, crc32, zstdCompress, zstdDecompress } from 'node:zlib'
+import { AdminError } from '../error.ts'
+
+/**
+ * A backup is one file: a line that names it, then blocks, each compressed and with a checksum, then where the last block
+ * begins. The first block is the header, the last one the footer; both are JSON.
+ *
+ *     kontor backup 1\n | header | (table | rows …)… | footer | length of the footer's block, "KEND"
+ *     block: kind (1) | bytes (4) | bytes compressed (4) | CRC-32 of all this (4) | compressed with zstd
+ *
+ * The footer has the SHA-256 of everything before it: a file that lost, gained or swapped a block is found out too.
+ */
+const FORMAT = 1
+const SIGNATURE = Buffer.from(`kontor backup ${FORMAT}\n`)
+const ANY_SIGNATURE = /^kontor backup (\d+)\n/
+const FRAME_BYTES = 13
+const END = Buffer.from('KEND')
+const TRAILER_BYTES = 4 + END.length
+
+const KINDS = ['header', 'table', 'rows', 'footer'] as const
+type Kind = (typeof KINDS)[number]
+export type Block = { kind: Kind; bytes: Buffer }
+
+/** Rows are cut into blocks of this size; it is also what a block is bound to hold in memory. */
+export const ROWS_BYTES = 1_048_576
+// A header names every table and partition, some 500 bytes each.
+const MAX_BYTES = 64 * ROWS_BYTES
+// Compressing happens beside this thread; so many blocks may be under way.
+const IN_FLIGHT = 4
+
+const compress = promisify<Buffer, { params: Record<number, number> }, Buffer>(zstdCompress)
+const decompress = promisify<Buffer, { maxOutputLength: number }, Buffer>(zstdDecompress)
+// The quickest: a third of the size already, and the database is the slower side.
+const QUICK = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
+
+export type BackupWriter = {
+  /** Resolves when there is room for the next one. The bytes belong to the writer from then on. */
+  write(kind: Kind, bytes: Buffer): Promise<void>
+  /** Writes the footer and puts the file in its place, whole and on disk. Returns its size. */
+  finish(footer: object): Promise<number>
+  /** Leaves nothing behind. */
+  abandon(): Promise<void>
+}
+
+/** Written under another name until it is whole: a file that stands there from before stays until then. */
+export async function createBackupFile(path: string): Promise<BackupWriter> {
+  const draft = `${path}.${process.pid}.partial`
+  const file = await open(draft, 'w', 0o600).catch(cannot('written', path))
+  const hash = createHash('sha256')
+  let size = 0
+  let last = Promise.resolve()
+  const underway: Promise<void>[] = []
+
+  async function append(bytes: Buffer): Promise<void> {
+    hash.update(bytes)
+    size += bytes.length
+    await writeAll(file, bytes).catch(cannot('written', path))
+  }
+
+  async function write(kind: Kind, bytes: Buffer): Promise<void> {
+    const compressed = compress(bytes, QUICK)
+    const before = last
+    last = Promise.all([before, compressed]).then(([, stored]) => append(frameOf(kind, bytes.length, stored)))
+    // Whoever writes the next one or finishes hears of it.
+    last.catch(() => {})
+    underway.push(last)
+    if (underway.length >= IN_FLIGHT) await underway.shift()
+  }
+
+  await append(SIGNATURE)
+  return {
+    write,
+    async finish(footer) {
+      await last
+      const before = size
+      await write('footer', Buffer.from(JSON.stringify({ ...footer, sha256: hash.copy().digest('hex') })))
+      await last
+      const trailer = Buffer.alloc(4)
+      trailer.writeUInt32BE(size - before)
+      await append(Buffer.concat([trailer, END]))
+      await file.sync().catch(cannot('written', path))
+      await file.close()
+      await rename(draft, path).catch(cannot('written', path))
+      await syncDirectory(dirname(path))
+      return size
+    },
+    async abandon() {
+      await last.catch(() => {})
+      await file.close().catch(() => {})
+      await rm(draft, { force: true })
+    },
+  }
+}
+
+function frameOf(kind: Kind, length: number, stored: Buffer): Buffer {
+  const frame = Buffer.allocUnsafe(FRAME_BYTES + stored.length)
+  frame.writeUInt8(KINDS.indexOf(kind), 0)
+  frame.writeUInt32BE(length, 1)
+  frame.writeUInt32BE(stored.length, 5)
+  frame.writeUInt32BE(crc32(stored, crc32(frame.subarray(0, 9))), 9)
+  stored.copy(frame, FRAME_BYTES)
+  return frame
+}
+
+/** A write may take less than it was given. */
+async function writeAll(file: FileHandle, bytes: Buffer): Promise<void> {
+  for (let done = 0; done < bytes.length; ) done += (await file.write(bytes, done)).bytesWritten
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  if (process.platform === 'win32') return
+  const directory = await open(path, 'r')
+  await directory.sync().finally(() => directory.close())
+}
+
+export type BackupReader<Header, Footer> = {
+  path: string
+  bytes: number
+  header: Header
+  footer: Footer
+  /** Everything between header and footer, in its order; throws at the first byte that is not as it was written. */
+  blocks(onRead?: (bytes: number) => void): AsyncGenerator<Block>
+  close(): Promise<void>
+}
+
+/** Looks at both ends: what was cut off, or is no backup at all, is refused before anything else happens. */
+export async function openBackupFile<Header, Footer extends object>(
+  path: string,
+): Promise<BackupReader<Header, Footer>> {
+  const file = await open(path, 'r').catch(cannot('read', path))
+  try {
+    const stat = await file.stat()
+    if (!stat.isFile()) throw damaged(path, 'is no file')
+    const { size } = stat
+    const start = await readAt(file, 0, Math.min(size, 32))
+    const format = ANY_SIGNATURE.exec(start.toString('latin1'))?.[1]
+    if (format === undefined) throw damaged(path, 'is not a backup of Kontor')
+    if (Number(format) !== FORMAT) throw tooNew(path, `its format is ${format}, this version reads ${FORMAT}`)
+    const footerAt = await findFooter(file, path, size)
+    const footer = await readFrame(file, path, footerAt, size - TRAILER_BYTES)
+    const header = await readFrame(file, path, SIGNATURE.length, footerAt)
+    if (footer.kind !== 'footer' || header.kind !== 'header') throw damaged(path, 'is damaged')
+    if (footerAt + footer.frame.length !== size - TRAILER_BYTES) throw damaged(path, 'is damaged at its end')
+    const { sha256, ...facts } = parse<Footer & { sha256: string }>(await unpack(path, footer))
+    return {
+      path,
+      bytes: size,
+      header: parse<Header>(await unpack(path, header)),
+      footer: facts as unknown as Footer,
+      async *blocks(onRead = () => {}) {
+        const hash = createHash('sha256').update(SIGNATURE).update(header.frame)
+        const from = SIGNATURE.length + header.frame.length
+        yield* readBlocks(file, path, { from, to: footerAt, hash, onRead })
+        if (hash.digest('hex') !== sha256) throw damaged(path, 'is damaged: its parts do not belong together')
+      },
+      close: () => file.close(),
+    }
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
+async function findFooter(file: FileHandle, path: string, size: number): Promise<number> {
+  const trailer = await readAt(file, Math.max(0, size - TRAILER_BYTES), TRAILER_BYTES)
+  const at = trailer.length === TRAILER_BYTES ? size - TRAILER_BYTES - trailer.readUInt32BE(0) : -1
+  if (!trailer.subarray(4).equals(END) || at < SIGNATURE.length)
+    throw damaged(path, 'has no end: it was cut off, or damaged there')
+  return at
+}
+
+async function* readBlocks(
+  file: FileHandle,
+  path: string,
+  { from, to, hash, onRead }: { from: number; to: number; hash: Hash; onRead: (bytes: number) => void },
+): AsyncGenerator<Block> {
+  const underway: Promise<Block>[] = []
+  for (let at = from; at < to; ) {
+    const read = await readFrame(file, path, at, to)
+    hash.update(read.frame)
+    at += read.frame.length
+    onRead(read.frame.length)
+    const block = unpack(path, read).then(bytes => ({ kind: read.kind, bytes }))
+    block.catch(() => {}) // whoever takes it hears of it
+    underway.push(block)
+    if (underway.length >= IN_FLIGHT) yield await underway.shift()!
+  }
+  for (const block of underway) yield await block
+}
+
+type Frame = { kind: Kind; length: number; frame: Buffer }
+
+async function readFrame(file: FileHandle, path: string, at: number, end: number): Promise<Frame> {
+  const broken = () => damaged(path, `is damaged at byte ${at.toLocaleString('en')}`)
+  const start = await readAt(file, at, FRAME_BYTES)
+  if (start.length < FRAME_BYTES) throw broken()
+  const kind = KINDS[start.readUInt8(0)]
+  const length = start.readUInt32BE(1)
+  const storedLength = start.readUInt32BE(5)
+  if (!kind || length > MAX_BYTES || at + FRAME_BYTES + storedLength > end) throw broken()
+  const frame = await readAt(file, at, FRAME_BYTES + storedLength)
+  if (frame.length < FRAME_BYTES + storedLength) throw broken()
+  const sum = crc32(frame.subarray(FRAME_BYTES), crc32(frame.subarray(0, 9)))
+  if (sum !== frame.readUInt32BE(9)) throw broken()
+  return { kind, length, frame }
+}
+
+async function unpack(path: string, { length, frame }: Frame): Promise<Buffer> {
+  const bytes = await decompress(frame.subarray(FRAME_BYTES), { maxOutputLength: Math.max(1, length) })
+  if (bytes.length !== length) throw damaged(path, 'is damaged: a block is not as long as it says')
+  return bytes
+}
+
+async function readAt(file: FileHandle, at: number, length: number): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(length)
+  let done = 0
+  while (done < length) {
+    const { bytesRead } = await file.read(buffer, done, length - done, at + done)
+    if (bytesRead === 0) break
+    done += bytesRead
+  }
+  return buffer.subarray(0, done)
+}
+
+function parse<T>(bytes: Buffer): T {
+  return JSON.parse(bytes.toString('utf8')) as T
+}
+
+/** What the operating system says, in one sentence: ENOSPC: no space left on device, write. */
+function cannot(what: 'written' | 'read', path: string) {
+  return ({ message }: Error): never => {
+    const reason = /^[A-Z]+: (.*?), \w+/.exec(message)?.[1] ?? message
+    throw new AdminError('conflict', 'file_unusable', `${path} cannot be ${what}: ${reason}.`)
+  }
+}
+
+function damaged(path: string, how: string): AdminError {
+  return new AdminError('conflict', 'backup_damaged', `${path} ${how}. Nothing of it was used.`)
+}
+
+export function tooNew(path: string, why: string): AdminError {
+  return new AdminError(
+    'conflict',
+    'backup_too_new',
+    `${path} was made by a newer version of Kontor than this one: ${why}. Restore it with the version that made it.`,
+  )
+}

@@ -1,0 +1,22 @@
+import type { Progress } from '../admin/backup/contents.ts'
+import type { Output } from './output.ts'
+
+const EVERY_MS = 3_000
+
+/** A line now and then for work that takes long; none for work that does not. */
+export function progressOn(out: Output, verb: string): Progress {
+  const start = performance.now()
+  let last = start
+  return ({ bytes, ofBytes, what }) => {
+    const now = performance.now()
+    if (now - last < EVERY_MS) return
+    last = now
+    const pace = megabytes(bytes / ((now - start) / 1_000))
+    const share = Math.min(99, Math.floor((100 * bytes) / Math.max(1, ofBytes)))
+    out.say(`${verb} ${share} % (${megabytes(bytes)} MB, ${pace} MB/s), now ${what}.`)
+  }
+}
+
+function megabytes(bytes: number): string {
+  return Math.round(bytes / 1e6).toLocaleString('en')
+}
