@@ -4,6 +4,7 @@ import { type Config, readConfig } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
+import { retentionHeldBy } from '../store/entries/retention-clock.ts'
 import { newestMigration } from '../store/tenants/settings.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
@@ -32,7 +33,14 @@ export function addStatus(program: Command, out: Output): void {
     })
 }
 
-const EMPTY = { schema: null, tenants: 0, pipeline: null, dead_letters: 0, expiring_keys: [] }
+const EMPTY = {
+  schema: null,
+  tenants: 0,
+  pipeline: null,
+  dead_letters: 0,
+  expiring_keys: [],
+  retention_held: null,
+}
 
 async function databaseOf({ pool, admin }: Session) {
   return {
@@ -46,6 +54,7 @@ async function databaseOf({ pool, admin }: Session) {
       tenant,
       expires_at,
     })),
+    retention_held: await retentionHeldBy(pool),
   }
 }
 

@@ -164,6 +164,13 @@ export const settings = {
     expects: 'a time of at least a day or "off", for example 730d',
     read: orOff(retention),
   }),
+  deadLettersRetentionMs: setting({
+    name: 'KONTOR_DEAD_LETTERS_RETENTION',
+    default: '365d',
+    meaning: 'How long dead letters are kept after they failed, replayed or not. `off` keeps them for good.',
+    expects: 'a time of at least a day or "off", for example 365d',
+    read: orOff(retention),
+  }),
   logPartitions: setting({
     name: 'KONTOR_LOG_PARTITIONS',
     default: '16',

@@ -66,12 +66,10 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       })
       onTaken(loadOf(taken))
       if (taken.length === 0) return taken
-      const now = new Date()
-      const { entries, blocked } = plan(taken, await dueRetries(client, now, taken))
+      const { entries, blocked } = plan(taken, await dueRetries(client, taken))
       const transaction: Transaction = {
         client,
-        now,
-        configVersion: await holdConfigVersion(client, tenantsOf([...entries, ...blocked])),
+        ...(await holdConfigVersion(client, tenantsOf([...entries, ...blocked]))),
         afterCommit: action => afterCommit.push(action),
       }
       const { units, rejected, rest, behindRest } = decode(entries, kinds)
@@ -132,11 +130,11 @@ function atMostEvery<T>(ms: number, run: (client: pg.PoolClient) => Promise<T>) 
 }
 
 /** The retries that are due, and the orders in which something waits that is not among them. */
-async function dueRetries(client: pg.PoolClient, now: Date, taken: Taken[]) {
+async function dueRetries(client: pg.PoolClient, taken: Taken[]) {
   const partitions = taken.map(({ partition }) => partition)
   const orders = await listParkedOrders(client, partitions)
   const blocked = new Set(orders.map(orderOf))
-  const due = orders.filter(({ nextAttemptAt }) => nextAttemptAt <= now).slice(0, MAX_RETRIES.rows)
+  const due = orders.filter(({ isDue }) => isDue).slice(0, MAX_RETRIES.rows)
   if (due.length === 0) return { retries: [], blocked }
   const retries = await loadParked(client, partitions, due, MAX_RETRIES)
   const loaded = Map.groupBy(retries, ({ entry }) => orderOf(entry))

@@ -16,6 +16,7 @@ export type Unit<Work = unknown> = {
 
 export type Transaction = {
   client: pg.PoolClient
+  /** By PostgreSQL's clock. */
   now: Date
   /** Of what is remembered between transactions: see memory.ts. */
   configVersion: number

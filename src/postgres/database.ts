@@ -20,6 +20,17 @@ const types = {
   },
 } as pg.CustomTypesConfig
 
+/**
+ * Every session is in UTC, whatever the server's default: as a parameter of the connection, which a transaction pooler
+ * passes on (PgBouncer tracks TimeZone, and refuses `options`).
+ */
+class UtcClient extends pg.Client {
+  getStartupConf(): Record<string, string> {
+    const { getStartupConf } = pg.Client.prototype as unknown as { getStartupConf(): Record<string, string> }
+    return { ...getStartupConf.call(this), TimeZone: 'UTC', DateStyle: 'ISO' }
+  }
+}
+
 export function openPool(options: {
   connection: Connection
   max: number
@@ -34,6 +45,7 @@ export function openPool(options: {
     'url' in options.connection ? { connectionString: options.connection.url } : { ...options.connection }
   const pool = new pg.Pool({
     ...target,
+    Client: UtcClient,
     max: options.max,
     application_name: options.name,
     types,

@@ -29,6 +29,8 @@ export async function applyMigrations(
   client: pg.PoolClient,
   { only }: { only?: readonly AppliedMigration[] } = {},
 ): Promise<string[]> {
+  // Migrations name moments without a zone.
+  await client.query(`set local timezone to 'UTC'`)
   await client.query(`create table if not exists schema_migrations (
     name text primary key, checksum text not null, applied_at timestamptz not null default now())`)
   const known = knownMigrations()

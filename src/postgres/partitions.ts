@@ -19,25 +19,49 @@ const byMonth: Cut = {
   start: period => new Date(Date.UTC(Math.floor(period / 12), period % 12, 1)),
 }
 
-type Table = { cut: Cut; bound: 'time' | 'period'; behind: number; ahead: number }
+const byYear: Cut = {
+  period: at => at.getUTCFullYear(),
+  start: period => new Date(Date.UTC(period, 0, 1)),
+}
+
+type Table = {
+  cut: Cut
+  bound: 'time' | 'period'
+  behind: number
+  ahead: number
+  /** For what lies more than a year away from now: few wide partitions, however many moments are made up. */
+  farCut?: Cut
+}
+
+export type PartitionedTable =
+  | 'log'
+  | 'operations'
+  | 'idempotency_keys'
+  | 'events'
+  | 'processed_events'
+  | 'receipts'
+  | 'archive'
 
 // Made ahead of need, so that a job that does not run for days stops nothing.
-const tables = {
+const tables: Record<PartitionedTable, Table> = {
   log: { cut: byDay, bound: 'time', behind: 1, ahead: 7 },
   operations: { cut: byDay, bound: 'time', behind: 1, ahead: 7 },
   idempotency_keys: { cut: byTenDays, bound: 'period', behind: 1, ahead: 2 },
-  events: { cut: byMonth, bound: 'time', behind: 2, ahead: 2 },
+  events: { cut: byMonth, bound: 'time', behind: 2, ahead: 2, farCut: byYear },
   processed_events: { cut: byMonth, bound: 'period', behind: 1, ahead: 2 },
   receipts: { cut: byDay, bound: 'time', behind: 1, ahead: 7 },
   archive: { cut: byDay, bound: 'time', behind: 1, ahead: 7 },
-} satisfies Record<string, Table>
+}
 
-export type PartitionedTable = keyof typeof tables
 export const partitionedTables = Object.keys(tables) as PartitionedTable[]
 
 export function periodOf(table: PartitionedTable, at: Date): number {
   return tables[table].cut.period(at)
 }
+
+/** The same for idempotency keys in SQL, of a moment `at`, where it is PostgreSQL's clock that counts. */
+export const PERIOD_OF_KEYS = `(select
+  floor(extract(epoch from at) / 864000)::int as period, extract(epoch from at) % 864000 < 300 as near_start) p`
 
 /** The first moments of a period, in which a claim is also made in the period before (see claims). */
 export function isNearPeriodStart(table: PartitionedTable, at: Date): boolean {
@@ -47,12 +71,13 @@ export function isNearPeriodStart(table: PartitionedTable, at: Date): boolean {
 
 /** Makes the partitions that the coming days need. Returns the names of those it made. */
 export async function ensurePartitions(pool: pg.Pool, now: Date): Promise<string[]> {
-  const wanted = partitionedTables.flatMap(table => {
+  const wanted = partitionedTables.map(table => {
     const { cut, behind, ahead } = tables[table]
     const current = cut.period(now)
-    return Array.from({ length: behind + ahead + 1 }, (_, i) => ({ table, period: current - behind + i }))
+    const periods = Array.from({ length: behind + ahead + 1 }, (_, i) => current - behind + i)
+    return { table, keys: periods.map(period => keyOf(table, cut.start(period))) }
   })
-  return makePartitions(pool, wanted)
+  return makePartitions(pool, wanted, now)
 }
 
 /** Makes the partitions for moments that lie outside the prepared range: a backdated import, a clock that jumped. */
@@ -60,12 +85,9 @@ export async function ensurePartitionsFor(
   pool: pg.Pool,
   table: PartitionedTable,
   moments: Date[],
+  now = new Date(),
 ): Promise<void> {
-  const periods = new Set(moments.map(at => tables[table].cut.period(at)))
-  await makePartitions(
-    pool,
-    [...periods].map(period => ({ table, period })),
-  )
+  await makePartitions(pool, [{ table, keys: moments.map(at => keyOf(table, at)) }], now)
 }
 
 /** A row lies outside all partitions. Told by where PostgreSQL found out: its words depend on the language. */
@@ -83,7 +105,8 @@ export async function makeMissingPartition(pool: pg.Pool, error: unknown): Promi
   const key = /\(\w+\) = \(([^()]+)\)/.exec(detail ?? '')?.[1]
   if (key === undefined || !partitionedTables.includes(table as PartitionedTable)) throw error
   const name = table as PartitionedTable
-  if (tables[name].bound === 'period') await makePartitions(pool, [{ table: name, period: Number(key) }])
+  if (tables[name].bound === 'period')
+    await makePartitions(pool, [{ table: name, keys: [Number(key)] }], new Date())
   else {
     const { rows } = await pool.query<{ at: Date }>('select $1::timestamptz as at', [key])
     await ensurePartitionsFor(pool, name, [rows[0]!.at])
@@ -105,39 +128,91 @@ export async function makingPartitions<T>(pool: pg.Pool, work: () => Promise<T>)
   }
 }
 
-async function makePartitions(
-  pool: pg.Pool,
-  wanted: { table: PartitionedTable; period: number }[],
-): Promise<string[]> {
-  const missing = await withoutExisting(pool, wanted)
+/** Where a table is cut: in milliseconds since 1970, or in periods. */
+type Range = { from: number; to: number }
+type Partition = Range & { name: string }
+type Wanted = { table: PartitionedTable; keys: number[] }
+
+async function makePartitions(pool: pg.Pool, wanted: Wanted[], now: Date): Promise<string[]> {
+  const missing = await missingOf(pool, wanted, now)
   if (missing.length === 0) return []
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.partitions)
-    const stillMissing = await withoutExisting(client, missing)
-    for (const { table, period } of stillMissing) {
-      const name = partitionName(table, period)
+    const stillMissing = await missingOf(client, wanted, now)
+    for (const { table, name, from, to } of stillMissing) {
       // create + attach instead of "partition of": writers to the parent are not held up.
       await client.query(
         `create table ${name} (like ${table} including defaults including constraints including generated including storage)`,
       )
       await client.query(
-        `alter table ${table} attach partition ${name} for values from (${bound(table, period)}) to (${bound(table, period + 1)})`,
+        `alter table ${table} attach partition ${name} for values from (${bound(table, from)}) to (${bound(table, to)})`,
       )
     }
-    return stillMissing.map(({ table, period }) => partitionName(table, period))
+    return stillMissing.map(({ name }) => name)
   })
 }
 
-async function withoutExisting<T extends { table: PartitionedTable; period: number }>(
-  db: Db,
-  wanted: T[],
-): Promise<T[]> {
-  const { rows } = await db.query<{ name: string }>(
-    'select c.relname as name from pg_class c where c.relname = any($1) and c.relnamespace = current_schema()::regnamespace',
-    [wanted.map(({ table, period }) => partitionName(table, period))],
+async function missingOf(db: Db, wanted: Wanted[], now: Date) {
+  const missing: (Partition & { table: PartitionedTable })[] = []
+  const existing = await partitionsOf(
+    db,
+    wanted.map(({ table }) => table),
   )
-  const existing = new Set(rows.map(row => row.name))
-  return wanted.filter(({ table, period }) => !existing.has(partitionName(table, period)))
+  for (const { table, keys } of wanted) {
+    const known = existing.get(table)!
+    for (const key of keys) {
+      if (known.some(({ from, to }) => from <= key && key < to)) continue
+      const made = { table, ...newPartition(table, key, known, now) }
+      known.push(made)
+      missing.push(made)
+    }
+  }
+  return missing
+}
+
+/** The period around a key, without what other partitions have of it. */
+function newPartition(table: PartitionedTable, key: number, existing: Range[], now: Date): Partition {
+  const { cut, farCut, bound } = tables[table]
+  if (bound === 'period') return { name: `${table}_p${key}`, from: key, to: key + 1 }
+  const isFar = farCut !== undefined && Math.abs(key - now.getTime()) > 365 * DAY_MS
+  const { period, start } = isFar ? farCut : cut
+  const own = period(new Date(key))
+  const whole = { from: start(own).getTime(), to: start(own + 1).getTime() }
+  const from = Math.max(whole.from, ...existing.map(other => other.to).filter(to => to <= key))
+  const to = Math.min(whole.to, ...existing.map(other => other.from).filter(from => from > key))
+  const isWhole = !isFar && from === whole.from && to === whole.to
+  const name = isWhole ? `p${own}` : `from_${new Date(from).toISOString().slice(0, 10).replaceAll('-', '')}`
+  return { name: `${table}_${name}`, from, to }
+}
+
+/** By their bounds: names say nothing of what a partition holds. */
+async function partitionsOf(db: Db, names: PartitionedTable[]): Promise<Map<PartitionedTable, Partition[]>> {
+  const { rows } = await db.query<{
+    table: PartitionedTable
+    name: string
+    from: string | null
+    to: string | null
+  }>(
+    `select p.relname as table, c.relname as name, bounds[1] as from, bounds[2] as to
+     from pg_class p join pg_inherits i on i.inhparent = p.oid join pg_class c on c.oid = i.inhrelid
+     cross join lateral regexp_match(pg_get_expr(c.relpartbound, c.oid),
+       '^FOR VALUES FROM \\(''?(.*?)''?\\) TO \\(''?(.*?)''?\\)$') as bounds
+     where p.relname = any($1) and p.relnamespace = current_schema()::regnamespace`,
+    [names],
+  )
+  const found = new Map<PartitionedTable, Partition[]>(names.map(name => [name, []]))
+  for (const { table, name, from, to } of rows)
+    found.get(table)!.push({ name, from: readBound(table, from), to: readBound(table, to) })
+  return found
+}
+
+function readBound(table: PartitionedTable, text: string | null): number {
+  if (text === 'MINVALUE') return -Infinity
+  if (text === null || text === 'MAXVALUE') return Infinity
+  // As PostgreSQL writes it in UTC: 2026-05-01 00:00:00+00
+  return tables[table].bound === 'period'
+    ? Number(text)
+    : Date.parse(text.replace(' ', 'T').replace(/\+00$/, 'Z'))
 }
 
 /** Drops the partitions that lie wholly before a moment. Returns their names. */
@@ -146,32 +221,25 @@ export async function dropPartitionsBefore(
   table: PartitionedTable,
   moment: Date,
 ): Promise<string[]> {
-  const last = tables[table].cut.period(moment)
-  const { rows } = await pool.query<{ name: string }>(
-    'select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = $1::regclass',
-    [table],
-  )
-  const expired = rows
-    .map(row => row.name)
-    .filter(name => {
-      const period = /_p(\d+)$/.exec(name)?.[1]
-      return period !== undefined && Number(period) < last
-    })
-  for (const name of expired) {
+  const before = keyOf(table, moment)
+  const found = (await partitionsOf(pool, [table])).get(table)!
+  // The one without a lower bound stays: rows from before all periods find no other.
+  const expired = found.filter(({ from, to }) => to <= before && from !== -Infinity)
+  for (const { name } of expired) {
     await inTransaction(pool, async client => {
       // Rather later than in the way: dropping needs the parent for a moment, and while it waits all others wait behind.
       await client.query(`set local lock_timeout = '300ms'`)
       await client.query(`drop table if exists ${name}`)
     })
   }
-  return expired
+  return expired.map(({ name }) => name)
 }
 
-function partitionName(table: PartitionedTable, period: number): string {
-  return `${table}_p${period}`
-}
-
-function bound(table: PartitionedTable, period: number): string {
+function keyOf(table: PartitionedTable, at: Date): number {
   const { cut, bound } = tables[table]
-  return bound === 'period' ? String(period) : `'${cut.start(period).toISOString()}'`
+  return bound === 'period' ? cut.period(at) : at.getTime()
+}
+
+function bound(table: PartitionedTable, key: number): string {
+  return tables[table].bound === 'period' ? String(key) : `'${new Date(key).toISOString()}'`
 }

@@ -4,12 +4,14 @@ import type { Config } from '../config/config.ts'
 import { type Ops, startOps } from '../http/ops.ts'
 import type { Log } from '../log/log.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
+import { retentionHeldBy } from '../store/entries/retention-clock.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
 /** What /metrics tells of the parts, read when it is asked for. */
 export function watchParts(metrics: Metrics, { pool, log }: { pool: pg.Pool; log: Log }): void {
   metrics.watchPool('requests', () => pool)
   metrics.watchDeadLetters(() => countDeadLetters(pool))
+  metrics.watchRetention(async () => (await retentionHeldBy(pool)) !== null)
   metrics.watchPipeline(async () => {
     const lags = await log.lag()
     return lags.map(({ partition, entries, oldestAt }) => ({

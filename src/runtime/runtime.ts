@@ -8,14 +8,16 @@ import { openAccept } from '../intake/accept.ts'
 import { leftErasures } from '../jobs/erasures.ts'
 import { type Job, startJobs } from '../jobs/jobs.ts'
 import { ledgerUpkeep } from '../jobs/ledger.ts'
+import { retention } from '../jobs/retention.ts'
 import { dailySnapshots } from '../jobs/snapshots.ts'
 import { stuckSessions } from '../jobs/stuck-sessions.ts'
-import { keyUse, partitionUpkeep, retention } from '../jobs/upkeep.ts'
+import { keyUse, partitionUpkeep } from '../jobs/upkeep.ts'
 import type { Log } from '../log/log.ts'
 import { initialisePostgresLog } from '../log/postgres/initialise.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
 import { brokenConnection, type Connection, isUnavailable, openPool } from '../postgres/database.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
+import { databaseNow } from '../store/entries/retention-clock.ts'
 import { watchConfigVersion } from '../store/tenants/config-version.ts'
 import { openDirectory } from '../store/tenants/directory.ts'
 import type { LoggerOptions } from '../telemetry/logging.ts'
@@ -97,7 +99,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
     queryTimeoutMs: config.requestTimeoutMs,
   })
   onClose(() => pool.end())
-  await ensurePartitions(pool, now())
+  await ensurePartitions(pool, await databaseNow(pool))
   await initialisePostgresLog(pool, config.logPartitions)
   const log = openPostgresLog({ pool })
   const metrics = openMetrics()
@@ -120,8 +122,12 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
 function upkeep({ config, log: logger }: RuntimeOptions, { pool, log, now }: Parts): Job[] {
   return [
     stuckSessions(pool, logger),
-    partitionUpkeep(pool, now),
-    retention(pool, config, now, () => oldestUnread(log)),
+    partitionUpkeep(pool, () => databaseNow(pool)),
+    retention({
+      ...{ pool, settings: config, logger },
+      now: () => databaseNow(pool),
+      oldestUnread: () => oldestUnread(log),
+    }),
     ...ledgerUpkeep(pool, now),
     dailySnapshots(pool, now),
     leftErasures(pool),

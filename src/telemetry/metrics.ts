@@ -22,6 +22,7 @@ export type Metrics = {
   /** Read on every scrape. A reader that fails or takes longer than a second is left out of it. */
   watchPipeline(read: () => Promise<Lag[]>): void
   watchDeadLetters(read: () => Promise<number>): void
+  watchRetention(isHeld: () => Promise<boolean>): void
   watchPool(name: string, counts: () => PoolCounts): void
   contentType: string
   text(): Promise<string>
@@ -68,7 +69,20 @@ export function openMetrics(): Metrics {
     },
     inbound: (source, outcome, events = 1) => inboundEvents.inc({ source, outcome }, events),
     watchPipeline: read => watchPipeline(registry, read),
-    watchDeadLetters: read => watchDeadLetters(registry, read),
+    watchDeadLetters: read =>
+      watchNumber(
+        registry,
+        'kontor_dead_letters',
+        'Entries that could not be processed and wait for a decision',
+        read,
+      ),
+    watchRetention: isHeld =>
+      watchNumber(
+        registry,
+        'kontor_retention_held',
+        '1 while nothing is dropped because the clock may be wrong (kontor status says why)',
+        async () => Number(await isHeld()),
+      ),
     watchPool: poolMetrics(registry),
     contentType: registry.contentType,
     text: () => registry.metrics(),
@@ -180,14 +194,14 @@ function watchPipeline(registry: Registry, read: () => Promise<Lag[]>): void {
   )
 }
 
-function watchDeadLetters(registry: Registry, read: () => Promise<number>): void {
+function watchNumber(registry: Registry, name: string, help: string, read: () => Promise<number>): void {
   new Gauge({
-    name: 'kontor_dead_letters',
-    help: 'Entries that could not be processed and wait for a decision',
+    name,
+    help,
     registers: [registry],
     async collect() {
-      const count = await within(LONGEST_READ_MS, read)
-      if (count !== null) this.set(count)
+      const value = await within(LONGEST_READ_MS, read)
+      if (value !== null) this.set(value)
     },
   })
 }

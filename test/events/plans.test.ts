@@ -17,7 +17,7 @@ before(async () => {
   pool = new pg.Pool({ connectionString: database.url, max: 2 })
   drop = database.drop
   const months = Array.from({ length: MONTHS }, (_, month) => new Date(Date.UTC(2025, month, 1)))
-  await ensurePartitionsFor(pool, 'events', months)
+  await ensurePartitionsFor(pool, 'events', months, months.at(-1))
   // every tenth row belongs to somebody else, every hundredth is rare
   await pool.query(
     `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, payload)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, mock, test } from 'node:test'
 import { DAY_MS } from '../../src/domain/time.ts'
+import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { dropPartitionsBefore, ensurePartitions, periodOf } from '../../src/postgres/partitions.ts'
 import { anAppend, bodies, readAll } from './entries.ts'
 import { openTestLog } from './open.ts'
@@ -9,7 +10,7 @@ const SECOND_MS = 1_000
 
 let opened: Awaited<ReturnType<typeof openTestLog>>
 before(async () => {
-  opened = await openTestLog()
+  opened = await openTestLog({ now: () => new Date() })
 })
 after(() => opened.close())
 afterEach(async () => {
@@ -17,7 +18,7 @@ afterEach(async () => {
   await readAll(opened.log, opened.pool)
 })
 
-/** The clock of this process stands still at a moment; that of the database goes on. */
+/** The clock by which keys are claimed stands still at a moment. */
 function at(moment: number) {
   mock.timers.reset()
   mock.timers.enable({ apis: ['Date'], now: moment })
@@ -95,4 +96,17 @@ test('a clock that jumps weeks ahead finds room for a key alone', async () => {
   assert.deepEqual(await log.append([anAppend({ body: 'far' }, 'far')]), [{ duplicateOf: null }])
   mock.timers.reset()
   assert.deepEqual(bodies(await readAll(log, pool)), ['far'])
+})
+
+test('of a node whose clock is wrong, keys are claimed at the time of PostgreSQL', async () => {
+  const { pool } = opened
+  const log = openPostgresLog({ pool })
+  at(Date.now() - 365 * DAY_MS)
+  const first = anAppend({ receivedAt: new Date() }, 'wrong node')
+  await log.append([first])
+  mock.timers.reset()
+  const { rows } = await pool.query(`select period from idempotency_keys where key = 'wrong node'`)
+  assert.deepEqual(rows, [{ period: periodOf('idempotency_keys', new Date()) }])
+  const [again] = await log.append([anAppend({}, 'wrong node')])
+  assert.equal(again!.duplicateOf?.operationId, first.entry.id)
 })

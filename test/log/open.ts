@@ -8,7 +8,7 @@ import { eventually } from '../eventually.ts'
 export const PARTITIONS = 8
 
 /** A log on a database of its own. */
-export async function openTestLog() {
+export async function openTestLog({ now }: { now?: () => Date } = {}) {
   const database = await testDatabase()
   const pool = openPool({
     connection: { url: database.url },
@@ -18,7 +18,7 @@ export async function openTestLog() {
   })
   await ensurePartitions(pool, new Date())
   await initialisePostgresLog(pool, PARTITIONS)
-  const log = openPostgresLog({ pool })
+  const log = openPostgresLog({ pool, ...(now && { now }) })
   return {
     url: database.url,
     log,

@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import type pg from 'pg'
 import { DAY_MS } from '../../src/domain/time.ts'
-import { retention } from '../../src/jobs/upkeep.ts'
+import { nextClock, retention } from '../../src/jobs/retention.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import {
   dropPartitionsBefore,
   ensurePartitions,
+  ensurePartitionsFor,
   isMissingPartition,
   type PartitionedTable,
   partitionedTables,
   periodOf,
 } from '../../src/postgres/partitions.ts'
+import { retentionHeldBy } from '../../src/store/entries/retention-clock.ts'
 import { testDatabase } from '../database.ts'
 
 const NOW = new Date('2026-05-15T12:00:00Z')
@@ -103,30 +106,155 @@ test('a drop that cannot have the table waits for a better time instead of holdi
   assert.ok((await dropPartitionsBefore(pool, 'log', inDays(-3))).length > 0)
 })
 
-test('retention: each table as long as it is to be kept, keys thirty days, and what is not yet read stays', async () => {
-  const day = (days: number) => days * DAY_MS
+const day = (days: number) => days * DAY_MS
+const settings = {
+  logRetentionMs: day(7),
+  operationsRetentionMs: day(30),
+  receiptsRetentionMs: day(30),
+  archiveRetentionMs: day(30),
+  processedRetentionMs: day(90),
+  eventsRetentionMs: null,
+  deadLettersRetentionMs: day(90),
+}
+const warnings: unknown[] = []
+const logger = { warn: (facts: object) => warnings.push(facts) }
+const retentionAt = (now: Date, oldestUnread: Date | null = null) =>
+  retention({
+    ...{ pool, settings, logger },
+    now: async () => now,
+    oldestUnread: async () => oldestUnread,
+  }).run()
+const earliest = async (table: PartitionedTable) =>
+  Math.min(...(await partitionsOf(table)).map(name => Number(/\d+$/.exec(name)![0])))
+const makeOld = async () => {
   for (const days of [-100, -70, -40, -20, -10, 0]) await ensurePartitions(pool, inDays(days))
-  const settings = {
-    logRetentionMs: day(7),
-    operationsRetentionMs: day(30),
-    receiptsRetentionMs: day(30),
-    archiveRetentionMs: day(30),
-    processedRetentionMs: day(90),
-    eventsRetentionMs: null,
-  }
+}
+
+test('retention: each table as long as it is to be kept, keys thirty days, and what is not yet read stays', async () => {
+  await makeOld()
   const oldestUnread = inDays(-20)
-  const job = retention(
-    pool,
-    settings,
-    () => NOW,
-    async () => oldestUnread,
-  )
-  await job.run()
-  const earliest = async (table: PartitionedTable) =>
-    Math.min(...(await partitionsOf(table)).map(name => Number(/\d+$/.exec(name)![0])))
+  await retentionAt(NOW, oldestUnread)
   assert.equal(await earliest('log'), periodOf('log', oldestUnread))
   assert.ok((await earliest('operations')) >= periodOf('operations', inDays(-30)))
   assert.equal(await earliest('idempotency_keys'), periodOf('idempotency_keys', inDays(-30)))
   assert.equal(await earliest('processed_events'), periodOf('processed_events', inDays(-90)))
   assert.ok((await earliest('events')) <= periodOf('events', inDays(-100)))
+})
+
+test('what an entry needs that waits for its retry is kept as long as it waits', async () => {
+  await makeOld()
+  await pool.query(
+    `insert into parked_entries (lane, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at)
+     values ('postgres/0', gen_random_uuid(), 1, 'record', 'k', $1, '{}', '{}', 1, now())`,
+    [inDays(-70)],
+  )
+  await retentionAt(NOW)
+  for (const table of ['operations', 'receipts', 'archive'] as const)
+    assert.equal(await earliest(table), periodOf(table, inDays(-70)), table)
+  await pool.query('delete from parked_entries')
+  await retentionAt(NOW)
+  assert.ok((await earliest('receipts')) >= periodOf('receipts', inDays(-30)))
+})
+
+test('a table that cannot be had keeps no other from being cleared', async () => {
+  await makeOld()
+  const reader = await pool.connect()
+  try {
+    await reader.query('begin')
+    await reader.query('select count(*) from operations')
+    await assert.rejects(retentionAt(NOW), /lock timeout/)
+  } finally {
+    await reader.query('rollback')
+    reader.release()
+  }
+  assert.ok((await earliest('operations')) < periodOf('operations', inDays(-30)))
+  assert.ok((await earliest('archive')) >= periodOf('archive', inDays(-30)))
+})
+
+test('a clock that jumped drops nothing until it has gone on from there for a day, or was corrected', async () => {
+  const partitions = await allPartitions()
+  warnings.length = 0
+  await retentionAt(inDays(365))
+  await retentionAt(inDays(365.5))
+  assert.deepEqual(await allPartitions(), partitions)
+  assert.equal(warnings.length, 2)
+  assert.match((await retentionHeldBy(pool))!, /2026-05-15.*2027-05-16/)
+  await retentionAt(NOW)
+  assert.equal(await retentionHeldBy(pool), null)
+  const held = nextClock({ trustedAt: NOW, heldSince: null, heldReason: null }, inDays(20))
+  assert.deepEqual(nextClock(held, inDays(21)), { trustedAt: inDays(21), heldSince: null, heldReason: null })
+})
+
+test('a clock that is far ahead of the newest entry drops nothing', async () => {
+  await insertLog(NOW)
+  const partitions = await allPartitions()
+  for (const days of [100, 101.5]) await retentionAt(inDays(days))
+  assert.match((await retentionHeldBy(pool))!, /newest entry/)
+  assert.deepEqual(await allPartitions(), partitions)
+  await retentionAt(NOW)
+})
+
+test('dead letters go after their time', async () => {
+  const insert = (failedAt: Date) =>
+    pool.query(
+      `insert into dead_letters (tenant_id, id, kind, ordering_key, reason, error, attempts, received_at, failed_at, context, body)
+       values (1, gen_random_uuid(), 'record', 'k', 'failed', 'x', 1, $1, $1, '{}', '{}')`,
+      [failedAt],
+    )
+  for (const days of [-91, -89]) await insert(inDays(days))
+  await retentionAt(NOW)
+  const { rows } = await pool.query('select failed_at from dead_letters')
+  assert.deepEqual(rows, [{ failed_at: inDays(-89) }])
+})
+
+test('three hundred backdated months share few partitions, and each finds its place', async () => {
+  await ensurePartitions(pool, new Date())
+  const months = Array.from({ length: 312 }, (_, i) => new Date(Date.UTC(2000, i, 15)))
+  const future = new Date(Date.UTC(new Date().getUTCFullYear() + 5, 6, 1))
+  // In any order, and some of it by themselves.
+  await ensurePartitionsFor(pool, 'events', [months[200]!])
+  await ensurePartitionsFor(pool, 'events', [...months, future].reverse())
+  for (const at of [...months, future])
+    await pool.query(
+      `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, payload)
+       values (1, gen_random_uuid(), $1, now(), 'x', false, 'tracking', 'tracking', '{}')`,
+      [at],
+    )
+  const { rows } = await pool.query(`select from pg_inherits where inhparent = 'events'::regclass`)
+  assert.ok(rows.length < 60, `${rows.length} partitions`)
+  await dropPartitionsBefore(pool, 'events', new Date('2020-01-01T00:00:00Z'))
+  const left = await pool.query('select min(occurred_at) as first from events')
+  assert.deepEqual(left.rows, [{ first: new Date('2020-01-15T00:00:00Z') }])
+})
+
+test('a partition that was bounded in another time zone is put right with what it holds', async () => {
+  const zone = async (bound: string, moments: string[]) => {
+    await pool.query(`alter table events detach partition events_before_2000;
+      alter table events attach partition events_before_2000 for values from (minvalue) to ('${bound}')`)
+    for (const at of moments)
+      await pool.query(
+        `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, payload)
+         values (1, gen_random_uuid(), $1, now(), 'zone', false, 'tracking', 'tracking', '{}')`,
+        [at],
+      )
+    await pool.query(repair)
+    await ensurePartitionsFor(pool, 'events', [new Date('2000-01-01T01:00Z')])
+  }
+  const file = readFileSync(
+    new URL('../../migrations/0017_partitions_and_clocks.sql', import.meta.url),
+    'utf8',
+  )
+  const repair = file.slice(0, file.indexOf('end $$;') + 7)
+  await zone('1999-12-31 23:00:00+00', ['1999-12-31T22:00Z'])
+  await pool.query('drop table events_p24000')
+  await zone('2000-01-01 08:00:00+00', ['1999-12-31T23:30Z', '2000-01-01T03:00Z'])
+  await zone('2000-01-01 00:00:00+00', ['1999-12-31T23:30Z', '2000-01-01T00:00Z'])
+  const { rows } = await pool.query<{ table: string }>(
+    `select tableoid::regclass::text as table from events where event_type = 'zone' order by occurred_at`,
+  )
+  const before = 'events_before_2000'
+  assert.deepEqual(
+    rows.map(row => row.table),
+    [before, before, before, 'events_p24000', 'events_p24000'],
+  )
 })

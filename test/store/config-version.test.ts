@@ -54,7 +54,7 @@ test('a transaction that waited for an erasure holds the version that the erasur
   let held: Promise<number> | undefined
   await inTransaction(pool, async client => {
     await erase(client, 7)
-    held = inTransaction(pool, worker => holdConfigVersion(worker, [7, 8]))
+    held = inTransaction(pool, async worker => (await holdConfigVersion(worker, [7, 8])).configVersion)
     await eventually('the worker to wait', isSomebodyWaiting)
   })
   assert.equal(await held, before + 1)
@@ -64,7 +64,7 @@ test('an erasure waits for the transactions that hold a version, those of other 
   const before = await configVersion(pool)
   let erased: Promise<void> | undefined
   await inTransaction(pool, async worker => {
-    assert.equal(await holdConfigVersion(worker, [7]), before)
+    assert.equal((await holdConfigVersion(worker, [7])).configVersion, before)
     await inTransaction(pool, client => erase(client, 8))
     erased = inTransaction(pool, client => erase(client, 7))
     await eventually('the erasure to wait', isSomebodyWaiting)

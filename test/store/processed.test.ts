@@ -44,6 +44,12 @@ test('a repeat in the next period is a repeat', async () => {
   assert.deepEqual([...(await claimed([repeat], new Date('2026-06-20T00:00:00Z')))], [repeat.eventId])
 })
 
+test('what was claimed while the clock was ahead is a repeat after it is corrected', async () => {
+  await claimed([claim('ahead')], new Date('2026-06-20T00:00:00Z'))
+  const repeat = claim('ahead')
+  assert.deepEqual([...(await claimed([repeat]))], [repeat.eventId])
+})
+
 test('on either side of midnight, two machines meet', async () => {
   const after = new Date('2026-06-01T00:00:10Z')
   const before = new Date('2026-05-31T23:59:50Z')

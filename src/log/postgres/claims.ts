@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { isNearPeriodStart, periodOf } from '../../postgres/partitions.ts'
+import { PERIOD_OF_KEYS } from '../../postgres/partitions.ts'
 import type { Append, Appended, FirstUse } from '../log.ts'
 import { partitionOf } from '../log.ts'
 
@@ -8,14 +8,12 @@ import { partitionOf } from '../log.ts'
 export async function appendClaiming(
   client: pg.PoolClient,
   batch: Append[],
-  partitions: number,
+  { partitions, now }: { partitions: number; now: Date | null },
 ): Promise<Appended[]> {
   const { firstUses, unclaimed } = firstUsesIn(batch)
-  const now = new Date()
   const { rows } = await queryPrepared<{ id: string }>(client, APPEND_CLAIMING, [
     toRows(unclaimed, partitions),
-    periodOf('idempotency_keys', now),
-    isNearPeriodStart('idempotency_keys', now),
+    now,
   ])
   if (rows.length < unclaimed.length) {
     const appended = new Set(rows.map(row => row.id))
@@ -29,10 +27,12 @@ export async function appendClaiming(
   })
 }
 
-// One statement, so that keys and entries become durable together in one round trip. In the first minutes of a
+// By PostgreSQL's clock, which is one for all nodes. One statement, so that keys and entries become durable together in one round trip. In the first minutes of a
 // period a key is claimed in the period before as well: two nodes on either side of midnight meet there.
 const APPEND_CLAIMING = `
-with input as materialized (
+with clock as materialized (
+  select period, near_start from (select coalesce($2::timestamptz, now()) as at) c, lateral ${PERIOD_OF_KEYS}
+), input as materialized (
   select * from json_to_recordset($1) as r (
     partition smallint, ord int, id uuid, tenant_id int, kind text, ordering_key text, received_at timestamptz,
     context text, body_bytes int, body text, claim_key text, body_hash text, entity_type text, record_id text)
@@ -42,14 +42,14 @@ with input as materialized (
     where k.tenant_id = i.tenant_id and k.key = i.claim_key and k.created_at > now() - interval '30 days')
 ), before as (
   insert into idempotency_keys (period, tenant_id, key, operation_id, body_hash, entity_type, record_id)
-  select $2 - 1, tenant_id, claim_key, id, decode(body_hash, 'hex'), entity_type, record_id
-  from fresh where $3 order by tenant_id, claim_key
+  select period - 1, tenant_id, claim_key, id, decode(body_hash, 'hex'), entity_type, record_id
+  from fresh, clock where near_start order by tenant_id, claim_key
   on conflict do nothing returning tenant_id, key
 ), claimed as (
   insert into idempotency_keys (period, tenant_id, key, operation_id, body_hash, entity_type, record_id)
-  select $2, f.tenant_id, f.claim_key, f.id, decode(f.body_hash, 'hex'), f.entity_type, f.record_id
-  from fresh f
-  where not $3 or exists (select 1 from before b where b.tenant_id = f.tenant_id and b.key = f.claim_key)
+  select period, f.tenant_id, f.claim_key, f.id, decode(f.body_hash, 'hex'), f.entity_type, f.record_id
+  from fresh f, clock
+  where not near_start or exists (select 1 from before b where b.tenant_id = f.tenant_id and b.key = f.claim_key)
   order by f.tenant_id, f.claim_key
   on conflict do nothing returning tenant_id, key
 )

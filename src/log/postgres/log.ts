@@ -4,14 +4,15 @@ import { timeOfId } from '../../domain/ids.ts'
 import { copyTable, int2, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
 import { afterCommit, isConflict, withClient } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
-import { ensurePartitions, isMissingPartition } from '../../postgres/partitions.ts'
+import { makingPartitions } from '../../postgres/partitions.ts'
 import type { Append, Appended, Log } from '../log.ts'
 import { partitionOf } from '../log.ts'
 import { appendClaiming, findFirstUses } from './claims.ts'
 import { countPartitions } from './initialise.ts'
 import { advance, partitionName, take } from './reader.ts'
 
-export function openPostgresLog({ pool }: { pool: pg.Pool }): Log {
+/** `now`: the time at which keys are claimed, instead of PostgreSQL's. */
+export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date }): Log {
   const listeners = new Set<() => void>()
   let partitions: number | undefined
 
@@ -21,17 +22,17 @@ export function openPostgresLog({ pool }: { pool: pg.Pool }): Log {
 
   async function appendOn(client: pg.PoolClient, batch: Append[]): Promise<Appended[]> {
     partitions ??= await countPartitions(client)
-    if (batch.some(({ claim }) => claim !== null)) return appendClaiming(client, batch, partitions)
+    if (batch.some(({ claim }) => claim !== null))
+      return appendClaiming(client, batch, { partitions, now: now?.() ?? null })
     await copyEntries(client, batch, { partitions })
     return batch.map(() => ({ duplicateOf: null }))
   }
 
   async function appendAlone(batch: Append[]): Promise<Appended[]> {
-    const attempt = () => withClient(pool, client => appendOn(client, batch))
-    const appended = await attempt().catch(async error => {
-      // The clock jumped past all that was prepared: a machine that slept for weeks does not wait for the next upkeep.
-      if (isMissingPartition(error)) await ensurePartitions(pool, batch.at(-1)!.entry.receivedAt)
-      else if (!isConflict(error)) throw error
+    // The clock may have jumped past all that was prepared: a machine that slept for weeks does not wait for the next upkeep.
+    const attempt = () => makingPartitions(pool, () => withClient(pool, client => appendOn(client, batch)))
+    const appended = await attempt().catch(error => {
+      if (!isConflict(error)) throw error
       return attempt()
     })
     wakeListeners()

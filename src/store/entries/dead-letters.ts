@@ -178,3 +178,14 @@ export async function markReplayed(
     [replays.map(r => r.tenantId), replays.map(r => r.id), replays.map(r => r.as)],
   )
 }
+
+/** The oldest that failed before a moment, replayed or not. Returns how many it deleted. */
+export async function deleteDeadLettersBefore(db: Db, moment: Date, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `delete from dead_letters d using (
+       select tenant_id, id from dead_letters where failed_at < $1 order by failed_at limit $2
+     ) expired where d.tenant_id = expired.tenant_id and d.id = expired.id`,
+    [moment, limit],
+  )
+  return rowCount ?? 0
+}

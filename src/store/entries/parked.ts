@@ -18,17 +18,20 @@ export type ParkedOrder = {
   tenantId: number
   kind: EntryKind
   orderingKey: string
-  /** of the first entry; the others wait behind it */
-  nextAttemptAt: Date
+  /** Whether the time of its first entry has come; the others wait behind it. */
+  isDue: boolean
   entries: number
 }
+
+// No retry waits longer than minutes: one that is further away was set by a clock that was ahead.
+const dueAt = (at: string) => `(${at} <= now() or ${at} > now() + interval '1 hour')`
 
 /** Every order of these partitions in which something waits. */
 export async function listParkedOrders(db: Db, partitions: string[]): Promise<ParkedOrder[]> {
   const { rows } = await queryPrepared<ParkedOrder>(
     db,
     `select tenant_id as "tenantId", kind, ordering_key as "orderingKey",
-            (array_agg(next_attempt_at order by place))[1] as "nextAttemptAt", count(*) as entries
+            ${dueAt('(array_agg(next_attempt_at order by place))[1]')} as "isDue", count(*) as entries
      from parked_entries where lane = any($1) group by tenant_id, kind, ordering_key`,
     [partitions],
   )
@@ -77,7 +80,7 @@ export async function loadParked(
 export async function partitionsWithDueEntries(db: Db): Promise<string[]> {
   const { rows } = await queryPrepared<{ partition: string }>(
     db,
-    'select distinct lane as "partition" from parked_entries where next_attempt_at <= now()',
+    `select distinct lane as "partition" from parked_entries where ${dueAt('next_attempt_at')}`,
   )
   return rows.map(row => row.partition)
 }
@@ -159,4 +162,12 @@ export async function findParked(db: Db, tenantId: number, id: string): Promise<
     [tenantId, id],
   )
   return rows[0] ?? null
+}
+
+/** When the oldest entry came in that waits for a retry, or in the overflow for budget. */
+export async function oldestWaiting(db: Db): Promise<Date | null> {
+  const { rows } = await db.query<{ oldest: Date | null }>(
+    `select least((select min(received_at) from parked_entries), (select min(received_at) from overflow)) as oldest`,
+  )
+  return rows[0]!.oldest
 }

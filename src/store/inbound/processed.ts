@@ -26,7 +26,7 @@ export async function claimEvents(
   now: Date,
 ): Promise<Set<string>> {
   const period = periodOf('processed_events', now)
-  const known = await knownClaims(client, claims, period)
+  const known = await knownClaims(client, claims)
   const fresh = known.size > 0 ? claims.filter(claim => !known.has(claim)) : [...claims]
   // Sorted, so that two workers that claim the same keys wait for each other and never in a circle.
   fresh.sort((a, b) => a.tenantId - b.tenantId || (a.key < b.key ? -1 : 1))
@@ -35,32 +35,29 @@ export async function claimEvents(
   return new Set([...known].map(claim => claim.eventId))
 }
 
-async function knownClaims(
-  client: pg.PoolClient,
-  claims: EventClaim[],
-  period: number,
-): Promise<Set<EventClaim>> {
+// In all periods: what was claimed while the clock was ahead counts after it is corrected.
+async function knownClaims(client: pg.PoolClient, claims: EventClaim[]): Promise<Set<EventClaim>> {
   const keys = hexArray(claims.map(claim => claim.key))
   const { tenantId } = claims[0]!
   if (claims.every(claim => claim.tenantId === tenantId)) {
-    const { rows } = await queryPrepared<{ key: string }>(client, KNOWN_OF_ONE, [tenantId, keys, period])
+    const { rows } = await queryPrepared<{ key: string }>(client, KNOWN_OF_ONE, [tenantId, keys])
     const known = new Set(rows.map(row => row.key.replaceAll('-', '')))
     return new Set(known.size > 0 ? claims.filter(claim => known.has(claim.key)) : [])
   }
   const tenantIds = int4Array(claims.map(claim => claim.tenantId))
-  const { rows } = await queryPrepared<{ position: number }>(client, KNOWN, [tenantIds, keys, period])
+  const { rows } = await queryPrepared<{ position: number }>(client, KNOWN, [tenantIds, keys])
   return new Set(rows.map(row => claims[row.position - 1]!))
 }
 
 // All keys in one go through the index: half of what one look-up for each costs.
 const KNOWN_OF_ONE = `
-select key from processed_events where tenant_id = $1 and key = any($2::uuid[]) and period <= $3`
+select key from processed_events where tenant_id = $1 and key = any($2::uuid[])`
 
 // A look-up for each, whatever the planner thinks of a table that was empty a moment ago.
 const KNOWN = `
 select position::int from unnest($1::int[], $2::uuid[]) with ordinality as claim (tenant_id, key, position)
 where (select true from processed_events p
-       where p.tenant_id = claim.tenant_id and p.key = claim.key and p.period <= $3 limit 1)`
+       where p.tenant_id = claim.tenant_id and p.key = claim.key limit 1)`
 
 async function insertClaims(client: pg.PoolClient, claims: EventClaim[], period: number): Promise<void> {
   try {

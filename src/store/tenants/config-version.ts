@@ -20,9 +20,17 @@ export async function configVersion(db: Db): Promise<number> {
  * Two statements: each sees what was committed when it began, so one that had to wait for the lock would read the
  * version from before the erasure it waited for.
  */
-export async function holdConfigVersion(db: Db, tenantIds: Iterable<number>): Promise<number> {
+export async function holdConfigVersion(
+  db: Db,
+  tenantIds: Iterable<number>,
+): Promise<{ configVersion: number; now: Date }> {
   await sharePeople(db, tenantIds)
-  return configVersion(db)
+  // With PostgreSQL's time, which is one for all workers: a round trip less.
+  const { rows } = await queryPrepared<{ configVersion: number; now: Date }>(
+    db,
+    'select version as "configVersion", now() from config_version',
+  )
+  return rows[0]!
 }
 
 const CHECK_EVERY_MS = 1_000

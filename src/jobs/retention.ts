@@ -1,0 +1,122 @@
+import type pg from 'pg'
+import { DAY_MS, HOUR_MS } from '../domain/time.ts'
+import { inTransaction } from '../postgres/database.ts'
+import { dropPartitionsBefore, type PartitionedTable } from '../postgres/partitions.ts'
+import { deleteDeadLettersBefore } from '../store/entries/dead-letters.ts'
+import { oldestWaiting } from '../store/entries/parked.ts'
+import {
+  hasEntriesSince,
+  lockRetentionClock,
+  type RetentionClock,
+  writeRetentionClock,
+} from '../store/entries/retention-clock.ts'
+import type { Job } from './jobs.ts'
+
+const IDEMPOTENCY_KEYS_MS = 30 * DAY_MS
+// What is dropped by a clock that is ahead is gone when the clock is corrected: used keys and ids would be accepted again.
+const JUMP_MS = 7 * DAY_MS
+const STEADY_MS = DAY_MS
+// Beyond the log's own retention, so that a log in which nothing comes in is emptied before it looks like this.
+const QUIET_MS = 3 * DAY_MS
+const LETTERS_AT_A_TIME = 500
+
+export type Retention = {
+  logRetentionMs: number
+  operationsRetentionMs: number
+  receiptsRetentionMs: number
+  archiveRetentionMs: number
+  processedRetentionMs: number
+  eventsRetentionMs: number | null
+  deadLettersRetentionMs: number | null
+}
+
+type RetentionOptions = {
+  pool: pg.Pool
+  settings: Retention
+  /** PostgreSQL's: nodes may be wrong. */
+  now(): Promise<Date>
+  oldestUnread(): Promise<Date | null>
+  logger: { warn(facts: object, message: string): void }
+}
+
+/** What has been kept long enough goes, a whole partition at a time. */
+export function retention(options: RetentionOptions): Job {
+  return {
+    name: 'retention',
+    everyMs: HOUR_MS,
+    async run() {
+      const { pool, settings, logger } = options
+      const now = await options.now()
+      const held = await inTransaction(pool, client => heldBy(client, now, settings))
+      if (held) {
+        logger.warn({ reason: held }, 'retention drops nothing')
+        return
+      }
+      const waiting = earliest(await options.oldestUnread(), await oldestWaiting(pool))
+      await dropExpired(options, now, waiting)
+      await deleteExpiredLetters(pool, settings, now)
+    },
+  }
+}
+
+/** However old: what was accepted and is not yet applied stays, and so does what it needs to be applied. */
+async function dropExpired(
+  { pool, settings }: RetentionOptions,
+  now: Date,
+  waiting: Date | null,
+): Promise<void> {
+  const ago = (ms: number) => new Date(now.getTime() - ms)
+  const unlessNeeded = (ms: number) => earliest(ago(ms), waiting)!
+  const limits: [PartitionedTable, Date][] = [
+    ['log', unlessNeeded(settings.logRetentionMs)],
+    ['operations', unlessNeeded(settings.operationsRetentionMs)],
+    ['idempotency_keys', ago(IDEMPOTENCY_KEYS_MS)],
+    ['receipts', unlessNeeded(settings.receiptsRetentionMs)],
+    ['archive', unlessNeeded(settings.archiveRetentionMs)],
+    ['processed_events', ago(settings.processedRetentionMs)],
+  ]
+  if (settings.eventsRetentionMs !== null) limits.push(['events', ago(settings.eventsRetentionMs)])
+  const failures: unknown[] = []
+  for (const [table, limit] of limits) {
+    await dropPartitionsBefore(pool, table, limit).catch(error => failures.push(error))
+  }
+  if (failures.length > 0) throw failures[0]
+}
+
+function earliest(...moments: (Date | null)[]): Date | null {
+  const times = moments.flatMap(moment => moment?.getTime() ?? [])
+  return times.length === 0 ? null : new Date(Math.min(...times))
+}
+
+async function deleteExpiredLetters(pool: pg.Pool, settings: Retention, now: Date): Promise<void> {
+  if (settings.deadLettersRetentionMs === null) return
+  const before = new Date(now.getTime() - settings.deadLettersRetentionMs)
+  while ((await deleteDeadLettersBefore(pool, before, LETTERS_AT_A_TIME)) === LETTERS_AT_A_TIME);
+}
+
+/** Why nothing may be dropped at this moment; null: it may. */
+async function heldBy(client: pg.PoolClient, now: Date, settings: Retention): Promise<string | null> {
+  const clock = await lockRetentionClock(client, now)
+  const next = nextClock(clock, now)
+  if (next.heldReason === null) {
+    const quietSince = new Date(now.getTime() - settings.logRetentionMs - QUIET_MS)
+    if (!(await hasEntriesSince(client, quietSince)))
+      next.heldReason = `The newest entry of the log is from before ${quietSince.toISOString()}: the clock of PostgreSQL may be wrong.`
+  }
+  await writeRetentionClock(client, next)
+  return next.heldReason
+}
+
+/** A clock that jumped, or a machine that was off: nothing is dropped until the clock has gone on from there for a day. */
+export function nextClock({ trustedAt, heldSince }: RetentionClock, now: Date): RetentionClock {
+  const jumped = now.getTime() - trustedAt.getTime() > JUMP_MS
+  const since = heldSince === null || heldSince > now ? now : heldSince
+  const isSteady = now.getTime() - since.getTime() >= STEADY_MS
+  if (!jumped || isSteady) return { trustedAt: now, heldSince: null, heldReason: null }
+  const until = new Date(since.getTime() + STEADY_MS).toISOString()
+  return {
+    trustedAt,
+    heldSince: since,
+    heldReason: `The clock went from ${trustedAt.toISOString()} to ${now.toISOString()} since retention last ran: nothing is dropped before ${until}.`,
+  }
+}

@@ -1,0 +1,45 @@
+import type { Db } from '../../postgres/database.ts'
+
+/** When retention last ran, and whether something keeps it from dropping what has expired. */
+export type RetentionClock = { trustedAt: Date; heldSince: Date | null; heldReason: string | null }
+
+const COLUMNS = 'trusted_at as "trustedAt", held_since as "heldSince", held_reason as "heldReason"'
+
+/** Nodes take turns. The first run ever trusts its clock. */
+export async function lockRetentionClock(db: Db, now: Date): Promise<RetentionClock> {
+  await db.query('insert into retention_clock (trusted_at) values ($1) on conflict do nothing', [now])
+  const { rows } = await db.query<RetentionClock>(`select ${COLUMNS} from retention_clock for update`)
+  return rows[0]!
+}
+
+export async function writeRetentionClock(
+  db: Db,
+  { trustedAt, heldSince, heldReason }: RetentionClock,
+): Promise<void> {
+  await db.query('update retention_clock set trusted_at = $1, held_since = $2, held_reason = $3', [
+    trustedAt,
+    heldSince,
+    heldReason,
+  ])
+}
+
+/** Why retention drops nothing at present; null: it does. */
+export async function retentionHeldBy(db: Db): Promise<string | null> {
+  const { rows } = await db.query<RetentionClock>(`select ${COLUMNS} from retention_clock`)
+  return rows[0]?.heldReason ?? null
+}
+
+/** Also true of a log without entries. Each partition is looked into no further than its first row. */
+export async function hasEntriesSince(db: Db, moment: Date): Promise<boolean> {
+  const { rows } = await db.query<{ has: boolean }>(
+    'select exists (select from log where received_at >= $1) or not exists (select from log) as has',
+    [moment],
+  )
+  return rows[0]!.has
+}
+
+/** Retention and claims go by PostgreSQL's clock: it is one for all nodes. */
+export async function databaseNow(db: Db): Promise<Date> {
+  const { rows } = await db.query<{ now: Date }>('select now()')
+  return rows[0]!.now
+}
