@@ -1,11 +1,14 @@
 import type pg from 'pg'
 import { HOUR_MS } from '../domain/time.ts'
 import { extendAgenda } from '../pipeline/billing/agenda.ts'
+import { deriveOutdated } from '../pipeline/billing/subscriptions.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { compactSums } from '../store/billing/sums.ts'
 import type { Job } from './jobs.ts'
 
 const SUBSCRIPTIONS_AT_A_TIME = 500
+// Few: whoever tells of a coupon waits as long, and so does the log.
+const OUTDATED_AT_A_TIME = 200
 
 /** Keeps ready what reports read. They are right without it, but slower. */
 export function ledgerUpkeep(pool: pg.Pool, now: () => Date): Job[] {
@@ -15,6 +18,15 @@ export function ledgerUpkeep(pool: pg.Pool, now: () => Date): Job[] {
       everyMs: 2_000,
       async run() {
         while (await compactSums(pool));
+      },
+    },
+    {
+      name: 'outdated subscriptions',
+      everyMs: 2_000,
+      async run() {
+        const derive = () =>
+          inTransaction(pool, client => deriveOutdated({ client, now: now() }, OUTDATED_AT_A_TIME))
+        while ((await derive()) === OUTDATED_AT_A_TIME);
       },
     },
     {

@@ -24,6 +24,9 @@ export type Transaction = {
   afterCommit(action: () => void): void
 }
 
+/** What deriving needs of it: jobs derive too. */
+export type Deriving = Pick<Transaction, 'client' | 'now'>
+
 /** How entries of one kind take effect. */
 export type Kind<Work = unknown> = {
   /** Reads an entry into units; what can never take effect comes back as dead letters. */

@@ -26,6 +26,11 @@ export const TENANT_LOCKS = {
    * people where their accounts came from shares it: of two that learn the halves of one fact, the second sees both.
    */
   profiles: 4_911_200,
+  /**
+   * What is known of coupons, discounts and customers. Whoever learns of them has it alone, whoever derives the
+   * subscriptions that name them shares it. Taken after `profiles`.
+   */
+  terms: 4_911_700,
   /** Refunds: one may take the place of another. */
   refunds: 4_911_300,
 } as const

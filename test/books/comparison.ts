@@ -129,7 +129,12 @@ async function compareExclusions({ books, shape, currency, asOf, report, compare
     shape.hasItemIds ? `${subscription} ${item} ${reason}` : `${subscription} ${reason}`
   const rows = await rowsOf(report, 'overview', 'exclusions', 'exclusion_page')
   const theirs = rows
-    .filter(row => row.reason_code !== 'other_currency')
+    // of other currencies too, where nothing but the reason is told
+    .filter(
+      row =>
+        row.reason_code !== 'other_currency' &&
+        !(row.reason_code === 'test_mode' && row.excluded_mrr === null),
+    )
     .map(row => name(row.subscription_id, row.item_id, row.reason_code))
   const ours = books
     .exclusionsAt(currency, asOf)

@@ -5,7 +5,6 @@ import { openCompany } from './company.ts'
 import { type Decision, decisionsOf, type LifeOptions } from './decisions.ts'
 import type { World } from './journal.ts'
 import type { Coupon, Fact, Invoice, Subscription } from './model.ts'
-import type { Chance } from './random.ts'
 import type { SubscriptionOrder, Wanted } from './subscribing.ts'
 
 const CHANNELS = [

@@ -21,13 +21,15 @@ export type Renewal = {
   amount: number | null
 }
 
-/** What is wrong with an invoice at `asOf`; null when nothing is, or nothing is owed. */
+/**
+ * What is wrong with an invoice at `asOf`; null when nothing is, or nothing is owed. It takes evidence: an attempt that
+ * was made says nothing of how it went.
+ */
 export function invoiceIssue(state: InvoiceState, asOf: Instant): IssueType | null {
   if (state.amountRemaining <= 0) return null
   if (state.status === 'uncollectible') return 'uncollectible'
   if (state.status !== 'open') return null
   if (state.failure) return state.failure.kind
-  if (state.attemptCount > 0) return 'payment_failed'
   return state.dueAt !== null && state.dueAt < asOf ? 'overdue' : null
 }
 

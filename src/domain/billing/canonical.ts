@@ -1,4 +1,4 @@
-/** Canonical `subscription.*`, `invoice.*` and `refund.*` events: the payload is the object, amounts in major units. */
+/** Canonical `subscription.*`, `invoice.*`, `refund.*` and `customer.*` events: the payload is the object, amounts in major units. */
 
 import { knownCurrency, toMinor } from '../money.ts'
 import {
@@ -28,6 +28,7 @@ import type {
   InvoiceVersion,
   Refund,
   SubscriptionVersion,
+  Term,
 } from './types.ts'
 import {
   changeOf,
@@ -38,7 +39,7 @@ import {
   subscriptionStatus,
 } from './vocabulary.ts'
 
-const CANONICAL = /^(subscription|invoice|refund)\.\w/
+const CANONICAL = /^(subscription|invoice|refund)\.\w|^(customer)\.(?:created|updated)$/
 
 export function isCanonicalType(eventType: string): boolean {
   return CANONICAL.test(eventType)
@@ -51,7 +52,8 @@ export function readCanonical(
   occurredAt: Instant,
 ): BillingChange | null {
   const object = fieldsOf(payload)
-  const subject = CANONICAL.exec(eventType)?.[1]
+  const [, money, person] = CANONICAL.exec(eventType) ?? []
+  const subject = money ?? person
   const id = text(object?.id)
   if (!object || !subject || !id) return null
   const sourceAt = instant(object.updated_at) ?? occurredAt
@@ -60,6 +62,7 @@ export function readCanonical(
   }
   // test money is no money; subscriptions are kept, to say why they do not count
   if (object.livemode === false) return null
+  if (subject === 'customer') return { kind: 'terms', terms: [customerOf(id, object, sourceAt)] }
   if (subject === 'invoice') return { kind: 'invoice', version: invoiceOf(eventType, id, object, sourceAt) }
   return { kind: 'refunds', refunds: [refundOf(eventType, id, object, sourceAt)] }
 }
@@ -103,6 +106,12 @@ function subscriptionOf(
     ...(items.some(item => isTaxUnknown(item, object)) && { inclusiveTaxUnknown: true }),
     ...(resumesAt !== null && { resumesAt }),
   }
+}
+
+function customerOf(id: string, object: Fields, sourceAt: Instant): Term {
+  const name = text(object.name) ?? text(object.customer_name)
+  const email = text(object.email) ?? text(object.customer_email)
+  return { kind: 'customer', id, sourceAt, ...(name && { name }), ...(email && { email }) }
 }
 
 function sequenceOf(object: Fields): { sequence?: number } {

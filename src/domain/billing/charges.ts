@@ -2,7 +2,7 @@
 
 import { divideHalfUp } from '../money.ts'
 import { addIntervals, anchorOf, termsBetween } from './calendar.ts'
-import { discountEnds, isInterval, type Line, type LinesAt } from './pricing.ts'
+import { discountChanges, isInterval, type Line, type LinesAt } from './pricing.ts'
 import type { Instant, Interval, Item, SubscriptionStatus, SubscriptionVersion } from './types.ts'
 
 /**
@@ -51,7 +51,7 @@ export function chargeCycles(
     if (group) group.places.push(place)
     else groups.set(key, { first, places: [place] })
   }
-  const ends = discountEnds(version).filter(end => endsAt === null || end < endsAt)
+  const ends = discountChanges(version).filter(end => endsAt === null || end < endsAt)
   return [...groups.values()]
     .map(group => ({
       ...cycleOf(version, status, group),

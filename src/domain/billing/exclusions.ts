@@ -80,7 +80,7 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   discount_terms_unknown: {
     reason: 'A discount applies whose terms are not known.',
     fixHint:
-      'Send `percent_off` or `amount_off`, and `ends_at` where it is repeating; with Stripe, expand `discounts` and its coupon.',
+      'Send `percent_off` or `amount_off`, and `ends_at` where it is repeating; with Stripe, send `customer.discount.*` and `coupon.*` events too.',
   },
   free: {
     reason: 'The item costs nothing.',

@@ -24,5 +24,10 @@ export function readBilling(eventType: string, subject: unknown, occurredAt: Ins
 }
 
 function isForwardedStripeObject(eventType: string, subject: unknown): boolean {
-  return isStripeObject(subject) && /^((customer\.)?subscription|invoice|refund|charge)\.\w/.test(eventType)
+  return (
+    isStripeObject(subject) &&
+    /^((customer\.)?(subscription|discount)|customer|coupon|promotion_code|invoice|refund|charge)\.\w/.test(
+      eventType,
+    )
+  )
 }

@@ -45,13 +45,19 @@ export function perMonth(amount: Ratio, item: Item): Ratio {
   }
 }
 
-export type Terms = { currency: string | null; items: Item[]; discounts: Discount[] }
+export type Terms = {
+  currency: string | null
+  items: Item[]
+  discounts: Discount[]
+  /** The customer's, which count while there is none of its own. */
+  inherited?: Discount[]
+}
 
-/** The lines of a subscription by instant. They change only where a discount ends, and are worked out once each. */
+/** The lines of a subscription by instant. They change only where a discount begins or ends, and are worked out once each. */
 export type LinesAt = (at: Instant) => Line[]
 
 export function linesOf(terms: Terms): LinesAt {
-  const ends = discountEnds(terms)
+  const ends = discountChanges(terms)
   const known = new Map<number, Line[]>()
   return at => {
     const ended = ends.findLastIndex(end => end <= at)
@@ -61,11 +67,12 @@ export function linesOf(terms: Terms): LinesAt {
   }
 }
 
-/** Every instant at which a discount of the subscription or of an item ends, in order. */
-export function discountEnds(terms: Terms): Instant[] {
-  const all = [...terms.discounts, ...terms.items.flatMap(item => item.discounts)]
-  const ends = all.map(discount => discount.endsAt).filter(end => end !== null)
-  return [...new Set(ends)].sort((a, b) => a - b)
+/** Every instant at which a discount of the subscription, of an item or of the customer begins or ends, in order. */
+export function discountChanges(terms: Terms): Instant[] {
+  const inherited = terms.inherited ?? []
+  const all = [...terms.discounts, ...terms.items.flatMap(item => item.discounts), ...inherited]
+  const ends = all.flatMap(discount => discount.endsAt ?? [])
+  return [...new Set([...ends, ...inherited.map(({ startsAt }) => startsAt!)])].sort((a, b) => a - b)
 }
 
 /** One line an item, in their order. */
@@ -75,9 +82,17 @@ function priceLines(terms: Terms, at: Instant): Line[] {
     const own = line.item.discounts.filter(discount => runs(discount, at))
     applyDiscounts([line], own)
   }
-  const common = terms.discounts.filter(discount => runs(discount, at))
-  applyDiscounts(lines, common)
+  applyDiscounts(
+    lines,
+    commonDiscounts(terms, at).filter(discount => runs(discount, at)),
+  )
   return lines.map(withoutTax)
+}
+
+/** A subscription's own discounts take the place of the customer's; when the last has ended, that comes back. */
+function commonDiscounts({ discounts, inherited = [] }: Terms, at: Instant): Discount[] {
+  const isOpen = ({ endsAt }: Discount) => endsAt === null || at < endsAt
+  return discounts.some(isOpen) ? discounts : inherited.filter(({ startsAt }) => startsAt! <= at)
 }
 
 /** A discount comes off the price with its tax; then the tax is taken out, as it is billed. */

@@ -6,8 +6,9 @@
 import { type ChargeCycle, chargeCycles } from './charges.ts'
 import { type ItemState, itemStates, totalMrr } from './mrr.ts'
 import { orderSubscriptions } from './precedence.ts'
-import { discountEnds, type LinesAt, linesOf } from './pricing.ts'
+import { discountChanges, type LinesAt, linesOf } from './pricing.ts'
 import { mergeEqual, type Span, spansOf } from './spans.ts'
+import { type KnownTerms, NO_TERMS, resolved } from './terms.ts'
 import type { Acquisition, Instant, SubscriptionStatus, SubscriptionVersion } from './types.ts'
 
 /** A stretch of time in which nothing about the subscription changed; `to` is exclusive, null: until further notice. */
@@ -60,8 +61,11 @@ export type DerivedSubscription = {
 }
 
 /** All versions of one subscription, at least one, in the order of their arrival and however often repeated. */
-export function deriveSubscription(versions: SubscriptionVersion[]): DerivedSubscription {
-  const ordered = withStateBefore(orderSubscriptions(versions))
+export function deriveSubscription(
+  versions: SubscriptionVersion[],
+  terms: KnownTerms = NO_TERMS,
+): DerivedSubscription {
+  const ordered = withStateBefore(orderSubscriptions(versions)).map(version => resolved(version, terms))
   const deletion = ordered.findIndex(version => version.change === 'deleted')
   const known = completed(deletion < 0 ? ordered : ordered.slice(0, deletion + 1))
   const states = spansOf(known, holdsFrom).flatMap(statesOf)
@@ -134,7 +138,7 @@ function statesOf(span: Span<SubscriptionVersion>): Segment[] {
     span.first ? version.trialEnd : null,
     span.first ? version.canceledAt : null,
     version.resumesAt ?? null,
-    ...discountEnds(version),
+    ...discountChanges(version),
   ]
   const within = changes.filter(at => at !== null && at > from && (to === null || at < to)) as Instant[]
   const starts = [...new Set([from, ...within])].sort((a, b) => a - b)

@@ -63,6 +63,8 @@ export type SubscriptionFacts = {
   itemsIncomplete?: true | null
   /** Prices hold tax, and nobody knows how much. */
   inclusiveTaxUnknown?: true | null
+  /** The customer's own discounts, while the subscription has none. */
+  inherited?: Discount[]
   /** When a pause ends by itself. */
   resumesAt?: Instant | null
 }
@@ -101,8 +103,12 @@ export type Tiers = {
   steps: { upTo: number | null; unitAmount: string; flatAmount: string }[]
 }
 
-/** Without `percentOff` and `amountOff` its terms are unknown. */
+/** Without `percentOff` and `amountOff` its terms are unknown: what it is named by may tell them. */
 export type Discount = {
+  id?: string
+  couponId?: string
+  promotionCodeId?: string
+  startsAt?: Instant
   /** Decimal text, 0 to 100. */
   percentOff: string | null
   /** Minor units per billing period. */
@@ -111,6 +117,38 @@ export type Discount = {
   endsAt: Instant | null
   /** Only items of these products; null: all. */
   productIds: string[] | null
+}
+
+/** Objects that subscriptions name, and that are told by themselves. */
+export type TermKind = 'customer' | 'discount' | 'promotion_code' | 'coupon'
+
+export type CouponTerms = {
+  percentOff: string | null
+  /** Minor units by currency. */
+  amountsOff: Record<string, number>
+  duration: Discount['duration']
+  months: number | null
+  productIds: string[] | null
+}
+
+/** One telling of such an object; what it does not say is left out. */
+export type Term = {
+  kind: TermKind
+  id: string
+  sourceAt: Instant
+  name?: string
+  email?: string
+  coupon?: CouponTerms
+  couponId?: string
+  promotionCodeId?: string
+  customer?: string
+  subscription?: string
+  /** The discount is the customer's: it counts for each of its subscriptions that has none of its own. */
+  ofCustomer?: boolean
+  startsAt?: Instant
+  endsAt?: Instant
+  /** Taken away before its end. */
+  deletedAt?: Instant
 }
 
 export type InvoiceStatus = 'draft' | 'open' | 'paid' | 'uncollectible' | 'void' | 'unknown'
@@ -167,9 +205,11 @@ export type Refund = {
 
 /** What one billing event says. */
 export type BillingChange =
-  | { kind: 'subscription'; version: SubscriptionVersion }
+  /** With discounts that it shows whole: they are known from then on, wherever they are named by id. */
+  | { kind: 'subscription'; version: SubscriptionVersion; terms?: Term[] }
   | { kind: 'invoice'; version: InvoiceVersion }
   | { kind: 'refunds'; refunds: Refund[] }
+  | { kind: 'terms'; terms: Term[] }
 
 export const INTERVALS = ['day', 'week', 'month', 'year'] as const
 export type Interval = (typeof INTERVALS)[number]

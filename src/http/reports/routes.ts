@@ -112,7 +112,10 @@ function movementRoutes(app: App, deps: ReportDeps): void {
         Type.String({ format: 'timestamp', description: 'Movements after this; default: all' }),
       ),
       until: Type.Optional(
-        Type.String({ format: 'timestamp', description: 'Up to and including this; default: as_of' }),
+        Type.String({
+          format: 'timestamp',
+          description: 'Up to and including this, as_of at the latest; default: as_of',
+        }),
       ),
     },
     body: MovementsBody,
@@ -146,5 +149,8 @@ function windowFaults({ since, until }: ReportQuery): Fault[] {
 }
 
 function windowOf({ asOf }: ReportQuestion, { since, until }: ReportQuery): Window {
-  return { since: parseTimestamp(since) ?? BEGINNING, until: parseTimestamp(until) ?? asOf }
+  const to = parseTimestamp(until) ?? asOf
+  const last = to > asOf ? asOf : to
+  const from = parseTimestamp(since) ?? BEGINNING
+  return { since: from > last ? last : from, until: last }
 }

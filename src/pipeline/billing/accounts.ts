@@ -15,7 +15,7 @@ import {
 import { acquisitionIds, firstTouches } from '../../store/billing/acquisitions.ts'
 import { keyText, type ObjectKey } from '../../store/billing/keys.ts'
 import { coverDays } from '../../store/billing/snapshots.ts'
-import type { Transaction } from '../unit.ts'
+import type { Deriving } from '../unit.ts'
 
 type AccountNews = {
   /** By account, under which node it was last seen. */
@@ -29,7 +29,7 @@ type AccountNews = {
  * (`profiles`), so that what is found here of people stays so until the end of the transaction.
  */
 export async function deriveAccounts(
-  { client, now }: Transaction,
+  { client, now }: Deriving,
   keys: ObjectKey[],
   news: AccountNews,
 ): Promise<void> {

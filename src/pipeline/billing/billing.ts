@@ -1,12 +1,14 @@
 import { contentText, digestOf } from '../../domain/billing/content.ts'
 import { isBillingEvent, readBilling } from '../../domain/billing/feed.ts'
 import type { BillingChange } from '../../domain/billing/types.ts'
+import { shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/keys.ts'
 import { insertVersions, type NewVersion } from '../../store/billing/versions.ts'
 import type { EventListener, FreshEvent } from '../events/fresh-event.ts'
 import type { Transaction } from '../unit.ts'
 import { applyInvoices, applyRefunds } from './invoices.ts'
 import { applySubscriptions } from './subscriptions.ts'
+import { applyTerms } from './terms.ts'
 
 /** What a billing event tells, and who told it. */
 export type BillingFact = {
@@ -38,9 +40,10 @@ function factsOf({ tenantId, event, node }: FreshEvent): BillingFact[] {
  */
 export async function applyBilling(transaction: Transaction, facts: BillingFact[]): Promise<void> {
   const { client } = transaction
+  const outdated = await learnTerms(transaction, facts)
   const changed = await insertVersions(client, distinctVersions(facts.flatMap(versionsOf)))
   const news = (kind: NewVersion['kind']): ObjectKey[] => changed.filter(object => object.kind === kind)
-  const subscriptions = news('subscription')
+  const subscriptions = distinctKeys([...news('subscription'), ...outdated])
   const invoices = news('invoice')
   const refunds = news('refund')
   if (subscriptions.length > 0 || invoices.length > 0) {
@@ -59,9 +62,23 @@ function versionsOf({ tenantId, eventId, eventType, change }: BillingFact): NewV
     const hash = digestOf(`${eventType}\n${body}`)
     return { tenantId, kind, id: object.id, hash, sourceAt: object.sourceAt, eventId, eventType, body }
   }
+  if (change.kind === 'terms') return []
   return change.kind === 'refunds'
     ? change.refunds.map(refund => version('refund', refund))
     : [version(change.kind, change.version)]
+}
+
+/** Takes the locks that deriving subscriptions needs, who is who first; returns those that read otherwise now. */
+async function learnTerms(transaction: Transaction, facts: BillingFact[]): Promise<ObjectKey[]> {
+  const terms = facts.flatMap(({ tenantId, change }) => {
+    const told = change.kind === 'terms' || change.kind === 'subscription' ? (change.terms ?? []) : []
+    return told.map(term => ({ tenantId, term }))
+  })
+  const deriving = facts.flatMap(({ tenantId, change }) => (change.kind === 'subscription' ? [tenantId] : []))
+  const tenantIds = [...terms.map(({ tenantId }) => tenantId), ...deriving]
+  if (tenantIds.length === 0) return []
+  await shareTenants(transaction.client, TENANT_LOCKS.profiles, tenantIds)
+  return applyTerms(transaction, terms, deriving)
 }
 
 /** A batch may tell the same twice. */

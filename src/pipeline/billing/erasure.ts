@@ -5,6 +5,7 @@ import { lockAccounts } from '../../store/billing/accounts.ts'
 import {
   accountsNamed,
   type ErasedPerson,
+  eraseCustomers,
   eraseNames,
   forgetPeople,
   invoicesOf,
@@ -29,6 +30,7 @@ export function anonymiseBilling(pool: pg.Pool, tenantId: number, person: Erased
     if (accounts.length > 0) await lockAccounts(client, keys(accounts))
     if (invoices.length > 0) await lockInvoices(client, keys(invoices))
     await eraseNames(client, tenantId, subscriptions, invoices)
+    await eraseCustomers(client, tenantId, { ...person, customers: [...person.customers, ...accounts] })
     await forgetPeople(client, tenantId, accounts)
     const emails = new Set(person.emails)
     for (const account of accounts) {

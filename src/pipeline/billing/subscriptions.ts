@@ -13,28 +13,33 @@ import {
   replaceSegments,
   type SegmentRow,
 } from '../../store/billing/subscriptions.ts'
+import { takeOutdated } from '../../store/billing/terms.ts'
 import { loadVersions } from '../../store/billing/versions.ts'
-import type { Transaction } from '../unit.ts'
+import type { Deriving } from '../unit.ts'
 import { deriveAccounts } from './accounts.ts'
 import { writeAgenda } from './agenda.ts'
+import { termsNamedBy } from './terms.ts'
 
 type Derived = ObjectKey & { segments: Segment[] }
 
-/** Derives subscriptions anew from all that is known of them, and then their accounts. */
+/**
+ * Derives subscriptions anew from all that is known of them, and then their accounts. Whoever calls shares the locks on
+ * who is who and on terms.
+ */
 export async function applySubscriptions(
-  transaction: Transaction,
+  transaction: Deriving,
   keys: ObjectKey[],
   { named, nodes }: { named: ObjectKey[]; nodes: Map<string, number> },
 ): Promise<void> {
   const { client, now } = transaction
-  const tenantIds = keys.map(({ tenantId }) => tenantId)
-  if (keys.length > 0) await shareTenants(client, TENANT_LOCKS.profiles, tenantIds)
   await lockSubscriptions(client, keys, named)
   if (keys.length === 0) return
   const known = await loadVersions<SubscriptionVersion>(client, 'subscription', keys)
+  const terms = await termsNamedBy(client, known)
   const derived = [...Map.groupBy(known, keyText).values()].map((versions): Derived => {
     const { tenantId, id } = versions[0]!
-    return { tenantId, id, segments: deriveSubscription(versions.map(({ version }) => version)).segments }
+    const told = versions.map(({ version }) => version)
+    return { tenantId, id, segments: deriveSubscription(told, terms.get(tenantId)).segments }
   })
   const accounts = await writeSegments(transaction, derived)
   await replaceItems(
@@ -49,7 +54,7 @@ export async function applySubscriptions(
 }
 
 /** Writes what changed, and returns the accounts that had or have a part in it. */
-async function writeSegments({ client }: Transaction, derived: Derived[]): Promise<ObjectKey[]> {
+async function writeSegments({ client }: Deriving, derived: Derived[]): Promise<ObjectKey[]> {
   const before = await loadSegments(client, derived)
   const rows = derived.flatMap(({ tenantId, id, segments }) =>
     segments.map(segment => ({ tenantId, id, segment, hash: contentHash(segment) })),
@@ -82,4 +87,16 @@ function nodesOfAccounts(derived: Derived[], nodes: Map<string, number>): Map<st
     for (const { account } of segments) found.set(keyText({ tenantId, id: account }), node)
   }
   return found
+}
+
+/** Derives some of those that read otherwise by what was learnt of a coupon or a customer. Returns how many. */
+export async function deriveOutdated(transaction: Deriving, limit: number): Promise<number> {
+  const { client } = transaction
+  const keys = await takeOutdated(client, limit)
+  if (keys.length === 0) return 0
+  const tenantIds = keys.map(({ tenantId }) => tenantId)
+  await shareTenants(client, TENANT_LOCKS.profiles, tenantIds)
+  await shareTenants(client, TENANT_LOCKS.terms, tenantIds)
+  await applySubscriptions(transaction, keys, { named: [], nodes: new Map() })
+  return keys.length
 }

@@ -65,6 +65,22 @@ export async function eraseNames(
   )
 }
 
+/** Takes names and e-mails out of what was told of these customers. */
+export async function eraseCustomers(
+  db: Db,
+  tenantId: number,
+  { customers, emails }: ErasedPerson,
+): Promise<void> {
+  await db.query(
+    `update billing_terms set told = (
+       select json_agg(t.term - 'name' - 'email' order by t.n)
+       from jsonb_array_elements(told::jsonb) with ordinality as t (term, n))
+     where tenant_id = $1 and kind = 'customer' and (id = any($2) or exists (
+       select from jsonb_array_elements(told::jsonb) as t (term) where lower(t.term->>'email') = any($3)))`,
+    [tenantId, customers, emails],
+  )
+}
+
 /** In all that was told as well: whatever is derived anew comes to the same account. Figures stay, and so do sums. */
 export async function renameAccount(
   db: Db,

@@ -45,9 +45,11 @@ export async function foreignSlice(
     foreign(`valid_to = 'infinity'`),
     foreign(`valid_to < 'infinity' and valid_to > $3`),
   ])
-  return items.map(item =>
-    item.reason === 'test_mode' ? item : { ...item, reason: 'other_currency', excludedMrr: null },
-  )
+  return items.map(item => ({
+    ...item,
+    reason: item.reason === 'test_mode' ? 'test_mode' : 'other_currency',
+    excludedMrr: null,
+  }))
 }
 
 async function itemSlice(

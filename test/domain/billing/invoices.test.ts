@@ -127,7 +127,7 @@ function issueOf(versions: InvoiceVersion[], asOf = '2025-02-20'): string | null
 
 test('payment issues, the gravest first', () => {
   assert.equal(issueOf([invoice()]), null)
-  assert.equal(issueOf([invoice({ attempt_count: 1 })]), 'payment_failed')
+  assert.equal(issueOf([invoice({ attempt_count: 1 })]), null)
   assert.equal(issueOf([invoice({ failure_code: 'card_declined' })]), 'payment_failed')
   assert.equal(issueOf([invoice({}, 'invoice.payment_failed')]), 'payment_failed')
   assert.equal(issueOf([invoice({}, 'invoice.payment_action_required')]), 'action_required')
@@ -138,6 +138,19 @@ test('payment issues, the gravest first', () => {
   assert.equal(issueOf([invoice({ ...paid, attempt_count: 2 })]), null)
   assert.equal(issueOf([invoice({ status: 'void', attempt_count: 2 })]), null)
   assert.equal(issueOf([invoice({ attempt_count: 1, amount_remaining: 0 })]), null)
+})
+
+test('an invoice told only when it was paid was no issue before', () => {
+  const states = deriveInvoice([
+    invoice({ ...paid, attempt_count: 2, finalized_at: '2025-02-01', paid_at: '2025-02-09' }),
+  ])
+  assert.deepEqual(
+    states.map(state => [state.status, issueFrom(state)]),
+    [
+      ['open', null],
+      ['paid', null],
+    ],
+  )
 })
 
 test('a failure is remembered while the invoice stays open', () => {

@@ -184,7 +184,7 @@ const feed = fc
 
 function ledgerOf(versions: SubscriptionVersion[]) {
   const derived = [...Map.groupBy(versions, entry => entry.id).values()]
-    .map(deriveSubscription)
+    .map(versions => deriveSubscription(versions))
     .sort((a, b) => (a.id < b.id ? -1 : 1))
   return { derived, ledgers: deriveAccount(derived.flatMap(entry => entry.segments)) }
 }

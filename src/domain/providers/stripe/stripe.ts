@@ -1,17 +1,31 @@
 /** Native Stripe events, in the object shapes before and after the 2025 API versions. */
 
 import { type Fields, fieldsOf, instant, text } from '../../billing/fields.ts'
-import type { BillingChange, Instant } from '../../billing/types.ts'
+import type { BillingChange, Instant, Term } from '../../billing/types.ts'
 import { invoiceOf } from './invoice.ts'
 import { refundsOf } from './refund.ts'
 import type { StripeSubject } from './subject.ts'
 import { subscriptionOf } from './subscription.ts'
+import { termsOf, termsShownBy } from './terms.ts'
 
-const BILLING_OBJECTS = new Set(['subscription', 'invoice', 'refund', 'charge'])
+const BILLING_OBJECTS = new Set([
+  'subscription',
+  'invoice',
+  'refund',
+  'charge',
+  'customer',
+  'discount',
+  'coupon',
+  'promotion_code',
+])
 
 /** What the name of an event says it is about; the object itself has the last word. */
 const OBJECT_BY_TYPE: [RegExp, string][] = [
   [/^customer\.subscription\.\w/, 'subscription'],
+  [/^customer\.discount\.\w/, 'discount'],
+  [/^customer\.(created|updated)$/, 'customer'],
+  [/^coupon\.\w/, 'coupon'],
+  [/^promotion_code\.\w/, 'promotion_code'],
   [/^invoice\.\w/, 'invoice'],
   [/^(refund|charge\.refund)\.\w/, 'refund'],
   [/^charge\.\w/, 'charge'],
@@ -72,7 +86,14 @@ function changeOfObject(subject: StripeSubject): BillingChange | null {
   if (subject.object.livemode === false && subject.object.object !== 'subscription') return null
   switch (subject.object.object) {
     case 'subscription':
-      return { kind: 'subscription', version: subscriptionOf(id, subject) }
+      return { kind: 'subscription', version: subscriptionOf(id, subject), ...termsShown(id, subject) }
+    case 'customer':
+    case 'discount':
+    case 'coupon':
+    case 'promotion_code': {
+      const terms = termsOf(id, subject)
+      return terms.length > 0 ? { kind: 'terms', terms } : null
+    }
     case 'invoice':
       return { kind: 'invoice', version: invoiceOf(id, subject) }
     default: {
@@ -80,4 +101,9 @@ function changeOfObject(subject: StripeSubject): BillingChange | null {
       return refunds.length > 0 ? { kind: 'refunds', refunds } : null
     }
   }
+}
+
+function termsShown(id: string, subject: StripeSubject): { terms?: Term[] } {
+  const terms = termsShownBy(id, subject)
+  return terms.length > 0 ? { terms } : {}
 }

@@ -193,12 +193,28 @@ function discountsOf(owner: Fields, currency: string | null): Discount[] {
   const listed = listOf(owner.discounts)
   if (listed.length === 0) return single ? [discountOf(single, currency)] : []
   return listed.map(entry =>
-    discountOf(fieldsOf(entry) ?? (single && idOfReference(single) === entry ? single : {}), currency),
+    discountOf(
+      fieldsOf(entry) ?? (single && idOfReference(single) === entry ? single : { id: entry }),
+      currency,
+    ),
+  )
+}
+
+/** Discounts that stand on it as objects, also those of its items. */
+export function shownDiscounts(object: Fields): Fields[] {
+  const items = listOf(fieldsOf(object.items)?.data).map(item => fieldsOf(item) ?? {})
+  return [object, ...items].flatMap(owner =>
+    [owner.discount, ...listOf(owner.discounts)].map(fieldsOf).filter(entry => entry !== null),
   )
 }
 
 function discountOf(discount: Fields, currency: string | null): Discount {
-  const coupon = fieldsOf(discount.coupon) ?? fieldsOf(fieldsOf(discount.source)?.coupon) ?? {}
+  const given = discount.coupon ?? fieldsOf(discount.source)?.coupon
+  const coupon = fieldsOf(given) ?? {}
+  const id = text(discount.id)
+  const couponId = idOfReference(given)
+  const promotionCodeId = idOfReference(discount.promotion_code)
+  const startsAt = instant(discount.start)
   const endsAt = instant(discount.end)
   const products = listOf(fieldsOf(coupon.applies_to)?.products).map(idOfReference)
   const ofCurrency =
@@ -212,5 +228,9 @@ function discountOf(discount: Fields, currency: string | null): Discount {
     duration: durationOf(coupon.duration, endsAt),
     endsAt,
     productIds: products.length > 0 ? products.filter(id => id !== null) : null,
+    ...(id && { id }),
+    ...(couponId && { couponId }),
+    ...(promotionCodeId && { promotionCodeId }),
+    ...(startsAt && { startsAt }),
   }
 }

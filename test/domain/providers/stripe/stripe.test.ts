@@ -383,7 +383,7 @@ test('billing events are told by type or shape, Stripe from canonical by shape',
     ['order.paid', canonical],
     ['subscription', canonical],
     ['page_view', null],
-    ['customer.created', stripeEvent('customer.created', { id: 'cus_1', object: 'customer' })],
+    ['product.created', stripeEvent('product.created', { id: 'prod_1', object: 'product' })],
     ['charge.succeeded', { id: 'ch_1' }],
   ] as const) {
     assert.equal(isBillingEvent(type, subject), false, type)

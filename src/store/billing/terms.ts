@@ -1,0 +1,122 @@
+import type { Term, TermKind } from '../../domain/billing/types.ts'
+import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { keyColumns, type ObjectKey } from './keys.ts'
+
+export type TermKey = ObjectKey & { kind: TermKind }
+
+/** Every telling of one such object. */
+export type TermRow = TermKey & { told: Term[] }
+
+export async function loadTerms(db: Db, keys: TermKey[]): Promise<TermRow[]> {
+  const { rows } = await queryPrepared<TermKey & { told: string }>(
+    db,
+    `select t.tenant_id as "tenantId", t.kind, t.id, t.told from billing_terms t
+     join unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, id, kind) using (tenant_id, kind, id)`,
+    [...keyColumns(keys), keys.map(({ kind }) => kind)],
+  )
+  return rows.map(row => ({ ...row, told: JSON.parse(row.told) }))
+}
+
+/** What is told of these customers: they themselves and their own discounts. */
+export async function loadTermsOfCustomers(db: Db, customers: ObjectKey[]): Promise<TermRow[]> {
+  const { rows } = await queryPrepared<TermKey & { told: string }>(
+    db,
+    `select k.tenant_id as "tenantId", t.kind, t.id, t.told
+     from unnest($1::int[], $2::text[]) as k (tenant_id, customer) cross join lateral (
+       select kind, id, told from billing_terms where tenant_id = k.tenant_id and kind = 'customer' and id = k.customer
+       union all
+       select kind, id, told from billing_terms where tenant_id = k.tenant_id and customer = k.customer and of_customer
+     ) t`,
+    keyColumns(customers),
+  )
+  return rows.map(row => ({ ...row, told: JSON.parse(row.told) }))
+}
+
+/** `merged`: what all tellings of a row come to. */
+export async function upsertTerms(db: Db, rows: (TermRow & { merged: Term })[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `insert into billing_terms (tenant_id, kind, id, coupon_id, promotion_code_id, customer, subscription_id, of_customer, told)
+     select tenant_id, kind, id, coupon_id, promotion_code_id, customer, subscription_id, of_customer, told
+     from json_populate_recordset(null::billing_terms, $1)
+     on conflict (tenant_id, kind, id) do update set coupon_id = excluded.coupon_id,
+       promotion_code_id = excluded.promotion_code_id, customer = excluded.customer,
+       subscription_id = excluded.subscription_id, of_customer = excluded.of_customer, told = excluded.told`,
+    [
+      JSON.stringify(
+        rows.map(({ tenantId, kind, id, told, merged }) => ({
+          tenant_id: tenantId,
+          kind,
+          id,
+          coupon_id: merged.couponId ?? null,
+          promotion_code_id: merged.promotionCodeId ?? null,
+          customer: merged.customer ?? null,
+          subscription_id: merged.subscription ?? null,
+          of_customer: merged.ofCustomer ?? false,
+          told,
+        })),
+      ),
+    ],
+  )
+}
+
+/** Subscriptions that read otherwise when these change: by the customer, or by the discount that names them. */
+export async function subscriptionsReading(db: Db, keys: TermKey[]): Promise<ObjectKey[]> {
+  const { rows } = await queryPrepared<ObjectKey>(
+    db,
+    `with changed as materialized (
+       select * from unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, id, kind)
+     ), codes as materialized (
+       select tenant_id, id from changed where kind = 'promotion_code'
+       union
+       select t.tenant_id, t.id from changed c
+       join billing_terms t on t.tenant_id = c.tenant_id and t.coupon_id = c.id
+       where c.kind = 'coupon' and t.kind = 'promotion_code'
+     ), discounts as materialized (
+       select t.tenant_id, t.customer, t.subscription_id from changed c
+       join billing_terms t on t.tenant_id = c.tenant_id and t.kind = 'discount' and t.id = c.id
+       where c.kind = 'discount'
+       union
+       select t.tenant_id, t.customer, t.subscription_id from changed c
+       join billing_terms t on t.tenant_id = c.tenant_id and t.coupon_id = c.id
+       where c.kind = 'coupon' and t.kind = 'discount'
+       union
+       select t.tenant_id, t.customer, t.subscription_id from codes c
+       join billing_terms t on t.tenant_id = c.tenant_id and t.promotion_code_id = c.id and t.kind = 'discount'
+     ), customers as materialized (
+       select tenant_id, id as account from changed where kind = 'customer'
+       union
+       select tenant_id, customer from discounts where customer is not null
+     )
+     select s.tenant_id as "tenantId", s.id from discounts d
+     join billing_subscriptions s on s.tenant_id = d.tenant_id and s.id = d.subscription_id and s.seen
+     union
+     select c.tenant_id, s.id from customers c cross join lateral (
+       select subscription_id as id from billing_segments where tenant_id = c.tenant_id and account = c.account offset 0) s`,
+    [...keyColumns(keys), keys.map(({ kind }) => kind)],
+  )
+  return rows
+}
+
+/** These subscriptions are derived anew by and by. */
+export async function queueSubscriptions(db: Db, keys: ObjectKey[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `insert into billing_outdated (tenant_id, subscription_id)
+     select tenant_id, id from unnest($1::int[], $2::text[]) as k (tenant_id, id)
+     order by tenant_id, id collate "C" on conflict do nothing`,
+    keyColumns(keys),
+  )
+}
+
+/** Takes some from the queue; others pass over what is taken until the caller's transaction ends. */
+export async function takeOutdated(db: Db, limit: number): Promise<ObjectKey[]> {
+  const { rows } = await queryPrepared<ObjectKey>(
+    db,
+    `delete from billing_outdated where (tenant_id, subscription_id) in (
+       select tenant_id, subscription_id from billing_outdated limit $1 for update skip locked)
+     returning tenant_id as "tenantId", subscription_id as id`,
+    [limit],
+  )
+  return rows
+}
