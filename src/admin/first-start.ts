@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { NO_LIMITS } from '../domain/tenants/key-limits.ts'
 import { SCOPES } from '../domain/tenants/keys.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { LOCKS, lock } from '../postgres/locks.ts'
@@ -58,6 +59,7 @@ async function make(
       server: false,
       role: kind === 'admin' ? 'admin' : null,
       allowedAddresses: [],
+      limits: NO_LIMITS,
       expiresAt: null,
     })
   const made = {

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { NO_LIMITS } from '../domain/tenants/key-limits.ts'
 import {
   hashOfSecret,
   hintOf,
@@ -17,6 +18,7 @@ import {
   type ApiKey,
   expireKey,
   insertKey,
+  limitKey,
   listAdminKeys,
   listKeys,
   listKeysEnding,
@@ -27,7 +29,7 @@ import {
 import { type Actor, requireAllTenants, requireRole, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError, notFound, refuse } from './error.ts'
-import { faultsOfNewKey, type NewKey } from './new-key.ts'
+import { faultsOfKeyLimits, faultsOfNewKey, given, type KeyLimitsInput, type NewKey } from './new-key.ts'
 import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap } from './overlap.ts'
 import { disableSource, sourceView } from './sources.ts'
 import { tenantNamed } from './tenants.ts'
@@ -51,6 +53,7 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         server: input.server ?? false,
         role: input.kind === 'admin' ? ((input.role as Role) ?? 'admin') : null,
         allowedAddresses: [...new Set(input.allowed_addresses ?? [])],
+        limits: { ...NO_LIMITS, ...given(input) },
         expiresAt: input.expires_at ? parseTimestamp(input.expires_at) : null,
       }
       return inTransaction(pool, tx => makeKey(tx, actor, key))
@@ -68,6 +71,20 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       const now = new Date()
       const keys = await listKeysEnding(pool, now, new Date(now.getTime() + EXPIRES_SOON_MS))
       return keys.filter(key => sees(actor, key.tenantId) && expiresSoon(key, now)).map(keyView)
+    },
+    /** What a tracking key is for; what is left out stays as it is. */
+    async update(id: string, input: KeyLimitsInput): Promise<KeyView> {
+      requireRole(actor, 'admin')
+      return inTransaction(pool, async tx => {
+        const key = await lockKey(tx, id)
+        if (key === null || !sees(actor, key.tenantId)) throw notFound('key', id)
+        refuse(faultsOfKeyLimits(key.kind, input))
+        const limits = { ...key.limits, ...given(input) }
+        const changed = await limitKey(tx, id, limits)
+        const change = { target: id, tenantId: key.tenantId, before: key.limits, after: limits }
+        await recordChange(tx, actor, { action: 'key.update', ...change })
+        return keyView(changed!)
+      })
     },
     /** The key stays good for the overlap, and not longer than it was going to; the new one is like it. */
     async rotate(id: string, { overlapHours = DEFAULT_OVERLAP_HOURS } = {}): Promise<RotatedKey> {
@@ -168,7 +185,7 @@ async function replaceKey(tx: Db, actor: Actor, key: ApiKey, overlapHours: numbe
 /** What a key is, apart from the key itself. */
 export type KeyFacts = Pick<
   ApiKey,
-  'tenantId' | 'kind' | 'scopes' | 'server' | 'role' | 'allowedAddresses' | 'expiresAt'
+  'tenantId' | 'kind' | 'scopes' | 'server' | 'role' | 'allowedAddresses' | 'limits' | 'expiresAt'
 >
 
 export async function makeKey(tx: Db, actor: Actor, key: KeyFacts): Promise<CreatedKey> {
@@ -212,6 +229,7 @@ function keyView(key: ApiKey): KeyView {
     server: key.server,
     role: key.role,
     allowed_addresses: key.allowedAddresses,
+    ...key.limits,
     tenant: key.tenantId === null ? null : publicTenantId(key.tenantId),
     hint: key.hint,
     created_by: key.createdBy,

@@ -1,5 +1,6 @@
 import type { Fault } from '../domain/fault.ts'
 import { isNetwork, MAX_NETWORKS, NETWORKS } from '../domain/tenants/addresses.ts'
+import { faultsOfLimits, type KeyLimits } from '../domain/tenants/key-limits.ts'
 import { KEY_KINDS, type KeyKind, SCOPES, type Scope } from '../domain/tenants/keys.ts'
 import { ROLES, type Role } from '../domain/tenants/roles.ts'
 import { parseTimestamp } from '../domain/time.ts'
@@ -18,6 +19,22 @@ export type NewKey = {
   expires_at?: string | null | undefined
   /** Of a private or admin key: addresses and networks that it is accepted from. Default: from everywhere. */
   allowed_addresses?: string[] | undefined
+} & KeyLimitsInput
+
+/** Of a tracking key. What is left out has no limit, or stays as it is. */
+export type KeyLimitsInput = { [Name in keyof KeyLimits]?: KeyLimits[Name] | undefined }
+
+const LIMITS = ['origins', 'event_types', 'rate_limit'] as const
+
+export function faultsOfKeyLimits(kind: string, input: KeyLimitsInput): Fault[] {
+  if (kind === 'tracking') return faultsOfLimits(given(input))
+  const named = LIMITS.filter(name => input[name] !== undefined)
+  return named.map(name => ({ pointer: `/${name}`, message: 'must be left out: only a tracking key has it' }))
+}
+
+/** The limits that are named. */
+export function given(input: KeyLimitsInput): Partial<KeyLimits> {
+  return Object.fromEntries(LIMITS.flatMap(name => (input[name] === undefined ? [] : [[name, input[name]]])))
 }
 
 /** Every fault at once. */
@@ -46,6 +63,7 @@ export function faultsOfNewKey(input: NewKey, now: Date): Fault[] {
     fault('/allowed_addresses', 'must be left out: a tracking key is used by browsers everywhere')
   else if (networks.length > MAX_NETWORKS || !networks.every(isNetwork))
     fault('/allowed_addresses', `must be ${NETWORKS}`)
+  faults.push(...faultsOfKeyLimits(input.kind, input))
   if (input.expires_at) {
     const at = parseTimestamp(input.expires_at)
     if (at === null) fault('/expires_at', 'must be an ISO 8601 date-time, for example 2030-01-31T00:00:00Z')

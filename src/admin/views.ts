@@ -4,6 +4,7 @@ import { MAX_EVENT_TYPE_LENGTH, SOURCE_TYPES } from '../domain/events/events.ts'
 import { IDENTITY_KINDS } from '../domain/identity/identity.ts'
 import { RECEIPT_OUTCOMES } from '../domain/inbound/receipts.ts'
 import { Nullable, NullableText, NullableTimestamp, OpenObject, Timestamp, Uuid } from '../domain/shapes.ts'
+import { KeyLimits } from '../domain/tenants/key-limits.ts'
 import { KEY_KINDS, SCOPES } from '../domain/tenants/keys.ts'
 import { ROLES } from '../domain/tenants/roles.ts'
 import { SOURCE_SETTINGS } from './source-settings.ts'
@@ -32,6 +33,9 @@ const KEY_EXAMPLE = {
   server: false,
   role: null,
   allowed_addresses: [],
+  origins: [],
+  event_types: [],
+  rate_limit: null,
   tenant: 'ten_1',
   hint: '…x7Qe',
   created_by: 'key_9kTzQ9aXw2LmN8pC',
@@ -55,6 +59,7 @@ const key = {
   allowed_addresses: Type.Array(Type.String(), {
     description: 'Addresses and networks that it is accepted from; none: from everywhere',
   }),
+  ...KeyLimits.properties,
   tenant: Nullable(Type.String({ description: 'null for admin keys that see all tenants' })),
   hint: Type.String({ description: 'How the key ends, to tell keys apart' }),
   created_by,

@@ -12,6 +12,7 @@ export function addKey(program: Command, out: Output): void {
   key.addHelpText('after', examples('kontor key create --tenant acme --kind private'))
   addCreate(key, out)
   addList(key, out)
+  addUpdate(key, out)
   addRotate(key, out)
   addRevoke(key, out)
 }
@@ -41,6 +42,9 @@ function addCreate(key: Command, out: Output): void {
       ).choices(ROLES),
     )
     .option('--allowed-addresses <a,b>', 'addresses or networks it is accepted from; not for tracking keys')
+    .option('--origins <a,b>', ORIGINS)
+    .option('--event-types <a,b>', EVENT_TYPES)
+    .option('--rate-limit <n/s>', RATE_LIMIT, rateLimitOf)
     .option('--expires <date>', 'when it stops working, in ISO 8601 (default: never)')
     .addOption(dataOption())
     .addHelpText('after', CREATE_NOTES)
@@ -51,6 +55,7 @@ function addCreate(key: Command, out: Output): void {
         'kontor key create --tenant acme --kind private --scopes orders:read,orders:write --expires 2030-01-31',
         'kontor key create --tenant acme --kind tracking',
         'kontor key create --tenant acme --kind tracking --server',
+        'kontor key create --tenant acme --kind tracking --origins https://shop.example --rate-limit 100/1',
         'kontor key create --tenant acme --kind private --allowed-addresses 10.0.0.0/8,203.0.113.7',
         'kontor key create --kind admin',
         'kontor key create --kind admin --role viewer --tenant acme',
@@ -65,11 +70,59 @@ function addCreate(key: Command, out: Output): void {
           server: options.server,
           role: options.role,
           allowed_addresses: listOf(options.allowedAddresses),
+          origins: listOf(options.origins),
+          event_types: listOf(options.eventTypes),
+          rate_limit: options.rateLimit,
           expires_at: options.expires,
         })
         out.json({ id, key, kind, scopes, tenant, ...(server && { server }), ...(role && { role }) })
       }),
     )
+}
+
+const ORIGINS = 'of a tracking key: pages that may use it, for example https://shop.example'
+const EVENT_TYPES = 'of a tracking key: names of the events that it may send'
+const RATE_LIMIT = 'of a tracking key: so many events in so many seconds, for example 100/1'
+
+function rateLimitOf(text: string): { events: number; per_seconds: number } | null {
+  if (text === 'off') return null
+  const [events, seconds, ...rest] = text.split('/').map(Number)
+  const isCount = (n: number | undefined) => Number.isInteger(n) && n! >= 1
+  if (!isCount(events) || events! > 100_000_000 || !isCount(seconds) || seconds! > 86_400 || rest.length > 0)
+    throw new UsageError('--rate-limit takes events/seconds, for example 100/1, or off.')
+  return { events: events!, per_seconds: seconds! }
+}
+
+function addUpdate(key: Command, out: Output): void {
+  key
+    .command('update')
+    .description('Change what a tracking key is for. What is not given stays as it is.')
+    .argument('<id>', 'the id of the key (key_…), as `kontor key list` shows it')
+    .option('--origins <a,b>', `${ORIGINS}; off: all`)
+    .option('--event-types <a,b>', `${EVENT_TYPES}; off: all`)
+    .option('--rate-limit <n/s>', `${RATE_LIMIT}; off: no limit`, rateLimitOf)
+    .addOption(dataOption())
+    .addHelpText(
+      'after',
+      examples(
+        'kontor key update key_4fTzQ9aXw2LmN8pB --origins https://shop.example,https://www.shop.example',
+        'kontor key update key_4fTzQ9aXw2LmN8pB --rate-limit off',
+      ),
+    )
+    .action((id, { origins, eventTypes, rateLimit, ...options }) =>
+      withDatabase(options, out, async ({ admin }) => {
+        const limits = {
+          origins: listOrNone(origins),
+          event_types: listOrNone(eventTypes),
+          rate_limit: rateLimit,
+        }
+        out.json(await admin.keys.update(id, limits))
+      }),
+    )
+}
+
+function listOrNone(text: string | undefined): string[] | undefined {
+  return text === 'off' ? [] : listOf(text)
 }
 
 function addList(key: Command, out: Output): void {

@@ -225,6 +225,14 @@ export const settings = {
     expects: 'a size from 1MiB to 16GiB, for example 64MiB',
     read: bytes(2 ** 20, 2 ** 34),
   }),
+  failedAuthLimit: setting({
+    name: 'KONTOR_FAILED_AUTH_LIMIT',
+    default: '20',
+    meaning:
+      'How many failed credentials a second from one address are answered 401; beyond it they are answered 429. Good ones go on. `off`: no limit.',
+    expects: 'a number from 1 to 1000000 or "off", for example 20',
+    read: orOff(integer(1, 1_000_000)),
+  }),
   signatureHeader: setting({
     name: 'KONTOR_SIGNATURE_HEADER',
     default: 'x-service-signature',

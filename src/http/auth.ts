@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { lacksRole } from '../admin/actor.ts'
 import { isAllowed } from '../domain/tenants/addresses.ts'
+import { allowsOrigin } from '../domain/tenants/key-limits.ts'
 import type { KeyKind, Scope } from '../domain/tenants/keys.ts'
 import { hasRole, type Role } from '../domain/tenants/roles.ts'
 import type { Directory } from '../store/tenants/directory.ts'
@@ -65,9 +66,17 @@ export function authenticateTracking(deps: Deps & { optional?: boolean }): OnReq
     const secret = trackingSecret(request)
     if (secret === null) return done(deps.optional ? undefined : missing('tracking'))
     admit(deps, request, 'tracking', secret, done, key => {
+      const refusal = originRefusal(key, request)
+      if (refusal) return refusal
       request.caller = callerOf(key)
     })
   }
+}
+
+/** A tracking key may be for certain pages only: browsers say which one sends. */
+export function originRefusal(key: ApiKey, request: FastifyRequest): Problem | undefined {
+  if (allowsOrigin(key.limits, request.raw.headers.origin)) return undefined
+  return problems.forbidden('origin_not_allowed', 'This key may not be used from this origin.')
 }
 
 /** Who a tracking key found in a body belongs to; throws or rejects with a Problem. Not a promise when remembered. */

@@ -5,6 +5,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { App, Surface } from './app.ts'
 import { type BodyMode, bodyReader } from './body.ts'
 import { clientErrorHandler, drainOnClose, requestIds, type Timeouts, timeoutsOf } from './connections.ts'
+import { limitFailures } from './failed-credentials.ts'
 import { type BodiesInFlight, openBodiesInFlight } from './in-flight.ts'
 import { registerOpenApi } from './openapi.ts'
 import { problemOf } from './problems.ts'
@@ -22,6 +23,8 @@ export type ServerOptions = {
   publicUrl?: string | null
   /** How many bytes of request bodies may be held at a time, from their arrival until the answer. */
   maxInFlightBytes?: number
+  /** Failed credentials a second from one address, beyond which they are answered 429; null: no limit. */
+  failedAuthLimit?: number | null
   version?: string
   /** Whether an error is an outage (503, try again) or a fault of ours (500). */
   isUnavailable: (error: unknown) => boolean
@@ -66,8 +69,10 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   app.addHook('onRoute', route =>
     addSharedHooks(route, { metrics: options.metrics, finish, compile, bodies }),
   )
+  const limited = limitFailures(options.failedAuthLimit ?? null)
   app.setErrorHandler((error, request, reply) => {
-    reply.send(problemPayload(request, reply, problemOf(error, options.isUnavailable)))
+    const problem = limited(problemOf(error, options.isUnavailable), request.ip)
+    reply.send(problemPayload(request, reply, problem))
   })
   app.setNotFoundHandler((request, reply) => {
     const payload = unmatchedPayload(app, request, reply)

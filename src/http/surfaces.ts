@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { AdminFor } from '../admin/admin.ts'
 import type { Accept } from '../intake/accept.ts'
+import type { Budgets } from '../intake/volume.ts'
 import type { Log } from '../log/log.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import { auditRoute } from './admin/audit.ts'
@@ -49,7 +50,7 @@ export function dataSurface(options: Credentials & { pool: pg.Pool; log: Log; ac
   }
 }
 
-export function eventSurface(options: Credentials & { accept: Accept }): Surface {
+export function eventSurface(options: Credentials & { accept: Accept; budgets: Budgets }): Surface {
   return {
     name: 'events',
     async register(app) {

@@ -23,11 +23,20 @@ export function eventEntry(
         kind: 'events',
         orderingKey: inspection.orderingKey ?? id,
         receivedAt: now,
-        context: JSON.stringify(body.plain ? { ...context, plain: true } : context),
+        context: JSON.stringify(keptContext(body, context, inspection)),
         body: body.original,
       },
       claim: null,
       storedBytes: inspection.storedBytes,
     },
+  }
+}
+
+function keptContext(body: Body, context: EventContext, { refusedTypes }: Inspection): EventContext {
+  const { allowedTypes: _, ...kept } = context
+  return {
+    ...kept,
+    ...(body.plain && { plain: true as const }),
+    ...(refusedTypes.length > 0 && { refusedTypes }),
   }
 }

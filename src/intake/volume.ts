@@ -9,6 +9,8 @@ export type RateLimit = { events: number; per_seconds: number }
 export type Budgets = {
   /** Takes what there is, up to `wanted`; returns how much that was. */
   take(sourceId: string, limit: RateLimit, wanted: number): Promise<number>
+  /** Takes all of it, or nothing: then it tells how long the bucket stays as empty as it is. */
+  takeAll(sourceId: string, limit: RateLimit, wanted: number): Promise<{ retryAfterMs: number } | null>
   /** For what was taken and not used. */
   giveBack(sourceId: string, limit: RateLimit, unused: number): Promise<void>
 }
@@ -39,7 +41,16 @@ export function openBudgets(options: { store: 'memory' | 'postgres'; pool: pg.Po
     },
   }
   if (options.store === 'postgres') return shared(budgets, keyOf)
-  return { ...budgets, take: async (...wanted) => (await budgets.take(...wanted)).granted }
+  return {
+    ...budgets,
+    take: async (...wanted) => (await budgets.take(...wanted)).granted,
+    async takeAll(id, limit, wanted) {
+      const { granted, emptyForMs } = await budgets.take(id, limit, wanted)
+      if (granted === wanted) return null
+      await budgets.giveBack(id, limit, granted)
+      return { retryAfterMs: emptyForMs }
+    },
+  }
 }
 
 function nameOf({ events, per_seconds }: RateLimit): string {
@@ -116,6 +127,13 @@ function shared(
     async take(sourceId, limit, wanted) {
       const { takes, emptyUntil } = bucketOf(sourceId, limit)
       return Date.now() < emptyUntil ? 0 : (await takes.submit([wanted]))[0]!
+    },
+    async takeAll(sourceId, limit, wanted) {
+      const granted = await this.take(sourceId, limit, wanted)
+      if (granted === wanted) return null
+      const retryAfterMs = bucketOf(sourceId, limit).emptyUntil - Date.now()
+      await this.giveBack(sourceId, limit, granted)
+      return { retryAfterMs }
     },
     async giveBack(sourceId, limit, unused) {
       await giveBack(sourceId, limit, unused)

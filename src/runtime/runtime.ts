@@ -148,6 +148,7 @@ function buildApp(
     trustProxy: config.trustProxy,
     publicUrl: config.publicUrl,
     maxInFlightBytes: config.maxInFlightBytes,
+    failedAuthLimit: config.failedAuthLimit,
     timeouts: { requestMs: config.requestTimeoutMs, drainMs: config.drainTimeoutMs },
   })
 }

@@ -9,7 +9,7 @@ import { openInbound } from '../intake/inbound.ts'
 import { openOverflow } from '../intake/overflow.ts'
 import { openPace } from '../intake/pace.ts'
 import { openTraces } from '../intake/traces.ts'
-import { openBudgets } from '../intake/volume.ts'
+import { type Budgets, openBudgets } from '../intake/volume.ts'
 import { inboundUpkeep } from '../jobs/inbound-upkeep.ts'
 import type { Job } from '../jobs/jobs.ts'
 import { overflowDrain } from '../jobs/overflow.ts'
@@ -35,28 +35,32 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
   const isEmbedded = config.databaseUrl === null
   const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
   const serves = (surface: Config['surfaces'][number]) => config.surfaces.includes(surface)
+  const budgets = openBudgets({ store: config.volumeStore, pool: parts.pool })
   const surfaces: Surface[] = []
   if (serves('data')) surfaces.push(dataSurface(parts))
-  if (serves('events')) surfaces.push(eventSurface(parts))
+  if (serves('events')) surfaces.push(eventSurface({ ...parts, budgets }))
   if (serves('console')) {
     const adminFor = openAdmin({ ...parts, secrets })
     surfaces.push(adminSurface({ ...parts, adminFor }), consoleSurface())
   }
   if (!serves('inbound')) return { surfaces, jobs: [], close: async () => {} }
-  const inbound = await openInboundSurface(config, parts, secrets)
+  const inbound = await openInboundSurface(config, { ...parts, budgets }, secrets)
   return { ...inbound, surfaces: [...surfaces, ...inbound.surfaces] }
 }
 
 /** The inbound route, with the budgets of its sources and the overflow for what is over them. */
-async function openInboundSurface(config: Config, parts: Parts, secrets: Secrets): Promise<OpenedSurfaces> {
+async function openInboundSurface(
+  config: Config,
+  parts: Parts & { budgets: Budgets },
+  secrets: Secrets,
+): Promise<OpenedSurfaces> {
   const { pool, directory, metrics, now } = parts
-  const budgets = openBudgets({ store: config.volumeStore, pool })
   const overflow = openOverflow({ pool, maxPendingBytes: config.maxPendingBytes })
   // Before the first request: what comes now queues behind what was left waiting.
   await overflow.refresh()
   const traces = openTraces({ pool, now })
   const pace = openPace({ maxWaitingBytes: config.maxPendingBytes })
-  const inbound = openInbound({ ...parts, budgets, overflow, traces, pace })
+  const inbound = openInbound({ ...parts, overflow, traces, pace })
   const surface = inboundSurface({
     ...{ directory, inbound, traces, metrics, now },
     openSecret: secrets.open,
@@ -65,7 +69,7 @@ async function openInboundSurface(config: Config, parts: Parts, secrets: Secrets
   const moved = (sourceId: string, events: number) => metrics.inbound(sourceId, 'drained', events)
   return {
     surfaces: [surface],
-    jobs: [overflowDrain({ ...parts, overflow, budgets, moved }), ...inboundUpkeep(pool, traces, now)],
+    jobs: [overflowDrain({ ...parts, overflow, moved }), ...inboundUpkeep(pool, traces, now)],
     close: () => traces.write(),
   }
 }

@@ -25,6 +25,10 @@ type RequestFacts = {
   firstReceivedAt?: string
   /** The tracking key that it came with; absent on inbound routes. */
   keyId?: string
+  /** On arrival: the only event types that its key may send; absent: all. */
+  allowedTypes?: string[]
+  /** In the log: those of its event types that its key might not send. */
+  refusedTypes?: string[]
   /** The key is a server's: it may merge people, which a key in every browser may not. */
   trusted?: true
 }
@@ -109,6 +113,9 @@ export type Inspection = {
   faults: Fault[]
   /** It holds more than a request may: the one fault says what. Nothing of it is accepted then. */
   isTooLarge: boolean
+  /** A single event of a type that its key may not send, and nothing else is wrong with it. */
+  isForbidden: boolean
+  refusedTypes: string[]
   /** What the accepted items become when they are stored, each with what it shares with the others. */
   storedBytes: number
   /** Whose order must be kept: visitor, user or object of the first good item; null when it names none. */

@@ -3,7 +3,7 @@ import { CreatedKey, KeyView, RevokedKey, RotatedKey } from '../../admin/views.t
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'
-import { ById, KeyRotationBody, List, NewKeyBody, RevocationBody } from './schemas.ts'
+import { ById, KeyChangeBody, KeyRotationBody, List, NewKeyBody, RevocationBody } from './schemas.ts'
 
 const documented = { tags: ['Admin: keys'], security: security.admin }
 
@@ -40,6 +40,20 @@ export function keyRoutes(app: App, { admin }: { admin: AdminOf }): void {
       },
     },
     async (request, reply) => reply.code(201).send(await admin(request).keys.create(request.body)),
+  )
+  app.patch(
+    '/admin/v1/keys/:id',
+    {
+      schema: {
+        ...documented,
+        summary: 'Change what a tracking key is for: pages, names of events, how many of them',
+        description: 'What is left out stays as it is.',
+        params: ById,
+        body: KeyChangeBody,
+        response: { 200: KeyView },
+      },
+    },
+    async request => admin(request).keys.update(request.params.id, request.body),
   )
   app.post(
     '/admin/v1/keys/:id/rotate',

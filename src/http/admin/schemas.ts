@@ -4,6 +4,7 @@ import { ConversionTypes } from '../../admin/views.ts'
 import { SOURCE_TYPES } from '../../domain/events/events.ts'
 import { Nullable } from '../../domain/shapes.ts'
 import { MAX_NETWORKS } from '../../domain/tenants/addresses.ts'
+import { KeyLimits } from '../../domain/tenants/key-limits.ts'
 import { KEY_KINDS, SCOPES } from '../../domain/tenants/keys.ts'
 import { ROLES } from '../../domain/tenants/roles.ts'
 
@@ -22,6 +23,17 @@ export const TenantChangeBody = Type.Object(
   { conversion_types: ConversionTypes },
   { additionalProperties: false, examples: [{ conversion_types: ['purchase', 'demo.booked'] }] },
 )
+
+const { origins, event_types, rate_limit } = KeyLimits.properties
+const keyLimits = {
+  origins: Type.Optional(origins),
+  event_types: Type.Optional(event_types),
+  rate_limit: Type.Optional(rate_limit),
+}
+export const KeyChangeBody = Type.Object(keyLimits, {
+  additionalProperties: false,
+  examples: [{ origins: ['https://shop.example'], rate_limit: { events: 100, per_seconds: 1 } }],
+})
 
 export const NewKeyBody = Type.Object(
   {
@@ -52,6 +64,7 @@ export const NewKeyBody = Type.Object(
         description: 'Of a private or admin key: addresses and networks (CIDR) that it is accepted from',
       }),
     ),
+    ...keyLimits,
     expires_at: Type.Optional(Nullable(Type.String({ format: 'timestamp' }))),
   },
   { examples: [{ tenant: 'acme', kind: 'private', scopes: ['orders:read', 'orders:write'] }] },

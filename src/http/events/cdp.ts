@@ -191,7 +191,7 @@ async function receive(
   const body = openBody((request.body as RawBody).text)
   const caller = await callerOf(request, body.value, options)
   const context: CdpContext = { route: 'cdp', kind, ...factsOf(request, caller) }
-  const rejected = await acceptEvents(options.accept, caller.tenantId, body, context, options.now())
+  const rejected = await acceptEvents(options, caller, body, context, options.now())
   return rejected.length > 0 ? { success: true, ...namedRejections(rejected) } : { success: true }
 }
 

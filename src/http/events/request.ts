@@ -4,12 +4,20 @@ import type { EventContext, Inspection, RejectedItem } from '../../domain/events
 import { type Body, MAX_NAMED_REJECTIONS } from '../../domain/events/normalize/normalize.ts'
 import type { Accept } from '../../intake/accept.ts'
 import { eventEntry } from '../../intake/events.ts'
+import type { Budgets, RateLimit } from '../../intake/volume.ts'
+import type { Append } from '../../log/log.ts'
 import type { Caller } from '../auth.ts'
 import { type Problem, problems } from '../problems.ts'
 
 const KEPT_HEADERS = ['content-type', 'user-agent', 'x-request-id'] as const
 
-type Facts = { ip: string; headers: Record<string, string>; keyId: string; trusted?: true }
+type Facts = {
+  ip: string
+  headers: Record<string, string>
+  keyId: string
+  trusted?: true
+  allowedTypes?: string[]
+}
 
 /** What is kept of a request beside its body: never a credential. */
 export function factsOf(request: FastifyRequest, { key }: Caller): Facts {
@@ -18,26 +26,58 @@ export function factsOf(request: FastifyRequest, { key }: Caller): Facts {
     const value = request.headers[name]
     if (typeof value === 'string') headers[name] = value.slice(0, 1_024)
   }
-  return { ip: request.ip, headers, keyId: key.id, ...(key.server && { trusted: true }) }
+  const { event_types: allowedTypes } = key.limits
+  return {
+    ip: request.ip,
+    headers,
+    keyId: key.id,
+    ...(key.server && { trusted: true }),
+    ...(allowedTypes.length > 0 && { allowedTypes }),
+  }
 }
 
 /** Accepts the valid events of a request and returns the others; a request without any valid event is refused. */
 export async function acceptEvents(
-  accept: Accept,
-  tenantId: number,
+  { accept, budgets }: { accept: Accept; budgets: Budgets },
+  { tenantId, key }: Caller,
   body: Body,
   context: EventContext,
   now: Date,
 ): Promise<RejectedItem[]> {
   if (body.fault !== null) throw problems.malformed(`${body.fault}.`)
   const { inspection, append } = eventEntry(tenantId, body, context, now)
-  if (inspection.accepted.length === 0) throw refusalOf(inspection, '/batch')
-  await accept([append])
+  const { length: events } = inspection.accepted
+  if (events === 0) throw refusalOf(inspection, '/batch')
+  if (key.limits.rate_limit)
+    await acceptWithin(key.limits.rate_limit, { accept, budgets, keyId: key.id, append, events })
+  else await accept([append])
   return inspection.rejected
 }
 
+/** What is not taken in costs nothing of the key's budget. */
+async function acceptWithin(
+  limit: RateLimit,
+  options: { accept: Accept; budgets: Budgets; keyId: string; append: Append; events: number },
+): Promise<void> {
+  const { accept, budgets, keyId, append, events } = options
+  const refused = await budgets.takeAll(keyId, limit, events)
+  if (refused) throw problems.tooManyRequests(refused.retryAfterMs / 1000, rateDetail(limit))
+  try {
+    await accept([append])
+  } catch (error) {
+    budgets.giveBack(keyId, limit, events).catch(() => undefined)
+    throw error
+  }
+}
+
+function rateDetail({ events, per_seconds }: RateLimit): string {
+  return `This key may send ${events} events in ${per_seconds} s: try again later.`
+}
+
 /** Why a request without any valid event is refused; `list` is where the events should have been. */
-export function refusalOf({ faults, isTooLarge }: Inspection, list: string): Problem {
+export function refusalOf({ faults, isTooLarge, isForbidden }: Inspection, list: string): Problem {
+  if (isForbidden)
+    return problems.forbidden('event_type_not_allowed', 'This key may not send events of this type.')
   if (isTooLarge) return problems.holdsTooMuch(faults[0]!.message)
   if (faults.length === 0)
     return problems.invalid([{ pointer: list, message: 'must hold at least one event' }])

@@ -4,8 +4,9 @@ import { type EventContext, MAX_EVENT_TYPE_LENGTH } from '../../domain/events/ev
 import { MAX_ITEM_BYTES, openBody } from '../../domain/events/normalize/normalize.ts'
 import { isObject } from '../../domain/json/json.ts'
 import type { Accept } from '../../intake/accept.ts'
+import type { Budgets } from '../../intake/volume.ts'
 import type { App } from '../app.ts'
-import type { Caller } from '../auth.ts'
+import { type Caller, originRefusal } from '../auth.ts'
 import type { RawBody } from '../body.ts'
 import { security } from '../openapi.ts'
 import { problems } from '../problems.ts'
@@ -13,6 +14,7 @@ import { acceptEvents, factsOf } from './request.ts'
 
 export type EventRouteOptions = {
   accept: Accept
+  budgets: Budgets
   /** Who a tracking key found in a body belongs to. */
   trackingCaller: (secret: string) => Caller | Promise<Caller>
   now: () => Date
@@ -78,7 +80,7 @@ async function track(request: FastifyRequest, options: EventRouteOptions): Promi
     ...(native ? { route: 'track' } : { route: 'cdp', kind: 'track' }),
     ...factsOf(request, caller),
   }
-  await acceptEvents(options.accept, caller.tenantId, body, context, options.now())
+  await acceptEvents(options, caller, body, context, options.now())
   return native ? {} : { success: true }
 }
 
@@ -107,6 +109,8 @@ async function callerWith(
   { trackingCaller }: EventRouteOptions,
 ): Promise<Caller> {
   const caller = await trackingCaller(writeKey)
+  const refusal = originRefusal(caller.key, request)
+  if (refusal) throw refusal
   request.markAuthenticated()
   return caller
 }

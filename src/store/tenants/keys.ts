@@ -1,3 +1,4 @@
+import type { KeyLimits } from '../../domain/tenants/key-limits.ts'
 import type { KeyKind, Scope } from '../../domain/tenants/keys.ts'
 import type { Role } from '../../domain/tenants/roles.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
@@ -14,6 +15,8 @@ export type ApiKey = {
   role: Role | null
   /** Networks that it is accepted from; none: from everywhere. */
   allowedAddresses: string[]
+  /** Of a tracking key; the other kinds have none. */
+  limits: KeyLimits
   createdBy: string | null
   createdAt: Date
   expiresAt: Date | null
@@ -22,8 +25,14 @@ export type ApiKey = {
 }
 
 const COLUMNS = `id, tenant_id as "tenantId", kind, hint, scopes, server, role,
-  allowed_addresses as "allowedAddresses", created_by as "createdBy", created_at as "createdAt", expires_at as "expiresAt",
+  allowed_addresses as "allowedAddresses", limits, created_by as "createdBy", created_at as "createdAt", expires_at as "expiresAt",
   revoked_at as "revokedAt", last_used_at as "lastUsedAt"`
+
+type Row = Omit<ApiKey, 'limits'> & { limits: string }
+
+function keyOf(row: Row): ApiKey {
+  return { ...row, limits: JSON.parse(row.limits) as KeyLimits }
+}
 
 export async function insertKey(
   db: Db,
@@ -37,13 +46,14 @@ export async function insertKey(
     server: boolean
     role: Role | null
     allowedAddresses: string[]
+    limits: KeyLimits
     createdBy: string
     expiresAt: Date | null
   },
 ): Promise<ApiKey> {
-  const { rows } = await db.query<ApiKey>(
-    `insert into api_keys (id, tenant_id, kind, hash, hint, scopes, server, expires_at, role, allowed_addresses, created_by)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ${COLUMNS}`,
+  const { rows } = await db.query<Row>(
+    `insert into api_keys (id, tenant_id, kind, hash, hint, scopes, server, expires_at, role, allowed_addresses, created_by, limits)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) returning ${COLUMNS}`,
     [
       key.id,
       key.tenantId,
@@ -56,36 +66,37 @@ export async function insertKey(
       key.role,
       key.allowedAddresses,
       key.createdBy,
+      JSON.stringify(key.limits),
     ],
   )
-  return rows[0]!
+  return keyOf(rows[0]!)
 }
 
 export async function findKeyByHash(db: Db, hash: Buffer): Promise<ApiKey | null> {
-  const { rows } = await queryPrepared<ApiKey>(db, `select ${COLUMNS} from api_keys where hash = $1`, [hash])
-  return rows[0] ?? null
+  const { rows } = await queryPrepared<Row>(db, `select ${COLUMNS} from api_keys where hash = $1`, [hash])
+  return rows[0] ? keyOf(rows[0]) : null
 }
 
 /** Keys of a tenant, admin keys that are bound to it included. */
 export async function listKeys(db: Db, tenantId: number): Promise<ApiKey[]> {
-  const { rows } = await db.query<ApiKey>(
+  const { rows } = await db.query<Row>(
     `select ${COLUMNS} from api_keys where tenant_id = $1 order by created_at, id`,
     [tenantId],
   )
-  return rows
+  return rows.map(keyOf)
 }
 
 /** The admin keys, of all tenants and of none. */
 export async function listAdminKeys(db: Db): Promise<ApiKey[]> {
-  const { rows } = await db.query<ApiKey>(
+  const { rows } = await db.query<Row>(
     `select ${COLUMNS} from api_keys where kind = 'admin' order by created_at, id`,
   )
-  return rows
+  return rows.map(keyOf)
 }
 
 /** Keys that were made with this one or with one that it made, and are still good. */
 export async function listKeysMadeWith(db: Db, id: string, now: Date): Promise<ApiKey[]> {
-  const { rows } = await db.query<ApiKey>(
+  const { rows } = await db.query<Row>(
     `with recursive made (made_id) as (
        select id from api_keys where created_by = $1
        union select k.id from api_keys k join made on k.created_by = made_id
@@ -94,22 +105,31 @@ export async function listKeysMadeWith(db: Db, id: string, now: Date): Promise<A
      where id <> $1 and revoked_at is null and (expires_at is null or expires_at > $2) order by created_at, id`,
     [id, now],
   )
-  return rows
+  return rows.map(keyOf)
 }
 
 /** Nobody else changes the key until the caller's transaction ends. */
 export async function lockKey(db: Db, id: string): Promise<ApiKey | null> {
-  const { rows } = await db.query<ApiKey>(`select ${COLUMNS} from api_keys where id = $1 for update`, [id])
-  return rows[0] ?? null
+  const { rows } = await db.query<Row>(`select ${COLUMNS} from api_keys where id = $1 for update`, [id])
+  return rows[0] ? keyOf(rows[0]) : null
 }
 
 /** Returns null where there is no such key; revoking twice keeps the first time. */
 export async function revokeKey(db: Db, id: string): Promise<ApiKey | null> {
-  const { rows } = await db.query<ApiKey>(
+  const { rows } = await db.query<Row>(
     `update api_keys set revoked_at = coalesce(revoked_at, now()) where id = $1 returning ${COLUMNS}`,
     [id],
   )
-  return rows[0] ?? null
+  return rows[0] ? keyOf(rows[0]) : null
+}
+
+/** Null where there is no such key. */
+export async function limitKey(db: Db, id: string, limits: KeyLimits): Promise<ApiKey | null> {
+  const { rows } = await db.query<Row>(`update api_keys set limits = $2 where id = $1 returning ${COLUMNS}`, [
+    id,
+    JSON.stringify(limits),
+  ])
+  return rows[0] ? keyOf(rows[0]) : null
 }
 
 export async function expireKey(db: Db, id: string, at: Date): Promise<void> {
@@ -118,11 +138,11 @@ export async function expireKey(db: Db, id: string, at: Date): Promise<void> {
 
 /** Good now, and no longer after `until`. */
 export async function listKeysEnding(db: Db, now: Date, until: Date): Promise<ApiKey[]> {
-  const { rows } = await db.query<ApiKey>(
+  const { rows } = await db.query<Row>(
     `select ${COLUMNS} from api_keys where revoked_at is null and expires_at > $1 and expires_at <= $2 order by expires_at, id`,
     [now, until],
   )
-  return rows
+  return rows.map(keyOf)
 }
 
 export async function touchKeys(db: Db, uses: { id: string; at: Date }[]): Promise<void> {

@@ -27,6 +27,7 @@ type Reading = {
   rejected: RejectedItem[]
   /** Of rejected items, by index: the ids they have at their senders. */
   rejectedIds: Map<number, string>
+  refusedTypes: Set<string>
 }
 
 /** On arrival: how many items, which are valid, and what is wrong with the others. Never throws. */
@@ -38,7 +39,7 @@ export function inspect(body: Body, context: EventContext): Inspection {
   if (tooMany !== null)
     return refused([faultOf(items, tooMany)], { items: items.values.length, isTooLarge: true })
   const sizes = sizesOf(body, items, context)
-  const { drafts, rejected } = read(items, context, sizes, faults)
+  const { drafts, rejected, refusedTypes } = read(items, context, sizes, faults)
   const storedBytes = sizes.storedBytes(drafts.map(({ index }) => index))
   const tooMuch = tooManyBytes(storedBytes)
   if (tooMuch !== null)
@@ -50,6 +51,8 @@ export function inspect(body: Body, context: EventContext): Inspection {
     rejected,
     faults,
     isTooLarge: false,
+    isForbidden: items.form === 'single' && refusedTypes.size === 1 && faults.length === 1,
+    refusedTypes: [...refusedTypes],
     storedBytes,
     orderingKey: first ? orderingKey(first, context) : null,
   }
@@ -58,7 +61,8 @@ export function inspect(body: Body, context: EventContext): Inspection {
 /** Of a body that is at fault as a whole. */
 function refused(faults: Fault[], facts: Pick<Inspection, 'items' | 'isTooLarge'>): Inspection {
   const rejected = [{ index: 0, message: faults[0]!.message }]
-  return { ...facts, accepted: [], rejected, faults, storedBytes: 0, orderingKey: null }
+  const nothing = { accepted: [], isForbidden: false, refusedTypes: [], storedBytes: 0, orderingKey: null }
+  return { ...facts, ...nothing, rejected, faults }
 }
 
 function faultOf(items: Items, message: string): Fault {
@@ -109,12 +113,18 @@ function read(items: Items, context: EventContext, sizes: Sizes, faults: Fault[]
   const rejected: RejectedItem[] = []
   const rejectedIds = new Map<number, string>()
   const wanted = context.items ? new Set(context.items) : null
+  const isRefused = typesRefusedTo(context)
+  const refusedTypes = new Set<string>()
   for (let index = 0; index < items.values.length; index++) {
     if (wanted && !wanted.has(index)) continue
     const known = faults.length
     const draft = readItem(items.values[index], context, items.envelope, faults)
     const tooLarge = sizes.faultOf(index)
     if (tooLarge) faults.push(tooLarge)
+    if (draft && isRefused?.(draft.eventType)) {
+      faults.push({ pointer: '', message: 'the key may not send events of this type' })
+      refusedTypes.add(draft.eventType)
+    }
     if (draft && faults.length === known) {
       drafts.push({ index, draft })
       continue
@@ -122,7 +132,17 @@ function read(items: Items, context: EventContext, sizes: Sizes, faults: Fault[]
     rejected.push({ index, message: describeItem(faults, known, pointerTo(items.form, index)) })
     if (draft?.inboundEventId) rejectedIds.set(index, draft.inboundEventId)
   }
-  return { drafts, rejected, rejectedIds }
+  return { drafts, rejected, rejectedIds, refusedTypes }
+}
+
+function typesRefusedTo({ allowedTypes, refusedTypes }: EventContext): ((type: string) => boolean) | null {
+  if (allowedTypes) {
+    const allowed = new Set(allowedTypes)
+    return type => type !== '' && !allowed.has(type)
+  }
+  if (!refusedTypes) return null
+  const refused = new Set(refusedTypes)
+  return type => refused.has(type)
 }
 
 /** Gives the faults of one item their full pointers, and puts them into one sentence. */

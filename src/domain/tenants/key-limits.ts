@@ -1,0 +1,41 @@
+import { type Static, Type } from 'typebox'
+import { MAX_EVENT_TYPE_LENGTH } from '../events/events.ts'
+import type { Fault } from '../fault.ts'
+import { SourceConfig } from '../inbound/source-config.ts'
+import { Nullable } from '../shapes.ts'
+
+/** What a tracking key is for. It stands in every visitor's browser: whoever copies it gets no further than this. */
+export const KeyLimits = Type.Object({
+  origins: Type.Array(Type.String({ maxLength: 300 }), {
+    maxItems: 100,
+    description: 'Pages that may use it, as the header Origin names them; none: all',
+  }),
+  event_types: Type.Array(Type.String({ minLength: 1, maxLength: MAX_EVENT_TYPE_LENGTH }), {
+    maxItems: 1_000,
+    description: 'Names of the events that it may send; none: all',
+  }),
+  rate_limit: Nullable(SourceConfig.properties.rate_limit),
+})
+export type KeyLimits = Static<typeof KeyLimits>
+
+export const NO_LIMITS: KeyLimits = { origins: [], event_types: [], rate_limit: null }
+
+/** What the shapes do not say. */
+export function faultsOfLimits({ origins = [] }: Partial<KeyLimits>): Fault[] {
+  return origins.flatMap((origin, index) =>
+    isOrigin(origin)
+      ? []
+      : [{ pointer: `/origins/${index}`, message: 'must be an origin, for example https://shop.example' }],
+  )
+}
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && new URL(text).origin === text.toLowerCase()
+}
+
+/** A request that names no origin comes from no browser, or from the page's own host. */
+export function allowsOrigin({ origins }: KeyLimits, origin: string | undefined): boolean {
+  if (origins.length === 0 || origin === undefined) return true
+  const sent = origin.toLowerCase()
+  return origins.some(allowed => allowed.toLowerCase() === sent)
+}
