@@ -164,6 +164,14 @@ export const settings = {
     expects: 'a time of at least a day or "off", for example 730d',
     read: orOff(retention),
   }),
+  eventsFloorMs: setting({
+    name: 'KONTOR_EVENTS_FLOOR',
+    default: '3650d',
+    meaning:
+      'How long ago an event of a public tracking key may say it happened. An earlier one counts as of then, and keeps what it said in meta.client_time. `off`: any time.',
+    expects: 'a time of at least a day or "off", for example 3650d',
+    read: orOff(retention),
+  }),
   deadLettersRetentionMs: setting({
     name: 'KONTOR_DEAD_LETTERS_RETENTION',
     default: '365d',

@@ -118,19 +118,24 @@ function daysIn(year: number, month: number): number {
 
 /**
  * When an event happened: its own time, corrected by the sender's clock error where `sentAt` shows one of more than
- * five minutes; the time of receipt when it has none, or one that is still in the future.
+ * five minutes; the time of receipt when it has none, or one that is still in the future; `floorMs` before that when it
+ * is older. `replaced`: it had a time of its own that is not the one.
  */
 export function occurredAt(
   own: Date | null,
   sentAt: Date | null,
   receivedAt: Date,
-): { at: Date; future: boolean } {
-  if (!own) return { at: receivedAt, future: false }
+  floorMs: number | null = null,
+): { at: Date; replaced: boolean } {
+  if (!own) return { at: receivedAt, replaced: false }
   const receivedMs = receivedAt.getTime()
   let ms = own.getTime()
   if (sentAt && Math.abs(receivedMs - sentAt.getTime()) > CLOCK_TOLERANCE_MS) {
     ms = receivedMs - (sentAt.getTime() - ms)
   }
-  if (ms > receivedMs + CLOCK_TOLERANCE_MS) return { at: receivedAt, future: true }
-  return { at: ms >= EARLIEST_MS ? new Date(ms) : receivedAt, future: false }
+  if (ms > receivedMs + CLOCK_TOLERANCE_MS) return { at: receivedAt, replaced: true }
+  if (ms < EARLIEST_MS) return { at: receivedAt, replaced: true }
+  if (floorMs !== null && ms < receivedMs - floorMs)
+    return { at: new Date(receivedMs - floorMs), replaced: true }
+  return { at: new Date(ms), replaced: false }
 }

@@ -158,7 +158,7 @@ function openWorkers(
   { config, connection, log, threadLogging }: RuntimeOptions,
   onAppend: Log['onAppend'],
 ): Promise<Workers> {
-  const options = { connection, workers: config.workers }
+  const options = { connection, workers: config.workers, eventsFloorMs: config.eventsFloorMs }
   const isAlone = config.surfaces.every(surface => surface === 'worker')
   if (isAlone || !threadLogging) return startWorkers(options, { logger: log, onAppend })
   return startWorkerThread(options, { logging: threadLogging, onAppend })

@@ -19,7 +19,7 @@ import { ensurePartitionsFor, periodOf } from '../postgres/partitions.ts'
 import type { PoolCounts } from '../telemetry/metrics.ts'
 
 /** Plain data: it goes to another thread as it is. */
-export type WorkerOptions = { connection: Connection; workers: number }
+export type WorkerOptions = { connection: Connection; workers: number; eventsFloorMs: number | null }
 
 export type Workers = { counts(): PoolCounts; stop(): Promise<void> }
 
@@ -31,7 +31,7 @@ const LIMITS = { lockMs: 30_000, statementMs: 120_000 }
 
 /** The pipeline with all it needs, on connections of its own: requests never wait behind a batch. */
 export async function startWorkers(
-  { connection, workers }: WorkerOptions,
+  { connection, workers, eventsFloorMs }: WorkerOptions,
   { logger, onAppend }: { logger: Logger; onAppend: Log['onAppend'] },
 ): Promise<Workers> {
   const pool = openPool({
@@ -50,6 +50,7 @@ export async function startWorkers(
       touches: openTouches({ identities, onPeople }),
       conversionTypes: openConversionTypes(),
       ensureMonths: monthKeeper(pool),
+      floorMs: eventsFloorMs,
       listeners: [billingEvents()],
     }) as Kind,
   }

@@ -93,13 +93,13 @@ test('microseconds are kept as text', () => {
 test('an event happened at its own time, unless that lies more than five minutes ahead', () => {
   const received = new Date('2024-05-06T12:00:00Z')
   const at = (text: string | null, sent: string | null = null) => {
-    const { at, future } = occurredAt(text ? new Date(text) : null, sent ? new Date(sent) : null, received)
-    return `${at.toISOString().slice(0, 19)}${future ? ' future' : ''}`
+    const { at, replaced } = occurredAt(text ? new Date(text) : null, sent ? new Date(sent) : null, received)
+    return `${at.toISOString().slice(0, 19)}${replaced ? ' replaced' : ''}`
   }
   assert.equal(at(null), '2024-05-06T12:00:00')
   assert.equal(at('2020-01-01T00:00:00Z'), '2020-01-01T00:00:00')
   assert.equal(at('2024-05-06T12:05:00Z'), '2024-05-06T12:05:00')
-  assert.equal(at('2024-05-06T12:05:00.001Z'), '2024-05-06T12:00:00 future')
+  assert.equal(at('2024-05-06T12:05:00.001Z'), '2024-05-06T12:00:00 replaced')
   // a queue sent an hour later by a right clock: its times are right
   assert.equal(at('2024-05-06T11:00:00Z', '2024-05-06T11:59:59Z'), '2024-05-06T11:00:00')
   assert.equal(at('2024-05-06T11:00:00Z', '2024-05-06T11:55:00Z'), '2024-05-06T11:00:00')
@@ -107,7 +107,7 @@ test('an event happened at its own time, unless that lies more than five minutes
   assert.equal(at('2024-05-06T13:59:00Z', '2024-05-06T14:00:00Z'), '2024-05-06T11:59:00')
   assert.equal(at('2024-05-05T11:59:00Z', '2024-05-05T12:00:00Z'), '2024-05-06T11:59:00')
   // corrected and still ahead
-  assert.equal(at('2024-05-06T15:00:00Z', '2024-05-06T14:00:00Z'), '2024-05-06T12:00:00 future')
+  assert.equal(at('2024-05-06T15:00:00Z', '2024-05-06T14:00:00Z'), '2024-05-06T12:00:00 replaced')
   // corrected to before the calendar begins
-  assert.equal(at('0001-01-02T00:00:00Z', '2024-05-09T12:00:00Z'), '2024-05-06T12:00:00')
+  assert.equal(at('0001-01-02T00:00:00Z', '2024-05-09T12:00:00Z'), '2024-05-06T12:00:00 replaced')
 })

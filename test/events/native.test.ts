@@ -98,6 +98,23 @@ test('event_id, occurred_at and user_id are read', async () => {
   assert.equal((await stored('full later')).profile_id, row.profile_id)
 })
 
+test('an event from before the floor counts as of the floor and keeps what it said; a server may say any time', async () => {
+  const long = '2001-02-03T04:05:06.000Z'
+  await track({ event_type: 'long ago', occurred_at: long })
+  const row = await stored('long ago')
+  assert.equal(Date.parse(row.received_at) - Date.parse(row.occurred_at), 3_650 * 86_400_000)
+  assert.equal(row.meta.client_time, long)
+  const tenant = await server.tenantOfServers('imports history')
+  await server.request('/v1/track', {
+    method: 'POST',
+    key: tenant.trackingKey,
+    body: JSON.stringify({ event_type: 'imported', occurred_at: long }),
+  })
+  await server.settled()
+  const { body } = await server.request('/v1/events', { key: tenant.privateKey })
+  assert.equal(body.results[0].occurred_at, long)
+})
+
 test('an event of the future happened when it was received, and keeps what it said', async () => {
   const soon = new Date(Date.now() + 4 * 60_000).toISOString()
   const later = new Date(Date.now() + 6 * 60_000).toISOString()

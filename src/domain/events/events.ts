@@ -9,6 +9,8 @@ export type ReceivedEvents = {
   /** The request body, decompressed and decoded, never re-serialised. */
   body: string
   context: EventContext
+  /** How long ago, at most, an event of a public key may have happened; absent or null: any time. */
+  floorMs?: number | null
 }
 
 export type EventContext = TrackContext | CdpContext | InboundContext

@@ -10,11 +10,20 @@ function contextOf(entry: Entry): EventContext {
 }
 
 /** The events of an entry; of what can never become one, the first hundred are dead letters. */
-export function decode(entry: Entry): { works: NormalizedEvent[]; rejected: NewDeadLetter[] } {
+export function decode(
+  entry: Entry,
+  floorMs: number | null,
+): { works: NormalizedEvent[]; rejected: NewDeadLetter[] } {
   const context = contextOf(entry)
   // Of a replay, the times of its events count from when it first came in.
   const receivedAt = context.firstReceivedAt ? new Date(context.firstReceivedAt) : entry.receivedAt
-  const { events, rejected } = normalize({ entryId: entry.id, receivedAt, body: entry.body, context })
+  const { events, rejected } = normalize({
+    entryId: entry.id,
+    receivedAt,
+    body: entry.body,
+    context,
+    floorMs,
+  })
   for (const event of events) event.receivedAt = entry.receivedAt
   return {
     works: events,

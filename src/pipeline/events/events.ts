@@ -18,12 +18,14 @@ export type EventKindOptions = {
   conversionTypes: ConversionTypes
   /** Sees that there is room for events of these moments; throws BeginAgain where there is none yet. */
   ensureMonths(moments: Date[]): void
+  /** How long ago, at most, an event of a public key may have happened. */
+  floorMs: number | null
   listeners: EventListener[]
 }
 
 export function eventKind(options: EventKindOptions): Kind<NormalizedEvent> {
   return {
-    decode,
+    decode: entry => decode(entry, options.floorMs),
     narrow,
     apply: (transaction, units) => apply(options, transaction, units),
     deadLetter: deadLetterOf,

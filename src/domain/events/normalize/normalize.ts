@@ -184,7 +184,7 @@ function payloadOf(
 }
 
 function eventOf(
-  { entryId, receivedAt, context }: ReceivedEvents,
+  { entryId, receivedAt, context, floorMs }: ReceivedEvents,
   index: number,
   items: Items,
   draft: Draft,
@@ -194,7 +194,9 @@ function eventOf(
   const id = itemId(entryId, index)
   const inbound = context.route === 'inbound' ? context : null
   const generated = inbound !== null && draft.inboundEventId === null
-  const { at, future } = occurredAt(draft.ownTime, draft.sentAt, receivedAt)
+  const trusted = inbound !== null || context.trusted === true
+  // Servers import what happened long ago; whoever has the public key only makes it up.
+  const { at, replaced } = occurredAt(draft.ownTime, draft.sentAt, receivedAt, trusted ? null : floorMs)
   const source = inbound ? inbound.sourceType : context.route === 'track' ? 'tracking' : 'cdp'
   return {
     id,
@@ -206,7 +208,7 @@ function eventOf(
     sourceType: source,
     sourceConfigId: inbound ? inbound.sourceId : null,
     keyId: context.keyId ?? null,
-    trusted: inbound !== null || context.trusted === true,
+    trusted,
     inboundEventId: generated ? id : draft.inboundEventId,
     providerEventId: draft.providerEventId,
     visitor: draft.visitor,
@@ -218,7 +220,7 @@ function eventOf(
     subject: draft.subject,
     context: draft.context,
     headers: context.headers,
-    meta: metaOf(context, index, items, draft, { generated, future, sanitized }),
+    meta: metaOf(context, index, items, draft, { generated, replaced, sanitized }),
   }
 }
 
@@ -227,7 +229,7 @@ function metaOf(
   index: number,
   items: Items,
   draft: Draft,
-  is: { generated: boolean; future: boolean; sanitized: boolean },
+  is: { generated: boolean; replaced: boolean; sanitized: boolean },
 ): NormalizedEvent['meta'] {
   const meta: NormalizedEvent['meta'] = {}
   if (draft.kind !== null) meta.kind = draft.kind
@@ -240,7 +242,7 @@ function metaOf(
   if (is.sanitized) meta.sanitized = true
   if (is.generated) meta.generated_id = true
   if (draft.overriddenFrom !== null) meta.overridden_from = draft.overriddenFrom
-  if (is.future) meta.client_time = draft.clientTime
+  if (is.replaced) meta.client_time = draft.clientTime
   // The senders of webhooks are servers: their own user agent says nothing about the visitor.
   const userAgent =
     context.route === 'inbound' ? draft.userAgent : (draft.userAgent ?? context.headers['user-agent'])
