@@ -3,6 +3,7 @@ import type { KeyKind, RecordType } from './api/types.ts'
 import { html } from './html.ts'
 import { link } from './router.ts'
 import { isAdmin } from './session.ts'
+import { literal, quoted } from './shell-text.ts'
 
 /** Commands that bring in something of each kind: what empty lists offer. */
 
@@ -51,9 +52,9 @@ export function webhookCommand(path = '/ingest/inbound/$SOURCE_ID', token = '$TO
 export function signedWebhookCommand(path: string, token: string, secret: string): string {
   return [
     `body='${JSON.stringify(WEBHOOK)}'; t=$(date +%s)`,
-    `sig=$(printf '%s.%s' "$t" "$body" | openssl dgst -sha256 -hmac '${secret}' | sed 's/.* //')`,
+    `sig=$(printf '%s.%s' "$t" "$body" | openssl dgst -sha256 -hmac ${literal(secret)} | sed 's/.* //')`,
     `curl ${location.origin}${path} \\`,
-    `  -H 'Authorization: Bearer ${token}' \\`,
+    `  -H ${quoted(`Authorization: Bearer ${token}`)} \\`,
     `  -H "x-service-signature: t=$t,v1=$sig" \\`,
     `  -H 'Content-Type: application/json' -d "$body"`,
   ].join('\n')
@@ -109,9 +110,4 @@ function curl(path: string, key: string, body: unknown): string {
     `-H 'Content-Type: application/json'`,
     `-d ${quoted(JSON.stringify(body))}`,
   ].join(' \\\n  ')
-}
-
-/** For a shell; what contains a variable is left open to it. */
-function quoted(text: string): string {
-  return /\$[A-Z_]+/.test(text) && !text.includes('"') ? `"${text}"` : `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -34,6 +34,10 @@ export const SOURCE_FIELDS = {
   },
   event_id_path: { schema: config.event_id_path, expects: 'a path like "payload.id", or null' },
   require_timestamped_signature: { schema: config.require_timestamped_signature, expects: 'true or false' },
+  require_event_id: {
+    schema: config.require_event_id,
+    expects: 'true, false, or null (default): true with a preset',
+  },
   rate_limit: {
     schema: config.rate_limit,
     expects: 'like {"events": 6000, "per_seconds": 60}: whole numbers, a period of at most 86400 seconds',
@@ -58,12 +62,12 @@ export const SOURCE_FIELDS = {
 /** Given when a source is made; changed by rotating. */
 export const SECRET_FIELDS = {
   token: {
-    schema: Type.String({ pattern: '^[\\x21-\\x7e]{8,500}$' }),
-    expects: '8 to 500 printable characters without blanks',
+    schema: Type.String({ pattern: '^([\\x21-\\x7e]{16,500}|generate)$' }),
+    expects: '16 to 500 printable characters without blanks, or "generate"',
   },
   signing_secret: {
-    schema: Nullable(Type.String({ pattern: '^[\\x21-\\x7e]{8,500}$' })),
-    expects: '8 to 500 printable characters without blanks, "generate", or null for none',
+    schema: Nullable(Type.String({ pattern: '^([\\x21-\\x7e]{16,500}|generate)$' })),
+    expects: '16 to 500 printable characters without blanks, "generate", or null for none',
   },
 } satisfies Record<string, Field>
 

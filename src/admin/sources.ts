@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { SOURCE_TYPES, type SourceType } from '../domain/events/events.ts'
 import type { Fault } from '../domain/fault.ts'
+import { presetNamed } from '../domain/inbound/presets.ts'
 import type { SourceConfig } from '../domain/inbound/source-config.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../domain/inbound/source-config.ts'
 import { hashOfSecret, hintOf, newPublicId, newSigningSecret, newToken } from '../domain/tenants/keys.ts'
@@ -78,17 +79,26 @@ export function sourceAdmin({ pool, secrets, actor }: { pool: pg.Pool; secrets: 
     async update(id: string, settings: Unchecked): Promise<SourceView> {
       refuse(faultsOfChange(settings))
       const { name, enabled, preset, ...config } = settings as SourceSettings
-      return change(id, 'update', source => ({
-        name: name ?? source.name,
-        enabled: enabled ?? source.enabled,
-        preset: preset === undefined ? source.preset : preset,
-        config: withGiven(source.config, config),
-      }))
+      return change(id, 'update', source => {
+        if (preset && preset !== source.preset) refuse(faultsOfKeptSecrets(source, preset, secrets))
+        return {
+          name: name ?? source.name,
+          enabled: enabled ?? source.enabled,
+          preset: preset === undefined ? source.preset : preset,
+          config: withGiven(source.config, config),
+        }
+      })
     },
     async rotate(id: string, rotation: Rotation): Promise<RotatedSource> {
       refuse(faultsOfRotation(rotation))
       const { given, replace } = replacement(rotation, secrets, new Date())
-      return { ...(await change(id, 'rotate', replace)), ...given }
+      return {
+        ...(await change(id, 'rotate', source => {
+          if ('signing_secret' in given) refuse(faultsOfSecret(given.signing_secret, source.preset))
+          return replace(source)
+        })),
+        ...given,
+      }
     },
     async setEnabled(id: string, enabled: boolean): Promise<SourceView> {
       return change(id, enabled ? 'enable' : 'disable', () => ({ enabled }))
@@ -135,7 +145,7 @@ export async function removeSource(tx: Db, actor: Actor, id: string): Promise<bo
 function replacement({ what, value, overlapHours }: Rotation, secrets: Secrets, now: Date) {
   const until = new Date(now.getTime() + (overlapHours ?? DEFAULT_OVERLAP_HOURS) * HOUR_MS)
   if (what === 'token') {
-    const token = value ?? newToken()
+    const token = tokenFrom(value ?? GENERATE)
     const replace = ({ tokens }: Source) => ({ tokens: [tokenOf(token), ...expiring(tokens, now, until)] })
     return { given: { token }, replace }
   }
@@ -155,7 +165,7 @@ export async function makeSource(
   input: NewSource,
 ): Promise<CreatedSource> {
   const { type, token: givenToken, signing_secret: givenSecret, name, enabled, preset, ...config } = input
-  const token = givenToken ?? newToken()
+  const token = tokenFrom(givenToken ?? GENERATE)
   const secret = givenSecret ? secretFrom(givenSecret) : null
   const source = await insertSource(tx, {
     id: newPublicId('src'),
@@ -186,7 +196,16 @@ function faultsOfNewSource(tenant: string, { type, ...settings }: Unchecked): Fa
     faults.push({ pointer: '/tenant', message: 'is required: the id or the name of a tenant' })
   if (!SOURCE_TYPES.includes(type as SourceType))
     faults.push({ pointer: '/type', message: `must be one of ${SOURCE_TYPES.join(', ')}` })
-  return [...faults, ...faultsOfSettings(settings, { ...SOURCE_FIELDS, ...SECRET_FIELDS })]
+  const others = faultsOfSettings(settings, { ...SOURCE_FIELDS, ...SECRET_FIELDS })
+  if (others.length === 0) faults.push(...faultsOfSecret(settings.signing_secret, settings.preset))
+  return [...faults, ...others]
+}
+
+/** Some providers' secrets are encoded: what does not decode would sign nothing. */
+function faultsOfSecret(secret: unknown, preset: unknown): Fault[] {
+  if (typeof secret !== 'string' || secret === GENERATE || typeof preset !== 'string') return []
+  const fault = presetNamed(preset)?.secretFault?.(secret) ?? null
+  return fault === null ? [] : [{ pointer: '/signing_secret', message: `must be ${fault}` }]
 }
 
 function faultsOfChange(settings: object): Fault[] {
@@ -201,6 +220,17 @@ function faultsOfChange(settings: object): Fault[] {
     ...named.map(name => ({ pointer: `/${name}`, message: elsewhere[name]! })),
     ...faultsOfSettings(others, SOURCE_FIELDS),
   ]
+}
+
+/** A secret that the new preset cannot use would refuse every request. */
+function faultsOfKeptSecrets({ signingSecrets }: Source, preset: string, secrets: Secrets): Fault[] {
+  return signingSecrets
+    .slice(0, 1)
+    .flatMap(({ sealed }) => faultsOfSecret(secrets.open(sealed), preset))
+    .map(({ message }) => ({
+      pointer: '/preset',
+      message: `does not go with the signing secret, which ${message}`,
+    }))
 }
 
 function faultsOfRotation({ what, value, overlapHours }: Rotation): Fault[] {
@@ -220,6 +250,10 @@ function expiring<C extends { expires_at: string | null }>(credentials: C[], now
 
 function tokenOf(token: string): SourceToken {
   return { hash: hashOfSecret(token).toString('hex'), hint: hintOf(token), expires_at: null }
+}
+
+function tokenFrom(given: string): string {
+  return given === GENERATE ? newToken() : given
 }
 
 function secretFrom(given: string): string {

@@ -127,6 +127,7 @@ const SOURCE_EXAMPLE = {
   event_type_override: { prefix: 'shop.' },
   event_id_path: null,
   require_timestamped_signature: false,
+  require_event_id: null,
   rate_limit: { events: 6000, per_seconds: 60 },
   overflow: 'defer',
   max_body_bytes: 1_048_576,

@@ -30,7 +30,7 @@ export function addSourceCreate(source: Command, out: Output): void {
       'after',
       examples(
         'kontor source create --tenant acme --type webhook --name shop',
-        'kontor source create --tenant acme --type webhook --preset stripe --signing-secret whsec_abc123',
+        'kontor source create --tenant acme --type webhook --preset stripe --signing-secret whsec_4fTzQ9aXw2LmN8pB',
         'kontor source create --tenant acme --type cdp --rate-limit 100/60 --overflow drop',
         `kontor source create --tenant acme --type webhook --config '{"event_type_override": {"prefix": "shop."}}'`,
       ),

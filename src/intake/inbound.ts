@@ -49,8 +49,14 @@ export function inboundContext(
     preset: source.preset,
     eventTypeOverride: source.config.event_type_override,
     eventIdPath: source.config.event_id_path,
+    requireEventId: requiresEventId(source),
     ...facts,
   }
+}
+
+/** Presets give every event an id, so one without was tampered with. */
+export function requiresEventId({ preset, config }: Source): boolean {
+  return config.require_event_id ?? preset !== null
 }
 
 type Good = Inspection['accepted'][number]

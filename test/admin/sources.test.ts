@@ -52,19 +52,19 @@ test('every setting given is kept', async () => {
 })
 
 test('token and secret are kept as hash and sealed, and shown never again', async () => {
-  const made = await create({ token: 'my-own-token', signing_secret: 'my-own-secret' })
-  assert.equal(made.token, 'my-own-token')
-  assert.equal(made.signing_secret, 'my-own-secret')
+  const made = await create({ token: 'my-own-long-token', signing_secret: 'my-own-long-secret' })
+  assert.equal(made.token, 'my-own-long-token')
+  assert.equal(made.signing_secret, 'my-own-long-secret')
   const kept = (await findSource(opened.pool, made.id))!
-  assert.equal(kept.tokens[0]!.hash, hashOfSecret('my-own-token').toString('hex'))
-  assert.equal(opened.secrets.open(kept.signingSecrets[0]!.sealed), 'my-own-secret')
+  assert.equal(kept.tokens[0]!.hash, hashOfSecret('my-own-long-token').toString('hex'))
+  assert.equal(opened.secrets.open(kept.signingSecrets[0]!.sealed), 'my-own-long-secret')
   const shown = JSON.stringify([
     kept,
     await opened.admin.sources.show(made.id),
     await opened.admin.sources.list(tenant),
     await opened.admin.sources.update(made.id, { name: 'renamed' }),
   ])
-  for (const secret of ['my-own-token', 'my-own-secret', 'oken"', 'cret"'])
+  for (const secret of ['my-own-long-token', 'my-own-long-secret', 'oken"', 'cret"'])
     assert.ok(!shown.includes(secret), secret)
 })
 
@@ -168,14 +168,14 @@ test('without an overlap the one before ends at once', async () => {
 
 test('at most two signing secrets are good, and the newest are', async () => {
   const { sources } = opened.admin
-  const made = await create({ signing_secret: 'first-secret' })
-  await sources.rotate(made.id, { what: 'signing_secret', value: 'second-secret' })
+  const made = await create({ signing_secret: 'the-first-long-secret' })
+  await sources.rotate(made.id, { what: 'signing_secret', value: 'the-second-long-secret' })
   const third = await sources.rotate(made.id, { what: 'signing_secret' })
   assert.match(third.signing_secret!, /^whsec_/)
   const kept = (await findSource(opened.pool, made.id))!.signingSecrets
   assert.deepEqual(
     kept.map(({ sealed }) => opened.secrets.open(sealed)),
-    [third.signing_secret, 'second-secret'],
+    [third.signing_secret, 'the-second-long-secret'],
   )
 })
 
@@ -217,4 +217,35 @@ test('a tenant sees its own sources only', async () => {
   const other = await opened.admin.tenants.create({ name: 'other' })
   await create()
   assert.deepEqual(await opened.admin.sources.list(other.id), [])
+})
+
+test('"generate" makes a token and a secret, also in a rotation', async () => {
+  const made = await create({ token: 'generate', signing_secret: 'generate' })
+  assert.match(made.token, /^tok_/)
+  const rotated = await opened.admin.sources.rotate(made.id, { what: 'token', value: 'generate' })
+  assert.match(rotated.token!, /^tok_/)
+})
+
+test('what is given by hand is long enough, and decodes where the preset decodes it', async () => {
+  const { sources } = opened.admin
+  for (const value of ['fifteen-letters', 'x'.repeat(501), 'with blanks in between'])
+    for (const name of ['token', 'signing_secret'])
+      assert.deepEqual(await faultsOf(create({ [name]: value })), [`/${name}`], value)
+  const preset = 'standard-webhooks'
+  for (const bad of [
+    'whsec_not base64!!!!',
+    'whsec_c2hvcnQ=',
+    'not-base64-at-all',
+    `whsec_${btoa('15 bytes of key')}`,
+  ])
+    assert.deepEqual(await faultsOf(create({ preset, signing_secret: bad })), ['/signing_secret'], bad)
+  const good = `whsec_${btoa('a key of 16 byte')}`
+  const { id } = await create({ preset, signing_secret: good })
+  const rotation = { what: 'signing_secret', value: 'a-long-enough-secret' } as const
+  assert.deepEqual(await faultsOf(sources.rotate(id, rotation)), ['/signing_secret'])
+  assert.equal((await sources.rotate(id, { what: 'signing_secret' })).signing_secrets.length, 2)
+
+  const plain = await create({ signing_secret: 'a-long-enough-secret' })
+  assert.deepEqual(await faultsOf(sources.update(plain.id, { preset })), ['/preset'])
+  assert.equal((await sources.update(plain.id, { preset: 'github' })).preset, 'github')
 })

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { hash } from 'node:crypto'
 import { get } from 'node:http'
 import { after, before, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
+import { literal, quoted } from '../../console/shell-text.ts'
 import { launchChromium } from '../chromium.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { goTo, openTab, signIn } from './tab.ts'
@@ -34,6 +36,25 @@ function raw(path: string, headers: Record<string, string> = {}): Promise<Raw> {
     }).on('error', reject)
   })
 }
+
+test('secrets in commands to paste reach the shell as they are', () => {
+  for (const secret of [
+    "it's",
+    '$HOME',
+    '$(id)',
+    '`id`',
+    '"; id; "',
+    "'; id; '",
+    '$A',
+    'a\\',
+    '!x',
+    'x$TOKEN y',
+  ])
+    assert.equal(execFileSync('sh', ['-c', `printf %s ${literal(secret)}`]).toString(), secret)
+  assert.equal(quoted('Authorization: Bearer $TOKEN'), '"Authorization: Bearer $TOKEN"')
+  for (const text of ['Bearer `id` $TOKEN', 'Bearer $(id)$TOKEN', 'Bearer $TOKEN"'])
+    assert.equal(execFileSync('sh', ['-c', `printf %s ${quoted(text)}`]).toString(), text)
+})
 
 test('files are served without their types, compressed when asked for, and kept by the browser for good', async () => {
   const page = await raw('/console')

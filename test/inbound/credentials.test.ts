@@ -237,7 +237,7 @@ test('standard webhooks: what the reference library signs comes in without a tok
 })
 
 test('shopify and github: topic, id and signature are read from their own headers', async () => {
-  const secret = 'a-shared-secret'
+  const secret = 'a-long-shared-secret'
   const shopify = await makeSource(server, { preset: 'shopify', signing_secret: secret })
   const order = '{"id":820982911946154508,"total_price":"403.00"}'
   const shopHeaders = {
@@ -263,6 +263,51 @@ test('shopify and github: topic, id and signature are read from their own header
   const [opened] = await eventsOf(server, github.id)
   assert.equal(opened?.event_type, 'pull_request.opened')
   assert.equal(opened?.inbound_event_id, '72d3162e')
+})
+
+test('a name outside the signature must fit the signed body, and an id must be there', async () => {
+  const secret = 'a-long-shared-secret'
+  const shopify = await makeSource(server, { preset: 'shopify', signing_secret: secret })
+  const order = {
+    id: 1,
+    admin_graphql_api_id: 'gid://shopify/Order/1',
+    created_at: '2026-01-31',
+    total_price: '9',
+  }
+  const shop = (
+    topic: string,
+    body: object,
+    id: Record<string, string> = { 'x-shopify-webhook-id': topic },
+  ) => {
+    const signature = hmac(secret, JSON.stringify(body), 'base64')
+    const headers = { 'x-shopify-topic': topic, 'x-shopify-hmac-sha256': signature, ...id }
+    return shopify.post(body, { key: '', headers })
+  }
+  for (const topic of ['orders/create', 'orders/cancelled', 'app/uninstalled'])
+    await answers([200], shop(topic, order))
+  for (const topic of ['orders/delete', 'products/update', 'customers/delete', 'refunds/create'])
+    await answers([400, 'invalid_request'], shop(topic, order))
+  await answers([200], shop('orders/delete', { id: 1 }))
+  await answers([400, 'invalid_request'], shop('orders/updated', order, {}))
+
+  const github = await makeSource(server, {
+    preset: 'github',
+    signing_secret: secret,
+    require_event_id: false,
+  })
+  const hub = (event: string, body: object) =>
+    github.post(body, {
+      key: '',
+      headers: {
+        'x-github-event': event,
+        'x-hub-signature-256': `sha256=${hmac(secret, JSON.stringify(body))}`,
+      },
+    })
+  const comment = { action: 'created', issue: { id: 1 }, comment: { id: 2 } }
+  await answers([200], hub('issue_comment', comment))
+  await answers([200], hub('something_new', comment))
+  for (const event of ['issues', 'push', 'pull_request', 'delete'])
+    await answers([400, 'invalid_request'], hub(event, comment))
 })
 
 test('a preset without a secret does not replace the token', async () => {

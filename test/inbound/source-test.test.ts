@@ -24,7 +24,7 @@ test('a sample event fits every kind of source, and its way is shown to the arch
     { type: 'webhook' },
     { type: 'automation' },
     { type: 'cdp' },
-    { type: 'webhook', preset: 'stripe', signing_secret: 'whsec_12345678' },
+    { type: 'webhook', preset: 'stripe', signing_secret: 'whsec_1234567890' },
     { type: 'webhook', preset: 'shopify' },
     { type: 'webhook', preset: 'github' },
     { type: 'automation', preset: 'standard-webhooks' },

@@ -52,6 +52,8 @@ export type InboundContext = RequestFacts & {
   preset: string | null
   eventTypeOverride: EventTypeOverride | null
   eventIdPath: string | null
+  /** What has no id of its own is refused: a repeat of it could not be told from a new event. */
+  requireEventId?: boolean
   /** How the signature was given: 't,v1' | 'sha256' | 'stripe' | … ; null when the source has no secret. */
   signature: string | null
 }

@@ -8,6 +8,7 @@ import {
   verifyTimestamped,
   verifyWithTime,
 } from './signatures.ts'
+import { githubContradiction, shopifyContradiction } from './unsigned-names.ts'
 
 /** Request headers by lower-case name. */
 export type Headers = Readonly<Record<string, string | undefined>>
@@ -18,8 +19,12 @@ export type Preset = {
   /** Headers that must be kept with the event for `eventType` and `eventId`; never a signature. */
   keepHeaders: readonly string[]
   verify(request: PresetRequest): Verification
+  /** What is wrong with a secret that is not used as it stands; null where it is good. */
+  secretFault?(secret: string): string | null
   eventType(headers: Headers, body: JsonObject): string | null
   eventId(headers: Headers, body: JsonObject): string | null
+  /** Where the type is not signed: why the body cannot be of it, or null. */
+  contradiction?(headers: Headers, body: JsonObject): string | null
   /** The business object inside the body. */
   subject(body: JsonObject): JsonObject
 }
@@ -54,6 +59,7 @@ const shopify: Preset = {
   eventType: headers => textOf(headers['x-shopify-topic']),
   // the webhook id stays the same when a delivery is repeated
   eventId: headers => textOf(headers['x-shopify-webhook-id']) ?? textOf(headers['x-shopify-event-id']),
+  contradiction: (headers, body) => shopifyContradiction(textOf(headers['x-shopify-topic']) ?? '', body),
   subject: body => body,
 }
 
@@ -72,12 +78,18 @@ const github: Preset = {
     return event && action ? `${event}.${action}` : event
   },
   eventId: headers => textOf(headers['x-github-delivery']),
+  contradiction: (headers, body) => githubContradiction(textOf(headers['x-github-event']) ?? '', body),
   subject: body => body,
 }
 
 const standardWebhooks: Preset = {
   name: 'standard-webhooks',
   keepHeaders: ['webhook-id', 'webhook-timestamp'],
+  secretFault(secret) {
+    const text = secret.replace(/^whsec_/, '')
+    const isEncoded = /^[A-Za-z0-9+/]+={0,2}$/.test(text) && standardKey(secret).length >= 16
+    return isEncoded ? null : 'base64 of at least 16 bytes (128 bits), with or without whsec_ in front'
+  },
   verify(request) {
     const id = request.headers['webhook-id']?.trim()
     const timestamp = request.headers['webhook-timestamp']?.trim()

@@ -21,6 +21,8 @@ export const SourceConfig = Type.Object({
   event_type_override: Type.Union([...overrides, Type.Null()]),
   event_id_path: Nullable(path),
   require_timestamped_signature: Type.Boolean(),
+  /** null: where a preset gives every event an id. */
+  require_event_id: Nullable(Type.Boolean()),
   rate_limit: Type.Object(
     {
       events: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
@@ -43,6 +45,7 @@ export const DEFAULT_SOURCE_CONFIG: SourceConfig = {
   event_type_override: null,
   event_id_path: null,
   require_timestamped_signature: false,
+  require_event_id: null,
   rate_limit: { events: 6000, per_seconds: 60 },
   overflow: 'defer',
   max_body_bytes: 1_048_576,

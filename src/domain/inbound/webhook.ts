@@ -13,6 +13,7 @@ import type { EventTypeOverride } from './source-config.ts'
 /** An event of a webhook or automation source: our own fields, a provider's body, or a bare Stripe event. */
 export function readWebhook(item: JsonObject, context: InboundContext, faults: Fault[]): Draft {
   const provider = providerFacts(item, context)
+  if (provider?.contradiction) faults.push({ pointer: '', message: provider.contradiction })
   const wrapped = !provider && item.payload !== undefined && item.payload !== null
   if (wrapped && !isObject(item.payload)) {
     faults.push({ pointer: '/payload', message: 'payload must be an object' })
@@ -48,18 +49,31 @@ export function webhookPayload(raw: string, item: JsonObject, subject: JsonObjec
   return payload
 }
 
-type ProviderFacts = { eventType: string; eventId: string | null; subject: JsonObject }
+type ProviderFacts = {
+  eventType: string
+  eventId: string | null
+  subject: JsonObject
+  contradiction?: string | null
+}
 
 /** Of a body in a provider's own shape: read by the source's preset, or recognised as a Stripe event. */
 function providerFacts(item: JsonObject, context: InboundContext): ProviderFacts | null {
   const preset = presetNamed(context.preset)
   const eventType = preset?.eventType(context.headers, item)
   if (preset && eventType) {
-    return { eventType, eventId: preset.eventId(context.headers, item), subject: preset.subject(item) }
+    return {
+      eventType,
+      eventId: preset.eventId(context.headers, item),
+      subject: preset.subject(item),
+      contradiction: preset.contradiction?.(context.headers, item) ?? null,
+    }
   }
   if (!isStripeEvent(item)) return null
   return { eventType: item.type as string, eventId: item.id as string, subject: item }
 }
+
+const ID_REQUIRED =
+  'the event has no id, and without one a repeat cannot be told from a new event (require_event_id)'
 
 function eventIdOf(
   item: JsonObject,
@@ -71,7 +85,10 @@ function eventIdOf(
   if (own !== null) return own
   const atPath = context.eventIdPath === null ? undefined : valueAt(item, context.eventIdPath)
   const found = atPath ?? provider?.eventId
-  if (found === undefined || found === null || found === '') return null
+  if (found === undefined || found === null || found === '') {
+    if (context.requireEventId) faults.push({ pointer: '/inbound_event_id', message: ID_REQUIRED })
+    return null
+  }
   const id = looseId(found)
   if (id === null) {
     const pointer = atPath === undefined ? '/id' : `/${context.eventIdPath!.replaceAll('.', '/')}`
