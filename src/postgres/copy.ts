@@ -38,13 +38,16 @@ export type Copy<Row, Context> = (
 export function copyTable<Row, Context = undefined>(
   table: string,
   columns: Record<string, Column<Row, Context>>,
+  /** A statement without a result that goes ahead of the rows; if it fails, nothing is copied. */
+  { before }: { before?: (context: Context) => string } = {},
 ): Copy<Row, Context> {
   const names = Object.keys(columns)
-  const statement = `copy ${table} (${names.join(', ')}) from stdin (format binary)`
+  const copy = `copy ${table} (${names.join(', ')}) from stdin (format binary)`
   const write = compile(Object.values(columns))
   return async (client, rows, ...context) => {
     let out = new BinaryWriter(spareBuffers.pop() ?? Buffer.allocUnsafeSlow(FIRST_BYTES))
     let stream: CopyStream | null = null
+    const statement = before ? `${before(context[0] as Context)}; ${copy}` : copy
     out.bytes(HEADER)
     for (let index = 0; index < rows.length; index++) {
       out.rawInt2(names.length)

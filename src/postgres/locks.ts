@@ -11,8 +11,8 @@ export const LOCKS = {
   partitions: 4_911_002,
   /** Of the nodes that start together for the first time, one makes the tenant and the keys. */
   firstStart: 4_911_003,
-  /** A restored log is adopted by one node: the second would take the first one's new positions for restored ones. */
-  adoption: 4_911_004,
+  /** Of the nodes that find the log in another cluster, one begins the new era. */
+  era: 4_911_004,
   /** Of the nodes that want to make the sums of days, one does. */
   daySums: 4_911_400,
 } as const

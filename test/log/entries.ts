@@ -3,6 +3,7 @@ import type pg from 'pg'
 import type { Entry } from '../../src/domain/entry.ts'
 import { newEntryId } from '../../src/domain/ids.ts'
 import type { Append, Claim, Log, Taken } from '../../src/log/log.ts'
+import { BeginAgain } from '../../src/postgres/database.ts'
 import { eventually } from '../eventually.ts'
 
 export function anEntry(given: Partial<Entry> = {}): Entry {
@@ -47,10 +48,16 @@ export async function asReader<T>(pool: pg.Pool, work: (client: pg.PoolClient) =
 }
 
 export async function takeOnce(log: Log, pool: pg.Pool, options = EVERYTHING): Promise<Taken[]> {
-  return asReader(pool, async client => {
-    const taken = await log.take(client, options)
-    await log.advance(client, taken)
-    return taken
+  const attempt = () =>
+    asReader(pool, async client => {
+      const taken = await log.take(client, options)
+      await log.advance(client, taken)
+      return taken
+    })
+  return attempt().catch(async error => {
+    if (!(error instanceof BeginAgain)) throw error
+    await error.prepare()
+    return attempt()
   })
 }
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { initialisePostgresLog } from '../../src/log/postgres/initialise.ts'
-import { anAppend, bodies, readAll } from './entries.ts'
+import { type BeginAgain, inTransaction } from '../../src/postgres/database.ts'
+import { anAppend, asReader, bodies, EVERYTHING, readAll } from './entries.ts'
 import { openTestLog, PARTITIONS } from './open.ts'
 
 let opened: Awaited<ReturnType<typeof openTestLog>>
@@ -10,14 +11,21 @@ before(async () => {
 })
 after(() => opened.close())
 
+let again: (() => Promise<void>) | null = null
+function refused(error: BeginAgain): boolean {
+  again = error.prepare
+  return true
+}
+
 const numbered = (from: number, count: number) =>
   Array.from({ length: count }, (_, i) => anAppend({ orderingKey: `key-${i % 11}`, body: String(from + i) }))
 
-/** Leaves the log as a dump of a server with a far higher transaction counter would. */
-async function asFromAnotherServer() {
-  const shift = `(xid::text::numeric + 5000000000)::text::xid8`
+/** Leaves the log as a dump of another server would, whose transaction counter was far higher or lower. */
+async function asFromAnotherServer(by = 5_000_000_000) {
+  const shift = `greatest(xid::text::numeric + ${by}, 1)::text::xid8`
   await opened.pool.query(`update log set xid = ${shift}`)
   await opened.pool.query(`update log_cursors set xid = ${shift} where xid <> '0'`)
+  await opened.pool.query(`update log_eras set database = 'another ' || database`)
 }
 
 test('after a restore into another server, what was read stays read and the rest is read once, in order', async () => {
@@ -44,6 +52,41 @@ test('after a restore into another server, what was read stays read and the rest
       order.toSorted((a, b) => a - b),
     )
   }
+})
+
+test('a database that becomes another one while it is used: nothing is lost, hidden or read twice', async () => {
+  const { log, pool } = opened
+  const { rows: before } = await pool.query<{ version: number }>('select version from config_version')
+  for (const [round, by] of [5_000_000_000, -400, 7_000_000_000, -300].entries()) {
+    const from = round * 100
+    await log.append(numbered(from, 10))
+    await asFromAnotherServer(by)
+    // Whatever comes first after the change: an append, with and without a key, or one in a transaction; or a take.
+    if (round === 0) await log.append(numbered(from + 10, 10))
+    else if (round === 1) await log.append([anAppend({ body: String(from + 10) }, `key ${round}`)])
+    else if (round === 2)
+      await assert.rejects(
+        inTransaction(pool, client => log.append(numbered(from + 10, 10), { client })),
+        refused,
+      )
+    else
+      await assert.rejects(
+        asReader(pool, client => log.take(client, EVERYTHING)),
+        refused,
+      )
+    await again?.()
+    again = null
+    await log.append(numbered(from + 50, 10))
+    assert.ok((await log.lag()).some(({ entries }) => entries > 0))
+    const read = bodies(await readAll(log, pool)).map(Number)
+    const appended = [[0, 10], ...(round === 0 ? [[10, 10]] : round === 1 ? [[10, 1]] : []), [50, 10]]
+    assert.deepEqual(
+      read.sort((a, b) => a - b),
+      appended.flatMap(([first, count]) => Array.from({ length: count! }, (_, i) => from + first! + i)),
+    )
+  }
+  const { rows: after } = await pool.query<{ version: number }>('select version from config_version')
+  assert.ok(after[0]!.version > before[0]!.version + 1_000, 'what nodes remember ends with the cluster')
 })
 
 test('several nodes that start on a restored database together lose nothing', async () => {

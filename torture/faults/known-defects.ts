@@ -8,5 +8,4 @@ export const KNOWN_DEFECTS: Record<string, string> = {
   'old-backlog': 'a backlog that is older than a retention stalls every partition',
   'late-events': 'events older than the retention become dead letters',
   'western-time-zone': 'an event of the first days of 2000 stalls its partition',
-  'dump-restore': 'what comes in after a move to another cluster is accepted and never applied',
 }

@@ -9,11 +9,11 @@ export function selectForBackup(table: string, columns: readonly string[]): stri
   return `select ${values.join(', ')} from "${table}" l left join log_cursors c on c.partition = l.partition`
 }
 
-const XID = `case when (l.xid, l.ord) <= (c.xid, c.ord) then '0'::xid8 else l.xid end`
+const XID = `case when (l.era, l.xid, l.ord) <= (c.era, c.xid, c.ord) then '0'::xid8 else l.xid end`
 
 /**
  * After a restore: what was not read stands in the present, in its order, and readers stand before it. Returns how many
- * entries that are.
+ * entries that are. Eras stay as they are, if the backup knows of them: the first start begins the next one.
  */
 export async function adoptBackup(client: pg.PoolClient): Promise<number> {
   const { rowCount } = await client.query(

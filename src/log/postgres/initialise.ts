@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import { type Db, inTransaction } from '../../postgres/database.ts'
-import { LOCKS, lock } from '../../postgres/locks.ts'
+import type { Db } from '../../postgres/database.ts'
+import { enterEra } from './eras.ts'
 
 /**
  * Makes the cursors of a new installation. The number of partitions is fixed then, because it decides who waits behind
@@ -12,10 +12,7 @@ export async function initialisePostgresLog(pool: pg.Pool, partitions: number): 
      where not exists (select 1 from log_cursors) on conflict do nothing`,
     [partitions],
   )
-  await inTransaction(pool, async client => {
-    await lock(client, LOCKS.adoption)
-    await client.query(ADOPT_RESTORED)
-  })
+  await enterEra(pool)
   return countPartitions(pool)
 }
 
@@ -27,18 +24,3 @@ export async function countPartitions(db: Db): Promise<number> {
     throw new Error('The log has no partitions yet: no server was ever started on this database.')
   return count
 }
-
-// A dump restored into another cluster brings positions from another transaction counter. They lie in the future
-// and would hide every new entry: what was not yet read is moved to the present, in its old order.
-const ADOPT_RESTORED = `
-with foreign_entries as (
-  delete from log l using log_cursors c
-  where l.partition = c.partition and l.xid >= pg_snapshot_xmax(pg_current_snapshot())
-  returning l.*, (l.xid, l.ord) > (c.xid, c.ord) as unread
-), moved as (
-  insert into log (partition, ord, id, tenant_id, kind, ordering_key, received_at, context, body_bytes, body)
-  select partition, row_number() over (order by xid, ord), id, tenant_id, kind, ordering_key, received_at,
-         context, body_bytes, body
-  from foreign_entries where unread
-)
-update log_cursors set xid = pg_current_xact_id(), ord = 0 where xid >= pg_snapshot_xmax(pg_current_snapshot())`

@@ -1,19 +1,21 @@
 import type pg from 'pg'
 import type { Entry } from '../../domain/entry.ts'
 import { timeOfId } from '../../domain/ids.ts'
-import { copyTable, int2, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
+import { type Column, copyTable, int2, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
 import { afterCommit, isConflict, withClient } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
 import { makingPartitions } from '../../postgres/partitions.ts'
 import type { Append, Appended, Log } from '../log.ts'
 import { partitionOf } from '../log.ts'
-import { appendClaiming, findFirstUses } from './claims.ts'
+import { appendClaiming, findFirstUses, type LogFacts } from './claims.ts'
+import { isOtherEra, openEras } from './eras.ts'
 import { countPartitions } from './initialise.ts'
 import { advance, partitionName, take } from './reader.ts'
 
 /** `now`: the time at which keys are claimed, instead of PostgreSQL's. */
 export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date }): Log {
   const listeners = new Set<() => void>()
+  const eras = openEras(pool)
   let partitions: number | undefined
 
   function wakeListeners(): void {
@@ -22,17 +24,19 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
 
   async function appendOn(client: pg.PoolClient, batch: Append[]): Promise<Appended[]> {
     partitions ??= await countPartitions(client)
+    const facts = { partitions, era: await eras.current(client) }
     if (batch.some(({ claim }) => claim !== null))
-      return appendClaiming(client, batch, { partitions, now: now?.() ?? null })
-    await copyEntries(client, batch, { partitions })
+      return appendClaiming(client, batch, { ...facts, now: now?.() ?? null })
+    await copyEntries(client, batch, facts)
     return batch.map(() => ({ duplicateOf: null }))
   }
 
   async function appendAlone(batch: Append[]): Promise<Appended[]> {
     // The clock may have jumped past all that was prepared: a machine that slept for weeks does not wait for the next upkeep.
     const attempt = () => makingPartitions(pool, () => withClient(pool, client => appendOn(client, batch)))
-    const appended = await attempt().catch(error => {
-      if (!isConflict(error)) throw error
+    const appended = await attempt().catch(async error => {
+      if (isOtherEra(error)) await eras.enter()
+      else if (!isConflict(error)) throw error
       return attempt()
     })
     wakeListeners()
@@ -40,14 +44,22 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
   }
 
   async function appendWithin(client: pg.PoolClient, batch: Append[]): Promise<Appended[]> {
-    const appended = await appendOn(client, batch)
+    const appended = await appendOn(client, batch).catch(error => {
+      throw eras.beginAgain(error)
+    })
     afterCommit(client, wakeListeners)
     return appended
   }
 
   return {
     append: (batch, { client } = {}) => (client ? appendWithin(client, batch) : appendAlone(batch)),
-    take,
+    async take(client, options) {
+      try {
+        return await take(client, options, await eras.current(client))
+      } catch (error) {
+        throw eras.beginAgain(error)
+      }
+    },
     advance,
     onAppend(listener) {
       listeners.add(listener)
@@ -71,10 +83,11 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
   }
 }
 
-const copyEntries = copyTable<Append, { partitions: number }>('log', {
+const COLUMNS = {
   partition: int2(({ entry }, _, { partitions }) =>
     partitionOf(entry.tenantId, entry.orderingKey, partitions),
   ),
+  era: int4((_entry, _index, { era }) => era),
   ord: int4((_, index) => index),
   id: uuid(({ entry }) => entry.id),
   tenant_id: int4(({ entry }) => entry.tenantId),
@@ -84,9 +97,14 @@ const copyEntries = copyTable<Append, { partitions: number }>('log', {
   context: text(({ entry }) => entry.context),
   body_bytes: int4(({ entry, storedBytes }) => storedBytes ?? entry.body.length),
   body: text(({ entry }) => entry.body),
+} satisfies Record<string, Column<Append, LogFacts>>
+
+const copyEntries = copyTable<Append, LogFacts>('log', COLUMNS, {
+  // In the same message, so that it costs no round trip, and in the same transaction.
+  before: ({ era }) => `call assert_log_era(${era})`,
 })
 
 const LAG = `
 select c.partition, count(l.id) as entries, min(l.received_at) as "oldestAt"
-from log_cursors c left join log l on l.partition = c.partition and (l.xid, l.ord) > (c.xid, c.ord)
+from log_cursors c left join log l on l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord)
 group by c.partition order by c.partition`

@@ -4,26 +4,31 @@ import { queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 import type { PartitionName, Taken, TakeOptions } from '../log.ts'
 
-type Position = { partition: number; xid: string; ord: number }
+type Position = { partition: number; era: number; xid: string; ord: number }
 
 // A batch is cut by size too: a hundred 1 MiB bodies would hold the other partitions up.
 const MAX_BYTES_PER_PARTITION = 250_000
 
+/** Refused where this is not the era of the log. */
 export async function take(
   client: pg.PoolClient,
   { maxPartitions, maxEntries, alsoPartitions }: TakeOptions,
+  era: number,
 ): Promise<Taken[]> {
   const { rows: cursors } = await queryPrepared<Position>(client, OWN, [
     maxPartitions,
     alsoPartitions.filter(name => name.startsWith(PREFIX)).map(name => Number(name.slice(PREFIX.length))),
+    era,
   ])
   if (cursors.length === 0) return []
   const { rows } = await queryPrepared<Entry & Position>(client, READ, [
     cursors.map(cursor => cursor.partition),
+    cursors.map(cursor => cursor.era),
     cursors.map(cursor => cursor.xid),
     cursors.map(cursor => cursor.ord),
     maxEntries,
     MAX_BYTES_PER_PARTITION,
+    era,
   ])
   const taken = new Map<number, Taken>(
     cursors.map(({ partition }) => [
@@ -34,35 +39,37 @@ export async function take(
   for (const row of rows) {
     const own = taken.get(row.partition)!
     own.entries.push(entryOf(row))
-    own.position = { partition: row.partition, xid: row.xid, ord: row.ord }
+    own.position = { partition: row.partition, era: row.era, xid: row.xid, ord: row.ord }
   }
   return [...taken.values()]
 }
 
-// Random order spreads several workers over the partitions.
+// Random order spreads several workers over the partitions. All of an earlier era is final; of this one, what lies below every
+// transaction under way.
 const OWN = `
-select partition, xid, ord from log_cursors c
-where partition = any($2) or exists (
+select partition, era, xid, ord from log_cursors c
+where is_log_era($3) and (partition = any($2) or exists (
   select 1 from log l
-  where l.partition = c.partition and (l.xid, l.ord) > (c.xid, c.ord)
-    and l.xid < pg_snapshot_xmin(pg_current_snapshot()))
+  where l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord)
+    and (l.era, l.xid) < ($3, pg_snapshot_xmin(pg_current_snapshot()))))
 order by random() limit $1
 for update skip locked`
 
 const READ = `
-select l.* from unnest($1::smallint[], $2::xid8[], $3::int[]) as c (partition, xid, ord)
+select l.* from unnest($1::smallint[], $2::int[], $3::xid8[], $4::int[]) as c (partition, era, xid, ord)
 cross join lateral (
   select * from (
-    select partition, xid, ord, ${ENTRY_COLUMNS}, sum(body_bytes) over (order by xid, ord) - body_bytes as bytes_before
+    select partition, era, xid, ord, ${ENTRY_COLUMNS},
+      sum(body_bytes) over (order by era, xid, ord) - body_bytes as bytes_before
     from (
       select * from log l
-      where l.partition = c.partition and (l.xid, l.ord) > (c.xid, c.ord)
-        and l.xid < pg_snapshot_xmin(pg_current_snapshot())
-      order by l.xid, l.ord limit $4
+      where l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord)
+        and (l.era, l.xid) < ($7, pg_snapshot_xmin(pg_current_snapshot()))
+      order by l.era, l.xid, l.ord limit $5
     ) next_entries
-  ) sized where bytes_before < $5
+  ) sized where bytes_before < $6
 ) l
-order by l.partition, l.xid, l.ord`
+order by l.partition, l.era, l.xid, l.ord`
 
 export async function advance(client: pg.PoolClient, taken: Taken[]): Promise<void> {
   const positions = taken
@@ -71,9 +78,15 @@ export async function advance(client: pg.PoolClient, taken: Taken[]): Promise<vo
   if (positions.length === 0) return
   await queryPrepared(
     client,
-    `update log_cursors c set xid = p.xid, ord = p.ord, updated_at = now()
-     from unnest($1::smallint[], $2::xid8[], $3::int[]) as p (partition, xid, ord) where c.partition = p.partition`,
-    [positions.map(p => p.partition), positions.map(p => p.xid), positions.map(p => p.ord)],
+    `update log_cursors c set era = p.era, xid = p.xid, ord = p.ord, updated_at = now()
+     from unnest($1::smallint[], $2::int[], $3::xid8[], $4::int[]) as p (partition, era, xid, ord)
+     where c.partition = p.partition`,
+    [
+      positions.map(p => p.partition),
+      positions.map(p => p.era),
+      positions.map(p => p.xid),
+      positions.map(p => p.ord),
+    ],
   )
 }
 

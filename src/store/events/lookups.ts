@@ -19,7 +19,7 @@ const PARKED = `select ${ENTRY_COLUMNS}, 'queued' as state, last_error as "lastE
 const OVERFLOW = `select ${ENTRY_COLUMNS}, 'deferred' as state, null, 0, null
   from overflow where tenant_id = $1 and kind = 'events'`
 const UNREAD = `select ${ENTRY_COLUMNS}, 'queued' as state, null, 0, null::timestamptz
-  from log_cursors c join log l on l.partition = c.partition and (l.xid, l.ord) > (c.xid, c.ord)
+  from log_cursors c join log l on l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord)
   where l.tenant_id = $1 and l.kind = 'events'`
 
 /** Entries outside the log that an item of this id may be part of: parts of a request may wait in different places. */

@@ -34,7 +34,7 @@ export async function oldestWaiting(db: Db, tenantId: number): Promise<Date | nu
 export async function countUnapplied(db: Db, tenantId: number, before: Date): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
     `select (select count(*) from log_cursors c
-         join log l on l.partition = c.partition and (l.xid, l.ord) > (c.xid, c.ord)
+         join log l on l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord)
          where l.tenant_id = $1 and l.received_at <= $2)
        + (select count(*) from parked_entries where tenant_id = $1 and received_at <= $2) as count`,
     [tenantId, before],
@@ -115,7 +115,7 @@ export async function deleteLoggedOf(db: Db, tenantId: number, events: EventRow[
   const { rowCount } = await db.query(
     `delete from log l using unnest($2::uuid[], $3::timestamptz[]) as e (id, received_at), log_cursors c
      where l.tenant_id = $1 and l.received_at = e.received_at and l.id = e.id
-       and c.partition = l.partition and (l.xid, l.ord) <= (c.xid, c.ord)`,
+       and c.partition = l.partition and (l.era, l.xid, l.ord) <= (c.era, c.xid, c.ord)`,
     [tenantId, [...entries.keys()], [...entries.values()]],
   )
   return rowCount ?? 0

@@ -1,0 +1,56 @@
+import type pg from 'pg'
+import { BeginAgain, type Db, inTransaction, queryPrepared } from '../../postgres/database.ts'
+import { LOCKS, lock } from '../../postgres/locks.ts'
+
+/**
+ * Positions hold transaction numbers, and these count from somewhere else in every cluster. The log knows which era it is in,
+ * and each append and each take asks whether that is still so: the database may be another one at any moment, behind the same address.
+ */
+export type Eras = {
+  /** As it is known here; what is done with it is refused if it no longer holds. */
+  current(db: Db): Promise<number>
+  /** Finds out anew; begins one, if this is another database. */
+  enter(): Promise<number>
+  /** What a transaction that was refused has to do: begin again, in the era that is. */
+  beginAgain(error: unknown): unknown
+}
+
+export function openEras(pool: pg.Pool): Eras {
+  let known: number | undefined
+  async function enter(): Promise<number> {
+    known = await enterEra(pool)
+    return known
+  }
+  return {
+    async current(db) {
+      known ??= await latestEra(db)
+      return known
+    },
+    enter,
+    beginAgain: error =>
+      isOtherEra(error)
+        ? new BeginAgain((error as Error).message, async () => {
+            await enter()
+          })
+        : error,
+  }
+}
+
+/** The database said so: see `is_log_era` in the migrations. */
+export function isOtherEra(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === 'KT001'
+}
+
+/** One node after the other: the second finds what the first has begun. */
+export function enterEra(pool: pg.Pool): Promise<number> {
+  return inTransaction(pool, async client => {
+    await lock(client, LOCKS.era)
+    const { rows } = await client.query<{ era: number }>('select enter_log_era() as era')
+    return rows[0]!.era
+  })
+}
+
+async function latestEra(db: Db): Promise<number> {
+  const { rows } = await queryPrepared<{ era: number }>(db, 'select max(era) as era from log_eras')
+  return rows[0]!.era
+}
