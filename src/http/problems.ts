@@ -184,7 +184,15 @@ export function problemOf(error: unknown, isUnavailable: (error: unknown) => boo
   if (error instanceof AdminError) return problemOfAdminError(error)
   if (error instanceof Overloaded) return problems.overloaded(error)
   if (isUnavailable(error)) return problems.unavailable(undefined, undefined, error)
+  if (isUnstorableText(error))
+    return problems.malformed('The request holds a NUL character where none can be.', 'malformed_text')
   return problemOfFramework(error) ?? problems.internal(error)
+}
+
+// What PostgreSQL says to a NUL character, wherever in a request it stood: nothing can be found or kept by such a name.
+function isUnstorableText(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code
+  return code === '22021' || code === '22P05'
 }
 
 function problemOfAdminError(error: AdminError): Problem {

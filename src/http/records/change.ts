@@ -47,7 +47,9 @@ export function faultsOfChange(
     faults.push(missingTarget(entityType, body))
   }
   if (!storable(text)) {
-    for (const pointer of unstorablePointers(body)) {
+    const pointers = unstorablePointers(body)
+    // What a repeated key hides is in the text all the same.
+    for (const pointer of pointers.length > 0 ? pointers : ['']) {
       faults.push({
         pointer,
         message: 'contains a NUL character, an unpaired surrogate or a number out of range',
