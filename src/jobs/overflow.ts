@@ -20,9 +20,10 @@ import type { Directory } from '../store/tenants/directory.ts'
 import type { Job } from './jobs.ts'
 
 const EVERY_MS = 250
-// A budget that comes back all at once goes out in portions, so that others are not held up behind it.
-const MIN_EVENTS_AT_A_TIME = 500
-const MAX_ROWS_AT_A_TIME = 500
+// A budget that comes back all at once goes out little by little, so that others are not held up behind it.
+const MIN_EVENTS_IN_A_RUN = 500
+// Of one transaction. Sources take turns.
+const MAX_EVENTS_AT_A_TIME = 1_000
 const MAX_BYTES_AT_A_TIME = 4_000_000
 // The log's partition of a day is there for a day at least.
 const KEEPS_ITS_TIME_MS = 12 * HOUR_MS
@@ -44,21 +45,34 @@ export function overflowDrain(deps: Deps): Job {
     name: 'overflow drain',
     everyMs: EVERY_MS,
     async run() {
-      for (const sourceId of await deps.overflow.refresh()) {
-        if (await drain(deps, sourceId)) await deps.overflow.end(sourceId, () => drain(deps, sourceId))
+      let turns = (await deps.overflow.refresh()).map(sourceId => ({ sourceId, moved: 0 }))
+      while (turns.length > 0) {
+        const next: typeof turns = []
+        for (const turn of turns) if (await takeTurn(deps, turn)) next.push(turn)
+        turns = next
       }
     },
   }
 }
 
-type Moved = { events: number; isEmpty: boolean }
-
-/** Returns whether nothing is left. */
-async function drain(deps: Deps, sourceId: string): Promise<boolean> {
+/** Returns whether the source may have another turn in this run: a portion is not what holds it back. */
+async function takeTurn(deps: Deps, turn: { sourceId: string; moved: number }): Promise<boolean> {
+  const { sourceId } = turn
   // What a source accepted before it was deleted is owed all the same.
   const limit = (await deps.directory.source(sourceId))?.config.rate_limit ?? DEFAULT_SOURCE_CONFIG.rate_limit
-  const budget = await deps.budgets.take(sourceId, limit, atATime(limit))
-  if (budget === 0) return false
+  const left = inARun(limit) - turn.moved
+  const { events, isEmpty } = await drain(deps, sourceId, limit, left)
+  turn.moved += events
+  if (isEmpty)
+    await deps.overflow.end(sourceId, async () => (await drain(deps, sourceId, limit, left)).isEmpty)
+  return !isEmpty && events > 0 && events < left
+}
+
+type Moved = { events: number; isEmpty: boolean }
+
+async function drain(deps: Deps, sourceId: string, limit: RateLimit, wanted: number): Promise<Moved> {
+  const budget = await deps.budgets.take(sourceId, limit, Math.min(wanted, MAX_EVENTS_AT_A_TIME))
+  if (budget === 0) return { events: 0, isEmpty: false }
   let moved: Moved = { events: 0, isEmpty: false }
   try {
     moved = await inTransaction(deps.pool, client => move(deps, client, sourceId, budget))
@@ -66,18 +80,18 @@ async function drain(deps: Deps, sourceId: string): Promise<boolean> {
     await deps.budgets.giveBack(sourceId, limit, budget - moved.events)
   }
   if (moved.events > 0) deps.moved(sourceId, moved.events)
-  return moved.isEmpty
+  return moved
 }
 
-/** Four times the limit's own pace at least: a portion is never what holds a source back. */
-function atATime({ events, per_seconds }: RateLimit): number {
-  return Math.max(MIN_EVENTS_AT_A_TIME, Math.ceil(events / per_seconds))
+/** Twice the limit's own pace at least, however long a run takes. */
+function inARun({ events, per_seconds }: RateLimit): number {
+  return Math.max(MIN_EVENTS_IN_A_RUN, Math.ceil(events / per_seconds))
 }
 
 async function move(deps: Deps, client: pg.PoolClient, sourceId: string, budget: number): Promise<Moved> {
   if (!(await tryLockOverflow(client, sourceId))) return { events: 0, isEmpty: false }
   const first = await firstInOverflow(client, sourceId, {
-    maxRows: MAX_ROWS_AT_A_TIME,
+    maxRows: budget,
     maxBytes: MAX_BYTES_AT_A_TIME,
   })
   const entries: Entry[] = []

@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { openOverflow } from '../../src/intake/overflow.ts'
+import { openBudgets } from '../../src/intake/volume.ts'
+import { overflowDrain } from '../../src/jobs/overflow.ts'
+import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import type { Runtime } from '../../src/runtime/runtime.ts'
 import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
@@ -219,6 +223,37 @@ test('what waited for more than half a day comes in under a new id, with its own
   assert.ok(ageMs(0) < 3_600_000)
   assert.ok(ageMs(1) > 365 * 86_400_000)
   assert.ok(ageMs(2) > 39 * 86_400_000, 'the time of receipt counts')
+})
+
+test('what waits drains at the pace of its source, event by event as in batches', async () => {
+  const source = await makeSource(server, { rate_limit: perDay(1) })
+  await source.post(event(0))
+  await source.post(event(1))
+  await server.pool.query(
+    `insert into overflow (source_id, id, tenant_id, kind, ordering_key, received_at, items, context, body_bytes, body)
+     select source_id, overlay(id::text placing lpad(to_hex(n), 7, '0') from 25 for 7)::uuid, tenant_id, kind, ordering_key,
+       received_at, items, context, body_bytes, replace(body, 'e1', 'copy' || n)
+     from overflow, generate_series(1, 2999) as n where source_id = $1`,
+    [source.id],
+  )
+  const { pool } = server
+  const moved: number[] = []
+  const drain = overflowDrain({
+    pool,
+    log: openPostgresLog({ pool }),
+    overflow: openOverflow({ pool, maxPendingBytes: 1_000_000 }),
+    budgets: openBudgets({ store: 'memory', pool }),
+    directory: {
+      source: async () => ({ config: { rate_limit: { events: 10_000, per_seconds: 1 } } }) as never,
+    },
+    now: () => new Date(),
+    moved: (sourceId, events) => sourceId === source.id && moved.push(events),
+  })
+  await drain.run()
+  assert.deepEqual(await waiting(source.id), [])
+  assert.deepEqual(moved, [1_000, 1_000, 1_000])
+  await server.settled()
+  assert.equal((await eventsOf(server, source.id)).length, 3_001)
 })
 
 test('nodes that share budgets in PostgreSQL let through what one would, and lose nothing', async () => {
