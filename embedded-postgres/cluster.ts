@@ -12,7 +12,7 @@ import { withLock } from './lock.ts'
 import { inspectMachine } from './machine.ts'
 import { enter, leave, liveUsers, type Role, type User } from './ownership.ts'
 import { findPostmaster, type Postmaster } from './postmaster.ts'
-import { type Installation, launch, settled, stopServer } from './server.ts'
+import { type Installation, launch, rotateLog, settled, stopServer } from './server.ts'
 import { type Settings, settingsFile, settingsFor } from './settings.ts'
 import { listening } from './socket.ts'
 import { keepRunning } from './watch.ts'
@@ -81,7 +81,11 @@ function use(options: EmbeddedOptions, role: Role): Promise<Embedded> {
         const user = await enter(usage, role)
         const watch =
           role === 'server'
-            ? keepRunning(postmaster, () => restart(installation, usage, connection, options), options.log)
+            ? keepRunning({
+                ...{ postmaster, log: options.log },
+                restart: () => restart(installation, usage, connection, options),
+                upkeep: () => rotateLog(installation.home),
+              })
             : null
         let stopped: Promise<void> | undefined
         const stop = () => {

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { open, rename, rmdir, stat } from 'node:fs/promises'
+import { copyFile, open, rename, rmdir, stat, truncate } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Account } from './account.ts'
 import type { Binaries } from './binaries.ts'
@@ -101,10 +101,20 @@ function spawnServer(home: Home, account: Account | null, binaries: Binaries, lo
   return { failure }
 }
 
-/** The log goes on in one file; when that has grown large it is put aside at a start, in place of the one put aside before. */
+/** The log goes on in one file; when that has grown large it is put aside, in place of the one put aside before. */
 async function openLog(home: Home) {
   if ((await logSize(home)) > largestLogBytes) await rename(home.logFile, `${home.logFile}.1`)
   return open(home.logFile, 'a', 0o600)
+}
+
+/**
+ * The same while PostgreSQL runs. It has the file open and knows no other, but appends: it goes on at the beginning of the
+ * emptied one. A line that is written between the copy and the emptying is lost.
+ */
+export async function rotateLog(home: Home): Promise<void> {
+  if ((await logSize(home)) <= largestLogBytes) return
+  await copyFile(home.logFile, `${home.logFile}.1`)
+  await truncate(home.logFile)
 }
 
 const logSize = (home: Home) =>

@@ -6,13 +6,19 @@ const RETRY_MS = 10_000
 
 /**
  * Watches a PostgreSQL whose main process may die alone (memory ran out, a stray kill) while the server that owns it
- * lives. `restart` starts it again, and is tried again when it fails.
+ * lives. `restart` starts it again, and is tried again when it fails; `upkeep` is done while it runs.
  */
-export function keepRunning(
-  postmaster: Postmaster,
-  restart: () => Promise<Postmaster>,
-  log: (message: string) => void,
-): { stop(): Promise<void> } {
+export function keepRunning({
+  postmaster,
+  restart,
+  upkeep,
+  log,
+}: {
+  postmaster: Postmaster
+  restart: () => Promise<Postmaster>
+  upkeep: () => Promise<void>
+  log: (message: string) => void
+}): { stop(): Promise<void> } {
   let current = postmaster
   let stopping = false
   let restarting: Promise<unknown> = Promise.resolve()
@@ -24,7 +30,7 @@ export function keepRunning(
       const restarted = tryRestart()
       restarting = restarted
       if (!(await restarted)) nextMs = RETRY_MS
-    }
+    } else await upkeep().catch(() => {})
     if (!stopping) timer = setTimeout(check, nextMs).unref()
   }
 

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { chown, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
+import { appendFile, chown, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { accountForNewCluster, isRoot } from '../../embedded-postgres/account.ts'
 import { EmbeddedError, joinCluster, ownCluster } from '../../embedded-postgres/cluster.ts'
+import { eventually } from '../eventually.ts'
 import { postmasterOf, query, silent, stoppedCluster, temporaryDirectory } from './directories.ts'
 import { startProcess } from './process.ts'
 
@@ -25,11 +26,13 @@ test('the first start makes a durable UTF-8 database, the next one finds its dat
   const second = await ownCluster({ dataDir, log: silent, name: 'shop' })
   assert.equal(second.state, 'started')
   assert.deepEqual(await query(second.connection, 'select answer from kept'), [42])
+  // A log that grows large is put aside while it runs, and goes on in the same file.
+  const logFile = join(dataDir, 'postgres', 'postgres.log')
+  await appendFile(logFile, 'x'.repeat(10 * 1024 ** 2))
+  await eventually('the log to be put aside', async () => (await stat(logFile)).size === 0)
+  assert.match(await readFile(`${logFile}.1`, 'utf8'), /database system is ready.*x{99}/s)
   await second.stop()
-  assert.match(
-    await readFile(join(dataDir, 'postgres', 'postgres.log'), 'utf8'),
-    /database system is shut down\s*$/,
-  )
+  assert.match(await readFile(logFile, 'utf8'), /database system is shut down\s*$/)
 })
 
 test('the password is random, closed to other users, and needed', async t => {
