@@ -198,6 +198,25 @@ test('a record keeps its operation: failed before the replay, applied after', as
   assert.deepEqual((await replay({ id: written.body.operationId })).body, { replayed: 1, remaining: 0 })
   await server.settled()
   assert.equal(await operation(), 'applied')
+
+  // Meanwhile the shop sent it again, with the same source time: a replay of the first does not undo that.
+  const later = await server.request('/v1/products', {
+    method: 'POST',
+    key: server.tenant.privateKey,
+    body: JSON.stringify({
+      ...{ entityType: 'product', id: 'p-1', sourceUpdatedAt: '2025-01-01T00:00:00Z' },
+      data: { sku: 'later' },
+    }),
+  })
+  await server.settled()
+  await server.pool.query('update dead_letters set replayed_at = null where id = $1', [
+    written.body.operationId,
+  ])
+  await replay({ id: written.body.operationId })
+  await server.settled()
+  assert.equal(await operation(), 'superseded')
+  const [row] = await rows(server, `select entry_id from records where id = 'p-1'`)
+  assert.equal(row!.entry_id, later.body.operationId)
 })
 
 test('a replay must say which, and name something that is there', async () => {

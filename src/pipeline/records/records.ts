@@ -1,4 +1,5 @@
 import type { Entry } from '../../domain/entry.ts'
+import { timeOfId } from '../../domain/ids.ts'
 import {
   type OperationOutcome,
   type RecordChange,
@@ -125,8 +126,11 @@ async function newestOf(
     const key = keyText(keyOf(unit))
     const version = { sourceUpdatedAt: unit.work.sourceUpdatedAt, entryId: unit.entry.id }
     const before = versions.get(key)
-    // Entries of one record arrive here in their order: of equal source times this one is the later.
-    if (before && version.sourceUpdatedAt < before.sourceUpdatedAt) {
+    // Entries of one record arrive here in their order: of equal source times this one is the later, unless it is replayed.
+    if (
+      before &&
+      (version.sourceUpdatedAt < before.sourceUpdatedAt || isOutrun(unit.entry, version, before))
+    ) {
       statuses.set(unit, 'superseded')
       continue
     }
@@ -135,6 +139,12 @@ async function newestOf(
     newest.set(key, { unit, version })
   }
   return newest
+}
+
+/** A replayed dead letter keeps its id, which tells when it first came in: what came later has the better claim. */
+function isOutrun(entry: Entry, version: Version, before: Version): boolean {
+  const isReplayed = entry.receivedAt.getTime() !== timeOfId(entry.id).getTime()
+  return isReplayed && version.sourceUpdatedAt === before.sourceUpdatedAt && before.entryId > entry.id
 }
 
 function rowOf({ unit, version }: Newest, tombstones: Tombstones): RecordRow {
