@@ -5,6 +5,7 @@ import { version } from '../config/version.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
+import { listStalled, type StalledPartition } from '../store/entries/stalled.ts'
 import { newestMigration } from '../store/tenants/settings.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
@@ -46,7 +47,10 @@ async function databaseOf({ pool, admin }: Session) {
   return {
     schema: await newestMigration(pool),
     tenants: (await admin.tenants.list()).length,
-    pipeline: pipelineOf(await openPostgresLog({ pool }).lag()),
+    pipeline: {
+      ...pipelineOf(await openPostgresLog({ pool }).lag()),
+      stalled: (await listStalled(pool)).map(stalledView),
+    },
     dead_letters: await countDeadLetters(pool),
     expiring_keys: (await admin.keys.expiringSoon()).map(({ id, kind, tenant, expires_at }) => ({
       id,
@@ -80,6 +84,10 @@ async function answersAt(url: string): Promise<boolean> {
   } catch {
     return false
   }
+}
+
+function stalledView({ partition, failedAt, error }: StalledPartition) {
+  return { partition, failed_at: failedAt.toISOString(), error }
 }
 
 function pipelineOf(partitions: { entries: number; oldestAt: Date | null }[]) {

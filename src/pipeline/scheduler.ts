@@ -4,6 +4,8 @@ import type { RunTransaction } from './transaction.ts'
 // A transaction after a failure is careful, and so are the next few: partitions are taken at random, and one of them
 // is to meet the poisonous entry again.
 const CAREFUL_RUNS = 8
+// Where being careful does not help, each partition is tried by itself: one that fails drags no others along.
+const ALONE_RUNS = 64
 // While more is arriving, a short pause lets the next transaction take more along: a tracked event then costs half.
 const GATHER_MS = 10
 // A transaction with this much to do is worth no pause, and another worker beside it.
@@ -52,6 +54,7 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
       isPolling = now
     }
     let careful = 0
+    let alone = 0
     let failures = 0
     while (!stopping) {
       try {
@@ -60,7 +63,8 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
         hasNews = false
         let isHeavy = false
         const took = await runTransaction({
-          careful: careful > 0,
+          careful: careful > 0 || alone > 0,
+          alone: alone > 0,
           onTaken({ entries, length }) {
             isHeavy = entries >= HEAVY_ENTRIES || length >= HEAVY_LENGTH
             if (!isHeavy) return
@@ -69,6 +73,7 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
           },
         })
         careful = Math.max(0, careful - 1)
+        alone = Math.max(0, alone - 1)
         failures = 0
         if (took === 0 && !hasNews) {
           setPolling(false)
@@ -79,12 +84,15 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
         const failure = error instanceof BeginAgain ? await failureOf(error.prepare) : error
         if (failure === null || isConflict(failure)) continue
         const isAway = isUnavailable(failure)
-        if (!isAway && careful === 0) {
+        if (!isAway && careful === 0 && alone === 0) {
           careful = CAREFUL_RUNS
           continue
         }
         if (isAway) logger.warn({ err: failure }, 'the pipeline waits for the database')
-        else logger.error({ err: failure }, 'the pipeline failed outside of any entry')
+        else {
+          alone = ALONE_RUNS
+          logger.error({ err: failure }, 'the pipeline failed outside of any entry')
+        }
         await idleFor(Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** failures++))
       }
     }

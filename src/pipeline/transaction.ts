@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { type Entry, type EntryKind, orderOf } from '../domain/entry.ts'
 import type { Log, PartitionName, Taken } from '../log/log.ts'
-import { BeginAgain, inTransaction } from '../postgres/database.ts'
+import { BeginAgain, inTransaction, isConflict, isUnavailable } from '../postgres/database.ts'
 import { isMissingPartition, makeMissingPartition } from '../postgres/partitions.ts'
 import {
   listParkedOrders,
@@ -12,6 +12,7 @@ import {
   postpone,
   unpark,
 } from '../store/entries/parked.ts'
+import { recordStall } from '../store/entries/stalled.ts'
 import { holdConfigVersion } from '../store/tenants/config-version.ts'
 import { type Decoded, decode, type Planned } from './decode.ts'
 import { giveUp, keepRejected, messageOf } from './give-up.ts'
@@ -36,9 +37,11 @@ export type TransactionOptions = {
 /**
  * One transaction: takes partitions of the log, applies their entries and moves the positions on. Returns how much it
  * took. `careful`: an entry that fails is found and set aside, and the others take effect.
+ * `alone`: with one partition only, and where that fails it is written down which.
  */
 export type RunTransaction = (options: {
   careful: boolean
+  alone: boolean
   onTaken(load: { entries: number; length: number }): void
 }) => Promise<number>
 
@@ -56,15 +59,17 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
     }
   }
 
-  return async ({ careful, onTaken }) => {
+  return async ({ careful, alone, onTaken }) => {
     const afterCommit: (() => void)[] = []
+    let tried: PartitionName | undefined
     const taken = await inTransaction(pool, async client => {
       const taken = await log.take(client, {
-        maxPartitions: MAX_PARTITIONS,
+        maxPartitions: alone ? 1 : MAX_PARTITIONS,
         maxEntries: MAX_ENTRIES_PER_PARTITION,
         alsoPartitions: (await findDuePartitions(client)) ?? [],
       })
       onTaken(loadOf(taken))
+      tried = taken[0]?.partition
       if (taken.length === 0) return taken
       const { entries, blocked } = plan(taken, await dueRetries(client, taken))
       const transaction: Transaction = {
@@ -91,8 +96,11 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
 
       await log.advance(client, taken)
       return taken
-    }).catch(error => {
-      throw isMissingPartition(error) ? missingPartition(pool, error) : error
+    }).catch(async error => {
+      if (isMissingPartition(error)) throw missingPartition(pool, error)
+      if (alone && tried !== undefined && !isConflict(error) && !isUnavailable(error))
+        await recordStall(pool, tried, messageOf(error)).catch(() => {})
+      throw error
     })
     for (const action of afterCommit) action()
     return taken.reduce((sum, { entries }) => sum + Math.max(1, entries.length), 0)

@@ -5,12 +5,14 @@ import { type Ops, startOps } from '../http/ops.ts'
 import type { Log } from '../log/log.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
+import { listStalled } from '../store/entries/stalled.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
 /** What /metrics tells of the parts, read when it is asked for. */
 export function watchParts(metrics: Metrics, { pool, log }: { pool: pg.Pool; log: Log }): void {
   metrics.watchPool('requests', () => pool)
   metrics.watchDeadLetters(() => countDeadLetters(pool))
+  metrics.watchStalled(async () => (await listStalled(pool)).length)
   metrics.watchRetention(async () => (await retentionHeldBy(pool)) !== null)
   metrics.watchPipeline(async () => {
     const lags = await log.lag()

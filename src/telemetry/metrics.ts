@@ -22,6 +22,7 @@ export type Metrics = {
   /** Read on every scrape. A reader that fails or takes longer than a second is left out of it. */
   watchPipeline(read: () => Promise<Lag[]>): void
   watchDeadLetters(read: () => Promise<number>): void
+  watchStalled(read: () => Promise<number>): void
   watchRetention(isHeld: () => Promise<boolean>): void
   watchPool(name: string, counts: () => PoolCounts): void
   contentType: string
@@ -74,6 +75,13 @@ export function openMetrics(): Metrics {
         registry,
         'kontor_dead_letters',
         'Entries that could not be processed and wait for a decision',
+        read,
+      ),
+    watchStalled: read =>
+      watchNumber(
+        registry,
+        'kontor_pipeline_stalled_partitions',
+        'Partitions of the log that fail outside of any entry (kontor status says why)',
         read,
       ),
     watchRetention: isHeld =>

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
+import { partitionOf } from '../../src/log/log.ts'
+import { listStalled } from '../../src/store/entries/stalled.ts'
 import { eventually } from '../eventually.ts'
 import { anAppend } from '../log/entries.ts'
+import { PARTITIONS } from '../log/open.ts'
 import { effectKind, openPipeline, type Pipeline, QUICK_RETRY, texts } from './effects.ts'
 
 let pipeline: Pipeline
@@ -196,4 +199,35 @@ test('giving up costs the record of it where that fails, and nothing else', asyn
   await pipeline.settled()
   assert.deepEqual(await pipeline.effects(), { b: ['good'] })
   assert.equal((await pipeline.deadLetters()).length, 1)
+})
+
+test('a partition that fails outside of any entry drags no others along, and is named', async () => {
+  const kind = effectKind(isPoison)
+  const keys = Array.from({ length: 40 }, (_, i) => `key-${i}`)
+  const partition = partitionOf(1, 'key-0', PARTITIONS)
+  const others = keys.filter(key => partitionOf(1, key, PARTITIONS) !== partition)
+  await pipeline.log.append(
+    keys.map(orderingKey => anAppend({ orderingKey, ...texts(orderingKey === 'key-0' ? 'poison' : 'good') })),
+  )
+  let isBroken = true
+  pipeline.start({
+    kind: {
+      ...kind,
+      narrow(entry, works) {
+        if (isBroken) throw new Error('out of order')
+        return kind.narrow(entry, works)
+      },
+    },
+  })
+  await eventually('the other partitions to go on', async () => {
+    const effects = await pipeline.effects()
+    return others.every(key => effects[key]?.length === 1)
+  })
+  await eventually('the partition to be named', async () => (await listStalled(pipeline.pool)).length > 0)
+  const [stalled] = await listStalled(pipeline.pool)
+  assert.equal(stalled!.partition, `postgres/${partition}`)
+  assert.equal(stalled!.error, 'out of order')
+  isBroken = false
+  await pipeline.settled()
+  assert.equal(Object.keys(await pipeline.effects()).length, 39)
 })
