@@ -5,6 +5,7 @@ import { openSecrets } from '../src/admin/secrets.ts'
 import { type ConfigFlags, readConfig } from '../src/config/config.ts'
 import { openPostgresLog } from '../src/log/postgres/log.ts'
 import { openPool } from '../src/postgres/database.ts'
+import type { ReadFree } from '../src/runtime/disk.ts'
 import { startRuntime } from '../src/runtime/runtime.ts'
 import { testDatabase } from './database.ts'
 import { settled } from './settled.ts'
@@ -23,7 +24,7 @@ export type TestServer = Awaited<ReturnType<typeof startServer>>
 export async function startServer(
   settings: Record<string, string> = {},
   flags: ConfigFlags = {},
-  { pipelineThread = false } = {},
+  { pipelineThread = false, readFree }: { pipelineThread?: boolean; readFree?: ReadFree } = {},
 ) {
   const database = await testDatabase()
   const config = readConfig(
@@ -53,12 +54,19 @@ export async function startServer(
   const tenant = await makeTenant(admin, 'default')
   const threadLogging = pipelineThread ? { level: log.level, pretty: false } : undefined
   const start = (url = database.url) =>
-    startRuntime({ config, connection: { url }, log, ...(threadLogging && { threadLogging }) })
+    startRuntime({
+      ...{ config, connection: { url }, log },
+      ...(threadLogging && { threadLogging }),
+      ...(readFree && { readFree }),
+    })
   let runtime = await start()
 
   return {
     get url() {
       return runtime.url
+    },
+    get opsUrl() {
+      return runtime.opsUrl
     },
     get http() {
       return runtime.http

@@ -3,6 +3,7 @@ import { findHome } from '../../embedded-postgres/home.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
+import { freeOf, isLow } from '../runtime/disk.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
 import { listStalled, type StalledPartition } from '../store/entries/stalled.ts'
@@ -29,9 +30,16 @@ export function addStatus(program: Command, out: Output): void {
       const isFresh = config.databaseUrl === null && (await findHome(config.dataDir)) === null
       const database = isFresh ? EMPTY : await withDatabase(options, out, databaseOf)
       const data = config.databaseUrl === null ? config.dataDir : null
-      out.json({ ...server, command_version: version, data, ...database })
+      out.json({ ...server, command_version: version, data, disk: await diskOf(config), ...database })
       out.exitCode = server.running ? 0 : 1
     })
+}
+
+/** Null where it is not known: the disk of a PostgreSQL of your own. */
+async function diskOf(config: Config) {
+  const free = await freeOf(config)()
+  if (free === null) return null
+  return { free_percent: Math.round(free * 1_000) / 10, is_low: isLow(free, config.minFreeDisk) }
 }
 
 const EMPTY = {

@@ -7,6 +7,7 @@ import {
   httpUrl,
   integer,
   orOff,
+  percent,
   port,
   postgresUrl,
   type Read,
@@ -232,6 +233,15 @@ export const settings = {
       'An eighth of it, and at least 2 MiB, is for those whose credential stands in the body.',
     expects: 'a size from 1MiB to 16GiB, for example 64MiB',
     read: bytes(2 ** 20, 2 ** 34),
+  }),
+  minFreeDisk: setting({
+    name: 'KONTOR_MIN_FREE_DISK',
+    default: '5%',
+    meaning:
+      'With less than this free on the disk of the embedded PostgreSQL, events and webhooks are answered 503 while everything is still read. ' +
+      'With DATABASE_URL that disk is not known. `off`: never.',
+    expects: 'a percentage or "off", for example 5%',
+    read: orOff(percent),
   }),
   failedAuthLimit: setting({
     name: 'KONTOR_FAILED_AUTH_LIMIT',

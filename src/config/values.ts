@@ -42,6 +42,12 @@ export const bytes =
     return size >= least && size <= most ? size : undefined
   }
 
+/** As a part of one. */
+export const percent: Read<number> = text => {
+  const [, digits] = /^(\d{1,2}(?:\.\d{1,3})?|100) ?%$/.exec(text) ?? []
+  return digits === undefined ? undefined : Number(digits) / 100
+}
+
 export const port = integer(0, 65_535)
 
 export const host: Read<string> = text =>

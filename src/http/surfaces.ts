@@ -30,6 +30,7 @@ import { type InboundOptions, inboundRoute } from './inbound/receive.ts'
 import { operationRoute } from './records/operations.ts'
 import { recordRoutes } from './records/records.ts'
 import { subscriptionRoutes } from './reports/routes.ts'
+import { type Room, refuseWithoutRoom } from './room.ts'
 
 /** Every surface, its credentials and its routes. What all servers have (/openapi.json, /docs) is in openapi.ts. */
 
@@ -50,7 +51,9 @@ export function dataSurface(options: Credentials & { pool: pg.Pool; log: Log; ac
   }
 }
 
-export function eventSurface(options: Credentials & { accept: Accept; budgets: Budgets }): Surface {
+export function eventSurface(
+  options: Credentials & { accept: Accept; budgets: Budgets; disk: Room },
+): Surface {
   return {
     name: 'events',
     async register(app) {
@@ -61,6 +64,7 @@ export function eventSurface(options: Credentials & { accept: Accept; budgets: B
       await app.register(async scope => {
         const keyed = scope as unknown as App
         const receiving = { ...options, trackingCaller: trackingCaller(options) }
+        keyed.addHook('onRequest', refuseWithoutRoom(options.disk))
         keyed.addHook('onRequest', authenticateTracking({ ...options, optional: true }))
         trackRoute(keyed, receiving) //     POST /v1/track
         cdpRoutes(keyed, receiving) //      POST /v1/{identify,page,batch,…}, /beacon/v1/batch, /api/s/:type, …
@@ -69,10 +73,11 @@ export function eventSurface(options: Credentials & { accept: Accept; budgets: B
   }
 }
 
-export function inboundSurface(options: InboundOptions): Surface {
+export function inboundSurface(options: InboundOptions & { disk: Room }): Surface {
   return {
     name: 'inbound',
     register(app) {
+      app.addHook('onRequest', refuseWithoutRoom(options.disk))
       inboundRoute(app, options) //         POST /ingest/inbound/:sourceConfigId
     },
   }

@@ -7,9 +7,14 @@ import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
 import { listStalled } from '../store/entries/stalled.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { type Disk, diskText } from './disk.ts'
 
 /** What /metrics tells of the parts, read when it is asked for. */
-export function watchParts(metrics: Metrics, { pool, log }: { pool: pg.Pool; log: Log }): void {
+export function watchParts(
+  metrics: Metrics,
+  { pool, log, disk }: { pool: pg.Pool; log: Log; disk: Disk },
+): void {
+  metrics.watchDisk(disk.free)
   metrics.watchPool('requests', () => pool)
   metrics.watchDeadLetters(() => countDeadLetters(pool))
   metrics.watchStalled(async () => (await listStalled(pool)).length)
@@ -27,13 +32,15 @@ export function watchParts(metrics: Metrics, { pool, log }: { pool: pg.Pool; log
 /** A taken operations port stops the service only when it was asked for by name. */
 export async function openOps(
   config: Config,
-  { pool, metrics, logger }: { pool: pg.Pool; metrics: Metrics; logger: Logger },
+  { pool, metrics, logger, disk }: { pool: pg.Pool; metrics: Metrics; logger: Logger; disk: Disk },
 ): Promise<Ops | null> {
   if (config.opsPort === null) return null
   const readiness = async () => {
     const started = performance.now()
     await pool.query('select 1')
-    return { ok: true, checks: { database: `answered in ${Math.round(performance.now() - started)} ms` } }
+    const database = `answered in ${Math.round(performance.now() - started)} ms`
+    // Ready all the same: reads go on.
+    return { ok: true, checks: { database, disk: diskText(disk) } }
   }
   try {
     return await startOps({ port: config.opsPort, host: config.opsHost, metrics, readiness })

@@ -22,6 +22,7 @@ import { watchConfigVersion } from '../store/tenants/config-version.ts'
 import { openDirectory } from '../store/tenants/directory.ts'
 import type { LoggerOptions } from '../telemetry/logging.ts'
 import { type Metrics, openMetrics } from '../telemetry/metrics.ts'
+import { freeOf, type ReadFree, watchDisk } from './disk.ts'
 import { openOps, watchParts } from './ops.ts'
 import { openSurfaces, type Parts } from './surfaces.ts'
 import { startWorkerThread } from './thread.ts'
@@ -34,6 +35,8 @@ type RuntimeOptions = {
   connection: Connection
   log: Logger
   now?: () => Date
+  /** Default: what the disk of the data directory says. */
+  readFree?: ReadFree
   /** Given, the pipeline runs in a thread of its own beside the surfaces, and logs there like this. */
   threadLogging?: LoggerOptions
 }
@@ -54,7 +57,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
 
   try {
     const parts = await openParts(options, onClose)
-    const { pool, log, metrics, directory } = parts
+    const { pool, log, metrics, directory, disk } = parts
     const opened = await openSurfaces(config, parts)
     onClose(opened.close)
     const runsWorkers = config.surfaces.includes('worker')
@@ -75,7 +78,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
       workers = await openWorkers(options, log.onAppend)
       metrics.watchPool('workers', workers.counts)
     }
-    const ops = await openOps(config, { pool, metrics, logger })
+    const ops = await openOps(config, { pool, metrics, logger, disk })
     if (ops) onClose(() => ops.close())
     return {
       url: urlOf(app, config.host),
@@ -103,7 +106,9 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   await initialisePostgresLog(pool, config.logPartitions)
   const log = openPostgresLog({ pool })
   const metrics = openMetrics()
-  watchParts(metrics, { pool, log })
+  const disk = await watchDisk(options.readFree ?? freeOf(config), config.minFreeDisk)
+  onClose(async () => disk.stop())
+  watchParts(metrics, { pool, log, disk })
 
   const directory = openDirectory({ pool })
   const watcher = await watchConfigVersion(pool, directory.forget)
@@ -115,7 +120,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   })
   onClose(drained)
   onClose(() => directory.writeUses())
-  return { pool, log, accept, directory, metrics, now }
+  return { pool, log, accept, directory, metrics, disk, now }
 }
 
 /** What nodes with workers do by the clock. */

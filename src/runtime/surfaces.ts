@@ -16,6 +16,7 @@ import { overflowDrain } from '../jobs/overflow.ts'
 import type { Log } from '../log/log.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Disk } from './disk.ts'
 
 /** What surfaces are built from. */
 export type Parts = {
@@ -24,6 +25,7 @@ export type Parts = {
   accept: Accept
   directory: Directory
   metrics: Metrics
+  disk: Disk
   now: () => Date
 }
 
@@ -54,7 +56,7 @@ async function openInboundSurface(
   parts: Parts & { budgets: Budgets },
   secrets: Secrets,
 ): Promise<OpenedSurfaces> {
-  const { pool, directory, metrics, now } = parts
+  const { pool, directory, metrics, disk, now } = parts
   const overflow = openOverflow({ pool, maxPendingBytes: config.maxPendingBytes })
   // Before the first request: what comes now queues behind what was left waiting.
   await overflow.refresh()
@@ -62,7 +64,7 @@ async function openInboundSurface(
   const pace = openPace({ maxWaitingBytes: config.maxPendingBytes })
   const inbound = openInbound({ ...parts, overflow, traces, pace })
   const surface = inboundSurface({
-    ...{ directory, inbound, traces, metrics, now },
+    ...{ directory, inbound, traces, metrics, disk, now },
     openSecret: secrets.open,
     signatureHeader: config.signatureHeader,
   })

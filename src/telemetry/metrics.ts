@@ -24,6 +24,8 @@ export type Metrics = {
   watchDeadLetters(read: () => Promise<number>): void
   watchStalled(read: () => Promise<number>): void
   watchRetention(isHeld: () => Promise<boolean>): void
+  /** The free part of the disk; null: not known, and left out. */
+  watchDisk(free: () => number | null): void
   watchPool(name: string, counts: () => PoolCounts): void
   contentType: string
   text(): Promise<string>
@@ -90,6 +92,17 @@ export function openMetrics(): Metrics {
         'kontor_retention_held',
         '1 while nothing is dropped because the clock may be wrong (kontor status says why)',
         async () => Number(await isHeld()),
+      ),
+    watchDisk: free =>
+      watchNumber(
+        registry,
+        'kontor_disk_free_ratio',
+        'Free part of the disk of the embedded PostgreSQL; of another it is not known',
+        async () => {
+          const ratio = free()
+          if (ratio === null) throw new Error('the disk is not known')
+          return ratio
+        },
       ),
     watchPool: poolMetrics(registry),
     contentType: registry.contentType,
