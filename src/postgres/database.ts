@@ -129,9 +129,18 @@ export function queryLong<R extends pg.QueryResultRow>(
 
 /** Runs once the transaction that `inTransaction` has opened on this connection is committed; never if it is not. */
 export function afterCommit(client: pg.PoolClient, action: () => void): void {
+  actionsOf(client).push(action)
+}
+
+/** The same for as long as the transaction lasts that `inTransaction` has opened on this connection. */
+export function transactionOn(client: pg.PoolClient): object {
+  return actionsOf(client)
+}
+
+function actionsOf(client: pg.PoolClient): (() => void)[] {
   const actions = afterCommits.get(client)
-  if (!actions) throw new Error('afterCommit needs a transaction opened by inTransaction')
-  actions.push(action)
+  if (!actions) throw new Error('This needs a transaction opened by inTransaction')
+  return actions
 }
 
 // Behind a transaction pooler that does not know prepared statements, a statement is prepared on one connection and

@@ -4,18 +4,18 @@ import { PERIOD_OF_KEYS } from '../../postgres/partitions.ts'
 import type { Append, Appended, FirstUse } from '../log.ts'
 import { partitionOf } from '../log.ts'
 
-/** Of the log as a whole: how many partitions it has, and its era. */
-export type LogFacts = { partitions: number; era: number }
+/** Of the log as a whole, how many partitions it has and its era; of a batch, where it begins in its transaction. */
+export type LogFacts = { partitions: number; era: number; firstOrd: number }
 
 /** Appends what brings no idempotency key, and of each key the first that brings it, in one statement. */
 export async function appendClaiming(
   client: pg.PoolClient,
   batch: Append[],
-  { partitions, era, now }: LogFacts & { now: Date | null },
+  { partitions, era, firstOrd, now }: LogFacts & { now: Date | null },
 ): Promise<Appended[]> {
   const { firstUses, unclaimed } = firstUsesIn(batch)
   const { rows } = await queryPrepared<{ id: string }>(client, APPEND_CLAIMING, [
-    toRows(unclaimed, partitions),
+    toRows(unclaimed, partitions, firstOrd),
     now,
     era,
   ])
@@ -65,11 +65,11 @@ where claim_key is null
    or exists (select 1 from claimed c where c.tenant_id = i.tenant_id and c.key = i.claim_key)
 returning id`
 
-function toRows(batch: Append[], partitions: number): string {
+function toRows(batch: Append[], partitions: number, firstOrd: number): string {
   return JSON.stringify(
-    batch.map(({ entry, claim, storedBytes }, ord) => ({
+    batch.map(({ entry, claim, storedBytes }, index) => ({
       partition: partitionOf(entry.tenantId, entry.orderingKey, partitions),
-      ord,
+      ord: firstOrd + index,
       id: entry.id,
       tenant_id: entry.tenantId,
       kind: entry.kind,

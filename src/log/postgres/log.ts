@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Entry } from '../../domain/entry.ts'
 import { timeOfId } from '../../domain/ids.ts'
 import { type Column, copyTable, int2, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
-import { afterCommit, isConflict, withClient } from '../../postgres/database.ts'
+import { afterCommit, isConflict, transactionOn, withClient } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
 import { makingPartitions } from '../../postgres/partitions.ts'
 import type { Append, Appended, Log } from '../log.ts'
@@ -16,15 +16,17 @@ import { advance, partitionName, take } from './reader.ts'
 export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date }): Log {
   const listeners = new Set<() => void>()
   const eras = openEras(pool)
+  /** How many, of transactions under way: what is appended later in one comes after, and never has a position twice. */
+  const appendedIn = new WeakMap<object, number>()
   let partitions: number | undefined
 
   function wakeListeners(): void {
     for (const listener of listeners) listener()
   }
 
-  async function appendOn(client: pg.PoolClient, batch: Append[]): Promise<Appended[]> {
+  async function appendOn(client: pg.PoolClient, batch: Append[], firstOrd = 0): Promise<Appended[]> {
     partitions ??= await countPartitions(client)
-    const facts = { partitions, era: await eras.current(client) }
+    const facts = { partitions, era: await eras.current(client), firstOrd }
     if (batch.some(({ claim }) => claim !== null))
       return appendClaiming(client, batch, { ...facts, now: now?.() ?? null })
     await copyEntries(client, batch, facts)
@@ -44,7 +46,10 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
   }
 
   async function appendWithin(client: pg.PoolClient, batch: Append[]): Promise<Appended[]> {
-    const appended = await appendOn(client, batch).catch(error => {
+    const transaction = transactionOn(client)
+    const firstOrd = appendedIn.get(transaction) ?? 0
+    appendedIn.set(transaction, firstOrd + batch.length)
+    const appended = await appendOn(client, batch, firstOrd).catch(error => {
       throw eras.beginAgain(error)
     })
     afterCommit(client, wakeListeners)
@@ -88,7 +93,7 @@ const COLUMNS = {
     partitionOf(entry.tenantId, entry.orderingKey, partitions),
   ),
   era: int4((_entry, _index, { era }) => era),
-  ord: int4((_, index) => index),
+  ord: int4((_entry, index, { firstOrd }) => firstOrd + index),
   id: uuid(({ entry }) => entry.id),
   tenant_id: int4(({ entry }) => entry.tenantId),
   kind: text(({ entry }) => entry.kind),
