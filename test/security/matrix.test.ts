@@ -72,6 +72,7 @@ const WHO: Record<string, Who> = {
   'GET /admin/v1/keys': admins('viewer'),
   'POST /admin/v1/keys': admins('viewer'), // what a viewer may make reads, for a day: test/admin/keys.test.ts
   'POST /admin/v1/keys/:id/revoke': { ...admins('viewer'), onlyTheirs: true }, // what a viewer made
+  'PATCH /admin/v1/keys/:id': admins('admin'),
   'POST /admin/v1/keys/:id/rotate': admins('admin'),
   'GET /admin/v1/sources': admins('viewer'),
   'POST /admin/v1/sources': admins('admin'),
@@ -91,6 +92,7 @@ const WHO: Record<string, Who> = {
   'POST /admin/v1/dead-letters/replay': admins('operator'),
   'POST /admin/v1/erasures': admins('admin'),
   'GET /admin/v1/erasures': admins('viewer'),
+  'GET /admin/v1/erasures/:id': admins('viewer'),
   'GET /admin/v1/people/:id': admins('viewer'),
   'GET /admin/v1/people/:id/export': admins('admin'),
   'POST /admin/v1/people/:id/merge': admins('admin'),

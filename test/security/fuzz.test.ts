@@ -1,0 +1,120 @@
+// Whatever comes in, the answer is a proper one, nothing stalls, and a neighbour notices nothing.
+// KONTOR_FUZZ_SEED and KONTOR_FUZZ_REQUESTS make another or a longer run.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { chance } from '../books/random.ts'
+import { startServer } from '../server.ts'
+import { type EvilRequest, evilRequest, type Target } from './evil-requests.ts'
+
+const SEED = process.env.KONTOR_FUZZ_SEED ?? '1'
+// CI sends 20,000; a quarter of them finds what a change broke.
+const REQUESTS = Number(
+  process.env.KONTOR_FUZZ_REQUESTS ?? (process.env.KONTOR_TEST_REQUIRE_ALL === '1' ? 20_000 : 5_000),
+)
+const AT_ONCE = 16
+
+const server = await startServer({ KONTOR_FAILED_AUTH_LIMIT: 'off' })
+after(server.close)
+
+/** What no client may ever read: stack traces, statements, paths. */
+const INSIDES = /\n\s+at |node:internal|\.ts:\d|\bselect .* from\b|\binsert into\b|violates|node_modules/i
+
+test(`${REQUESTS} evil requests: no answer but a proper one, and a neighbour loses nothing`, async () => {
+  const neighbour = await server.anotherTenant('neighbour')
+  const kept = {
+    entityType: 'product',
+    id: 'kept',
+    sourceUpdatedAt: '2026-01-01T00:00:00Z',
+    data: { sku: 'KEPT', note: 'the neighbour’s' },
+  }
+  const write = await server.request('/v1/products', {
+    method: 'POST',
+    key: neighbour.privateKey,
+    body: JSON.stringify(kept),
+  })
+  assert.equal(write.status, 202)
+  const source = await server.admin.sources.create({ tenant: server.tenant.id, type: 'webhook' })
+  const adminKey = await server.admin.keys.create({ kind: 'admin' })
+  const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+  const target: Target = {
+    routes: server.http.routeTable.filter(({ method }) => method !== 'HEAD' && method !== 'OPTIONS'),
+    credentials: [
+      bearer(server.tenant.privateKey),
+      { 'x-api-key': server.tenant.privateKey },
+      bearer(server.tenant.trackingKey),
+      { 'x-write-key': server.tenant.trackingKey },
+      {
+        'x-api-token': source.token!,
+        'x-service-token': source.token!,
+        authorization: `Bearer ${source.token}`,
+      },
+      bearer(adminKey.key),
+      bearer('private-unknown'),
+      { authorization: 'Basic \u00ff' },
+      {},
+    ],
+    ids: [
+      'P1',
+      'C1',
+      'O1',
+      'MUG-01',
+      'kept',
+      server.tenant.id,
+      neighbour.id,
+      source.id,
+      adminKey.id,
+      'm1',
+      'e1',
+      '00000000-0000-0000-0000-000000000000',
+    ],
+  }
+
+  const random = chance(SEED)
+  const requests = Array.from({ length: REQUESTS }, () => evilRequest(random, target))
+  const faults: string[] = []
+  const heapBefore = process.memoryUsage().heapUsed
+  const send = async (request: EvilRequest, index: number) => {
+    const answer = await server.http.inject({
+      method: request.method as 'POST',
+      url: request.url,
+      headers: request.headers,
+      ...(request.body && { payload: request.body }),
+    })
+    const fault = faultOf(answer)
+    if (fault)
+      faults.push(
+        `request ${index} of seed ${SEED}: ${request.method} ${request.url.slice(0, 200)} ${fault}: ${String(request.body ?? '').slice(0, 300)}`,
+      )
+  }
+  const queue = requests.entries()
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      for (const [index, request] of queue) await send(request, index)
+    }),
+  )
+  assert.deepEqual(faults.slice(0, 10), [], `${faults.length} faults`)
+
+  await server.settled()
+  const read = await server.request('/v1/products/KEPT', { key: neighbour.privateKey })
+  assert.deepEqual(read.body.data, kept.data)
+  const { body: events } = await server.request('/v1/events', { key: neighbour.privateKey })
+  assert.deepEqual(events.results, [])
+  const growth = (process.memoryUsage().heapUsed - heapBefore) / 2 ** 20
+  assert.ok(growth < 500, `the heap grew by ${growth.toFixed()} MB`)
+})
+
+type Answer = { statusCode: number; headers: Record<string, unknown>; body: string }
+
+function faultOf({ statusCode, headers, body }: Answer): string | null {
+  if (statusCode >= 500 && statusCode !== 503) return `is ${statusCode} ${body.slice(0, 300)}`
+  if (INSIDES.test(statusCode < 400 ? '' : body)) return `shows its insides: ${body.slice(0, 300)}`
+  if (statusCode < 400) return null
+  if (!String(headers['content-type']).startsWith('application/problem+json'))
+    return `is ${statusCode} as ${headers['content-type']}`
+  if ((statusCode === 429 || statusCode === 503) && !/^\d+$/.test(String(headers['retry-after'])))
+    return `is ${statusCode} without Retry-After`
+  const problem = JSON.parse(body)
+  if (problem.status !== statusCode || typeof problem.code !== 'string' || !problem.request_id)
+    return `is a poor problem: ${body.slice(0, 300)}`
+  return null
+}
