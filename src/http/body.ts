@@ -110,7 +110,7 @@ function receive(bodies: BodiesInFlight, request: FastifyRequest, limitBytes: nu
   function end(problem: Problem | null, bytes: Buffer = NOTHING) {
     if (isDone) return
     isDone = true
-    if (!request.isAuthenticated) bodies.arrived(request)
+    bodies.arrived(request)
     done(problem, bytes)
   }
   function discard(problem: Problem) {
@@ -130,7 +130,7 @@ function receive(bodies: BodiesInFlight, request: FastifyRequest, limitBytes: nu
     else if (!bodies.hold(request, chunk.length)) discard(problems.overloaded())
     else if (first === null) {
       first = chunk
-      if (size === declared || request.isAuthenticated) return
+      if (size === declared) return
       bodies.arriving(request, () => {
         discard(problems.overloaded())
         end(refusal)

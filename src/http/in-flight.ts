@@ -13,12 +13,13 @@ declare module 'fastify' {
 
 /**
  * The bodies of all requests that have not been answered, in bytes: whatever a request waits for, it is counted. What
- * strangers send has a share of its own, and of them the one that has been sending for longest makes room.
+ * strangers send has a share of its own. Where a share is full, the body that has been arriving for longest makes room:
+ * a tracking key is public, and whoever holds bodies back on purpose is to hold up nobody else.
  */
 export type BodiesInFlight = {
   /** Counts more of a request's body; false: there is no room for it. */
   hold(request: FastifyRequest, bytes: number): boolean
-  /** A stranger's body is arriving; `evict` ends it. */
+  /** Its body is not yet whole; `evict` ends it. */
   arriving(request: FastifyRequest, evict: () => void): void
   arrived(request: FastifyRequest): void
   /** Its credential stood in its body, and is good. */
@@ -26,6 +27,8 @@ export type BodiesInFlight = {
   /** It is answered, or its body was thrown away. */
   release(request: FastifyRequest): void
 }
+
+type Share = { maxBytes: number; bytes: number; arriving: Map<FastifyRequest, () => void> }
 
 /** What strangers share: of 64 MiB, eight. Bodies with their key inside are small. */
 const STRANGERS_SHARE = 1 / 8
@@ -39,49 +42,46 @@ export function openBodiesInFlight({
   maxBytes: number
   onRefused(): void
 }): BodiesInFlight {
-  const maxOfStrangers = Math.max(LEAST_FOR_STRANGERS, maxBytes * STRANGERS_SHARE)
-  const strangersArriving = new Map<FastifyRequest, () => void>()
-  let known = 0
-  let strangers = 0
+  const known: Share = { maxBytes, bytes: 0, arriving: new Map() }
+  const strangers: Share = {
+    maxBytes: Math.max(LEAST_FOR_STRANGERS, maxBytes * STRANGERS_SHARE),
+    bytes: 0,
+    arriving: new Map(),
+  }
+  const shareOf = (request: FastifyRequest) => (request.isAuthenticated ? known : strangers)
 
-  function holdForStranger(request: FastifyRequest, bytes: number): boolean {
-    for (const [other, evict] of strangersArriving) {
-      if (strangers + bytes <= maxOfStrangers) break
+  function makeRoom(share: Share, request: FastifyRequest, bytes: number): void {
+    for (const [other, evict] of share.arriving) {
+      if (share.bytes + bytes <= share.maxBytes) return
       if (other === request) continue
-      strangersArriving.delete(other)
+      share.arriving.delete(other)
       onRefused()
       evict()
     }
-    if (strangers + bytes > maxOfStrangers) return false
-    strangers += bytes
-    return true
-  }
-
-  function holdForKnown(request: FastifyRequest, bytes: number): boolean {
-    // One body always fits, whatever the setting.
-    if (known + bytes > maxBytes && known > request.heldBytes) return false
-    known += bytes
-    return true
   }
 
   return {
     hold(request, bytes) {
-      const isHeld = request.isAuthenticated ? holdForKnown(request, bytes) : holdForStranger(request, bytes)
-      if (isHeld) request.heldBytes += bytes
-      else onRefused()
-      return isHeld
+      const share = shareOf(request)
+      if (share.bytes + bytes > share.maxBytes) makeRoom(share, request, bytes)
+      // One body always fits, whatever the setting.
+      const fits = share.bytes + bytes <= share.maxBytes || share.bytes === request.heldBytes
+      if (fits) {
+        share.bytes += bytes
+        request.heldBytes += bytes
+      } else onRefused()
+      return fits
     },
-    arriving: (request, evict) => strangersArriving.set(request, evict),
-    arrived: request => strangersArriving.delete(request),
+    arriving: (request, evict) => shareOf(request).arriving.set(request, evict),
+    arrived: request => shareOf(request).arriving.delete(request),
     markAuthenticated(request) {
       if (request.isAuthenticated) return
+      strangers.bytes -= request.heldBytes
+      known.bytes += request.heldBytes
       request.isAuthenticated = true
-      strangers -= request.heldBytes
-      known += request.heldBytes
     },
     release(request) {
-      if (request.isAuthenticated) known -= request.heldBytes
-      else strangers -= request.heldBytes
+      shareOf(request).bytes -= request.heldBytes
       request.heldBytes = 0
     },
   }

@@ -91,6 +91,22 @@ test('bodies of strangers that are never finished take little memory, and turn n
   assert.equal((await track({ body: { event: 'x', writeKey: trackingKey } })).status, 200)
 })
 
+test('bodies that a known sender never finishes make room for those of others', async t => {
+  const { trackingKey } = await server.anotherTenant('slow')
+  const headers = { authorization: `Bearer ${trackingKey}` }
+  const slow = await Promise.all(
+    Array.from({ length: 8 }, () => begin('/v1/batch', headers, Buffer.alloc(900_000, 0x20))),
+  )
+  t.after(() => {
+    for (const { socket } of slow) socket.destroy()
+  })
+  const evicted = () => slow.filter(({ answer }) => answer.startsWith('HTTP/1.1 503')).length
+  await eventually('the budget to be full', () => evicted() >= 4)
+  const source = await makeSource(server, {})
+  const large = { event_type: 'x', payload: { fill: 'x'.repeat(900_000) } }
+  assert.equal((await source.post(large)).status, 200)
+})
+
 test('while storage hangs, what waits is bounded: 503 beyond, and the rest is answered in the end', async () => {
   const source = await makeSource(server, {})
   const holder = await server.pool.connect()
