@@ -113,16 +113,16 @@ export async function somethingIn(db: Db): Promise<string | null> {
 }
 
 /**
- * The rows of a table as COPY writes them in its binary format; `select` may put another query in the table's place. The
- * stream knows how many they were once the next query on the connection was answered.
+ * The rows of a table as COPY writes them in its binary format. The stream knows how many they were once the next query on
+ * the connection was answered.
  */
 export function copyOut(
   client: pg.PoolClient,
   { name, columns }: StoredTable,
-  select?: string,
 ): Readable & { rowCount: number } {
-  const rows = select === undefined ? `${quoted(name)} (${columns.map(quoted).join(', ')})` : `(${select})`
-  return client.query(copyTo(`copy ${rows} to stdout (format binary)`))
+  return client.query(
+    copyTo(`copy ${quoted(name)} (${columns.map(quoted).join(', ')}) to stdout (format binary)`),
+  )
 }
 
 export type CopyIn = {

@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { pino } from 'pino'
 import { readConfig } from '../../src/config/config.ts'
-import { openPool } from '../../src/postgres/database.ts'
+import { openPostgresLog } from '../../src/log/postgres/log.ts'
+import { inTransaction, openPool } from '../../src/postgres/database.ts'
+import { applyMigrations } from '../../src/postgres/migrate.ts'
 import { type Runtime, startRuntime } from '../../src/runtime/runtime.ts'
 import { startWorkers } from '../../src/runtime/workers.ts'
 import { testDatabase } from '../database.ts'
@@ -271,6 +273,40 @@ test('a file that was cut off, changed anywhere or made by a newer version is re
   const again = await kontorOn(target.url, 'restore', '--from', file)
   assert.equal(again.code, 1)
   assert.match(again.err, /not empty/)
+})
+
+test('a backup of an older version is brought to this one, with what waited in its log', async t => {
+  const old = await emptyDatabase()
+  await inTransaction(old.pool, async client => {
+    const first = ['0001_tenants_and_keys', '0002_log', '0003_records', '0004_events', '0005_inbound']
+    await applyMigrations(client, { only: first.map(name => ({ name: `${name}.sql`, checksum: '' })) })
+    await client.query(`insert into tenants (name) values ('acme')`)
+    await client.query(
+      `create table log_p1 partition of log for values from ('2026-01-31') to ('2026-02-01')`,
+    )
+    // Read up to the second of three; written by a cluster that counts from somewhere else.
+    await client.query(`insert into log_cursors (partition, xid, ord) values (0, '9000000001', 0)`)
+    await client.query(
+      `insert into log select 0, (9000000000 + n)::text::xid8, 0, gen_random_uuid(), 1, 'record', 'key', '2026-01-31', '{}', 2, '{}'
+       from generate_series(0, 2) n`,
+    )
+  })
+  const file = join(await temporaryDirectory(t), 'old.backup')
+  const taken = await kontorOn(old.url, 'backup', '--to', file)
+  assert.equal(taken.code, 0, taken.err)
+  const target = await emptyDatabase()
+  const restored = await kontorOn(target.url, 'restore', '--from', file)
+  assert.equal(restored.code, 0, restored.err)
+  assert.equal((restored.json() as { waiting: number }).waiting, 1)
+  assert.deepEqual((await kontorOn(target.url, 'migrate')).json(), { applied: [] })
+  const log = openPostgresLog({ pool: target.pool })
+  const take = () =>
+    inTransaction(target.pool, async client => {
+      const taken = await log.take(client, { maxPartitions: 1, maxEntries: 10, alsoPartitions: [] })
+      await log.advance(client, taken)
+      return taken.flatMap(({ entries }) => entries).length
+    })
+  assert.deepEqual([await take(), await take()], [1, 0])
 })
 
 test('a file that cannot be written leaves what was there, and no part of the new one', async t => {

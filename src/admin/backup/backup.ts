@@ -1,6 +1,5 @@
 import type { Readable } from 'node:stream'
 import type pg from 'pg'
-import { selectForBackup } from '../../log/postgres/backup.ts'
 import { appliedMigrations } from '../../postgres/migrate.ts'
 import {
   copyOut,
@@ -84,13 +83,13 @@ async function writeMoment(
   const streams = await writeTables(client, file, tables, progress)
   const counts = await countTenantsAndRecords(client)
   const rows = Object.fromEntries(tables.map(({ name }, i) => [name, streams[i]!.rowCount]))
-  const events = sum(tables.filter(isOf('events')).map(({ name }) => rows[name]!))
+  const events = sum(
+    tables.filter(({ partitionOf }) => partitionOf === 'events').map(({ name }) => rows[name]!),
+  )
   const footer: Footer = { ...counts, events, rows }
   const bytes = await file.finish(footer)
   return summaryOf({ path, bytes, header, footer })
 }
-
-const isOf = (table: string) => (part: StoredTable) => part.name === table || part.partitionOf === table
 
 async function writeTables(
   client: pg.PoolClient,
@@ -103,8 +102,7 @@ async function writeTables(
   let before = 0
   for (const table of tables) {
     await file.write('table', Buffer.from(JSON.stringify({ name: table.name })))
-    const select = isOf('log')(table) ? selectForBackup(table.name, table.columns) : undefined
-    const stream = copyOut(client, table, select)
+    const stream = copyOut(client, table)
     let bytes = 0
     for await (const block of inBlocks(stream)) {
       await file.write('rows', block)

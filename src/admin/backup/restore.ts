@@ -1,5 +1,6 @@
 import type pg from 'pg'
-import { adoptBackup } from '../../log/postgres/backup.ts'
+import { beginEra } from '../../log/postgres/eras.ts'
+import { openPostgresLog } from '../../log/postgres/log.ts'
 import { LOCKS, lock } from '../../postgres/locks.ts'
 import { applyMigrations, foreignMigration } from '../../postgres/migrate.ts'
 import {
@@ -57,7 +58,7 @@ export async function restore({
 }): Promise<Restored> {
   refuseNewer(backup)
   const { header, footer } = backup
-  const { waiting, leftOut } = await inStreamingTransaction(pool, 'begin', async client => {
+  const leftOut = await inStreamingTransaction(pool, 'begin', async client => {
     await withoutTimeouts(client)
     // A server that is started meanwhile waits, and finds everything there.
     await lock(client, LOCKS.migration)
@@ -70,13 +71,15 @@ export async function restore({
         throw new Error(`table ${name} took ${rows[name]} of ${footer.rows[name]} rows`)
     for (const { name } of tables) await enableTriggers(client, name)
     await setSequences(client, header.sequences)
-    const waiting = await adoptBackup(client)
     await applyMigrations(client)
+    await beginEra(client)
     const known = new Set(tables.map(({ name }) => name))
-    return { waiting, leftOut: header.tables.map(({ name }) => name).filter(name => !known.has(name)) }
+    return header.tables.map(({ name }) => name).filter(name => !known.has(name))
   })
   // So that the first queries are planned with the sizes in view; autovacuum would do it later.
   await analyze(pool)
+  const lags = await openPostgresLog({ pool }).lag()
+  const waiting = lags.reduce((sum, { entries }) => sum + entries, 0)
   return { ...summaryOf(backup), waiting, leftOut }
 }
 

@@ -50,6 +50,16 @@ export function enterEra(pool: pg.Pool): Promise<number> {
   })
 }
 
+/**
+ * For a restored backup: whatever database this is, all that came with it lies before what comes now. In the caller's
+ * transaction, which nobody else knows of.
+ */
+export async function beginEra(client: pg.PoolClient): Promise<void> {
+  await client.query(
+    'insert into log_eras (era, database) select coalesce(max(era), 0) + 1, log_database() from log_eras',
+  )
+}
+
 async function latestEra(db: Db): Promise<number> {
   const { rows } = await queryPrepared<{ era: number }>(db, 'select max(era) as era from log_eras')
   return rows[0]!.era
