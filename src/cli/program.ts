@@ -5,6 +5,7 @@ import { addBackup } from './backup.ts'
 import { addCheckConfig } from './check-config.ts'
 import { addDeadLetters } from './dead-letters.ts'
 import { addDemo } from './demo.ts'
+import { addDoctor } from './doctor.ts'
 import { addErase } from './erase.ts'
 import { explain } from './errors.ts'
 import { examples } from './examples.ts'
@@ -37,6 +38,7 @@ export function buildProgram(out: Output): Command {
     .exitOverride()
   addStart(program, out)
   addStatus(program, out)
+  addDoctor(program, out)
   addMigrate(program, out)
   addCheckConfig(program, out)
   addDemo(program, out)

@@ -68,6 +68,12 @@ export function foreignMigration(
   return foreign ? { name: foreign.name, isKnown: checksums.has(foreign.name) } : null
 }
 
+/** What this version would do to a database that has seen these. */
+export function missingMigrations(done: readonly AppliedMigration[]): string[] {
+  const names = new Set(done.map(({ name }) => name))
+  return knownMigrations().flatMap(({ name }) => (names.has(name) ? [] : name))
+}
+
 function refuseForeign(done: readonly AppliedMigration[], known: readonly AppliedMigration[]): void {
   const foreign = foreignMigration(done, known)
   if (foreign === null) return

@@ -80,6 +80,18 @@ export async function ensurePartitions(pool: pg.Pool, now: Date): Promise<string
   return makePartitions(pool, wanted, now)
 }
 
+/** Of these moments, those for which a table has no partition. */
+export async function momentsWithoutPartition(
+  db: Db,
+  table: PartitionedTable,
+  moments: readonly Date[],
+): Promise<Date[]> {
+  const existing = (await partitionsOf(db, [table])).get(table)!
+  return moments.filter(
+    at => !existing.some(({ from, to }) => from <= keyOf(table, at) && keyOf(table, at) < to),
+  )
+}
+
 /** Makes the partitions for moments that lie outside the prepared range: a backdated import, a clock that jumped. */
 export async function ensurePartitionsFor(
   pool: pg.Pool,

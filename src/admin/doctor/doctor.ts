@@ -1,0 +1,56 @@
+import type pg from 'pg'
+import {
+  type AppliedMigration,
+  appliedMigrations,
+  foreignMigration,
+  missingMigrations,
+} from '../../postgres/migrate.ts'
+import { rootTables } from '../../postgres/tables.ts'
+import { databaseNow } from '../../store/entries/retention-clock.ts'
+import { type Check, type Finding, LIMITS, type Limits, type Patient } from './finding.ts'
+import { clocks, disk, durability } from './machine.ts'
+import { failing, processing, sources, transactions, upkeep } from './pipeline.ts'
+
+/** What tells of the machine needs no tables of Kontor. */
+const OF_ANY_DATABASE: Check[] = [clocks, disk, durability, transactions]
+const OF_KONTOR: Check[] = [processing, failing, upkeep, sources]
+
+/** Everything that is found wrong; nothing is changed. */
+export async function diagnose(
+  options: Omit<Patient, 'databaseNow' | 'limits'> & { limits?: Limits },
+): Promise<Finding[]> {
+  const patient = { limits: LIMITS, ...options, databaseNow: await databaseNow(options.pool) }
+  const schema = await schemaOf(options.pool)
+  const checks = schema === null ? [...OF_ANY_DATABASE, ...OF_KONTOR] : OF_ANY_DATABASE
+  const found: (Finding | null)[] = [schema]
+  for (const check of checks) found.push(...(await check(patient)))
+  return found.filter(finding => finding !== null)
+}
+
+/** Why the tables are not those that this version knows; null: they are. */
+async function schemaOf(pool: pg.Pool): Promise<Finding | null> {
+  if (!(await rootTables(pool)).includes('schema_migrations'))
+    return {
+      code: 'schema_missing',
+      what: 'The database has no tables of Kontor.',
+      means: 'No server has ever started on it, or this is not the database of the server.',
+      help: 'kontor start, or give the right --data or DATABASE_URL',
+    }
+  const done: AppliedMigration[] = await appliedMigrations(pool)
+  const foreign = foreignMigration(done)
+  if (foreign)
+    return {
+      code: 'schema_newer',
+      what: `The database has the migration ${foreign.name}, which this version does not know.`,
+      means: 'It was made by a newer version, and this one does not start on it.',
+      help: 'Use the version that made it, or a newer one',
+    }
+  const missing = missingMigrations(done)
+  if (missing.length === 0) return null
+  return {
+    code: 'schema_old',
+    what: `The database is of an older version: it lacks ${missing.join(', ')}.`,
+    means: 'This version has not started on it yet. More can be told once it has.',
+    help: 'kontor backup --to FILE, then kontor migrate',
+  }
+}

@@ -1,0 +1,70 @@
+import type pg from 'pg'
+import type { Log } from '../../log/log.ts'
+import type { Secrets } from '../secrets.ts'
+
+/** Something that is wrong, in words: what was seen, what it means, and the command that helps. */
+export type Finding = { code: FindingCode; what: string; means: string; help: string }
+
+export type FindingCode =
+  | 'schema_missing'
+  | 'schema_old'
+  | 'schema_newer'
+  | 'no_server'
+  | 'no_worker'
+  | 'backlog_old'
+  | 'partition_stuck'
+  | 'transaction_open'
+  | 'vacuum_held'
+  | 'entries_retried'
+  | 'dead_letters_growing'
+  | 'source_silent'
+  | 'overflow_old'
+  | 'clock_off'
+  | 'retention_held'
+  | 'partitions_missing'
+  | 'claims_missing'
+  | 'secrets_closed'
+  | 'disk_low'
+  | 'not_durable'
+
+export type Disk = { path: string; freeBytes: number; totalBytes: number }
+
+/** What the checks look at. */
+export type Patient = {
+  pool: pg.Pool
+  log: Log
+  secrets: Secrets
+  /** this machine's */
+  now: () => Date
+  /** PostgreSQL's, as of the beginning */
+  databaseNow: Date
+  /** Where the database lies, where that can be seen from here. */
+  disk: () => Promise<Disk | null>
+  processedRetentionMs: number
+  limits: Limits
+}
+
+/** From when on something is wrong. */
+export type Limits = { backlogS: number; transactionS: number; snapshotS: number }
+
+// A worker takes milliseconds: a minute is a heavy import, or something that stands still.
+export const LIMITS: Limits = { backlogS: 60, transactionS: 60, snapshotS: 3_600 }
+
+export type Check = (patient: Patient) => Promise<(Finding | null)[]>
+
+export function ago(from: Date, to: Date): string {
+  return lasting((to.getTime() - from.getTime()) / 1_000)
+}
+
+/** One number and its unit: 90 s, 12 min, 30 h, 4 days. */
+export function lasting(seconds: number): string {
+  const s = Math.max(0, Math.round(seconds))
+  if (s < 120) return `${s} s`
+  if (s < 7_200) return `${Math.round(s / 60)} min`
+  if (s < 172_800) return `${Math.round(s / 3_600)} h`
+  return `${Math.round(s / 86_400)} days`
+}
+
+export function some(count: number, singular: string, plural = `${singular}s`): string {
+  return count === 1 ? `One ${singular}` : `${count.toLocaleString('en')} ${plural}`
+}

@@ -1,0 +1,210 @@
+import { publicTenantId } from '../../domain/tenants/tenants.ts'
+import { DAY_MS, HOUR_MS } from '../../domain/time.ts'
+import { momentsWithoutPartition, partitionedTables } from '../../postgres/partitions.ts'
+import { retentionHeldBy } from '../../store/entries/retention-clock.ts'
+import { listStalled } from '../../store/entries/stalled.ts'
+import { countSessions, longTransactions, type OpenTransaction } from '../../store/health/database.ts'
+import {
+  daysWithOperations,
+  monthsWithEvents,
+  recentDeadLetters,
+  silentSources,
+  summarizeParked,
+} from '../../store/health/pipeline.ts'
+import { countBacklog, listBacklogged } from '../../store/inbound/overflow.ts'
+import { unopenedSecrets } from '../secrets.ts'
+import { ago, type Check, type Finding, lasting, some } from './finding.ts'
+
+const OLD_PARKED_MS = 5 * 60_000
+const REJECTED_A_DAY = 100
+
+/** Whether someone processes what comes in, and keeps up. */
+export const processing: Check = async ({ pool, log, databaseNow, limits }) => {
+  const { servers, workers } = await countSessions(pool)
+  const lags = (await log.lag()).filter(({ entries }) => entries > 0)
+  const waiting = lags.reduce((sum, { entries }) => sum + entries, 0)
+  const oldest = lags.flatMap(({ oldestAt }) => oldestAt ?? []).sort((a, b) => a.getTime() - b.getTime())[0]
+  const isOld = oldest !== undefined && databaseNow.getTime() - oldest.getTime() > limits.backlogS * 1_000
+  return [
+    servers + workers > 0
+      ? null
+      : {
+          code: 'no_server',
+          what: 'No server is connected to this database.',
+          means: 'Nothing is accepted and nothing is processed.',
+          help: 'kontor start',
+        },
+    servers === 0 || workers > 0
+      ? null
+      : {
+          code: 'no_worker',
+          what: `No worker is connected to this database, and ${waiting.toLocaleString('en')} entries wait.`,
+          means: 'Everything is accepted, and nothing of it shows.',
+          help: 'kontor start --surfaces worker',
+        },
+    isOld
+      ? {
+          code: 'backlog_old',
+          what: `${some(waiting, 'entry', 'entries')} wait to be processed in ${lags.length} of the log's partitions, the oldest for ${ago(oldest, databaseNow)}.`,
+          means: 'What was accepted since then does not show yet. Nothing is lost.',
+          help: 'The other findings tell why. Where there are none, more arrives than is processed: raise KONTOR_WORKERS, or start another `kontor start --surfaces worker`',
+        }
+      : null,
+  ]
+}
+
+/** Partitions whose work fails as a whole, and entries that fail again and again. */
+export const failing: Check = async ({ pool, databaseNow }) => {
+  const stalled = await listStalled(pool)
+  const parked = await summarizeParked(pool)
+  const isOld = parked !== null && databaseNow.getTime() - parked.oldestAt.getTime() > OLD_PARKED_MS
+  const letters = await recentDeadLetters(pool, 24)
+  const isGrowing = letters.failed > 0 || letters.rejected > REJECTED_A_DAY
+  return [
+    ...stalled.map(
+      ({ partition, failedAt, error }): Finding => ({
+        code: 'partition_stuck',
+        what: `Partition ${partition} of the log failed ${ago(failedAt, databaseNow)} ago: ${error}`,
+        means: 'What is in it waits, and so does everything of the same keys that comes after.',
+        help: 'Look for the same error in the log of the worker; it is tried again by itself. `kontor status` shows whether `pipeline.waiting` falls',
+      }),
+    ),
+    isOld
+      ? {
+          code: 'entries_retried',
+          what: `${some(parked.entries, 'entry', 'entries')} failed and wait to be tried again, the oldest for ${ago(parked.oldestAt, databaseNow)} and ${parked.attempts} attempts. Last error: ${parked.error ?? 'none'}`,
+          means:
+            'They become dead letters when the attempts are used up; later entries of the same key wait behind them.',
+          help: 'Remove the cause; then `kontor dead-letters list --reason failed` shows what had to be given up',
+        }
+      : null,
+    isGrowing
+      ? {
+          code: 'dead_letters_growing',
+          what: `In the last 24 hours ${letters.failed.toLocaleString('en')} entries could not be applied and ${letters.rejected.toLocaleString('en')} items were not valid.${letters.error ? ` Newest error: ${letters.error}` : ''}`,
+          means: 'They are kept as dead letters and take no effect until they are replayed.',
+          help: 'kontor dead-letters list --limit 20, then kontor dead-letters replay --reason failed',
+        }
+      : null,
+  ]
+}
+
+/** Transactions that hold back the log's readers, or the cleaning up. */
+export const transactions: Check = async ({ pool, limits }) => {
+  const open = await longTransactions(pool, Math.min(limits.transactionS, limits.snapshotS))
+  return open.flatMap((transaction): Finding[] => {
+    const { holdsLog, seconds } = transaction
+    const help = endOf(transaction)
+    if (holdsLog && seconds > limits.transactionS)
+      return [
+        {
+          code: 'transaction_open',
+          what: `${named(transaction)} has had a write transaction open for ${lasting(seconds)}.`,
+          means:
+            'Workers read only what was accepted before it began: everything since then waits, in every tenant.',
+          help,
+        },
+      ]
+    if (holdsLog || seconds <= limits.snapshotS) return []
+    return [
+      {
+        code: 'vacuum_held',
+        what: `${named(transaction)} has looked at one moment for ${lasting(seconds)}.`,
+        means:
+          'Deleted and replaced rows cannot be cleaned up until it ends: tables grow, queries slow down.',
+        help,
+      },
+    ]
+  })
+}
+
+function named({ pid, application, database, gid, state }: OpenTransaction): string {
+  if (gid !== null) return `The prepared transaction ${JSON.stringify(gid)} in database ${database}`
+  return `Process ${pid} (${application || 'no name'}, database ${database}, ${state})`
+}
+
+function endOf({ pid, gid }: OpenTransaction): string {
+  return gid === null
+    ? `psql "$DATABASE_URL" -c 'select pg_terminate_backend(${pid})', and idle_in_transaction_session_timeout against the next one`
+    : `psql "$DATABASE_URL" -c "rollback prepared '${gid.replaceAll("'", "''")}'"`
+}
+
+/** What should be there by itself: retention, partitions for the coming day, the memory of what was seen. */
+export const upkeep: Check = async ({ pool, databaseNow, processedRetentionMs }) => {
+  const held = await retentionHeldBy(pool)
+  const tomorrow = new Date(databaseNow.getTime() + DAY_MS)
+  const lacking: string[] = []
+  for (const table of partitionedTables)
+    if ((await momentsWithoutPartition(pool, table, [databaseNow, tomorrow])).length > 0) lacking.push(table)
+  const keys = await momentsWithoutPartition(pool, 'idempotency_keys', await daysWithOperations(pool, 29))
+  const retentionDays = Math.floor(processedRetentionMs / DAY_MS)
+  const ids = await momentsWithoutPartition(
+    pool,
+    'processed_events',
+    await monthsWithEvents(pool, retentionDays),
+  )
+  return [
+    held === null
+      ? null
+      : {
+          code: 'retention_held',
+          what: `Retention drops nothing: ${held}`,
+          means: 'What has expired stays, and the disk fills.',
+          help: 'Compare `date -u` with `psql "$DATABASE_URL" -c \'select now()\'`, and set the clock that is wrong',
+        },
+    lacking.length > 0
+      ? {
+          code: 'partitions_missing',
+          what: `No partition for today or tomorrow in ${lacking.join(', ')}.`,
+          means: 'They are made by workers, once an hour: none has run for days, or it may not make tables.',
+          help: 'kontor start --surfaces worker, as the user who owns the tables',
+        }
+      : null,
+    keys.length + ids.length > 0
+      ? {
+          code: 'claims_missing',
+          what: `What recognises repeats is gone for a time that is still to be kept: ${[
+            ...keys.map(day => `idempotency keys of ${day.toISOString().slice(0, 10)}`),
+            ...ids.map(month => `event ids of ${month.toISOString().slice(0, 7)}`),
+          ].join(', ')}.`,
+          means: 'A repeat of a write or an event from then is taken for new.',
+          help: 'Bring it back from a backup (kontor restore), or keep senders from repeating what is as old as that',
+        }
+      : null,
+  ]
+}
+
+/** Sources that fell silent, that are held back, or whose secrets do not open. */
+export const sources: Check = async ({ pool, secrets, databaseNow }) => {
+  const silent = await silentSources(pool, { days: 8, activeDays: 3 })
+  const backlogs = await countBacklog(pool, await listBacklogged(pool))
+  const closed = new Set((await unopenedSecrets(pool, secrets)).map(({ sourceId }) => sourceId))
+  return [
+    ...silent.map(
+      ({ id, name, tenantId, lastAt, days }): Finding => ({
+        code: 'source_silent',
+        what: `Source ${id} (${name}, tenant ${publicTenantId(tenantId)}) has heard nothing for ${ago(lastAt, databaseNow)}; it did on ${days} of the days before.`,
+        means: 'The sender has stopped, or is refused.',
+        help: `kontor source test ${id}; what was refused is in the console, under Sources`,
+      }),
+    ),
+    ...backlogs
+      .filter(({ oldestAt }) => databaseNow.getTime() - oldestAt.getTime() > HOUR_MS)
+      .map(
+        ({ sourceId, events, oldestAt }): Finding => ({
+          code: 'overflow_old',
+          what: `${some(events, 'event')} of source ${sourceId} are deferred, the oldest for ${ago(oldestAt, databaseNow)}.`,
+          means: 'The source sends more than its rate_limit, or no process runs the inbound surface.',
+          help: `kontor source update ${sourceId} --config '{"rate_limit": {"events": 20000, "per_seconds": 60}}'`,
+        }),
+      ),
+    ...[...closed].map(
+      (id): Finding => ({
+        code: 'secrets_closed',
+        what: `The signing secret of source ${id} does not open with the master key here.`,
+        means: 'The source answers 503, and its senders keep what they have.',
+        help: `Bring back secret.key or KONTOR_SECRET_KEY; or: kontor source rotate ${id} --signing-secret`,
+      }),
+    ),
+  ]
+}

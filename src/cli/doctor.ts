@@ -1,0 +1,56 @@
+import { statfs } from 'node:fs/promises'
+import type { Command } from '@commander-js/extra-typings'
+import { findHome } from '../../embedded-postgres/home.ts'
+import { diagnose } from '../admin/doctor/doctor.ts'
+import type { Disk, Finding } from '../admin/doctor/finding.ts'
+import { findMasterKeys, openSecrets } from '../admin/secrets.ts'
+import type { Config } from '../config/config.ts'
+import { openPostgresLog } from '../log/postgres/log.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
+import { dataOption, requireData, withBareDatabase } from './session.ts'
+
+const NOTES = `
+It only looks. Exit code 0 when nothing is wrong, 1 when something is.
+With --json: {"ok", "findings": [{"code", "what", "means", "help"}]}. Codes stay the same from version to version.`
+
+export function addDoctor(program: Command, out: Output): void {
+  program
+    .command('doctor')
+    .description('Find what is wrong, explain it, and name the command that helps.')
+    .option('--json', 'one JSON object instead of text')
+    .addOption(dataOption())
+    .addHelpText('after', NOTES)
+    .addHelpText('after', examples('kontor doctor', 'kontor doctor --json | jq -r .findings[].code'))
+    .action(async ({ json, ...options }) => {
+      await requireData(options)
+      await withBareDatabase(options, out, async ({ pool, config }) => {
+        const { secretKeys, dataDir, databaseUrl, processedRetentionMs } = config
+        const keys = await findMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null })
+        const findings = await diagnose({
+          ...{ pool, log: openPostgresLog({ pool }), secrets: openSecrets(keys), processedRetentionMs },
+          now: () => new Date(),
+          disk: () => diskOf(config),
+        })
+        if (json) out.json({ ok: findings.length === 0, findings })
+        else out.print(`${asText(findings)}\n`)
+        out.exitCode = findings.length === 0 ? 0 : 1
+      })
+    })
+}
+
+/** A database elsewhere has its disk elsewhere. */
+async function diskOf({ databaseUrl, dataDir }: Config): Promise<Disk | null> {
+  const home = databaseUrl === null ? await findHome(dataDir) : null
+  if (home === null) return null
+  const path = home.home.directory
+  const { bavail, blocks, bsize } = await statfs(path)
+  return { path, freeBytes: bavail * bsize, totalBytes: blocks * bsize }
+}
+
+function asText(findings: readonly Finding[]): string {
+  if (findings.length === 0) return 'Nothing is wrong.'
+  return findings
+    .map(({ code, what, means, help }) => `${code}\n  ${what}\n  ${means}\n  → ${help}`)
+    .join('\n\n')
+}

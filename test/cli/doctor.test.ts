@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { diagnose } from '../../src/admin/doctor/doctor.ts'
+import { LIMITS } from '../../src/admin/doctor/finding.ts'
+import { openSecrets } from '../../src/admin/secrets.ts'
+import type { Entry } from '../../src/domain/entry.ts'
+import { newEntryId } from '../../src/domain/ids.ts'
+import { initialisePostgresLog } from '../../src/log/postgres/initialise.ts'
+import { openPostgresLog } from '../../src/log/postgres/log.ts'
+import { openPool } from '../../src/postgres/database.ts'
+import { ensurePartitions, ensurePartitionsFor } from '../../src/postgres/partitions.ts'
+import { openedAdmin } from '../admin/opened.ts'
+import { kontor, useDatabase } from './kontor.ts'
+
+const { pool, admin, secrets, url } = await openedAdmin()
+const log = openPostgresLog({ pool })
+await ensurePartitions(pool, new Date())
+await initialisePostgresLog(pool, 4)
+const tenant = await admin.tenants.create({ name: 'acme' })
+const source = await admin.sources.create({ tenant: tenant.id, type: 'webhook', signing_secret: 'generate' })
+useDatabase(url, { KONTOR_SECRET_KEY: '01'.repeat(32) })
+
+const DAY_MS = 86_400_000
+type Options = Parameters<typeof diagnose>[0]
+
+/** What is found, by code; the test cluster itself is not durable, on purpose. */
+async function found(options: Partial<Options> = {}): Promise<Map<string, string>> {
+  const findings = await diagnose({
+    ...{
+      pool,
+      log,
+      secrets,
+      now: () => new Date(),
+      disk: async () => null,
+      processedRetentionMs: 90 * DAY_MS,
+    },
+    ...options,
+  })
+  for (const { what, means, help } of findings)
+    for (const words of [what, means, help]) assert.notEqual(words, '')
+  const byCode = Map.groupBy(findings, ({ code }) => code as string)
+  const words = (of: typeof findings) => of.map(({ what, help }) => `${what} → ${help}`).join('\n')
+  return new Map([...byCode].map(([code, of]) => [code, words(of)]))
+}
+
+/** Found while it is so, and not before or after. */
+async function findsOnly(code: string, words: RegExp, { make, undo }: Record<'make' | 'undo', string>) {
+  await pool.query(make)
+  const codes = await found().finally(() => pool.query(undo))
+  assert.match(codes.get(code) ?? `${code} was not found`, words)
+  assert.ok(!(await found()).has(code), `${code} is found where it is not`)
+}
+
+const ENTRY = `gen_random_uuid(), 1, 'events', 'key', now() - interval '3 hours'`
+
+test('no server; no worker beside a server; nothing wrong where both are', async () => {
+  assert.match((await found()).get('no_server')!, /kontor start/)
+  const connected = (name: string) => openPool({ connection: { url }, max: 1, name, onError: () => {} })
+  const server = connected('kontor')
+  const worker = connected('kontor worker')
+  try {
+    await server.query('select 1')
+    assert.match((await found()).get('no_worker')!, /--surfaces worker/)
+    await worker.query('select 1')
+    const left = [...(await found()).keys()]
+    const { rows } = await pool.query<{ fsync: string }>('show fsync')
+    assert.deepEqual(left, rows[0]!.fsync === 'off' ? ['not_durable'] : [])
+  } finally {
+    await Promise.all([server.end(), worker.end()])
+  }
+})
+
+test('a backlog that is old, with its age', async () => {
+  const receivedAt = new Date(Date.now() - 10 * 60_000)
+  const entry: Entry = {
+    ...{ id: newEntryId(receivedAt.getTime()), tenantId: 1, kind: 'events', orderingKey: 'key' },
+    ...{ receivedAt, context: '{}', body: '{}' },
+  }
+  await log.append([{ entry, claim: null }])
+  assert.match((await found()).get('backlog_old')!, /^One entry .* for 10 min/)
+  await pool.query('delete from log')
+  assert.ok(!(await found()).has('backlog_old'))
+})
+
+test('a partition that is stuck, and entries that are tried again and again', async () => {
+  await findsOnly('partition_stuck', /Partition postgres\/3 .*division by zero/, {
+    make: `insert into stalled_partitions values ('postgres/3', now(), 'division by zero')`,
+    undo: 'delete from stalled_partitions',
+  })
+  const { rows } = await pool.query<{ name: string }>(
+    `select attname as name from pg_attribute where attrelid = 'parked_entries'::regclass and attnum = 1`,
+  )
+  await findsOnly('entries_retried', /for 3 h and 7 attempts.*no such unit/, {
+    make: `insert into parked_entries
+             (${rows[0]!.name}, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at, last_error)
+           select 'postgres/1', ${ENTRY}, '{}', '{}', 7, now(), 'no such unit'`,
+    undo: 'delete from parked_entries',
+  })
+})
+
+test('a transaction that holds the workers back, and one that only keeps old rows', async () => {
+  const limits = { ...LIMITS, transactionS: 0, snapshotS: 0 }
+  const other = openPool({ connection: { url }, max: 1, name: 'somebody else', onError: () => {} })
+  const client = await other.connect()
+  try {
+    await client.query('begin isolation level repeatable read')
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid from tenants')
+    const pid = rows[0]!.pid
+    const ending = new RegExp(`Process ${pid} \\(somebody else.*pg_terminate_backend\\(${pid}\\)`)
+    assert.match((await found({ limits })).get('vacuum_held')!, ending)
+    await client.query('select pg_current_xact_id()')
+    assert.match((await found({ limits })).get('transaction_open')!, ending)
+    assert.ok(!(await found()).has('transaction_open'))
+  } finally {
+    await client.query('rollback')
+    client.release()
+    await other.end()
+  }
+})
+
+test('dead letters that grow', () =>
+  findsOnly('dead_letters_growing', /1 entries could not be applied.*no such unit → kontor dead-letters/, {
+    make: `insert into dead_letters
+             (tenant_id, id, kind, ordering_key, reason, error, attempts, received_at, context, body)
+           values (1, gen_random_uuid(), 'events', 'key', 'failed', 'no such unit', 8, now(), '{}', '{}')`,
+    undo: 'delete from dead_letters',
+  }))
+
+test('a source that fell silent, one that is held back for hours, one whose secret does not open', async () => {
+  const days = [2, 3, 4].map(n => new Date(Date.now() - n * DAY_MS))
+  await ensurePartitionsFor(pool, 'receipts', days)
+  const times = days.map(day => `'${day.toISOString()}'::timestamptz`).join(', ')
+  await findsOnly('source_silent', new RegExp(`${source.id}.*nothing for 2 days.*source test`), {
+    make: `insert into receipts (tenant_id, source_id, id, received_at, outcome)
+           select 1, '${source.id}', gen_random_uuid(), at, 'processed' from unnest(array[${times}]) as at`,
+    undo: 'delete from receipts',
+  })
+  await findsOnly('overflow_old', new RegExp(`5 events of source ${source.id}.*for 3 h`), {
+    make: `insert into overflow
+             (source_id, id, tenant_id, kind, ordering_key, received_at, items, context, body_bytes, body)
+           select '${source.id}', ${ENTRY}, 5, '{}', 2, '{}'`,
+    undo: 'delete from overflow',
+  })
+  const others = openSecrets([Buffer.alloc(32, 9)])
+  assert.match((await found({ secrets: others })).get('secrets_closed')!, new RegExp(source.id))
+})
+
+test('clocks that differ, retention that is held, a disk that is nearly full', async () => {
+  const ahead = await found({ now: () => new Date(Date.now() + 365 * DAY_MS) })
+  assert.match(ahead.get('clock_off')!, /365 days ahead of/)
+  const behind = await found({ now: () => new Date(Date.now() - 60_000) })
+  assert.match(behind.get('clock_off')!, /60 s behind/)
+  await findsOnly('retention_held', /drops nothing: the clock jumped/, {
+    make: `insert into retention_clock (trusted_at, held_since, held_reason) values (now(), now(), 'the clock jumped')`,
+    undo: 'delete from retention_clock',
+  })
+  const full = { path: '/srv/kontor', freeBytes: 3e9, totalBytes: 100e9 }
+  assert.match(
+    (await found({ disk: async () => full })).get('disk_low')!,
+    /3,000 MB are free where \/srv\/kontor/,
+  )
+  assert.ok(!(await found({ disk: async () => ({ ...full, freeBytes: 30e9 }) })).has('disk_low'))
+})
+
+test('partitions that are not there for tomorrow, claims that are gone before their time', async () => {
+  const { rows } = await pool.query<{ name: string }>(
+    `select inhrelid::regclass::text as name from pg_inherits where inhparent = 'archive'::regclass`,
+  )
+  await pool.query(`drop table ${rows.map(({ name }) => name).join(', ')}`)
+  assert.match((await found()).get('partitions_missing')!, /in archive\./)
+  await ensurePartitions(pool, new Date())
+  assert.ok(!(await found()).has('partitions_missing'))
+
+  const day = new Date(Date.now() - 25 * DAY_MS)
+  await ensurePartitionsFor(pool, 'operations', [day])
+  const at = `'${day.toISOString()}'::timestamptz`
+  await findsOnly('claims_missing', new RegExp(`idempotency keys of ${day.toISOString().slice(0, 10)}`), {
+    make: `insert into operations (tenant_id, id, received_at, status, entity_type)
+           values (1, gen_random_uuid(), ${at}, 'applied', 'product')`,
+    undo: 'delete from operations',
+  })
+})
+
+test('tables of another version, or none; the command tells the rest and exits with 1', async () => {
+  await pool.query(`insert into schema_migrations (name, checksum) values ('9999_later.sql', 'x')`)
+  assert.match((await found()).get('schema_newer')!, /9999_later/)
+  await pool.query(
+    `delete from schema_migrations where name >= (select max(name) from schema_migrations where name < '9')`,
+  )
+  const old = await kontor('doctor', '--json')
+  assert.equal(old.code, 1)
+  const report: { ok: boolean; findings: { code: string }[] } = old.json()
+  assert.equal(report.ok, false)
+  assert.ok(report.findings.some(({ code }) => code === 'schema_old'))
+  await pool.query('drop table schema_migrations')
+  const text = await kontor('doctor')
+  assert.equal(text.code, 1)
+  assert.match(text.out, /schema_missing\n {2}The database has no tables of Kontor\.\n.*\n {2}→ kontor start/)
+  delete process.env.DATABASE_URL
+  assert.match((await kontor('doctor', '--data', '/nowhere/at/all')).err, /no database in/)
+})
