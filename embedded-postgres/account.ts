@@ -39,6 +39,11 @@ export async function accountOfCluster(data: string): Promise<Account | null> {
   return known ?? { name: `uid ${owner.uid}`, uid: owner.uid, gid: owner.gid }
 }
 
+/** A user of this machine who is not root; null where there is none of this name. */
+export async function accountNamed(name: string): Promise<Account | null> {
+  return (await readAccounts()).find(account => account.name === name && account.uid !== 0) ?? null
+}
+
 async function readAccounts(): Promise<Account[]> {
   const passwd = await readFile('/etc/passwd', 'utf8').catch(() => '')
   return passwd.split('\n').flatMap(line => {

@@ -15,7 +15,8 @@ export type StartedServer = {
   isLoopback: boolean
 }
 
-export function firstBanner(server: StartedServer, made: FirstStart): string {
+/** `adminKey`: the key, or where it is. */
+export function firstBanner(server: StartedServer, made: FirstStart, adminKey: string): string {
   return [
     ...heading(server),
     '',
@@ -24,7 +25,7 @@ export function firstBanner(server: StartedServer, made: FirstStart): string {
     '',
     `    Private key    ${made.privateKey.key}`,
     `    Tracking key   ${made.trackingKey.key}`,
-    `    Admin key      ${made.adminKey.key}`,
+    `    Admin key      ${adminKey}`,
     `    Webhook        ${server.url}${made.source.path}`,
     `    its token      ${made.source.token}`,
     '',

@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { PRESET_NAMES } from '../domain/inbound/presets.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
+import { secretOptions } from './secret-options.ts'
 import { dataOption, withDatabase } from './session.ts'
 import { SETTINGS_NOTE, settingsOf } from './source-settings.ts'
 
@@ -16,8 +17,13 @@ export function addSourceCreate(source: Command, out: Output): void {
     .requiredOption('--tenant <tenant>', 'the id or the name of the tenant')
     .requiredOption('--type <type>', 'what it sends: webhook, automation or cdp')
     .option('--name <name>', 'what to call it (default: its type)')
-    .option('--token <value>', 'the bearer token to expect (default: a random one)')
-    .option('--signing-secret <value|generate>', 'require signatures made with this secret')
+    .option(
+      '--token <value>',
+      'the bearer token to expect (default: a random one); - reads it from standard input',
+    )
+    .option('--token-file <path>', 'the same, from a file')
+    .option('--signing-secret <value|generate>', 'require signatures made with this secret; - as above')
+    .option('--signing-secret-file <path>', 'the same, from a file')
     .option('--event-type <type>', 'give every event this type')
     .option('--rate-limit <n/s>', 'so many events in so many seconds (default: 6000/60)', rateLimitOf)
     .option('--overflow <defer|drop>', 'what is over the limit waits, or is dropped (default: defer)')
@@ -31,16 +37,21 @@ export function addSourceCreate(source: Command, out: Output): void {
       examples(
         'kontor source create --tenant acme --type webhook --name shop',
         'kontor source create --tenant acme --type webhook --preset stripe --signing-secret whsec_4fTzQ9aXw2LmN8pB',
+        'kontor source create --tenant acme --type webhook --preset stripe --signing-secret-file stripe.secret',
         'kontor source create --tenant acme --type cdp --rate-limit 100/60 --overflow drop',
         `kontor source create --tenant acme --type webhook --config '{"event_type_override": {"prefix": "shop."}}'`,
       ),
     )
     .action(options =>
       withDatabase(options, out, async ({ admin }) => {
+        const given = await secretOptions({
+          token: { value: options.token, file: options.tokenFile },
+          'signing-secret': { value: options.signingSecret, file: options.signingSecretFile },
+        })
         const flags = definedOnly({
           name: options.name,
-          token: options.token,
-          signing_secret: options.signingSecret,
+          token: given.token,
+          signing_secret: given['signing-secret'],
           event_type_override: options.eventType === undefined ? undefined : { set: options.eventType },
           rate_limit: options.rateLimit,
           overflow: options.overflow,

@@ -3,6 +3,7 @@ import { DEFAULT_OVERLAP_HOURS } from '../admin/overlap.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
+import { secretOptions } from './secret-options.ts'
 import { dataOption, withDatabase } from './session.ts'
 
 export function addSourceRotate(source: Command, out: Output): void {
@@ -12,7 +13,8 @@ export function addSourceRotate(source: Command, out: Output): void {
     .argument('<id>', 'the id of the source (src_…)')
     .option('--token', 'replace the bearer token')
     .option('--signing-secret', 'replace the signing secret, or set the first one')
-    .option('--value <value>', 'the new one (default: a random one)')
+    .option('--value <value>', 'the new one (default: a random one); - reads it from standard input')
+    .option('--value-file <path>', 'the same, from a file')
     .option(
       '--overlap-hours <n>',
       `how long the one before stays good (default: ${DEFAULT_OVERLAP_HOURS}; 0: not at all)`,
@@ -31,9 +33,10 @@ export function addSourceRotate(source: Command, out: Output): void {
       ),
     )
     .action(async (id, options) => {
-      const { token = false, signingSecret = false, value, overlapHours } = options
+      const { token = false, signingSecret = false, overlapHours } = options
       if (token === signingSecret) throw new UsageError('Say what to replace: --token or --signing-secret.')
       const what = token ? 'token' : 'signing_secret'
+      const { value } = await secretOptions({ value: { value: options.value, file: options.valueFile } })
       await withDatabase(options, out, async ({ admin }) => {
         const rotated = await admin.sources.rotate(id, { what, value, overlapHours })
         const before = (what === 'token' ? rotated.tokens : rotated.signing_secrets)[1]

@@ -10,16 +10,19 @@ import { version } from '../config/version.ts'
 import { type Connection, isUnavailable, openPool } from '../postgres/database.ts'
 import { migrate } from '../postgres/migrate.ts'
 import { openLogger } from '../telemetry/logging.ts'
+import { writeAdminKey } from './admin-key-file.ts'
 import { banner, firstBanner, type StartedServer } from './banner.ts'
 import { ownEmbedded } from './embedded.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
+import { giveUpRoot } from './root.ts'
 import { announceServer, withdrawServer } from './server-file.ts'
 import { currentUser, dataOption, secretsOf } from './session.ts'
 import { stopSignal } from './stop-signal.ts'
 
 const NOTES = `
-The first start makes the tenant "default" with keys and prints them, this once.
+The first start makes the tenant "default" with keys and prints them, this once; where nobody sits at a terminal the admin
+key goes to the file admin-key in the data directory instead.
 SIGINT or SIGTERM: requests in flight are answered, then everything stops. A second signal stops at once.
 All other settings are environment variables: see docs/configuration.md and \`kontor check-config\`.`
 
@@ -96,6 +99,8 @@ async function serve({
       greeted(() => withPool(connection, pool => greet(pool, config, runtime, out))),
       stopped,
     ])
+    const runsAs = await giveUpRoot({ user: config.user, isEmbedded })
+    if (runsAs) out.say(`  ${runsAs}\n`)
     await stopped
   } finally {
     if (isEmbedded) await withdrawServer(config.dataDir)
@@ -127,10 +132,21 @@ async function greet(pool: pg.Pool, config: Config, runtime: Addresses, out: Out
     isLoopback: config.publicUrl === null && ['127.0.0.1', '::1', 'localhost'].includes(config.host),
   }
   const secrets = await secretsOf(config)
-  const isFirst = await onFirstStart({ pool, secrets, actor: currentUser() }, made =>
-    out.sayNow(firstBanner(server, made)),
+  const isFirst = await onFirstStart({ pool, secrets, actor: currentUser() }, async made =>
+    out.sayNow(firstBanner(server, made, await placeOf(made.adminKey.key, config))),
   )
   if (!isFirst) out.say(banner(server))
+}
+
+/** The admin key itself for somebody at a terminal, else the file that it is in. */
+async function placeOf(adminKey: string, { dataDir }: Config): Promise<string> {
+  if (process.stderr.isTTY) return adminKey
+  try {
+    return `in the file ${await writeAdminKey(dataDir, adminKey)}`
+  } catch {
+    // nowhere to write, as in a container that only reads: shown after all
+    return adminKey
+  }
 }
 
 async function withPool<T>(connection: Connection, work: (pool: pg.Pool) => Promise<T>): Promise<T> {

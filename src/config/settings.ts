@@ -14,6 +14,7 @@ import {
   secretKeys,
   trustedProxies,
   UNIT_MS,
+  userName,
   word,
   wordsOf,
 } from './values.ts'
@@ -250,6 +251,14 @@ export const settings = {
       'How many failed credentials a second from one address are answered 401; beyond it they are answered 429. Good ones go on. `off`: no limit.',
     expects: 'a number from 1 to 1000000 or "off", for example 20',
     read: orOff(integer(1, 1_000_000)),
+  }),
+  user: setting({
+    name: 'KONTOR_USER',
+    default: 'kontor',
+    meaning:
+      'The user that a server started as root changes to once its ports are bound. With the embedded PostgreSQL, or where there is no such user, it stays root and says so.',
+    expects: 'the name of a user of this machine',
+    read: userName,
   }),
   signatureHeader: setting({
     name: 'KONTOR_SIGNATURE_HEADER',

@@ -53,6 +53,8 @@ export const port = integer(0, 65_535)
 export const host: Read<string> = text =>
   isIP(text) !== 0 || /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/i.test(text) ? text : undefined
 
+export const userName: Read<string> = text => (/^[A-Za-z_][\w.-]{0,31}$/.test(text) ? text : undefined)
+
 export const headerName: Read<string> = text =>
   /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/i.test(text) ? text.toLowerCase() : undefined
 

@@ -56,8 +56,13 @@ export type Running = {
 }
 
 /** Starts a command as a process of its own; it is killed when the test ends. */
-export function startKontor(t: TestContext, words: string[], env: Record<string, string>): Running {
-  return startProgram(t, process.execPath, [main, ...words], env)
+export function startKontor(
+  t: TestContext,
+  words: string[],
+  env: Record<string, string>,
+  input?: string,
+): Running {
+  return startProgram(t, process.execPath, [main, ...words], env, input)
 }
 
 /** As npm does it: in a shell, which is the process that signals reach. */
@@ -71,11 +76,13 @@ function startProgram(
   program: string,
   words: string[],
   env: Record<string, string>,
+  input?: string,
 ): Running {
   const child = spawn(program, words, {
     env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   })
+  child.stdin.end(input)
   const streams = { out: '', err: '' }
   child.stdout.setEncoding('utf8').on('data', text => {
     streams.out += text

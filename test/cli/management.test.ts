@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { test } from 'node:test'
 import { kindOfKey, SCOPES } from '../../src/domain/tenants/keys.ts'
 import { findSource } from '../../src/store/inbound/sources.ts'
 import { openedAdmin } from '../admin/opened.ts'
-import { kontor, useDatabase } from './kontor.ts'
+import { kontor, startKontor, temporaryDirectory, useDatabase } from './kontor.ts'
 
 const { pool, admin, url } = await openedAdmin()
 useDatabase(url, { KONTOR_SECRET_KEY: '01'.repeat(32) })
@@ -125,6 +126,33 @@ test('a source takes its settings from flags and from --config, and flags win', 
 test('a value that begins with a dash is taken', async () => {
   assert.equal((await createSource('--token', '-a-long-dash-token-')).token, '-a-long-dash-token-')
   assert.equal((await createSource('--token=--a-long-dash-token')).token, '--a-long-dash-token')
+})
+
+test('tokens and secrets come from standard input and from files too', async t => {
+  const directory = await temporaryDirectory(t)
+  await writeFile(`${directory}/token`, 'a-token-from-a-file\n')
+  const words = ['source', 'create', '--tenant', 'acme', '--type', 'webhook']
+  const env = { DATABASE_URL: url, KONTOR_SECRET_KEY: '01'.repeat(32) }
+  const piped = startKontor(
+    t,
+    [...words, '--token-file', `${directory}/token`, '--signing-secret', '-'],
+    env,
+    'a-secret-from-a-pipe\n',
+  )
+  assert.equal(await piped.ended, 0, piped.err())
+  const made = JSON.parse(piped.out())
+  assert.deepEqual([made.token, made.signing_secret], ['a-token-from-a-file', 'a-secret-from-a-pipe'])
+  const rotated = await done('source', 'rotate', made.id, '--token', '--value-file', `${directory}/token`)
+  assert.equal(rotated.token, 'a-token-from-a-file')
+  for (const [flags, reason] of [
+    [['--token', '-', '--signing-secret', '-'], /Only one secret/],
+    [['--token', 'a-token-of-16-chars', '--token-file', `${directory}/token`], /not both/],
+    [['--token-file', `${directory}/nothing`], /cannot be read \(ENOENT\)/],
+  ] as const) {
+    const refused = await kontor(...words, ...flags)
+    assert.equal(refused.code, 2)
+    assert.match(refused.err, reason)
+  }
 })
 
 test('all faults of a source are named', async () => {

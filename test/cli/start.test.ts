@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { readFile, stat } from 'node:fs/promises'
 import { test } from 'node:test'
 import { testDatabase } from '../database.ts'
 import { hears, type Running, startKontor, startKontorInShell, temporaryDirectory } from './kontor.ts'
 
 const END_OF_BANNER = /kill -TERM \d+/
+const isRoot = process.getuid?.() === 0
 const settings = { KONTOR_OPS_PORT: '0', KONTOR_LOG_LEVEL: 'warn' }
 
 /** Runs the curl lines of a banner and returns their answers. */
@@ -29,12 +31,18 @@ async function stop({ child, ended }: Running): Promise<number | null> {
 test('the first start prints keys with lines that work, the next one prints none, and both stop cleanly', async t => {
   const database = await testDatabase()
   t.after(() => database.drop())
-  const env = { ...settings, DATABASE_URL: database.url }
+  const dataDir = `${await temporaryDirectory(t)}/data`
+  const env = { ...settings, DATABASE_URL: database.url, KONTOR_DATA_DIR: dataDir, KONTOR_USER: 'nobody' }
   const first = startKontor(t, ['start', '--port', '0'], env)
-  await hears(first, END_OF_BANNER)
+  await hears(first, isRoot ? /Started as root, runs as nobody\./ : END_OF_BANNER)
   const banner = first.err()
-  for (const key of [/private-\w{38}/, /trk_\w{38}/, /adm_\w{38}/, /tok_\w{38}/, /\/docs/])
-    assert.match(banner, key)
+  for (const key of [/private-\w{38}/, /trk_\w{38}/, /tok_\w{38}/, /\/docs/]) assert.match(banner, key)
+  // Nobody sits at a terminal: what may do everything does not go to a log.
+  assert.doesNotMatch(banner, /adm_\w/)
+  assert.match(banner, new RegExp(`Admin key +in the file ${dataDir}/admin-key`))
+  assert.match(await readFile(`${dataDir}/admin-key`, 'utf8'), /^adm_\w{38}\n$/)
+  assert.equal((await stat(`${dataDir}/admin-key`)).mode & 0o777, 0o600)
+  if (isRoot) assert.match(await readFile(`/proc/${first.child.pid}/status`, 'utf8'), /^Uid:(\t65534){4}$/m)
   assert.ok(!banner.includes(new URL(database.url).password))
   assert.equal(first.out(), '')
 
@@ -69,6 +77,7 @@ test('commands work on an empty data directory, and beside the server that then 
   await hears(server, END_OF_BANNER)
   const key = await run('key', 'create', '--tenant', 'acme', '--kind', 'tracking')
   assert.equal(key.code, 0, key.err)
+  if (isRoot) await hears(server, /Runs as root: it looks after the embedded PostgreSQL/)
   const status = await run('status')
   assert.equal(status.code, 0, status.err)
   assert.equal(status.answer.pid, server.child.pid)

@@ -1,0 +1,18 @@
+import { mkdir, open, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** For a start that nobody watches: logs are read by many, the file by its owner. Returns its path. */
+export async function writeAdminKey(dataDir: string, key: string): Promise<string> {
+  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  const path = join(dataDir, 'admin-key')
+  const draft = `${path}.${process.pid}`
+  const file = await open(draft, 'w', 0o600)
+  try {
+    await file.writeFile(`${key}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(draft, path)
+  return path
+}
