@@ -6,7 +6,7 @@ import { isRoot } from './account.ts'
 import { findBinaries } from './binaries.ts'
 import { codeOf, EmbeddedError, explain, withExplanation } from './error.ts'
 import { removeLeftovers, writeWhole } from './files.ts'
-import { chooseLocation, findHome, type Home, pointTo, readPassword } from './home.ts'
+import { chooseLocation, findHome, type Home, pointTo, readPassword, rememberDataDirectory } from './home.ts'
 import { initialise } from './initialise.ts'
 import { withLock } from './lock.ts'
 import { inspectMachine } from './machine.ts'
@@ -47,6 +47,7 @@ export type EmbeddedOptions = {
 }
 
 const DEFAULT_NAME = 'postgres'
+export const systemDirectoryOf = (name: string) => `/var/lib/${name}`
 const lockTimeoutMs = 120_000 // longer than a start or a stop may take
 const recoveryTimeoutMs = 60_000 // checkpoints come every few minutes: there is not more to replay
 
@@ -146,18 +147,19 @@ async function prepareDataDirectory(path: string): Promise<string> {
 
 async function startOrAdopt(
   dataDir: string,
-  { log, name = DEFAULT_NAME, settings = {}, systemDirectory = `/var/lib/${name}` }: EmbeddedOptions,
+  { log, name = DEFAULT_NAME, settings = {}, systemDirectory = systemDirectoryOf(name) }: EmbeddedOptions,
 ): Promise<{ installation: Installation; postmaster: Postmaster; state: Embedded['state'] }> {
   const existing = await findHome(dataDir)
   if (existing === null) {
     log(`Initialising PostgreSQL in ${dataDir}.`)
     const { account, target } = await chooseLocation(dataDir, systemDirectory, log)
     const binaries = await findBinaries(account, systemDirectory, log)
-    const home = await initialise({ target, account, binaries, superuser: name })
+    const home = await initialise({ dataDir, target, account, binaries, superuser: name })
     await pointTo(target, dataDir)
     const installation = { home, account, binaries, log }
     return { installation, postmaster: await start(installation, settings), state: 'initialised' }
   }
+  await rememberDataDirectory(existing.home, dataDir, systemDirectory)
   const binaries = await findBinaries(existing.account, systemDirectory, log)
   const installation = { ...existing, binaries, log }
   const running = await settled(installation)

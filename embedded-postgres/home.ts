@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { chmod, lstat, mkdir, readFile, readlink, realpath, stat, symlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type Account, accountForNewCluster, accountOfCluster, inaccessiblePart } from './account.ts'
 import { codeOf, EmbeddedError } from './error.ts'
-import { syncDirectory } from './files.ts'
+import { syncDirectory, writeWhole } from './files.ts'
 import { prepareSystemDirectory } from './system-directory.ts'
 
 /**
@@ -18,6 +18,8 @@ export type Home = {
   passwordFile: string
   settingsFile: string
   logFile: string
+  /** Of a cluster that lives elsewhere: names the data directory that points to it. */
+  dataDirectoryFile: string
 }
 
 export const homeAt = (directory: string): Home => ({
@@ -27,9 +29,12 @@ export const homeAt = (directory: string): Home => ({
   passwordFile: join(directory, 'password'),
   settingsFile: join(directory, 'postgres.conf'),
   logFile: join(directory, 'postgres.log'),
+  dataDirectoryFile: join(directory, 'data-directory'),
 })
 
-const linkIn = (dataDir: string) => join(dataDir, 'postgres')
+export const clustersIn = (systemDirectory: string) => join(systemDirectory, 'clusters')
+
+export const linkIn = (dataDir: string) => join(dataDir, 'postgres')
 
 /** The home of an existing cluster; null when the data directory has none yet. */
 export async function findHome(dataDir: string): Promise<{ home: Home; account: Account | null } | null> {
@@ -74,7 +79,7 @@ export async function chooseLocation(
   const blocked = await inaccessiblePart(dataDir, account, 0o1)
   if (account === null || blocked === null) return { account, target: linkIn(dataDir) }
   await prepareSystemDirectory(systemDirectory, account)
-  const clusters = join(systemDirectory, 'clusters')
+  const clusters = clustersIn(systemDirectory)
   await mkdir(clusters, { recursive: true })
   await chmod(clusters, 0o711)
   // A name of its own each time: what a deleted data directory left behind is never taken for this one's.
@@ -93,6 +98,18 @@ export async function pointTo(target: string, dataDir: string): Promise<void> {
   await syncDirectory(dataDir)
 }
 
+/** Lets a cluster in the system directory know its data directory, which may have been moved since. */
+export async function rememberDataDirectory(
+  home: Home,
+  dataDir: string,
+  systemDirectory: string,
+): Promise<void> {
+  const clusters = await realpath(clustersIn(systemDirectory)).catch(ifMissing(null))
+  if (dirname(home.directory) !== clusters) return
+  const known = await readFile(home.dataDirectoryFile, 'utf8').catch(ifMissing(null))
+  if (known !== dataDir) await writeWhole(home.dataDirectoryFile, dataDir)
+}
+
 export async function readPassword(home: Home): Promise<string> {
   try {
     return (await readFile(home.passwordFile, 'utf8')).trim()
@@ -105,9 +122,9 @@ export async function readPassword(home: Home): Promise<string> {
   }
 }
 
-const ifMissing =
+export const ifMissing =
   <T>(value: T) =>
   (error: unknown): T => {
-    if (codeOf(error) === 'ENOENT') return value
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return value
     throw error
   }

@@ -5,13 +5,19 @@ import type { Account } from './account.ts'
 import type { Binaries } from './binaries.ts'
 import { explain } from './error.ts'
 import { makeDirectory, partialName, putInPlace, removeLeftovers, writeWhole } from './files.ts'
-import { type Home, homeAt } from './home.ts'
+import { type Home, homeAt, linkIn } from './home.ts'
 import { run } from './program.ts'
 
-type Options = { target: string; account: Account | null; binaries: Binaries; superuser: string }
+type Options = {
+  dataDir: string
+  target: string
+  account: Account | null
+  binaries: Binaries
+  superuser: string
+}
 
 /** Makes a new cluster at `target`. Until the last step it has another name, so a crash leaves nothing that counts. */
-export async function initialise({ target, account, binaries, superuser }: Options): Promise<Home> {
+export async function initialise({ dataDir, target, account, binaries, superuser }: Options): Promise<Home> {
   await removeLeftovers(dirname(target))
   const prepared = homeAt(partialName(target))
   try {
@@ -21,6 +27,7 @@ export async function initialise({ target, account, binaries, superuser }: Optio
     const password = randomBytes(24).toString('base64url')
     await writeWhole(prepared.passwordFile, `${password}\n`)
     await runInitdb(prepared, password, { account, binaries, superuser })
+    if (target !== linkIn(dataDir)) await writeWhole(prepared.dataDirectoryFile, dataDir)
     await putInPlace(prepared.directory, target)
   } catch (error) {
     await rm(prepared.directory, { recursive: true, force: true }).catch(() => {})
@@ -33,7 +40,7 @@ export async function initialise({ target, account, binaries, superuser }: Optio
 async function runInitdb(
   home: Home,
   password: string,
-  { account, binaries, superuser }: Omit<Options, 'target'>,
+  { account, binaries, superuser }: Omit<Options, 'target' | 'dataDir'>,
 ): Promise<void> {
   // It runs as the account and takes the password from a file only, so for a moment there is one that it may read.
   const passwordFile = join(home.directory, 'password-for-initdb')

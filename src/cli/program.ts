@@ -3,6 +3,7 @@ import { version } from '../config/version.ts'
 import { addAudit } from './audit.ts'
 import { addBackup } from './backup.ts'
 import { addCheckConfig } from './check-config.ts'
+import { addData } from './data.ts'
 import { addDeadLetters } from './dead-letters.ts'
 import { addDemo } from './demo.ts'
 import { addDoctor } from './doctor.ts'
@@ -52,6 +53,7 @@ export function buildProgram(out: Output): Command {
   addAudit(program, out)
   addBackup(program, out)
   addRestore(program, out)
+  addData(program, out)
   program.addHelpText('after', NOTES)
   program.addHelpText(
     'after',

@@ -93,6 +93,7 @@ const misuses: [words: string[], says: RegExp][] = [
   [['tenant', 'create'], /missing required argument 'name'/],
   [['tenant', 'create', 'a', 'b'], /too many arguments for 'create'/],
   [['tenant', 'conversions', 'a', '--set', 'x', '--reset'], /not both/],
+  [['data', 'remove'], /missing required argument 'name'/],
   [['source', 'rotate', 'src_1'], /--token or --signing-secret/],
   [['source', 'rotate', 'src_1', '--token', '--signing-secret'], /--token or --signing-secret/],
   [['source', 'update', 'src_1', '--config', '{bad'], /'--config <json>'.*not JSON/],
@@ -108,3 +109,11 @@ for (const [words, says] of misuses)
     assert.match(err, says)
     assert.match(err, /usage/i)
   })
+
+test('only what is listed can be removed', async () => {
+  for (const name of ['..', '.', '', '14b765a161112d47/data', '\0']) {
+    const { code, out, err } = await kontor('data', 'remove', name, '--yes')
+    assert.deepEqual([code, out], [1, ''])
+    assert.match(err, /no cluster|as root/)
+  }
+})

@@ -1,10 +1,23 @@
 import assert from 'node:assert/strict'
-import { chmod, chown, lstat, mkdir, readdir, readlink, rename, stat, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  chown,
+  lstat,
+  mkdir,
+  readdir,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { inaccessiblePart, isRoot } from '../../embedded-postgres/account.ts'
 import { reachableRoot } from '../../embedded-postgres/binaries.ts'
-import { ownCluster } from '../../embedded-postgres/cluster.ts'
+import { joinCluster, ownCluster } from '../../embedded-postgres/cluster.ts'
+import { listClusters, removeCluster } from '../../embedded-postgres/clusters.ts'
 import { chooseLocation, findHome } from '../../embedded-postgres/home.ts'
 import { run } from '../../embedded-postgres/program.ts'
 import { postmasterOf, query, silent, temporaryDirectory } from './directories.ts'
@@ -31,7 +44,17 @@ if (isRoot()) {
     assert.ok(target.startsWith(join(systemDirectory, 'clusters')))
     assert.ok(messages.some(message => message.includes(target)))
     await query(first.connection, 'create table kept ()')
+    const running = (await listClusters(systemDirectory))[0]!
+    assert.deepEqual(
+      { ...running, bytes: running.bytes > 2 ** 20 },
+      {
+        ...{ name: basename(target), directory: target, bytes: true },
+        ...{ dataDir: await realpath(dataDir), isLinked: true, isRunning: true },
+      },
+    )
+    assert.match((await removeCluster(running))!, /is running/)
     await first.stop()
+    assert.match((await removeCluster(running))!, /closed\/data\/postgres points to/)
 
     const second = await ownCluster(options)
     assert.equal(second.state, 'started')
@@ -42,6 +65,20 @@ if (isRoot()) {
     await mkdir(dataDir)
     assert.equal(await findHome(dataDir), null)
     assert.notEqual((await chooseLocation(dataDir, systemDirectory, silent)).target, target)
+
+    // At its new place it is known as soon as it is used, and another one in the old place changes nothing.
+    const moved = await joinCluster({ ...options, dataDir: `${dataDir}-moved` })
+    await moved.stop()
+    const [cluster] = await listClusters(systemDirectory)
+    assert.deepEqual([cluster!.dataDir, cluster!.isLinked], [`${await realpath(dataDir)}-moved`, true])
+    await rm(join(target, 'data-directory'))
+    assert.match((await removeCluster(cluster!))!, /not known which data directory/)
+    await writeFile(join(target, 'data-directory'), `${dataDir}-moved`)
+    await rm(`${dataDir}-moved`, { recursive: true })
+    assert.equal((await listClusters(systemDirectory))[0]!.isLinked, false)
+    assert.equal(await removeCluster(cluster!), null)
+    assert.deepEqual(await readdir(join(systemDirectory, 'clusters')), [])
+    assert.deepEqual(await listClusters(systemDirectory), [])
   })
 
   test('programs that the other user cannot reach are copied once to where they run', async t => {
