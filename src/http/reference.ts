@@ -11,6 +11,20 @@ const SCRIPT_PATH = '/docs/scalar.js'
 // Without it browsers request /favicon.ico.
 const NO_ICON = '<link rel="icon" href="data:," />'
 
+// A sandboxed page has no storage, and the script does not start without: this one lasts as long as the page.
+const STORAGE = `for (const name of ['localStorage', 'sessionStorage']) {
+  const kept = new Map()
+  const value = {
+    getItem: key => kept.get(String(key)) ?? null,
+    setItem: (key, text) => void kept.set(String(key), String(text)),
+    removeItem: key => void kept.delete(String(key)),
+    clear: () => kept.clear(),
+    key: index => [...kept.keys()][index] ?? null,
+    get length() { return kept.size },
+  }
+  Object.defineProperty(window, name, { value })
+}`
+
 // Nothing but this server: no fonts, no proxy, no statistics, no assistant.
 const configuration = {
   pageTitle: 'Kontor API',
@@ -20,6 +34,8 @@ const configuration = {
   withDefaultFonts: false,
   telemetry: false,
   hideClientButton: true,
+  // A sandboxed page cannot send what the APIs accept from their own origin only.
+  hideTestRequestButton: true,
   showDeveloperTools: 'never',
   agent: { disabled: true },
   mcp: { disabled: true },
@@ -51,16 +67,22 @@ async function loadReference(publicUrl: string | null): Promise<Reference> {
   const { default: scalar } = await import('@scalar/fastify-api-reference')
   const server = Fastify()
   await server.register(scalar, { routePrefix: '/docs', configuration })
-  const page = (await server.inject('/docs/')).body.replace('<head>', `<head>${NO_ICON}`)
+  const page = (await server.inject('/docs/')).body.replace(
+    '<head>',
+    `<head>${NO_ICON}<script>${STORAGE}</script>`,
+  )
   const script = (await server.inject('/docs/js/scalar.js')).rawPayload
   await server.close()
 
   const inline = /<script type="text\/javascript">([\s\S]*?)<\/script>/.exec(page)?.[1]
   if (inline === undefined) throw new Error('the API reference has no start script')
   const reached = publicUrl ? ` ${new URL(publicUrl).origin}` : ''
+  const allowed = [STORAGE, inline].map(script => `'sha256-${hash('sha256', script, 'base64')}'`)
   const policy = [
+    // Its origin is no longer ours: four megabytes of somebody else's script cannot read what the console keeps in the tab.
+    'sandbox allow-scripts allow-popups',
     "default-src 'none'",
-    `script-src 'self' 'sha256-${hash('sha256', inline, 'base64')}'`,
+    `script-src 'self' ${allowed.join(' ')}`,
     "style-src 'unsafe-inline'",
     "img-src 'self' data: blob:",
     "font-src 'self' data:",

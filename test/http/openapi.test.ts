@@ -111,7 +111,10 @@ test('the reference asks nobody but this server', async t => {
   const page = await app.inject('/docs')
   assert.match(String(page.headers['content-type']), /^text\/html/)
   assert.doesNotMatch(page.body, /https?:/)
-  assert.match(String(page.headers['content-security-policy']), /default-src 'none'.*connect-src 'self';/)
+  assert.match(
+    String(page.headers['content-security-policy']),
+    /^sandbox allow-scripts allow-popups; default-src 'none'.*connect-src 'self';/,
+  )
   assert.equal((await app.inject('/docs/')).body, page.body)
 
   const script = await app.inject({ url: '/docs/scalar.js', headers: { 'accept-encoding': 'gzip' } })
@@ -143,4 +146,17 @@ test('a browser shows the reference without reaching out', async t => {
   await page.evaluate('new Promise(resolve => requestIdleCallback(resolve))')
   assert.deepEqual(foreign, [])
   assert.deepEqual(complaints, [])
+  // What the console keeps in the tab is not for somebody else's script, neither here nor through a frame of our origin.
+  assert.equal(await page.evaluate('origin'), 'null')
+  const tried = 'try { read(); resolve("read") } catch (error) { resolve(error.name) }'
+  const cookies = `new Promise(resolve => { const read = () => document.cookie; ${tried} })`
+  assert.equal(await page.evaluate(cookies), 'SecurityError')
+  const framed = `new Promise(resolve => {
+    const frame = document.createElement('iframe')
+    const read = () => frame.contentWindow.sessionStorage.length
+    frame.src = '/openapi.json'
+    frame.onload = () => { ${tried} }
+    document.body.append(frame)
+  })`
+  assert.equal(await page.evaluate(framed), 'SecurityError')
 })
