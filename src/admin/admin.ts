@@ -6,6 +6,7 @@ import { type DeadLetterAdmin, deadLetterAdmin } from './dead-letters.ts'
 import { type ErasureAdmin, erasureAdmin } from './erasure.ts'
 import { type KeyAdmin, keyAdmin } from './keys.ts'
 import { type PeopleAdmin, peopleAdmin } from './people.ts'
+import { type PurgeAdmin, purgeAdmin } from './purge.ts'
 import { type ReceiptAdmin, receiptAdmin } from './receipts.ts'
 import type { Secrets } from './secrets.ts'
 import { type SourceTestAdmin, sourceTestAdmin } from './source-test.ts'
@@ -22,6 +23,7 @@ export type Admin = {
   deadLetters: DeadLetterAdmin
   people: PeopleAdmin
   erasures: ErasureAdmin
+  purges: PurgeAdmin
   audit: AuditAdmin
 }
 
@@ -38,6 +40,7 @@ export function openAdmin({ pool, log, secrets }: { pool: pg.Pool; log: Log; sec
     deadLetters: deadLetterAdmin({ pool, log, actor }),
     people: peopleAdmin({ pool, actor }),
     erasures: erasureAdmin({ pool, actor }),
+    purges: purgeAdmin({ pool, actor }),
     audit: auditAdmin({ pool, actor }),
   })
 }

@@ -460,3 +460,43 @@ export type PersonView = Static<typeof PersonView>
 
 export const SplitPeople = Type.Object({ person: PersonView, split_off: PersonView })
 export type SplitPeople = Static<typeof SplitPeople>
+
+const Purged = Type.Object({
+  events: Count,
+  conversions: Count,
+  identities: Type.Integer({ minimum: 0, description: 'Names that nothing else speaks of' }),
+  dead_letters: Count,
+  waiting: Count,
+})
+
+/** What was taken out of all that a tracking key added. */
+export const PurgeReceipt = Type.Object({
+  id: Uuid,
+  tenant: Type.String(),
+  key: Type.String(),
+  since: Timestamp,
+  until: NullableTimestamp,
+  status: Type.Enum(['running', 'completed']),
+  requested_at: Timestamp,
+  completed_at: NullableTimestamp,
+  purged: Purged,
+  not_yet_processed: Type.Integer({
+    minimum: 0,
+    description: 'Entries that could not be awaited: purge again once they are processed',
+  }),
+})
+export type PurgeReceipt = Static<typeof PurgeReceipt>
+
+export const PurgePreview = Type.Object({
+  dry_run: Type.Literal(true),
+  tenant: Type.String(),
+  key: Type.String(),
+  since: Timestamp,
+  until: NullableTimestamp,
+  would_purge: Type.Object({
+    events: Count,
+    sales: Type.Integer({ minimum: 0, description: 'Sales that its events are, or speak of' }),
+    joins: Type.Integer({ minimum: 0, description: 'Joins of people that its events caused' }),
+  }),
+})
+export type PurgePreview = Static<typeof PurgePreview>

@@ -9,6 +9,7 @@ import { addDemo } from './demo.ts'
 import { addDoctor } from './doctor.ts'
 import { addErase } from './erase.ts'
 import { explain } from './errors.ts'
+import { addEvents } from './events.ts'
 import { examples } from './examples.ts'
 import { addKey } from './key.ts'
 import { addMigrate } from './migrate.ts'
@@ -50,6 +51,7 @@ export function buildProgram(out: Output): Command {
   addSnapshot(program, out)
   addPerson(program, out)
   addErase(program, out)
+  addEvents(program, out)
   addAudit(program, out)
   addBackup(program, out)
   addRestore(program, out)

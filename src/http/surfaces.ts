@@ -10,6 +10,7 @@ import { erasureRoutes } from './admin/erasure.ts'
 import { keyRoutes } from './admin/keys.ts'
 import { adminOf } from './admin/operator.ts'
 import { peopleRoutes } from './admin/people.ts'
+import { purgeRoutes } from './admin/purges.ts'
 import { receiptRoutes } from './admin/receipts.ts'
 import { rejectionRoute } from './admin/rejections.ts'
 import { sourceTestRoute } from './admin/source-test.ts'
@@ -98,6 +99,7 @@ export function adminSurface({ adminFor, ...options }: Credentials & { adminFor:
       deadLetterRoutes(app, parts) //       GET /admin/v1/dead-letters; GET …/:id; POST …/replay
       peopleRoutes(app, parts) //           GET /admin/v1/people/:id; GET …/export; POST …/{merge,split}
       erasureRoutes(app, parts) //          GET, POST /admin/v1/erasures; GET …/:id
+      purgeRoutes(app, parts) //            POST /admin/v1/purges; GET …/:id
       auditRoute(app, parts) //             GET /admin/v1/audit
     },
   }

@@ -5,9 +5,9 @@ import { version } from '../config/version.ts'
 import type { App, Surface } from '../http/app.ts'
 import { buildServer } from '../http/server.ts'
 import { openAccept } from '../intake/accept.ts'
-import { leftErasures } from '../jobs/erasures.ts'
 import { type Job, startJobs } from '../jobs/jobs.ts'
 import { ledgerUpkeep } from '../jobs/ledger.ts'
+import { leftBehind } from '../jobs/left-behind.ts'
 import { retention } from '../jobs/retention.ts'
 import { dailySnapshots } from '../jobs/snapshots.ts'
 import { stuckSessions } from '../jobs/stuck-sessions.ts'
@@ -135,7 +135,7 @@ function upkeep({ config, log: logger }: RuntimeOptions, { pool, log, now }: Par
     }),
     ...ledgerUpkeep(pool, now),
     dailySnapshots(pool, now),
-    leftErasures(pool),
+    ...leftBehind(pool),
   ]
 }
 

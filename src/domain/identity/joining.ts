@@ -45,7 +45,7 @@ export type Joins = {
   merges: Merge[]
   moves: Move[]
   /** Seen together, but the profile was full: kept, so that an erasure finds them. */
-  unjoined: { node: Node; other: Node }[]
+  unjoined: { node: Node; other: Node; cause: Cause }[]
   /** Names that are trusted from now on. */
   vouched: Name[]
   /** Of each sighting, the node of its first name, after it; null where it has none. */
@@ -103,7 +103,10 @@ function joinName(joins: Joins, { trusted, cause }: Sighting, primary: Name, nam
   if (areKnown && (name.kind === 'visitor' || isTakenOut)) move(joins, primary, name, cause)
   else if (!areKnown || trusted) merge(joins, primary, name, cause)
   // Two people stay two; but what the one said of the other goes when the other is erased.
-  else joins.unjoined.push({ node: name.node, other: primary.node }, { node: primary.node, other: name.node })
+  else {
+    joins.unjoined.push({ node: name.node, other: primary.node, cause })
+    joins.unjoined.push({ node: primary.node, other: name.node, cause })
+  }
 }
 
 /** A user id or a contact id: somebody in particular, not just a browser. */
@@ -122,7 +125,7 @@ function merge(joins: Joins, primary: Name, name: Name, cause: Cause): void {
   const isFirst = isKnown(a) === isKnown(b) ? a.id < b.id : isKnown(a)
   const [into, from] = isFirst ? [a, b] : [b, a]
   if (into.names + from.names > MAX_NAMES) {
-    joins.unjoined.push({ node: name.node, other: primary.node })
+    joins.unjoined.push({ node: name.node, other: primary.node, cause })
     return
   }
   into.names += from.names
@@ -136,7 +139,7 @@ function merge(joins: Joins, primary: Name, name: Name, cause: Cause): void {
 function move(joins: Joins, primary: Name, name: Name, cause: Cause): void {
   const target = profileOf(primary.node)
   if (target.names >= MAX_NAMES) {
-    joins.unjoined.push({ node: name.node, other: primary.node })
+    joins.unjoined.push({ node: name.node, other: primary.node, cause })
     return
   }
   const from = name.node

@@ -255,10 +255,11 @@ async function writeJoins(client: Transaction['client'], people: People, joins: 
   if (unjoined.length > 0)
     await keepUnjoined(
       client,
-      unjoined.map(({ node, other }) => ({
+      unjoined.map(({ node, other, cause }) => ({
         tenantId: tenantOfProfile(node.profile),
         node: node.id!,
         other: other.id!,
+        causeId: cause.kind === 'event' ? cause.id : null,
       })),
     )
 }

@@ -104,6 +104,16 @@ export async function ordersOfNodes(db: Db, tenantId: number, nodes: number[]): 
   return rows.map(({ orderId }) => orderId)
 }
 
+/** Orders that these people named in events, with a record or without. */
+export async function ordersNamedBy(db: Db, tenantId: number, nodes: number[]): Promise<string[]> {
+  const { rows } = await db.query<{ orderId: string }>(
+    `select distinct order_id as "orderId" from conversions
+     where tenant_id = $1 and event_node = any($2::bigint[]) and order_id is not null`,
+    [tenantId, nodes],
+  )
+  return rows.map(({ orderId }) => orderId)
+}
+
 /** Takes out rows that events made, to be folded into others. */
 export async function takeEventSales(
   db: Db,
@@ -121,6 +131,26 @@ export async function takeEventSales(
     [sales.map(({ tenantId }) => tenantId), sales.map(({ saleKey }) => saleKey)],
   )
   return rows
+}
+
+/** Takes out what events said of these sales: rows that they made are gone, rows of records stay without it. */
+export async function dropEventFacts(
+  db: Db,
+  tenantId: number,
+  { sales, orders }: { sales: string[]; orders: string[] },
+): Promise<{ deleted: number; withRecord: { saleKey: string }[] }> {
+  const { rowCount } = await db.query(
+    `delete from conversions where tenant_id = $1 and order_state is null and (order_id = any($2) or sale_key = any($3))`,
+    [tenantId, orders, sales],
+  )
+  const { rows } = await db.query<{ saleKey: string }>(
+    `update conversions set event_id = null, event_occurred_at = null, event_type = null, event_conversion_type = null,
+       event_source = null, event_source_config_id = null, event_amount = null, event_currency = null, event_visitor = null,
+       event_node = null, several_visitors = false
+     where tenant_id = $1 and order_id = any($2) returning sale_key as "saleKey"`,
+    [tenantId, orders],
+  )
+  return { deleted: rowCount ?? 0, withRecord: rows }
 }
 
 /** Orders of which one of these people made more than one row: they were different people before a merge. */

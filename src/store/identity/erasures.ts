@@ -22,7 +22,7 @@ export async function oldestWaiting(db: Db, tenantId: number): Promise<Date | nu
   const { rows } = await db.query<{ at: Date | null }>(
     `select least(
        (select min(l.received_at) from log_cursors c
-        join log l on l.partition = c.partition and (l.xid, l.ord) > (c.xid, c.ord) where l.tenant_id = $1),
+        join log l on l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord) where l.tenant_id = $1),
        (select min(received_at) from parked_entries where tenant_id = $1),
        (select min(received_at) from overflow where tenant_id = $1)) as at`,
     [tenantId],
@@ -133,7 +133,7 @@ export async function countOfEvents(
           on a.id = e.id and a.received_at = e.received_at where a.tenant_id = $1) as archived,
        (select count(*) from log l join unnest($4::uuid[], $5::timestamptz[]) as e (id, received_at)
           on l.received_at = e.received_at and l.id = e.id
-        join log_cursors c on c.partition = l.partition and (l.xid, l.ord) <= (c.xid, c.ord)
+        join log_cursors c on c.partition = l.partition and (l.era, l.xid, l.ord) <= (c.era, c.xid, c.ord)
         where l.tenant_id = $1) as logged`,
     [
       tenantId,

@@ -223,13 +223,18 @@ export async function trustNames(db: Db, nodes: { tenantId: number; node: number
 
 export async function keepUnjoined(
   db: Db,
-  pairs: { tenantId: number; node: number; other: number }[],
+  pairs: { tenantId: number; node: number; other: number; causeId: string | null }[],
 ): Promise<void> {
   await queryPrepared(
     db,
-    `insert into identity_unjoined (tenant_id, node, other)
-     select * from unnest($1::int[], $2::bigint[], $3::bigint[]) order by 1, 3, 2 on conflict do nothing`,
-    [pairs.map(({ tenantId }) => tenantId), pairs.map(({ node }) => node), pairs.map(({ other }) => other)],
+    `insert into identity_unjoined (tenant_id, node, other, cause_id)
+     select * from unnest($1::int[], $2::bigint[], $3::bigint[], $4::text[]) order by 1, 3, 2 on conflict do nothing`,
+    [
+      pairs.map(({ tenantId }) => tenantId),
+      pairs.map(({ node }) => node),
+      pairs.map(({ other }) => other),
+      pairs.map(({ causeId }) => causeId),
+    ],
   )
 }
 

@@ -1,0 +1,202 @@
+import type pg from 'pg'
+import { conversionOf, orderSaleKey } from '../domain/conversions/conversions.ts'
+import type { EventSale } from '../domain/conversions/sales.ts'
+import { eventOfStored } from '../domain/events/stored.ts'
+import { rebuildSales, saleAmong, saleNamed } from '../pipeline/conversions/rebuild-sales.ts'
+import { rebuildPeople } from '../pipeline/identity/rebuild.ts'
+import { inTransaction } from '../postgres/database.ts'
+import { ordersNamedBy } from '../store/conversions/conversions.ts'
+import {
+  deleteEntriesOfKey,
+  deleteOwnSales,
+  keepPurge,
+  keepPurgeSales,
+  keepPurgeWork,
+  nodesToWorkOut,
+  nodesWorkedOut,
+  type StoredPurge,
+  salesToWorkOut,
+  salesWorkedOut,
+  savePurge,
+  takeLeftPurge,
+} from '../store/events/purges.ts'
+import { readStored, type StoredFilter, type StoredNode } from '../store/events/stored.ts'
+import { deleteEventsAt, oldestWaiting } from '../store/identity/erasures.ts'
+import { circleOf } from '../store/identity/rebuild.ts'
+import { listKeys } from '../store/tenants/keys.ts'
+import { changeWhoIsWho } from './people.ts'
+import type { PurgeReceipt } from './views.ts'
+
+const SIGN_OF_LIFE_MS = 5_000
+const SILENT_S = 30
+// Give or take the clocks of other nodes.
+const CLOCKS_APART_MS = 60_000
+// With everybody whom they share a profile with: each round reads the tenant's events once.
+const NODES_AT_A_TIME = 2_000
+const SALES_AT_A_TIME = 1_000
+
+type Run = { pool: pg.Pool; purge: StoredPurge; receipt: PurgeReceipt; isServerKey: boolean }
+
+/** Runs a purge from where it stands to its end. What was done before is not done twice. */
+export async function runPurge(pool: pg.Pool, purge: StoredPurge): Promise<PurgeReceipt> {
+  const keys = await listKeys(pool, purge.tenantId)
+  const isServerKey = keys.some(({ id, server }) => id === purge.keyId && server)
+  const receipt = JSON.parse(purge.receipt) as PurgeReceipt
+  const run = { pool, purge, receipt, isServerKey }
+  const alive = setInterval(() => keepPurge(pool, purge).catch(() => {}), SIGN_OF_LIFE_MS)
+  try {
+    await removeEvents(run)
+    await removeEntries(run)
+    while (await workOutPeople(run));
+    await workOutSales(run)
+    receipt.status = 'completed'
+    receipt.completed_at = new Date().toISOString()
+    await savePurge(pool, { ...purge, status: 'completed', receipt: JSON.stringify(receipt) })
+    return receipt
+  } finally {
+    clearInterval(alive)
+  }
+}
+
+const save = (client: pg.PoolClient, { purge, receipt }: Run) =>
+  savePurge(client, { ...purge, status: 'running', receipt: JSON.stringify(receipt) })
+
+/** The filter of what a purge is about. */
+export function eventsOf({ keyId, receivedSince, receivedUntil }: StoredPurge): StoredFilter {
+  return { keyId, receivedSince, receivedUntil }
+}
+
+/** In portions, each with a note of whom and which sales it was about: from there on it is known what to work out anew. */
+async function removeEvents(run: Run): Promise<void> {
+  const { pool, purge, receipt } = run
+  await inTransaction(pool, async reader => {
+    for await (const events of readStored(reader, purge.tenantId, eventsOf(purge)))
+      await inTransaction(pool, async client => {
+        const sales = salesOf(events).filter(sale => !sale.startsWith('event:'))
+        await keepPurgeWork(client, purge, { events, sales })
+        receipt.purged.conversions += await deleteOwnSales(
+          client,
+          purge.tenantId,
+          events.map(({ id }) => id),
+        )
+        receipt.purged.events += await deleteEventsAt(client, events)
+        await save(client, run)
+      })
+  })
+}
+
+/** Sales that events are (`event:…`), or speak of together with others. */
+export function salesOf(events: StoredNode[]): string[] {
+  const sales = new Set<string>()
+  for (const stored of events) {
+    const event = eventOfStored(stored)
+    const conversion = conversionOf(event, new Set([event.eventType]))
+    if (stored.conversion && conversion) sales.add(saleNamed(conversion) ?? `event:${stored.id}`)
+  }
+  return [...sales]
+}
+
+async function removeEntries(run: Run): Promise<void> {
+  const { pool, purge, receipt } = run
+  await inTransaction(pool, async client => {
+    receipt.purged.dead_letters += await deleteEntriesOfKey(client, 'dead_letters', purge)
+    receipt.purged.waiting += await deleteEntriesOfKey(client, 'parked_entries', purge)
+    await save(client, run)
+  })
+}
+
+/** Works out anew who some of the people are. False when there are no more. */
+async function workOutPeople(run: Run): Promise<boolean> {
+  const { pool, purge, receipt, isServerKey } = run
+  const { tenantId } = purge
+  const nodes = await nodesToWorkOut(pool, purge, NODES_AT_A_TIME)
+  if (nodes.length === 0) return false
+  // Read without holding anybody up; what came meanwhile is read with the tenant's people held.
+  const before = new Set((await circleOf(pool, tenantId, nodes)).map(({ node }) => node))
+  const since = await newSince(pool, tenantId)
+  const known = await readAll(pool, tenantId, { nodes: [...before] })
+  await changeWhoIsWho(pool, tenantId, async transaction => {
+    const { client } = transaction
+    const circle = await circleOf(client, tenantId, nodes)
+    const hasGrown = circle.some(({ node }) => !before.has(node))
+    const events = new Map(known.map(event => [event.id, event]))
+    const filter = hasGrown ? {} : { receivedSince: since }
+    for await (const some of readStored(client, tenantId, {
+      nodes: circle.map(({ node }) => node),
+      ...filter,
+    }))
+      for (const event of some) events.set(event.id, event)
+    const openSales = new Set(await salesToWorkOut(client, purge))
+    // Whoever is somebody else now bought as somebody else.
+    const named = await ordersNamedBy(
+      client,
+      tenantId,
+      circle.map(({ node }) => node),
+    )
+    await keepPurgeSales(client, purge, named.map(orderSaleKey))
+    receipt.purged.identities += await rebuildPeople(transaction, {
+      ...{ tenantId, circle, since: purge.receivedSince, distrust: isServerKey },
+      ...{ events: [...events.values()], openSales },
+    })
+    await nodesWorkedOut(client, purge, [...nodes, ...circle.map(({ node }) => node)])
+    await save(client, run)
+  })
+  return true
+}
+
+async function workOutSales(run: Run): Promise<void> {
+  const { pool, purge, receipt } = run
+  const { tenantId } = purge
+  const all = await salesToWorkOut(pool, purge)
+  if (all.length === 0) return
+  const wanted = new Set(all)
+  const told = new Map<string, EventSale>()
+  const hear = (events: StoredNode[]) => {
+    for (const event of events) {
+      const sale = saleAmong(event, tenantId, wanted)
+      if (sale) told.set(sale.eventId, sale)
+    }
+  }
+  const since = await newSince(pool, tenantId)
+  await inTransaction(pool, async client => {
+    for await (const some of readStored(client, tenantId, { conversionsOnly: true })) hear(some)
+  })
+  for (let from = 0; from < all.length; from += SALES_AT_A_TIME) {
+    const sales = all.slice(from, from + SALES_AT_A_TIME)
+    await changeWhoIsWho(pool, tenantId, async transaction => {
+      const { client } = transaction
+      for await (const some of readStored(client, tenantId, { conversionsOnly: true, receivedSince: since }))
+        hear(some)
+      const own = new Set(sales)
+      receipt.purged.conversions += await rebuildSales(transaction, tenantId, {
+        sales,
+        told: [...told.values()].filter(({ saleKey }) => own.has(saleKey)),
+      })
+      await salesWorkedOut(client, purge, sales)
+      await save(client, run)
+    })
+  }
+}
+
+/** What is applied from now on came in no earlier than this. */
+async function newSince(pool: pg.Pool, tenantId: number): Promise<Date> {
+  const waiting = await oldestWaiting(pool, tenantId)
+  return new Date(Math.min(waiting?.getTime() ?? Number.POSITIVE_INFINITY, Date.now()) - CLOCKS_APART_MS)
+}
+
+async function readAll(pool: pg.Pool, tenantId: number, filter: StoredFilter): Promise<StoredNode[]> {
+  const all: StoredNode[] = []
+  await inTransaction(pool, async client => {
+    for await (const some of readStored(client, tenantId, filter)) all.push(...some)
+  })
+  return all
+}
+
+/** Goes on with what a process left behind when it ended. */
+export async function resumePurges(pool: pg.Pool, silentS = SILENT_S): Promise<void> {
+  for (;;) {
+    const left = await takeLeftPurge(pool, silentS)
+    if (left === null) return
+    await runPurge(pool, left)
+  }
+}

@@ -1,0 +1,175 @@
+import { eventOfStored } from '../../domain/events/stored.ts'
+import { isEarlierTouch, touchOf } from '../../domain/identity/attribution.ts'
+import {
+  type Identity,
+  identitiesOf,
+  identitiesOfContact,
+  identitiesOfOrder,
+} from '../../domain/identity/identity.ts'
+import type { StoredNode } from '../../store/events/stored.ts'
+import { moveIdentityVersions, type NewTouch, upsertTouches } from '../../store/identity/identities.ts'
+import {
+  circleOf,
+  deleteUnseen,
+  joinsAmong,
+  moveEvents,
+  type NodeName,
+  recordsOf,
+  repoint,
+  resetNames,
+  takeTouches,
+  undoneCauses,
+} from '../../store/identity/rebuild.ts'
+import { accountAttribution } from '../billing/attribution.ts'
+import { combineSales } from '../conversions/conversions.ts'
+import type { Transaction } from '../unit.ts'
+import { type NamesSeen, openIdentities } from './identity.ts'
+
+export type Rebuild = {
+  tenantId: number
+  /** Everybody concerned: see `circleOf`. */
+  circle: NodeName[]
+  /** What is left of their events, in the order in which they came in. */
+  events: StoredNode[]
+  /** Joined nobody, as it turns out: sales that are worked out anew themselves. */
+  openSales: Set<string>
+  /** Nobody was known under names from then on, but for what is left. */
+  since: Date
+  /** Whether what was said of names by those who may is to be heard again. */
+  distrust: boolean
+}
+
+type Seen = NamesSeen & { at: number; event: StoredNode | null }
+
+const AT_A_TIME = 1_000
+
+/**
+ * Works out anew who these people are, from what is left that says so: their events, their records, what operators
+ * joined. The caller has the tenant's people for itself. Returns how many names are gone.
+ */
+export async function rebuildPeople(transaction: Transaction, rebuild: Rebuild): Promise<number> {
+  const { client } = transaction
+  const { tenantId, circle, distrust } = rebuild
+  const nodes = circle.map(({ node }) => node)
+  const seen = await sightings(transaction, rebuild, nodes)
+  const touches = await takeTouches(client, tenantId, nodes)
+  const first = new Map<string, number>()
+  for (const name of circle) if (!first.has(nameText(name))) first.set(nameText(name), name.node)
+  await resetNames(client, tenantId, { nodes, first: [...first.values()], distrust })
+  const identities = openIdentities({ onPeople: async () => {}, onMerged: async () => {} })
+  const placed = new Map<string, number | null>()
+  for (let from = 0; from < seen.length; from += AT_A_TIME) {
+    const some = seen.slice(from, from + AT_A_TIME)
+    const now = await identities.resolve(transaction, some)
+    for (const [i, { event }] of some.entries()) if (event) placed.set(event.id, now[i] ?? null)
+  }
+  await moveIdentityVersions(client, [tenantId])
+  const places = await placesNow(transaction, tenantId, circle, first)
+  await moveEvents(
+    client,
+    rebuild.events.flatMap(({ table, row, id, node }) =>
+      placed.get(id) === node ? [] : [{ table, row, id, node: placed.get(id) ?? null }],
+    ),
+  )
+  await repoint(client, tenantId, { nodes: places, events: placed })
+  await writeTouches(transaction, rebuild, { placed, places, touches })
+  const gone = await forgetUnseen(transaction, rebuild, seen)
+  const left = await circleOf(client, tenantId, [...first.values()])
+  const profiles = [...new Set(left.map(({ profile }) => profile))].map(profile => ({ tenantId, profile }))
+  await combineSales(transaction, profiles)
+  await accountAttribution()(
+    transaction,
+    left.map(({ node }) => ({ tenantId, node })),
+  )
+  return gone
+}
+
+/** All that says who is who, in its order. */
+async function sightings({ client }: Transaction, rebuild: Rebuild, nodes: number[]): Promise<Seen[]> {
+  const { tenantId, circle, events, openSales } = rebuild
+  const names = new Map<number, Identity>(circle.map(({ node, kind, value }) => [node, { kind, value }]))
+  const undone = await undoneCauses(client, tenantId, nodes)
+  const seen: Seen[] = events.map(event => {
+    const cause = { kind: 'event' as const, id: event.id }
+    const all = identitiesOf(eventOfStored(event))
+    const identities = undone.has(`event ${event.id}`) ? all.slice(0, 1) : all
+    return { tenantId, identities, trusted: event.trusted, cause, at: event.receivedAt.getTime(), event }
+  })
+  const kept = new Set(events.map(({ id }) => id))
+  for (const { node, other, cause, joinedAt } of await joinsAmong(client, tenantId, nodes)) {
+    const isOver = cause.kind === 'event' ? kept.has(cause.id) : openSales.has(`order:${cause.id}`)
+    if (isOver || (cause.kind === 'event' && isPurged(cause.id, rebuild))) continue
+    const identities = [names.get(node)!, names.get(other)!]
+    const trusted = cause.kind !== 'sale'
+    seen.push({ tenantId, identities, trusted, cause, at: joinedAt.getTime(), event: null })
+  }
+  const contactIds = circle.flatMap(({ kind, value }) => (kind === 'contact' ? [value] : []))
+  for (const { entityType, id, data, updatedAt } of await recordsOf(client, tenantId, nodes, contactIds)) {
+    const identities =
+      entityType === 'order' ? identitiesOfOrder(JSON.parse(data)) : identitiesOfContact(id, JSON.parse(data))
+    const cause = { kind: 'record' as const, id: `${entityType}/${id}` }
+    if (undone.has(`record ${cause.id}`)) continue
+    seen.push({ tenantId, identities, trusted: true, cause, at: updatedAt.getTime(), event: null })
+  }
+  return seen.sort((a, b) => a.at - b.at || (a.cause.id < b.cause.id ? -1 : 1))
+}
+
+/** An event that is not kept any more and came since then was taken out; one from before went with its time. */
+function isPurged(eventId: string, { since }: Rebuild): boolean {
+  return Number.parseInt(eventId.slice(0, 8) + eventId.slice(9, 13), 16) >= since.getTime()
+}
+
+/** Where the names of nodes are now. */
+async function placesNow(
+  { client }: Transaction,
+  tenantId: number,
+  circle: NodeName[],
+  first: Map<string, number>,
+): Promise<Map<number, number>> {
+  const now = new Map(
+    (await circleOf(client, tenantId, [...first.values()]))
+      .filter(({ retired }) => !retired)
+      .map(name => [nameText(name), name.node]),
+  )
+  return new Map(circle.map(name => [name.node, now.get(nameText(name)) ?? first.get(nameText(name))!]))
+}
+
+type Placed = { placed: Map<string, number | null>; places: Map<number, number>; touches: NewTouch[] }
+
+async function writeTouches(
+  { client }: Transaction,
+  rebuild: Rebuild,
+  { placed, places, touches }: Placed,
+): Promise<void> {
+  const earliest = new Map<number, NewTouch>()
+  const add = (touch: NewTouch) => {
+    const before = earliest.get(touch.node)
+    if (!before || isEarlierTouch(touch, before)) earliest.set(touch.node, touch)
+  }
+  // Of events that went with their time, only the touch is left.
+  for (const touch of touches)
+    if (!placed.has(touch.eventId) && !isPurged(touch.eventId, rebuild))
+      add({ ...touch, node: places.get(touch.node)! })
+  for (const stored of rebuild.events) {
+    const node = placed.get(stored.id) ?? null
+    const origin = node === null ? null : touchOf(eventOfStored(stored))
+    if (node === null || origin === null) continue
+    add({ tenantId: rebuild.tenantId, node, occurredAt: stored.occurredAt, eventId: stored.id, ...origin })
+  }
+  if (earliest.size > 0) await upsertTouches(client, [...earliest.values()])
+}
+
+/** Names that nothing speaks of any more, and that were first heard of with what was taken out. */
+async function forgetUnseen({ client }: Transaction, rebuild: Rebuild, seen: Seen[]): Promise<number> {
+  const spoken = new Set(seen.flatMap(({ identities }) => identities.map(nameText)))
+  const unseen = new Map<string, number>()
+  for (const name of rebuild.circle) {
+    const isKept = spoken.has(nameText(name)) || unseen.has(nameText(name))
+    if (!isKept && name.firstSeenAt >= rebuild.since) unseen.set(nameText(name), name.node)
+  }
+  return unseen.size === 0 ? 0 : deleteUnseen(client, rebuild.tenantId, [...unseen.values()])
+}
+
+function nameText({ kind, value }: Identity): string {
+  return `${kind} ${value}`
+}

@@ -1,0 +1,176 @@
+import type { Identity } from '../../domain/identity/identity.ts'
+import type { Cause } from '../../domain/identity/joining.ts'
+import type { Db } from '../../postgres/database.ts'
+import type { NewTouch } from './identities.ts'
+
+/** What is read and written where people are worked out anew. */
+
+export type NodeName = Identity & { node: number; profile: number; firstSeenAt: Date; retired: boolean }
+
+/**
+ * These nodes, all of their profiles, all nodes that their names ever had, and whom they were seen with but kept apart, in
+ * turn: nobody outside of it can be touched by what is worked out anew within.
+ */
+export async function circleOf(db: Db, tenantId: number, nodes: number[]): Promise<NodeName[]> {
+  const { rows } = await db.query<NodeName>(
+    `with recursive circle as (
+       select node from identities where tenant_id = $1 and node = any($2::bigint[])
+       union
+       select other.node from circle c
+       join identities i on i.tenant_id = $1 and i.node = c.node
+       cross join lateral (
+         select node from identities where tenant_id = $1 and profile = i.profile
+         union all
+         select node from identities where tenant_id = $1 and kind = i.kind and value = i.value and retired_at is null
+         union all
+         select node from identities where tenant_id = $1 and kind = i.kind and value = i.value and retired_at is not null
+         union all
+         select other from identity_unjoined where tenant_id = $1 and node = c.node and cause_id is not null
+         union all
+         select node from identity_unjoined where tenant_id = $1 and other = c.node and cause_id is not null
+       ) other
+     )
+     select i.node, i.profile, i.kind, i.value, i.first_seen_at as "firstSeenAt", i.retired_at is not null as retired
+     from circle join identities i on i.tenant_id = $1 and i.node = circle.node order by i.node`,
+    [tenantId, nodes],
+  )
+  return rows
+}
+
+export type KeptJoin = { node: number; other: number; cause: Cause; joinedAt: Date }
+
+/** The joins among these nodes that hold. */
+export async function joinsAmong(db: Db, tenantId: number, nodes: number[]): Promise<KeptJoin[]> {
+  const { rows } = await db.query<Omit<KeptJoin, 'cause'> & { kind: Cause['kind']; id: string }>(
+    `select coalesce(node, from_profile) as node, coalesce(other, profile) as other, cause as kind, cause_id as id,
+       joined_at as "joinedAt"
+     from identity_joins
+     where tenant_id = $1 and undone_at is null
+       and coalesce(node, from_profile) = any($2::bigint[]) and coalesce(other, profile) = any($2::bigint[]) order by id`,
+    [tenantId, nodes],
+  )
+  return rows.map(({ kind, id, ...join }) => ({ ...join, cause: { kind, id } }))
+}
+
+/** Causes that an operator has undone: they join nobody again. */
+export async function undoneCauses(db: Db, tenantId: number, nodes: number[]): Promise<Set<string>> {
+  const { rows } = await db.query<{ cause: string }>(
+    `select cause || ' ' || cause_id as cause from identity_joins
+     where tenant_id = $1 and undone_at is not null and node = any($2::bigint[])`,
+    [tenantId, nodes],
+  )
+  return new Set(rows.map(({ cause }) => cause))
+}
+
+/** Records of these people: contacts by their id, orders by who placed them. */
+export async function recordsOf(
+  db: Db,
+  tenantId: number,
+  nodes: number[],
+  contactIds: string[],
+): Promise<{ entityType: 'contact' | 'order'; id: string; data: string; updatedAt: Date }[]> {
+  const { rows } = await db.query<{
+    entityType: 'contact' | 'order'
+    id: string
+    data: string
+    updatedAt: Date
+  }>(
+    `select entity_type as "entityType", id, data, updated_at as "updatedAt" from records
+     where tenant_id = $1 and not deleted
+       and (entity_type = 'contact' and id = any($3)
+         or entity_type = 'order' and id = any(array(
+           select order_id from conversions where tenant_id = $1 and order_state = 'live' and order_node = any($2::bigint[]))))`,
+    [tenantId, nodes, contactIds],
+  )
+  return rows
+}
+
+/** Every name is alone again under its first node; later nodes, joins and touches are gone. */
+export async function resetNames(
+  db: Db,
+  tenantId: number,
+  { nodes, first, distrust }: { nodes: number[]; first: number[]; distrust: boolean },
+): Promise<void> {
+  await db.query(
+    `delete from identity_joins where tenant_id = $1 and undone_at is null
+       and coalesce(node, from_profile) = any($2::bigint[]) and coalesce(other, profile) = any($2::bigint[])`,
+    [tenantId, nodes],
+  )
+  await db.query(
+    `delete from identity_unjoined
+     where tenant_id = $1 and node = any($2::bigint[]) and other = any($2::bigint[]) and cause_id is not null`,
+    [tenantId, nodes],
+  )
+  await db.query(
+    'delete from identities where tenant_id = $1 and node = any($2::bigint[]) and node <> all($3::bigint[])',
+    [tenantId, nodes, first],
+  )
+  await db.query(
+    `update identities set profile = node, retired_at = null, trusted = trusted and not $3
+     where tenant_id = $1 and node = any($2::bigint[])`,
+    [tenantId, first, distrust],
+  )
+}
+
+/** Touches of these nodes, taken out. */
+export async function takeTouches(db: Db, tenantId: number, nodes: number[]): Promise<NewTouch[]> {
+  const { rows } = await db.query<NewTouch>(
+    `delete from touches where tenant_id = $1 and node = any($2::bigint[])
+     returning tenant_id as "tenantId", node, direct, occurred_at as "occurredAt", event_id as "eventId", source, medium, campaign`,
+    [tenantId, nodes],
+  )
+  return rows
+}
+
+export async function deleteUnseen(db: Db, tenantId: number, nodes: number[]): Promise<number> {
+  await db.query(
+    'delete from identity_unjoined where tenant_id = $1 and (node = any($2::bigint[]) or other = any($2::bigint[]))',
+    [tenantId, nodes],
+  )
+  const { rowCount } = await db.query(
+    'delete from identities where tenant_id = $1 and node = any($2::bigint[])',
+    [tenantId, nodes],
+  )
+  return rowCount ?? 0
+}
+
+/** Gives events other nodes, where they lie; the caller has the tenant's people for itself. */
+export async function moveEvents(
+  db: Db,
+  moves: { table: number; row: string; id: string; node: number | null }[],
+): Promise<void> {
+  const { rowCount } = await db.query(
+    `update events e set node = m.node
+     from unnest($1::oid[], $2::tid[], $3::uuid[], $4::bigint[]) as m (table_id, row_id, id, node)
+     where e.tableoid = m.table_id and e.ctid = m.row_id and e.id = m.id`,
+    [moves.map(m => m.table), moves.map(m => m.row), moves.map(m => m.id), moves.map(m => m.node)],
+  )
+  // Read before the people were held: an erasure may have taken some since. It is done again from what is there then.
+  if (rowCount !== moves.length) throw new Error('Events were changed meanwhile; it will be tried again.')
+}
+
+/** What points to nodes that are gone points to where their names are now; sales to where their events are. */
+export async function repoint(
+  db: Db,
+  tenantId: number,
+  { nodes, events }: { nodes: Map<number, number>; events: Map<string, number | null> },
+): Promise<void> {
+  const pairs = [[...nodes.keys()], [...nodes.values()]]
+  await db.query(
+    `update conversions c set order_node = n.now from unnest($2::bigint[], $3::bigint[]) as n (before, now)
+     where c.tenant_id = $1 and c.order_node = n.before`,
+    [tenantId, ...pairs],
+  )
+  await db.query(
+    `update conversions c set event_node = case when e.id is null then n.now else e.node end
+     from unnest($2::bigint[], $3::bigint[]) as n (before, now), conversions own
+     left join unnest($4::uuid[], $5::bigint[]) as e (id, node) on e.id = own.event_id
+     where c.tenant_id = $1 and c.event_node = n.before and own.tenant_id = c.tenant_id and own.sale_key = c.sale_key`,
+    [tenantId, ...pairs, [...events.keys()], [...events.values()]],
+  )
+  await db.query(
+    `update billing_accounts a set node = n.now from unnest($2::bigint[], $3::bigint[]) as n (before, now)
+     where a.tenant_id = $1 and a.node = n.before`,
+    [tenantId, ...pairs],
+  )
+}
