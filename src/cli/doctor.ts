@@ -25,10 +25,11 @@ export function addDoctor(program: Command, out: Output): void {
     .action(async ({ json, ...options }) => {
       await requireData(options)
       await withBareDatabase(options, out, async ({ pool, config }) => {
-        const { secretKeys, dataDir, databaseUrl, processedRetentionMs } = config
+        const { secretKeys, dataDir, databaseUrl, processedRetentionMs, minFreeDisk } = config
         const keys = await findMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null })
         const findings = await diagnose({
           ...{ pool, log: openPostgresLog({ pool }), secrets: openSecrets(keys), processedRetentionMs },
+          minFreeDisk,
           now: () => new Date(),
           disk: () => diskOf(config),
         })

@@ -32,6 +32,7 @@ async function found(options: Partial<Options> = {}): Promise<Map<string, string
       secrets,
       now: () => new Date(),
       disk: async () => null,
+      minFreeDisk: 0.05,
       processedRetentionMs: 90 * DAY_MS,
     },
     ...options,
@@ -157,7 +158,7 @@ test('clocks that differ, retention that is held, a disk that is nearly full', a
   const full = { path: '/srv/kontor', freeBytes: 3e9, totalBytes: 100e9 }
   assert.match(
     (await found({ disk: async () => full })).get('disk_low')!,
-    /3,000 MB are free where \/srv\/kontor/,
+    /3,000 MB \(3\.0 %\) are free where \/srv\/kontor/,
   )
   assert.ok(!(await found({ disk: async () => ({ ...full, freeBytes: 30e9 }) })).has('disk_low'))
 })

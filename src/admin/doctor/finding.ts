@@ -40,6 +40,8 @@ export type Patient = {
   databaseNow: Date
   /** Where the database lies, where that can be seen from here. */
   disk: () => Promise<Disk | null>
+  /** The part of the disk below which events and webhooks are turned away; null: never. */
+  minFreeDisk: number | null
   processedRetentionMs: number
   limits: Limits
 }

@@ -27,15 +27,20 @@ export const clocks: Check = async ({ pool, now }) => {
   ]
 }
 
-export const disk: Check = async patient => {
-  const found = await patient.disk()
-  if (found === null || (found.freeBytes > LOW_BYTES && found.freeBytes > found.totalBytes * LOW_SHARE))
-    return []
+export const disk: Check = async ({ disk, minFreeDisk }) => {
+  const found = await disk()
+  if (found === null) return []
+  const share = found.freeBytes / found.totalBytes
+  // Told while there is still time: at twice of what is needed to go on.
+  if (found.freeBytes >= LOW_BYTES && share >= Math.max(LOW_SHARE, 2 * (minFreeDisk ?? 0))) return []
+  const isRefusing = minFreeDisk !== null && share < minFreeDisk
   return [
     {
       code: 'disk_low',
-      what: `${Math.round(found.freeBytes / 1e6).toLocaleString('en')} MB are free where ${found.path} lies.`,
-      means: 'Without room PostgreSQL stops accepting, and everything is answered 503.',
+      what: `${Math.round(found.freeBytes / 1e6).toLocaleString('en')} MB (${(share * 100).toFixed(1)} %) are free where ${found.path} lies.`,
+      means: isRefusing
+        ? 'Events and webhooks are answered 503 until there is more (KONTOR_MIN_FREE_DISK).'
+        : `${minFreeDisk === null ? 'Without room' : `Below ${minFreeDisk * 100} %`} events and webhooks are answered 503, and then everything.`,
       help: `df -h ${JSON.stringify(found.path)}; make room, or shorten KONTOR_LOG_RETENTION, KONTOR_ARCHIVE_RETENTION or KONTOR_EVENTS_RETENTION`,
     },
   ]
