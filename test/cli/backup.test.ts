@@ -287,7 +287,7 @@ test('a backup of an older version is brought to this one, with what waited in i
     // Read up to the second of three; written by a cluster that counts from somewhere else.
     await client.query(`insert into log_cursors (partition, xid, ord) values (0, '9000000001', 0)`)
     await client.query(
-      `insert into log select 0, (9000000000 + n)::text::xid8, 0, gen_random_uuid(), 1, 'record', 'key', '2026-01-31', '{}', 2, '{}'
+      `insert into log select 0, (9000000000 + n)::text::xid8, 0, gen_random_uuid(), 1, 'record', 'key', '2026-01-31', '{}', 3000000, repeat(n::text, 3000000)
        from generate_series(0, 2) n`,
     )
   })
