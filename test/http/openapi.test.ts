@@ -113,7 +113,7 @@ test('the reference asks nobody but this server', async t => {
   assert.doesNotMatch(page.body, /https?:/)
   assert.match(
     String(page.headers['content-security-policy']),
-    /^sandbox allow-scripts allow-popups; default-src 'none'.*connect-src 'self';/,
+    /^sandbox allow-scripts allow-popups allow-downloads; default-src 'none'.*connect-src 'self';/,
   )
   assert.equal((await app.inject('/docs/')).body, page.body)
 
