@@ -44,7 +44,15 @@ async function found(options: Partial<Options> = {}): Promise<Map<string, string
   return new Map([...byCode].map(([code, of]) => [code, words(of)]))
 }
 
-/** Found while it is so, and not before or after. */
+async function append(receivedAt: Date) {
+  const entry: Entry = {
+    ...{ id: newEntryId(receivedAt.getTime()), tenantId: 1, kind: 'events', orderingKey: 'key' },
+    ...{ receivedAt, context: '{}', body: '{}' },
+  }
+  await log.append([{ entry, claim: null }])
+}
+
+/** Found while it is so, and not after. */
 async function findsOnly(code: string, words: RegExp, { make, undo }: Record<'make' | 'undo', string>) {
   await pool.query(make)
   const codes = await found().finally(() => pool.query(undo))
@@ -72,12 +80,7 @@ test('no server; no worker beside a server; nothing wrong where both are', async
 })
 
 test('a backlog that is old, with its age', async () => {
-  const receivedAt = new Date(Date.now() - 10 * 60_000)
-  const entry: Entry = {
-    ...{ id: newEntryId(receivedAt.getTime()), tenantId: 1, kind: 'events', orderingKey: 'key' },
-    ...{ receivedAt, context: '{}', body: '{}' },
-  }
-  await log.append([{ entry, claim: null }])
+  await append(new Date(Date.now() - 10 * 60_000))
   assert.match((await found()).get('backlog_old')!, /^One entry .* for 10 min/)
   await pool.query('delete from log')
   assert.ok(!(await found()).has('backlog_old'))
@@ -151,6 +154,9 @@ test('clocks that differ, retention that is held, a disk that is nearly full', a
   assert.match(ahead.get('clock_off')!, /365 days ahead of/)
   const behind = await found({ now: () => new Date(Date.now() - 60_000) })
   assert.match(behind.get('clock_off')!, /60 s behind/)
+  await append(new Date(Date.now() + 2 * DAY_MS))
+  assert.match((await found()).get('clock_off')!, /entries from 2 days ahead/)
+  await pool.query('delete from log')
   await findsOnly('retention_held', /drops nothing: the clock jumped/, {
     make: `insert into retention_clock (trusted_at, held_since, held_reason) values (now(), now(), 'the clock jumped')`,
     undo: 'delete from retention_clock',
@@ -197,6 +203,10 @@ test('tables of another version, or none; the command tells the rest and exits w
   const text = await kontor('doctor')
   assert.equal(text.code, 1)
   assert.match(text.out, /schema_missing\n {2}The database has no tables of Kontor\.\n.*\n {2}→ kontor start/)
+  process.env.DATABASE_URL = 'postgres://nobody@127.0.0.1:1/kontor'
+  const away = await kontor('doctor')
+  assert.equal(away.code, 1)
+  assert.match(away.out, /^database_away\n {2}PostgreSQL cannot be reached/)
   delete process.env.DATABASE_URL
   assert.match((await kontor('doctor', '--data', '/nowhere/at/all')).err, /no database in/)
 })

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { isUnavailable } from '../../postgres/database.ts'
 import {
   type AppliedMigration,
   appliedMigrations,
@@ -9,18 +10,33 @@ import { rootTables } from '../../postgres/tables.ts'
 import { databaseNow } from '../../store/entries/retention-clock.ts'
 import { type Check, type Finding, LIMITS, type Limits, type Patient } from './finding.ts'
 import { clocks, disk, durability } from './machine.ts'
-import { failing, processing, sources, transactions, upkeep } from './pipeline.ts'
+import { claims, failing, processing, sources, transactions, upkeep } from './pipeline.ts'
 
 /** What tells of the machine needs no tables of Kontor. */
 const OF_ANY_DATABASE: Check[] = [clocks, disk, durability, transactions]
-const OF_KONTOR: Check[] = [processing, failing, upkeep, sources]
+const OF_KONTOR: Check[] = [processing, failing, upkeep, claims, sources]
+
+type Options = Omit<Patient, 'databaseNow' | 'limits'> & { limits?: Limits }
 
 /** Everything that is found wrong; nothing is changed. */
-export async function diagnose(
-  options: Omit<Patient, 'databaseNow' | 'limits'> & { limits?: Limits },
-): Promise<Finding[]> {
-  const patient = { limits: LIMITS, ...options, databaseNow: await databaseNow(options.pool) }
-  const schema = await schemaOf(options.pool)
+export async function diagnose(options: Options): Promise<Finding[]> {
+  try {
+    return await examine({ limits: LIMITS, ...options, databaseNow: await databaseNow(options.pool) })
+  } catch (error) {
+    if (!isUnavailable(error)) throw error
+    return [
+      {
+        code: 'database_away',
+        what: `PostgreSQL cannot be reached: ${(error as Error).message}`,
+        means: 'Everything is answered 503 until it is back; nothing that was acknowledged is lost.',
+        help: 'Start PostgreSQL, and see that DATABASE_URL leads there: psql "$DATABASE_URL" -c \'select 1\'',
+      },
+    ]
+  }
+}
+
+async function examine(patient: Patient): Promise<Finding[]> {
+  const schema = await schemaOf(patient.pool)
   const checks = schema === null ? [...OF_ANY_DATABASE, ...OF_KONTOR] : OF_ANY_DATABASE
   const found: (Finding | null)[] = [schema]
   for (const check of checks) found.push(...(await check(patient)))

@@ -7,6 +7,7 @@ import { countSessions, longTransactions, type OpenTransaction } from '../../sto
 import {
   daysWithOperations,
   monthsWithEvents,
+  newestFromTheFuture,
   recentDeadLetters,
   silentSources,
   summarizeParked,
@@ -15,6 +16,7 @@ import { countBacklog, listBacklogged } from '../../store/inbound/overflow.ts'
 import { unopenedSecrets } from '../secrets.ts'
 import { ago, type Check, type Finding, lasting, some } from './finding.ts'
 
+const CLOCK_OFF_S = 10
 const OLD_PARKED_MS = 5 * 60_000
 const REJECTED_A_DAY = 100
 
@@ -129,20 +131,14 @@ function endOf({ pid, gid }: OpenTransaction): string {
     : `psql "$DATABASE_URL" -c "rollback prepared '${gid.replaceAll("'", "''")}'"`
 }
 
-/** What should be there by itself: retention, partitions for the coming day, the memory of what was seen. */
-export const upkeep: Check = async ({ pool, databaseNow, processedRetentionMs }) => {
+/** What should be there by itself: retention, partitions for the coming day, times that are past. */
+export const upkeep: Check = async ({ pool, databaseNow }) => {
   const held = await retentionHeldBy(pool)
   const tomorrow = new Date(databaseNow.getTime() + DAY_MS)
+  const newest = await newestFromTheFuture(pool, CLOCK_OFF_S)
   const lacking: string[] = []
   for (const table of partitionedTables)
     if ((await momentsWithoutPartition(pool, table, [databaseNow, tomorrow])).length > 0) lacking.push(table)
-  const keys = await momentsWithoutPartition(pool, 'idempotency_keys', await daysWithOperations(pool, 29))
-  const retentionDays = Math.floor(processedRetentionMs / DAY_MS)
-  const ids = await momentsWithoutPartition(
-    pool,
-    'processed_events',
-    await monthsWithEvents(pool, retentionDays),
-  )
   return [
     held === null
       ? null
@@ -152,6 +148,15 @@ export const upkeep: Check = async ({ pool, databaseNow, processedRetentionMs })
           means: 'What has expired stays, and the disk fills.',
           help: 'Compare `date -u` with `psql "$DATABASE_URL" -c \'select now()\'`, and set the clock that is wrong',
         },
+    newest === null
+      ? null
+      : {
+          code: 'clock_off',
+          what: `The log has entries from ${ago(databaseNow, newest)} ahead of PostgreSQL's clock: a node that took them in is ahead, or PostgreSQL is behind.`,
+          means:
+            'Times of receipt are wrong; beyond 5 minutes, signatures are refused and events get another time.',
+          help: 'kontor doctor on each machine that serves tells which; there: timedatectl set-ntp true',
+        },
     lacking.length > 0
       ? {
           code: 'partitions_missing',
@@ -160,6 +165,19 @@ export const upkeep: Check = async ({ pool, databaseNow, processedRetentionMs })
           help: 'kontor start --surfaces worker, as the user who owns the tables',
         }
       : null,
+  ]
+}
+
+/** What recognises repeats, as long as it is to be kept. */
+export const claims: Check = async ({ pool, processedRetentionMs }) => {
+  const keys = await momentsWithoutPartition(pool, 'idempotency_keys', await daysWithOperations(pool, 29))
+  const retentionDays = Math.floor(processedRetentionMs / DAY_MS)
+  const ids = await momentsWithoutPartition(
+    pool,
+    'processed_events',
+    await monthsWithEvents(pool, retentionDays),
+  )
+  return [
     keys.length + ids.length > 0
       ? {
           code: 'claims_missing',

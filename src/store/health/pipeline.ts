@@ -69,3 +69,12 @@ export async function monthsWithEvents(db: Db, days: number): Promise<Date[]> {
   )
   return rows.map(({ month }) => month)
 }
+
+/** When the newest entry came in by the clock of its node, if that is ahead of PostgreSQL's by more than this. */
+export async function newestFromTheFuture(db: Db, seconds: number): Promise<Date | null> {
+  const { rows } = await db.query<{ newest: Date | null }>(
+    'select max(received_at) as newest from log where received_at > now() + make_interval(secs => $1)',
+    [seconds],
+  )
+  return rows[0]!.newest
+}
