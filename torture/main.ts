@@ -1,5 +1,3 @@
-// npm run torture -- --minutes N --seed S [--faults a,b] [--mode single|fleet|both] [--nats]
-// npm run torture -- overload [--seconds N] [--only record,track-hang,slow-loris] [--factor 10]
 import { parseArgs } from 'node:util'
 import type { Mode } from './deployment/deployment.ts'
 import { FAULTS } from './faults/list.ts'
@@ -22,8 +20,16 @@ const { values, positionals } = parseArgs({
     only: { type: 'string' },
     once: { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
   },
 })
+
+const HELP = `npm run torture -- [--minutes 10] [--seed S] [--mode single|fleet|both] [--faults a,b] [--once] [--load 1] [--nats]
+npm run torture -- overload [--seconds 60] [--factor 10] [--only record,track-hang,slow-loris]
+npm run torture -- --list
+
+Load on every surface with a ledger of what was acknowledged, while faults strike at random; afterwards everything is
+reckoned up. --load is of the usual load, --memory-mb what one process may have; a failure prints its seed.`
 
 function faultsNamed(names: string | undefined) {
   if (names === undefined) return FAULTS
@@ -62,7 +68,8 @@ async function torture(): Promise<boolean> {
   return ok
 }
 
-if (values.list) for (const { name, modes } of FAULTS) print(`${name.padEnd(20)}${modes.join(', ')}`)
+if (values.help) print(HELP)
+else if (values.list) for (const { name, modes } of FAULTS) print(`${name.padEnd(20)}${modes.join(', ')}`)
 else if (positionals[0] === 'overload')
   process.exitCode = (await overload({
     seconds: Number(values.seconds),

@@ -44,11 +44,11 @@ export function adminAt(url: string, key: string): Admin {
   }
 }
 
-/** The first start prints it, once. */
+/** The first start keeps it in a file, and prints where that is. */
 export async function adminKeyIn(logFile: string): Promise<string> {
   for (let patience = 200; ; patience--) {
-    const key = /Admin key\s+(\S+)/.exec(await readFile(logFile, 'utf8'))?.[1]
-    if (key) return key
+    const file = /Admin key\s+in the file (\S+)/.exec(await readFile(logFile, 'utf8'))?.[1]
+    if (file) return (await readFile(file, 'utf8')).trim()
     if (patience === 0) throw new Error(`no admin key in ${logFile}`)
     await sleep(50)
   }
