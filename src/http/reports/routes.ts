@@ -150,7 +150,8 @@ function windowFaults({ since, until }: ReportQuery): Fault[] {
 
 function windowOf({ asOf }: ReportQuestion, { since, until }: ReportQuery): Window {
   const to = parseTimestamp(until) ?? asOf
-  const last = to > asOf ? asOf : to
-  const from = parseTimestamp(since) ?? BEGINNING
-  return { since: from > last ? last : from, until: last }
+  const last = earlier(to, asOf)
+  return { since: earlier(parseTimestamp(since) ?? BEGINNING, last), until: last }
 }
+
+const earlier = (a: Date, b: Date) => new Date(Math.min(a.getTime(), b.getTime()))
