@@ -1,19 +1,22 @@
 import type pg from 'pg'
 import { MAX_EVENT_TYPE_LENGTH } from '../domain/events/events.ts'
 import type { Fault } from '../domain/fault.ts'
-import { parseTenantId, publicTenantId, type Tenant } from '../domain/tenants/tenants.ts'
-import { type Db, inTransaction } from '../postgres/database.ts'
 import {
-  createTenant,
-  findTenant,
-  listTenants,
-  lockTenant,
-  setConversionTypes,
-} from '../store/tenants/tenants.ts'
+  parseEventsFloor,
+  parseTenantId,
+  publicTenantId,
+  shownEventsFloor,
+  type Tenant,
+} from '../domain/tenants/tenants.ts'
+import { type Db, inTransaction } from '../postgres/database.ts'
+import { createTenant, findTenant, listTenants, lockTenant, updateTenant } from '../store/tenants/tenants.ts'
 import { type Actor, requireAllTenants, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError, notFound, refuse } from './error.ts'
 import type { TenantView } from './views.ts'
+
+/** As the admin API takes it. */
+export type TenantChange = { conversion_types?: string[] | null; events_floor?: string | null }
 
 export type TenantAdmin = ReturnType<typeof tenantAdmin>
 
@@ -39,17 +42,20 @@ export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     async show(idOrName: string): Promise<TenantView> {
       return tenantView(await tenantNamed(pool, actor, idOrName))
     },
-    /** null goes back to the default list. */
-    async setConversionTypes(idOrName: string, types: string[] | null): Promise<TenantView> {
-      refuse(faultsOfTypes(types ?? []))
+    /** What is absent stays; null goes back to the default. */
+    async update(idOrName: string, change: TenantChange): Promise<TenantView> {
+      refuse([
+        ...faultsOfTypes(change.conversion_types ?? []),
+        ...faultsOfFloor(change.events_floor ?? 'off'),
+      ])
       const { id } = await tenantNamed(pool, actor, idOrName)
-      const conversionTypes = types && [...new Set(types)]
       return inTransaction(pool, async tx => {
         const tenant = await lockTenant(tx, id)
         if (tenant === null) throw notFound('tenant', idOrName)
-        await setConversionTypes(tx, id, conversionTypes)
+        const changed = { ...tenant, ...changeOf(change) }
+        await updateTenant(tx, changed)
         const before = tenantView(tenant)
-        const after = tenantView({ ...tenant, conversionTypes })
+        const after = tenantView(changed)
         await recordChange(tx, actor, {
           action: 'tenant.update',
           target: after.id,
@@ -113,6 +119,19 @@ function faultsOfTypes(types: string[]): Fault[] {
   )
 }
 
+function faultsOfFloor(floor: string): Fault[] {
+  return parseEventsFloor(floor) === undefined
+    ? [{ pointer: '/events_floor', message: 'must be 1d to 36500d, or off' }]
+    : []
+}
+
+function changeOf({ conversion_types: types, events_floor: floor }: TenantChange): Partial<Tenant> {
+  return {
+    ...(types !== undefined && { conversionTypes: types && [...new Set(types)] }),
+    ...(floor !== undefined && { eventsFloorDays: floor === null ? null : parseEventsFloor(floor)! }),
+  }
+}
+
 function hasControlCharacter(text: string): boolean {
   return /[\u0000-\u001f\u007f]/.test(text) || !text.isWellFormed()
 }
@@ -122,6 +141,7 @@ export function tenantView(tenant: Tenant): TenantView {
     id: publicTenantId(tenant.id),
     name: tenant.name,
     conversion_types: tenant.conversionTypes,
+    events_floor: tenant.eventsFloorDays === null ? null : shownEventsFloor(tenant.eventsFloorDays),
     created_at: tenant.createdAt.toISOString(),
   }
 }

@@ -18,10 +18,32 @@ export const ConversionTypes = Nullable(
   }),
 )
 
+export const EventsFloor = Nullable(
+  Type.String({
+    maxLength: 6,
+    description:
+      'How long ago an event of a public tracking key may say it happened: days (`3650d`) or `off`; null: as the installation has it (`KONTOR_EVENTS_FLOOR`)',
+  }),
+)
+
 export const TenantView = Type.Object(
-  { id: Type.String(), name: Type.String(), conversion_types: ConversionTypes, created_at: Timestamp },
   {
-    examples: [{ id: 'ten_1', name: 'acme', conversion_types: null, created_at: '2026-01-31T09:30:00.000Z' }],
+    id: Type.String(),
+    name: Type.String(),
+    conversion_types: ConversionTypes,
+    events_floor: EventsFloor,
+    created_at: Timestamp,
+  },
+  {
+    examples: [
+      {
+        id: 'ten_1',
+        name: 'acme',
+        conversion_types: null,
+        events_floor: null,
+        created_at: '2026-01-31T09:30:00.000Z',
+      },
+    ],
   },
 )
 export type TenantView = Static<typeof TenantView>

@@ -9,6 +9,7 @@ export function addTenant(program: Command, out: Output): void {
   tenant.addHelpText('after', examples('kontor tenant create acme', 'kontor tenant list'))
   addCreate(tenant, out)
   addList(tenant, out)
+  addUpdate(tenant, out)
   addConversions(tenant, out)
 }
 
@@ -40,6 +41,32 @@ function addList(tenant: Command, out: Output): void {
     .action(options => withDatabase(options, out, async ({ admin }) => out.json(await admin.tenants.list())))
 }
 
+function addUpdate(tenant: Command, out: Output): void {
+  tenant
+    .command('update')
+    .description('Change the settings of a tenant.')
+    .argument('<tenant>', 'the id or the name of a tenant')
+    .requiredOption(
+      '--events-floor <time>',
+      'how long ago an event of a public tracking key may say it happened: 3650d, off, or default for KONTOR_EVENTS_FLOOR',
+    )
+    .addOption(dataOption())
+    .addHelpText(
+      'after',
+      examples(
+        'kontor tenant update acme --events-floor 365d',
+        'kontor tenant update acme --events-floor off',
+        'kontor tenant update acme --events-floor default',
+      ),
+    )
+    .action((tenant, { eventsFloor, ...options }) =>
+      withDatabase(options, out, async ({ admin }) => {
+        const floor = eventsFloor === 'default' ? null : eventsFloor
+        out.json(await admin.tenants.update(tenant, { events_floor: floor }))
+      }),
+    )
+}
+
 const CONVERSIONS_NOTES = `
 "conversion_types": null in the answer stands for the default list. A \`convert\` event is always a conversion.`
 
@@ -65,7 +92,9 @@ function addConversions(tenant: Command, out: Output): void {
       const types = set?.split(',').map(type => type.trim()) ?? null
       await withDatabase(options, out, async ({ admin: { tenants } }) =>
         out.json(
-          reset || types ? await tenants.setConversionTypes(tenant, types) : await tenants.show(tenant),
+          reset || types
+            ? await tenants.update(tenant, { conversion_types: types })
+            : await tenants.show(tenant),
         ),
       )
     })

@@ -6,11 +6,11 @@ import { allowsOrigin } from '../domain/tenants/key-limits.ts'
 import type { KeyKind, Scope } from '../domain/tenants/keys.ts'
 import { hasRole, type Role } from '../domain/tenants/roles.ts'
 import type { Directory } from '../store/tenants/directory.ts'
-import type { ApiKey } from '../store/tenants/keys.ts'
+import type { KeyOfTenant } from '../store/tenants/keys.ts'
 import { Problem, problems } from './problems.ts'
 
 /** On whose behalf a request is made. */
-export type Caller = { tenantId: number; key: ApiKey }
+export type Caller = { tenantId: number; key: KeyOfTenant }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -26,7 +26,7 @@ declare module 'fastify' {
     /** Set by `authenticatePrivate` and `authenticateTracking`. */
     caller: Caller
     /** Set by `authenticateAdmin`. */
-    adminKey: ApiKey
+    adminKey: KeyOfTenant
   }
 }
 
@@ -74,7 +74,7 @@ export function authenticateTracking(deps: Deps & { optional?: boolean }): OnReq
 }
 
 /** A tracking key may be for certain pages only: browsers say which one sends. */
-export function originRefusal(key: ApiKey, request: FastifyRequest): Problem | undefined {
+export function originRefusal(key: KeyOfTenant, request: FastifyRequest): Problem | undefined {
   if (allowsOrigin(key.limits, request.raw.headers.origin)) return undefined
   return problems.forbidden('origin_not_allowed', 'This key may not be used from this origin.')
 }
@@ -108,7 +108,7 @@ function roleFor({ method, routeOptions: { config } }: FastifyRequest): Role {
   return config.role ?? (method === 'GET' || method === 'HEAD' ? 'viewer' : 'admin')
 }
 
-function hasScope(key: ApiKey, scope: Scope | readonly Scope[]): boolean {
+function hasScope(key: KeyOfTenant, scope: Scope | readonly Scope[]): boolean {
   if (typeof scope === 'string') return key.scopes.includes(scope)
   return scope.length === 0 || scope.some(name => key.scopes.includes(name))
 }
@@ -170,9 +170,9 @@ function admit(
   kind: KeyKind,
   secret: string,
   done: Done,
-  use: (key: ApiKey) => Problem | undefined,
+  use: (key: KeyOfTenant) => Problem | undefined,
 ) {
-  const settle = (found: ApiKey | null) => {
+  const settle = (found: KeyOfTenant | null) => {
     let refusal: Error | undefined
     try {
       refusal = use(accept(deps, kind, found))
@@ -188,7 +188,7 @@ function admit(
 }
 
 /** A look-up that fails says nothing about the key: 503, never 401, because SDKs throw away what gets a 401. */
-function lookUp({ directory }: Deps, secret: string): ApiKey | null | Promise<ApiKey | null> {
+function lookUp({ directory }: Deps, secret: string): KeyOfTenant | null | Promise<KeyOfTenant | null> {
   try {
     const key = directory.key(secret)
     return key instanceof Promise
@@ -201,7 +201,7 @@ function lookUp({ directory }: Deps, secret: string): ApiKey | null | Promise<Ap
   }
 }
 
-function accept({ directory, now }: Deps, kind: KeyKind, key: ApiKey | null): ApiKey {
+function accept({ directory, now }: Deps, kind: KeyKind, key: KeyOfTenant | null): KeyOfTenant {
   if (key === null)
     throw problems.unauthorized(
       'invalid_credentials',
@@ -220,7 +220,7 @@ function accept({ directory, now }: Deps, kind: KeyKind, key: ApiKey | null): Ap
   return key
 }
 
-function callerOf(key: ApiKey): Caller {
+function callerOf(key: KeyOfTenant): Caller {
   if (key.tenantId === null) throw new Error(`key ${key.id} belongs to no tenant`)
   return { tenantId: key.tenantId, key }
 }

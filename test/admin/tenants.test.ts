@@ -32,16 +32,31 @@ test('an unknown tenant is not found', async () => {
 test('conversion types are set, each once, and reset to the default list', async () => {
   const { tenants } = opened.admin
   const { id } = await tenants.create({ name: 'converting' })
-  const set = await tenants.setConversionTypes(id, ['purchase', 'demo.booked', 'purchase'])
+  const set = await tenants.update(id, { conversion_types: ['purchase', 'demo.booked', 'purchase'] })
   assert.deepEqual(set.conversion_types, ['purchase', 'demo.booked'])
   assert.deepEqual((await tenants.show(id)).conversion_types, ['purchase', 'demo.booked'])
-  await tenants.setConversionTypes(id, null)
+  await tenants.update(id, { conversion_types: null })
   assert.equal((await tenants.show(id)).conversion_types, null)
-  await assert.rejects(tenants.setConversionTypes(id, ['good', '', 'x'.repeat(201)]), (error: unknown) => {
-    assert.deepEqual(
-      (error as { faults: { pointer: string }[] }).faults.map(({ pointer }) => pointer),
-      ['/conversion_types/1', '/conversion_types/2'],
-    )
-    return true
-  })
+  await assert.rejects(
+    tenants.update(id, { conversion_types: ['good', '', 'x'.repeat(201)] }),
+    (error: unknown) => {
+      assert.deepEqual(
+        (error as { faults: { pointer: string }[] }).faults.map(({ pointer }) => pointer),
+        ['/conversion_types/1', '/conversion_types/2'],
+      )
+      return true
+    },
+  )
+})
+
+test('the floor of event times is set in days, and the other settings stay', async () => {
+  const { tenants } = opened.admin
+  const { id, events_floor } = await tenants.create({ name: 'with a floor' })
+  assert.equal(events_floor, null)
+  await tenants.update(id, { conversion_types: ['purchase'] })
+  for (const floor of ['1d', '36500d', 'off', null])
+    assert.equal((await tenants.update(id, { events_floor: floor })).events_floor, floor)
+  assert.deepEqual((await tenants.show(id)).conversion_types, ['purchase'])
+  for (const floor of ['', '0d', '-1d', '36501d', '99999d', '1.5d', '365', '365D', 'on', '\u0000', '1d\n'])
+    await assert.rejects(tenants.update(id, { events_floor: floor }), { kind: 'invalid' }, floor)
 })

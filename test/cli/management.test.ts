@@ -45,6 +45,15 @@ test('conversion types are shown, set and reset', async () => {
   assert.equal((await done('tenant', 'conversions', 'acme', '--reset')).conversion_types, null)
 })
 
+test('the floor of event times is set, and left to the installation again', async () => {
+  assert.equal((await done('tenant', 'update', 'acme', '--events-floor', '365d')).events_floor, '365d')
+  assert.equal((await done('tenant', 'update', tenant.id, '--events-floor', 'off')).events_floor, 'off')
+  const refused = await kontor('tenant', 'update', 'acme', '--events-floor', 'soon')
+  assert.deepEqual([refused.code, refused.out], [2, ''])
+  assert.match(refused.err, /events_floor must be 1d to 36500d, or off/)
+  assert.equal((await done('tenant', 'update', 'acme', '--events-floor', 'default')).events_floor, null)
+})
+
 test('key create prints {id, key, kind, scopes, tenant}, for an id and for a name', async () => {
   for (const given of [tenant.id, 'acme']) {
     const made = await done('key', 'create', '--tenant', given, '--kind', 'private')

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { eventOfBytes, json, rowsOf } from './rows.ts'
 
@@ -113,6 +114,30 @@ test('an event from before the floor counts as of the floor and keeps what it sa
   await server.settled()
   const { body } = await server.request('/v1/events', { key: tenant.privateKey })
   assert.equal(body.results[0].occurred_at, long)
+})
+
+test('a tenant has a floor of its own, which counts soon after it was set', async () => {
+  const tenant = await server.anotherTenant('own floor')
+  const long = '2001-02-03T04:05:06.000Z'
+  const sentWith = async (events_floor: string | null) => {
+    await server.admin.tenants.update(tenant.id, { events_floor })
+    return eventually(`the floor ${events_floor} to count`, async () => {
+      await server.request('/v1/track', {
+        method: 'POST',
+        key: tenant.trackingKey,
+        body: JSON.stringify({ event_type: 'long ago', occurred_at: long }),
+      })
+      await server.settled()
+      const { body } = await server.request('/v1/events?limit=100', { key: tenant.privateKey })
+      const ages = body.results.map(
+        (row: { received_at: string; occurred_at: string }) =>
+          (Date.parse(row.received_at) - Date.parse(row.occurred_at)) / 86_400_000,
+      )
+      if (events_floor === 'off') return ages.some((age: number) => age > 9_000)
+      return ages.includes(events_floor === null ? 3_650 : Number.parseInt(events_floor, 10))
+    })
+  }
+  for (const floor of [null, '30d', 'off']) await sentWith(floor)
 })
 
 test('an event of the future happened when it was received, and keeps what it said', async () => {

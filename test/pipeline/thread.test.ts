@@ -38,7 +38,7 @@ test('the thread hears of changes to the configuration', async () => {
   await track({ event_type: 'signed', event_id: 's-1', visitor: 'v-2' })
   await server.settled()
   assert.equal((await list('/v1/conversions')).results.length, 0)
-  await server.admin.tenants.setConversionTypes(server.tenant.id, ['signed'])
+  await server.admin.tenants.update(server.tenant.id, { conversion_types: ['signed'] })
   // it hears within milliseconds, and looks by itself every second
   for (let n = 2; (await list('/v1/conversions')).results.length === 0; n++) {
     await track({ event_type: 'signed', event_id: `s-${n}`, visitor: 'v-2' })

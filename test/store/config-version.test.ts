@@ -10,7 +10,7 @@ import {
   holdConfigVersion,
   watchConfigVersion,
 } from '../../src/store/tenants/config-version.ts'
-import { createTenant, setConversionTypes } from '../../src/store/tenants/tenants.ts'
+import { createTenant, updateTenant } from '../../src/store/tenants/tenants.ts'
 import { testDatabase } from '../database.ts'
 import { eventually } from '../eventually.ts'
 
@@ -99,7 +99,7 @@ test('whoever watches hears of a change, also where notices do not get through',
         return rowCount === 1
       })
     }
-    await setConversionTypes(pool, tenant.id, ['signed up'])
+    await updateTenant(pool, { ...tenant, conversionTypes: ['signed up'] })
     await eventually('the change to be heard', async () => heard === 1)
     await watcher.stop()
   }

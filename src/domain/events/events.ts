@@ -31,6 +31,8 @@ type RequestFacts = {
   allowedTypes?: string[]
   /** In the log: those of its event types that its key might not send. */
   refusedTypes?: string[]
+  /** How many days ago its events may say they happened; 0: any time; absent: what the installation says. */
+  floorDays?: number
   /** The key is a server's: it may merge people, which a key in every browser may not. */
   trusted?: true
 }

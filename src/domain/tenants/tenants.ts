@@ -1,4 +1,25 @@
-export type Tenant = { id: number; name: string; conversionTypes: string[] | null; createdAt: Date }
+export type Tenant = {
+  id: number
+  name: string
+  /** null: the default list. */
+  conversionTypes: string[] | null
+  /** How many days ago an event of a public key may say it happened; 0: any time; null: what the installation says. */
+  eventsFloorDays: number | null
+  createdAt: Date
+}
+
+const MAX_FLOOR_DAYS = 36_500
+
+/** Days as `3650d`, or `off` for none; undefined for what is neither. */
+export function parseEventsFloor(text: string): number | undefined {
+  if (text === 'off') return 0
+  const days = Number(/^([1-9]\d{0,4})d$/.exec(text)?.[1])
+  return days <= MAX_FLOOR_DAYS ? days : undefined
+}
+
+export function shownEventsFloor(days: number): string {
+  return days === 0 ? 'off' : `${days}d`
+}
 
 export function publicTenantId(id: number): string {
   return `ten_${id}`

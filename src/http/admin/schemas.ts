@@ -1,6 +1,6 @@
 import { type TSchema, Type } from 'typebox'
 import { SECRET_FIELDS, SOURCE_SETTINGS } from '../../admin/source-settings.ts'
-import { ConversionTypes } from '../../admin/views.ts'
+import { ConversionTypes, EventsFloor } from '../../admin/views.ts'
 import { SOURCE_TYPES } from '../../domain/events/events.ts'
 import { Nullable } from '../../domain/shapes.ts'
 import { MAX_NETWORKS } from '../../domain/tenants/addresses.ts'
@@ -20,8 +20,11 @@ export const bySource = { source: Type.Optional(Type.String({ description: 'Id o
 
 export const NewTenantBody = Type.Object({ name: Type.String() }, { examples: [{ name: 'acme' }] })
 export const TenantChangeBody = Type.Object(
-  { conversion_types: ConversionTypes },
-  { additionalProperties: false, examples: [{ conversion_types: ['purchase', 'demo.booked'] }] },
+  { conversion_types: Type.Optional(ConversionTypes), events_floor: Type.Optional(EventsFloor) },
+  {
+    ...{ additionalProperties: false, minProperties: 1 },
+    examples: [{ conversion_types: ['purchase', 'demo.booked'], events_floor: '3650d' }],
+  },
 )
 
 const { origins, event_types, rate_limit } = KeyLimits.properties

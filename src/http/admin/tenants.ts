@@ -45,13 +45,12 @@ export function tenantRoutes(app: App, { admin }: { admin: AdminOf }): void {
     {
       schema: {
         ...documented,
-        summary: 'Set which event types count as conversions',
+        summary: 'Set which event types count as conversions, and how old an event may be',
         params: ById,
         body: TenantChangeBody,
         response: { 200: TenantView },
       },
     },
-    async request =>
-      admin(request).tenants.setConversionTypes(request.params.id, request.body.conversion_types),
+    async request => admin(request).tenants.update(request.params.id, request.body),
   )
 }

@@ -17,6 +17,7 @@ type Facts = {
   keyId: string
   trusted?: true
   allowedTypes?: string[]
+  floorDays?: number
 }
 
 /** What is kept of a request beside its body: never a credential. */
@@ -33,6 +34,7 @@ export function factsOf(request: FastifyRequest, { key }: Caller): Facts {
     keyId: key.id,
     ...(key.server && { trusted: true }),
     ...(allowedTypes.length > 0 && { allowedTypes }),
+    ...(key.eventsFloorDays !== null && !key.server && { floorDays: key.eventsFloorDays }),
   }
 }
 

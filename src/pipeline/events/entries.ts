@@ -5,6 +5,8 @@ import { itemId } from '../../domain/ids.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import type { Unit } from '../unit.ts'
 
+const DAY_MS = 86_400_000
+
 function contextOf(entry: Entry): EventContext {
   return JSON.parse(entry.context) as EventContext
 }
@@ -22,7 +24,7 @@ export function decode(
     receivedAt,
     body: entry.body,
     context,
-    floorMs,
+    floorMs: floorOf(context, floorMs),
   })
   for (const event of events) event.receivedAt = entry.receivedAt
   return {
@@ -37,6 +39,11 @@ export function decode(
       attempts: 0,
     })),
   }
+}
+
+function floorOf({ floorDays }: EventContext, installationMs: number | null): number | null {
+  if (floorDays === undefined) return installationMs
+  return floorDays === 0 ? null : floorDays * DAY_MS
 }
 
 /** The context of an item that is taken out of its batch. */

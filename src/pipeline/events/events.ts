@@ -18,7 +18,7 @@ export type EventKindOptions = {
   conversionTypes: ConversionTypes
   /** Sees that there is room for events of these moments; throws BeginAgain where there is none yet. */
   ensureMonths(moments: Date[]): void
-  /** How long ago, at most, an event of a public key may have happened. */
+  /** How long ago, at most, an event of a public key may have happened, where its tenant has nothing set. */
   floorMs: number | null
   listeners: EventListener[]
 }

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { hashOfSecret, kindOfKey } from '../../domain/tenants/keys.ts'
 import { findSource, type Source } from '../inbound/sources.ts'
-import { type ApiKey, findKeyByHash, touchKeys } from './keys.ts'
+import { type ApiKey, findKeyByHash, type KeyOfTenant, touchKeys } from './keys.ts'
 
 /**
  * What a node remembers of keys and sources, so that a request needs no query to be let in and an
@@ -10,7 +10,7 @@ import { type ApiKey, findKeyByHash, touchKeys } from './keys.ts'
  */
 export type Directory = {
   /** The key, also one that is revoked or has expired; null when there is none. */
-  key(secret: string): ApiKey | null | Promise<ApiKey | null>
+  key(secret: string): KeyOfTenant | null | Promise<KeyOfTenant | null>
   source(id: string): Source | null | Promise<Source | null>
   /** Remembers that the key was used; written down later, many at a time. */
   noteUse(key: ApiKey, at: Date): void
@@ -24,7 +24,7 @@ const MAX_REMEMBERED = 50_000
 const MAX_WAITING = 1_000
 
 export function openDirectory({ pool }: { pool: pg.Pool }): Directory {
-  const keys = remembering<string, ApiKey>(secret => findKeyByHash(pool, hashOfSecret(secret)))
+  const keys = remembering<string, KeyOfTenant>(secret => findKeyByHash(pool, hashOfSecret(secret)))
   const sources = remembering<string, Source>(id => findSource(pool, id))
   const uses = new Map<string, Date>()
 

@@ -1,6 +1,7 @@
 import type { KeyLimits } from '../../domain/tenants/key-limits.ts'
 import type { KeyKind, Scope } from '../../domain/tenants/keys.ts'
 import type { Role } from '../../domain/tenants/roles.ts'
+import type { Tenant } from '../../domain/tenants/tenants.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 export type ApiKey = {
@@ -72,9 +73,18 @@ export async function insertKey(
   return keyOf(rows[0]!)
 }
 
-export async function findKeyByHash(db: Db, hash: Buffer): Promise<ApiKey | null> {
-  const { rows } = await queryPrepared<Row>(db, `select ${COLUMNS} from api_keys where hash = $1`, [hash])
-  return rows[0] ? keyOf(rows[0]) : null
+/** A key with what its tenant has set for what comes in with it. */
+export type KeyOfTenant = ApiKey & Pick<Tenant, 'eventsFloorDays'>
+
+export async function findKeyByHash(db: Db, hash: Buffer): Promise<KeyOfTenant | null> {
+  const { rows } = await queryPrepared<Row & Pick<Tenant, 'eventsFloorDays'>>(
+    db,
+    `select ${COLUMNS}, (select events_floor_days from tenants t where t.id = tenant_id) as "eventsFloorDays"
+     from api_keys where hash = $1`,
+    [hash],
+  )
+  const row = rows[0]
+  return row ? { ...keyOf(row), eventsFloorDays: row.eventsFloorDays } : null
 }
 
 /** Keys of a tenant, admin keys that are bound to it included. */

@@ -1,7 +1,8 @@
 import { parseTenantId, type Tenant } from '../../domain/tenants/tenants.ts'
 import type { Db } from '../../postgres/database.ts'
 
-const COLUMNS = 'id, name, conversion_types as "conversionTypes", created_at as "createdAt"'
+const COLUMNS = `id, name, conversion_types as "conversionTypes", events_floor_days as "eventsFloorDays",
+  created_at as "createdAt"`
 
 /** Returns null when the name is taken. */
 export async function createTenant(db: Db, name: string): Promise<Tenant | null> {
@@ -37,7 +38,13 @@ export async function lockTenant(db: Db, id: number): Promise<Tenant | null> {
   return rows[0] ?? null
 }
 
-/** null goes back to the default list. */
-export async function setConversionTypes(db: Db, tenantId: number, types: string[] | null): Promise<void> {
-  await db.query('update tenants set conversion_types = $2 where id = $1', [tenantId, types])
+export async function updateTenant(
+  db: Db,
+  { id, conversionTypes, eventsFloorDays }: Pick<Tenant, 'id' | 'conversionTypes' | 'eventsFloorDays'>,
+): Promise<void> {
+  await db.query('update tenants set conversion_types = $2, events_floor_days = $3 where id = $1', [
+    id,
+    conversionTypes,
+    eventsFloorDays,
+  ])
 }
