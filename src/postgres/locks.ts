@@ -31,9 +31,14 @@ export const TENANT_LOCKS = {
    * subscriptions that name them shares it. Taken after `profiles`.
    */
   terms: 4_911_700,
-  /** Refunds: one may take the place of another. */
-  refunds: 4_911_300,
 } as const
+
+/**
+ * A charge and the invoice that it pays come in different partitions, and neither names the other: whoever tells of money
+ * of one customer takes turns.
+ */
+const CUSTOMER_LOCK = 4_911_800
+const CUSTOMER_LOCKS = 1_024
 
 /** Sales of one order come from events and from its record, in different partitions: they take turns. */
 const SALE_LOCK = 4_911_600
@@ -105,6 +110,18 @@ export async function tryLockOverflow(db: Db, sourceId: string): Promise<boolean
     [sourceId, OVERFLOW_SEED],
   )
   return rows[0]!.locked
+}
+
+/** Waits for whoever tells of money of these customers. In order, so that nobody waits in a circle. */
+export async function lockCustomers(db: Db, customers: { tenantId: number; id: string }[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `select pg_advisory_xact_lock($1, n::int) from (
+       select distinct hashtextextended(id, tenant_id) & ($2 - 1) as n
+       from unnest($3::int[], $4::text[]) as c (tenant_id, id) order by n
+     ) buckets`,
+    [CUSTOMER_LOCK, CUSTOMER_LOCKS, customers.map(({ tenantId }) => tenantId), customers.map(({ id }) => id)],
+  )
 }
 
 /** Waits for whoever writes sales of these orders. In order, so that nobody waits in a circle. */

@@ -24,7 +24,7 @@ export type OverviewReport = {
   /** How much attention lists for as many days. */
   attention: { paymentIssues: number; renewals: number; cancellations: number; upcomingBilling: number }
   invoiced: { amount: number; count: number }
-  collected: { amount: number; count: number }
+  collected: { amount: number; count: number; refunded: number; disputed: number; oneOff: number }
   windowDays: number
   movements: MovementTotals
   accounts: ReportList<AccountEntry>
@@ -60,7 +60,13 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
       upcomingBilling: agenda.counts.charge,
     },
     invoiced: { amount: cash.invoiced, count: cash.invoices },
-    collected: { amount: cash.collected, count: cash.payments },
+    collected: {
+      amount: cash.collected - cash.refunded - cash.disputed,
+      count: cash.payments,
+      refunded: cash.refunded,
+      disputed: cash.disputed,
+      oneOff: cash.oneOff,
+    },
     windowDays: WINDOW_DAYS,
     movements: movementTotals(sums, openingMrr, mrr),
     accounts: accountList(

@@ -33,17 +33,24 @@ const SUMS: Record<string, { kept: string; counted: string }> = {
   },
   cash: {
     kept: `select day::text, currency, sum(invoiced)::int as invoiced, sum(invoices)::int as invoices,
-        sum(collected)::int as collected, sum(payments)::int as payments
+        sum(collected)::int as collected, sum(payments)::int as payments, sum(refunded)::int as refunded,
+        sum(disputed)::int as disputed, sum(one_off)::int as one_off
       from billing_cash_days where tenant_id = $1 group by day, currency`,
     counted: `select day::text, currency, sum(invoiced)::int as invoiced, sum(invoices)::int as invoices,
-        sum(collected)::int as collected, sum(payments)::int as payments
+        sum(collected)::int as collected, sum(payments)::int as payments, sum(refunded)::int as refunded,
+        sum(disputed)::int as disputed, sum(one_off)::int as one_off
       from (
         select (invoiced_at at time zone 'UTC')::date as day, currency, total as invoiced, 1 as invoices, 0 as collected,
-          0 as payments
+          0 as payments, 0 as refunded, 0 as disputed, 0 as one_off
         from billing_invoice_states where tenant_id = $1 and invoiced_at is not null and valid_to = 'infinity'
         union all
-        select (collected_at at time zone 'UTC')::date, currency, 0, 0, amount_paid, 1
-        from billing_invoice_states where tenant_id = $1 and collected_at is not null and valid_to = 'infinity'
+        select (occurred_at at time zone 'UTC')::date, currency, 0, 0,
+          case when recurring and kind = 'payment' then amount else 0 end,
+          (recurring and kind = 'payment')::int,
+          case when recurring and kind = 'refund' then amount else 0 end,
+          case when recurring and kind = 'dispute' then amount else 0 end,
+          case when recurring then 0 when kind = 'payment' then amount else -amount end
+        from billing_cash where tenant_id = $1 and valid_to = 'infinity'
       ) c group by day, currency`,
   },
   agenda: {

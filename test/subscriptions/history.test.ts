@@ -180,7 +180,7 @@ test('native Stripe events, old and new, come in through a webhook source', asyn
   const overview = await reportOf(server, 'overview', { currency: 'USD', as_of: '2025-02-10' }, tenant)
   assert.equal(overview.mrr, 40)
   assert.deepEqual(overview.invoiced, { amount: 23.8, count: 1 })
-  assert.deepEqual(overview.collected, { amount: 18.8, count: 1 })
+  assert.deepEqual(overview.collected, { amount: 18.8, count: 1, refunded: 5, disputed: 0, one_off: 0 })
   assert.equal((await reportOf(server, 'overview', { currency: 'USD' }, tenant)).mrr, 20)
   const { timeline } = await reportOf(server, 'account', { currency: 'USD', customer: 'cus_Acme' }, tenant)
   const types = timeline.results.map((row: { event_type: string }) => row.event_type)

@@ -44,7 +44,7 @@ test('a shop without subscriptions has a report, and every field of it', async (
     },
     attention: { payment_issues: 0, renewals: 0, cancellations: 0, upcoming_billing: 0 },
     invoiced: { amount: 0, count: 0 },
-    collected: { amount: 0, count: 0 },
+    collected: { amount: 0, count: 0, refunded: 0, disputed: 0, one_off: 0 },
     movements: {
       window_days: 30,
       opening_mrr: 0,
@@ -231,10 +231,10 @@ test('invoiced by finalization, tax included; collected by payment, less refunds
   )
   const { invoiced, collected } = await reportOf(server, 'overview', {}, tenant)
   assert.deepEqual(invoiced, { amount: 144, count: 3 })
-  assert.deepEqual(collected, { amount: 150, count: 2 })
+  assert.deepEqual(collected, { amount: 150, count: 2, refunded: 19, disputed: 0, one_off: 0 })
   const before = await reportOf(server, 'overview', { as_of: inDays(-9.5) }, tenant)
   assert.deepEqual(before.invoiced, { amount: 124, count: 2 })
-  assert.deepEqual(before.collected, { amount: -50, count: 0 })
+  assert.deepEqual(before.collected, { amount: -50, count: 0, refunded: 50, disputed: 0, one_off: 0 })
 })
 
 test('movements are counted change by change, and add up for every window', async () => {

@@ -137,8 +137,14 @@ async function fill({ tenantId, accounts }: { tenantId: number; accounts: number
     ],
     [
       `insert into billing_invoice_states
-       select $1, 'in_' || n || '_' || k, at, 'infinity', 'EUR', subscription, account, at, 10, at, 10,
+       select $1, 'in_' || n || '_' || k, at, 'infinity', 'EUR', subscription, account, at, 10,
          case when n % 20 = 0 and k = 1 then at end, gen_random_uuid(), '{"amountRemaining": 1, "status": "uncollectible"}'
+       from given, generate_series(0, 1) k`,
+      [],
+    ],
+    [
+      `insert into billing_cash
+       select $1, 'invoice in_' || n || '_' || k, 'payment', 'pi_' || n, at, 'infinity', 'EUR', 10, true
        from given, generate_series(0, 1) k`,
       [],
     ],

@@ -232,3 +232,199 @@ test('seats that change twice in a second are what they became, and the first ev
     assert.deepEqual([mrr, movements.new, movements.expansion], [100, 80, 20])
   }
 })
+
+const invoice = (changes: Fields = {}): Fields => ({
+  id: 'in_1',
+  object: 'invoice',
+  customer: 'cus_1',
+  parent: { subscription_details: { subscription: 'sub_1' } },
+  status: 'paid',
+  currency: 'eur',
+  livemode: true,
+  total: 1000,
+  amount_due: 1000,
+  amount_paid: 1000,
+  amount_remaining: 0,
+  attempt_count: 1,
+  created: START,
+  status_transitions: { finalized_at: START, paid_at: START },
+  ...changes,
+})
+const open = {
+  status: 'open',
+  amount_paid: 0,
+  amount_remaining: 1000,
+  status_transitions: { finalized_at: START },
+}
+const manual = { parent: null, subscription: null }
+
+const charge = (changes: Fields = {}): Fields => ({
+  id: 'ch_1',
+  object: 'charge',
+  amount: 1000,
+  amount_captured: 1000,
+  amount_refunded: 0,
+  captured: true,
+  currency: 'eur',
+  customer: 'cus_1',
+  created: START,
+  status: 'succeeded',
+  payment_intent: 'pi_1',
+  ...changes,
+})
+const paymentOfInvoice: Fields = {
+  id: 'inpay_1',
+  object: 'invoice_payment',
+  invoice: 'in_1',
+  currency: 'eur',
+  amount_paid: 1000,
+  status: 'paid',
+  payment: { type: 'payment_intent', payment_intent: 'pi_1' },
+  status_transitions: { paid_at: START },
+}
+const refund = (changes: Fields = {}): Fields => ({
+  id: 're_1',
+  object: 'refund',
+  amount: 400,
+  currency: 'eur',
+  charge: 'ch_1',
+  payment_intent: 'pi_1',
+  created: START + 60,
+  status: 'succeeded',
+  ...changes,
+})
+const dispute = (status: string): Fields => ({
+  id: 'dp_1',
+  object: 'dispute',
+  amount: 1000,
+  currency: 'eur',
+  charge: 'ch_1',
+  payment_intent: 'pi_1',
+  status,
+  created: START + 60,
+})
+const creditNote: Fields = {
+  id: 'cn_1',
+  object: 'credit_note',
+  currency: 'eur',
+  invoice: 'in_1',
+  customer: 'cus_1',
+  out_of_band_amount: 300,
+  status: 'issued',
+  created: START + 60,
+}
+
+const linked = [
+  event('charge.succeeded', START, charge()),
+  event('invoice_payment.paid', START, paymentOfInvoice),
+  event('invoice.paid', START, invoice()),
+]
+/** What is collected: amount, count, refunded, disputed, one_off. */
+const cash: [string, Fields[], number[]][] = [
+  ['a charge, the payment of an invoice and the paid invoice are one payment', linked, [10, 1, 0, 0, 0]],
+  ['an invoice that says it was paid', [linked[2]!], [10, 1, 0, 0, 0]],
+  [
+    'an invoice of nothing is no payment',
+    [event('invoice.paid', START, invoice({ total: 0, amount_due: 0, amount_paid: 0 }))],
+    [0, 0, 0, 0, 0],
+  ],
+  [
+    'a charge without an invoice, and its refund, are one-off',
+    [event('charge.succeeded', START, charge()), event('refund.created', START + 60, refund())],
+    [0, 0, 0, 0, 6],
+  ],
+  [
+    'a refund of what never came takes nothing off',
+    [event('refund.created', START + 60, refund())],
+    [0, 0, 0, 0, 0],
+  ],
+  [
+    'an invoice of no subscription is one-off',
+    [
+      event('invoice.paid', START, invoice({ ...manual, payment_intent: 'pi_1' })),
+      event('charge.succeeded', START, charge()),
+    ],
+    [0, 0, 0, 0, 10],
+  ],
+  [
+    'a refund told twice counts once',
+    [
+      ...linked,
+      event('refund.created', START + 60, refund()),
+      event('charge.refunded', START + 60, charge({ amount_refunded: 400 }), { amount_refunded: 0 }),
+    ],
+    [6, 1, 4, 0, 0],
+  ],
+  [
+    'a refund that failed',
+    [
+      ...linked,
+      event('refund.created', START + 60, refund()),
+      event('refund.failed', START + 90, refund({ status: 'failed' })),
+    ],
+    [10, 1, 0, 0, 0],
+  ],
+  [
+    'an open dispute takes nothing off',
+    [...linked, event('charge.dispute.created', START + 60, dispute('needs_response'))],
+    [10, 1, 0, 0, 0],
+  ],
+  [
+    'a lost dispute does',
+    [
+      ...linked,
+      event('charge.dispute.created', START + 60, dispute('needs_response')),
+      event('charge.dispute.closed', START + 90, dispute('lost')),
+    ],
+    [0, 1, 0, 10, 0],
+  ],
+  [
+    'a credit note that was paid out',
+    [...linked, event('credit_note.created', START + 60, creditNote)],
+    [7, 1, 3, 0, 0],
+  ],
+  [
+    'part of an invoice',
+    [
+      event('invoice.finalized', START, invoice(open)),
+      event('charge.succeeded', START + 60, charge({ amount: 400, amount_captured: 400, invoice: 'in_1' })),
+      event('invoice.updated', START + 60, invoice({ ...open, amount_paid: 400, amount_remaining: 600 })),
+    ],
+    [4, 1, 0, 0, 0],
+  ],
+]
+for (const [name, list, expected] of cash) {
+  test(`cash: ${name}, in any order of arrival`, async () => {
+    const all = [event('customer.subscription.created', START, subscription()), ...list]
+    for (const [order, arrived] of Object.entries({ first: all, turned: all.toReversed() })) {
+      const { collected } = await told(`${name} ${order}`, [arrived])
+      const { amount, count, refunded, disputed, one_off } = collected
+      assert.deepEqual([amount, count, refunded, disputed, one_off], expected)
+    }
+  })
+}
+
+test('a payment issue says why, in the words of the charge that failed', async () => {
+  const failed = {
+    status: 'failed',
+    captured: false,
+    failure_code: 'card_declined',
+    failure_message: 'Declined.',
+  }
+  const payments = { data: [{ id: 'inpay_1', payment: { payment_intent: 'pi_1' } }] }
+  const list = [
+    event('customer.subscription.created', START, subscription()),
+    event('charge.failed', START + 60, charge({ ...failed, created: START + 60 })),
+    event('invoice.payment_failed', START + 60, invoice({ ...open, payments })),
+  ]
+  for (const [order, arrived] of Object.entries({ 'why first': list, 'why last': list.toReversed() })) {
+    const tenant = await server.anotherTenant(order)
+    await told(order, [arrived], tenant)
+    const { payment_issues } = await reportOf(server, 'attention', { as_of: AS_OF }, tenant)
+    const [{ issue_type, failure_code, failure_message }] = payment_issues.results
+    assert.deepEqual(
+      [issue_type, failure_code, failure_message],
+      ['payment_failed', 'card_declined', 'Declined.'],
+    )
+  }
+})

@@ -2173,7 +2173,7 @@ export interface paths {
                     page_size: number;
                     /** @description Movements after this; default: all */
                     since?: string;
-                    /** @description Up to and including this; default: as_of */
+                    /** @description Up to and including this, as_of at the latest; default: as_of */
                     until?: string;
                 };
                 header?: never;
@@ -2362,6 +2362,12 @@ export interface paths {
                                 /** @description Major units of the currency */
                                 amount: number;
                                 count: number;
+                                /** @description Major units of the currency */
+                                disputed: number;
+                                /** @description Major units of the currency */
+                                one_off: number;
+                                /** @description Major units of the currency */
+                                refunded: number;
                             };
                             /** @description Major units of the currency */
                             committed_mrr: number;

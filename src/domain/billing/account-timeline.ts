@@ -136,8 +136,15 @@ function refundEntry(refund: Refund & Source): TimelineEntry {
     amount: refund.amount,
     invoiceId: refund.invoiceId,
     eventId: refund.eventId,
-    description: refund.invoiceId ? `Refund of invoice ${refund.invoiceId}.` : `Refund ${refund.id}.`,
+    description: refundWords(refund),
   }
+}
+
+function refundWords({ kind, id, invoiceId }: Refund): string {
+  const of = invoiceId ? ` of invoice ${invoiceId}` : ''
+  if (kind === 'dispute') return `Dispute ${id}${of} was lost.`
+  if (kind === 'credit_note') return `Credit note ${id}${of} was paid out.`
+  return invoiceId ? `Refund${of}.` : `Refund ${id}.`
 }
 
 function movementEntry({ at, type, before, after, changes }: Movement): TimelineEntry {

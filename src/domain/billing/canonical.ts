@@ -64,7 +64,7 @@ export function readCanonical(
   if (object.livemode === false) return null
   if (subject === 'customer') return { kind: 'terms', terms: [customerOf(id, object, sourceAt)] }
   if (subject === 'invoice') return { kind: 'invoice', version: invoiceOf(eventType, id, object, sourceAt) }
-  return { kind: 'refunds', refunds: [refundOf(eventType, id, object, sourceAt)] }
+  return { kind: 'cash', payments: [], refunds: [refundOf(eventType, id, object, sourceAt)] }
 }
 
 function subscriptionOf(
@@ -197,11 +197,13 @@ function invoiceOf(eventType: string, id: string, object: Fields, sourceAt: Inst
 function refundOf(eventType: string, id: string, object: Fields, sourceAt: Instant): Refund {
   const currency = knownCurrency(object.currency)
   const amount = currency ? toMinor(object.amount, currency) : null
+  const chargeId = idOfReference(object.charge)
   return {
     id,
     sourceAt,
+    ...(chargeId !== null && { paymentId: chargeId }),
     invoiceId: idOfReference(object.invoice),
-    chargeId: idOfReference(object.charge),
+    chargeId,
     customer: idOfReference(object.customer),
     amount: amount !== null && amount >= 0 ? amount : null,
     currency,

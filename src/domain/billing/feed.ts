@@ -26,7 +26,7 @@ export function readBilling(eventType: string, subject: unknown, occurredAt: Ins
 function isForwardedStripeObject(eventType: string, subject: unknown): boolean {
   return (
     isStripeObject(subject) &&
-    /^((customer\.)?(subscription|discount)|customer|coupon|promotion_code|invoice|refund|charge)\.\w/.test(
+    /^((customer\.)?(subscription|discount)|customer|coupon|promotion_code|invoice|invoice_payment|payment_intent|credit_note|refund|charge)\.\w/.test(
       eventType,
     )
   )

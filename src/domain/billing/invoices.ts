@@ -2,7 +2,7 @@
 
 import { compareRefunds, orderInvoices } from './precedence.ts'
 import { mergeEqual, type Span, spansOf } from './spans.ts'
-import type { Instant, InvoiceVersion, PaymentFailure, Refund } from './types.ts'
+import type { CashReturn, FailedAttempt, Instant, InvoiceVersion, PaymentFailure, Refund } from './types.ts'
 
 /** What an invoice was from `from` on; `to` is exclusive, null: until further notice. */
 export type InvoiceState = Omit<
@@ -20,8 +20,8 @@ export type InvoiceState = Omit<
 }
 
 /** All versions of one invoice, at least one, in the order of their arrival and however often repeated. */
-export function deriveInvoice(versions: InvoiceVersion[]): InvoiceState[] {
-  const ordered = orderInvoices(versions)
+export function deriveInvoice(versions: InvoiceVersion[], attempts: FailedAttempt[] = []): InvoiceState[] {
+  const ordered = withAttempts(orderInvoices(versions), attempts)
   const finalizedBy = ordered.find(version => version.status !== 'draft')?.sourceAt ?? null
   const paidBy = ordered.find(version => version.status === 'paid')?.sourceAt ?? null
   const dated = ordered.map(version => withDates(version, finalizedBy, paidBy))
@@ -31,6 +31,27 @@ export function deriveInvoice(versions: InvoiceVersion[]): InvoiceState[] {
     return statesOf(span, failure)
   })
   return mergeEqual(states)
+}
+
+/** Payments and invoices tell of one failure within so long. */
+const SAME_FAILURE_MS = 60_000
+
+/** An attempt that failed says why, where the invoice only says that it did, and is evidence where it says nothing. */
+function withAttempts(ordered: InvoiceVersion[], attempts: FailedAttempt[]): InvoiceVersion[] {
+  if (attempts.length === 0) return ordered
+  const explained = ordered.map(version => {
+    const attempt = attempts.findLast(({ at }) => at <= version.sourceAt + SAME_FAILURE_MS)
+    const isOpen =
+      version.failure !== null && version.failure.code === null && version.failure.message === null
+    return isOpen && attempt
+      ? { ...version, failure: { ...attempt.failure, kind: version.failure!.kind } }
+      : version
+  })
+  const own = attempts.flatMap(({ at, failure }) => {
+    const held = explained.findLast(version => version.sourceAt <= at)
+    return held?.status === 'open' ? [{ ...held, sourceAt: at, failure: held.failure ?? failure }] : []
+  })
+  return own.length > 0 ? orderInvoices([...own, ...explained]) : explained
 }
 
 function statesOf(span: Span<InvoiceVersion>, failure: PaymentFailure | null): InvoiceState[] {
@@ -89,11 +110,6 @@ export function invoicedAt(state: InvoiceState): Instant | null {
   return counts ? state.finalizedAt : null
 }
 
-/** When it counts as collected, with `amountPaid`. */
-export function collectedAt(state: InvoiceState): Instant | null {
-  return state.status === 'paid' ? state.paidAt : null
-}
-
 /** Whose an invoice is by the newest word on it, and when it was first and last spoken of. */
 export type InvoiceSummary = Pick<
   InvoiceState,
@@ -122,11 +138,25 @@ export function mergeRefund(a: Refund, b: Refund): Refund {
     ...newer,
     invoiceId: newer.invoiceId ?? older.invoiceId,
     chargeId: newer.chargeId ?? older.chargeId,
+    // what a dispute took, it took when it was first told as lost
+    ...(newer.kind === 'dispute' && older.counts && newer.counts && { createdAt: older.createdAt }),
   }
 }
 
-/** Money that went back. What was read off a charge's total gives way to refunds of it known by name. */
+/** What was read off a charge's total gives way to refunds of it known by name. */
+export function withSuperseded(refunds: Refund[]): CashReturn[] {
+  const named = new Set(
+    refunds.flatMap(refund => (refund.fromChargeTotal || refund.kind ? [] : [refund.chargeId])),
+  )
+  return refunds.map(refund => ({
+    refund,
+    superseded: refund.fromChargeTotal && named.has(refund.chargeId),
+  }))
+}
+
+/** Money that went back. */
 export function countedRefunds(refunds: Refund[]): Refund[] {
-  const named = new Set(refunds.filter(refund => !refund.fromChargeTotal).map(refund => refund.chargeId))
-  return refunds.filter(refund => refund.counts && !(refund.fromChargeTotal && named.has(refund.chargeId)))
+  return withSuperseded(refunds)
+    .filter(({ refund, superseded }) => refund.counts && !superseded)
+    .map(({ refund }) => refund)
 }

@@ -75,18 +75,25 @@ function isChain(group: SubscriptionVersion[]): boolean {
   return group.length > 1 && group.length <= LONGEST_CHAIN && group.some(version => version.before)
 }
 
+type Link = { version: SubscriptionVersion; before: string | null; after: string }
+
 /** Each after the one whose outcome it changed, from the state that came before all of them. */
 function chained(group: SubscriptionVersion[], previous: SubscriptionVersion | null): SubscriptionVersion[] {
-  let rest = group.map(version => ({
-    version,
-    before: version.before ? stateText({ ...version, ...version.before }) : null,
-    after: stateText(version),
-  }))
+  let rest = group.map(
+    (version): Link => ({
+      version,
+      before: version.before ? stateText({ ...version, ...version.before }) : null,
+      after: stateText(version),
+    }),
+  )
   const ordered: SubscriptionVersion[] = []
   let last = previous
   let state = previous && stateText(previous)
   while (rest.length > 0) {
-    const follows = rest.find(link => link.before !== null && link.before === state)
+    const following = rest.filter(link => link.before !== null && link.before === state)
+    // of several that follow, first one from which it goes on: what leads nowhere comes last
+    const goesOn = (link: Link) => rest.some(other => other !== link && other.before === link.after)
+    const follows = following.find(goesOn) ?? following[0]
     // two endpoints tell one state in two shapes: then what changed has to do
     const continues = () => rest.find(({ version }) => last && version.before && hadBefore(version, last))
     const begins = () => rest.find(link => !rest.some(other => other !== link && other.after === link.before))

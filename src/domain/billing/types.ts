@@ -185,9 +185,37 @@ export type PaymentFailure = {
   message: string | null
 }
 
+/** One telling of a payment: of the money itself, or only of which invoice it is for. */
+export type Payment = {
+  /** The payment intent's, else the charge's. */
+  id: string
+  sourceAt: Instant
+  told: 'charge' | 'payment_intent' | 'invoice_payment' | 'invoice'
+  invoiceId: string | null
+  customer: string | null
+  /** null: it does not say how it went. */
+  status: 'succeeded' | 'failed' | null
+  amount: number | null
+  currency: string | null
+  at: Instant
+  failure: PaymentFailure | null
+  /** What was tried to collect, where the telling has no room for an invoice: it may be of one all the same. */
+  unlinkedAmount?: number
+}
+
+/** A payment that was tried in vain. */
+export type FailedAttempt = { at: Instant; failure: PaymentFailure }
+
+/** Money that goes back. `superseded`: known under another name. */
+export type CashReturn = { refund: Refund; superseded: boolean }
+
 export type Refund = {
   id: string
   sourceAt: Instant
+  /** Left out on refunds; a credit note is what was paid back outside of the provider. */
+  kind?: 'dispute' | 'credit_note'
+  /** The payment that it is of, as payments are named. */
+  paymentId?: string
   invoiceId: string | null
   chargeId: string | null
   customer: string | null
@@ -207,8 +235,9 @@ export type Refund = {
 export type BillingChange =
   /** With discounts that it shows whole: they are known from then on, wherever they are named by id. */
   | { kind: 'subscription'; version: SubscriptionVersion; terms?: Term[] }
-  | { kind: 'invoice'; version: InvoiceVersion }
-  | { kind: 'refunds'; refunds: Refund[] }
+  /** With the payments that the invoice names; left out where invoices never name any. */
+  | { kind: 'invoice'; version: InvoiceVersion; payments?: Payment[] }
+  | { kind: 'cash'; payments: Payment[]; refunds: Refund[] }
   | { kind: 'terms'; terms: Term[] }
 
 export const INTERVALS = ['day', 'week', 'month', 'year'] as const

@@ -43,7 +43,13 @@ export function shownOverview(report: OverviewReport, currency: string): ShownRe
         upcoming_billing: attention.upcomingBilling,
       },
       invoiced: { amount: money(invoiced.amount), count: invoiced.count },
-      collected: { amount: money(collected.amount), count: collected.count },
+      collected: {
+        amount: money(collected.amount),
+        count: collected.count,
+        refunded: money(collected.refunded),
+        disputed: money(collected.disputed),
+        one_off: money(collected.oneOff),
+      },
       movements: { window_days: report.windowDays, ...shownTotals(report.movements, currency) },
     },
     lists: {

@@ -6,7 +6,7 @@ import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/keys.
 import { insertVersions, type NewVersion } from '../../store/billing/versions.ts'
 import type { EventListener, FreshEvent } from '../events/fresh-event.ts'
 import type { Transaction } from '../unit.ts'
-import { applyInvoices, applyRefunds } from './invoices.ts'
+import { applyCash } from './cash.ts'
 import { applySubscriptions } from './subscriptions.ts'
 import { applyTerms } from './terms.ts'
 
@@ -36,7 +36,7 @@ function factsOf({ tenantId, event, node }: FreshEvent): BillingFact[] {
 
 /**
  * Keeps what is new and derives again whatever it touches. Locks are taken in one order: subscriptions, their accounts,
- * invoices, refunds; each kind sorted.
+ * payments, invoices; each kind sorted.
  */
 export async function applyBilling(transaction: Transaction, facts: BillingFact[]): Promise<void> {
   const { client } = transaction
@@ -45,6 +45,7 @@ export async function applyBilling(transaction: Transaction, facts: BillingFact[
   const news = (kind: NewVersion['kind']): ObjectKey[] => changed.filter(object => object.kind === kind)
   const subscriptions = distinctKeys([...news('subscription'), ...outdated])
   const invoices = news('invoice')
+  const payments = news('payment')
   const refunds = news('refund')
   if (subscriptions.length > 0 || invoices.length > 0) {
     await applySubscriptions(transaction, subscriptions, {
@@ -52,8 +53,9 @@ export async function applyBilling(transaction: Transaction, facts: BillingFact[
       nodes: nodesOf(facts),
     })
   }
-  if (invoices.length > 0) await applyInvoices(client, invoices)
-  if (refunds.length > 0) await applyRefunds(client, refunds)
+  if (invoices.length + payments.length + refunds.length > 0) {
+    await applyCash(client, { invoices, payments, refunds, customers: customersToMatch(facts) })
+  }
 }
 
 function versionsOf({ tenantId, eventId, eventType, change }: BillingFact): NewVersion[] {
@@ -62,10 +64,22 @@ function versionsOf({ tenantId, eventId, eventType, change }: BillingFact): NewV
     const hash = digestOf(`${eventType}\n${body}`)
     return { tenantId, kind, id: object.id, hash, sourceAt: object.sourceAt, eventId, eventType, body }
   }
-  if (change.kind === 'terms') return []
-  return change.kind === 'refunds'
-    ? change.refunds.map(refund => version('refund', refund))
-    : [version(change.kind, change.version)]
+  switch (change.kind) {
+    case 'terms':
+      return []
+    case 'subscription':
+      return [version('subscription', change.version)]
+    case 'invoice':
+      return [
+        version('invoice', change.version),
+        ...(change.payments ?? []).map(payment => version('payment', payment)),
+      ]
+    case 'cash':
+      return [
+        ...change.payments.map(payment => version('payment', payment)),
+        ...change.refunds.map(refund => version('refund', refund)),
+      ]
+  }
 }
 
 /** Takes the locks that deriving subscriptions needs, who is who first; returns those that read otherwise now. */
@@ -85,6 +99,21 @@ async function learnTerms(transaction: Transaction, facts: BillingFact[]): Promi
 function distinctVersions(versions: NewVersion[]): NewVersion[] {
   const text = (version: NewVersion) => `${version.kind} ${keyText(version)} ${version.hash}`
   return [...new Map(versions.map(version => [text(version), version])).values()]
+}
+
+/** Whose invoices and payments do not name each other. */
+function customersToMatch(facts: BillingFact[]): ObjectKey[] {
+  const customers = facts.flatMap(({ tenantId, change }) => {
+    if (change.kind === 'invoice') {
+      const { customer } = change.version
+      return change.payments?.length === 0 && customer !== null ? [{ tenantId, id: customer }] : []
+    }
+    if (change.kind !== 'cash') return []
+    return change.payments.flatMap(({ customer, unlinkedAmount }) =>
+      unlinkedAmount !== undefined && customer !== null ? [{ tenantId, id: customer }] : [],
+    )
+  })
+  return distinctKeys(customers)
 }
 
 function subscriptionsNamedBy(facts: BillingFact[]): ObjectKey[] {

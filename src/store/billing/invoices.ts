@@ -1,7 +1,6 @@
 import type { InvoiceState, InvoiceSummary } from '../../domain/billing/invoices.ts'
-import type { Instant, Refund } from '../../domain/billing/types.ts'
+import type { Instant } from '../../domain/billing/types.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import { type DerivedTable, replaceRows, replacing } from './derived.ts'
 import { endText, keyColumns, type ObjectKey, sortedKeys, timeText } from './keys.ts'
 import { INVOICE_EFFECTS } from './sums.ts'
@@ -30,7 +29,6 @@ export type InvoiceStateRow = {
   state: InvoiceState
   hash: string
   invoicedAt: Instant | null
-  collectedAt: Instant | null
   /** From when on there is something wrong with it while this state holds. */
   issueFrom: Instant | null
 }
@@ -46,8 +44,6 @@ const STATES: DerivedTable = {
     'customer',
     'invoiced_at',
     'total',
-    'collected_at',
-    'amount_paid',
     'issue_from',
     'hash',
     'body',
@@ -97,62 +93,8 @@ function stateColumns(tenantId: number, { state, hash, ...row }: InvoiceStateRow
     customer: state.customer,
     invoiced_at: maybe(row.invoicedAt),
     total: state.total,
-    collected_at: maybe(row.collectedAt),
-    amount_paid: state.amountPaid,
     issue_from: maybe(row.issueFrom),
     hash,
     body: state,
   }
-}
-
-/** Everything known of refunds of these charges. */
-export async function loadRefundsOfCharges(
-  db: Db,
-  charges: ObjectKey[],
-): Promise<(ObjectKey & { refund: Refund })[]> {
-  const { rows } = await queryPrepared<ObjectKey & { body: string }>(
-    db,
-    `select r.tenant_id as "tenantId", r.id, r.body from billing_refunds r
-     join unnest($1::int[], $2::text[]) as k (tenant_id, charge_id) using (tenant_id, charge_id)
-     order by r.tenant_id, r.id for update of r`,
-    keyColumns(charges),
-  )
-  return rows.map(({ body, ...key }) => ({ ...key, refund: JSON.parse(body) }))
-}
-
-/** One refund of a charge may take the place of another, so refunds of a tenant take turns. They are rare. */
-export async function lockRefunds(db: Db, tenantIds: number[]): Promise<void> {
-  await lockTenants(db, TENANT_LOCKS.refunds, tenantIds)
-}
-
-export async function upsertRefunds(
-  db: Db,
-  refunds: (ObjectKey & { refund: Refund; counted: boolean })[],
-): Promise<void> {
-  await queryPrepared(
-    db,
-    `insert into billing_refunds as r select * from json_populate_recordset(null::billing_refunds, $1)
-     order by tenant_id, id
-     on conflict (tenant_id, id) do update set
-       invoice_id = excluded.invoice_id, charge_id = excluded.charge_id, customer = excluded.customer,
-       currency = excluded.currency, amount = excluded.amount, created_at = excluded.created_at,
-       counted = excluded.counted, body = excluded.body
-     where (r.counted, r.body::text) is distinct from (excluded.counted, excluded.body::text)`,
-    [
-      JSON.stringify(
-        sortedKeys(refunds).map(({ tenantId, id, refund, counted }) => ({
-          tenant_id: tenantId,
-          id,
-          invoice_id: refund.invoiceId,
-          charge_id: refund.chargeId,
-          customer: refund.customer,
-          currency: refund.currency ?? '',
-          amount: refund.amount ?? 0,
-          created_at: timeText(refund.createdAt),
-          counted,
-          body: refund,
-        })),
-      ),
-    ],
-  )
 }

@@ -26,6 +26,9 @@ export const ACCOUNT_FIGURES = [
 export const FIGURES_OF_STATE = `1 as accounts, (mrr > 0)::int as active_accounts, subscriptions, active_subscriptions,
   mrr, committed_mrr, item_rows, items, items_priced, items_excluded`
 
+/** What a day's payments of subscription invoices were, what went back of them, and what was one-off. */
+export const CASH_FIGURES = ['collected', 'payments', 'refunded', 'disputed', 'one_off'] as const
+
 const figures = ACCOUNT_FIGURES.join(', ')
 const signedFigures = ACCOUNT_FIGURES.map(figure => `sum(sign * ${figure}) as ${figure}`).join(', ')
 const summedFigures = ACCOUNT_FIGURES.map(figure => `sum(${figure})`).join(', ')
@@ -55,20 +58,38 @@ insert into billing_account_months (tenant_id, month, currency, acquisition_id, 
 select tenant_id, date_trunc('month', day)::date, currency, acquisition_id, ${summedFigures} from days
 group by 1, 2, 3, 4`
 
-/** Cash is told as it stands now: of the states that hold until further notice. */
+/** Cash is told as it stands now: of the rows that hold until further notice. */
 export const INVOICE_EFFECTS = `
-insert into billing_cash_days (tenant_id, day, currency, invoiced, invoices, collected, payments)
-select tenant_id, day, currency, sum(sign * invoiced), sum(sign * invoices), sum(sign * collected),
-  sum(sign * payments)
+insert into billing_cash_days (tenant_id, day, currency, invoiced, invoices)
+select tenant_id, ${utcDay('invoiced_at')}, currency, sum(sign * total), sum(sign)
 from (
   select 1 as sign, * from new where valid_to = 'infinity'
   union all
   select -1, * from old where valid_to = 'infinity'
-) states cross join lateral (
-  values (${utcDay('invoiced_at')}, total, 1, 0::bigint, 0), (${utcDay('collected_at')}, 0, 0, amount_paid, 1)
-) as cash (day, invoiced, invoices, collected, payments)
-where day is not null
-group by tenant_id, day, currency`
+) states
+where invoiced_at is not null
+group by 1, 2, 3`
+
+/** What rows of billing_cash come to. */
+export const CASH_SUMS = `
+  coalesce(sum(amount) filter (where recurring and kind = 'payment'), 0)::bigint as collected,
+  count(*) filter (where recurring and kind = 'payment') as payments,
+  coalesce(sum(amount) filter (where recurring and kind = 'refund'), 0)::bigint as refunded,
+  coalesce(sum(amount) filter (where recurring and kind = 'dispute'), 0)::bigint as disputed,
+  coalesce(sum(case kind when 'payment' then amount else -amount end) filter (where not recurring), 0)::bigint
+    as one_off`
+
+export const CASH_EFFECTS = `
+insert into billing_cash_days (tenant_id, day, currency, ${CASH_FIGURES.join(', ')})
+select tenant_id, day, currency, ${CASH_FIGURES.map(figure => `sum(sign * ${figure})`).join(', ')}
+from (
+  select 1 as sign, tenant_id, ${utcDay('occurred_at')} as day, currency, ${CASH_SUMS} from new
+  where valid_to = 'infinity' group by 2, 3, 4
+  union all
+  select -1, tenant_id, ${utcDay('occurred_at')}, currency, ${CASH_SUMS} from old
+  where valid_to = 'infinity' group by 2, 3, 4
+) sums
+group by 1, 2, 3`
 
 /** What everyone expects who asks; the rest is counted by its rows. */
 export const AGENDA_EFFECTS = `
@@ -94,7 +115,7 @@ const SUM_TABLES: SumTable[] = [
   {
     name: 'billing_cash_days',
     key: ['tenant_id', 'day', 'currency'],
-    sums: ['invoiced', 'invoices', 'collected', 'payments'],
+    sums: ['invoiced', 'invoices', ...CASH_FIGURES],
   },
   { name: 'billing_agenda_days', key: ['tenant_id', 'day', 'currency', 'kind'], sums: ['entries'] },
 ]
@@ -134,7 +155,7 @@ async function compact(db: Db, { name, key, sums }: SumTable): Promise<number> {
 export async function rebuildSums(pool: pg.Pool): Promise<void> {
   await inTransaction(pool, async client => {
     await client.query(
-      'lock table billing_account_states, billing_invoice_states, billing_agenda in share mode',
+      'lock table billing_account_states, billing_invoice_states, billing_cash, billing_agenda in share mode',
     )
     for (const { name } of SUM_TABLES) await client.query(`delete from ${name}`)
     for (const statement of REBUILD) await client.query(statement)
@@ -148,5 +169,6 @@ const asNew = (table: string) =>
 const REBUILD = [
   `${asNew('billing_account_states')} ${STATE_EFFECTS}`,
   `${asNew('billing_invoice_states')} ${INVOICE_EFFECTS}`,
+  `${asNew('billing_cash')} ${CASH_EFFECTS}`,
   `${asNew('billing_agenda')} ${AGENDA_EFFECTS}`,
 ]

@@ -1,6 +1,6 @@
 import type { MovementType } from '../../domain/billing/movements.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { ACCOUNT_FIGURES, FIGURES_OF_STATE } from '../billing/sums.ts'
+import { ACCOUNT_FIGURES, CASH_FIGURES, CASH_SUMS, FIGURES_OF_STATE } from '../billing/sums.ts'
 
 /** What the accounts of one currency and acquisition source come to. */
 export type SourceFigures = {
@@ -138,7 +138,17 @@ async function returned(db: Db, values: unknown[]): Promise<{ acquisitionId: num
   return rows
 }
 
-export type Cash = { invoiced: number; invoices: number; collected: number; payments: number }
+export type Cash = {
+  invoiced: number
+  invoices: number
+  /** Of invoices of subscriptions, before what went back of it. */
+  collected: number
+  payments: number
+  refunded: number
+  disputed: number
+  /** Everything else that was paid, less what went back of that. */
+  oneOff: number
+}
 
 /**
  * What was invoiced and collected in (since, until], as it stood at `until`. Whole days are read from their sums, which
@@ -150,28 +160,24 @@ export async function cashBetween(
   currency: string,
   window: { since: Date; until: Date; fromSums: boolean },
 ): Promise<Cash> {
-  const { rows } = await queryPrepared<Cash & { refunded: number }>(
-    db,
-    window.fromSums ? CASH_FROM_SUMS : CASH_FROM_ROWS,
-    [tenantId, currency, window.since, window.until],
-  )
-  const { refunded, ...cash } = rows[0]!
-  return { ...cash, collected: cash.collected - refunded }
+  const { rows } = await queryPrepared<Cash>(db, window.fromSums ? CASH_FROM_SUMS : CASH_FROM_ROWS, [
+    tenantId,
+    currency,
+    window.since,
+    window.until,
+  ])
+  return rows[0]!
 }
 
-const REFUNDED = `(select coalesce(sum(amount), 0)::bigint from billing_refunds
-  where tenant_id = $1 and currency = $2 and counted and created_at > $3 and created_at <= $4) as refunded`
-
 const CASH_FROM_ROWS = `
-select i.invoiced, i.invoices, c.collected, c.payments, ${REFUNDED}
+select i.invoiced, i.invoices, c.collected, c.payments, c.refunded, c.disputed, c.one_off as "oneOff"
 from (
   select coalesce(sum(total), 0)::bigint as invoiced, count(*) as invoices from billing_invoice_states
   where tenant_id = $1 and currency = $2 and invoiced_at > $3 and invoiced_at <= $4
     and valid_from <= $4 and valid_to > $4
 ) i, (
-  select coalesce(sum(amount_paid), 0)::bigint as collected, count(*) as payments from billing_invoice_states
-  where tenant_id = $1 and currency = $2 and collected_at > $3 and collected_at <= $4
-    and valid_from <= $4 and valid_to > $4
+  select ${CASH_SUMS} from billing_cash
+  where tenant_id = $1 and currency = $2 and occurred_at > $3 and occurred_at <= $4 and valid_to > $4
 ) c`
 
 // Whole days by their sums, the first and the last by their rows. With `offset 0` an index finds the rows of a day.
@@ -181,21 +187,22 @@ with cut_days as materialized (
     (day + 1)::timestamp at time zone 'UTC' as ends
   from (select ${utcDay('$3')} as day union select ${utcDay('$4')}) d
 ), parts as (
-  select invoiced, invoices, collected, payments from billing_cash_days
+  select invoiced, invoices, ${CASH_FIGURES.join(', ')} from billing_cash_days
   where tenant_id = $1 and currency = $2 and day > ${utcDay('$3')} and day < ${utcDay('$4')}
   union all
-  select total, 1, 0, 0 from cut_days cross join lateral (
+  select total, 1, 0, 0, 0, 0, 0 from cut_days cross join lateral (
     select total from billing_invoice_states
     where tenant_id = $1 and currency = $2 and invoiced_at >= starts and invoiced_at < ends and invoiced_at <= $4
       and valid_from <= $4 and valid_to > $4 offset 0) i
   union all
-  select 0, 0, amount_paid, 1 from cut_days cross join lateral (
-    select amount_paid from billing_invoice_states
-    where tenant_id = $1 and currency = $2 and collected_at >= starts and collected_at < ends and collected_at <= $4
-      and valid_from <= $4 and valid_to > $4 offset 0) c
+  select 0, 0, c.* from cut_days cross join lateral (
+    select ${CASH_SUMS} from billing_cash
+    where tenant_id = $1 and currency = $2 and occurred_at >= starts and occurred_at < ends and occurred_at <= $4
+      and valid_to > $4 offset 0) c
 )
-select ${total('invoiced')} as invoiced, ${total('invoices')} as invoices,
-  ${total('collected')} as collected, ${total('payments')} as payments, ${REFUNDED}
+select ${total('invoiced')} as invoiced, ${total('invoices')} as invoices, ${total('collected')} as collected,
+  ${total('payments')} as payments, ${total('refunded')} as refunded, ${total('disputed')} as disputed,
+  ${total('one_off')} as "oneOff"
 from parts`
 
 export type AcquisitionName = { source: string; medium: string | null; campaign: string | null }

@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { daysOverdue, invoiceIssue, issueFrom } from '../../../src/domain/billing/attention.ts'
 import { readCanonical } from '../../../src/domain/billing/canonical.ts'
+import { cashRows, type PaymentRecord } from '../../../src/domain/billing/cash.ts'
 import {
-  collectedAt,
   countedRefunds,
   deriveInvoice,
   type InvoiceState,
@@ -46,7 +46,7 @@ function refund(changes: Payload = {}, eventType = 'refund.created'): Refund {
     ...changes,
   }
   const change = readCanonical(eventType, given, at('2025-02-11'))
-  if (change?.kind !== 'refunds') throw new Error('not a refund')
+  if (change?.kind !== 'cash') throw new Error('not a refund')
   return change.refunds[0]!
 }
 
@@ -92,10 +92,35 @@ test('invoiced: finalized and neither draft nor void, tax included', () => {
   assert.equal(invoicedAt(state({ status: 'odd' })), null)
 })
 
-test('collected: paid, on the day it was', () => {
-  const state = deriveInvoice([invoice(paid)]).at(-1)!
-  assert.deepEqual([day(collectedAt(state)), state.amountPaid], ['2025-02-03', 23_80])
-  assert.equal(collectedAt(deriveInvoice([invoice({ amount_paid: 5 })])[0]!), null)
+/** What came of an invoice, by day. */
+function cameOf(versions: InvoiceVersion[], payments: PaymentRecord[] = []): [string | null, number][] {
+  const states = deriveInvoice(versions)
+  return cashRows({ states, payments, returns: [] }).map(row => [day(row.at), row.amount])
+}
+
+function payment(id: string, amount: number, paidAt: string | null): PaymentRecord {
+  const at_ = paidAt === null ? null : at(paidAt)
+  return { id, invoiceId: 'in_1', customer: null, paidAt: at_, amount, currency: 'USD', failures: [] }
+}
+
+test('what came in: the payments that are known, and what the invoice says beyond them', () => {
+  assert.deepEqual(cameOf([invoice(paid)]), [['2025-02-03', 23_80]])
+  const partly = invoice({ amount_paid: 5, updated_at: '2025-02-02' })
+  assert.deepEqual(cameOf([invoice(), partly]), [['2025-02-02', 5_00]])
+  assert.deepEqual(cameOf([invoice(), partly, invoice(paid)]), [
+    ['2025-02-02', 5_00],
+    ['2025-02-03', 18_80],
+  ])
+  assert.deepEqual(cameOf([invoice(paid)], [payment('pi_1', 23_80, '2025-02-04')]), [['2025-02-04', 23_80]])
+  assert.deepEqual(
+    cameOf([invoice(paid)], [payment('pi_1', 20_00, '2025-02-02'), payment('pi_2', 0, null)]),
+    [
+      ['2025-02-02', 20_00],
+      ['2025-02-03', 3_80],
+    ],
+  )
+  const nothing = { ...paid, total: 0, amount_due: 0, amount_paid: 0 }
+  assert.deepEqual(cameOf([invoice(nothing)]), [])
 })
 
 test('what a source leaves out is taken from what it says', () => {

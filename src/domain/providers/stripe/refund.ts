@@ -3,6 +3,7 @@ import type { Instant, Refund } from '../../billing/types.ts'
 import { refundCounts } from '../../billing/vocabulary.ts'
 import { knownCurrency } from '../../money.ts'
 import { stripeMinor } from './amounts.ts'
+import { paymentIdOf } from './payment.ts'
 import type { StripeSubject } from './subject.ts'
 
 /** Refunds an event tells of: a refund itself, those that a charge lists, or else what was added to its total. */
@@ -17,6 +18,10 @@ export function refundsOf({ type, object, previous, sourceAt }: StripeSubject): 
   return added ? [added] : []
 }
 
+function paymentOf(paymentId: string | null): { paymentId?: string } {
+  return paymentId === null ? {} : { paymentId }
+}
+
 function isNamed(refund: Refund): boolean {
   return refund.id !== ''
 }
@@ -26,6 +31,7 @@ function refundOf(type: string, refund: Fields, charge: Fields, sourceAt: Instan
   return {
     id: text(refund.id) ?? '',
     sourceAt,
+    ...paymentOf(paymentIdOf(refund) ?? idOfReference(charge.payment_intent) ?? idOfReference(charge)),
     invoiceId: idOfReference(charge.invoice) ?? idOfReference(fieldsOf(refund.charge)?.invoice),
     chargeId: idOfReference(refund.charge) ?? idOfReference(charge),
     customer: idOfReference(refund.customer) ?? idOfReference(charge.customer),
@@ -45,6 +51,7 @@ function addedToTotal(charge: Fields, previous: Fields, sourceAt: Instant): Refu
   return {
     id: `${text(charge.id)}:${total}`,
     sourceAt,
+    ...paymentOf(idOfReference(charge.payment_intent) ?? text(charge.id)),
     invoiceId: idOfReference(charge.invoice),
     chargeId: text(charge.id),
     customer: idOfReference(charge.customer),
@@ -54,4 +61,45 @@ function addedToTotal(charge: Fields, previous: Fields, sourceAt: Instant): Refu
     counts: true,
     fromChargeTotal: true,
   }
+}
+
+/** What a dispute takes, once it is lost, at the time that it was. */
+export function disputeOf(id: string, { object, sourceAt }: StripeSubject): Refund {
+  const currency = knownCurrency(object.currency)
+  return {
+    id,
+    sourceAt,
+    kind: 'dispute',
+    ...paymentOf(paymentIdOf(object)),
+    invoiceId: null,
+    chargeId: idOfReference(object.charge),
+    customer: null,
+    amount: stripeMinor(object.amount, currency),
+    currency,
+    createdAt: sourceAt,
+    counts: text(object.status) === 'lost',
+    fromChargeTotal: false,
+  }
+}
+
+/** What a credit note paid back outside of Stripe: what it refunds is a refund, what it credits stays with us. */
+export function creditNoteOf(id: string, { type, object, sourceAt }: StripeSubject): Refund[] {
+  const currency = knownCurrency(object.currency)
+  const amount = stripeMinor(object.out_of_band_amount, currency)
+  if (!amount) return []
+  return [
+    {
+      id,
+      sourceAt,
+      kind: 'credit_note',
+      invoiceId: idOfReference(object.invoice),
+      chargeId: null,
+      customer: idOfReference(object.customer),
+      amount,
+      currency,
+      createdAt: instant(object.created) ?? sourceAt,
+      counts: text(object.status) !== 'void' && !type.endsWith('.voided'),
+      fromChargeTotal: false,
+    },
+  ]
 }

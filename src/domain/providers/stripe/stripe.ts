@@ -3,7 +3,8 @@
 import { type Fields, fieldsOf, instant, text } from '../../billing/fields.ts'
 import type { BillingChange, Instant, Term } from '../../billing/types.ts'
 import { invoiceOf } from './invoice.ts'
-import { refundsOf } from './refund.ts'
+import { paymentsNamedBy, paymentsOf } from './payment.ts'
+import { creditNoteOf, disputeOf, refundsOf } from './refund.ts'
 import type { StripeSubject } from './subject.ts'
 import { subscriptionOf } from './subscription.ts'
 import { termsOf, termsShownBy } from './terms.ts'
@@ -13,6 +14,10 @@ const BILLING_OBJECTS = new Set([
   'invoice',
   'refund',
   'charge',
+  'payment_intent',
+  'invoice_payment',
+  'dispute',
+  'credit_note',
   'customer',
   'discount',
   'coupon',
@@ -27,6 +32,10 @@ const OBJECT_BY_TYPE: [RegExp, string][] = [
   [/^coupon\.\w/, 'coupon'],
   [/^promotion_code\.\w/, 'promotion_code'],
   [/^invoice\.\w/, 'invoice'],
+  [/^invoice_payment\.\w/, 'invoice_payment'],
+  [/^credit_note\.\w/, 'credit_note'],
+  [/^payment_intent\.\w/, 'payment_intent'],
+  [/^charge\.dispute\.\w/, 'dispute'],
   [/^(refund|charge\.refund)\.\w/, 'refund'],
   [/^charge\.\w/, 'charge'],
 ]
@@ -95,10 +104,13 @@ function changeOfObject(subject: StripeSubject): BillingChange | null {
       return terms.length > 0 ? { kind: 'terms', terms } : null
     }
     case 'invoice':
-      return { kind: 'invoice', version: invoiceOf(id, subject) }
+      return { kind: 'invoice', version: invoiceOf(id, subject), payments: paymentsNamedBy(id, subject) }
+    case 'dispute':
+      return { kind: 'cash', payments: [], refunds: [disputeOf(id, subject)] }
     default: {
-      const refunds = refundsOf(subject)
-      return refunds.length > 0 ? { kind: 'refunds', refunds } : null
+      const payments = paymentsOf(id, subject)
+      const refunds = subject.object.object === 'credit_note' ? creditNoteOf(id, subject) : refundsOf(subject)
+      return payments.length > 0 || refunds.length > 0 ? { kind: 'cash', payments, refunds } : null
     }
   }
 }

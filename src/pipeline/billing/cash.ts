@@ -1,0 +1,198 @@
+import type pg from 'pg'
+import { issueFrom } from '../../domain/billing/attention.ts'
+import { cashRows, mergePayments, type PaymentRecord } from '../../domain/billing/cash.ts'
+import { contentHash } from '../../domain/billing/content.ts'
+import {
+  deriveInvoice,
+  type InvoiceState,
+  invoicedAt,
+  mergeRefund,
+  summarizeInvoice,
+  withSuperseded,
+} from '../../domain/billing/invoices.ts'
+import { compareRefunds } from '../../domain/billing/precedence.ts'
+import type { InvoiceVersion, Payment, Refund } from '../../domain/billing/types.ts'
+import { lockCustomers } from '../../postgres/locks.ts'
+import {
+  type CashOwner,
+  invoicesLikePayments,
+  loadPaymentsOfInvoices,
+  loadRefundsOfInvoices,
+  loadRefundsOfPayments,
+  lockPayments,
+  replaceCash,
+  type StoredRefund,
+  unlinkedPayments,
+  updatePayments,
+  upsertRefunds,
+} from '../../store/billing/cash.ts'
+import { type InvoiceLedger, lockInvoices, replaceInvoices } from '../../store/billing/invoices.ts'
+import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/keys.ts'
+import { loadVersions } from '../../store/billing/versions.ts'
+
+type PaymentRow = ObjectKey & { record: PaymentRecord }
+
+/**
+ * Derives invoices, payments and what went back anew from all that is known of them. Payments are locked before the
+ * invoices that they lead to: of two that learn the halves of one fact, the second sees both. `customers`: where an
+ * invoice and a payment may belong together that do not name each other.
+ */
+export async function applyCash(
+  client: pg.PoolClient,
+  changed: { invoices: ObjectKey[]; payments: ObjectKey[]; refunds: ObjectKey[]; customers: ObjectKey[] },
+): Promise<void> {
+  if (changed.customers.length > 0) await lockCustomers(client, changed.customers)
+  const unlinked = changed.customers.length > 0 ? await unlinkedPayments(client, changed.customers) : []
+  const news = await mergedRefunds(client, changed.refunds)
+  const paymentKeys = distinctKeys([
+    ...changed.payments,
+    ...unlinked,
+    ...news.flatMap(({ tenantId, refund }) => (refund.paymentId ? [{ tenantId, id: refund.paymentId }] : [])),
+  ])
+  const payments = await derivePayments(client, paymentKeys, changed.invoices)
+  const refunds = await keepRefunds(client, news, payments)
+  const invoices = distinctKeys([
+    ...changed.invoices,
+    ...payments.flatMap(({ tenantId, record: { invoiceId: id } }) => (id === null ? [] : [{ tenantId, id }])),
+    ...refunds.flatMap(({ tenantId, refund: { invoiceId: id } }) => (id === null ? [] : [{ tenantId, id }])),
+  ])
+  const ofInvoices = invoices.length > 0 ? await deriveInvoices(client, invoices) : []
+  const alone = payments.map(({ tenantId, id, record }) => ({
+    tenantId,
+    id: `payment ${id}`,
+    rows:
+      record.invoiceId === null
+        ? cashRows({
+            states: [],
+            payments: [record],
+            returns: withSuperseded(
+              refunds
+                .filter(entry => entry.tenantId === tenantId && entry.refund.paymentId === id)
+                .map(({ refund }) => refund),
+            ),
+          })
+        : [],
+  }))
+  await replaceCash(client, [...ofInvoices, ...alone])
+}
+
+async function derivePayments(
+  client: pg.PoolClient,
+  keys: ObjectKey[],
+  invoices: ObjectKey[],
+): Promise<PaymentRow[]> {
+  if (keys.length === 0) return []
+  await lockPayments(client, keys)
+  const told = await loadVersions<Payment>(client, 'payment', keys)
+  const merged = [...Map.groupBy(told, keyText).values()].map(
+    (versions): PaymentRow => ({
+      tenantId: versions[0]!.tenantId,
+      id: versions[0]!.id,
+      record: mergePayments(versions.map(({ version }) => version)),
+    }),
+  )
+  const rows = await withInvoices(client, merged, invoices)
+  if (rows.length > 0) await updatePayments(client, rows)
+  return rows
+}
+
+/** A payment that nobody links to an invoice is of the one of its customer, amount and minute, if there is just one. */
+async function withInvoices(
+  client: pg.PoolClient,
+  payments: PaymentRow[],
+  told: ObjectKey[],
+): Promise<PaymentRow[]> {
+  const open = payments.filter(({ record: { unlinked, customer } }) => unlinked && customer !== null)
+  if (open.length === 0) return payments
+  const found = new Map(
+    (await invoicesLikePayments(client, open, told)).map(row => [keyText(row), row.invoiceId] as const),
+  )
+  return payments.map(row => {
+    const invoiceId = found.get(keyText(row))
+    return invoiceId === undefined ? row : { ...row, record: { ...row.record, invoiceId } }
+  })
+}
+
+async function mergedRefunds(client: pg.PoolClient, keys: ObjectKey[]): Promise<StoredRefund[]> {
+  if (keys.length === 0) return []
+  const told = await loadVersions<Refund>(client, 'refund', keys)
+  return [...Map.groupBy(told, keyText).values()].map(versions => ({
+    tenantId: versions[0]!.tenantId,
+    id: versions[0]!.id,
+    refund: versions
+      .map(({ version }) => version)
+      .sort(compareRefunds)
+      .reduce(mergeRefund),
+  }))
+}
+
+/** Refunds of one payment are looked at together: one may take the place of another, or tell whose all are. */
+async function keepRefunds(
+  client: pg.PoolClient,
+  news: StoredRefund[],
+  payments: PaymentRow[],
+): Promise<StoredRefund[]> {
+  if (payments.length === 0 && news.length === 0) return []
+  const others = payments.length > 0 ? await loadRefundsOfPayments(client, payments) : []
+  const records = new Map(payments.map(row => [keyText(row), row.record]))
+  const groups = Map.groupBy(
+    distinctKeys([...others, ...news]),
+    ({ tenantId, id, refund }) => `${tenantId} ${refund.paymentId ?? `=${id}`}`,
+  )
+  const all = [...groups.values()].flatMap(group => {
+    const { tenantId, refund } = group[0]!
+    const record = refund.paymentId ? records.get(keyText({ tenantId, id: refund.paymentId })) : undefined
+    const known = (field: 'invoiceId' | 'customer') =>
+      record?.[field] ?? group.flatMap(entry => entry.refund[field] ?? []).sort()[0] ?? null
+    const owned = group.map(entry => ({
+      ...entry,
+      refund: {
+        ...entry.refund,
+        invoiceId: entry.refund.invoiceId ?? known('invoiceId'),
+        customer: entry.refund.customer ?? known('customer'),
+      },
+    }))
+    const returns = withSuperseded(owned.map(entry => entry.refund))
+    return owned.map((entry, i) => ({ ...entry, counted: entry.refund.counts && !returns[i]!.superseded }))
+  })
+  if (all.length > 0) await upsertRefunds(client, all)
+  return all
+}
+
+async function deriveInvoices(client: pg.PoolClient, keys: ObjectKey[]): Promise<CashOwner[]> {
+  await lockInvoices(client, keys)
+  const known = await loadVersions<InvoiceVersion>(client, 'invoice', keys)
+  const payments = Map.groupBy(await loadPaymentsOfInvoices(client, keys), ({ tenantId, record }) =>
+    keyText({ tenantId, id: record.invoiceId! }),
+  )
+  const refunds = Map.groupBy(await loadRefundsOfInvoices(client, keys), ({ tenantId, refund }) =>
+    keyText({ tenantId, id: refund.invoiceId! }),
+  )
+  const derived = [...Map.groupBy(known, keyText).values()].map(versions => {
+    const { tenantId, id } = versions[0]!
+    const records = (payments.get(keyText({ tenantId, id })) ?? []).map(({ record }) => record)
+    const attempts = records.flatMap(({ failures }) => failures).sort((a, b) => a.at - b.at)
+    const states = deriveInvoice(
+      versions.map(({ version }) => version),
+      attempts,
+    )
+    const returns = withSuperseded((refunds.get(keyText({ tenantId, id })) ?? []).map(({ refund }) => refund))
+    return { tenantId, id, states, rows: cashRows({ states, payments: records, returns }) }
+  })
+  if (derived.length > 0) await replaceInvoices(client, derived.map(ledgerOf))
+  return derived.map(({ tenantId, id, rows }) => ({ tenantId, id: `invoice ${id}`, rows }))
+}
+
+function ledgerOf({ tenantId, id, states }: ObjectKey & { states: InvoiceState[] }): InvoiceLedger {
+  return {
+    tenantId,
+    id,
+    summary: summarizeInvoice(states),
+    states: states.map(state => ({
+      state,
+      hash: contentHash(state),
+      invoicedAt: invoicedAt(state),
+      issueFrom: issueFrom(state),
+    })),
+  }
+}

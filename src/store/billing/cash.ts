@@ -1,0 +1,208 @@
+import type { CashRow, PaymentRecord } from '../../domain/billing/cash.ts'
+import type { Refund } from '../../domain/billing/types.ts'
+import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { type DerivedTable, replaceRows, replacing } from './derived.ts'
+import { endText, keyColumns, type ObjectKey, sortedKeys, timeText } from './keys.ts'
+import { CASH_EFFECTS } from './sums.ts'
+
+/** Makes the rows that are missing and locks all of them, in order. */
+export async function lockPayments(db: Db, payments: ObjectKey[]): Promise<void> {
+  const columns = keyColumns(sortedKeys(payments))
+  await queryPrepared(
+    db,
+    `insert into billing_payments (tenant_id, id)
+     select tenant_id, id from unnest($1::int[], $2::text[]) as k (tenant_id, id)
+     order by tenant_id, id collate "C" on conflict do nothing`,
+    columns,
+  )
+  await queryPrepared(
+    db,
+    `select from billing_payments p join unnest($1::int[], $2::text[]) as k (tenant_id, id) using (tenant_id, id)
+     order by p.tenant_id, p.id for update of p`,
+    columns,
+  )
+}
+
+export async function updatePayments(
+  db: Db,
+  payments: (ObjectKey & { record: PaymentRecord })[],
+): Promise<void> {
+  await queryPrepared(
+    db,
+    `update billing_payments p set invoice_id = k.invoice_id, unlinked_customer = k.customer, body = k.body
+     from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::json[])
+       as k (tenant_id, id, invoice_id, customer, body)
+     where p.tenant_id = k.tenant_id and p.id = k.id and p.body::text is distinct from k.body::text`,
+    [
+      ...keyColumns(payments),
+      payments.map(({ record }) => record.invoiceId),
+      payments.map(({ record }) => (record.unlinked && record.invoiceId === null ? record.customer : null)),
+      payments.map(({ record }) => JSON.stringify(record)),
+    ],
+  )
+}
+
+export async function loadPaymentsOfInvoices(
+  db: Db,
+  invoices: ObjectKey[],
+): Promise<(ObjectKey & { record: PaymentRecord })[]> {
+  const { rows } = await queryPrepared<ObjectKey & { body: string }>(
+    db,
+    `select k.tenant_id as "tenantId", p.id, p.body from unnest($1::int[], $2::text[]) as k (tenant_id, invoice_id)
+     cross join lateral (
+       select id, body from billing_payments
+       where tenant_id = k.tenant_id and invoice_id = k.invoice_id order by id offset 0) p`,
+    keyColumns(invoices),
+  )
+  return rows.map(({ body, ...key }) => ({ ...key, record: JSON.parse(body) }))
+}
+
+/** Payments of these customers of which nobody says whether they are of an invoice. */
+export async function unlinkedPayments(db: Db, customers: ObjectKey[]): Promise<ObjectKey[]> {
+  const { rows } = await queryPrepared<ObjectKey>(
+    db,
+    `select k.tenant_id as "tenantId", p.id from unnest($1::int[], $2::text[]) as k (tenant_id, customer)
+     cross join lateral (
+       select id from billing_payments where tenant_id = k.tenant_id and unlinked_customer = k.customer
+       order by id desc limit ${UNLINKED_AT_MOST}) p`,
+    keyColumns(customers),
+  )
+  return rows
+}
+
+// Of one customer; somebody may pay every minute and never have an invoice.
+const UNLINKED_AT_MOST = 20
+
+/**
+ * The one invoice of the same customer, amount and time, that no other payment is known to be of. `told`: invoices that
+ * are not derived yet.
+ */
+export async function invoicesLikePayments(
+  db: Db,
+  payments: (ObjectKey & { record: PaymentRecord })[],
+  told: ObjectKey[],
+): Promise<(ObjectKey & { invoiceId: string })[]> {
+  const { rows } = await queryPrepared<ObjectKey & { invoiceId: string }>(
+    db,
+    `select k.tenant_id as "tenantId", k.id, min(i.id) as "invoiceId"
+     from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[])
+       as k (tenant_id, id, customer, currency, amount, at)
+     cross join lateral (
+       select i.id from (
+         select id from billing_invoices where tenant_id = k.tenant_id and customer = k.customer
+         union
+         select id from unnest($8::int[], $9::text[]) as t (tenant_id, id) where t.tenant_id = k.tenant_id
+       ) i
+       where exists (
+         select from billing_versions v
+         where v.tenant_id = k.tenant_id and v.kind = 'invoice' and v.object_id = i.id
+           and v.body->>'customer' = k.customer and (v.body->>'amountDue')::bigint = k.amount and v.body->>'currency' = k.currency
+           and abs(coalesce((v.body->>'paidAt')::bigint, (v.body->>'sourceAt')::bigint) - k.at) <= $7)
+         and not exists (
+           select from billing_payments p
+           where p.tenant_id = k.tenant_id and p.invoice_id = i.id and p.id <> k.id and p.body->>'paidAt' is not null)
+       limit 2) i
+     group by 1, 2 having count(*) = 1`,
+    [
+      ...keyColumns(payments),
+      payments.map(({ record }) => record.customer),
+      payments.map(({ record }) => record.currency),
+      payments.map(({ record }) => record.unlinked!.amount),
+      payments.map(({ record }) => record.unlinked!.at),
+      SAME_PAYMENT_MS,
+      ...keyColumns(told),
+    ],
+  )
+  return rows
+}
+
+// Stripe tells of a charge and of the invoice that it paid within seconds.
+const SAME_PAYMENT_MS = 300_000
+
+/** Refunds, lost disputes and credit notes that were paid out. */
+export type StoredRefund = ObjectKey & { refund: Refund }
+
+export async function loadRefundsOfPayments(db: Db, payments: ObjectKey[]): Promise<StoredRefund[]> {
+  return loadRefunds(db, 'payment_id', payments)
+}
+
+export async function loadRefundsOfInvoices(db: Db, invoices: ObjectKey[]): Promise<StoredRefund[]> {
+  return loadRefunds(db, 'invoice_id', invoices)
+}
+
+async function loadRefunds(
+  db: Db,
+  by: 'payment_id' | 'invoice_id',
+  owners: ObjectKey[],
+): Promise<StoredRefund[]> {
+  const { rows } = await queryPrepared<ObjectKey & { body: string }>(
+    db,
+    `select k.tenant_id as "tenantId", r.id, r.body from unnest($1::int[], $2::text[]) as k (tenant_id, owner)
+     cross join lateral (
+       select id, body from billing_refunds where tenant_id = k.tenant_id and ${by} = k.owner order by id offset 0) r`,
+    keyColumns(owners),
+  )
+  return rows.map(({ body, ...key }) => ({ ...key, refund: JSON.parse(body) }))
+}
+
+export async function upsertRefunds(db: Db, refunds: (StoredRefund & { counted: boolean })[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `insert into billing_refunds as r
+       (tenant_id, id, payment_id, invoice_id, charge_id, customer, currency, amount, created_at, counted, body)
+     select tenant_id, id, payment_id, invoice_id, charge_id, customer, currency, amount, created_at, counted, body
+     from json_populate_recordset(null::billing_refunds, $1) order by tenant_id, id
+     on conflict (tenant_id, id) do update set
+       payment_id = excluded.payment_id, invoice_id = excluded.invoice_id, charge_id = excluded.charge_id,
+       customer = excluded.customer, currency = excluded.currency, amount = excluded.amount,
+       created_at = excluded.created_at, counted = excluded.counted, body = excluded.body
+     where (r.counted, r.body::text) is distinct from (excluded.counted, excluded.body::text)`,
+    [
+      JSON.stringify(
+        sortedKeys(refunds).map(({ tenantId, id, refund, counted }) => ({
+          tenant_id: tenantId,
+          id,
+          payment_id: refund.paymentId ?? null,
+          invoice_id: refund.invoiceId,
+          charge_id: refund.chargeId,
+          customer: refund.customer,
+          currency: refund.currency ?? '',
+          amount: refund.amount ?? 0,
+          created_at: timeText(refund.createdAt),
+          counted,
+          body: refund,
+        })),
+      ),
+    ],
+  )
+}
+
+/** An invoice, or a payment without one, and the money of it. */
+export type CashOwner = ObjectKey & { rows: CashRow[] }
+
+const CASH: DerivedTable = {
+  name: 'billing_cash',
+  owner: 'owner',
+  key: ['kind', 'id'],
+  values: ['occurred_at', 'valid_to', 'currency', 'amount', 'recurring'],
+}
+const REPLACE_CASH = replacing(CASH, CASH_EFFECTS)
+
+/** With the sums of days that they are part of. */
+export async function replaceCash(db: Db, owners: CashOwner[]): Promise<void> {
+  if (owners.length === 0) return
+  const rows = owners.flatMap(({ tenantId, id, rows }) =>
+    rows.map(row => ({
+      tenant_id: tenantId,
+      owner: id,
+      kind: row.kind,
+      id: row.id,
+      occurred_at: timeText(row.at),
+      valid_to: endText(row.to),
+      currency: row.currency,
+      amount: row.amount,
+      recurring: row.recurring,
+    })),
+  )
+  await replaceRows(db, REPLACE_CASH, owners, rows)
+}
