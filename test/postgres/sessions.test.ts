@@ -67,9 +67,9 @@ test('a session that stands still after it has written is ended; one that waits 
     t.after(() => client.end())
     return client
   }
-  const [copying, idle, reading, stranger, waiting] = await Promise.all(
-    ['kontor', 'kontor worker', 'kontor', 'somebody', 'kontor'].map(connect),
-  )
+  const names = ['kontor', 'kontor worker', 'kontor', 'somebody', 'kontor']
+  const clients = await Promise.all(names.map(connect))
+  const [copying, idle, reading, stranger, waiting] = clients
   // Cut off in the middle: more rows than a buffer holds, and no end.
   const copy = copying!.query(copyFrom('copy written from stdin'))
   copy.on('error', () => {})
@@ -83,10 +83,18 @@ test('a session that stands still after it has written is ended; one that waits 
   await waiting!.query('begin')
   await waiting!.query('create temp table own (n int)')
   const waited = waiting!.query('lock table held in access exclusive mode')
+  // An autovacuum in the same database, say, is none of them.
+  const { rows: sessions } = await pool.query<{ pid: number }>(
+    'select pid from pg_stat_activity where datname = current_database() and application_name = any ($1)',
+    [names],
+  )
+  const ownPids = sessions.map(({ pid }) => pid)
+  assert.equal(ownPids.length, clients.length)
   const written = async (more = '') => {
     const { rows } = await pool.query<{ name: string }>(
       `select application_name as name from pg_stat_activity
-       where datname = current_database() and backend_xid is not null ${more} order by 1`,
+       where pid = any ($1) and backend_xid is not null ${more} order by 1`,
+      [ownPids],
     )
     return rows.map(({ name }) => name)
   }
