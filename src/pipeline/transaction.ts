@@ -80,7 +80,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       const { units, rejected, rest, behindRest } = decode(entries, kinds)
       const failures: Failure[] = []
       const heldBack: Unit[] = []
-      await keepRejected(client, [...rejected.values()].flat())
+      await keepRejected(client, [...rejected.values()].flat(), logger)
       if (careful)
         await applyCarefully({ transaction, units, apply, failures, heldBack, undoable: afterCommit })
       else await apply(transaction, units)
@@ -195,7 +195,7 @@ async function settle(
     const message = messageOf(error)
     logger.warn({ err: error, entry: unit.entry.id, attempts }, 'an entry could not be applied')
     const givenUp = attempts >= retry.attempts
-    if (givenUp) await giveUp(transaction, kinds[unit.entry.kind], unit, { message, attempts })
+    if (givenUp) await giveUp(transaction, kinds[unit.entry.kind], unit, { message, attempts, logger })
     // A parked row can hold several items: the failed one and those behind it stay in it.
     const behind = unit.parked
       ? heldBack.filter(other => other.parked?.parkedId === unit.parked?.parkedId)

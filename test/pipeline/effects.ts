@@ -4,7 +4,7 @@ import { itemId } from '../../src/domain/ids.ts'
 import type { Log } from '../../src/log/log.ts'
 import type { Retry } from '../../src/pipeline/retry.ts'
 import { openScheduler, type Scheduler } from '../../src/pipeline/scheduler.ts'
-import { openTransactions } from '../../src/pipeline/transaction.ts'
+import { openTransactions, type TransactionOptions } from '../../src/pipeline/transaction.ts'
 import type { Kind } from '../../src/pipeline/unit.ts'
 import { openTestLog } from '../log/open.ts'
 import { settled } from '../settled.ts'
@@ -62,6 +62,14 @@ export const QUICK_RETRY: Retry = { attempts: 3, firstDelayMs: 5, maxDelayMs: 20
 
 const silent = { error: () => {}, warn: () => {} }
 
+type Given = {
+  kind?: Kind<Work>
+  log?: Log
+  workers?: number
+  retry?: Retry
+  logger?: TransactionOptions['logger']
+}
+
 export type Pipeline = Awaited<ReturnType<typeof openPipeline>>
 
 export async function openPipeline() {
@@ -73,7 +81,7 @@ export async function openPipeline() {
   const schedulers: Scheduler[] = []
   return {
     ...opened,
-    start(given: { kind?: Kind<Work>; log?: Log; workers?: number; retry?: Retry } = {}) {
+    start(given: Given = {}) {
       const kind = (given.kind ?? effectKind()) as Kind
       const runTransaction = openTransactions({
         ...{ pool, log, retry: QUICK_RETRY, logger: silent, ...given },

@@ -190,15 +190,18 @@ test('what stands behind an entry that cannot be read waits for it, and keeps it
   assert.equal((await pipeline.deadLetters()).length, 1)
 })
 
-test('giving up costs the record of it where that fails, and nothing else', async () => {
+test('giving up costs the record of it where that fails, with a warning, and nothing else', async () => {
   await pipeline.log.append([
     anAppend({ orderingKey: 'a', ...texts('poison, and cannot be recorded') }),
     anAppend({ orderingKey: 'b', ...texts('good') }),
   ])
-  pipeline.start({ kind: effectKind(isPoison) })
+  const warnings: string[] = []
+  const logger = { warn: (_: object, message: string) => warnings.push(message) }
+  pipeline.start({ kind: effectKind(isPoison), logger })
   await pipeline.settled()
   assert.deepEqual(await pipeline.effects(), { b: ['good'] })
   assert.equal((await pipeline.deadLetters()).length, 1)
+  assert.match(warnings.at(-1)!, /receipt or operation .* could not be written/)
 })
 
 test('a partition that fails outside of any entry drags no others along, and is named', async () => {
