@@ -1,5 +1,7 @@
-import { type Setting, settings } from './settings.ts'
+import type { Setting } from './setting.ts'
+import { settings } from './settings.ts'
 import { nearest } from './spelling.ts'
+import { isProtected } from './values.ts'
 
 export { SURFACES, type Surface } from './settings.ts'
 
@@ -103,6 +105,22 @@ function contradictions(config: Config): string[] {
       faults.push(
         `${name('processedRetentionMs')} is shorter than ${name(key)}: what was processed would be forgotten before its traces. Make it at least as long.`,
       )
+  return [...faults, ...signInFaults(config, name)]
+}
+
+/** Half a configuration would leave people in front of a page that can never let them in. */
+function signInFaults(config: Config, name: (key: Key) => string): string[] {
+  const needed: Key[] = ['oidcClientId', 'oidcClientSecret', 'oidcRoles']
+  if (config.oidcIssuer === null)
+    return needed
+      .filter(key => config[key] !== null)
+      .map(key => `${name(key)} is set, but ${name('oidcIssuer')} is not. Set it, or leave both unset.`)
+  const missing = [...needed, 'publicUrl' as const].filter(key => config[key] === null)
+  const faults = missing.map(key => `${name('oidcIssuer')} needs ${name(key)}: ${settings[key].expects}.`)
+  if (config.publicUrl !== null && !isProtected(new URL(config.publicUrl)))
+    faults.push(
+      `${name('publicUrl')} must be https when people sign in at ${name('oidcIssuer')} (http only on localhost): cookies would be readable on the way.`,
+    )
   return faults
 }
 

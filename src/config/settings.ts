@@ -1,4 +1,6 @@
 import { resolve } from 'node:path'
+import { setting, withoutDefault } from './setting.ts'
+import { signInSettings } from './sign-in-settings.ts'
 import {
   bytes,
   duration,
@@ -10,7 +12,6 @@ import {
   percent,
   port,
   postgresUrl,
-  type Read,
   secretKeys,
   trustedProxies,
   UNIT_MS,
@@ -23,27 +24,6 @@ export const SURFACES = ['data', 'events', 'inbound', 'console', 'worker'] as co
 export type Surface = (typeof SURFACES)[number]
 
 const retention = duration(UNIT_MS.d, 36_500 * UNIT_MS.d)
-
-export type Setting<T> = {
-  /** The environment variable. */
-  name: string
-  /** The command line's name for it, where it has one. */
-  flag?: string
-  /** As text, read like a given value; null: no default. */
-  default: string | null
-  meaning: string
-  /** Completes "must be …", with an example that can be copied. */
-  expects: string
-  read: Read<T>
-  /** What may be shown of the value; absent: all of it. */
-  show?: (text: string) => string
-}
-
-const setting = <T>(definition: Setting<T>): Setting<T> => definition
-const withoutDefault = <T>(definition: Omit<Setting<T>, 'default'>): Setting<T> & { default: null } => ({
-  ...definition,
-  default: null,
-})
 
 /** Every setting there is. docs/configuration.md lists the same ones, and a test compares the two. */
 export const settings = {
@@ -290,6 +270,7 @@ export const settings = {
     expects: 'an http or https address, for example https://data.example.com',
     read: httpUrl,
   }),
+  ...signInSettings,
   requestTimeoutMs: setting({
     name: 'KONTOR_REQUEST_TIMEOUT',
     default: '30s',

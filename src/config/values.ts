@@ -120,3 +120,31 @@ function isNetwork(text: string): boolean {
   if (family === 0 || rest.length > 0) return false
   return length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= (family === 4 ? 32 : 128))
 }
+
+/** One line without spaces and control characters. */
+export const line: Read<string> = text => (/^[\x21-\x7e]{1,1000}$/.test(text) ? text : undefined)
+
+export const claimName: Read<string> = text => (/^[^\s,]{1,200}$/.test(text) ? text : undefined)
+
+/** As it was written: its slash at the end is part of an issuer's name. */
+export const issuerUrl: Read<string> = text => {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  return url && url.username === '' && url.hash === '' && isProtected(url) ? text : undefined
+}
+
+/** Nobody on the way can read it: https, or http that does not leave the machine. */
+export function isProtected({ protocol, hostname }: URL): boolean {
+  const isLoopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback)
+}
+
+type RoleMapping = { value: string; role: 'viewer' | 'operator' | 'admin'; tenant: string | null }
+
+/** `value=role` or `value=role@tenant`; the value may contain both characters. */
+export const roleMappings: Read<RoleMapping[]> = text => {
+  const mappings = text.split(',').map(part => {
+    const [, value, role, tenant] = /^(.+)=(viewer|operator|admin)(?:@(.+))?$/.exec(part.trim()) ?? []
+    return value && role ? { value: value.trim(), role, tenant: tenant?.trim() ?? null } : undefined
+  })
+  return mappings.every(mapping => mapping !== undefined) ? (mappings as RoleMapping[]) : undefined
+}

@@ -84,6 +84,36 @@ test('whether the operations port was given by hand can be told', () => {
   assert.equal(readConfig({ KONTOR_OPS_PORT: '9464' }).opsPortIsGiven, true)
 })
 
+test('people sign in with a whole configuration or not at all, and over https', () => {
+  const whole = {
+    KONTOR_OIDC_ISSUER: 'https://login.example.com/',
+    KONTOR_OIDC_CLIENT_ID: 'kontor',
+    KONTOR_OIDC_CLIENT_SECRET: 'sixteen-characters',
+    KONTOR_OIDC_ROLES: 'cn=a@b=admin, /team=operator@ten_2',
+    KONTOR_PUBLIC_URL: 'https://data.example.com',
+  }
+  const { oidcIssuer, oidcRoles } = readConfig(whole)
+  assert.equal(oidcIssuer, 'https://login.example.com/')
+  assert.deepEqual(oidcRoles, [
+    { value: 'cn=a@b', role: 'admin', tenant: null },
+    { value: '/team', role: 'operator', tenant: 'ten_2' },
+  ])
+  for (const name of Object.keys(whole)) {
+    const { faults } = inspectConfig({ ...whole, [name]: undefined })
+    assert.ok(faults.length > 0 && faults.every(fault => fault.includes('KONTOR_OIDC_ISSUER')), name)
+  }
+  for (const wrong of [
+    { KONTOR_OIDC_ISSUER: 'http://login.example.com' },
+    { KONTOR_PUBLIC_URL: 'http://data.example.com' },
+    { KONTOR_OIDC_ROLES: 'admins=root' },
+    { KONTOR_OIDC_ROLES: 'admins=admin,' },
+    { KONTOR_OIDC_CLIENT_SECRET: 'short' },
+  ])
+    assert.equal(inspectConfig({ ...whole, ...wrong }).config, null, JSON.stringify(wrong))
+  const local = { KONTOR_OIDC_ISSUER: 'http://127.0.0.1:9000', KONTOR_PUBLIC_URL: 'http://localhost:8080' }
+  assert.notEqual(inspectConfig({ ...whole, ...local }).config, null)
+})
+
 test('a variable that is not a setting is a warning that knows what was meant', () => {
   const { config, warnings } = inspectConfig({ KONTOR_SURFACE: 'data', KONTOR_TEST_ANYTHING: '1' })
   assert.notEqual(config, null)
