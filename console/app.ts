@@ -10,12 +10,14 @@ import { h, html } from './html.ts'
 import { currentRoute } from './navigation.ts'
 import { clear, endSession, open, signOutReason } from './opening.ts'
 import { SignIn } from './pages/sign-in/sign-in.ts'
-import { chooseTenant, isAdmin, isSignedIn, tenant } from './session.ts'
+import { chooseTenant, isAdmin, isSignedIn, resume, tenant } from './session.ts'
 import { Shell } from './shell.ts'
 
 /** The tenants there are, once that is known; none for a private key. */
 const known = signal<Tenant[] | null>(null)
 const failure = signal<unknown>(null)
+/** Until it is known who is signed in, nothing is shown. */
+const isResuming = signal(true)
 
 function App(): VNode {
   return html`
@@ -27,6 +29,7 @@ function App(): VNode {
 }
 
 function screen(): VNode | null {
+  if (isResuming.value) return null
   if (!isSignedIn.value) return h(SignIn, { reason: signOutReason.value })
   if (failure.value !== null)
     return html`<main id="main" class="alone">${h(ProblemNotice, { error: failure.value, retry: begin })}</main>`
@@ -54,6 +57,7 @@ async function begin(): Promise<void> {
 }
 
 effect(() => {
+  if (isResuming.value) return
   if (isSignedIn.value) untracked(begin)
   else {
     known.value = null
@@ -65,7 +69,16 @@ effect(() => {
 effect(() => {
   currentRoute.value
   tenant.value
-  if (known.value) untracked(open)
+  if (known.value && isSignedIn.value) untracked(open)
 })
 
 render(h(App, {}), document.getElementById('app')!)
+
+// The server is away, or older than this page: whoever is not known signs in.
+resume()
+  .catch(error => {
+    signOutReason.value = error
+  })
+  .finally(() => {
+    isResuming.value = false
+  })

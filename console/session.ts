@@ -1,11 +1,15 @@
 import { computed, signal } from '@preact/signals'
-import { nullOn, request } from './api/request.ts'
-import type { CreatedKey, List, Tenant } from './api/types.ts'
+import { nullOn, request, WITH_COOKIE } from './api/request.ts'
+import type { CreatedKey, List, Role, Tenant } from './api/types.ts'
 
 type ReadKey = Pick<CreatedKey, 'id' | 'key' | 'expires_at'>
 
-/** Who is signed in: with an admin key or a private key, and the read keys that this console made. */
+/** Who is signed in with a cookie, which no script can read. */
+export type Person = { name: string; role: Role; expires_at: string }
+
+/** Who is signed in: a person, or with an admin key or a private key; and the read keys that this console made. */
 type State = {
+  person?: Person
   adminKey?: string
   privateKey?: string
   tenant?: string | null
@@ -30,8 +34,9 @@ const READ_SCOPES = [
 const state = signal<State>(JSON.parse(sessionStorage.getItem(STORED_AS) ?? '{}'))
 const readKeysInTheMaking = new Map<string, Promise<string>>()
 
-export const isSignedIn = computed(() => Boolean(state.value.adminKey ?? state.value.privateKey))
-export const isAdmin = computed(() => state.value.adminKey !== undefined)
+export const person = computed(() => state.value.person ?? null)
+export const isAdmin = computed(() => Boolean(state.value.adminKey ?? state.value.person))
+export const isSignedIn = computed(() => isAdmin.value || state.value.privateKey !== undefined)
 /** The id of the chosen tenant; null for a private key, which has but one. */
 export const tenant = computed(() => state.value.tenant ?? null)
 /** The currency that reports of this tenant were last read in. */
@@ -48,6 +53,19 @@ export function rememberCurrency(code: string): void {
     change({ currencies: { ...state.value.currencies, [tenant.value ?? '']: code } })
 }
 
+/** Where people sign in, and what that is called; null where there are only keys. */
+const provider = document.querySelector<HTMLLinkElement>('link[rel=kontor-sign-in]')
+export const signInAt = provider && { name: provider.title, start: provider.href }
+
+/** A person's session goes on in every tab, and ends in all of them: a tab that holds no key asks whose it is now. */
+export async function resume(): Promise<void> {
+  const { adminKey, privateKey, person: before } = state.value
+  if (signInAt === null || adminKey || privateKey) return
+  const found = await nullOn(401, request<Person>(WITH_COOKIE, '/console/oidc/session'))
+  if (found?.name !== before?.name) forget()
+  if (found) change({ person: found })
+}
+
 /** Opens a session with a key, or throws the reason why not. */
 export async function signIn(text: string): Promise<void> {
   const key = text.trim()
@@ -61,8 +79,13 @@ export async function signIn(text: string): Promise<void> {
   } else throw new Error(whatIsWrong(key))
 }
 
-/** Forgets everything, and revokes the keys that were made. */
+/** Forgets everything, and revokes the keys that were made. Throws where a person is still signed in. */
 export async function signOut(): Promise<void> {
+  if (person.value) {
+    // Only the server can end it; it revokes the keys, too.
+    await nullOn(401, request(WITH_COOKIE, '/console/oidc/sign-out', { method: 'POST', keepalive: true }))
+    return forget()
+  }
   const { adminKey } = state.value
   const ids = ownKeys.value
   forget()
@@ -77,8 +100,9 @@ export function forget(): void {
   sessionStorage.removeItem(STORED_AS)
 }
 
+/** What opens the admin API. */
 export function adminKey(): string {
-  return state.value.adminKey ?? ''
+  return state.value.adminKey ?? WITH_COOKIE
 }
 
 /** A private key for the chosen tenant: the one that was given, or a short-lived one that can only read. */
@@ -99,13 +123,15 @@ export function forgetDataKey(): void {
 }
 
 async function makeReadKey(tenantId: string): Promise<string> {
+  // A person's key ends with their session: the server knows it by that.
+  const ends = person.value?.expires_at ?? new Date(Date.now() + READ_KEY_HOURS * 3_600_000).toISOString()
   const { id, key, expires_at } = await request<CreatedKey>(adminKey(), '/admin/v1/keys', {
     method: 'POST',
     body: {
       tenant: tenantId,
       kind: 'private',
       scopes: READ_SCOPES,
-      expires_at: new Date(Date.now() + READ_KEY_HOURS * 3_600_000).toISOString(),
+      expires_at: ends,
     },
   })
   change({ readKeys: { ...state.value.readKeys, [tenantId]: { id, key, expires_at } } })

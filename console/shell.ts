@@ -3,12 +3,14 @@ import type { VNode } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Tenant } from './api/types.ts'
 import { announce } from './components/announcer.ts'
+import { ActionButton } from './components/form.ts'
+import { ProblemArea } from './components/notice.ts'
 import { h, html } from './html.ts'
 import { go } from './navigation.ts'
 import { isOpening, section, shown } from './opening.ts'
 import type { Section } from './pages.ts'
 import { link } from './router.ts'
-import { chooseTenant, isAdmin, signOut, tenant } from './session.ts'
+import { chooseTenant, isAdmin, person, signOut, tenant } from './session.ts'
 
 type MenuItem = { section: Section; title: string; href: string }
 
@@ -29,6 +31,7 @@ const ADMINISTRATION: MenuItem[] = [
 /** The frame around every page: where one is, and whose data it is. */
 export function Shell({ tenants }: { tenants: Tenant[] }): VNode {
   const isMenuOpen = useSignal(false)
+  const problem = useSignal<unknown>(null)
   const toggle = () => {
     isMenuOpen.value = !isMenuOpen.value
   }
@@ -54,8 +57,10 @@ export function Shell({ tenants }: { tenants: Tenant[] }): VNode {
             </nav>`
           }
           <div class="foot">
+            ${person.value && html`<span class="faint">${person.value.name} (${person.value.role})</span>`}
             <a href="/docs">API reference</a>
-            <button type="button" class="quiet" onClick=${leave}>Sign out</button>
+            ${h(ActionButton, { label: 'Sign out', run: leave, problem, kind: 'quiet' })}
+            ${h(ProblemArea, { problem })}
           </div>
         </div>
       </header>

@@ -42,6 +42,9 @@ export type RequestOptions = {
 
 const PATIENCE_MS = 30_000
 
+/** In place of a key: the cookie of whoever is signed in. */
+export const WITH_COOKIE = ''
+
 /** One request to this server; throws a Problem where the answer is none. */
 export async function request<Body>(
   key: string,
@@ -55,13 +58,13 @@ export async function request<Body>(
     response = await fetch(path + searchOf(query), {
       method,
       headers: {
-        authorization: `Bearer ${key}`,
+        ...(key === WITH_COOKIE ? { 'x-kontor-console': '1' } : { authorization: `Bearer ${key}` }),
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       body: body === undefined ? null : JSON.stringify(body),
       signal: AbortSignal.any(signals),
       cache: 'no-store',
-      credentials: 'omit',
+      credentials: key === WITH_COOKIE ? 'same-origin' : 'omit',
       keepalive,
     })
     text = await response.text()

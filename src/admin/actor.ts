@@ -3,7 +3,7 @@ import { AdminError } from './error.ts'
 
 /** On whose behalf something is read or changed. */
 export type Actor = {
-  /** The id of a key, or `cli:` and the user of the command line. */
+  /** The id of a key, `oidc:` and the person in the console, or `cli:` and the user of the command line. */
   name: string
   role: Role
   /** The only tenant that this actor sees; null: all of them. */
@@ -28,11 +28,15 @@ export function requireRole(actor: Actor, needed: Role): void {
 
 export function lacksRole(role: Role, needed: Role): string {
   const those = needed === 'operator' ? 'operator or admin' : needed
-  return `This needs an admin key with the role ${those}; the role of this one is ${role}.`
+  return `This needs the role ${those}; yours is ${role}.`
 }
 
 /** For what concerns more than one tenant. */
 export function requireAllTenants(actor: Actor): void {
   if (actor.tenantId !== null)
-    throw new AdminError('forbidden', 'tenant_bound', 'This admin key is bound to one tenant.')
+    throw new AdminError(
+      'forbidden',
+      'tenant_bound',
+      'This is for those who may see all tenants; you are bound to one.',
+    )
 }

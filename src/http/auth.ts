@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { lacksRole } from '../admin/actor.ts'
+import { type Actor, lacksRole } from '../admin/actor.ts'
+import type { ConsoleSession } from '../admin/console-sessions.ts'
 import { isAllowed } from '../domain/tenants/addresses.ts'
 import { allowsOrigin } from '../domain/tenants/key-limits.ts'
 import type { KeyKind, Scope } from '../domain/tenants/keys.ts'
@@ -8,6 +9,9 @@ import { hasRole, type Role } from '../domain/tenants/roles.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import type { KeyOfTenant } from '../store/tenants/keys.ts'
 import { Problem, problems } from './problems.ts'
+
+/** On whose behalf a request to the admin API is made. */
+export type Operator = Pick<Actor, 'name' | 'role' | 'tenantId'>
 
 /** On whose behalf a request is made. */
 export type Caller = { tenantId: number; key: KeyOfTenant }
@@ -19,14 +23,14 @@ declare module 'fastify' {
      * say it: `[]` leaves the decision to the handler (see `requireScope`).
      */
     scope?: Scope | readonly Scope[]
-    /** What an admin key must be allowed to do. Default: reads are for viewers, everything else is for admins. */
+    /** What an admin key or a person must be allowed to do. Default: reads are for viewers, everything else is for admins. */
     role?: Role
   }
   interface FastifyRequest {
     /** Set by `authenticatePrivate` and `authenticateTracking`. */
     caller: Caller
-    /** Set by `authenticateAdmin`. */
-    adminKey: KeyOfTenant
+    /** Set by `authenticateAdmin`: a key, or a person who is signed in to the console. */
+    operator: Operator
   }
 }
 
@@ -89,19 +93,37 @@ export function trackingCaller(deps: Deps): (secret: string) => Caller | Promise
   }
 }
 
-/** For the admin API: `Authorization: Bearer` or `x-api-key`. */
-export function authenticateAdmin(deps: Deps): OnRequest {
+/**
+ * For the admin API: `Authorization: Bearer` or `x-api-key`; without them, the cookie of the console, which `sessionOf`
+ * reads where people can sign in.
+ */
+export function authenticateAdmin(
+  deps: Deps & { sessionOf?: ((request: FastifyRequest) => Promise<ConsoleSession> | null) | null },
+): OnRequest {
   return (request, _reply, done) => {
+    const session = deps.sessionOf?.(request)
+    if (session) {
+      session.then(
+        ({ actor, role, tenantId }) => done(operate(request, { name: actor, role, tenantId })),
+        error => done(error instanceof Problem ? error : problems.unavailable(undefined, undefined, error)),
+      )
+      return
+    }
     const secret = bearerOrApiKey(request.raw.headers, 'admin')
     if (secret instanceof Problem) return done(secret)
     admit(deps, request, 'admin', secret, done, key => {
       if (!isAllowed(key.allowedAddresses, request.ip)) return problems.addressNotAllowed(request.ip)
-      const needed = roleFor(request)
-      const role = key.role ?? 'viewer'
-      if (!hasRole(role, needed)) return problems.forbidden('insufficient_role', lacksRole(role, needed))
-      request.adminKey = key
+      return operate(request, { name: key.id, role: key.role ?? 'viewer', tenantId: key.tenantId })
     })
   }
+}
+
+function operate(request: FastifyRequest, operator: Operator): Problem | undefined {
+  const needed = roleFor(request)
+  if (!hasRole(operator.role, needed))
+    return problems.forbidden('insufficient_role', lacksRole(operator.role, needed))
+  request.operator = operator
+  request.isAuthenticated = true
 }
 
 function roleFor({ method, routeOptions: { config } }: FastifyRequest): Role {

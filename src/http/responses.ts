@@ -77,7 +77,7 @@ function logRequest(
       ip: request.ip,
       user_agent: request.headers['user-agent'],
       tenant_id: request.caller?.tenantId,
-      key_id: request.caller?.key.id ?? request.adminKey?.id,
+      key_id: request.caller?.key.id ?? request.operator?.name,
       code: problem?.code,
       err: problem?.cause,
       ...more,

@@ -50,7 +50,7 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   app.decorateRequest('problem', null)
   app.decorateRequest('rawText', '')
   app.decorateRequest('caller', null as never)
-  app.decorateRequest('adminKey', null as never)
+  app.decorateRequest('operator', null as never)
   app.setValidatorCompiler(compile)
   app.setSerializerCompiler(() => data => JSON.stringify(data))
   app.addHook('onRequest', (request, _reply, done) => {

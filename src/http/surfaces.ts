@@ -19,6 +19,8 @@ import { tenantRoutes } from './admin/tenants.ts'
 import type { App, Surface } from './app.ts'
 import { authenticateAdmin, authenticatePrivate, authenticateTracking, trackingCaller } from './auth.ts'
 import { consoleRoutes } from './console/routes.ts'
+import type { SessionOf } from './console/session-cookie.ts'
+import type { SignIn } from './console/sign-in-routes.ts'
 import { conversionListRoute } from './conversions/list.ts'
 import { openCors } from './cors.ts'
 import { cdpRoutes, settingsRoute } from './events/cdp.ts'
@@ -84,7 +86,10 @@ export function inboundSurface(options: InboundOptions & { disk: Room }): Surfac
   }
 }
 
-export function adminSurface({ adminFor, ...options }: Credentials & { adminFor: AdminFor }): Surface {
+export function adminSurface({
+  adminFor,
+  ...options
+}: Credentials & { adminFor: AdminFor; sessionOf?: SessionOf | null }): Surface {
   const parts = { admin: adminOf(adminFor) }
   return {
     name: 'admin',
@@ -105,11 +110,13 @@ export function adminSurface({ adminFor, ...options }: Credentials & { adminFor:
   }
 }
 
-export function consoleSurface(): Surface {
+/** `signIn`: where people sign in, besides using keys. */
+export function consoleSurface({ signIn }: { signIn: SignIn | null }): Surface {
   return {
     name: 'console',
     register(app) {
-      consoleRoutes(app) //                 GET /console, /console/:version/*
+      // GET /console, /console/:version/*; with `signIn` GET /console/oidc/{start,callback,session}, POST …/sign-out
+      consoleRoutes(app, signIn)
     },
   }
 }

@@ -1,8 +1,11 @@
 import type pg from 'pg'
 import { openAdmin } from '../admin/admin.ts'
+import { openConsoleSessions } from '../admin/console-sessions.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import type { Config } from '../config/config.ts'
 import type { Surface } from '../http/app.ts'
+import { sessionReader } from '../http/console/session-cookie.ts'
+import type { SignIn } from '../http/console/sign-in-routes.ts'
 import { adminSurface, consoleSurface, dataSurface, eventSurface, inboundSurface } from '../http/surfaces.ts'
 import type { Accept } from '../intake/accept.ts'
 import { openInbound } from '../intake/inbound.ts'
@@ -43,11 +46,26 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
   if (serves('events')) surfaces.push(eventSurface({ ...parts, budgets }))
   if (serves('console')) {
     const adminFor = openAdmin({ ...parts, secrets })
-    surfaces.push(adminSurface({ ...parts, adminFor }), consoleSurface())
+    const signIn = openSignIn(config, parts)
+    surfaces.push(
+      adminSurface({ ...parts, adminFor, sessionOf: signIn?.sessionOf ?? null }),
+      consoleSurface({ signIn }),
+    )
   }
   if (!serves('inbound')) return { surfaces, jobs: [], close: async () => {} }
   const inbound = await openInboundSurface(config, { ...parts, budgets }, secrets)
   return { ...inbound, surfaces: [...surfaces, ...inbound.surfaces] }
+}
+
+/** Where people sign in to the console; null: only with keys. */
+function openSignIn(config: Config, { pool, now }: Parts): SignIn | null {
+  const { oidcIssuer: issuer, oidcClientId: clientId, oidcClientSecret: clientSecret, publicUrl } = config
+  // The configuration has all of it or nothing.
+  if (issuer === null || clientId === null || clientSecret === null || publicUrl === null) return null
+  const sessions = openConsoleSessions({ pool, issuer, roles: config.oidcRoles ?? [] })
+  const sessionOf = sessionReader({ sessions, publicUrl })
+  const roleClaim = config.oidcRoleClaim
+  return { issuer, clientId, clientSecret, publicUrl, roleClaim, sessions, sessionOf, now }
 }
 
 /** The inbound route, with the budgets of its sources and the overflow for what is over them. */

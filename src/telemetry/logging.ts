@@ -32,6 +32,6 @@ function prettyStream(): DestinationStream {
 /** A URL fit for a log: without the keys that some senders have to put there. */
 export function redactUrl(url: string): string {
   return url
-    .replace(/([?&](?:key|writekey|token)=)[^&#]*/gi, '$1[redacted]')
+    .replace(/([?&](?:key|writekey|token|code|state)=)[^&#]*/gi, '$1[redacted]')
     .replace(/(private-|trk_|adm_|tok_|whsec_)[^/?&#]*/gi, '$1[redacted]')
 }

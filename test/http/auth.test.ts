@@ -88,7 +88,7 @@ function routes(app: App, known: Directory = directory): void {
   })
   app.register(async scope => {
     scope.addHook('onRequest', authenticateAdmin(deps))
-    scope.get('/admin', async request => ({ key: request.adminKey.kind }))
+    scope.get('/admin', async request => ({ key: request.operator.role }))
   })
 }
 

@@ -3,19 +3,20 @@ import { useEffect } from 'preact/hooks'
 import { Form, TextField } from '../../components/form.ts'
 import { ProblemNotice } from '../../components/notice.ts'
 import { h, html } from '../../html.ts'
-import { signIn } from '../../session.ts'
+import { signIn, signInAt } from '../../session.ts'
 
 /** `reason`: why the session before has ended. */
 export function SignIn({ reason }: { reason: unknown }): VNode {
   useEffect(() => {
     document.title = 'Sign in · Kontor'
-    document.getElementById('key')?.focus()
+    document.getElementById(signInAt ? 'provider' : 'key')?.focus()
   }, [])
   return html`
     <main id="main" class="alone" tabindex="-1">
       <h1 class="brand">Kontor</h1>
-      <p>Paste a key to look at your data.</p>
       ${reason !== null && h(ProblemNotice, { error: reason })}
+      ${signInAt && h(ProviderLink, signInAt)}
+      <p>${signInAt ? 'Or paste' : 'Paste'} a key to look at your data.</p>
       ${h(
         Form<'key'>,
         { submit: 'Sign in', layout: 'stacked', run: ({ key }) => signIn(key) },
@@ -34,4 +35,13 @@ export function SignIn({ reason }: { reason: unknown }): VNode {
       <p class="faint">The key stays in this tab, and is forgotten when you sign out or close it.</p>
     </main>
   `
+}
+
+/** Whoever was thrown out comes back to where they were. */
+function ProviderLink({ name, start }: { name: string; start: string }): VNode {
+  const lead = (event: Event) => {
+    const link = event.currentTarget as HTMLAnchorElement
+    link.href = `${start}?to=${encodeURIComponent(location.hash)}`
+  }
+  return html`<p><a id="provider" class="button main" href=${start} onClick=${lead}>Sign in with ${name}</a></p>`
 }

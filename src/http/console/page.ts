@@ -1,14 +1,18 @@
 import { hash } from 'node:crypto'
 import { posix } from 'node:path'
 import { type ConsoleFile, type ConsoleFiles, fileOf } from './files.ts'
+import { escaped } from './problem-page.ts'
 
 export type Page = { file: ConsoleFile; policy: string }
 
 /** What is needed before anything can be shown, and what most look at first. */
 const FIRST = ['app.ts', 'pages/overview/overview.ts']
 
-/** The one page of the console: where its modules are, and what it may do. */
-export function pageOf({ version, files, libraries }: ConsoleFiles): Page {
+/** The one page of the console: where its modules are, what it may do, and where people sign in, if anywhere. */
+export function pageOf(
+  { version, files, libraries }: ConsoleFiles,
+  signIn: { name: string; href: string } | null = null,
+): Page {
   const base = `/console/${version}`
   const imports = Object.fromEntries([...libraries].map(([name, file]) => [name, `${base}/${file}`]))
   const importMap = JSON.stringify({ imports })
@@ -20,7 +24,12 @@ export function pageOf({ version, files, libraries }: ConsoleFiles): Page {
     .text.replaceAll('{{base}}', base)
     .replace('{}</script>', `${importMap}</script>`)
     .replace('<!-- modules -->', preload.join('\n    '))
+    .replace('<!-- sign-in -->', () => (signIn ? signInTag(signIn) : ''))
   return { file: fileOf('index.html', text), policy: policyFor(importMap) }
+}
+
+function signInTag({ name, href }: { name: string; href: string }): string {
+  return `<link rel="kontor-sign-in" href="${escaped(href)}" title="${escaped(name)}" />`
 }
 
 /** The console handles admin keys: it talks to this server alone, and no text can become markup or script. */

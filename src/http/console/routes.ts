@@ -3,15 +3,16 @@ import { sendAsset } from '../assets.ts'
 import { problems } from '../problems.ts'
 import { readConsoleFiles } from './files.ts'
 import { pageOf } from './page.ts'
+import { type SignIn, signInLink, signInRoutes } from './sign-in-routes.ts'
 
 const FOREVER = { 'cache-control': 'public, max-age=31536000, immutable' }
 
 /** The web console: one page, and its files under an address that changes when they do. */
-export function consoleRoutes(app: App): void {
+export function consoleRoutes(app: App, signIn: SignIn | null): void {
   let reading: ReturnType<typeof read> | null = null
   // When first asked for, because many servers never are.
   const opened = () => {
-    reading ??= read()
+    reading ??= read(signIn)
     return reading
   }
   const hidden = { schema: { hide: true } }
@@ -29,11 +30,19 @@ export function consoleRoutes(app: App): void {
     if (!file) throw problems.notFound('There is nothing at this path.')
     return sendAsset(request, reply, file.asset, FOREVER)
   })
+  if (!signIn) return
+  const stylesheets = async () => {
+    const { version, files } = await opened()
+    return [...files.keys()]
+      .filter(name => name.startsWith('css/'))
+      .map(name => `/console/${version}/${name}`)
+  }
+  signInRoutes(app, { ...signIn, stylesheets })
 }
 
-async function read() {
+async function read(signIn: SignIn | null) {
   const console = await readConsoleFiles()
-  const page = pageOf(console)
+  const page = pageOf(console, signIn && signInLink(signIn))
   console.files.delete('index.html')
   return { ...console, page }
 }

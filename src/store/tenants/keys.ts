@@ -118,6 +118,16 @@ export async function listKeysMadeWith(db: Db, id: string, now: Date): Promise<A
   return rows.map(keyOf)
 }
 
+/** Those that somebody made to end at this very time, and that are not revoked. */
+export async function listKeysMadeUntil(db: Db, createdBy: string, end: Date): Promise<ApiKey[]> {
+  const { rows } = await db.query<ApiKey>(
+    `select ${COLUMNS} from api_keys where created_by = $1 and expires_at = $2 and revoked_at is null
+     order by id for update`,
+    [createdBy, end],
+  )
+  return rows
+}
+
 /** Nobody else changes the key until the caller's transaction ends. */
 export async function lockKey(db: Db, id: string): Promise<ApiKey | null> {
   const { rows } = await db.query<Row>(`select ${COLUMNS} from api_keys where id = $1 for update`, [id])

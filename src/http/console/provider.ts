@@ -1,0 +1,143 @@
+import type * as OpenIdClient from 'openid-client'
+import { type Problem, problems } from '../problems.ts'
+import { type Claims, claimAt } from './claims.ts'
+
+/** What only the browser that began a sign-in has when it comes back. */
+export type Checks = { state: string; nonce: string; verifier: string }
+
+export type Provider = {
+  /** How people call it: its host. */
+  name: string
+  begin(): Promise<{ url: URL; checks: Checks }>
+  /** Who came back with this query. Throws a Problem for people. */
+  complete(query: URLSearchParams, checks: Checks): Promise<Claims>
+}
+
+export type ProviderOptions = {
+  issuer: string
+  clientId: string
+  clientSecret: string
+  redirectUri: string
+  /** Must be among the claims, as far as the provider can tell. */
+  roleClaim: string
+}
+
+const TIMEOUT_S = 5
+// Of the provider's clock and ours: an ID token may be that much too old or too new.
+const CLOCK_TOLERANCE_S = 60
+
+type Opened = { client: typeof OpenIdClient; config: OpenIdClient.Configuration }
+
+/** Authorization code flow with PKCE, state and nonce. The library is loaded, and the provider asked, when first needed. */
+export function openProvider(options: ProviderOptions): Provider {
+  const { redirectUri, roleClaim } = options
+  const name = new URL(options.issuer).host
+  let opening: Promise<Opened> | null = null
+  const opened = () => {
+    // A provider that was away is asked again by whoever comes next.
+    opening ??= discover(options).catch(error => {
+      opening = null
+      throw away(name, error)
+    })
+    return opening
+  }
+  return {
+    name,
+    async begin() {
+      const { client, config } = await opened()
+      const verifier = client.randomPKCECodeVerifier()
+      const checks = { state: client.randomState(), nonce: client.randomNonce(), verifier }
+      const url = client.buildAuthorizationUrl(config, {
+        redirect_uri: redirectUri,
+        scope: scopeFor(config, roleClaim),
+        state: checks.state,
+        nonce: checks.nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
+      })
+      return { url, checks }
+    },
+    async complete(query, { state, nonce, verifier }) {
+      const { client, config } = await opened()
+      const url = new URL(redirectUri)
+      url.search = query.toString()
+      try {
+        const tokens = await client.authorizationCodeGrant(config, url, {
+          pkceCodeVerifier: verifier,
+          expectedState: state,
+          expectedNonce: nonce,
+        })
+        const claims = tokens.claims() as Claims
+        const hasAll = claimAt(claims, roleClaim) !== undefined && claims.email !== undefined
+        if (hasAll || !config.serverMetadata().userinfo_endpoint) return claims
+        const more = await client.fetchUserInfo(config, tokens.access_token, claims.sub)
+        return { ...more, ...claims }
+      } catch (error) {
+        throw problemOf(client, name, error)
+      }
+    },
+  }
+}
+
+async function discover({ issuer, clientId, clientSecret }: ProviderOptions): Promise<Opened> {
+  const client = await import('openid-client')
+  const server = new URL(issuer)
+  // Only an issuer on this machine may be http: see the setting.
+  const execute = server.protocol === 'http:' ? [client.allowInsecureRequests] : []
+  const basic = client.ClientSecretBasic(clientSecret)
+  const post = client.ClientSecretPost(clientSecret)
+  const config = await client.discovery(
+    server,
+    clientId,
+    { [client.clockTolerance]: CLOCK_TOLERANCE_S },
+    (as, ...rest) => {
+      const methods = as.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
+      return (methods.includes('client_secret_basic') ? basic : post)(as, ...rest)
+    },
+    { timeout: TIMEOUT_S, execute: [...execute, client.enableNonRepudiationChecks] },
+  )
+  return { client, config }
+}
+
+/** Some providers tell a claim only when its scope is asked for; others refuse scopes that they do not know. */
+function scopeFor(config: OpenIdClient.Configuration, roleClaim: string): string {
+  const known = config.serverMetadata().scopes_supported ?? []
+  return ['openid', 'email', 'profile', ...known.filter(scope => scope === roleClaim)].join(' ')
+}
+
+const away = (name: string, cause: unknown) =>
+  problems.unavailable(
+    `${name} cannot be reached at the moment, or does not work with this server. Try again soon.`,
+    undefined,
+    cause,
+  )
+
+/** What a failed sign-in means for the person, as far as they can do something about it. */
+function problemOf(client: typeof OpenIdClient, name: string, error: unknown): Problem {
+  if (error instanceof client.AuthorizationResponseError) {
+    const word = /^[a-z_]{1,50}$/.test(error.error) ? error.error : 'without a reason'
+    return problems.forbidden('sign_in_refused', `${name} refused the sign-in: ${word}.`)
+  }
+  if (error instanceof client.ResponseBodyError && error.error === 'invalid_grant') return overSignIn()
+  const code = error instanceof client.ClientError ? error.code : undefined
+  if (code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED')
+    return problems.malformed(
+      `What ${name} answered is too old or not yet good: the clocks of the two servers differ.`,
+      'clocks_differ',
+    )
+  if (code && UNTRUE.includes(code))
+    return problems.malformed(`What came back is not what ${name} was asked for.`, 'sign_in_invalid')
+  return away(name, error)
+}
+
+const UNTRUE = [
+  'OAUTH_INVALID_RESPONSE',
+  'OAUTH_JWT_CLAIM_COMPARISON_FAILED',
+  'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED',
+]
+
+/** Used before, too late, or begun by another browser. */
+export function overSignIn(): Problem {
+  const detail = 'This sign-in is over, took too long, or was begun in another browser.'
+  return problems.malformed(detail, 'sign_in_over')
+}

@@ -1,0 +1,52 @@
+import type { FastifyRequest } from 'fastify'
+import type { ConsoleSession, ConsoleSessions } from '../../admin/console-sessions.ts'
+import { cookieIn } from '../cookies.ts'
+import { problems } from '../problems.ts'
+
+/** Who sends a request, by the cookie of the console; null without one. Rejects with a Problem. */
+export type SessionOf = (request: FastifyRequest) => Promise<ConsoleSession> | null
+
+export type SessionCookie = { name: string; isSecure: boolean }
+
+/** With `__Host-` a browser takes the cookie only from this very host, over https. */
+export function sessionCookie(publicUrl: string): SessionCookie {
+  const isSecure = publicUrl.startsWith('https:')
+  return { name: `${isSecure ? '__Host-' : ''}kontor_session`, isSecure }
+}
+
+/**
+ * A page of another site can make a browser send the cookie, but not this header (it would need our leave first), and
+ * not another Origin than its own.
+ */
+const OWN_HEADER = 'x-kontor-console'
+
+export function sessionReader(options: {
+  sessions: Pick<ConsoleSessions, 'find'>
+  publicUrl: string
+}): SessionOf {
+  const { name } = sessionCookie(options.publicUrl)
+  const { origin } = new URL(options.publicUrl)
+  return request => {
+    const { headers } = request.raw
+    const token = cookieIn(headers, name)
+    // A key that is sent along counts alone.
+    if (token === null || headers.authorization !== undefined || headers['x-api-key'] !== undefined)
+      return null
+    const isRead = request.method === 'GET' || request.method === 'HEAD'
+    if (headers[OWN_HEADER] === undefined || (!isRead && headers.origin !== origin))
+      return Promise.reject(
+        problems.forbidden(
+          'not_from_the_console',
+          `Only pages of ${origin}/console may use its cookie. Programs use an admin key.`,
+        ),
+      )
+    return find(token)
+  }
+
+  async function find(token: string): Promise<ConsoleSession> {
+    const session = await options.sessions.find(token)
+    if (session === null)
+      throw problems.unauthorized('session_ended', 'Your session has ended. Sign in again.')
+    return session
+  }
+}

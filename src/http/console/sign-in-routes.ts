@@ -1,0 +1,142 @@
+import { hkdfSync } from 'node:crypto'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type ConsoleSessions, SESSION_MS } from '../../admin/console-sessions.ts'
+import { openSecrets } from '../../admin/secrets.ts'
+import { publicTenantId } from '../../domain/tenants/tenants.ts'
+import { isUnavailable } from '../../postgres/database.ts'
+import type { App } from '../app.ts'
+import { type CookieOptions, cookie, cookieIn } from '../cookies.ts'
+import { problemOf, problems } from '../problems.ts'
+import { personOf } from './claims.ts'
+import { problemPage } from './problem-page.ts'
+import { type Checks, openProvider, overSignIn, type ProviderOptions } from './provider.ts'
+import { type SessionOf, sessionCookie } from './session-cookie.ts'
+
+export type SignIn = Omit<ProviderOptions, 'redirectUri'> & {
+  /** Where people reach the console. */
+  publicUrl: string
+  sessions: ConsoleSessions
+  sessionOf: SessionOf
+  now: () => Date
+}
+
+type Kept = Checks & { to: string; until: number }
+
+const PATH = '/console/oidc'
+const SIGN_IN_MS = 600_000
+const GONE = { value: '', maxAgeS: 0 }
+
+/** Where to begin, and at whose provider. */
+export function signInLink({ issuer, publicUrl }: SignIn): { name: string; href: string } {
+  return { name: new URL(issuer).host, href: `${publicUrl}${PATH}/start` }
+}
+
+/** People sign in at an OpenID Connect provider; `stylesheets` are those of the pages that tell them why not. */
+export function signInRoutes(app: App, options: SignIn & { stylesheets(): Promise<string[]> }): void {
+  const { publicUrl, sessions, sessionOf, now } = options
+  const provider = openProvider({ ...options, redirectUri: `${publicUrl}${PATH}/callback` })
+  const kept = keeper(options)
+  const session = sessionCookie(publicUrl)
+  const setSession = (value: Pick<CookieOptions, 'value' | 'maxAgeS'>) =>
+    cookie({ ...session, ...value, sameSite: 'Strict' })
+  const page = { schema: { hide: true }, errorHandler: pageOfError(options) }
+
+  app.get(`${PATH}/start`, page, async (request, reply) => {
+    const { to } = request.query as { to?: unknown }
+    const { url, checks } = await provider.begin()
+    reply.header(
+      'set-cookie',
+      kept.cookie({ ...checks, to: addressOf(to), until: now().getTime() + SIGN_IN_MS }),
+    )
+    return reply.redirect(url.href, 303)
+  })
+
+  app.get(`${PATH}/callback`, page, async (request, reply) => {
+    const query = new URL(request.url, publicUrl).searchParams
+    const own = kept.read(request)
+    reply.header('set-cookie', kept.gone)
+    if (own === null || own.until < now().getTime() || own.state !== query.get('state')) throw overSignIn()
+    const person = personOf(await provider.complete(query, own), options.roleClaim)
+    if (person === null) throw problems.malformed('The provider tells nothing to know you by.', 'no_subject')
+    const token = await sessions.begin(person, { ip: request.ip, requestId: request.id })
+    if (token === null) {
+      const { name, values } = person
+      request.log.warn(
+        { person: name, values: values.slice(0, 50) },
+        'sign-in refused: no role for this person',
+      )
+      throw problems.forbidden(
+        'no_role',
+        `You are ${name} at ${provider.name}, but have no role here. Ask whoever runs this server (KONTOR_OIDC_ROLES).`,
+      )
+    }
+    reply.header('set-cookie', setSession({ value: token, maxAgeS: SESSION_MS / 1_000 }))
+    return reply.redirect(`${publicUrl}/console${own.to}`, 303)
+  })
+
+  const hidden = { schema: { hide: true } }
+  app.get(`${PATH}/session`, hidden, async request => {
+    const { actor, role, tenantId, expiresAt } = await signedIn(request)
+    const tenant = tenantId === null ? null : publicTenantId(tenantId)
+    return { name: actor.slice(actor.indexOf(':') + 1), role, tenant, expires_at: expiresAt.toISOString() }
+  })
+  app.post(`${PATH}/sign-out`, { ...hidden, config: { body: 'none' } }, async (request, reply) => {
+    const found = await signedIn(request)
+    const token = cookieIn(request.raw.headers, session.name)!
+    await sessions.end(token, found, { ip: request.ip, requestId: request.id })
+    return reply.code(204).header('set-cookie', setSession(GONE)).send()
+  })
+
+  async function signedIn(request: FastifyRequest) {
+    const found = sessionOf(request)
+    if (found === null) throw problems.unauthorized('missing_credentials', 'Nobody is signed in.')
+    return found
+  }
+}
+
+/** Only an address within the console: whoever made the link cannot lead anywhere else. */
+function addressOf(to: unknown): string {
+  return typeof to === 'string' && /^#\/[\x21-\x7e]{0,2000}$/.test(to) ? to : ''
+}
+
+/**
+ * What a browser keeps for its sign-in. It is sealed under the client's secret, which all nodes have: any of them can
+ * go on with it, and nothing has to be stored for whoever never comes back.
+ */
+function keeper({ clientSecret, issuer, publicUrl }: SignIn) {
+  const key = Buffer.from(hkdfSync('sha256', clientSecret, issuer, 'kontor sign-in', 32))
+  const { seal, open } = openSecrets([key])
+  const { isSecure } = sessionCookie(publicUrl)
+  const name = `${isSecure ? '__Host-' : ''}kontor_sign_in`
+  // Lax, because whoever comes back comes from the provider.
+  const make = (value: string, maxAgeS: number) => cookie({ name, value, maxAgeS, isSecure, sameSite: 'Lax' })
+  return {
+    gone: make('', 0),
+    cookie: (own: Kept) => make(seal(JSON.stringify(own)), SIGN_IN_MS / 1_000),
+    read(request: FastifyRequest): Kept | null {
+      const sealed = cookieIn(request.raw.headers, name)
+      try {
+        return sealed ? (JSON.parse(open(sealed)) as Kept) : null
+      } catch {
+        return null // not ours, or of another client secret
+      }
+    },
+  }
+}
+
+/** These addresses are opened by people: they get words and a way on, not JSON. */
+function pageOfError({ stylesheets, publicUrl }: SignIn & { stylesheets(): Promise<string[]> }) {
+  return async (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    const problem = problemOf(error, isUnavailable)
+    request.problem = problem
+    const { html, policy } = problemPage({
+      problem,
+      requestId: request.id,
+      stylesheets: await stylesheets(),
+      again: `${publicUrl}${PATH}/start`,
+      console: `${publicUrl}/console`,
+    })
+    reply.code(problem.status).headers(problem.headers ?? {})
+    return reply.type('text/html; charset=utf-8').header('content-security-policy', policy).send(html)
+  }
+}

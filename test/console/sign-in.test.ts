@@ -1,0 +1,364 @@
+// People sign in to the console at an OpenID Connect provider.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { launchChromium, openContext } from '../chromium.ts'
+import { startServer } from '../server.ts'
+import { CLIENT_SECRET, freePort, startProvider } from './provider.ts'
+
+const port = await freePort()
+const home = `http://localhost:${port}`
+const provider = await startProvider(`${home}/console/oidc/callback`)
+after(provider.close)
+provider.people = {
+  ada: { email: 'Ada@example.com', email_verified: true, groups: ['staff', 'admins'] },
+  vera: { email: 'vera@example.com', groups: ['support', 'admins-of-nothing'] },
+  olga: { email: 'olga@example.com', email_verified: true, groups: 'shop-team' },
+  mallory: { email: 'ada@example.com', email_verified: false, groups: ['support'] },
+  norman: { email: 'norman@example.com', groups: ['guests', '<script>'] },
+  gone: { groups: ['closed-shop'] },
+}
+const server = await startServer({
+  KONTOR_PORT: String(port),
+  KONTOR_PUBLIC_URL: home,
+  KONTOR_OIDC_ISSUER: provider.issuer,
+  KONTOR_OIDC_CLIENT_ID: 'kontor',
+  KONTOR_OIDC_CLIENT_SECRET: CLIENT_SECRET,
+  KONTOR_OIDC_ROLES:
+    'admins=admin,support=viewer,shop-team=operator@default,closed-shop=viewer@never-was-there',
+})
+after(server.close)
+const neighbour = await server.anotherTenant('neighbour')
+
+type Cookies = Map<string, string>
+
+/** A browser without pages: it keeps the cookies of each host, and follows no redirect by itself. */
+function openBrowser() {
+  const jar = new Map<string, Cookies>()
+  async function visit(address: string, init: RequestInit = {}) {
+    const url = new URL(address, home)
+    const cookies = jar.get(url.hostname) ?? new Map()
+    jar.set(url.hostname, cookies)
+    const headers = new Headers(init.headers)
+    if (cookies.size > 0) headers.set('cookie', [...cookies].map(pair => pair.join('=')).join('; '))
+    const response = await fetch(url, { ...init, headers, redirect: 'manual' })
+    for (const line of response.headers.getSetCookie()) {
+      const [, name, value] = /^([^=]+)=([^;]*)/.exec(line)!
+      if (value === '') cookies.delete(name!)
+      else cookies.set(name!, value!)
+    }
+    return {
+      status: response.status,
+      location: response.headers.get('location') ?? '',
+      set: response.headers.getSetCookie(),
+      headers: response.headers,
+      text: await response.text(),
+    }
+  }
+  /** Up to the address of the callback, which is not visited. */
+  async function comeBackAs(who: string, start = '/console/oidc/start') {
+    let { status, location, text } = await visit(start)
+    assert.equal(status, 303, text)
+    while (!location.startsWith(`${home}/console/oidc/callback`)) {
+      const next = new URL(location, provider.issuer)
+      if (next.pathname.startsWith('/interaction/')) next.searchParams.set('as', who)
+      ;({ status, location, text } = await visit(next.href))
+      assert.match(String(status), /^30[23]$/, text)
+    }
+    return location
+  }
+  return {
+    cookies: jar,
+    own: () => jar.get('localhost')!,
+    visit,
+    comeBackAs,
+    signInAs: async (who: string, start?: string) => visit(await comeBackAs(who, start)),
+    /** As the console sends it. */
+    call: async (method: string, path: string, body?: object, headers: Record<string, string> = {}) => {
+      const answer = await visit(path, {
+        method,
+        headers: {
+          'x-kontor-console': '1',
+          ...(method !== 'GET' && { origin: home }),
+          ...(body && { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body && { body: JSON.stringify(body) }),
+      })
+      return { ...answer, body: answer.text === '' ? null : JSON.parse(answer.text) }
+    },
+  }
+}
+
+const session = 'kontor_session'
+
+test('a provider that is away is told in words, and asked again by the next who comes', async () => {
+  provider.isAway = true
+  const browser = openBrowser()
+  const refused = await browser.visit('/console/oidc/start')
+  assert.equal(refused.status, 503)
+  assert.match(refused.headers.get('content-type')!, /text\/html/)
+  assert.match(refused.headers.get('content-security-policy')!, /default-src 'none'/)
+  assert.match(refused.text, /127\.0\.0\.1:\d+ cannot be reached/)
+  assert.equal((await server.request('/console')).status, 200)
+
+  provider.isAway = false
+  const back = await browser.comeBackAs('ada')
+  provider.isAway = true
+  const lost = await browser.visit(back)
+  assert.equal(lost.status, 503)
+  assert.match(lost.text, /Try again/)
+  provider.isAway = false
+})
+
+test('whoever signs in has the role of their group: what it allows is done in their name, the rest refused', async () => {
+  const ada = openBrowser()
+  const { status, location, set } = await ada.signInAs('ada')
+  assert.deepEqual([status, location], [303, `${home}/console`])
+  const [, cookie] = set
+  assert.match(cookie!, /^kontor_session=[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/)
+  const who = await ada.call('GET', '/console/oidc/session')
+  assert.deepEqual(
+    { ...who.body, expires_at: null },
+    { name: 'ada@example.com', role: 'admin', tenant: null, expires_at: null },
+  )
+  const made = await ada.call('POST', '/admin/v1/tenants', { name: 'made by Ada' })
+  assert.equal(made.status, 201, made.text)
+  const { body: audit } = await ada.call('GET', '/admin/v1/audit?limit=2')
+  assert.deepEqual(
+    audit.results.map(({ actor, action }: Record<string, string>) => [actor, action]),
+    [
+      ['oidc:ada@example.com', 'tenant.create'],
+      ['oidc:ada@example.com', 'session.begin'],
+    ],
+  )
+
+  const vera = openBrowser()
+  await vera.signInAs('vera')
+  assert.equal((await vera.call('GET', '/admin/v1/tenants')).status, 200)
+  const refused = await vera.call('POST', '/admin/v1/tenants', { name: 'made by Vera' })
+  assert.deepEqual([refused.status, refused.body.code], [403, 'insufficient_role'])
+
+  const olga = openBrowser()
+  await olga.signInAs('olga')
+  const { body: seen } = await olga.call('GET', '/admin/v1/tenants')
+  assert.deepEqual(
+    seen.results.map(({ id }: { id: string }) => id),
+    [server.tenant.id],
+  )
+  assert.equal((await olga.call('GET', `/admin/v1/tenants/${neighbour.id}`)).status, 404)
+
+  const mallory = openBrowser()
+  await mallory.signInAs('mallory')
+  assert.equal((await mallory.call('GET', '/console/oidc/session')).body.name, 'mallory')
+})
+
+test('only the console’s own pages can use the cookie', async () => {
+  const ada = openBrowser()
+  await ada.signInAs('ada')
+  const attempts: Record<string, string>[] = [
+    { origin: 'https://evil.example' },
+    { origin: `${home}.evil.example` },
+    { origin: 'null' },
+    { origin: '' },
+  ]
+  for (const headers of attempts) {
+    const { status, body } = await ada.call('POST', '/admin/v1/tenants', { name: 'forged' }, headers)
+    assert.deepEqual([status, body.code], [403, 'not_from_the_console'], JSON.stringify(headers))
+  }
+  const bare = { method: 'POST', headers: { origin: home, 'content-type': 'application/json' } }
+  for (const path of ['/admin/v1/tenants', '/console/oidc/sign-out'])
+    assert.equal((await ada.visit(path, { ...bare, body: '{"name":"forged"}' })).status, 403)
+  assert.equal((await ada.visit('/admin/v1/tenants')).status, 403)
+  const preflight = await ada.visit('/admin/v1/tenants', {
+    method: 'OPTIONS',
+    headers: { origin: 'https://evil.example', 'access-control-request-headers': 'x-kontor-console' },
+  })
+  assert.equal(preflight.headers.get('access-control-allow-origin'), null)
+  const { results } = (await ada.call('GET', '/admin/v1/tenants')).body
+  assert.ok(!results.some(({ name }: { name: string }) => name === 'forged'))
+  // A key that is sent along counts alone, and the cookie opens nothing but the admin API.
+  const withKey = await ada.call('GET', '/admin/v1/tenants', undefined, { authorization: 'Bearer adm_no' })
+  assert.equal(withKey.status, 401)
+  assert.equal((await ada.call('GET', '/v1/events')).status, 401)
+})
+
+test('who has no role is told so, and whoever lost one loses their sessions when they come again', async () => {
+  const norman = openBrowser()
+  const refused = await norman.signInAs('norman')
+  assert.equal(refused.status, 403)
+  assert.match(refused.text, /You are norman@example\.com at 127\.0\.0\.1:\d+, but have no role here/)
+  assert.equal(norman.own().has(session), false)
+  assert.equal((await openBrowser().signInAs('gone')).status, 403)
+
+  const old = openBrowser()
+  await old.signInAs('vera')
+  provider.people.vera!.groups = ['admins']
+  const renewed = openBrowser()
+  await renewed.signInAs('vera')
+  assert.equal((await renewed.call('GET', '/console/oidc/session')).body.role, 'admin')
+  assert.equal((await old.call('GET', '/admin/v1/tenants')).status, 401)
+  provider.people.vera!.groups = []
+  assert.equal((await openBrowser().signInAs('vera')).status, 403)
+  assert.equal((await renewed.call('GET', '/admin/v1/tenants')).status, 401)
+  provider.people.vera!.groups = ['support']
+})
+
+test('a callback works once, in the browser that began, with what the provider said', async () => {
+  const ada = openBrowser()
+  const back = await ada.comeBackAs('ada')
+  const kept = new Map(ada.own())
+  const stranger = openBrowser()
+  assert.equal((await stranger.visit(back)).status, 400)
+  // One who has begun a sign-in of their own is a stranger, too.
+  await stranger.comeBackAs('vera')
+  assert.equal((await stranger.visit(back)).status, 400)
+
+  assert.equal((await ada.visit(back)).status, 303)
+  const again = await ada.visit(back)
+  assert.equal(again.status, 400)
+  assert.match(again.text, /This sign-in is over/)
+  // With the cookie brought back, the provider knows that its code was used.
+  const replayer = openBrowser()
+  replayer.cookies.set('localhost', new Map(kept))
+  assert.equal((await replayer.visit(back)).status, 400)
+  assert.equal(replayer.own().has(session), false)
+
+  for (const change of [
+    (url: URL) => url.searchParams.set('iss', 'https://evil.example'),
+    (url: URL) => url.searchParams.set('code', 'x'.repeat(5_000)),
+    (url: URL) => url.searchParams.delete('code'),
+    (url: URL) => url.searchParams.append('state', 'second'),
+    (url: URL) => url.searchParams.set('code', '\u0000'),
+  ]) {
+    const browser = openBrowser()
+    const url = new URL(await browser.comeBackAs('ada'))
+    change(url)
+    const { status, text } = await browser.visit(url.href)
+    assert.equal(status, 400, `${url.search} ${text}`)
+    assert.equal(browser.own().has(session), false)
+  }
+  const unwilling = openBrowser()
+  const refused = await unwilling.visit(await unwilling.comeBackAs('nobody'))
+  assert.equal(refused.status, 403)
+  assert.match(refused.text, /refused the sign-in: access_denied/)
+})
+
+test('a minute of difference between the clocks is forgiven, an hour is not', async () => {
+  provider.idTokenTtlS = -30
+  const forgiven = await openBrowser().signInAs('ada')
+  provider.idTokenTtlS = -3_600
+  const refused = await openBrowser().signInAs('ada')
+  provider.idTokenTtlS = 3_600
+  assert.deepEqual([forgiven.status, refused.status], [303, 400])
+  assert.match(refused.text, /clocks of the two servers differ/)
+})
+
+test('a sign-in leads back to where one was in the console, and nowhere else', async () => {
+  const ends = async (to: string) => {
+    const start = `/console/oidc/start?to=${encodeURIComponent(to)}`
+    return (await openBrowser().signInAs('ada', start)).location
+  }
+  assert.equal(
+    await ends('#/events?limit=5&since=2026-01-01'),
+    `${home}/console#/events?limit=5&since=2026-01-01`,
+  )
+  for (const to of [
+    'https://evil.example',
+    '//evil.example',
+    '.evil.example',
+    '#/\r\nset-cookie: a=b',
+    '@evil.example',
+  ])
+    assert.equal(await ends(to), `${home}/console`)
+})
+
+test('a session survives a restart; it ends by sign-out, by its time, and with another provider', async () => {
+  const ada = openBrowser()
+  await ada.signInAs('ada')
+  await server.restart()
+  const isIn = async (browser = ada) => (await browser.call('GET', '/admin/v1/tenants')).status === 200
+  assert.ok(await isIn())
+
+  const late = openBrowser()
+  await late.signInAs('ada')
+  const change = (set: string, browser: ReturnType<typeof openBrowser>) =>
+    server.pool.query(`update console_sessions set ${set} where hash = sha256(convert_to($1, 'UTF8'))`, [
+      browser.own().get(session),
+    ])
+  await change(`expires_at = now() - interval '1 second'`, late)
+  const ended = await late.call('GET', '/admin/v1/tenants')
+  assert.deepEqual([ended.status, ended.body.code], [401, 'session_ended'])
+  const elsewhere = openBrowser()
+  await elsewhere.signInAs('ada')
+  await change(`issuer = 'https://other.example'`, elsewhere)
+  assert.equal(await isIn(elsewhere), false)
+  for (const token of ['A'.repeat(43), '', "'; drop table console_sessions", 'x'.repeat(8_000)]) {
+    const forger = openBrowser()
+    forger.cookies.set('localhost', new Map([[session, token]]))
+    assert.equal((await forger.call('GET', '/admin/v1/tenants')).status, 401)
+  }
+
+  const left = await ada.call('POST', '/console/oidc/sign-out')
+  assert.equal(left.status, 204)
+  assert.match(left.set[0]!, /^kontor_session=; Path=\/; Max-Age=0;/)
+  assert.equal(await isIn(), false)
+  assert.equal((await ada.call('POST', '/console/oidc/sign-out')).status, 401)
+})
+
+test('in Chromium: sign in, see, do, be refused, come back, sign out', { timeout: 300_000 }, async t => {
+  const chromium = await launchChromium(t)
+  if (!chromium) return
+  const context = await openContext(t, chromium)
+  const page = await context.newPage()
+  const faults: string[] = []
+  page.on('pageerror', error => faults.push(error.message))
+  const source = await server.admin.sources.create({
+    tenant: server.tenant.id,
+    type: 'webhook',
+    name: 'Till',
+  })
+  const heading = (name: string) => page.getByRole('heading', { level: 1, name, exact: true }).waitFor()
+
+  await page.goto(`${home}/console#/sources/${source.id}`)
+  await page.getByRole('link', { name: `Sign in with 127.0.0.1` }).click()
+  await page.getByRole('link', { name: 'olga' }).click()
+  await heading('Till')
+  await page.getByText('olga@example.com (operator)').waitFor()
+  await page.getByRole('button', { name: 'Disable' }).click()
+  await page.getByRole('button', { name: 'Enable' }).waitFor()
+  assert.equal((await server.admin.sources.show(source.id)).enabled, false)
+
+  await t.test('what the role does not allow is refused in words', async () => {
+    await page.goto(`${home}/console#/overview`)
+    await heading('Overview')
+    const refused = await page.evaluate(
+      `fetch('/admin/v1/tenants', { method: 'POST', headers: { 'x-kontor-console': '1', 'content-type': 'application/json' }, body: '{"name":"x"}' }).then(r => r.json())`,
+    )
+    assert.equal((refused as { code: string }).code, 'insufficient_role')
+  })
+  await t.test('a session that has ended leads to the sign-in page, and back to where one was', async () => {
+    await server.pool.query('delete from console_sessions')
+    await page.goto(`${home}/console#/sources`)
+    await page.getByText('Your session has ended').waitFor()
+    await page.getByRole('link', { name: 'Sign in with' }).click()
+    await heading('Sources')
+    assert.equal(page.url(), `${home}/console#/sources`)
+  })
+  await t.test('another tab is signed in too, and the sign-out is for both', async () => {
+    const other = await context.newPage()
+    await other.goto(`${home}/console#/events`)
+    await other.getByRole('heading', { level: 1, name: 'Events' }).waitFor()
+    const { rows } = await server.pool.query('select expires_at from console_sessions')
+    const liveKeys = async () =>
+      (await server.admin.keys.list(server.tenant.id)).filter(
+        key => key.expires_at === rows[0].expires_at.toISOString() && key.revoked_at === null,
+      )
+    const before = await liveKeys()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('link', { name: 'Sign in with' }).waitFor()
+    await other.reload()
+    await other.getByRole('link', { name: 'Sign in with' }).waitFor()
+    assert.deepEqual([before.length > 0, await liveKeys()], [true, []])
+  })
+  assert.deepEqual(faults, [])
+})
