@@ -58,8 +58,8 @@ export const problems = {
   invalid(errors: Fault[], detail = invalidDetail(errors)) {
     return new Problem({ status: 400, code: 'invalid_request', title: 'Invalid request', detail, errors })
   },
-  malformed(detail: string, code = 'malformed_json') {
-    return new Problem({ status: 400, code, title: 'Malformed request', detail })
+  malformed(detail: string, code = 'malformed_json', cause?: unknown) {
+    return new Problem({ status: 400, code, title: 'Malformed request', detail, cause })
   },
   unauthorized(code: string, detail: string) {
     // RFC 6750: no error attribute where no credential was sent

@@ -336,6 +336,28 @@ test('in Chromium: sign in, see, do, be refused, come back, sign out', { timeout
     )
     assert.equal((refused as { code: string }).code, 'insufficient_role')
   })
+  await t.test('a page of another site cannot act with the cookie, whichever way it tries', async () => {
+    const evil = await context.newPage()
+    await evil.goto(`${provider.issuer}/.well-known/openid-configuration`)
+    const enable = `${home}/admin/v1/sources/${source.id}/enable`
+    await evil.evaluate(`Promise.allSettled([
+      fetch('${enable}', { method: 'POST', credentials: 'include', mode: 'no-cors' }),
+      fetch('${enable}', { method: 'POST', credentials: 'include', headers: { 'x-kontor-console': '1' } }),
+    ])`)
+    const [answer] = await Promise.all([
+      evil.waitForResponse(enable),
+      evil.evaluate(`{
+        const form = document.createElement('form')
+        form.method = 'post'
+        form.action = '${enable}'
+        document.body.append(form)
+        form.submit()
+      }`),
+    ])
+    assert.equal(answer.status(), 401)
+    assert.equal((await server.admin.sources.show(source.id)).enabled, false)
+    await evil.close()
+  })
   await t.test('a session that has ended leads to the sign-in page, and back to where one was', async () => {
     await server.pool.query('delete from console_sessions')
     await page.goto(`${home}/console#/sources`)

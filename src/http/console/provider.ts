@@ -124,9 +124,10 @@ function problemOf(client: typeof OpenIdClient, name: string, error: unknown): P
     return problems.malformed(
       `What ${name} answered is too old or not yet good: the clocks of the two servers differ.`,
       'clocks_differ',
+      error,
     )
   if (code && UNTRUE.includes(code))
-    return problems.malformed(`What came back is not what ${name} was asked for.`, 'sign_in_invalid')
+    return problems.malformed(`What came back is not what ${name} was asked for.`, 'sign_in_invalid', error)
   return away(name, error)
 }
 

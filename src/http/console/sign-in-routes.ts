@@ -129,6 +129,9 @@ function pageOfError({ stylesheets, publicUrl }: SignIn & { stylesheets(): Promi
   return async (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const problem = problemOf(error, isUnavailable)
     request.problem = problem
+    // What the provider did wrong; what a stranger makes up is not worth a line, and an outage has its own.
+    if (problem.cause && problem.status < 500)
+      request.log.warn({ request_id: request.id, code: problem.code, err: problem.cause }, 'a sign-in failed')
     const { html, policy } = problemPage({
       problem,
       requestId: request.id,
