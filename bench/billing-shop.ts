@@ -102,7 +102,16 @@ function storyOf(tenantId: number, number: number, now: number): BillingFact[] {
   const facts: BillingFact[] = []
   const say = (eventType: string, at: number, object: object) => {
     const change = readBilling(eventType, { ...object, updated_at: new Date(at).toISOString() }, at)
-    if (change) facts.push({ tenantId, eventId: uuidOf(number, facts.length), eventType, node: null, change })
+    if (change)
+      facts.push({
+        tenantId,
+        eventId: uuidOf(number, facts.length),
+        eventType,
+        sourceId: null,
+        namespace: 'default',
+        node: null,
+        change,
+      })
   }
   say('subscription.created', startedAt, {
     ...base,

@@ -4,7 +4,7 @@ import type { Entry } from '../domain/entry.ts'
 import type { EventContext } from '../domain/events/events.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import { requiresEventId } from '../intake/inbound.ts'
+import { billingSettings, requiresEventId } from '../intake/inbound.ts'
 import type { Log } from '../log/log.ts'
 import { inTransaction } from '../postgres/database.ts'
 import {
@@ -166,6 +166,7 @@ async function replayOf(client: pg.PoolClient, letter: Entry, now: Date): Promis
     eventTypeOverride: source.config.event_type_override,
     eventIdPath: source.config.event_id_path,
     requireEventId: requiresEventId(source),
+    ...billingSettings(source),
   }
   return {
     ...letter,

@@ -38,6 +38,15 @@ export const SOURCE_FIELDS = {
     schema: config.require_event_id,
     expects: 'true, false, or null (default): true with a preset',
   },
+  billing: {
+    schema: config.billing,
+    expects:
+      'true, false, or null (default): true for webhook and automation, false for cdp, shopify and github',
+  },
+  namespace: {
+    schema: config.namespace,
+    expects: "1 to 50 letters, digits, dots, dashes or underscores, or null (default): the provider's name",
+  },
   rate_limit: {
     schema: config.rate_limit,
     expects: 'like {"events": 6000, "per_seconds": 60}: whole numbers, a period of at most 86400 seconds',

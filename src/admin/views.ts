@@ -150,6 +150,8 @@ const SOURCE_EXAMPLE = {
   event_id_path: null,
   require_timestamped_signature: false,
   require_event_id: null,
+  billing: null,
+  namespace: null,
   rate_limit: { events: 6000, per_seconds: 60 },
   overflow: 'defer',
   max_body_bytes: 1_048_576,

@@ -50,8 +50,14 @@ export function inboundContext(
     eventTypeOverride: source.config.event_type_override,
     eventIdPath: source.config.event_id_path,
     requireEventId: requiresEventId(source),
+    ...billingSettings(source),
     ...facts,
   }
+}
+
+export function billingSettings({ config }: Source): Pick<InboundContext, 'billing' | 'namespace'> {
+  const { billing, namespace } = config
+  return { ...(billing !== null && { billing }), ...(namespace !== null && { namespace }) }
 }
 
 /** Presets give every event an id, so one without was tampered with. */

@@ -1,9 +1,12 @@
 import { accountTimeline, type TimelineEntry } from '../domain/billing/account-timeline.ts'
 import { planName } from '../domain/billing/accounts.ts'
+import { idsNamed } from '../domain/billing/namespace.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
 import type { Instant, ReasonCode } from '../domain/billing/types.ts'
 import type { Db } from '../postgres/database.ts'
+import { namespacesOf } from '../store/billing/feed.ts'
 import {
+  accountNamed,
   accountOfSubscription,
   invoicesOfAccount,
   refundsOfAccount,
@@ -53,11 +56,13 @@ export async function accountReport(
   named: AccountNamed,
 ): Promise<AccountReport | null> {
   const { tenantId, currency, asOf } = question
+  const namespaces = await namespacesOf(db, tenantId)
+  const customers = named.customer === null ? null : idsNamed(named.customer, namespaces)
   const account =
     named.subscriptionId === null
-      ? named.customer
-      : await accountOfSubscription(db, tenantId, named.subscriptionId, asOf)
-  if (account === null || (named.customer !== null && named.customer !== account)) return null
+      ? await accountNamed(db, tenantId, customers!)
+      : await accountOfSubscription(db, tenantId, idsNamed(named.subscriptionId, namespaces), asOf)
+  if (account === null || (customers !== null && !customers.includes(account))) return null
   const subscriptions = await subscriptionsOfAccount(db, tenantId, account, asOf)
   const invoices = await invoicesOfAccount(db, tenantId, account, subscriptions, asOf)
   if (subscriptions.length === 0 && invoices.length === 0) return null

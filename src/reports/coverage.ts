@@ -2,6 +2,7 @@ import type { Caution } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
 import { dayOf } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
+import { unrecognizedTypes } from '../store/billing/feed.ts'
 import { snapshotCoverage } from '../store/billing/snapshots.ts'
 import { cautionCounts, feedTimes, type Unlinked, unlinkedInvoices } from '../store/reports/exclusions.ts'
 import type { SourceFigures } from '../store/reports/totals.ts'
@@ -24,6 +25,8 @@ export type Coverage = {
   snapshotGaps: number
   movementsComplete: boolean
   warnings: string[]
+  /** Events that seem to be about billing and are not understood, by type. */
+  unrecognized: Record<string, number>
 }
 
 export type CoverageRead = {
@@ -70,6 +73,7 @@ export async function readCoverage(
       snapshotDaysAvailable: snapshots.days,
       snapshotGaps: snapshots.gaps,
       movementsComplete: unlinked.pending === 0 && snapshots.gaps === 0,
+      unrecognized: await unrecognizedTypes(db, tenantId, asOf),
       warnings: [...warningsOf(figures, unlinked, snapshots.gaps), ...cautionWarnings(cautions)],
     },
   }
@@ -83,6 +87,12 @@ const CAUTIONS: Record<Caution, { single: string; several: string }> = {
   inclusive_tax_unknown: {
     single: 'The prices of one subscription hold tax at unknown rates; its MRR is too high by that.',
     several: 'subscriptions have prices that hold tax at unknown rates; their MRR is too high by that.',
+  },
+  id_of_two_customers: {
+    single:
+      'One subscription id is told by two sources with two customers: give the sources different namespaces.',
+    several:
+      'subscription ids are told by two sources with two customers: give the sources different namespaces.',
   },
 }
 

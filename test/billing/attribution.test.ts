@@ -58,7 +58,9 @@ function learning(tenantId: number) {
       const node = await nodeOf(transaction, CUSTOMER)
       const eventId = newEntryId(Date.now())
       const change = readBilling(type, data, Date.now())!
-      await applyBilling(transaction, [{ tenantId, eventId, eventType: type, node, change }])
+      await applyBilling(transaction, [
+        { tenantId, eventId, eventType: type, sourceId: null, namespace: 'default', node, change },
+      ])
     },
     /** Both names are there, nobody knows more of them. */
     async names(transaction: Transaction) {

@@ -35,6 +35,8 @@ function factOf(tenant: TestTenant, { type, data }: BillingEvent): BillingFact {
     tenantId: Number(tenant.id.slice(4)),
     eventId: `00000000-0000-7000-8000-${String(++numbers).padStart(12, '0')}`,
     eventType: type,
+    sourceId: null,
+    namespace: 'default',
     node: null,
     change: readBilling(type, data, at)!,
   }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { makeSource } from '../inbound/source.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { ask, type Body, created, ended, inDays, item, reportOf, send, updated } from './shop.ts'
 
@@ -143,12 +144,13 @@ test('events that arrive together, in any order, lead to the same source', async
   const events = Array.from({ length: 12 }, (_, i) => [
     { event_type: 'page_view', visitor: `v${i}`, data: { page: 'https://shop.example/?utm_source=ad' } },
     { event_type: 'signup', visitor: `v${i}`, data: { email: `p${i}@example.com` } },
-    {
-      event_type: 'subscription.created',
-      data: created(`s${i}`, { customer_email: `p${i}@example.com` }).data,
-    },
   ])
-  await Promise.all(events.flat().map(event => track(tenant, event)))
+  const source = await makeSource(server, { tenant: tenant.id })
+  const begins = (i: number) => {
+    const { type, data } = created(`s${i}`, { customer_email: `p${i}@example.com` })
+    return source.post({ event_type: type, payload: data })
+  }
+  await Promise.all([...events.flat().map(event => track(tenant, event)), ...events.map((_, i) => begins(i))])
   await server.settled()
   assert.deepEqual(await sourcesOf(tenant), { ad: 120 })
 })

@@ -40,6 +40,7 @@ test('a shop without subscriptions has a report, and every field of it', async (
       snapshot_days_available: 0,
       snapshot_gaps: 0,
       movements_complete: true,
+      unrecognized: {},
       warnings: [],
     },
     attention: { payment_issues: 0, renewals: 0, cancellations: 0, upcoming_billing: 0 },
@@ -352,6 +353,7 @@ test('coverage says what the report rests on', async () => {
     snapshot_days_available: 100,
     snapshot_gaps: 0,
     movements_complete: false,
+    unrecognized: {},
     warnings: ['One subscription is known from invoices only; its MRR is missing.'],
   })
   assert.equal(snapshot_first_at, `${inDays(-100).slice(0, 10)}T00:00:00.000Z`)

@@ -12,21 +12,13 @@ export type Sender = (events: BillingEvent[]) => Promise<void>
 
 /** Every way for canonical billing events to come in, for one tenant. */
 export async function sendersOf(server: TestServer, tenant = server.tenant): Promise<Record<string, Sender>> {
-  const post = async (path: string, key: string, body: unknown) =>
-    accepted(await server.request(path, { method: 'POST', key, body: JSON.stringify(body) }))
   const webhook = await makeSource(server, { tenant: tenant.id })
   const automation = await makeSource(server, { tenant: tenant.id, type: 'automation' })
-  const cdpSource = await makeSource(server, { tenant: tenant.id, type: 'cdp' })
+  const cdpSource = await makeSource(server, { tenant: tenant.id, type: 'cdp', billing: true })
   const batch = (events: BillingEvent[]) => ({
     batch: events.map(({ type, data }) => ({ type: 'track', event: type, properties: data })),
   })
   return {
-    async track(events) {
-      for (const { type, data } of events) {
-        await post('/v1/track', tenant.trackingKey, { event_type: type, data })
-      }
-    },
-    cdp: events => post('/v1/batch', tenant.trackingKey, batch(events)),
     async webhook(events) {
       for (const { type, data } of events) accepted(await webhook.post({ event_type: type, payload: data }))
     },
@@ -49,9 +41,25 @@ export async function send(
   tenant = server.tenant,
 ): Promise<void> {
   const batch = events.map(({ type, data }) => ({ type: 'track', event: type, properties: data }))
-  const body = JSON.stringify({ batch })
-  accepted(await server.request('/v1/batch', { method: 'POST', key: tenant.trackingKey, body }))
+  const source = feeds.get(tenant) ?? (await makeFeed(server, tenant))
+  feeds.set(tenant, source)
+  accepted(await source.post({ batch }))
   await server.settled()
+}
+
+type Feed = Awaited<ReturnType<typeof makeSource>>
+const feeds = new WeakMap<TestTenant, Feed>()
+
+/** Billing comes in by inbound sources alone; one of type cdp takes many at once. */
+function makeFeed(server: TestServer, tenant: TestTenant): Promise<Feed> {
+  const rate_limit = { events: 1_000_000, per_seconds: 1 }
+  return makeSource(server, {
+    tenant: tenant.id,
+    type: 'cdp',
+    billing: true,
+    max_body_bytes: 8_388_608,
+    rate_limit,
+  })
 }
 
 export type ReportQuery = Record<string, string | number>

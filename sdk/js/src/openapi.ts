@@ -1949,6 +1949,10 @@ export interface paths {
                                 subscriptions_excluded: number;
                                 subscriptions_included: number;
                                 subscriptions_seen: number;
+                                /** @description Events that seem to be about billing and are not understood, by type */
+                                unrecognized: {
+                                    [key: string]: number;
+                                };
                                 warnings: string[];
                             };
                             currency: string;
@@ -2389,6 +2393,10 @@ export interface paths {
                                 subscriptions_excluded: number;
                                 subscriptions_included: number;
                                 subscriptions_seen: number;
+                                /** @description Events that seem to be about billing and are not understood, by type */
+                                unrecognized: {
+                                    [key: string]: number;
+                                };
                                 warnings: string[];
                             };
                             currency: string;

@@ -31,3 +31,15 @@ function isForwardedStripeObject(eventType: string, subject: unknown): boolean {
     )
   )
 }
+
+const SEEMS_BILLING =
+  /(^|[./-])(subscriptions?|invoices?|refunds?|charges?|credit_notes?|transactions?|payments?|disputes?|adjustments?)([./-]|$)/i
+/** An invoice that is only expected has no id: there is nothing to keep. */
+const NOT_FACTS = new Set(['invoice.upcoming'])
+
+/** Whether an event that says nothing to the ledger should have: its name is a billing event's. */
+export function isUnrecognized(eventType: string, subject: unknown): boolean {
+  const own = (subject as { type?: unknown } | null)?.type
+  const name = isStripeEvent(subject) && typeof own === 'string' ? own : eventType
+  return SEEMS_BILLING.test(name) && !NOT_FACTS.has(name)
+}

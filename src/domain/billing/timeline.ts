@@ -46,7 +46,7 @@ export type Segment = {
   cycles: ChargeCycle[]
 }
 
-export type Caution = 'items_incomplete' | 'inclusive_tax_unknown'
+export type Caution = 'items_incomplete' | 'inclusive_tax_unknown' | 'id_of_two_customers'
 
 /** `since`: from when the item has been excluded for this reason, without a break; null on included items. */
 export type SegmentItem = ItemState & { since: Instant | null }

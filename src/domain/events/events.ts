@@ -54,6 +54,9 @@ export type InboundContext = RequestFacts & {
   preset: string | null
   eventTypeOverride: EventTypeOverride | null
   eventIdPath: string | null
+  /** The source's own word on whether it feeds billing, and under which namespace; absent: by its type and preset. */
+  billing?: boolean
+  namespace?: string
   /** What has no id of its own is refused: a repeat of it could not be told from a new event. */
   requireEventId?: boolean
   /** How the signature was given: 't,v1' | 'sha256' | 'stripe' | … ; null when the source has no secret. */
@@ -74,6 +77,8 @@ export type NormalizedEvent = {
   source: EventSource
   sourceType: EventSource
   sourceConfigId: string | null
+  /** The namespace of what it says about billing; null: it feeds no ledger. */
+  billingNamespace: string | null
   /** The tracking key that it came with; null from inbound sources. */
   keyId: string | null
   /** Its sender holds a secret: an inbound source's token, or a server's key. */

@@ -28,7 +28,14 @@ export function eventOfStored(stored: StoredEvent): NormalizedEvent {
   const item = objectIn(stored.payload)
   const meta = objectIn(stored.meta ?? '{}')
   return {
-    ...{ index: 0, inboundEventId: null, providerEventId: null, sessionId: null, headers: {} },
+    ...{
+      index: 0,
+      inboundEventId: null,
+      providerEventId: null,
+      sessionId: null,
+      headers: {},
+      billingNamespace: null,
+    },
     ...stored,
     sourceType: stored.source,
     ...(stored.source === 'cdp' ? cdpFacts(item, meta) : ownFacts(item)),

@@ -23,6 +23,10 @@ export const SourceConfig = Type.Object({
   require_timestamped_signature: Type.Boolean(),
   /** null: where a preset gives every event an id. */
   require_event_id: Nullable(Type.Boolean()),
+  /** Whether its events feed the subscription ledger; null: by type and preset. */
+  billing: Nullable(Type.Boolean()),
+  /** Where ids of billing objects belong; null: the provider's name. */
+  namespace: Nullable(Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,49}$' })),
   rate_limit: Type.Object(
     {
       events: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
@@ -46,6 +50,8 @@ export const DEFAULT_SOURCE_CONFIG: SourceConfig = {
   event_id_path: null,
   require_timestamped_signature: false,
   require_event_id: null,
+  billing: null,
+  namespace: null,
   rate_limit: { events: 6000, per_seconds: 60 },
   overflow: 'defer',
   max_body_bytes: 1_048_576,

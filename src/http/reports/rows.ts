@@ -1,4 +1,5 @@
 import { type Static, type TObject, Type } from 'typebox'
+import { withoutNamespaces } from '../../domain/billing/namespace.ts'
 import { majorText, toMajor } from '../../domain/money.ts'
 
 // In rows as reports give them, amounts are whole minor units; the marked fields leave as major units.
@@ -217,10 +218,16 @@ function mapFields<T>(
   const values = row as Record<string, unknown>
   const result: Record<string, T> = {}
   for (const { name, source, isTime, isMoney } of fieldsOf(schema)) {
-    const value = values[source]
+    const value = shownIds(values[source])
     result[name] = present(isTime && typeof value === 'number' ? new Date(value) : value, isMoney)
   }
   return result
+}
+
+/** Ids as their source writes them. */
+function shownIds(value: unknown): unknown {
+  if (typeof value === 'string') return withoutNamespaces(value)
+  return Array.isArray(value) ? value.map(shownIds) : value
 }
 
 type Field = { name: string; source: string; isTime: boolean; isMoney: boolean }

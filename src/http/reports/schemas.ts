@@ -62,6 +62,9 @@ export const Coverage = Type.Object({
   snapshot_gaps: Type.Integer({ minimum: 0, description: 'Days since the first snapshot that have none' }),
   movements_complete: Type.Boolean(),
   warnings: Type.Array(Type.String()),
+  unrecognized: Type.Record(Type.String(), Count, {
+    description: 'Events that seem to be about billing and are not understood, by type',
+  }),
 })
 
 const Movements = {

@@ -1,7 +1,9 @@
 import { contentText, digestOf } from '../../domain/billing/content.ts'
-import { isBillingEvent, readBilling } from '../../domain/billing/feed.ts'
+import { isBillingEvent, isUnrecognized, readBilling } from '../../domain/billing/feed.ts'
+import { changeIn, isPlain } from '../../domain/billing/namespace.ts'
 import type { BillingChange } from '../../domain/billing/types.ts'
 import { shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
+import { countUnrecognized, keepNamespaces } from '../../store/billing/feed.ts'
 import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/keys.ts'
 import { insertVersions, type NewVersion } from '../../store/billing/versions.ts'
 import type { EventListener, FreshEvent } from '../events/fresh-event.ts'
@@ -15,6 +17,8 @@ export type BillingFact = {
   tenantId: number
   eventId: string
   eventType: string
+  sourceId: string | null
+  namespace: string
   node: number | null
   change: BillingChange
 }
@@ -22,16 +26,41 @@ export type BillingFact = {
 /** Takes billing events into the ledger. */
 export function billingEvents(): EventListener {
   return async (transaction, events) => {
-    const facts = events.flatMap(factsOf)
+    const fed = events.filter(({ event }) => event.billingNamespace !== null)
+    const facts: BillingFact[] = []
+    const unrecognized: FreshEvent[] = []
+    for (const fresh of fed) {
+      const fact = factOf(fresh)
+      if (fact) facts.push(fact)
+      else if (isUnrecognized(fresh.event.eventType, fresh.event.subject)) unrecognized.push(fresh)
+    }
     if (facts.length > 0) await applyBilling(transaction, facts)
+    if (unrecognized.length === 0) return
+    await countUnrecognized(
+      transaction.client,
+      unrecognized.map(({ tenantId, event: { eventType, occurredAt } }) => ({
+        tenantId,
+        eventType,
+        occurredAt,
+      })),
+    )
   }
 }
 
-function factsOf({ tenantId, event, node }: FreshEvent): BillingFact[] {
-  const { id, eventType, subject, occurredAt } = event
-  if (!isBillingEvent(eventType, subject)) return []
+function factOf({ tenantId, event, node }: FreshEvent): BillingFact | null {
+  const { id, eventType, subject, occurredAt, sourceConfigId, billingNamespace } = event
+  if (billingNamespace === null || !isBillingEvent(eventType, subject)) return null
   const change = readBilling(eventType, subject, occurredAt.getTime())
-  return change ? [{ tenantId, eventId: id, eventType, node, change }] : []
+  if (!change) return null
+  return {
+    tenantId,
+    eventId: id,
+    eventType,
+    sourceId: sourceConfigId,
+    namespace: billingNamespace,
+    node,
+    change: changeIn(billingNamespace, change),
+  }
 }
 
 /**
@@ -41,6 +70,8 @@ function factsOf({ tenantId, event, node }: FreshEvent): BillingFact[] {
 export async function applyBilling(transaction: Transaction, facts: BillingFact[]): Promise<void> {
   const { client } = transaction
   const outdated = await learnTerms(transaction, facts)
+  const named = facts.filter(({ namespace }) => !isPlain(namespace))
+  if (named.length > 0) await keepNamespaces(client, named)
   const changed = await insertVersions(client, distinctVersions(facts.flatMap(versionsOf)))
   const news = (kind: NewVersion['kind']): ObjectKey[] => changed.filter(object => object.kind === kind)
   const subscriptions = distinctKeys([...news('subscription'), ...outdated])
@@ -58,11 +89,12 @@ export async function applyBilling(transaction: Transaction, facts: BillingFact[
   }
 }
 
-function versionsOf({ tenantId, eventId, eventType, change }: BillingFact): NewVersion[] {
+function versionsOf({ tenantId, eventId, eventType, sourceId, change }: BillingFact): NewVersion[] {
   const version = (kind: NewVersion['kind'], object: { id: string; sourceAt: number }): NewVersion => {
     const body = contentText(object)
     const hash = digestOf(`${eventType}\n${body}`)
-    return { tenantId, kind, id: object.id, hash, sourceAt: object.sourceAt, eventId, eventType, body }
+    const { id, sourceAt } = object
+    return { tenantId, kind, id, hash, sourceAt, eventId, eventType, sourceId, body }
   }
   switch (change.kind) {
     case 'terms':

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { erasedName } from '../../domain/billing/accounts.ts'
+import { idsNamed } from '../../domain/billing/namespace.ts'
 import { inTransaction } from '../../postgres/database.ts'
 import { lockAccounts } from '../../store/billing/accounts.ts'
 import {
@@ -12,6 +13,7 @@ import {
   renameAccount,
   subscriptionsOf,
 } from '../../store/billing/erasure.ts'
+import { namespacesOf } from '../../store/billing/feed.ts'
 import { lockInvoices } from '../../store/billing/invoices.ts'
 import { lockSubscriptions } from '../../store/billing/subscriptions.ts'
 
@@ -19,9 +21,11 @@ import { lockSubscriptions } from '../../store/billing/subscriptions.ts'
  * Takes a person's name and e-mail out of the ledger; what was billed stays. An account that was known by its e-mail
  * goes on under a name that says nothing. Returns how many accounts and invoices were changed.
  */
-export function anonymiseBilling(pool: pg.Pool, tenantId: number, person: ErasedPerson): Promise<number> {
+export function anonymiseBilling(pool: pg.Pool, tenantId: number, named: ErasedPerson): Promise<number> {
   const keys = (ids: string[]) => ids.map(id => ({ tenantId, id }))
   return inTransaction(pool, async client => {
+    const namespaces = await namespacesOf(client, tenantId)
+    const person = { ...named, customers: named.customers.flatMap(id => idsNamed(id, namespaces)) }
     const accounts = await accountsNamed(client, tenantId, person)
     const subscriptions = await subscriptionsOf(client, tenantId, accounts)
     const invoices = await invoicesOf(client, tenantId, person, subscriptions)

@@ -39,7 +39,8 @@ export async function applySubscriptions(
   const derived = [...Map.groupBy(known, keyText).values()].map((versions): Derived => {
     const { tenantId, id } = versions[0]!
     const told = versions.map(({ version }) => version)
-    return { tenantId, id, segments: deriveSubscription(told, terms.get(tenantId)).segments }
+    const { segments } = deriveSubscription(told, terms.get(tenantId))
+    return { tenantId, id, segments: isOfTwo(versions) ? segments.map(withCollision) : segments }
   })
   const accounts = await writeSegments(transaction, derived)
   await replaceItems(
@@ -51,6 +52,22 @@ export async function applySubscriptions(
   )
   await writeAgenda(client, derived, now.getTime())
   await deriveAccounts(transaction, accounts, { nodes: nodesOfAccounts(derived, nodes) })
+}
+
+/** Whether two sources tell one id with two customers: two things in one namespace. */
+function isOfTwo(versions: { sourceId: string | null; version: SubscriptionVersion }[]): boolean {
+  const customers = new Map<string, Set<string>>()
+  for (const { sourceId, version } of versions) {
+    if (sourceId === null || version.customer === null) continue
+    const own = customers.get(sourceId) ?? new Set()
+    customers.set(sourceId, own.add(version.customer))
+  }
+  const sets = [...customers.values()]
+  return sets.some((own, i) => sets.some((other, j) => i !== j && ![...own].some(id => other.has(id))))
+}
+
+function withCollision(segment: Segment): Segment {
+  return { ...segment, cautions: [...(segment.cautions ?? []), 'id_of_two_customers'] }
 }
 
 /** Writes what changed, and returns the accounts that had or have a part in it. */

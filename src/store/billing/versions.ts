@@ -11,6 +11,7 @@ export type NewVersion = ObjectKey & {
   sourceAt: number
   eventId: string
   eventType: string
+  sourceId: string | null
   /** JSON text */
   body: string
 }
@@ -23,9 +24,9 @@ export async function insertVersions(
   const { rows } = await queryPrepared<ObjectKey & { kind: VersionKind }>(
     db,
     `with added as (
-       insert into billing_versions (tenant_id, kind, object_id, hash, source_at, event_id, event_type, body)
+       insert into billing_versions (tenant_id, kind, object_id, hash, source_at, event_id, event_type, body, source_id)
        select * from unnest($1::int[], $2::text[], $3::text[], $4::uuid[], $5::timestamptz[], $6::uuid[], $7::text[],
-         $8::json[]) as v (tenant_id, kind, object_id, hash, source_at, event_id, event_type, body)
+         $8::json[], $9::text[]) as v (tenant_id, kind, object_id, hash, source_at, event_id, event_type, body, source_id)
        order by tenant_id, kind, object_id, hash
        on conflict do nothing returning tenant_id, kind, object_id)
      select distinct tenant_id as "tenantId", kind, object_id as id from added`,
@@ -38,6 +39,7 @@ export async function insertVersions(
       versions.map(version => version.eventId),
       versions.map(version => version.eventType),
       versions.map(version => version.body),
+      versions.map(version => version.sourceId),
     ],
   )
   return rows
@@ -48,12 +50,12 @@ export async function loadVersions<Version>(
   db: Db,
   kind: VersionKind,
   keys: ObjectKey[],
-): Promise<(ObjectKey & { version: Version })[]> {
-  const { rows } = await queryPrepared<ObjectKey & { body: string }>(
+): Promise<(ObjectKey & { sourceId: string | null; version: Version })[]> {
+  const { rows } = await queryPrepared<ObjectKey & { sourceId: string | null; body: string }>(
     db,
-    `select k.tenant_id as "tenantId", k.id, v.body from unnest($2::int[], $3::text[]) as k (tenant_id, id)
+    `select k.tenant_id as "tenantId", k.id, v.source_id as "sourceId", v.body from unnest($2::int[], $3::text[]) as k (tenant_id, id)
      cross join lateral (
-       select body from billing_versions
+       select source_id, body from billing_versions
        where tenant_id = k.tenant_id and kind = $1 and object_id = k.id order by event_id offset 0) v`,
     [kind, ...keyColumns(keys)],
   )

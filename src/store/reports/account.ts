@@ -2,18 +2,34 @@ import type { Statement } from '../../domain/billing/account-timeline.ts'
 import type { InvoiceVersion, Refund, SubscriptionVersion } from '../../domain/billing/types.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
-/** Whose a subscription is at `asOf`; null when there is none of this id then. */
+/** The first of these names that an account or an invoice goes by. */
+export async function accountNamed(db: Db, tenantId: number, names: string[]): Promise<string | null> {
+  const [only, ...others] = names
+  if (others.length === 0) return only ?? null
+  const { rows } = await queryPrepared<{ name: string }>(
+    db,
+    `select name from unnest($2::text[]) with ordinality as n (name, place)
+     where exists (select from billing_accounts where tenant_id = $1 and account = n.name)
+       or exists (select from billing_invoices where tenant_id = $1 and customer = n.name)
+     order by place limit 1`,
+    [tenantId, names],
+  )
+  return rows[0]?.name ?? null
+}
+
+/** Whose a subscription is at `asOf`, by the first of these ids; null when there is none then. */
 export async function accountOfSubscription(
   db: Db,
   tenantId: number,
-  subscriptionId: string,
+  subscriptionIds: string[],
   asOf: Date,
 ): Promise<string | null> {
   const { rows } = await queryPrepared<{ account: string }>(
     db,
     `select account from billing_segments
-     where tenant_id = $1 and subscription_id = $2 and valid_from <= $3 and valid_to > $3`,
-    [tenantId, subscriptionId, asOf],
+     where tenant_id = $1 and subscription_id = any($2) and valid_from <= $3 and valid_to > $3
+     order by array_position($2, subscription_id) limit 1`,
+    [tenantId, subscriptionIds, asOf],
   )
   return rows[0]?.account ?? null
 }

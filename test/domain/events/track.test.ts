@@ -18,6 +18,7 @@ test('a tracking event is brought into the one shape', () => {
     sourceType: 'tracking',
     sourceConfigId: null,
     keyId: null,
+    billingNamespace: null,
     trusted: false,
     inboundEventId: 'e1',
     providerEventId: null,

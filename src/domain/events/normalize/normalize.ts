@@ -1,3 +1,4 @@
+import { namespaceOf } from '../../billing/namespace.ts'
 import type { Fault } from '../../fault.ts'
 import { itemId } from '../../ids.ts'
 import { readWebhook, typeOf, webhookPayload } from '../../inbound/webhook.ts'
@@ -207,6 +208,7 @@ function eventOf(
     source,
     sourceType: source,
     sourceConfigId: inbound ? inbound.sourceId : null,
+    billingNamespace: namespaceOf(context),
     keyId: context.keyId ?? null,
     trusted,
     inboundEventId: generated ? id : draft.inboundEventId,

@@ -11,9 +11,13 @@ const OBJECTS = new Set([
   'subscription',
 ])
 
+/** Thin events name their object and do not carry it. */
+const THIN = 'v2.core.event'
+
 /** A Stripe event as Stripe posts it. */
 export function isStripeEvent(body: JsonObject): boolean {
-  return body.object === 'event' && typeof body.id === 'string' && typeof body.type === 'string'
+  const isEvent = body.object === 'event' || body.object === THIN
+  return isEvent && typeof body.id === 'string' && typeof body.type === 'string'
 }
 
 /** The invoice, subscription … inside a Stripe event, or sent without one; null for anything else. */
