@@ -15,7 +15,7 @@ import { banner, firstBanner, type StartedServer } from './banner.ts'
 import { ownEmbedded } from './embedded.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { giveUpRoot } from './root.ts'
+import { giveUpRoot, giveUpRootFirst } from './root.ts'
 import { announceServer, withdrawServer } from './server-file.ts'
 import { currentUser, dataOption, secretsOf } from './session.ts'
 import { stopSignal } from './stop-signal.ts'
@@ -56,12 +56,15 @@ async function start(flags: ConfigFlags, out: Output): Promise<void> {
   // Half a second of loading, done while PostgreSQL starts; the other commands never need it.
   const loading = import('../runtime/runtime.ts')
   loading.catch(() => {})
-  const embedded = config.databaseUrl === null ? await ownEmbedded(config, out) : null
+  const isEmbedded = config.databaseUrl === null
+  const ports = [config.port, config.opsPort ?? 0]
+  const runsAs = isEmbedded ? await giveUpRootFirst({ ...config, ports }) : null
+  const embedded = isEmbedded ? await ownEmbedded(config, out) : null
   try {
     const connection = embedded?.connection ?? { url: config.databaseUrl! }
     await withPool(connection, migrate)
     const { startRuntime } = await loading
-    await serve({ startRuntime, config, connection, stopped, out })
+    await serve({ startRuntime, config, connection, runsAs, stopped, out })
   } finally {
     await embedded?.stop()
   }
@@ -79,12 +82,15 @@ async function serve({
   startRuntime,
   config,
   connection,
+  runsAs,
   stopped,
   out,
 }: {
   startRuntime: typeof import('../runtime/runtime.ts').startRuntime
   config: Config
   connection: Connection
+  /** What there is to say of the user it runs as; null: nothing has been done about it yet. */
+  runsAs: string | null
   stopped: Promise<void>
   out: Output
 }): Promise<void> {
@@ -99,8 +105,8 @@ async function serve({
       greeted(() => withPool(connection, pool => greet(pool, config, runtime, out))),
       stopped,
     ])
-    const runsAs = await giveUpRoot({ user: config.user, isEmbedded })
-    if (runsAs) out.say(`  ${runsAs}\n`)
+    const now = runsAs ?? (await giveUpRoot({ user: config.user, isEmbedded }))
+    if (now) out.say(`  ${now}\n`)
     await stopped
   } finally {
     if (isEmbedded) await withdrawServer(config.dataDir)

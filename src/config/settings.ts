@@ -236,7 +236,7 @@ export const settings = {
     name: 'KONTOR_USER',
     default: 'kontor',
     meaning:
-      'The user that a server started as root changes to once its ports are bound. With the embedded PostgreSQL, or where there is no such user, it stays root and says so.',
+      'The user that a server started as root changes to: once its ports are bound, or with the embedded PostgreSQL before that starts, which then runs as the same user. Where that cannot be (no such user, a port below 1024, a data directory of another user) it stays root and says so.',
     expects: 'the name of a user of this machine',
     read: userName,
   }),

@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Output } from '../../src/cli/output.ts'
 import { runCommand } from '../../src/cli/program.ts'
+import { eventually } from '../eventually.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
@@ -44,7 +45,14 @@ export function useDatabase(url: string, env: Record<string, string> = {}): void
 
 export async function temporaryDirectory(t: TestContext): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'kontor command '))
-  t.after(() => rm(path, { recursive: true, force: true }))
+  t.after(async () => {
+    // As root a cluster may lie elsewhere, with a link to it in the data directory.
+    for (const name of await readdir(path).catch(() => [])) {
+      const cluster = await readlink(join(path, name, 'postgres')).catch(() => null)
+      if (cluster) await rm(cluster, { recursive: true, force: true })
+    }
+    await rm(path, { recursive: true, force: true })
+  })
   return path
 }
 
@@ -99,15 +107,18 @@ function startProgram(
 }
 
 /** Resolves when stderr matches; fails with what it said when the process ends before. */
-export async function hears({ child, err, ended }: Running, pattern: RegExp): Promise<RegExpExecArray> {
+export async function hears({ err, ended }: Running, pattern: RegExp): Promise<RegExpExecArray> {
   let isOver = false
   ended.then(() => {
     isOver = true
   })
-  for (;;) {
-    const match = pattern.exec(err())
-    if (match) return match
-    if (isOver) throw new Error(`it ended without saying ${pattern}:\n${err()}`)
-    await Promise.race([once(child.stderr!, 'data'), ended])
-  }
+  return eventually(
+    `stderr to say ${pattern}`,
+    () => {
+      const match = pattern.exec(err())
+      if (!match && isOver) throw new Error(`it ended without saying ${pattern}:\n${err()}`)
+      return match
+    },
+    { state: err },
+  )
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
-import { readFile, stat } from 'node:fs/promises'
+import { chmod, readFile, stat } from 'node:fs/promises'
 import { test } from 'node:test'
+import { accountNamed, inaccessiblePart } from '../../embedded-postgres/account.ts'
 import { testDatabase } from '../database.ts'
 import { hears, type Running, startKontor, startKontorInShell, temporaryDirectory } from './kontor.ts'
 
@@ -28,13 +29,18 @@ async function stop({ child, ended }: Running): Promise<number | null> {
   return ended
 }
 
+// In a checkout under /root, say, nobody else can read the program.
+const nobody = await accountNamed('nobody')
+const canChangeUser =
+  isRoot && nobody !== null && (await inaccessiblePart(import.meta.dirname, nobody, 0o5)) === null
+
 test('the first start prints keys with lines that work, the next one prints none, and both stop cleanly', async t => {
   const database = await testDatabase()
   t.after(() => database.drop())
   const dataDir = `${await temporaryDirectory(t)}/data`
   const env = { ...settings, DATABASE_URL: database.url, KONTOR_DATA_DIR: dataDir, KONTOR_USER: 'nobody' }
   const first = startKontor(t, ['start', '--port', '0'], env)
-  await hears(first, isRoot ? /Started as root, runs as nobody\./ : END_OF_BANNER)
+  await hears(first, canChangeUser ? /Started as root, runs as nobody\./ : END_OF_BANNER)
   const banner = first.err()
   for (const key of [/private-\w{38}/, /trk_\w{38}/, /tok_\w{38}/, /\/docs/]) assert.match(banner, key)
   // Nobody sits at a terminal: what may do everything does not go to a log.
@@ -42,7 +48,8 @@ test('the first start prints keys with lines that work, the next one prints none
   assert.match(banner, new RegExp(`Admin key +in the file ${dataDir}/admin-key`))
   assert.match(await readFile(`${dataDir}/admin-key`, 'utf8'), /^adm_\w{38}\n$/)
   assert.equal((await stat(`${dataDir}/admin-key`)).mode & 0o777, 0o600)
-  if (isRoot) assert.match(await readFile(`/proc/${first.child.pid}/status`, 'utf8'), /^Uid:(\t65534){4}$/m)
+  if (canChangeUser)
+    assert.match(await readFile(`/proc/${first.child.pid}/status`, 'utf8'), /^Uid:(\t65534){4}$/m)
   assert.ok(!banner.includes(new URL(database.url).password))
   assert.equal(first.out(), '')
 
@@ -77,7 +84,7 @@ test('commands work on an empty data directory, and beside the server that then 
   await hears(server, END_OF_BANNER)
   const key = await run('key', 'create', '--tenant', 'acme', '--kind', 'tracking')
   assert.equal(key.code, 0, key.err)
-  if (isRoot) await hears(server, /Runs as root: it looks after the embedded PostgreSQL/)
+  if (isRoot) await hears(server, /Runs as root: /)
   const status = await run('status')
   assert.equal(status.code, 0, status.err)
   assert.equal(status.answer.pid, server.child.pid)
@@ -120,3 +127,21 @@ test('a server that npm runs ends with npm', async t => {
   await stop(server)
   assert.match(server.err(), /Stopping \(npm has ended\)/)
 })
+
+if (canChangeUser)
+  test('started by root on a new data directory, it and its PostgreSQL run as another user, and again after a restart', async t => {
+    const directory = await temporaryDirectory(t)
+    await chmod(directory, 0o711)
+    const dataDir = `${directory}/data`
+    for (const round of ['first', 'second']) {
+      const running = startKontor(t, ['start', '--port', '0', '--data', dataDir], {
+        ...settings,
+        KONTOR_USER: 'nobody',
+      })
+      await hears(running, /Started as root, runs as nobody, and PostgreSQL with it\./)
+      const [postmaster] = (await readFile(`${dataDir}/postgres/data/postmaster.pid`, 'utf8')).split('\n')
+      for (const pid of [running.child.pid, postmaster])
+        assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), /^Uid:(\t65534){4}$/m, round)
+      assert.equal(await stop(running), 0)
+    }
+  })
