@@ -1,4 +1,5 @@
-import type { MovementType } from '../domain/billing/movements.ts'
+import type { Cause } from '../domain/billing/causes.ts'
+import { type MovementType, mainChange } from '../domain/billing/movements.ts'
 import type { Db } from '../postgres/database.ts'
 import { accountNames } from '../store/reports/accounts.ts'
 import { movementSlice } from '../store/reports/movements.ts'
@@ -26,6 +27,8 @@ export type MovementEntry = {
   mrrAfter: number
   mrrDelta: number
   subscriptionIds: string[]
+  cause: Cause
+  eventId: string | null
 }
 
 /** Every movement of the window, the oldest first. */
@@ -57,6 +60,8 @@ export async function movementReport(
           mrrAfter: after,
           mrrDelta: after - before,
           subscriptionIds: changes.map(change => change.subscriptionId),
+          cause: mainChange(changes)?.cause ?? 'other',
+          eventId: mainChange(changes)?.eventId ?? null,
         }))
       },
     },

@@ -219,7 +219,7 @@ test('the timeline tells everything, newest first, and leads to the events', asy
     mrr_delta: -30,
     amount: null,
     invoice_id: null,
-    event_id: null,
+    event_id: deletion.event_id,
     description: 'MRR fell to nothing (s).',
   })
   const event = await server.request(`/v1/events/${deletion.event_id}`, { key: tenant.privateKey })

@@ -29,7 +29,10 @@ test('every movement, oldest first, with totals that add up, for any window', as
     tenant,
   )
   const all = await reportOf(server, 'movements', {}, tenant)
-  assert.deepEqual(all.results[0], {
+  const { event_id, ...first } = all.results[0]
+  const { body } = await server.request(`/v1/events/${event_id}`, { key: tenant.privateKey })
+  assert.equal(body.event.event_type, 'subscription.created')
+  assert.deepEqual(first, {
     occurred_at: d1,
     customer: 'c',
     customer_name: 'Cee',
@@ -38,6 +41,7 @@ test('every movement, oldest first, with totals that add up, for any window', as
     mrr_after: 10,
     mrr_delta: 10,
     subscription_ids: ['a'],
+    cause: 'other',
   })
   assert.deepEqual(
     all.results.map((row: Body) => [

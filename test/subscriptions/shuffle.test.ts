@@ -119,7 +119,7 @@ test('shuffled feeds end in the same reports', async () => {
             for (const report of ['overview', 'attention', 'acquisition', 'movements']) {
               const query = { currency, as_of, page_size: 100 }
               const expected = await reportOf(server, report, query, straight)
-              assert.deepEqual(await reportOf(server, report, query, mixed), expected)
+              assert.deepEqual(told(await reportOf(server, report, query, mixed)), told(expected))
               if (report === 'overview') assertSums(expected)
             }
           }
@@ -129,6 +129,11 @@ test('shuffled feeds end in the same reports', async () => {
     { numRuns: 8, endOnFailure: true },
   )
 })
+
+/** The events behind movements have ids of their own at each tenant. */
+function told(report: object): unknown {
+  return JSON.parse(JSON.stringify(report, (name, value) => (name === 'event_id' ? undefined : value)))
+}
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
 function assertSums(overview: any): void {

@@ -2202,8 +2202,15 @@ export interface paths {
                             pages: number;
                             policy: Record<string, unknown>;
                             results: {
+                                /**
+                                 * @description Of the change that moved most, where there are several
+                                 * @enum {unknown}
+                                 */
+                                cause: "quantity" | "price" | "plan" | "discount" | "discount_end" | "item_added" | "item_removed" | "pause" | "resume" | "trial_end" | "cancellation_voluntary" | "cancellation_failed_payment" | "other";
                                 customer: string;
                                 customer_name: string | null;
+                                /** @description The event behind it */
+                                event_id: string | null;
                                 /** @enum {unknown} */
                                 movement_type: "new" | "expansion" | "contraction" | "churn" | "reactivation";
                                 mrr_after: number;

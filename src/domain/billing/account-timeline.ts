@@ -1,7 +1,7 @@
 /** Everything that happened to an account, as one list. Amounts in minor units. */
 
 import { contentText } from './content.ts'
-import type { Movement, MovementType } from './movements.ts'
+import { type Movement, type MovementType, mainChange } from './movements.ts'
 import type { Instant, InvoiceVersion, Refund, SubscriptionVersion } from './types.ts'
 
 export type TimelineEntry = {
@@ -14,7 +14,7 @@ export type TimelineEntry = {
   mrrAfter: number | null
   amount: number | null
   invoiceId: string | null
-  /** The event that said so; a movement follows from all of them. */
+  /** The event that said so; of a movement the one behind it. */
   eventId: string | null
   description: string
 }
@@ -158,7 +158,7 @@ function movementEntry({ at, type, before, after, changes }: Movement): Timeline
     movementType: type,
     mrrBefore: before,
     mrrAfter: after,
-    eventId: null,
+    eventId: mainChange(changes)?.eventId ?? null,
     description: `${MOVEMENT_WORDS[type]} (${changes.map(change => change.subscriptionId).join(', ')}).`,
   }
 }

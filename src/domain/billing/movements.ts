@@ -1,5 +1,6 @@
 /** How the MRR of an account changes, and why: one movement per account, currency and instant. */
 
+import type { Cause } from './causes.ts'
 import type { Segment } from './timeline.ts'
 import type { Instant } from './types.ts'
 
@@ -11,12 +12,26 @@ export type Movement = {
   before: number
   after: number
   /** The subscriptions behind it: each one's own MRR before and after. */
-  changes: { subscriptionId: string; before: number; after: number }[]
+  changes: MovementChange[]
+}
+
+/** `cause` and the event behind it are left out where they are not known. */
+export type MovementChange = {
+  subscriptionId: string
+  before: number
+  after: number
+  cause?: Cause
+  eventId?: string
 }
 
 export type AccountLedger = { currency: string; movements: Movement[] }
 
-type Priced = Pick<Segment, 'subscriptionId' | 'from' | 'to' | 'currency' | 'mrr'>
+type Priced = Pick<Segment, 'subscriptionId' | 'from' | 'to' | 'currency' | 'mrr'> & {
+  cause?: Cause | null
+  eventId?: string | null
+}
+
+type Value = Pick<Priced, 'mrr' | 'cause' | 'eventId'>
 
 /** All segments of one account's subscriptions, in any order and in all their currencies. */
 export function deriveAccount(segments: Priced[]): AccountLedger[] {
@@ -33,15 +48,15 @@ export function deriveAccount(segments: Priced[]): AccountLedger[] {
 }
 
 function ledgerOf(currency: string, segments: Priced[]): AccountLedger {
-  const byInstant = new Map<Instant, Map<string, number>>()
-  const set = (at: Instant, subscriptionId: string, mrr: number) => {
-    const values = byInstant.get(at) ?? new Map<string, number>()
-    byInstant.set(at, values.set(subscriptionId, mrr))
+  const byInstant = new Map<Instant, Map<string, Value>>()
+  const set = (at: Instant, subscriptionId: string, value: Value) => {
+    const values = byInstant.get(at) ?? new Map<string, Value>()
+    byInstant.set(at, values.set(subscriptionId, value))
   }
   // in order of time a segment's end comes before the start of the next one, which overwrites it
   for (const segment of [...segments].sort((a, b) => a.from - b.from)) {
-    set(segment.from, segment.subscriptionId, segment.mrr)
-    if (segment.to !== null) set(segment.to, segment.subscriptionId, 0)
+    set(segment.from, segment.subscriptionId, segment)
+    if (segment.to !== null) set(segment.to, segment.subscriptionId, { mrr: 0 })
   }
   const movements: Movement[] = []
   const current = new Map<string, number>()
@@ -57,11 +72,26 @@ function ledgerOf(currency: string, segments: Priced[]): AccountLedger {
   return { currency, movements }
 }
 
-function changesAt(values: Map<string, number>, current: Map<string, number>): Movement['changes'] {
+function changesAt(values: Map<string, Value>, current: Map<string, number>): MovementChange[] {
   return [...values]
-    .map(([subscriptionId, after]) => ({ subscriptionId, before: current.get(subscriptionId) ?? 0, after }))
+    .map(([subscriptionId, { mrr, cause, eventId }]) => ({
+      subscriptionId,
+      before: current.get(subscriptionId) ?? 0,
+      after: mrr,
+      ...(cause && { cause }),
+      ...(eventId && { eventId }),
+    }))
     .filter(change => change.before !== change.after)
     .sort((a, b) => (a.subscriptionId < b.subscriptionId ? -1 : 1))
+}
+
+/** What moved most: a movement of several subscriptions at one instant has the cause of that one. */
+export function mainChange(changes: MovementChange[]): MovementChange | undefined {
+  const size = ({ before, after }: MovementChange) => Math.abs(after - before)
+  return changes.reduce<MovementChange | undefined>(
+    (most, change) => (most && size(most) >= size(change) ? most : change),
+    undefined,
+  )
 }
 
 /** An account's first rise is new, every later one from nothing a reactivation. */

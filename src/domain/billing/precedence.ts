@@ -60,7 +60,7 @@ function withoutRepeats(versions: SubscriptionVersion[]): SubscriptionVersion[] 
 function distinct<Version extends object>(versions: Version[]): Version[] {
   const byText = new Map<string, Version>()
   for (const version of versions) {
-    const text = contentText(version)
+    const text = contentText({ ...version, eventId: null })
     if (!byText.has(text)) byText.set(text, version)
   }
   return [...byText.values()]
@@ -112,7 +112,8 @@ function hadBefore({ before }: SubscriptionVersion, state: SubscriptionVersion):
 }
 
 function stateText(version: SubscriptionVersion): string {
-  const { id: _id, sourceAt: _at, change: _change, fact: _fact, sequence: _n, before: _b, ...facts } = version
+  const { id: _id, sourceAt: _at, change: _change, fact: _fact, sequence: _n, ...rest } = version
+  const { before: _before, eventId: _event, ...facts } = rest
   // left out and null say the same
   return contentText(Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== null)))
 }

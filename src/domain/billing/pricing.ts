@@ -67,12 +67,17 @@ export function linesOf(terms: Terms): LinesAt {
   }
 }
 
+/** When discounts of the subscription, of its items or of the customer run out. */
+export function discountEnds({ discounts, items, inherited = [] }: Terms): Instant[] {
+  return [...discounts, ...items.flatMap(item => item.discounts), ...inherited].flatMap(
+    ({ endsAt }) => endsAt ?? [],
+  )
+}
+
 /** Every instant at which a discount of the subscription, of an item or of the customer begins or ends, in order. */
 export function discountChanges(terms: Terms): Instant[] {
-  const inherited = terms.inherited ?? []
-  const all = [...terms.discounts, ...terms.items.flatMap(item => item.discounts), ...inherited]
-  const ends = all.flatMap(discount => discount.endsAt ?? [])
-  return [...new Set([...ends, ...inherited.map(({ startsAt }) => startsAt!)])].sort((a, b) => a - b)
+  const starts = (terms.inherited ?? []).map(({ startsAt }) => startsAt!)
+  return [...new Set([...discountEnds(terms), ...starts])].sort((a, b) => a - b)
 }
 
 /** One line an item, in their order. */

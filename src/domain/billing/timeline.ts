@@ -3,10 +3,11 @@
  * Derived anew from all its versions whenever one is added, so a late one corrects the past it speaks of.
  */
 
+import { type Cause, causeOf } from './causes.ts'
 import { type ChargeCycle, chargeCycles } from './charges.ts'
 import { type ItemState, itemStates, totalMrr } from './mrr.ts'
 import { orderSubscriptions } from './precedence.ts'
-import { discountChanges, type LinesAt, linesOf } from './pricing.ts'
+import { discountChanges, discountEnds, type LinesAt, linesOf } from './pricing.ts'
 import { mergeEqual, type Span, spansOf } from './spans.ts'
 import { type KnownTerms, NO_TERMS, resolved } from './terms.ts'
 import type { Acquisition, Instant, SubscriptionStatus, SubscriptionVersion } from './types.ts'
@@ -42,6 +43,9 @@ export type Segment = {
   acquisition: Acquisition | null
   /** A source's trial run, that is not money. */
   testMode?: true
+  /** Why MRR is another than before, and the event behind it; left out where it is not. */
+  cause?: Cause
+  eventId?: string
   cautions?: Caution[]
   cycles: ChargeCycle[]
 }
@@ -68,10 +72,11 @@ export function deriveSubscription(
   const ordered = withStateBefore(orderSubscriptions(versions)).map(version => resolved(version, terms))
   const deletion = ordered.findIndex(version => version.change === 'deleted')
   const known = completed(deletion < 0 ? ordered : ordered.slice(0, deletion + 1))
-  const states = spansOf(known, holdsFrom).flatMap(statesOf)
+  const spans = spansOf(known, holdsFrom)
+  const states = spans.flatMap(statesOf)
   return {
     id: ordered[0]!.id,
-    segments: withSince(mergeEqual(states)),
+    segments: withCauses(withSince(mergeEqual(states)), spans),
     deletedAt: deletion < 0 ? null : endOf(known[deletion]!, false),
     firstSourceAt: ordered[0]!.sourceAt,
     lastSourceAt: ordered.at(-1)!.sourceAt,
@@ -229,6 +234,21 @@ function cautionsOf(version: SubscriptionVersion): { cautions?: Caution[] } {
 
 function earlier(a: Instant | null, b: Instant | null): Instant | null {
   return a === null || b === null ? (a ?? b) : Math.min(a, b)
+}
+
+/** Where MRR changed: why, and by which event. What takes effect by itself is by the event that foretold it. */
+function withCauses(segments: Segment[], spans: Span<SubscriptionVersion>[]): Segment[] {
+  const ends = new Set(spans.flatMap(({ version }) => discountEnds(version)))
+  let s = 0
+  for (const [i, segment] of segments.entries()) {
+    while (spans[s + 1] && spans[s + 1]!.from <= segment.from) s++
+    const before = segments[i - 1]
+    if ((before?.mrr ?? 0) === segment.mrr) continue
+    segment.cause = before ? causeOf(before, segment, segment.from, ends) : 'other'
+    const { eventId } = spans[s]!.version
+    if (eventId !== undefined) segment.eventId = eventId
+  }
+  return segments
 }
 
 function withSince(segments: Segment[]): Segment[] {

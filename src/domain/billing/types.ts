@@ -30,6 +30,8 @@ export type SubscriptionVersion = SubscriptionFacts & {
   fact?: string
   /** Tells apart what its source says of one instant. */
   sequence?: number
+  /** Our own id of the event; it is kept beside the version. */
+  eventId?: string
   /** What was otherwise before the change, as far as the event says so. */
   before?: Partial<SubscriptionFacts>
 }

@@ -1,4 +1,5 @@
 import { type Static, type TObject, Type } from 'typebox'
+import { CAUSES } from '../../domain/billing/causes.ts'
 import { withoutNamespaces } from '../../domain/billing/namespace.ts'
 import { majorText, toMajor } from '../../domain/money.ts'
 
@@ -167,6 +168,8 @@ export const MovementListRow = Type.Object({
   mrr_after: money(),
   mrr_delta: money(),
   subscription_ids: Type.Array(Text),
+  cause: Type.Enum([...CAUSES], { description: 'Of the change that moved most, where there are several' }),
+  event_id: Type.Union([Text, Type.Null()], { description: 'The event behind it' }),
 })
 
 export const CohortRow = Type.Object({

@@ -38,7 +38,7 @@ export async function applySubscriptions(
   const terms = await termsNamedBy(client, known)
   const derived = [...Map.groupBy(known, keyText).values()].map((versions): Derived => {
     const { tenantId, id } = versions[0]!
-    const told = versions.map(({ version }) => version)
+    const told = versions.map(({ version, eventId }) => ({ ...version, eventId }))
     const { segments } = deriveSubscription(told, terms.get(tenantId))
     return { tenantId, id, segments: isOfTwo(versions) ? segments.map(withCollision) : segments }
   })

@@ -1,4 +1,5 @@
 import type { AccountState, SegmentFigures } from '../../domain/billing/account-states.ts'
+import type { Cause } from '../../domain/billing/causes.ts'
 import type { Movement } from '../../domain/billing/movements.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { type DerivedTable, replaceRows, replacing } from './derived.ts'
@@ -56,6 +57,8 @@ export type AccountSegment = SegmentFigures & {
   account: string
   startedAt: number
   acquisitionId: number
+  cause: Cause | null
+  eventId: string | null
 }
 
 /** All segments of these accounts, without what is only shown. */
@@ -66,7 +69,8 @@ export async function loadAccountSegments(db: Db, accounts: ObjectKey[]): Promis
      cross join lateral (
        select subscription_id as "subscriptionId", valid_from as "from", valid_to as "to", currency,
          started_at as "startedAt", mrr, committed_mrr as "committedMrr", acquisition_id as "acquisitionId",
-         item_rows as "itemRows", items, items_priced as "pricedItems", items_excluded as "excludedItems"
+         item_rows as "itemRows", items, items_priced as "pricedItems", items_excluded as "excludedItems", cause,
+         event_id as "eventId"
        from billing_segments where tenant_id = k.tenant_id and account = k.account offset 0) s`,
     keyColumns(accounts),
   )

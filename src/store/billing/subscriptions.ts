@@ -90,6 +90,8 @@ function segmentColumns({ tenantId, id, segment, figures, acquisitionId, hash }:
     hash,
     body: segment,
     cautions: segment.cautions ?? null,
+    cause: segment.cause ?? null,
+    event_id: segment.eventId ?? null,
   }
 }
 

@@ -50,12 +50,14 @@ export async function loadVersions<Version>(
   db: Db,
   kind: VersionKind,
   keys: ObjectKey[],
-): Promise<(ObjectKey & { sourceId: string | null; version: Version })[]> {
-  const { rows } = await queryPrepared<ObjectKey & { sourceId: string | null; body: string }>(
+): Promise<(ObjectKey & { sourceId: string | null; eventId: string; version: Version })[]> {
+  const { rows } = await queryPrepared<
+    ObjectKey & { sourceId: string | null; eventId: string; body: string }
+  >(
     db,
-    `select k.tenant_id as "tenantId", k.id, v.source_id as "sourceId", v.body from unnest($2::int[], $3::text[]) as k (tenant_id, id)
+    `select k.tenant_id as "tenantId", k.id, v.source_id as "sourceId", v.event_id as "eventId", v.body from unnest($2::int[], $3::text[]) as k (tenant_id, id)
      cross join lateral (
-       select source_id, body from billing_versions
+       select source_id, event_id, body from billing_versions
        where tenant_id = k.tenant_id and kind = $1 and object_id = k.id order by event_id offset 0) v`,
     [kind, ...keyColumns(keys)],
   )

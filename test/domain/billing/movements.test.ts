@@ -5,7 +5,7 @@ import { accountStates, figuresOf } from '../../../src/domain/billing/account-st
 import { deriveAccount, type Movement } from '../../../src/domain/billing/movements.ts'
 import { deriveSubscription, type Segment } from '../../../src/domain/billing/timeline.ts'
 import type { SubscriptionVersion } from '../../../src/domain/billing/types.ts'
-import { at, DAY, derive, item, mrrAt, version } from './subscriptions.ts'
+import { at, DAY, derive, item, mrrAt, type Payload, version } from './subscriptions.ts'
 
 const START = at('2025-01-01')
 
@@ -63,20 +63,57 @@ test('changes of one account at one instant are one movement', () => {
       changes,
     ]),
     [
-      [START, 'new', 0, 20_00, [{ subscriptionId: 'sub_1', before: 0, after: 20_00 }]],
+      [START, 'new', 0, 20_00, [{ subscriptionId: 'sub_1', before: 0, after: 20_00, cause: 'other' }]],
       [
         at('2025-03-01'),
         'expansion',
         20_00,
         50_00,
         [
-          { subscriptionId: 'sub_1', before: 20_00, after: 0 },
-          { subscriptionId: 'sub_2', before: 0, after: 50_00 },
+          { subscriptionId: 'sub_1', before: 20_00, after: 0, cause: 'cancellation_voluntary' },
+          { subscriptionId: 'sub_2', before: 0, after: 50_00, cause: 'other' },
         ],
       ],
     ],
   )
 })
+
+const product = (changes: Payload = {}) => item({ product_id: 'prod_1', price_id: 'price_1', ...changes })
+const causes: [string, Payload, Payload][] = [
+  ['quantity', {}, { items: [product({ quantity: 3 })] }],
+  ['price', {}, { items: [product({ unit_amount: 25, price_id: 'price_2' })] }],
+  ['price', {}, { items: [product({ unit_amount: 100, interval: 'year' })] }],
+  ['plan', {}, { items: [product({ product_id: 'prod_2', unit_amount: 90 })] }],
+  ['plan', {}, { items: [product({ id: 'si_2', unit_amount: 90 })] }],
+  ['item_added', {}, { items: [product(), product({ id: 'si_2' })] }],
+  ['item_removed', { items: [product(), product({ id: 'si_2' })] }, {}],
+  ['discount', {}, { discounts: [{ percent_off: 10 }] }],
+  ['discount', { discounts: [{ percent_off: 10, duration: 'forever' }] }, {}],
+  ['discount_end', { discounts: [{ percent_off: 10, duration: 'repeating', ends_at: '2025-02-01' }] }, {}],
+  ['pause', {}, { status: 'paused' }],
+  ['resume', { status: 'paused' }, {}],
+  ['trial_end', { status: 'trialing' }, {}],
+  ['cancellation_voluntary', {}, { status: 'canceled' }],
+  [
+    'cancellation_voluntary',
+    { status: 'past_due' },
+    { status: 'canceled', cancellation_reason: 'too_expensive' },
+  ],
+  ['cancellation_failed_payment', { status: 'past_due' }, { status: 'canceled' }],
+  ['cancellation_failed_payment', {}, { status: 'canceled', cancellation_reason: 'payment_failed' }],
+  ['cancellation_failed_payment', { status: 'past_due' }, { status: 'unpaid' }],
+  ['other', { status: 'unpaid' }, {}],
+]
+for (const [cause, before, after] of causes) {
+  test(`cause ${cause}: ${JSON.stringify(before).slice(0, 60)} → ${JSON.stringify(after).slice(0, 60)}`, () => {
+    const { segments } = derive(
+      version({ items: [product()], ...before }),
+      version({ items: [product()], ...after, updated_at: '2025-02-01' }),
+    )
+    const movement = movementsOf(segments).find(({ at: instant }) => instant === at('2025-02-01'))
+    assert.equal(movement?.changes[0]?.cause, cause)
+  })
+}
 
 test('a swap of equal worth is no movement', () => {
   const swap = [
