@@ -283,6 +283,13 @@ test('only an admin key erases, and only whom it names properly', async () => {
   assert.equal((await attempt({ tenant: tenant.id })).status, 400)
   assert.equal((await attempt({ tenant: tenant.id, email: 'a@b.co', profile: 'prof_1' })).status, 400)
   assert.equal((await attempt({ tenant: 'nobody', email: 'ada@example.com' })).status, 404)
+  const ada = { tenant: tenant.id, email: 'ada@example.com' }
+  const { status, body } = await attempt({ ...ada, dryRun: true })
+  assert.deepEqual([status, body.errors], [400, [{ pointer: '/dryRun', message: 'is not a known field' }]])
+  const asked = await server.request('/admin/v1/erasures?dry_run=true', {
+    ...{ method: 'POST', key: adminKey, body: json(ada) },
+  })
+  assert.equal(asked.status, 400)
   assert.equal((await events(tenant)).length, 8)
   // another tenant's Ada is somebody else
   const { tenant: other } = await twoPeople('the other shop')

@@ -221,6 +221,8 @@ test('only what came in the time that is named goes; an unknown key, another ten
     [{ tenant: 'nobody' }, 404],
     [{ since: 'yesterday' }, 400],
     [{ until: since }, 400],
+    [{ dryRun: true }, 400],
+    [{ to: since }, 400],
   ] as const)
     assert.equal((await purge({ ...body, ...wrong })).status, expected, json(wrong))
   useDatabase(server.databaseUrl)

@@ -5,7 +5,7 @@ import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
 import type { AdminOf } from './operator.ts'
-import { ById, bySource, byTenant } from './schemas.ts'
+import { ById, bySource, byTenant, whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: dead letters'], security: security.admin }
 // A request should not run for minutes: it can be repeated.
@@ -80,6 +80,7 @@ function replayRoute(app: App, admin: AdminOf): void {
             all: Type.Optional(Type.Boolean()),
           },
           {
+            ...whole,
             examples: [
               { id: '019c1234-5678-7000-8abc-def012300003' },
               { source: 'src_4fTzQ9aXw2LmN8pB', reason: 'failed' },

@@ -3,7 +3,7 @@ import { ErasurePreview, ErasureReceipt } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'
-import { ById, List } from './schemas.ts'
+import { ById, List, whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: people'], security: security.admin }
 
@@ -24,7 +24,7 @@ const NewErasure = Type.Object(
       Type.Boolean({ description: 'Needed for a person with more than 20 names: they have been looked at' }),
     ),
   },
-  { examples: [{ tenant: 'acme', email: 'ada@example.com' }] },
+  { ...whole, examples: [{ tenant: 'acme', email: 'ada@example.com' }] },
 )
 
 export function erasureRoutes(app: App, { admin }: { admin: AdminOf }): void {
@@ -37,6 +37,7 @@ export function erasureRoutes(app: App, { admin }: { admin: AdminOf }): void {
         summary: 'Erase a person: events, identities and contact are deleted, sales are made anonymous',
         description:
           'Responds with 201 when it is done. What takes longer than 15 seconds goes on by itself, also after a crash: 202, and GET /admin/v1/erasures/:id tells how far it is.',
+        querystring: Type.Object({}, whole),
         body: NewErasure,
         response: { 200: ErasurePreview, 201: ErasureReceipt, 202: ErasureReceipt },
       },

@@ -5,6 +5,7 @@ import { OpenObject } from '../../domain/shapes.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'
+import { whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: people'], security: security.admin }
 
@@ -82,7 +83,7 @@ function changeRoutes(app: App, admin: AdminOf): void {
         params: ById,
         body: Type.Object(
           { tenant, into: Type.String({ description: 'Whoever keeps their profile id' }) },
-          { examples: [{ tenant: 'acme', into: 'ada@example.com' }] },
+          { ...whole, examples: [{ tenant: 'acme', into: 'ada@example.com' }] },
         ),
         response: { 200: PersonView },
       },
@@ -101,7 +102,7 @@ function changeRoutes(app: App, admin: AdminOf): void {
         params: ById,
         body: Type.Object(
           { tenant, name: Type.String({ description: 'The name to part from the person' }) },
-          { examples: [{ tenant: 'acme', name: 'visitor:v-81' }] },
+          { ...whole, examples: [{ tenant: 'acme', name: 'visitor:v-81' }] },
         ),
         response: { 200: SplitPeople },
       },

@@ -4,7 +4,7 @@ import { Nullable } from '../../domain/shapes.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'
-import { ById } from './schemas.ts'
+import { ById, whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: people'], security: security.admin }
 
@@ -19,7 +19,7 @@ const NewPurge = Type.Object(
     until: Type.Optional(Nullable(Type.String({ format: 'timestamp', description: 'And before then' }))),
     dry_run: Type.Optional(Type.Boolean({ description: 'Only show what it would take' })),
   },
-  { examples: [{ tenant: 'acme', key: 'key_4fTzQ9aXw2LmN8pB', since: '2026-01-31T09:30:00Z' }] },
+  { ...whole, examples: [{ tenant: 'acme', key: 'key_4fTzQ9aXw2LmN8pB', since: '2026-01-31T09:30:00Z' }] },
 )
 
 export function purgeRoutes(app: App, { admin }: { admin: AdminOf }): void {
@@ -32,6 +32,7 @@ export function purgeRoutes(app: App, { admin }: { admin: AdminOf }): void {
         summary: 'Take out what a tracking key added, as if it had never sent',
         description:
           'Its events, sales that only they told of, and joins of people that they caused; sums and attribution follow. Revoke the key first. Responds with 201 when it is done. What takes longer than 15 seconds goes on by itself, also after a crash: 202, and GET /admin/v1/purges/:id tells how far it is.',
+        querystring: Type.Object({}, whole),
         body: NewPurge,
         response: { 200: PurgePreview, 201: PurgeReceipt, 202: PurgeReceipt },
       },

@@ -13,16 +13,22 @@ export const List = (Item: TSchema) => Type.Object({ results: Type.Array(Item), 
 
 export const ById = Type.Object({ id: Type.String() })
 
+/**
+ * Options of a body that is known as a whole. What an admin sends ends keys and erases people: a misspelt `dry_run`,
+ * `overlap_hours` or `tenant` must be refused, not passed over.
+ */
+export const whole = { additionalProperties: false } as const
+
 export const byTenant = {
   tenant: Type.Optional(Type.String({ description: 'Id or name; default: all tenants' })),
 }
 export const bySource = { source: Type.Optional(Type.String({ description: 'Id of a source: src_…' })) }
 
-export const NewTenantBody = Type.Object({ name: Type.String() }, { examples: [{ name: 'acme' }] })
+export const NewTenantBody = Type.Object({ name: Type.String() }, { ...whole, examples: [{ name: 'acme' }] })
 export const TenantChangeBody = Type.Object(
   { conversion_types: Type.Optional(ConversionTypes), events_floor: Type.Optional(EventsFloor) },
   {
-    ...{ additionalProperties: false, minProperties: 1 },
+    ...{ ...whole, minProperties: 1 },
     examples: [{ conversion_types: ['purchase', 'demo.booked'], events_floor: '3650d' }],
   },
 )
@@ -34,7 +40,7 @@ const keyLimits = {
   rate_limit: Type.Optional(rate_limit),
 }
 export const KeyChangeBody = Type.Object(keyLimits, {
-  additionalProperties: false,
+  ...whole,
   examples: [{ origins: ['https://shop.example'], rate_limit: { events: 100, per_seconds: 1 } }],
 })
 
@@ -70,7 +76,7 @@ export const NewKeyBody = Type.Object(
     ...keyLimits,
     expires_at: Type.Optional(Nullable(Type.String({ format: 'timestamp' }))),
   },
-  { examples: [{ tenant: 'acme', kind: 'private', scopes: ['orders:read', 'orders:write'] }] },
+  { ...whole, examples: [{ tenant: 'acme', kind: 'private', scopes: ['orders:read', 'orders:write'] }] },
 )
 
 export const KeyRotationBody = Type.Object(
@@ -79,7 +85,7 @@ export const KeyRotationBody = Type.Object(
       Type.Number({ description: 'How long the previous one stays valid; default: 24' }),
     ),
   },
-  { examples: [{ overlap_hours: 24 }] },
+  { ...whole, examples: [{ overlap_hours: 24 }] },
 )
 export const RevocationBody = Type.Object(
   {
@@ -89,7 +95,7 @@ export const RevocationBody = Type.Object(
       }),
     ),
   },
-  { examples: [{ with_made: true }] },
+  { ...whole, examples: [{ with_made: true }] },
 )
 
 const optional = (fields: Record<string, TSchema>) =>
@@ -116,5 +122,5 @@ export const RotationBody = Type.Object(
       Type.Number({ description: 'How long the previous one stays valid; default: 24' }),
     ),
   },
-  { examples: [{ what: 'token', overlap_hours: 24 }] },
+  { ...whole, examples: [{ what: 'token', overlap_hours: 24 }] },
 )
