@@ -128,7 +128,7 @@ test('what is a conversion: convert, the listed types, orders; and where its fac
     ['convert', 'automation', null, null, null, automation.id, at(10)],
     ['purchase', 'webhook', null, 9, null, source.id, at(9)],
     ['Order Completed', 'cdp', 'D', 19.99, 'GBP', null, at(8)],
-    ['invoice.paid', 'billing', 'in_1', 7, 'JPY', null, at(7)],
+    ['invoice.paid', 'tracking', 'in_1', 7, 'JPY', null, at(7)],
     ['order.paid', 'tracking', 'C', 5, null, null, at(6)],
     ['checkout.completed', 'tracking', null, 100, null, null, at(5)],
     ['order_completed', 'tracking', 'B', 0.1, null, null, at(4)],
@@ -279,6 +279,66 @@ test('many events of one sale in one batch, and the first that has an amount spe
   const rows = await sales(tenant)
   assert.equal(rows.length, 1)
   assert.deepEqual([rows[0].amount, rows[0].event_type, rows[0].visitor], [7, 'purchase', 'v'])
+})
+
+test('what a sale cost is told by those who hold a secret, whatever a public key said before', async () => {
+  const tenant = await server.anotherTenant('what it cost')
+  const source = await sourceOf(tenant)
+  await server.settled()
+  const steps = {
+    forged: (n: number) =>
+      track(tenant, {
+        ...{ event_type: 'convert', visitor: `v-${n}`, occurred_at: '2026-02-01T00:00:00Z' },
+        data: { order_id: `o-${n}`, amount: 77777, currency: 'USD', email: `p${n}@example.com` },
+      }),
+    paid: (n: number) =>
+      hook(source, {
+        ...{ inbound_event_id: `a-${n}`, event_type: 'order.paid' },
+        payload: { id: `o-${n}`, total: 20, currency: 'EUR', email: `p${n}@example.com` },
+      }),
+    again: (n: number) =>
+      hook(source, {
+        ...{ inbound_event_id: `b-${n}`, event_type: 'checkout.completed' },
+        payload: { order_id: `o-${n}`, total: 21, currency: 'EUR', email: `p${n}@example.com` },
+      }),
+  }
+  const expected: string[] = []
+  for (const sequence of permutations(['forged', 'paid', 'again'] as const)) {
+    const n = expected.length + 1
+    const isPaidFirst = sequence.indexOf('paid') < sequence.indexOf('again')
+    expected.push(`o-${n} v-${n} ${isPaidFirst ? 20 : 21} EUR`)
+    for (const step of sequence) {
+      await steps[step](n)
+      await server.settled()
+    }
+  }
+  const rows = await sales(tenant)
+  assert.deepEqual(
+    rows.map(row => `${row.source_object_id} ${row.visitor} ${row.amount} ${row.currency}`).sort(),
+    expected,
+  )
+})
+
+test('with a tracking key, an invoice is an event like any other: it changes no sale of a billing system', async () => {
+  const tenant = await server.anotherTenant('forged invoices')
+  const source = await sourceOf(tenant)
+  await server.settled()
+  const forged = () =>
+    track(tenant, { event_type: 'invoice.paid', data: { id: 'in_1', total: 9999, currency: 'USD' } })
+  await forged()
+  await server.settled()
+  await hook(source, {
+    ...{ inbound_event_id: 'e-1', event_type: 'invoice.paid' },
+    payload: { id: 'in_1', customer: 'cus_1', status: 'paid', total: 49, currency: 'EUR' },
+  })
+  await server.settled()
+  await forged()
+  const rows = await sales(tenant)
+  assert.deepEqual(rows.map(row => `${row.source} ${row.amount} ${row.currency}`).sort(), [
+    'billing 49 EUR',
+    'tracking 9999 USD',
+    'tracking 9999 USD',
+  ])
 })
 
 test('a deleted order takes its conversion away, one written again brings it back, a late old one does not', async () => {

@@ -46,7 +46,8 @@ export function conversionOf(event: NormalizedEvent, types: ReadonlySet<string>)
   const stripe = stripeObject(subject)
   const object = stripe ?? subject
   const orderId = orderIdOf(event.eventType, object)
-  const billing = event.eventType.startsWith('invoice.')
+  // Only a source says what was billed: with a key from a page, an invoice is an event like any other.
+  const billing = event.sourceConfigId !== null && event.eventType.startsWith('invoice.')
   const objectId = idOf(object.id)
   return {
     orderId,

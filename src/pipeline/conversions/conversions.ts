@@ -181,6 +181,7 @@ export function saleOf({ tenantId, event, node, conversion }: ConversionEvent, s
     objectId: conversion.sourceObjectId,
     amount: conversion.amount,
     currency: conversion.currency,
+    ...{ priceEventId: event.id, priceAt: event.occurredAt, priceTrusted: event.trusted },
     visitor: event.visitor,
     node,
     severalVisitors: false,

@@ -31,37 +31,48 @@ export type SalePeople = {
 const PEOPLE = `tenant_id as "tenantId", sale_key as "saleKey", order_id as "orderId", order_state as "orderState",
   event_node as "eventNode", order_node as "orderNode", several_visitors as "severalVisitors"`
 
+// Rows from before this was kept: the event that speaks gave the amount, and whoever posted to a source held its token.
+const PRICE_EVENT = `coalesce(c.price_event_id, c.event_id), coalesce(c.price_at, c.event_occurred_at),
+             coalesce(c.price_trusted, c.event_source_config_id is not null)`
+
 /** One row a sale key; the caller has folded what it brings (see `foldSales`), and this folds it with what is there. */
 export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<SalePeople[]> {
   const { rows } = await queryPrepared<SalePeople>(
     db,
     `insert into conversions as c (tenant_id, sale_key, id, order_id, several_visitors, event_id, event_occurred_at, event_type,
-       event_conversion_type, event_source, event_source_config_id, object_id, event_amount, event_currency, event_visitor,
-       event_node)
+       event_conversion_type, event_source, event_source_config_id, object_id, event_amount, event_currency, price_event_id,
+       price_at, price_trusted, event_visitor, event_node)
      select "tenantId", "saleKey", id, "orderId", "severalVisitors", "eventId", "occurredAt", "eventType", "conversionType",
-       source, "sourceConfigId", "objectId", amount, currency, visitor, node
+       source, "sourceConfigId", "objectId", amount, currency, "priceEventId", "priceAt", "priceTrusted", visitor, node
      from json_to_recordset($1) as r ("tenantId" int, "saleKey" text, id uuid, "orderId" text, "severalVisitors" boolean,
        "eventId" uuid, "occurredAt" timestamptz, "eventType" text, "conversionType" text, source text,
-       "sourceConfigId" text, "objectId" text, amount numeric, currency text, visitor text, node bigint)
+       "sourceConfigId" text, "objectId" text, amount numeric, currency text, "priceEventId" uuid, "priceAt" timestamptz,
+       "priceTrusted" boolean, visitor text, node bigint)
      order by "tenantId", "saleKey"
      on conflict (tenant_id, sale_key) do update set
-       (event_id, event_occurred_at, event_type, event_conversion_type, event_source, event_source_config_id,
-        event_amount, event_currency, object_id, event_visitor, event_node, several_visitors)
-       = (select s.event_id, s.occurred_at, s.event_type, s.conversion_type, s.source, s.source_config_id, s.amount,
-            s.currency, case when c.order_state is null then s.object_id else c.object_id end,
+       (event_id, event_occurred_at, event_type, event_conversion_type, event_source, event_source_config_id, object_id,
+        event_visitor, event_node, several_visitors)
+       = (select s.event_id, s.occurred_at, s.event_type, s.conversion_type, s.source, s.source_config_id,
+            case when c.order_state is null then s.object_id else c.object_id end,
             coalesce(s.visitor, c.event_visitor, excluded.event_visitor),
             coalesce(s.node, c.event_node, excluded.event_node),
             c.several_visitors or excluded.several_visitors or c.event_visitor <> excluded.event_visitor is true
           from (values
             (c.event_id, c.event_occurred_at, c.event_type, c.event_conversion_type, c.event_source,
-             c.event_source_config_id, c.event_amount, c.event_currency, c.object_id, c.event_visitor,
-             c.event_node),
+             c.event_source_config_id, c.event_amount, c.object_id, c.event_visitor, c.event_node),
             (excluded.event_id, excluded.event_occurred_at, excluded.event_type, excluded.event_conversion_type,
-             excluded.event_source, excluded.event_source_config_id, excluded.event_amount, excluded.event_currency,
-             excluded.object_id, excluded.event_visitor, excluded.event_node)
-          ) as s (event_id, occurred_at, event_type, conversion_type, source, source_config_id, amount, currency, object_id,
-            visitor, node)
-          where s.event_id is not null order by s.amount is null, s.occurred_at, s.event_id limit 1)
+             excluded.event_source, excluded.event_source_config_id, excluded.event_amount, excluded.object_id,
+             excluded.event_visitor, excluded.event_node)
+          ) as s (event_id, occurred_at, event_type, conversion_type, source, source_config_id, amount, object_id, visitor, node)
+          where s.event_id is not null order by s.amount is null, s.occurred_at, s.event_id limit 1),
+       (event_amount, event_currency, price_event_id, price_at, price_trusted)
+       = (select p.amount, p.currency, p.event_id, p.at, p.trusted
+          from (values
+            (c.event_amount, c.event_currency, ${PRICE_EVENT}),
+            (excluded.event_amount, excluded.event_currency, excluded.price_event_id, excluded.price_at,
+             excluded.price_trusted)
+          ) as p (amount, currency, event_id, at, trusted)
+          where p.event_id is not null order by p.amount is null, not p.trusted, p.at, p.event_id limit 1)
      returning ${PEOPLE}`,
     [JSON.stringify(sales)],
   )
@@ -126,7 +137,9 @@ export async function takeEventSales(
      returning c.tenant_id as "tenantId", c.sale_key as "saleKey", c.id, c.order_id as "orderId", c.event_id as "eventId",
        c.event_occurred_at as "occurredAt", c.event_type as "eventType", c.event_conversion_type as "conversionType",
        c.event_source as source, c.event_source_config_id as "sourceConfigId", c.object_id as "objectId",
-       c.event_amount as amount, c.event_currency as currency, c.event_visitor as visitor, c.event_node as node,
+       c.event_amount as amount, c.event_currency as currency, coalesce(c.price_event_id, c.event_id) as "priceEventId",
+       coalesce(c.price_at, c.event_occurred_at) as "priceAt",
+       coalesce(c.price_trusted, c.event_source_config_id is not null) as "priceTrusted", c.event_visitor as visitor, c.event_node as node,
        c.several_visitors as "severalVisitors"`,
     [sales.map(({ tenantId }) => tenantId), sales.map(({ saleKey }) => saleKey)],
   )
@@ -145,8 +158,8 @@ export async function dropEventFacts(
   )
   const { rows } = await db.query<{ saleKey: string }>(
     `update conversions set event_id = null, event_occurred_at = null, event_type = null, event_conversion_type = null,
-       event_source = null, event_source_config_id = null, event_amount = null, event_currency = null, event_visitor = null,
-       event_node = null, several_visitors = false
+       event_source = null, event_source_config_id = null, event_amount = null, event_currency = null, price_event_id = null,
+       price_at = null, price_trusted = null, event_visitor = null, event_node = null, several_visitors = false
      where tenant_id = $1 and order_id = any($2) returning sale_key as "saleKey"`,
     [tenantId, orders],
   )
