@@ -27,7 +27,8 @@ process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/compiled-for-
 const options: RunOptions & { globalSetupPath: string } = {
   files,
   cwd: root,
-  concurrency: Math.max(2, availableParallelism()),
+  // One more than processors: a fifth of the time a file waits, for PostgreSQL, a browser or a fault to pass.
+  concurrency: Math.max(2, availableParallelism() + 1),
   timeout: FILE_LIMIT_MS,
   globalSetupPath: join(root, 'test/global-setup.ts'),
   execArgv: ['--import', join(root, 'test/leak-watch.ts')],
