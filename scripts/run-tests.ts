@@ -7,7 +7,7 @@ import { spec } from 'node:test/reporters'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const FILE_LIMIT_MS = 900_000 // for what hangs: the slowest file takes 30 s on two idle cores
+const FILE_LIMIT_MS = 900_000 // for what hangs: the slowest file takes a minute on two idle cores
 
 const words = process.argv.slice(2)
 const files = globSync('test/**/*.test.ts', { cwd: root })
