@@ -23,6 +23,7 @@ import {
 import { readStored, type StoredFilter, type StoredNode } from '../store/events/stored.ts'
 import { deleteEventsAt, oldestWaiting } from '../store/identity/erasures.ts'
 import { circleOf } from '../store/identity/rebuild.ts'
+import { type EventClaim, processedKey, releaseClaims } from '../store/inbound/processed.ts'
 import { listKeys } from '../store/tenants/keys.ts'
 import { changeWhoIsWho } from './people.ts'
 import type { PurgeReceipt } from './views.ts'
@@ -80,9 +81,19 @@ async function removeEvents(run: Run): Promise<void> {
           events.map(({ id }) => id),
         )
         receipt.purged.events += await deleteEventsAt(client, events)
+        await releaseClaims(client, claimsOf(purge.tenantId, events))
         await save(client, run)
       })
   })
+}
+
+/** What a stranger sent under an id must not stand for what its owner will send under it. */
+function claimsOf(tenantId: number, events: StoredNode[]): EventClaim[] {
+  return events.flatMap(({ id, sourceConfigId, inboundEventId }) =>
+    inboundEventId === null
+      ? []
+      : [{ tenantId, key: processedKey(sourceConfigId, inboundEventId), eventId: id }],
+  )
 }
 
 /** Sales that events are (`event:…`), or speak of together with others. */

@@ -236,6 +236,23 @@ test('only what came in the time that is named goes; an unknown key, another ten
   )
 })
 
+test('ids that a stranger had sent under are free again for those whose they are', async () => {
+  const tenant = await shop()
+  await play(tenant, [
+    visit('bad', { event_type: 'squatted', event_id: 'order-1-paid' }),
+    visit('good', { event_type: 'mine', event_id: 'order-2-paid' }),
+    visit('bad', { event_type: 'late', event_id: 'order-2-paid' }),
+    visit('good', { event_type: 'paid', event_id: 'order-1-paid' }),
+  ])
+  await server.admin.purges.purge({ tenant: tenant.id, key: tenant.bad.id, since: LONG_AGO })
+  await play(tenant, [
+    visit('good', { event_type: 'paid', event_id: 'order-1-paid' }),
+    visit('good', { event_type: 'again', event_id: 'order-2-paid' }),
+  ])
+  const left = await rowsOf(server, 'events', { key: tenant.privateKey })
+  assert.deepEqual(left.map(row => row.event_type).sort(), ['mine', 'paid'])
+})
+
 test('a purge whose process ends in the middle is gone on with', async () => {
   const [attacked, spared] = [await shop(), await shop()]
   const honest = [

@@ -4,6 +4,7 @@ import { queryLong } from '../../postgres/database.ts'
 
 /** `table` and `row`: where it lies. */
 export type StoredNode = StoredEvent & {
+  inboundEventId: string | null
   node: number | null
   conversion: boolean
   table: number
@@ -34,7 +35,7 @@ export async function* readStored(
   await client.query(
     `declare stored_events no scroll cursor for
      select e.tableoid::int8 as table, e.ctid::text as row, e.id, e.event_type as "eventType", e.occurred_at as "occurredAt", e.received_at as "receivedAt", e.source,
-       e.source_config_id as "sourceConfigId", e.key_id as "keyId", e.visitor, e.user_id as "userId", e.node, e.conversion, e.payload, e.meta,
+       e.source_config_id as "sourceConfigId", e.inbound_event_id as "inboundEventId", e.key_id as "keyId", e.visitor, e.user_id as "userId", e.node, e.conversion, e.payload, e.meta,
        e.source_config_id is not null
          or exists (select from api_keys k where k.id = e.key_id and k.tenant_id = e.tenant_id and k.server) as trusted
      from events e

@@ -87,3 +87,12 @@ export async function findProcessed(db: Db, keys: ProcessedKey[]): Promise<Event
   )
   return rows
 }
+
+/** The ids of these events are free again: the next event of such an id is no repeat. */
+export async function releaseClaims(db: Db, claims: EventClaim[]): Promise<void> {
+  await db.query(
+    `delete from processed_events p using unnest($1::int[], $2::uuid[], $3::uuid[]) as c (tenant_id, key, event_id)
+     where p.tenant_id = c.tenant_id and p.key = c.key and p.event_id = c.event_id`,
+    [claims.map(claim => claim.tenantId), claims.map(claim => claim.key), claims.map(claim => claim.eventId)],
+  )
+}
