@@ -27,13 +27,18 @@ export const PagedList = <Item extends TSchema>(item: Item) =>
 
 type Page<Row> = { rows: Row[]; limit: number; hasMore: boolean; nextCursor: string | null }
 
+/** How many rows a page has at most. */
+export function rowLimit({ limit }: { limit: number }): number {
+  return Math.min(limit, MAX_LIMIT)
+}
+
 /** Reads one row more than the page shows: it tells whether there is another page. */
 export async function readPage<Row>(
   query: { limit: number },
   read: (limit: number) => Promise<Row[]>,
   cursorOf: (last: Row) => string[],
 ): Promise<Page<Row>> {
-  const limit = Math.min(query.limit, MAX_LIMIT)
+  const limit = rowLimit(query)
   const found = await read(limit + 1)
   const rows = found.slice(0, limit)
   const hasMore = found.length > limit
@@ -112,55 +117,73 @@ export const TimeList = <Item extends TSchema>(item: Item) =>
 
 /** Rows of a page; `isCut`: it may have more, which are asked for once these are on their way. */
 type Portion<Row> = { rows: Row[]; isCut: boolean }
-type ReadPortion<Row> = (page: TimePage) => Promise<Portion<Row>>
-type TimeRow = { occurredAt: Date; id: string }
 
-/** The answer to a query by time, newest first; `text` writes a row as JSON. A large page is a stream of portions. */
-export async function timeList<Row extends TimeRow>(
-  query: Static<typeof TimeQuery>,
-  read: ReadPortion<Row>,
-  text: (row: Row) => string,
-): Promise<string | Readable> {
-  const page = { ...timePage(query), limit: Math.min(query.limit, MAX_LIMIT) }
+type ListOfPortions<Row> = {
+  limit: number
+  /** At most so many rows after this one. */
+  read(limit: number, after: Row | null): Promise<Portion<Row>>
+  /** A row as JSON. */
+  text(row: Row): string
+  /** What follows the rows. */
+  end(last: Row | undefined, hasMore: boolean): string
+}
+
+/** The answer with a list. A large page is a stream of portions: it is never held as a whole. */
+export async function portionedList<Row>(list: ListOfPortions<Row>): Promise<string | Readable> {
+  const { limit, read, text, end } = list
   // One row more than the page shows: it tells whether there is another page.
-  const first = await read({ ...page, limit: page.limit + 1 })
-  if (first.isCut) {
-    const parts = streamedList(page, first, read, text)
-    return Readable.from(parts, { objectMode: true, highWaterMark: 1 })
-  }
-  const rows = first.rows.slice(0, page.limit)
-  const hasMore = first.rows.length > page.limit
-  return `${LIST_BEGIN}${rows.map(text).join(',')}${listEnd(page, rows.at(-1), hasMore)}`
+  const first = await read(limit + 1, null)
+  if (first.isCut) return Readable.from(streamedList(list, first), { objectMode: true, highWaterMark: 1 })
+  const rows = first.rows.slice(0, limit)
+  return `${LIST_BEGIN}${rows.map(text).join(',')}${end(rows.at(-1), first.rows.length > limit)}`
 }
 
 const LIST_BEGIN = '{"results":['
 
-function listEnd({ limit, offset }: TimePage, last: TimeRow | undefined, hasMore: boolean): string {
-  const cursor = hasMore && last ? encodeCursor([last.occurredAt.toISOString(), last.id]) : null
-  return `],"limit":${limit},"offset":${offset},"has_more":${hasMore},"next_cursor":${JSON.stringify(cursor)}}`
-}
-
-async function* streamedList<Row extends TimeRow>(
-  page: TimePage,
+async function* streamedList<Row>(
+  { limit, read, text, end }: ListOfPortions<Row>,
   first: Portion<Row>,
-  read: ReadPortion<Row>,
-  text: (row: Row) => string,
 ): AsyncGenerator<string> {
   yield LIST_BEGIN
   let last: Row | undefined
   let shown = 0
   let portion = first
   while (portion.rows.length > 0) {
+    const count = portion.rows.length
     for (const row of portion.rows) {
-      if (shown === page.limit) return yield listEnd(page, last, true)
+      if (shown === limit) return yield end(last, true)
       yield shown === 0 ? text(row) : `,${text(row)}`
       last = row
       shown++
     }
     if (!portion.isCut) break
-    portion = await read({ ...page, offset: 0, after: last!, limit: page.limit + 1 - shown })
+    // Not all that is left: their sizes would be added up again for every portion.
+    const left = limit + 1 - shown
+    const most = Math.min(left, 2 * count)
+    const { rows, isCut } = await read(most, last!)
+    portion = { rows, isCut: isCut || (rows.length === most && most < left) }
   }
-  yield listEnd(page, last, false)
+  yield end(last, false)
+}
+
+type TimeRow = { occurredAt: Date; id: string }
+
+/** The answer to a query by time, newest first; `text` writes a row as JSON. */
+export async function timeList<Row extends TimeRow>(
+  query: Static<typeof TimeQuery>,
+  read: (page: TimePage) => Promise<Portion<Row>>,
+  text: (row: Row) => string,
+): Promise<string | Readable> {
+  const page = timePage(query)
+  return portionedList({
+    limit: rowLimit(query),
+    read: (limit, after) => read(after ? { ...page, offset: 0, after, limit } : { ...page, limit }),
+    text,
+    end(last, hasMore) {
+      const cursor = hasMore && last ? encodeCursor([last.occurredAt.toISOString(), last.id]) : null
+      return `],"limit":${rowLimit(query)},"offset":${page.offset},"has_more":${hasMore},"next_cursor":${JSON.stringify(cursor)}}`
+    },
+  })
 }
 
 function timePage(query: Static<typeof TimeQuery>): Omit<TimePage, 'limit'> {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { type Api, aRecord, openApi } from './api.ts'
 
@@ -108,6 +109,32 @@ test('a time or cursor that is none is 400', async () => {
     assert.equal(answer.status, 400, query)
     assert.equal(answer.body.code, 'invalid_request')
   }
+})
+
+test('a page of large records is whole, and goes out by portions', async () => {
+  const ids = Array.from({ length: 12 }, (_, i) => `large-${String(i).padStart(2, '0')}`)
+  // 1 MB each as they are read: half of them are stored in little, half are not
+  const records = ids.map((id, i) =>
+    aRecord('product', {
+      ...{ id, data: { fill: i % 2 ? 'x'.repeat(990_000) : randomBytes(495_000).toString('hex') } },
+    }),
+  )
+  for (const some of [records.slice(0, 6), records.slice(6)]) {
+    assert.equal((await api.post('/v1/products/batch', { records: some })).status, 202)
+    await api.server.settled()
+  }
+  const page = async (query: string) => {
+    const { body, headers } = await api.get(`/v1/products?${query}`)
+    // What is held as a whole has a length.
+    assert.equal(headers.get('content-length'), null)
+    return [body.results.map((row: Row) => row.id), body.next_cursor]
+  }
+  const [all, end] = await page('limit=100')
+  assert.deepEqual([all.toSorted(), end], [ids, null])
+  assert.deepEqual(await page('limit=12'), [all, null])
+  const [first, cursor] = await page('limit=5')
+  assert.deepEqual(first, all.slice(0, 5))
+  assert.deepEqual(await page(`limit=100&cursor=${encodeURIComponent(cursor)}`), [all.slice(5), null])
 })
 
 test('a list of nothing is empty', async () => {

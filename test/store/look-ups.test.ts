@@ -104,24 +104,28 @@ const questions: Question[] = [
   ['a product by sku', async client => [await findProduct(client, 1, 's-77')], 1],
   [
     'the last page of a list',
-    client =>
-      listRecords(client, 1, 'product', {
+    async client => {
+      const { rows } = await listRecords(client, 1, 'product', {
         limit: 50,
         updatedSince: null,
         includeDeleted: false,
         after: { changedAt: '2026-01-01T05:00:00Z', id: '' },
-      }),
+      })
+      return rows
+    },
     50,
   ],
   [
     'what changed since',
-    client =>
-      listRecords(client, 1, 'product', {
+    async client => {
+      const { rows } = await listRecords(client, 1, 'product', {
         limit: 50,
         updatedSince: new Date('2026-01-01T05:30:00Z'),
         includeDeleted: true,
         after: null,
-      }),
+      })
+      return rows
+    },
     50,
   ],
 ]

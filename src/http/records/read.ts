@@ -1,11 +1,26 @@
+import type { Readable } from 'node:stream'
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
 import type { EntityType } from '../../domain/records/records.ts'
 import { parseTimestamp } from '../../domain/time.ts'
-import { findProduct, findRecord, listRecords, type StoredRecord } from '../../store/records/records.ts'
+import {
+  findProduct,
+  findRecord,
+  type ListedRecord,
+  listRecords,
+  type StoredRecord,
+} from '../../store/records/records.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
-import { decodeCursor, isTimestamp, PagedList, pageParameters, readPage } from '../paging.ts'
+import {
+  decodeCursor,
+  encodeCursor,
+  isTimestamp,
+  PagedList,
+  pageParameters,
+  portionedList,
+  rowLimit,
+} from '../paging.ts'
 import { problems } from '../problems.ts'
 import { StoredRecordBody, withArticle } from './schemas.ts'
 
@@ -54,27 +69,30 @@ export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: p
   )
 }
 
-async function listText(
+function listText(
   pool: pg.Pool,
   tenantId: number,
   entityType: EntityType,
   query: Static<typeof ListQuery>,
-): Promise<string> {
+): Promise<string | Readable> {
   // Any text can be an id.
-  const after = decodeCursor(query.cursor, isTimestamp, () => true)
-  const { rows, nextCursor } = await readPage(
-    query,
-    limit =>
+  const begin = decodeCursor(query.cursor, isTimestamp, () => true)
+  const after = begin && { changedAt: begin[0], id: begin[1] }
+  return portionedList({
+    limit: rowLimit(query),
+    read: (limit, last: ListedRecord | null) =>
       listRecords(pool, tenantId, entityType, {
         limit,
         updatedSince: parseTimestamp(query.updated_since),
         includeDeleted: query.include_deleted,
-        after: after && { changedAt: after[0], id: after[1] },
+        after: last ?? after,
       }),
-    last => [last.changedAt, last.id],
-  )
-  const results = rows.map(row => recordText(row, query.include_deleted))
-  return `{"results":[${results.join(',')}],"next_cursor":${JSON.stringify(nextCursor)}}`
+    text: row => recordText(row, query.include_deleted),
+    end(last, hasMore) {
+      const cursor = hasMore && last ? encodeCursor([last.changedAt, last.id]) : null
+      return `],"next_cursor":${JSON.stringify(cursor)}}`
+    },
+  })
 }
 
 /** The data goes out as it is stored: parsing it would cost time and exact digits. */

@@ -95,7 +95,19 @@ export async function findProduct(db: Db, tenantId: number, skuOrId: string): Pr
 /** Where a page of records ends: the moment of the last row's change here, to the microsecond, and its id. */
 export type RecordCursor = { changedAt: string; id: string }
 
-/** In the order of their last change here; `after` is the last row of the page before. */
+export type ListedRecord = StoredRecord & RecordCursor
+
+// A hundred records may be a hundred megabytes; a hundred ordinary ones are a tenth of this.
+const PORTION_BYTES = 2_097_152
+
+// Only what is stored compressed has to be unpacked for its size; records of less than 2 KB are not.
+const SIZE = `case when data is null then 0 when pg_column_compression(data) is null then pg_column_size(data)
+  else octet_length(data::text) end`
+
+/**
+ * In the order of their last change here; `after` is the last row before. `isCut`: there may be more within the limit, to
+ * be read after the last row.
+ */
 export async function listRecords(
   db: Db,
   tenantId: number,
@@ -106,16 +118,22 @@ export async function listRecords(
     includeDeleted: boolean
     after: RecordCursor | null
   },
-): Promise<(StoredRecord & RecordCursor)[]> {
-  const { rows } = await queryPrepared<StoredRecord & RecordCursor>(
+): Promise<{ rows: ListedRecord[]; isCut: boolean }> {
+  const { rows } = await queryPrepared<ListedRecord & { bytes: number }>(
     db,
-    `select ${COLUMNS}, to_char(updated_at at time zone 'UTC', ${VERSION_FORMAT}) as "changedAt"
-     from records
-     where tenant_id::bigint = $1 and entity_type || '' = $2 and (updated_at, id) > ($3::timestamptz, $4) and (not deleted or $5)
-     order by updated_at, id limit $6`,
+    `select ${COLUMNS}, to_char(updated_at at time zone 'UTC', ${VERSION_FORMAT}) as "changedAt", bytes
+     from (
+       select *, sum(size) over (order by updated_at, id rows unbounded preceding) as bytes
+       from (
+         select *, ${SIZE} as size from records
+         where tenant_id::bigint = $1 and entity_type || '' = $2 and (updated_at, id) > ($3::timestamptz, $4) and (not deleted or $5)
+         order by updated_at, id limit $6
+       ) found
+     ) summed
+     where bytes - size < ${PORTION_BYTES} order by updated_at, id`,
     [tenantId, entityType, ...beginOf(page), page.includeDeleted, page.limit],
   )
-  return rows
+  return { rows, isCut: (rows.at(-1)?.bytes ?? 0) >= PORTION_BYTES }
 }
 
 /** Where a page begins, as one bound that the index can use. Ids are never empty: with '' all of an instant is in. */
