@@ -155,6 +155,8 @@ test('what is no network is refused, and so are networks of a tracking key', asy
   for (const network of [
     'everywhere',
     '10.0.0.0/33',
+    '::ffff:10.0.0.0/8',
+    '0:0:0:0:0:FFFF:10.0.0.0/8',
     '::/129',
     '10.0.0.0/8/8',
     '10.0.0.0/',

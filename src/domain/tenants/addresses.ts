@@ -8,7 +8,14 @@ function networkOf(text: string): { address: string; bits: number; family: 'ipv4
   const most = version === 4 ? 32 : 128
   if (length !== undefined && !/^(0|[1-9]\d{0,2})$/.test(length)) return null
   const bits = length === undefined ? most : Number(length)
+  // ::ffff:10.0.0.0/8 is not 10.0.0.0/8 but all of IPv4: its first 96 bits are the same for every address.
+  if (bits > 0 && bits < 96 && isMapped(address)) return null
   return bits > most ? null : { address, bits, family: version === 4 ? 'ipv4' : 'ipv6' }
+}
+
+/** An IPv4 address written as one of IPv6, in whatever spelling. */
+function isMapped(address: string): boolean {
+  return isIP(address) === 6 && /^\[::ffff:[\da-f]+:[\da-f]+\]$/.test(new URL(`http://[${address}]`).hostname)
 }
 
 export function isNetwork(text: string): boolean {
