@@ -18,6 +18,7 @@ import { type Decoded, decode, type Planned } from './decode.ts'
 import { giveUp, keepRejected, messageOf } from './give-up.ts'
 import { applyCarefully, type Failure } from './isolate.ts'
 import { DEFAULT_RETRY, delayMs, type Retry } from './retry.ts'
+import { openTurns } from './turns.ts'
 import type { Kind, Transaction, Unit } from './unit.ts'
 
 const MAX_PARTITIONS = 4
@@ -48,6 +49,7 @@ export type RunTransaction = (options: {
 export function openTransactions(options: TransactionOptions): RunTransaction {
   const { pool, log, kinds, logger } = options
   const retry = options.retry ?? DEFAULT_RETRY
+  const turnsOf = openTurns()
   const findDuePartitions = atMostEvery(FIND_DUE_EVERY_MS, partitionsWithDueEntries)
 
   async function apply(transaction: Transaction, units: Unit[]): Promise<void> {
@@ -75,6 +77,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       const transaction: Transaction = {
         client,
         ...(await holdConfigVersion(client, tenantsOf([...entries, ...blocked]))),
+        turns: turnsOf(client),
         afterCommit: action => afterCommit.push(action),
       }
       const { units, rejected, rest, behindRest } = decode(entries, kinds)

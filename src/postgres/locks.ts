@@ -87,6 +87,37 @@ export async function shareTenants(db: Db, which: TenantLock, tenantIds: Iterabl
   )
 }
 
+/** Without waiting: false where somebody else has one of them. */
+export async function tryLockTenants(
+  db: Db,
+  which: TenantLock,
+  tenantIds: Iterable<number>,
+): Promise<boolean> {
+  return tryTenants(db, 'pg_try_advisory_xact_lock', which, tenantIds)
+}
+
+export async function tryShareTenants(
+  db: Db,
+  which: TenantLock,
+  tenantIds: Iterable<number>,
+): Promise<boolean> {
+  return tryTenants(db, 'pg_try_advisory_xact_lock_shared', which, tenantIds)
+}
+
+async function tryTenants(
+  db: Db,
+  lockFunction: string,
+  which: TenantLock,
+  tenantIds: Iterable<number>,
+): Promise<boolean> {
+  const { rows } = await queryPrepared<{ locked: boolean }>(
+    db,
+    `select coalesce(bool_and(${lockFunction}($1, t)), true) as locked from unnest($2::int[]) as l (t)`,
+    [which, [...new Set(tenantIds)]],
+  )
+  return rows[0]!.locked
+}
+
 /** Until the caller's transaction ends, nobody of these tenants is erased. */
 export async function sharePeople(db: Db, tenantIds: Iterable<number>): Promise<void> {
   const locks = new Set<number>()

@@ -3,8 +3,11 @@ import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import type { Identity } from '../../src/domain/identity/identity.ts'
 import { openIdentities } from '../../src/pipeline/identity/identity.ts'
+import { openTurns } from '../../src/pipeline/turns.ts'
 import { inTransaction, isConflict } from '../../src/postgres/database.ts'
+import { lockTenants, TENANT_LOCKS } from '../../src/postgres/locks.ts'
 import { configVersion } from '../../src/store/tenants/config-version.ts'
+import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { startNode } from './node.ts'
 import { json, type Row, rowsOf } from './rows.ts'
@@ -18,6 +21,7 @@ after(() => server.close())
 /** Sightings in batches, through one worker's memory. */
 async function see(tenantId: number, batches: Identity[][][], trusted = true): Promise<void> {
   const identities = openIdentities({ onPeople: async () => {}, onMerged: async () => {} })
+  const turnsOf = openTurns()
   for (const batch of batches) {
     const apply = () =>
       inTransaction(server.pool, async client => {
@@ -26,6 +30,7 @@ async function see(tenantId: number, batches: Identity[][][], trusted = true): P
           client,
           now: new Date(),
           configVersion: await configVersion(client),
+          turns: turnsOf(client),
           afterCommit: (act: () => void) => afterCommit.push(act),
         }
         await identities.resolve(
@@ -301,4 +306,37 @@ test('two nodes with workers of their own end in the same people', async () => {
   assert.equal(new Set(rows.map(row => row.profile_id)).size, people)
   const contacts = new Map(rows.map(row => [row.profile_id, row.contact_id]))
   assert.equal(new Set(contacts.values()).size, people)
+})
+
+test('a worker that waits to say who is who keeps nobody from the names that it has seen', async () => {
+  const tenant = await server.anotherTenant('turns')
+  const tenantId = Number(tenant.id.slice('ten_'.length))
+  const client = await server.pool.connect()
+  try {
+    await client.query("begin; set local lock_timeout = '500ms'")
+    await lockTenants(client, TENANT_LOCKS.profiles, [tenantId])
+    const contact = { entityType: 'contact', id: 'c-1', sourceUpdatedAt: '2025-01-31T12:00:00Z' }
+    const { status } = await server.request('/v1/contacts', {
+      ...{ method: 'POST', key: tenant.privateKey },
+      body: json({ ...contact, data: { email: 'c1@example.com' } }),
+    })
+    assert.equal(status, 202)
+    await eventually('a worker that waits for its turn', async () => {
+      const { rowCount } = await server.pool.query(
+        `select from pg_locks where locktype = 'advisory' and not granted and classid = $1 and objid = $2`,
+        [TENANT_LOCKS.profiles, tenantId],
+      )
+      return rowCount! > 0
+    })
+    // Had the worker made this name already, each would wait for the other.
+    await client.query(
+      `insert into identities (tenant_id, kind, value, node, profile) values ($1, 'contact', 'c-1', -1, -1)`,
+      [tenantId],
+    )
+  } finally {
+    await client.query('rollback')
+    client.release()
+  }
+  await server.settled()
+  assert.deepEqual(await clustersOf(tenantId), ['contact:c-1 email:c1@example.com'])
 })

@@ -2,11 +2,11 @@ import { contentText, digestOf } from '../../domain/billing/content.ts'
 import { isBillingEvent, isUnrecognized, readBilling } from '../../domain/billing/feed.ts'
 import { changeIn, isPlain } from '../../domain/billing/namespace.ts'
 import type { BillingChange } from '../../domain/billing/types.ts'
-import { shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import { countUnrecognized, keepNamespaces } from '../../store/billing/feed.ts'
 import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/keys.ts'
 import { insertVersions, type NewVersion } from '../../store/billing/versions.ts'
 import type { EventListener, FreshEvent } from '../events/fresh-event.ts'
+import { shareTurn } from '../turns.ts'
 import type { Transaction } from '../unit.ts'
 import { applyCash } from './cash.ts'
 import { applySubscriptions } from './subscriptions.ts'
@@ -123,7 +123,7 @@ async function learnTerms(transaction: Transaction, facts: BillingFact[]): Promi
   const deriving = facts.flatMap(({ tenantId, change }) => (change.kind === 'subscription' ? [tenantId] : []))
   const tenantIds = [...terms.map(({ tenantId }) => tenantId), ...deriving]
   if (tenantIds.length === 0) return []
-  await shareTenants(transaction.client, TENANT_LOCKS.profiles, tenantIds)
+  await shareTurn(transaction, tenantIds)
   return applyTerms(transaction, terms, deriving)
 }
 

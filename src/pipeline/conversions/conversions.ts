@@ -16,6 +16,7 @@ import {
 import { profilesOf } from '../../store/identity/identities.ts'
 import type { Identities } from '../identity/identity.ts'
 import type { RecordListener } from '../records/records.ts'
+import { beginTurn } from '../turns.ts'
 import type { Transaction } from '../unit.ts'
 import { joinBuyers } from './buyers.ts'
 
@@ -35,6 +36,10 @@ export function orderConversions(identities: Identities): RecordListener {
     )
     const { client, now } = transaction
     const keys = orders.map(({ tenantId, id }) => ({ tenantId, orderId: id }))
+    await beginTurn(
+      transaction,
+      orders.map(({ tenantId }) => tenantId),
+    )
     await lockSales(client, keys)
     const events = await takeSalesOfOrders(client, keys)
     const sales = orders.map((order, i): OrderSale => {
@@ -88,7 +93,13 @@ export async function applyConversions(
 ): Promise<void> {
   const { client } = transaction
   const orders = distinctOrders(conversions)
-  if (orders.length > 0) await lockSales(client, orders)
+  if (orders.length > 0) {
+    await beginTurn(
+      transaction,
+      orders.map(({ tenantId }) => tenantId),
+    )
+    await lockSales(client, orders)
+  }
   const keyOf = await saleKeys(client, conversions, orders)
   const folded = [
     ...Map.groupBy(

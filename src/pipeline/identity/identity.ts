@@ -9,7 +9,6 @@ import {
   profileOf,
   vouchesFor,
 } from '../../domain/identity/joining.ts'
-import { lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import {
   ensureIdentities,
   factsOfProfiles,
@@ -26,6 +25,7 @@ import {
   trustNames,
 } from '../../store/identity/identities.ts'
 import { openMemory } from '../memory.ts'
+import { beginTurn, takeTurn } from '../turns.ts'
 import type { Transaction } from '../unit.ts'
 import type { PeopleListener, PersonNode } from './people.ts'
 
@@ -123,15 +123,20 @@ function personNodes(seen: NamesSeen[], open: { index: number }[], nodes: (numbe
 
 /** Works out who belongs together, and writes what is new. Returns the tenants whose remembered nodes no longer hold. */
 async function joinAll(
-  { client }: Transaction,
+  transaction: Transaction,
   seen: NamesSeen[],
 ): Promise<{ joins: Joins; changed: Set<number>; people: ProfileKey[]; isNew: string[] }> {
+  const { client } = transaction
+  await beginTurn(
+    transaction,
+    seen.map(({ tenantId }) => tenantId),
+  )
   let people = await loadPeople(client, seen)
   const { isNew } = people
   let joins = join(people.sightings)
   const tenants = joiningTenants(seen, people, joins)
   if (tenants.size > 0) {
-    await lockTenants(client, TENANT_LOCKS.profiles, tenants)
+    await takeTurn(transaction, tenants)
     // Another worker may have joined them while this one waited for its turn.
     people = { ...(await loadPeople(client, seen)), isNew }
     joins = join(people.sightings)

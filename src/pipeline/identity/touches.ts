@@ -1,8 +1,8 @@
 import { isEarlierTouch, touchOf } from '../../domain/identity/attribution.ts'
-import { lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import { type NewTouch, tenantsWithEarlierTouches, upsertTouches } from '../../store/identity/identities.ts'
 import type { FreshEvent } from '../events/fresh-event.ts'
 import { openMemory } from '../memory.ts'
+import { takeTurn } from '../turns.ts'
 import type { Transaction } from '../unit.ts'
 import type { Identities } from './identity.ts'
 import type { PeopleListener } from './people.ts'
@@ -55,7 +55,7 @@ export function openTouches({
     // Whom nobody else can see yet, nobody else can learn of meanwhile.
     const known = touches.filter(touch => !identities.isNew(transaction, touch))
     const tenantIds = known.length > 0 ? await tenantsWithEarlierTouches(client, known) : []
-    if (tenantIds.length > 0) await lockTenants(client, TENANT_LOCKS.profiles, tenantIds)
+    if (tenantIds.length > 0) await takeTurn(transaction, tenantIds)
     return upsertTouches(client, touches)
   }
 

@@ -1,0 +1,73 @@
+import type pg from 'pg'
+import { BeginAgain } from '../postgres/database.ts'
+import {
+  lockTenants,
+  shareTenants,
+  TENANT_LOCKS,
+  tryLockTenants,
+  tryShareTenants,
+} from '../postgres/locks.ts'
+import type { Transaction, Turns } from './unit.ts'
+
+// After somebody had to begin again, this many transactions wait for their turn before they make anything.
+const WAIT_FIRST_RUNS = 64
+
+/** For the workers of one process: which tenants are contended is remembered from one transaction to the next. */
+export function openTurns(): (client: pg.PoolClient) => Turns {
+  const contended = new Map<number, number>()
+
+  return client => {
+    // Stays set when a part is undone: trying where waiting would do is only slower.
+    let hasBegun = false
+
+    async function begin(tenantIds: Iterable<number>): Promise<void> {
+      if (hasBegun) return
+      hasBegun = true
+      const waitedFor = [...new Set(tenantIds)].filter(tenantId => contended.has(tenantId))
+      if (waitedFor.length === 0) return
+      await lockTenants(client, TENANT_LOCKS.profiles, waitedFor)
+      for (const tenantId of waitedFor) countDown(contended, tenantId)
+    }
+
+    function giveWay(tenantIds: Iterable<number>): never {
+      for (const tenantId of tenantIds) contended.set(tenantId, WAIT_FIRST_RUNS)
+      throw new BeginAgain('Somebody else is saying who is who')
+    }
+
+    return {
+      begin,
+      async take(tenantIds) {
+        if (!hasBegun) await lockTenants(client, TENANT_LOCKS.profiles, tenantIds)
+        else if (!(await tryLockTenants(client, TENANT_LOCKS.profiles, tenantIds))) giveWay(tenantIds)
+        hasBegun = true
+      },
+      async share(tenantIds) {
+        if (!hasBegun) await shareTenants(client, TENANT_LOCKS.profiles, tenantIds)
+        else if (!(await tryShareTenants(client, TENANT_LOCKS.profiles, tenantIds))) giveWay(tenantIds)
+        hasBegun = true
+      },
+    }
+  }
+}
+
+function countDown(contended: Map<number, number>, tenantId: number): void {
+  const left = (contended.get(tenantId) ?? 0) - 1
+  if (left > 0) contended.set(tenantId, left)
+  else contended.delete(tenantId)
+}
+
+export async function beginTurn({ turns }: Transaction, tenantIds: Iterable<number>): Promise<void> {
+  await turns?.begin(tenantIds)
+}
+
+/** Returns when nobody else says who is who in these tenants, until the transaction ends. */
+export async function takeTurn({ client, turns }: Transaction, tenantIds: Iterable<number>): Promise<void> {
+  if (turns) await turns.take(tenantIds)
+  else await lockTenants(client, TENANT_LOCKS.profiles, tenantIds)
+}
+
+/** The same, together with others who only read it. */
+export async function shareTurn({ client, turns }: Transaction, tenantIds: Iterable<number>): Promise<void> {
+  if (turns) await turns.share(tenantIds)
+  else await shareTenants(client, TENANT_LOCKS.profiles, tenantIds)
+}
