@@ -13,7 +13,7 @@ export function progressOn(out: Output, verb: string): Progress {
     last = now
     const pace = megabytes(bytes / ((now - start) / 1_000))
     const share = Math.min(99, Math.floor((100 * bytes) / Math.max(1, ofBytes)))
-    out.say(`${verb} ${share} % (${megabytes(bytes)} MB, ${pace} MB/s), now ${what}.`)
+    out.say(`${verb} ${share} % (${megabytes(bytes)} MB, ${pace} MB/s)${what === '' ? '' : `, now ${what}`}.`)
   }
 }
 

@@ -1,10 +1,13 @@
+import { readdir } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Command } from '@commander-js/extra-typings'
 import type pg from 'pg'
+import { findHome } from '../../embedded-postgres/home.ts'
 import { type Backup, openBackup } from '../admin/backup/contents.ts'
 import { refuseNewer, restore } from '../admin/backup/restore.ts'
+import { AdminError } from '../admin/error.ts'
 import { findMasterKeys, keepMasterKeys, openSecrets, unopenedSecrets } from '../admin/secrets.ts'
-import type { Config } from '../config/config.ts'
+import { type Config, readConfig } from '../config/config.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { progressOn } from './progress.ts'
@@ -33,6 +36,7 @@ export function addRestore(program: Command, out: Output): void {
       const backup = await openBackup(resolve(from))
       try {
         refuseNewer(backup)
+        await refuseForeignDirectory(options)
         await withBareDatabase(options, out, async ({ pool, config }) => {
           const { leftOut, ...restored } = await restore({ pool, backup, progress: progressOn(out, 'Read') })
           for (const name of leftOut)
@@ -44,6 +48,23 @@ export function addRestore(program: Command, out: Output): void {
         await backup.close()
       }
     })
+}
+
+// What may lie in a directory without a database: the master key, what a restore that was killed has left, what a volume of its own has.
+const NOBODYS = /^(secret\.key|usage|postgres\.partial-.*|lost\+found)$/
+
+/** Whether a database is empty is asked of the database; without one, the directory must be. */
+async function refuseForeignDirectory(options: { data?: string | undefined }): Promise<void> {
+  const { databaseUrl, dataDir } = readConfig(undefined, { dataDir: options.data })
+  if (databaseUrl !== null || (await findHome(dataDir)) !== null) return
+  const found = (await readdir(dataDir).catch(() => [])).find(name => !NOBODYS.test(name))
+  if (found === undefined) return
+  throw new AdminError(
+    'conflict',
+    'directory_not_empty',
+    `${dataDir} is not empty: it has ${JSON.stringify(found)}. A backup is restored into an empty data directory only: ` +
+      'give another one with --data. Nothing was changed.',
+  )
 }
 
 /** The master key goes where the server finds it. Where it is missing, people must know before the first webhook comes. */

@@ -345,6 +345,10 @@ test('a backup goes into a data directory of its own, with the master key if it 
   assert.equal((await handle.stat()).mode & 0o077, 0)
   await handle.close()
   delete process.env.KONTOR_SECRET_KEY
+  const refused = await kontor('restore', '--from', file, '--data', directory)
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /is not empty: it has "kontor.backup"/)
+  assert.deepEqual(await readdir(directory), ['kontor.backup'])
   const data = join(directory, 'data')
   const restored = await kontor('restore', '--from', file, '--data', data)
   assert.equal(restored.code, 0, restored.err)
