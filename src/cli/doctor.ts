@@ -30,6 +30,7 @@ export function addDoctor(program: Command, out: Output): void {
         const findings = await diagnose({
           ...{ pool, log: openPostgresLog({ pool }), secrets: openSecrets(keys), processedRetentionMs },
           minFreeDisk,
+          dataDir: databaseUrl === null ? dataDir : null,
           now: () => new Date(),
           disk: () => diskOf(config),
         })

@@ -32,6 +32,7 @@ async function found(options: Partial<Options> = {}): Promise<Map<string, string
       secrets,
       now: () => new Date(),
       disk: async () => null,
+      dataDir: null,
       minFreeDisk: 0.05,
       processedRetentionMs: 90 * DAY_MS,
     },
@@ -63,13 +64,20 @@ async function findsOnly(code: string, words: RegExp, { make, undo }: Record<'ma
 const ENTRY = `gen_random_uuid(), 1, 'events', 'key', now() - interval '3 hours'`
 
 test('no server; no worker beside a server; nothing wrong where both are', async () => {
-  assert.match((await found()).get('no_server')!, /kontor start/)
+  assert.match((await found()).get('no_server')!, /→ kontor start$/)
+  // Without it, another database would be started, and made.
+  assert.match(
+    (await found({ dataDir: '/srv/kontor' })).get('no_server')!,
+    /→ kontor start --data '\/srv\/kontor'$/,
+  )
   const connected = (name: string) => openPool({ connection: { url }, max: 1, name, onError: () => {} })
   const server = connected('kontor')
   const worker = connected('kontor worker')
   try {
     await server.query('select 1')
-    assert.match((await found()).get('no_worker')!, /--surfaces worker/)
+    assert.match((await found()).get('no_worker')!, /→ kontor start --surfaces worker$/)
+    const embedded = await found({ dataDir: "/srv/ada's" })
+    assert.match(embedded.get('no_worker')!, /Stop the server.* --data '\/srv\/ada'\\''s'$/)
     await worker.query('select 1')
     const left = [...(await found()).keys()]
     const { rows } = await pool.query<{ fsync: string }>('show fsync')
@@ -155,7 +163,11 @@ test('clocks that differ, retention that is held, a disk that is nearly full', a
   const behind = await found({ now: () => new Date(Date.now() - 60_000) })
   assert.match(behind.get('clock_off')!, /60 s behind/)
   await append(new Date(Date.now() + 2 * DAY_MS))
+  await append(new Date())
   assert.match((await found()).get('clock_off')!, /entries from 2 days ahead/)
+  // An hour's entries later, by the clock that was set right:
+  await append(new Date(Date.now() - 2 * 3_600_000))
+  assert.ok(!(await found()).has('clock_off'))
   await pool.query('delete from log')
   await findsOnly('retention_held', /drops nothing: the clock jumped/, {
     make: `insert into retention_clock (trusted_at, held_since, held_reason) values (now(), now(), 'the clock jumped')`,

@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import { isUnavailable } from '../../postgres/database.ts'
 import {
   type AppliedMigration,
@@ -8,7 +7,7 @@ import {
 } from '../../postgres/migrate.ts'
 import { rootTables } from '../../postgres/tables.ts'
 import { databaseNow } from '../../store/entries/retention-clock.ts'
-import { type Check, type Finding, LIMITS, type Limits, type Patient } from './finding.ts'
+import { type Check, type Finding, kontor, LIMITS, type Limits, type Patient } from './finding.ts'
 import { clocks, disk, durability } from './machine.ts'
 import { claims, failing, processing, sources, transactions, upkeep } from './pipeline.ts'
 
@@ -36,7 +35,7 @@ export async function diagnose(options: Options): Promise<Finding[]> {
 }
 
 async function examine(patient: Patient): Promise<Finding[]> {
-  const schema = await schemaOf(patient.pool)
+  const schema = await schemaOf(patient)
   const checks = schema === null ? [...OF_ANY_DATABASE, ...OF_KONTOR] : OF_ANY_DATABASE
   const found: (Finding | null)[] = [schema]
   for (const check of checks) found.push(...(await check(patient)))
@@ -44,13 +43,14 @@ async function examine(patient: Patient): Promise<Finding[]> {
 }
 
 /** Why the tables are not those that this version knows; null: they are. */
-async function schemaOf(pool: pg.Pool): Promise<Finding | null> {
+async function schemaOf(patient: Patient): Promise<Finding | null> {
+  const { pool } = patient
   if (!(await rootTables(pool)).includes('schema_migrations'))
     return {
       code: 'schema_missing',
       what: 'The database has no tables of Kontor.',
       means: 'No server has ever started on it, or this is not the database of the server.',
-      help: 'kontor start, or give the right --data or DATABASE_URL',
+      help: `${kontor(patient, 'start')}, or give the right --data or DATABASE_URL`,
     }
   const done: AppliedMigration[] = await appliedMigrations(pool)
   const foreign = foreignMigration(done)
@@ -67,6 +67,6 @@ async function schemaOf(pool: pg.Pool): Promise<Finding | null> {
     code: 'schema_old',
     what: `The database is of an older version: it lacks ${missing.join(', ')}.`,
     means: 'This version has not started on it yet. More can be told once it has.',
-    help: 'kontor backup --to FILE, then kontor migrate',
+    help: `${kontor(patient, 'backup --to FILE')}, then ${kontor(patient, 'migrate')}`,
   }
 }

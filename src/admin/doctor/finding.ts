@@ -39,6 +39,8 @@ export type Patient = {
   now: () => Date
   /** PostgreSQL's, as of the beginning */
   databaseNow: Date
+  /** Of the embedded PostgreSQL; null: the database is that of DATABASE_URL. */
+  dataDir: string | null
   /** Where the database lies, where that can be seen from here. */
   disk: () => Promise<Disk | null>
   /** The part of the disk below which events and webhooks are turned away; null: never. */
@@ -54,6 +56,18 @@ export type Limits = { backlogS: number; transactionS: number; snapshotS: number
 export const LIMITS: Limits = { backlogS: 60, transactionS: 60, snapshotS: 3_600 }
 
 export type Check = (patient: Patient) => Promise<(Finding | null)[]>
+
+/** A command that reaches this very database: without --data it would be another one, or a new one. */
+export function kontor({ dataDir }: Pick<Patient, 'dataDir'>, command: string): string {
+  const data = dataDir === null ? '' : ` --data '${dataDir.replaceAll("'", String.raw`'\''`)}'`
+  return `kontor ${command}${data}`
+}
+
+/** One server has a data directory for itself: there the worker is another surface of it, not another process. */
+export function startWorker(patient: Pick<Patient, 'dataDir'>): string {
+  if (patient.dataDir === null) return kontor(patient, 'start --surfaces worker')
+  return `Stop the server, and start it with worker among its surfaces: ${kontor(patient, 'start --surfaces data,events,inbound,console,worker')}`
+}
 
 export function ago(from: Date, to: Date): string {
   return lasting((to.getTime() - from.getTime()) / 1_000)

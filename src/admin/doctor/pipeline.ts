@@ -14,14 +14,15 @@ import {
 } from '../../store/health/pipeline.ts'
 import { countBacklog, listBacklogged } from '../../store/inbound/overflow.ts'
 import { unopenedSecrets } from '../secrets.ts'
-import { ago, type Check, type Finding, lasting, some } from './finding.ts'
+import { ago, type Check, type Finding, kontor, lasting, some, startWorker } from './finding.ts'
 
 const CLOCK_OFF_S = 10
 const OLD_PARKED_MS = 5 * 60_000
 const REJECTED_A_DAY = 100
 
 /** Whether someone processes what comes in, and keeps up. */
-export const processing: Check = async ({ pool, log, databaseNow, limits }) => {
+export const processing: Check = async patient => {
+  const { pool, log, databaseNow, limits, dataDir } = patient
   const { servers, workers } = await countSessions(pool)
   const lags = (await log.lag()).filter(({ entries }) => entries > 0)
   const waiting = lags.reduce((sum, { entries }) => sum + entries, 0)
@@ -34,7 +35,7 @@ export const processing: Check = async ({ pool, log, databaseNow, limits }) => {
           code: 'no_server',
           what: 'No server is connected to this database.',
           means: 'Nothing is accepted and nothing is processed.',
-          help: 'kontor start',
+          help: kontor(patient, 'start'),
         },
     servers === 0 || workers > 0
       ? null
@@ -42,21 +43,22 @@ export const processing: Check = async ({ pool, log, databaseNow, limits }) => {
           code: 'no_worker',
           what: `No worker is connected to this database, and ${waiting.toLocaleString('en')} entries wait.`,
           means: 'Everything is accepted, and nothing of it shows.',
-          help: 'kontor start --surfaces worker',
+          help: startWorker(patient),
         },
     isOld
       ? {
           code: 'backlog_old',
           what: `${some(waiting, 'entry', 'entries')} wait to be processed in ${lags.length} of the log's partitions, the oldest for ${ago(oldest, databaseNow)}.`,
           means: 'What was accepted since then does not show yet. Nothing is lost.',
-          help: 'The other findings tell why. Where there are none, more arrives than is processed: raise KONTOR_WORKERS, or start another `kontor start --surfaces worker`',
+          help: `The other findings tell why. Where there are none, more arrives than is processed: raise KONTOR_WORKERS${dataDir === null ? ', or start another `kontor start --surfaces worker`' : ''}`,
         }
       : null,
   ]
 }
 
 /** Partitions whose work fails as a whole, and entries that fail again and again. */
-export const failing: Check = async ({ pool, databaseNow }) => {
+export const failing: Check = async patient => {
+  const { pool, databaseNow } = patient
   const stalled = await listStalled(pool)
   const parked = await summarizeParked(pool)
   const isOld = parked !== null && databaseNow.getTime() - parked.oldestAt.getTime() > OLD_PARKED_MS
@@ -68,7 +70,7 @@ export const failing: Check = async ({ pool, databaseNow }) => {
         code: 'partition_stuck',
         what: `Partition ${partition} of the log failed ${ago(failedAt, databaseNow)} ago: ${error}`,
         means: 'What is in it waits, and so does everything of the same keys that comes after.',
-        help: 'Look for the same error in the log of the worker; it is tried again by itself. `kontor status` shows whether `pipeline.waiting` falls',
+        help: `Look for the same error in the log of the worker; it is tried again by itself. ${kontor(patient, 'status')} shows whether "waiting" falls`,
       }),
     ),
     isOld
@@ -77,7 +79,7 @@ export const failing: Check = async ({ pool, databaseNow }) => {
           what: `${some(parked.entries, 'entry', 'entries')} failed and wait to be tried again, the oldest for ${ago(parked.oldestAt, databaseNow)} and ${parked.attempts} attempts. Last error: ${parked.error ?? 'none'}`,
           means:
             'They become dead letters when the attempts are used up; later entries of the same key wait behind them.',
-          help: 'Remove the cause; then `kontor dead-letters list --reason failed` shows what had to be given up',
+          help: `Remove the cause; then ${kontor(patient, 'dead-letters list --reason failed')} shows what had to be given up`,
         }
       : null,
     isGrowing
@@ -85,18 +87,18 @@ export const failing: Check = async ({ pool, databaseNow }) => {
           code: 'dead_letters_growing',
           what: `In the last 24 hours ${letters.failed.toLocaleString('en')} entries could not be applied and ${letters.rejected.toLocaleString('en')} items were not valid.${letters.error ? ` Newest error: ${letters.error}` : ''}`,
           means: 'They are kept as dead letters and take no effect until they are replayed.',
-          help: 'kontor dead-letters list --limit 20, then kontor dead-letters replay --reason failed',
+          help: `${kontor(patient, 'dead-letters list --limit 20')}, then ${kontor(patient, 'dead-letters replay --reason failed')}`,
         }
       : null,
   ]
 }
 
 /** Transactions that hold back the log's readers, or the cleaning up. */
-export const transactions: Check = async ({ pool, limits }) => {
+export const transactions: Check = async ({ pool, limits, dataDir }) => {
   const open = await longTransactions(pool, Math.min(limits.transactionS, limits.snapshotS))
   return open.flatMap((transaction): Finding[] => {
     const { holdsLog, seconds } = transaction
-    const help = endOf(transaction)
+    const help = endOf(transaction, dataDir !== null)
     if (holdsLog && seconds > limits.transactionS)
       return [
         {
@@ -125,14 +127,17 @@ function named({ pid, application, database, gid, state }: OpenTransaction): str
   return `Process ${pid} (${application || 'no name'}, database ${database}, ${state})`
 }
 
-function endOf({ pid, gid }: OpenTransaction): string {
+/** Where PostgreSQL is embedded there is no psql and no DATABASE_URL, but its processes are on this machine. */
+function endOf({ pid, gid }: OpenTransaction, isEmbedded: boolean): string {
+  if (isEmbedded && gid === null) return `kill ${pid}`
   return gid === null
     ? `psql "$DATABASE_URL" -c 'select pg_terminate_backend(${pid})', and idle_in_transaction_session_timeout against the next one`
     : `psql "$DATABASE_URL" -c "rollback prepared '${gid.replaceAll("'", "''")}'"`
 }
 
 /** What should be there by itself: retention, partitions for the coming day, times that are past. */
-export const upkeep: Check = async ({ pool, databaseNow }) => {
+export const upkeep: Check = async patient => {
+  const { pool, databaseNow, dataDir } = patient
   const held = await retentionHeldBy(pool)
   const tomorrow = new Date(databaseNow.getTime() + DAY_MS)
   const newest = await newestFromTheFuture(pool, CLOCK_OFF_S)
@@ -146,7 +151,10 @@ export const upkeep: Check = async ({ pool, databaseNow }) => {
           code: 'retention_held',
           what: `Retention drops nothing: ${held}`,
           means: 'What has expired stays, and the disk fills.',
-          help: 'Compare `date -u` with `psql "$DATABASE_URL" -c \'select now()\'`, and set the clock that is wrong',
+          help:
+            dataDir === null
+              ? 'Compare `date -u` with `psql "$DATABASE_URL" -c \'select now()\'`, and set the clock that is wrong'
+              : 'timedatectl set-ntp true, then compare `date -u` with another machine',
         },
     newest === null
       ? null
@@ -155,14 +163,14 @@ export const upkeep: Check = async ({ pool, databaseNow }) => {
           what: `The log has entries from ${ago(databaseNow, newest)} ahead of PostgreSQL's clock: a node that took them in is ahead, or PostgreSQL is behind.`,
           means:
             'Times of receipt are wrong; beyond 5 minutes, signatures are refused and events get another time.',
-          help: 'kontor doctor on each machine that serves tells which; there: timedatectl set-ntp true',
+          help: `${kontor(patient, 'doctor')} on each machine that serves tells which; there: timedatectl set-ntp true`,
         },
     lacking.length > 0
       ? {
           code: 'partitions_missing',
           what: `No partition for today or tomorrow in ${lacking.join(', ')}.`,
           means: 'They are made by workers, once an hour: none has run for days, or it may not make tables.',
-          help: 'kontor start --surfaces worker, as the user who owns the tables',
+          help: `${startWorker(patient)}, as the user who owns the tables`,
         }
       : null,
   ]
@@ -193,7 +201,8 @@ export const claims: Check = async ({ pool, processedRetentionMs }) => {
 }
 
 /** Sources that fell silent, that are held back, or whose secrets do not open. */
-export const sources: Check = async ({ pool, secrets, databaseNow }) => {
+export const sources: Check = async patient => {
+  const { pool, secrets, databaseNow } = patient
   const silent = await silentSources(pool, { days: 8, activeDays: 3 })
   const backlogs = await countBacklog(pool, await listBacklogged(pool))
   const closed = new Set((await unopenedSecrets(pool, secrets)).map(({ sourceId }) => sourceId))
@@ -203,7 +212,7 @@ export const sources: Check = async ({ pool, secrets, databaseNow }) => {
         code: 'source_silent',
         what: `Source ${id} (${name}, tenant ${publicTenantId(tenantId)}) has heard nothing for ${ago(lastAt, databaseNow)}; it did on ${days} of the days before.`,
         means: 'The sender has stopped, or is refused.',
-        help: `kontor source test ${id}; what was refused is in the console, under Sources`,
+        help: `${kontor(patient, `source test ${id}`)}; what was refused is in the console, under Sources`,
       }),
     ),
     ...backlogs
@@ -213,7 +222,10 @@ export const sources: Check = async ({ pool, secrets, databaseNow }) => {
           code: 'overflow_old',
           what: `${some(events, 'event')} of source ${sourceId} are deferred, the oldest for ${ago(oldestAt, databaseNow)}.`,
           means: 'The source sends more than its rate_limit, or no process runs the inbound surface.',
-          help: `kontor source update ${sourceId} --config '{"rate_limit": {"events": 20000, "per_seconds": 60}}'`,
+          help: kontor(
+            patient,
+            `source update ${sourceId} --config '{"rate_limit": {"events": 20000, "per_seconds": 60}}'`,
+          ),
         }),
       ),
     ...[...closed].map(
@@ -221,7 +233,7 @@ export const sources: Check = async ({ pool, secrets, databaseNow }) => {
         code: 'secrets_closed',
         what: `The signing secret of source ${id} does not open with the master key here.`,
         means: 'The source answers 503, and its senders keep what they have.',
-        help: `Bring back secret.key or KONTOR_SECRET_KEY; or: kontor source rotate ${id} --signing-secret`,
+        help: `Bring back secret.key or KONTOR_SECRET_KEY; or: ${kontor(patient, `source rotate ${id} --signing-secret`)}`,
       }),
     ),
   ]
