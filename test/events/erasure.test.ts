@@ -393,6 +393,22 @@ test('an erasure by an id that was merged away is one of whoever took it in', as
   assert.doesNotMatch(json(await events(tenant)), /ada/)
 })
 
+test('who was split off stays when the other is erased, but not with what they said of her', async () => {
+  const tenant = await server.anotherTenant('split, then erased')
+  await record(tenant, 'contact', 'c-ada', { email: 'ada@example.com' })
+  await server.settled()
+  await track(tenant, { event_type: 'form', visitor: 'v-lodger', data: { email: 'ada@example.com' } })
+  await track(tenant, { event_type: 'page_view', visitor: 'v-lodger' })
+  await server.settled()
+  await server.admin.people.split({ tenant: tenant.id, id: 'contact:c-ada', name: 'visitor:v-lodger' })
+  await erase({ tenant: tenant.id, email: 'ada@example.com' })
+  const left = await events(tenant)
+  assert.deepEqual(
+    left.map((row: Row) => row.event_type),
+    ['page_view'],
+  )
+})
+
 test('an order that is sent again with the same time does not bring its buyer back; a newer one is news', async () => {
   const { tenant } = await twoPeople('sent again')
   await erase({ tenant: tenant.id, email: 'ada@example.com' })

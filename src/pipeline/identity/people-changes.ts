@@ -5,6 +5,7 @@ import { lockPeople, lockTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import {
   factsOfProfiles,
   insertJoins,
+  keepUnjoined,
   mergeProfiles,
   moveIdentityVersions,
 } from '../../store/identity/identities.ts'
@@ -74,6 +75,12 @@ export async function splitPerson(
   const nodes = await nodesOfProfile(client, tenantId, profile)
   const sales = await salesOfNodes(transaction, tenantId, nodes)
   await undoJoin(client, tenantId, split.undone.id)
+  // Two people from now on; but what the one said of the other goes when the other is erased.
+  const { node, other } = split.undone
+  await keepUnjoined(client, [
+    { tenantId, node, other, causeId: null },
+    { tenantId, node: other, other: node, causeId: null },
+  ])
   const sides = (await undoMove(transaction, tenantId, profile, split)) ?? sidesOf(profile, split)
   const isPartedNew = sides.parted !== profile
   await giveNodes(
