@@ -22,6 +22,7 @@ import { watchConfigVersion } from '../store/tenants/config-version.ts'
 import { openDirectory } from '../store/tenants/directory.ts'
 import type { LoggerOptions } from '../telemetry/logging.ts'
 import { type Metrics, openMetrics } from '../telemetry/metrics.ts'
+import { openClock } from './clock.ts'
 import { freeOf, type ReadFree, watchDisk } from './disk.ts'
 import { openOps, watchParts } from './ops.ts'
 import { openSurfaces, type Parts } from './surfaces.ts'
@@ -95,7 +96,6 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
 /** The database, the log, and what stands between them and the surfaces. */
 async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Parts> {
   const { config, connection } = options
-  const now = options.now ?? (() => new Date())
   const onError = brokenConnection(options.log)
   const pool = openPool({
     ...{ connection, max: config.poolSize, name: 'kontor', onError },
@@ -104,6 +104,9 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   onClose(() => pool.end())
   await ensurePartitions(pool, await databaseNow(pool))
   await initialisePostgresLog(pool, config.logPartitions)
+  const clock = await openClock(pool)
+  onClose(async () => clock.stop())
+  const now = options.now ?? clock.now
   const log = openPostgresLog({ pool })
   const metrics = openMetrics()
   const disk = await watchDisk(options.readFree ?? freeOf(config), config.minFreeDisk)

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { chmod, readFile, stat } from 'node:fs/promises'
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { accountNamed, inaccessiblePart } from '../../embedded-postgres/account.ts'
 import { testDatabase } from '../database.ts'
+import { eventually } from '../eventually.ts'
 import { hears, type Running, startKontor, startKontorInShell, temporaryDirectory } from './kontor.ts'
 
 const END_OF_BANNER = /kill -TERM \d+/
@@ -103,6 +104,31 @@ test('commands work on an empty data directory, and beside the server that then 
 
   assert.equal(await stop(server), 0)
   assert.equal((await run('status')).answer.running, false)
+})
+
+test('a server whose clock is a year behind dates what it accepts by PostgreSQL’s', async t => {
+  const database = await testDatabase()
+  t.after(() => database.drop())
+  const directory = await temporaryDirectory(t)
+  const clockFile = `${directory}/clock`
+  await writeFile(clockFile, String(-365 * 86_400_000))
+  const preload = new URL('../../torture/deployment/clock-preload.mjs', import.meta.url)
+  const server = startKontor(t, ['start', '--port', '0'], {
+    ...settings,
+    DATABASE_URL: database.url,
+    KONTOR_DATA_DIR: `${directory}/data`,
+    NODE_OPTIONS: `--import ${preload}`,
+    TORTURE_CLOCK_FILE: clockFile,
+  })
+  await hears(server, END_OF_BANNER)
+  const results = await eventually('events to be listed', async () => {
+    const { body } = (await tryLines(server.err())).at(-1)!
+    const { results } = body as { results: { received_at: string; occurred_at: string }[] }
+    return results.length > 0 && results
+  })
+  for (const { received_at, occurred_at } of results)
+    for (const at of [received_at, occurred_at]) assert.ok(Date.now() - Date.parse(at) < 86_400_000, at)
+  assert.equal(await stop(server), 0)
 })
 
 test('a taken port is told in words, with exit code 1', async t => {

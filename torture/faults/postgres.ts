@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { backendsOf, type Postgres } from '../deployment/postgres.ts'
 import { EVERYWHERE, type Fault, type Strike } from './fault.ts'
@@ -94,13 +95,22 @@ export const stopPostgres: Fault = {
 
 /** Somebody leaves a transaction open that has written, in another program: workers see nothing of what came after it. */
 export async function holdTransaction(postgres: Postgres): Promise<pg.Client> {
-  const client = new pg.Client({ ...(await postgres.connection()), application_name: 'somebody else' })
-  client.on('error', () => {})
-  await client.connect()
-  await client.query('set idle_in_transaction_session_timeout = 0')
-  await client.query('begin')
-  await client.query('select pg_current_xact_id()')
-  return client
+  // A backend that another fault has just killed makes PostgreSQL recover first.
+  for (let patience = 100; ; patience--) {
+    const client = new pg.Client({ ...(await postgres.connection()), application_name: 'somebody else' })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      await client.query('set idle_in_transaction_session_timeout = 0')
+      await client.query('begin')
+      await client.query('select pg_current_xact_id()')
+      return client
+    } catch (error) {
+      await client.end().catch(() => undefined)
+      if (patience === 0) throw error
+      await sleep(100)
+    }
+  }
 }
 
 export const foreignTransaction: Fault = {
