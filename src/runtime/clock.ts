@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { databaseNow } from '../store/entries/retention-clock.ts'
+import { databaseNow } from '../postgres/clock.ts'
 
 const READ_EVERY_MS = 10_000
 // A slower answer says too little about the moment it was given.

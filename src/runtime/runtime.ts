@@ -15,9 +15,9 @@ import { keyUse, partitionUpkeep } from '../jobs/upkeep.ts'
 import type { Log } from '../log/log.ts'
 import { initialisePostgresLog } from '../log/postgres/initialise.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
+import { databaseNow } from '../postgres/clock.ts'
 import { brokenConnection, type Connection, isUnavailable, openPool } from '../postgres/database.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
-import { databaseNow } from '../store/entries/retention-clock.ts'
 import { watchConfigVersion } from '../store/tenants/config-version.ts'
 import { openDirectory } from '../store/tenants/directory.ts'
 import type { LoggerOptions } from '../telemetry/logging.ts'
@@ -102,10 +102,10 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
     queryTimeoutMs: config.requestTimeoutMs,
   })
   onClose(() => pool.end())
-  await ensurePartitions(pool, await databaseNow(pool))
-  await initialisePostgresLog(pool, config.logPartitions)
   const clock = await openClock(pool)
   onClose(async () => clock.stop())
+  await ensurePartitions(pool, clock.now())
+  await initialisePostgresLog(pool, config.logPartitions)
   const now = options.now ?? clock.now
   const log = openPostgresLog({ pool })
   const metrics = openMetrics()

@@ -1,3 +1,4 @@
+import { databaseNow } from '../../postgres/clock.ts'
 import { isUnavailable } from '../../postgres/database.ts'
 import {
   type AppliedMigration,
@@ -6,7 +7,6 @@ import {
   missingMigrations,
 } from '../../postgres/migrate.ts'
 import { rootTables } from '../../postgres/tables.ts'
-import { databaseNow } from '../../store/entries/retention-clock.ts'
 import { type Check, type Finding, kontor, LIMITS, type Limits, type Patient } from './finding.ts'
 import { clocks, disk, durability } from './machine.ts'
 import { claims, failing, processing, sources, transactions, upkeep } from './pipeline.ts'

@@ -1,4 +1,4 @@
-import { databaseNow } from '../../store/entries/retention-clock.ts'
+import { databaseNow } from '../../postgres/clock.ts'
 import { settingsThatLose } from '../../store/health/database.ts'
 import { type Check, lasting } from './finding.ts'
 

@@ -37,9 +37,3 @@ export async function hasEntriesSince(db: Db, moment: Date): Promise<boolean> {
   )
   return rows[0]!.has
 }
-
-/** Retention and claims go by PostgreSQL's clock: it is one for all nodes. */
-export async function databaseNow(db: Db): Promise<Date> {
-  const { rows } = await db.query<{ now: Date }>('select now()')
-  return rows[0]!.now
-}
