@@ -1,10 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { inTransaction } from '../postgres/database.ts'
 import { lockPeople } from '../postgres/locks.ts'
 import {
   advanceErasure,
-  countUnapplied,
   deleteNames,
   type KnownName,
   keepErasure,
@@ -16,6 +14,7 @@ import {
 } from '../store/identity/erasures.ts'
 import { currentProfile, namesLike } from '../store/identity/people.ts'
 import { type ErasureWork, eraseEffects, eraseWaiting, nodesOf } from './erasure-steps.ts'
+import { resume, showingLife, untilApplied } from './long-work.ts'
 import type { ErasureReceipt } from './views.ts'
 
 /** Whom an erasure is about. */
@@ -33,9 +32,6 @@ type Stored = {
 
 // Give or take the clocks of other nodes.
 const CLOCKS_APART_MS = 60_000
-const SIGN_OF_LIFE_MS = 5_000
-// Several signs of life long: whoever is silent for so long is gone.
-const SILENT_S = 30
 
 export function storedSubject(subject: Subject, waitMs: number): string {
   return JSON.stringify({ subject, waitMs, names: [], since: null } satisfies Stored)
@@ -51,26 +47,26 @@ export async function runErasure(pool: pg.Pool, erasure: StoredErasure): Promise
     erased: receipt.erased,
     save: db => saveErasure(db, erasure, JSON.stringify(receipt)),
   }
-  const alive = setInterval(() => keepErasure(pool, erasure).catch(() => {}), SIGN_OF_LIFE_MS)
-  try {
-    if (erasure.status === 'erasing') await erasePerson(work, erasure, stored, receipt)
-    const since = new Date(
-      Math.min(Date.parse(stored.since!), erasure.requestedAt.getTime()) - CLOCKS_APART_MS,
-    )
-    await eraseEffects(work, stored.names, since)
-    await eraseWaiting(work, stored.names)
-    receipt.status = 'completed'
-    receipt.completed_at = new Date().toISOString()
-    await advanceErasure(pool, {
-      ...erasure,
-      status: 'completed',
-      subject: null,
-      receipt: JSON.stringify(receipt),
-    })
-    return receipt
-  } finally {
-    clearInterval(alive)
-  }
+  return showingLife(
+    () => keepErasure(pool, erasure),
+    async () => {
+      if (erasure.status === 'erasing') await erasePerson(work, erasure, stored, receipt)
+      const since = new Date(
+        Math.min(Date.parse(stored.since!), erasure.requestedAt.getTime()) - CLOCKS_APART_MS,
+      )
+      await eraseEffects(work, stored.names, since)
+      await eraseWaiting(work, stored.names)
+      receipt.status = 'completed'
+      receipt.completed_at = new Date().toISOString()
+      await advanceErasure(pool, {
+        ...erasure,
+        status: 'completed',
+        subject: null,
+        receipt: JSON.stringify(receipt),
+      })
+      return receipt
+    },
+  )
 }
 
 /** What waits first: what is not there when it would be its turn cannot come back. Then what stands, then the names. */
@@ -138,26 +134,6 @@ function merged(some: KnownName[], more: KnownName[]): KnownName[] {
   return [...new Map(all).values()]
 }
 
-/** What came in before is applied first: then it can be found. Returns how much of it is not. */
-export async function untilApplied(
-  pool: pg.Pool,
-  tenantId: number,
-  at: Date,
-  waitMs: number,
-): Promise<number> {
-  const deadline = Date.now() + waitMs
-  for (;;) {
-    const unapplied = await countUnapplied(pool, tenantId, at)
-    if (unapplied === 0 || Date.now() >= deadline) return unapplied
-    await sleep(50)
-  }
-}
-
 /** Goes on with what a process left behind when it ended. */
-export async function resumeErasures(pool: pg.Pool, silentS = SILENT_S): Promise<void> {
-  for (;;) {
-    const left = await takeLeftErasure(pool, silentS)
-    if (left === null) return
-    await runErasure(pool, left)
-  }
-}
+export const resumeErasures = (pool: pg.Pool, silentS?: number): Promise<void> =>
+  resume({ take: silent => takeLeftErasure(pool, silent), run: left => runErasure(pool, left), silentS })

@@ -14,15 +14,9 @@ import {
 import { type Actor, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { countErasable, inWords } from './erasure-preview.ts'
-import {
-  namesOfSubject,
-  profileOfSubject,
-  runErasure,
-  type Subject,
-  storedSubject,
-  untilApplied,
-} from './erasure-run.ts'
+import { namesOfSubject, profileOfSubject, runErasure, type Subject, storedSubject } from './erasure-run.ts'
 import { AdminError, refuse } from './error.ts'
+import { finishedWithin, MAX_WAIT_MS, untilApplied } from './long-work.ts'
 import { parseProfileId, unknownPerson } from './person-names.ts'
 import { tenantNamed } from './tenants.ts'
 import type { ErasurePreview, ErasureReceipt } from './views.ts'
@@ -37,7 +31,6 @@ export type ErasureQuery = {
 
 export type ErasureAdmin = ReturnType<typeof erasureAdmin>
 
-const MAX_WAIT_MS = 10_000
 const MAX_NAMES_UNCONFIRMED = 20
 
 const NOTES = [
@@ -100,14 +93,7 @@ export function erasureAdmin({ pool, actor, waitMs = MAX_WAIT_MS }: Options) {
     /** Begins, and hands out how far it is after so long; the rest goes on by itself. */
     async start(query: ErasureQuery, patienceMs: number): Promise<ErasureReceipt> {
       const erasure = await begin(query)
-      let timer: NodeJS.Timeout | undefined
-      const enough = new Promise<null>(resolve => {
-        timer = setTimeout(resolve, patienceMs, null)
-      })
-      const running = runErasure(pool, erasure)
-      // What fails later is gone on with by whoever finds it: see resumeErasures.
-      running.catch(() => {})
-      const done = await Promise.race([running, enough]).finally(() => clearTimeout(timer))
+      const done = await finishedWithin(runErasure(pool, erasure), patienceMs)
       return done ?? receiptOf((await findErasure(pool, erasure.id))!)
     },
     /** What an erasure would take, and under which names the person is known. Touches nothing. */

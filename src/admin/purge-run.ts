@@ -25,11 +25,10 @@ import { deleteEventsAt, oldestWaiting } from '../store/identity/erasures.ts'
 import { circleOf } from '../store/identity/rebuild.ts'
 import { type EventClaim, processedKey, releaseClaims } from '../store/inbound/processed.ts'
 import { listKeys } from '../store/tenants/keys.ts'
+import { resume, showingLife } from './long-work.ts'
 import { changeWhoIsWho } from './people.ts'
 import type { PurgeReceipt } from './views.ts'
 
-const SIGN_OF_LIFE_MS = 5_000
-const SILENT_S = 30
 // Give or take the clocks of other nodes.
 const CLOCKS_APART_MS = 60_000
 // With everybody whom they share a profile with: each round reads the tenant's events once.
@@ -44,19 +43,19 @@ export async function runPurge(pool: pg.Pool, purge: StoredPurge): Promise<Purge
   const isServerKey = keys.some(({ id, server }) => id === purge.keyId && server)
   const receipt = JSON.parse(purge.receipt) as PurgeReceipt
   const run = { pool, purge, receipt, isServerKey }
-  const alive = setInterval(() => keepPurge(pool, purge).catch(() => {}), SIGN_OF_LIFE_MS)
-  try {
-    await removeEvents(run)
-    await removeEntries(run)
-    while (await workOutPeople(run));
-    await workOutSales(run)
-    receipt.status = 'completed'
-    receipt.completed_at = new Date().toISOString()
-    await savePurge(pool, { ...purge, status: 'completed', receipt: JSON.stringify(receipt) })
-    return receipt
-  } finally {
-    clearInterval(alive)
-  }
+  return showingLife(
+    () => keepPurge(pool, purge),
+    async () => {
+      await removeEvents(run)
+      await removeEntries(run)
+      while (await workOutPeople(run));
+      await workOutSales(run)
+      receipt.status = 'completed'
+      receipt.completed_at = new Date().toISOString()
+      await savePurge(pool, { ...purge, status: 'completed', receipt: JSON.stringify(receipt) })
+      return receipt
+    },
+  )
 }
 
 const save = (client: pg.PoolClient, { purge, receipt }: Run) =>
@@ -204,10 +203,5 @@ async function readAll(pool: pg.Pool, tenantId: number, filter: StoredFilter): P
 }
 
 /** Goes on with what a process left behind when it ended. */
-export async function resumePurges(pool: pg.Pool, silentS = SILENT_S): Promise<void> {
-  for (;;) {
-    const left = await takeLeftPurge(pool, silentS)
-    if (left === null) return
-    await runPurge(pool, left)
-  }
-}
+export const resumePurges = (pool: pg.Pool, silentS?: number): Promise<void> =>
+  resume({ take: silent => takeLeftPurge(pool, silent), run: left => runPurge(pool, left), silentS })

@@ -8,8 +8,8 @@ import { readStored } from '../store/events/stored.ts'
 import { listKeys } from '../store/tenants/keys.ts'
 import { type Actor, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
-import { untilApplied } from './erasure-run.ts'
 import { AdminError, notFound, refuse } from './error.ts'
+import { finishedWithin, MAX_WAIT_MS, untilApplied } from './long-work.ts'
 import { eventsOf, runPurge, salesOf } from './purge-run.ts'
 import { tenantNamed } from './tenants.ts'
 import type { PurgePreview, PurgeReceipt } from './views.ts'
@@ -17,8 +17,6 @@ import type { PurgePreview, PurgeReceipt } from './views.ts'
 export type PurgeQuery = { tenant: string; key: string; since: string; until?: string | null | undefined }
 
 export type PurgeAdmin = ReturnType<typeof purgeAdmin>
-
-const MAX_WAIT_MS = 10_000
 
 /** Takes out what a tracking key added that got into the wrong hands. */
 export function purgeAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
@@ -66,14 +64,7 @@ export function purgeAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     /** Begins, and hands out how far it is after so long; the rest goes on by itself. */
     async start(query: PurgeQuery, patienceMs: number): Promise<PurgeReceipt> {
       const purge = await begin(query)
-      let timer: NodeJS.Timeout | undefined
-      const enough = new Promise<null>(resolve => {
-        timer = setTimeout(resolve, patienceMs, null)
-      })
-      const running = runPurge(pool, purge)
-      // What fails later is gone on with by whoever finds it: see resumePurges.
-      running.catch(() => {})
-      const done = await Promise.race([running, enough]).finally(() => clearTimeout(timer))
+      const done = await finishedWithin(runPurge(pool, purge), patienceMs)
       return done ?? JSON.parse((await findPurge(pool, purge.id))!.receipt)
     },
     async preview(query: PurgeQuery): Promise<PurgePreview> {

@@ -1,0 +1,60 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { countUnapplied } from '../store/identity/erasures.ts'
+
+// What erasures and purges share: work that is written down first, goes on however long it takes, and is gone on with by
+// another process where the one that did it ended.
+
+/** How long what came in before may take to be applied. */
+export const MAX_WAIT_MS = 10_000
+
+const SIGN_OF_LIFE_MS = 5_000
+// Several signs of life long: whoever is silent for so long is gone.
+const SILENT_S = 30
+
+/** Does the work, and says from time to time that somebody is at it. */
+export async function showingLife<T>(sign: () => Promise<void>, work: () => Promise<T>): Promise<T> {
+  const alive = setInterval(() => sign().catch(() => {}), SIGN_OF_LIFE_MS)
+  return work().finally(() => clearInterval(alive))
+}
+
+/** Its result, or null where it takes longer; then it goes on, and what fails is gone on with by `resume`. */
+export async function finishedWithin<T>(running: Promise<T>, patienceMs: number): Promise<T | null> {
+  running.catch(() => {})
+  const enough = new AbortController()
+  const tooLong = sleep(patienceMs, null, { signal: enough.signal })
+  tooLong.catch(() => {})
+  return Promise.race([running, tooLong]).finally(() => enough.abort())
+}
+
+/** Goes on with what a process left behind when it ended. */
+export async function resume<Left>({
+  take,
+  run,
+  silentS = SILENT_S,
+}: {
+  take(silentS: number): Promise<Left | null>
+  run(left: Left): Promise<unknown>
+  silentS?: number | undefined
+}): Promise<void> {
+  for (;;) {
+    const left = await take(silentS)
+    if (left === null) return
+    await run(left)
+  }
+}
+
+/** What came in before is applied first: then it can be found. Returns how much of it is not. */
+export async function untilApplied(
+  pool: pg.Pool,
+  tenantId: number,
+  at: Date,
+  waitMs: number,
+): Promise<number> {
+  const deadline = Date.now() + waitMs
+  for (;;) {
+    const unapplied = await countUnapplied(pool, tenantId, at)
+    if (unapplied === 0 || Date.now() >= deadline) return unapplied
+    await sleep(50)
+  }
+}
