@@ -3,24 +3,13 @@ import type { Refund } from '../../domain/billing/types.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { type DerivedTable, replaceRows, replacing } from './derived.ts'
 import { endText, keyColumns, type ObjectKey, sortedKeys, timeText } from './keys.ts'
+import { ensureRows, lockRows } from './locking.ts'
 import { CASH_EFFECTS } from './sums.ts'
 
 /** Makes the rows that are missing and locks all of them, in order. */
 export async function lockPayments(db: Db, payments: ObjectKey[]): Promise<void> {
-  const columns = keyColumns(sortedKeys(payments))
-  await queryPrepared(
-    db,
-    `insert into billing_payments (tenant_id, id)
-     select tenant_id, id from unnest($1::int[], $2::text[]) as k (tenant_id, id)
-     order by tenant_id, id collate "C" on conflict do nothing`,
-    columns,
-  )
-  await queryPrepared(
-    db,
-    `select from billing_payments p join unnest($1::int[], $2::text[]) as k (tenant_id, id) using (tenant_id, id)
-     order by p.tenant_id, p.id for update of p`,
-    columns,
-  )
+  await ensureRows(db, 'billing_payments', payments)
+  await lockRows(db, 'billing_payments', payments)
 }
 
 export async function updatePayments(

@@ -2,25 +2,14 @@ import type { InvoiceState, InvoiceSummary } from '../../domain/billing/invoices
 import type { Instant } from '../../domain/billing/types.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { type DerivedTable, replaceRows, replacing } from './derived.ts'
-import { endText, keyColumns, type ObjectKey, sortedKeys, timeText } from './keys.ts'
+import { endText, type ObjectKey, timeText } from './keys.ts'
+import { ensureRows, lockRows } from './locking.ts'
 import { INVOICE_EFFECTS } from './sums.ts'
 
 /** Makes the rows that are missing and locks all of them, in order. */
 export async function lockInvoices(db: Db, invoices: ObjectKey[]): Promise<void> {
-  const columns = keyColumns(sortedKeys(invoices))
-  await queryPrepared(
-    db,
-    `insert into billing_invoices (tenant_id, id, currency)
-     select tenant_id, id, '' from unnest($1::int[], $2::text[]) as k (tenant_id, id)
-     order by tenant_id, id collate "C" on conflict do nothing`,
-    columns,
-  )
-  await queryPrepared(
-    db,
-    `select from billing_invoices i join unnest($1::int[], $2::text[]) as k (tenant_id, id) using (tenant_id, id)
-     order by i.tenant_id, i.id for update of i`,
-    columns,
-  )
+  await ensureRows(db, 'billing_invoices', invoices)
+  await lockRows(db, 'billing_invoices', invoices)
 }
 
 export type InvoiceLedger = ObjectKey & { summary: InvoiceSummary; states: InvoiceStateRow[] }

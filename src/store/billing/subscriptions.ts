@@ -2,28 +2,16 @@ import type { ItemRange } from '../../domain/billing/item-states.ts'
 import type { Segment } from '../../domain/billing/timeline.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { type DerivedTable, replaceRows, replacing } from './derived.ts'
-import { endText, keyColumns, type ObjectKey, sortedKeys, timeText } from './keys.ts'
+import { endText, keyColumns, type ObjectKey, timeText } from './keys.ts'
+import { ensureRows, lockRows } from './locking.ts'
 
 /**
  * Makes the rows that are missing, and locks those of `seen` in order: whoever derives a subscription sees all that
  * others learnt about it before. `named`: subscriptions that only an invoice speaks of so far.
  */
 export async function lockSubscriptions(db: Db, seen: ObjectKey[], named: ObjectKey[]): Promise<void> {
-  await queryPrepared(
-    db,
-    `insert into billing_subscriptions (tenant_id, id, seen)
-     select tenant_id, id, false from unnest($1::int[], $2::text[]) as k (tenant_id, id)
-     order by tenant_id, id collate "C" on conflict do nothing`,
-    keyColumns(sortedKeys([...seen, ...named])),
-  )
-  if (seen.length === 0) return
-  await queryPrepared(
-    db,
-    `select from billing_subscriptions s
-     join unnest($1::int[], $2::text[]) as k (tenant_id, id) using (tenant_id, id)
-     order by s.tenant_id, s.id for update of s`,
-    keyColumns(sortedKeys(seen)),
-  )
+  await ensureRows(db, 'billing_subscriptions', [...seen, ...named])
+  if (seen.length > 0) await lockRows(db, 'billing_subscriptions', seen)
 }
 
 export type StoredSegment = ObjectKey & { from: number; account: string; hash: string }
