@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { findEvents } from '../store/events/events.ts'
 import { findEventsOf } from '../store/identity/erasures.ts'
 import { namesOfProfile } from '../store/identity/people.ts'
-import { billingOf, contactsOf, conversionsOf, ordersOf } from '../store/identity/person-data.ts'
+import { billingOf, conversionsOf, recordsOf } from '../store/identity/person-data.ts'
 import type { PersonView } from './views.ts'
 
 const AT_A_TIME = 1_000
@@ -34,14 +34,11 @@ export async function* exportPerson(
   const valuesOf = (wanted: string) => names.flatMap(({ kind, value }) => (kind === wanted ? [value] : []))
   const contactIds = valuesOf('contact')
   yield JSON.stringify({ type: 'person', ...person })
-  yield* await contactsOf(pool, tenantId, contactIds)
+  yield* await recordsOf(pool, tenantId, 'contact', contactIds)
   const conversions = await conversionsOf(pool, tenantId, nodes, contactIds)
   for (const { text } of conversions) yield text
-  yield* await ordersOf(
-    pool,
-    tenantId,
-    conversions.flatMap(({ orderId }) => orderId ?? []),
-  )
+  const orderIds = conversions.flatMap(({ orderId }) => orderId ?? [])
+  yield* await recordsOf(pool, tenantId, 'order', orderIds)
   yield* await billingOf(pool, tenantId, { nodes, customers: contactIds, emails: valuesOf('email') })
   const ids = (await findEventsOf(pool, tenantId, nodes, null)).map(({ id }) => id).sort()
   for (let from = 0; from < ids.length; from += AT_A_TIME)

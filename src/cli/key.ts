@@ -1,10 +1,10 @@
 import { type Command, Option } from '@commander-js/extra-typings'
-import { DEFAULT_OVERLAP_HOURS } from '../admin/overlap.ts'
 import { SCOPES } from '../domain/tenants/keys.ts'
 import { ROLES } from '../domain/tenants/roles.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
+import { overlapOption } from './overlap-option.ts'
 import { dataOption, withDatabase } from './session.ts'
 
 export function addKey(program: Command, out: Output): void {
@@ -150,11 +150,7 @@ function addRotate(key: Command, out: Output): void {
     .command('rotate')
     .description('Replace a key by one like it; the one before stays good for a while.')
     .argument('<id>', 'the id of the key (key_…), as `kontor key list` shows it')
-    .option(
-      '--overlap-hours <n>',
-      `how long the one before stays good (default: ${DEFAULT_OVERLAP_HOURS}; 0: not at all)`,
-      text => (text.trim() === '' ? Number.NaN : Number(text)),
-    )
+    .addOption(overlapOption())
     .addOption(dataOption())
     .addHelpText(
       'after',
@@ -167,7 +163,7 @@ function addRotate(key: Command, out: Output): void {
         'kontor key rotate key_4fTzQ9aXw2LmN8pB --overlap-hours 1',
       ),
     )
-    .action((id, { overlapHours = DEFAULT_OVERLAP_HOURS, ...options }) =>
+    .action((id, { overlapHours, ...options }) =>
       withDatabase(options, out, async ({ admin }) => {
         const rotated = await admin.keys.rotate(id, { overlapHours })
         const { key, expires_at, previous } = rotated

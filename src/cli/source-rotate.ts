@@ -1,8 +1,8 @@
 import type { Command } from '@commander-js/extra-typings'
-import { DEFAULT_OVERLAP_HOURS } from '../admin/overlap.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
+import { overlapOption } from './overlap-option.ts'
 import { secretOptions } from './secret-options.ts'
 import { dataOption, withDatabase } from './session.ts'
 
@@ -15,11 +15,7 @@ export function addSourceRotate(source: Command, out: Output): void {
     .option('--signing-secret', 'replace the signing secret, or set the first one')
     .option('--value <value>', 'the new one (default: a random one); - reads it from standard input')
     .option('--value-file <path>', 'the same, from a file')
-    .option(
-      '--overlap-hours <n>',
-      `how long the one before stays good (default: ${DEFAULT_OVERLAP_HOURS}; 0: not at all)`,
-      text => (text.trim() === '' ? Number.NaN : Number(text)),
-    )
+    .addOption(overlapOption())
     .addOption(dataOption())
     .addHelpText(
       'after',

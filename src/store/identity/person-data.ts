@@ -2,24 +2,19 @@ import type { Db } from '../../postgres/database.ts'
 
 /** What is held of a person, for whoever asks for it: rows as JSON texts. */
 
-/** Orders that they placed, as the shop last told them. */
-export async function ordersOf(db: Db, tenantId: number, ids: string[]): Promise<string[]> {
+/** Their contacts, or the orders that they placed, as the shop last told them. */
+export async function recordsOf(
+  db: Db,
+  tenantId: number,
+  entityType: 'contact' | 'order',
+  ids: string[],
+): Promise<string[]> {
   return texts(
     db,
-    `select json_build_object('type', 'order', 'id', id, 'externalId', external_id, 'sourceUpdatedAt', source_updated_at,
+    `select json_build_object('type', entity_type, 'id', id, 'externalId', external_id, 'sourceUpdatedAt', source_updated_at,
        'data', data)::text as text
-     from records where tenant_id = $1 and entity_type = 'order' and id = any($2) and not deleted order by id`,
-    [tenantId, ids],
-  )
-}
-
-export async function contactsOf(db: Db, tenantId: number, ids: string[]): Promise<string[]> {
-  return texts(
-    db,
-    `select json_build_object('type', 'contact', 'id', id, 'externalId', external_id, 'sourceUpdatedAt', source_updated_at,
-       'data', data)::text as text
-     from records where tenant_id = $1 and entity_type = 'contact' and id = any($2) and not deleted order by id`,
-    [tenantId, ids],
+     from records where tenant_id = $1 and entity_type = $2 and id = any($3) and not deleted order by id`,
+    [tenantId, entityType, ids],
   )
 }
 
