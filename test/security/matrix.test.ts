@@ -18,7 +18,7 @@ type Who =
 const anybody: Who = { key: 'none' }
 const tracking: Who = { key: 'tracking' }
 const privately = (...scopes: Scope[]): Who => ({ key: 'private', scopes })
-const admins = (role: Role) => ({ key: 'admin', role }) satisfies Who as Extract<Who, { key: 'admin' }>
+const admins = (role: Role): Extract<Who, { key: 'admin' }> => ({ key: 'admin', role })
 
 const WHO: Record<string, Who> = {
   'GET /': anybody,
