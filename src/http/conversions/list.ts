@@ -1,10 +1,9 @@
 import type pg from 'pg'
 import { Type } from 'typebox'
-import { contactFacts } from '../../domain/conversions/conversions.ts'
 import { SOURCE_TYPES } from '../../domain/events/events.ts'
-import { publicProfileId } from '../../domain/identity/identity.ts'
 import { Nullable, NullableText, Timestamp, Uuid } from '../../domain/shapes.ts'
-import { type ConversionRow, listConversions } from '../../store/conversions/conversions.ts'
+import { listConversions } from '../../store/conversions/conversions.ts'
+import { conversionText } from '../../store/export/row-texts.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
 import { TimeList, TimeQuery, timeList } from '../paging.ts'
@@ -49,30 +48,4 @@ export function conversionListRoute(app: App, { pool }: { pool: pg.Pool }): void
         ),
       ),
   )
-}
-
-function conversionText(row: ConversionRow): string {
-  const contact = row.contactData === null ? null : contactFacts(JSON.parse(row.contactData))
-  const facts = JSON.stringify({
-    id: row.id,
-    occurred_at: row.occurredAt,
-    conversion_type: row.conversionType,
-    event_type: row.eventType,
-    source: row.source,
-    source_object_id: row.sourceObjectId,
-    currency: row.currency,
-    visitor: row.visitor,
-    profile_id: publicProfileId(row.profile),
-    contact_id: row.contactId,
-    contact_name: contact?.name ?? null,
-    contact_email: contact?.email ?? null,
-    company_name: contact?.company ?? null,
-    integration_id: row.integrationId,
-  })
-  // The amount is exact decimal text and a JSON number as it is; trailing zeros say nothing.
-  return `${facts.slice(0, -1)},"amount":${row.amount === null ? 'null' : plainNumber(row.amount)}}`
-}
-
-function plainNumber(decimal: string): string {
-  return decimal.includes('.') ? decimal.replace(/\.?0+$/, '') : decimal
 }

@@ -4,10 +4,10 @@ import { isUuid } from '../../domain/ids.ts'
 import { storableText } from '../../domain/json/json.ts'
 import type { Log } from '../../log/log.ts'
 import { type EventOutcome, eventOutcome, outcomeOfSent } from '../../reports/event-outcome.ts'
+import { eventText } from '../../store/export/row-texts.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
 import { problems } from '../problems.ts'
-import { eventText } from './list.ts'
 import { EventOutcomeBody } from './schemas.ts'
 
 type Deps = { pool: pg.Pool; log: Log }

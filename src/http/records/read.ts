@@ -3,13 +3,8 @@ import type pg from 'pg'
 import { type Static, Type } from 'typebox'
 import type { EntityType } from '../../domain/records/records.ts'
 import { parseTimestamp } from '../../domain/time.ts'
-import {
-  findProduct,
-  findRecord,
-  type ListedRecord,
-  listRecords,
-  type StoredRecord,
-} from '../../store/records/records.ts'
+import { recordText } from '../../store/export/row-texts.ts'
+import { findProduct, findRecord, type ListedRecord, listRecords } from '../../store/records/records.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
 import {
@@ -93,10 +88,4 @@ function listText(
       return `],"next_cursor":${JSON.stringify(cursor)}}`
     },
   })
-}
-
-/** The data goes out as it is stored: parsing it would cost time and exact digits. */
-function recordText(record: StoredRecord, withDeleted = false): string {
-  const deleted = withDeleted ? `,"deleted":${record.deleted}` : ''
-  return `{"entityType":"${record.entityType}","id":${JSON.stringify(record.id)},"externalId":${JSON.stringify(record.externalId)},"sourceUpdatedAt":"${record.sourceUpdatedAt.toISOString()}","data":${record.data ?? 'null'},"createdAt":"${record.createdAt.toISOString()}","updatedAt":"${record.updatedAt.toISOString()}"${deleted}}`
 }

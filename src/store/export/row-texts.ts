@@ -1,0 +1,59 @@
+import { contactFacts } from '../../domain/conversions/conversions.ts'
+import { publicProfileId } from '../../domain/identity/identity.ts'
+import type { ConversionRow } from '../conversions/conversions.ts'
+import type { EventRow } from '../events/events.ts'
+import type { StoredRecord } from '../records/records.ts'
+
+/** How rows leave Kontor as JSON: in lists, exports and deliveries alike. */
+
+/** Payload, headers and meta go out as they are stored: parsing them would cost time and exact digits. */
+export function eventText(row: Omit<EventRow, 'conversion'>): string {
+  const facts = JSON.stringify({
+    id: row.id,
+    event_type: row.eventType,
+    occurred_at: row.occurredAt,
+    received_at: row.receivedAt,
+    source: row.source,
+    source_type: row.sourceType,
+    source_config_id: row.sourceConfigId,
+    inbound_event_id: row.inboundEventId,
+    provider_event_id: row.providerEventId,
+    visitor: row.visitor,
+    session_id: row.sessionId,
+    profile_id: publicProfileId(row.profile),
+    contact_id: row.contactId,
+  })
+  return `${facts.slice(0, -1)},"payload":${row.payload},"headers":${row.headers ?? '{}'},"meta":${row.meta ?? '{}'}}`
+}
+
+export function conversionText(row: ConversionRow): string {
+  const contact = row.contactData === null ? null : contactFacts(JSON.parse(row.contactData))
+  const facts = JSON.stringify({
+    id: row.id,
+    occurred_at: row.occurredAt,
+    conversion_type: row.conversionType,
+    event_type: row.eventType,
+    source: row.source,
+    source_object_id: row.sourceObjectId,
+    currency: row.currency,
+    visitor: row.visitor,
+    profile_id: publicProfileId(row.profile),
+    contact_id: row.contactId,
+    contact_name: contact?.name ?? null,
+    contact_email: contact?.email ?? null,
+    company_name: contact?.company ?? null,
+    integration_id: row.integrationId,
+  })
+  // The amount is exact decimal text and a JSON number as it is; trailing zeros say nothing.
+  return `${facts.slice(0, -1)},"amount":${row.amount === null ? 'null' : plainNumber(row.amount)}}`
+}
+
+export function plainNumber(decimal: string): string {
+  return decimal.includes('.') ? decimal.replace(/\.?0+$/, '') : decimal
+}
+
+/** The data goes out as it is stored, for the same reason. */
+export function recordText(record: StoredRecord, withDeleted = false): string {
+  const deleted = withDeleted ? `,"deleted":${record.deleted}` : ''
+  return `{"entityType":"${record.entityType}","id":${JSON.stringify(record.id)},"externalId":${JSON.stringify(record.externalId)},"sourceUpdatedAt":"${record.sourceUpdatedAt.toISOString()}","data":${record.data ?? 'null'},"createdAt":"${record.createdAt.toISOString()}","updatedAt":"${record.updatedAt.toISOString()}"${deleted}}`
+}
