@@ -14,6 +14,7 @@ const { values, positionals } = parseArgs({
     nats: { type: 'boolean', default: false },
     scale: { type: 'string', default: '1' },
     load: { type: 'string', default: '1' },
+    patience: { type: 'string', default: '120' },
     'memory-mb': { type: 'string', default: '700' },
     seconds: { type: 'string', default: '60' },
     factor: { type: 'string', default: '10' },
@@ -24,12 +25,12 @@ const { values, positionals } = parseArgs({
   },
 })
 
-const HELP = `npm run torture -- [--minutes 10] [--seed S] [--mode single|fleet|both] [--faults a,b] [--once] [--load 1] [--nats]
+const HELP = `npm run torture -- [--minutes 10] [--seed S] [--mode single|fleet|both] [--faults a,b] [--once] [--load 1] [--patience 120] [--nats]
 npm run torture -- overload [--seconds 60] [--factor 10] [--only record,track-hang,slow-loris]
 npm run torture -- --list
 
 Load on every surface with a ledger of what was acknowledged, while faults strike at random; afterwards everything is
-reckoned up. --load is of the usual load, --memory-mb what one process may have; a failure prints its seed.`
+reckoned up. --load is of the usual load, --patience the seconds that recovery may take, --memory-mb what one process may have; a failure prints its seed.`
 
 function faultsNamed(names: string | undefined) {
   if (names === undefined) return FAULTS
@@ -56,7 +57,7 @@ async function torture(): Promise<boolean> {
       faults,
       scale: Number(values.scale),
       load: Number(values.load),
-      patienceMs: 120_000,
+      patienceMs: Number(values.patience) * 1_000,
       memoryMb: Number(values['memory-mb']),
       hasNats: values.nats,
       httpNodes: 2,

@@ -28,6 +28,22 @@ export function faultTable(faults: FaultNote[], outcomes: Outcome[], problems: P
   return table([head, ...rows])
 }
 
+/** The whole run in a line. */
+export function totals(faults: FaultNote[], outcomes: Outcome[], problems: Problem[]): string {
+  const acknowledged = outcomes.filter(({ acknowledgedAt }) => acknowledgedAt !== null).length
+  const unclear = outcomes.filter(outcome => outcome.acknowledgedAt === null && outcome.unclear > 0).length
+  const of = (kind: Problem['kind']) => problems.filter(problem => problem.kind === kind).length
+  return [
+    `${outcomes.length} sent`,
+    `${acknowledged} acknowledged`,
+    `${unclear} unclear`,
+    `${outcomes.length - acknowledged - unclear} refused`,
+    ...KINDS.map(kind => `${of(kind)} ${kind}`),
+    `${of('stuck')} stuck`,
+    `${faults.length} faults, ${faults.filter(({ recoveredAfterMs }) => recoveredAfterMs !== null).length} of them recovered from`,
+  ].join(', ')
+}
+
 function recovery(faults: FaultNote[]): string {
   if (faults.length === 0) return ''
   const times = faults.map(({ recoveredAfterMs }) => recoveredAfterMs)

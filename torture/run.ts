@@ -12,7 +12,7 @@ import { watchMemory } from './memory.ts'
 import { type Random, randomFrom } from './random.ts'
 import type { Problem } from './reconcile/problems.ts'
 import { reconcile } from './reconcile/reconcile.ts'
-import { clockTime, faultTable, problemList, table } from './report.ts'
+import { clockTime, faultTable, problemList, table, totals } from './report.ts'
 import { startTraffic, type Traffic } from './traffic/traffic.ts'
 
 const TENANTS = 3
@@ -99,6 +99,11 @@ function conditionsOf(faults: readonly Fault[]): Conditions {
   return conditions
 }
 
+function eventsKeptMs({ env }: Conditions): number {
+  const days = /^(\d+)d$/.exec(env.KONTOR_EVENTS_RETENTION ?? '')?.[1]
+  return days ? Number(days) * 86_400_000 : Infinity
+}
+
 type Parts = {
   options: RunOptions
   deployment: Deployment
@@ -120,6 +125,7 @@ async function tortured(parts: Parts): Promise<RunResult> {
     random: random.fork('traffic'),
     urls: () => urlsOf(deployment),
     load: options.load,
+    eventsKeptMs: eventsKeptMs(deployment.conditions),
     patienceMs: options.patienceMs,
   })
   try {
@@ -244,6 +250,7 @@ async function reckon(
   print(`\n${faultTable(content.faults, outcomes, problems)}`)
   print(`\n${table([['process', 'most memory'], ...[...peakMb].map(([name, mb]) => [name, `${mb} MB`])])}`)
   const acknowledged = outcomes.filter(({ acknowledgedAt }) => acknowledgedAt !== null).length
+  print(`\n${totals(content.faults, outcomes, problems)}`)
   if (problems.length > 0)
     print(`\nFAILED with seed ${options.seed} (${options.mode})\n${problemList(problems)}`)
   else print(`\n${acknowledged} acknowledged and all there, once.`)

@@ -25,6 +25,7 @@ export type Conditions = {
 export type Deployment = {
   mode: Mode
   directory: string
+  conditions: Conditions
   processes: KontorProcess[]
   postgres: Postgres
   /** By the process whose network it is; only in a fleet. */
@@ -121,7 +122,13 @@ async function deployFleet(parts: Parts): Promise<Deployment> {
   }
 }
 
-const partsOf = ({ mode, directory, disk, nats }: Parts) => ({ mode, directory, disk, nats })
+const partsOf = ({ mode, directory, conditions, disk, nats }: Parts) => ({
+  mode,
+  directory,
+  conditions,
+  disk,
+  nats,
+})
 
 async function closeParts({ nats }: Parts): Promise<void> {
   await nats?.stop()

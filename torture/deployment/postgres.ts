@@ -46,7 +46,7 @@ const DEFAULTS = {
   max_connections: '200',
 }
 
-export type OwnPostgres = Postgres & { port: number; url(port: number): string }
+export type OwnPostgres = Postgres & { directory: string; port: number; url(port: number): string }
 
 /** A PostgreSQL of the operator's own, reached over TCP. */
 export async function ownPostgres(directory: string, settings: Record<string, string>): Promise<OwnPostgres> {
@@ -69,6 +69,7 @@ export async function ownPostgres(directory: string, settings: Record<string, st
   const connection = async () => ({ host: '127.0.0.1', port, user: 'kontor', password, database: 'kontor' })
   await addUser(await connection())
   return {
+    directory,
     port,
     url: proxyPort => `postgres://${OWNER}:${OWNER}@127.0.0.1:${proxyPort}/kontor`,
     isOurs: true,

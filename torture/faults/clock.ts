@@ -1,11 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import type { Conditions } from '../deployment/deployment.ts'
+import type { Postgres } from '../deployment/postgres.ts'
 import type { KontorProcess } from '../deployment/process.ts'
 import { EVERYWHERE, type Fault } from './fault.ts'
-import { holdTransaction } from './postgres.ts'
+import { connected, holdTransaction } from './postgres.ts'
 
 const DAY_MS = 86_400_000
 const SHORTEST = '1d'
+const EVENTS_KEPT_DAYS = 60
 
 export async function setClock(processes: KontorProcess[], offsetMs: number): Promise<void> {
   for (const { clockFile } of processes) if (clockFile) await writeFile(clockFile, String(offsetMs))
@@ -56,24 +58,15 @@ export const clockBehind: Fault = {
 export const oldBacklog: Fault = {
   name: 'old-backlog',
   modes: EVERYWHERE,
-  prepare: conditions => {
-    withClocks(conditions)
-    withShortRetention(conditions)
-  },
-  async strike({ deployment: { processes, postgres }, last }) {
-    const [acceptsAtWrongTime, restarted] = [
-      processes.filter(({ role }) => role !== 'worker'),
-      processes.filter(({ role }) => role !== 'http'),
-    ]
-    await setClock(acceptsAtWrongTime, -3 * DAY_MS)
-    await last(1, 2)
+  prepare: withShortRetention,
+  async strike({ deployment: { processes, postgres }, last, say }) {
     const held = await holdTransaction(postgres)
     try {
       await last(2, 5)
-      await setClock(processes, 0)
+      say(`  ${await ageEntries(postgres, held.xid)} unread entries are three days old`)
       await last(1, 2)
       // Retention runs at a start.
-      for (const process of restarted) {
+      for (const process of processes.filter(({ role }) => role !== 'http')) {
         await process.terminate()
         await process.start()
       }
@@ -84,22 +77,49 @@ export const oldBacklog: Fault = {
   },
 }
 
+/**
+ * Makes what came in since a transaction three days older: no node can date it so, for its time is PostgreSQL's. In a partition as Kontor
+ * makes it, which its retention can drop.
+ */
+async function ageEntries(postgres: Postgres, sinceXid: string): Promise<number> {
+  const { client, result } = await connected(postgres, async client => {
+    await client.query(`do $$
+      declare
+        day timestamptz := date_trunc('day', now(), 'UTC') - interval '3 days';
+        name text := 'log_p' || extract(epoch from day)::bigint / 86400;
+      begin
+        if to_regclass(name) is null then
+          execute format('create table %I partition of log for values from (%L) to (%L)', name, day, day + interval '1 day');
+          execute format('alter table %I owner to %I', name, (select tableowner from pg_tables where tablename = 'log'));
+        end if;
+      end $$`)
+    return client.query(
+      `update log set received_at = received_at - interval '3 days'
+       where xid >= $1::text::xid8 and received_at >= date_trunc('day', now(), 'UTC')`,
+      [sinceXid],
+    )
+  })
+  await client.end()
+  if (!result.rowCount) throw new Error('nothing came in meanwhile')
+  return result.rowCount
+}
+
 /** Events that are older than events are kept: before and after one worker has dropped their partition. */
 export const lateEvents: Fault = {
   name: 'late-events',
   modes: EVERYWHERE,
   prepare: ({ env }) => {
-    env.KONTOR_EVENTS_RETENTION = '60d'
+    env.KONTOR_EVENTS_RETENTION = `${EVENTS_KEPT_DAYS}d`
   },
   async strike({ deployment: { processes }, traffic, probe, random }) {
     const date = new Date(Date.now() - random.integer(150, 300) * DAY_MS)
-    for (let i = 0; i < 10; i++) await traffic.events.dated(date, { old: true })
+    for (let i = 0; i < 10; i++) await traffic.events.dated(date)
     await probe()()
     const restarted = random.pick(processes.filter(({ role }) => role === 'worker' || role === 'server'))
     await restarted.terminate()
     await restarted.start()
     await probe()()
-    for (let i = 0; i < 10; i++) await traffic.events.dated(date, { old: true })
+    for (let i = 0; i < 10; i++) await traffic.events.dated(date)
   },
 }
 
@@ -112,6 +132,6 @@ export const westernTimeZone: Fault = {
   },
   async strike({ traffic }) {
     for (const date of ['1999-12-31T23:30Z', '2000-01-01T03:00Z', '2000-01-10T00:00Z', '2026-01-01T02:00Z'])
-      await traffic.events.dated(new Date(date), { old: false })
+      await traffic.events.dated(new Date(date))
   },
 }

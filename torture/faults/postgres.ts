@@ -94,17 +94,26 @@ export const stopPostgres: Fault = {
 }
 
 /** Somebody leaves a transaction open that has written, in another program: workers see nothing of what came after it. */
-export async function holdTransaction(postgres: Postgres): Promise<pg.Client> {
-  // A backend that another fault has just killed makes PostgreSQL recover first.
-  for (let patience = 100; ; patience--) {
+export async function holdTransaction(postgres: Postgres): Promise<{ xid: string; end(): Promise<void> }> {
+  const { client, result } = await connected(postgres, async client => {
+    await client.query('set idle_in_transaction_session_timeout = 0')
+    await client.query('begin')
+    return (await client.query<{ xid: string }>('select pg_current_xact_id()::text as xid')).rows[0]!
+  })
+  return { xid: result.xid, end: () => client.end() }
+}
+
+/** A connection on which something is done; again, where a backend that another fault has killed makes PostgreSQL recover first. */
+export async function connected<T>(
+  postgres: Postgres,
+  work: (client: pg.Client) => Promise<T>,
+): Promise<{ client: pg.Client; result: T }> {
+  for (let patience = 300; ; patience--) {
     const client = new pg.Client({ ...(await postgres.connection()), application_name: 'somebody else' })
     client.on('error', () => {})
     try {
       await client.connect()
-      await client.query('set idle_in_transaction_session_timeout = 0')
-      await client.query('begin')
-      await client.query('select pg_current_xact_id()')
-      return client
+      return { client, result: await work(client) }
     } catch (error) {
       await client.end().catch(() => undefined)
       if (patience === 0) throw error

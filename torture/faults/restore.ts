@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
@@ -17,7 +18,7 @@ export const dumpAndRestore: Fault = {
   async strike({ deployment, say }) {
     const old = deployment.postgres as OwnPostgres
     const directory = join(deployment.directory, 'disk', `data-${Date.now()}`)
-    const next = await ownPostgres(directory, {})
+    const next = await ownPostgres(directory, deployment.conditions.postgres)
     // Nobody gets in any more: what is acknowledged from here on is none.
     const closed = await steadyPort()
     for (const proxy of deployment.proxies.values()) {
@@ -35,6 +36,7 @@ export const dumpAndRestore: Fault = {
     }
     deployment.moveTo(next)
     await old.stop()
+    await rm(old.directory, { recursive: true })
   },
 }
 

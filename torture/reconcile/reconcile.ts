@@ -8,8 +8,8 @@ import { checkDeadLetters, settled } from './pipeline.ts'
 import type { Problem } from './problems.ts'
 import { checkOperations, checkRecords } from './records.ts'
 
-// Faults during which clocks were wrong.
-const WRONG_TIMES = ['clock-ahead', 'clock-behind', 'old-backlog']
+// What came in meanwhile is dated before the time that operations are kept.
+const AGED_BY = 'old-backlog'
 
 /** Compares what is there with what the ledger says, over the public API and, for what that does not show, in SQL. */
 export async function reconcile({
@@ -27,10 +27,9 @@ export async function reconcile({
 }): Promise<{ problems: Problem[]; outcomes: Outcome[] }> {
   const outcomes = [...outcomesOf(ledger.attempts).values()]
   const url = deployment.processes.find(process => process.url)!.url!
-  const isAtWrongTime = (at: number) =>
+  const isAged = (at: number) =>
     ledger.faults.some(
-      ({ name, from, until }) =>
-        WRONG_TIMES.some(wrong => name.includes(wrong)) && at >= from - 15_000 && at <= until + 1_000,
+      ({ name, from, until }) => name.includes(AGED_BY) && at >= from - 15_000 && at <= until + 1_000,
     )
   const problems: Problem[] = ledger.violations.map(({ at, words }) => ({ kind: 'violation', words, at }))
   problems.push(...(await settled(deployment, admin, patienceMs)))
@@ -39,7 +38,7 @@ export async function reconcile({
     for (const check of [checkRecords, checkEvents, checkConversions, checkBilling])
       problems.push(...(await check(url, shop, own)))
   }
-  problems.push(...(await checkOperations(deployment.postgres, outcomes, isAtWrongTime)))
+  problems.push(...(await checkOperations(deployment.postgres, outcomes, isAged)))
   problems.push(...(await checkReceipts(deployment.postgres, outcomes)))
   problems.push(...(await checkDeadLetters(deployment.postgres, outcomes)))
   return { problems, outcomes }

@@ -47,7 +47,7 @@ const told = ({ item }: Write) =>
 export async function checkOperations(
   postgres: Postgres,
   outcomes: Outcome[],
-  isAtWrongTime: (at: number) => boolean,
+  isAged: (at: number) => boolean,
 ): Promise<Problem[]> {
   const rows = await query<{ id: string; status: string; count: number }>(
     postgres,
@@ -64,8 +64,8 @@ export async function checkOperations(
     for (const id of operations) {
       const row = stored.get(id)
       stored.delete(id)
-      // What was accepted at a wrong time may have been kept long enough by now.
-      if (!row && !isAtWrongTime(at ?? firstSentAt))
+      // What was made older may have been kept long enough by now.
+      if (!row && !isAged(at ?? firstSentAt))
         problems.push({ kind: 'missing', words: `operation ${id} of ${item.marker}`, at })
       if (row && row.count > 1)
         problems.push({

@@ -8,7 +8,18 @@ const HOUR_MS = 3_600_000
 
 export type EventTraffic = ReturnType<typeof eventTraffic>
 
-export function eventTraffic({ sender, random, shops }: { sender: Sender; random: Random; shops: Shop[] }) {
+export function eventTraffic({
+  sender,
+  random,
+  shops,
+  keptMs,
+}: {
+  sender: Sender
+  random: Random
+  shops: Shop[]
+  /** how long the installation keeps events */
+  keptMs: number
+}) {
   const newItem = (row: 'event' | 'conversion', claimed: boolean): Item => {
     const marker = sender.marker()
     return { marker, row, ...(claimed && { claim: `id-${marker}` }) }
@@ -50,8 +61,9 @@ export function eventTraffic({ sender, random, shops }: { sender: Sender; random
       const request = trackRequest(shop, item, {})
       await sender.once({ ...request, body: { ...request.body, event_type: 7 }, expects: [400] })
     },
-    /** Events of another time. */
-    async dated(occurredAt: Date, { old }: { old: boolean }): Promise<void> {
+    /** Events of another time; retention may take those that it is set to take, and no others. */
+    async dated(occurredAt: Date): Promise<void> {
+      const old = occurredAt.getTime() < Date.now() - keptMs
       for (const shop of shops) {
         const item: Item = { ...newItem('event', true), ...(old && { old }) }
         await sender.untilCertain(

@@ -18,6 +18,7 @@ export function startTraffic({
   random,
   urls,
   load,
+  eventsKeptMs,
   patienceMs,
 }: {
   shops: Shop[]
@@ -25,6 +26,7 @@ export function startTraffic({
   random: Random
   urls: () => string[]
   load: number
+  eventsKeptMs: number
   /** How long after the end what is under a claim is repeated before its outcome counts as unclear. */
   patienceMs: number
 }) {
@@ -32,7 +34,7 @@ export function startTraffic({
   const sender = openSender({ client, ledger, random: random.fork('routes'), urls })
   const parts = (name: string) => ({ sender, random: random.fork(name), shops })
   const records = recordTraffic(parts('records'))
-  const events = eventTraffic(parts('events'))
+  const events = eventTraffic({ ...parts('events'), keptMs: eventsKeptMs })
   const inbound = inboundTraffic(parts('inbound'))
   const billing = billingTraffic(parts('billing'))
   const pace = random.fork('pace')
