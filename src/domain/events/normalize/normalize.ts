@@ -1,8 +1,7 @@
 import { namespaceOf } from '../../billing/namespace.ts'
 import type { Fault } from '../../fault.ts'
 import { itemId } from '../../ids.ts'
-import { readWebhook, typeOf, webhookPayload } from '../../inbound/webhook.ts'
-import { isObject, type JsonObject } from '../../json/json.ts'
+import type { JsonObject } from '../../json/json.ts'
 import { occurredAt } from '../../time.ts'
 import type {
   EventContext,
@@ -14,10 +13,18 @@ import type {
 } from '../events.ts'
 import { isBot } from './bots.ts'
 import { MAX_STORED_BYTES, type Sizes, sizesOf, tooManyBytes, tooManyItems } from './bounds.ts'
-import { cdpPayload, type Envelope, readCdp } from './cdp.ts'
 import type { Draft } from './draft.ts'
-import { type Body, type Items, itemsOf, openBody, pointerTo, rawEnvelopeContext, rawItems } from './items.ts'
-import { readTrack, trackPayload } from './track.ts'
+import {
+  type Body,
+  type Items,
+  itemsOf,
+  openBody,
+  payloadOf,
+  pointerTo,
+  rawEnvelopeContext,
+  rawItems,
+  readItem,
+} from './items.ts'
 
 export { MAX_ITEM_BYTES, MAX_NAMED_REJECTIONS } from './bounds.ts'
 export { type Body, itemAlone, openBody } from './items.ts'
@@ -153,35 +160,10 @@ function describeItem(faults: Fault[], from: number, prefix: string): string {
   return own.map(fault => fault.message).join('; ')
 }
 
-function readItem(value: unknown, context: EventContext, envelope: Envelope, faults: Fault[]): Draft | null {
-  if (!isObject(value)) {
-    faults.push({ pointer: '', message: 'an event must be a JSON object' })
-    return null
-  }
-  if (context.route === 'track') return readTrack(value, faults)
-  if (context.route === 'cdp') return readCdp(value, context.kind, envelope, faults)
-  if (context.sourceType !== 'cdp') return readWebhook(value, context, faults)
-  const draft = readCdp(value, 'any', envelope, faults)
-  if (!context.eventTypeOverride || draft.eventType === '') return draft
-  return { ...draft, ...typeOf(value, draft.eventType, context.eventTypeOverride, faults) }
-}
-
 function orderingKey(draft: Draft, context: EventContext): string | null {
   if (context.route !== 'inbound') return draft.visitor ?? draft.userId ?? draft.inboundEventId
   const key = draft.objectId ?? draft.visitor ?? draft.userId ?? draft.inboundEventId
   return key && `${context.sourceId}/${key}`
-}
-
-function payloadOf(
-  raw: string,
-  item: JsonObject,
-  draft: Draft,
-  context: EventContext,
-  batchContext: string | null,
-): string {
-  if (context.route === 'track') return trackPayload(raw, item)
-  if (context.route === 'cdp' || context.sourceType === 'cdp') return cdpPayload(raw, item, batchContext)
-  return webhookPayload(raw, item, draft.subject)
 }
 
 function eventOf(
