@@ -5,8 +5,14 @@ import { MAX_ITEM_BYTES, openBody } from '../../domain/events/normalize/normaliz
 import type { App } from '../app.ts'
 import type { RawBody } from '../body.ts'
 import { security } from '../openapi.ts'
-import { acceptEvents, factsOf, namedRejections, RejectedItems } from './request.ts'
-import { callerOf, type EventRouteOptions } from './track.ts'
+import {
+  acceptEvents,
+  callerOf,
+  type EventRouteOptions,
+  factsOf,
+  namedRejections,
+  RejectedItems,
+} from './request.ts'
 
 const BATCH_BYTES = 1_048_576
 

@@ -2,12 +2,21 @@ import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { EventContext, Inspection, RejectedItem } from '../../domain/events/events.ts'
 import { type Body, MAX_NAMED_REJECTIONS } from '../../domain/events/normalize/normalize.ts'
+import { isObject } from '../../domain/json/json.ts'
 import type { Accept } from '../../intake/accept.ts'
 import { eventEntry } from '../../intake/events.ts'
 import type { Budgets, RateLimit } from '../../intake/volume.ts'
 import type { Append } from '../../log/log.ts'
-import type { Caller } from '../auth.ts'
+import { type Caller, originRefusal } from '../auth.ts'
 import { type Problem, problems } from '../problems.ts'
+
+export type EventRouteOptions = {
+  accept: Accept
+  budgets: Budgets
+  /** Who a tracking key found in a body belongs to. */
+  trackingCaller: (secret: string) => Caller | Promise<Caller>
+  now: () => Date
+}
 
 const KEPT_HEADERS = ['content-type', 'user-agent', 'x-request-id'] as const
 
@@ -18,6 +27,38 @@ type Facts = {
   trusted?: true
   allowedTypes?: string[]
   floorDays?: number
+}
+
+/** The caller of the header or query, or else of the body's writeKey. */
+export function callerOf(
+  request: FastifyRequest,
+  body: unknown,
+  options: EventRouteOptions,
+): Caller | Promise<Caller> {
+  if (request.caller) return request.caller
+  const writeKey = isObject(body) ? (body.writeKey ?? firstWriteKey(body)) : undefined
+  if (typeof writeKey === 'string' && writeKey !== '') return callerWith(writeKey, request, options)
+  throw problems.unauthorized(
+    'missing_credentials',
+    'Send a tracking key (trk_…): header Authorization: Bearer, query parameter key, or writeKey in the body.',
+  )
+}
+
+async function callerWith(
+  writeKey: string,
+  request: FastifyRequest,
+  { trackingCaller }: EventRouteOptions,
+): Promise<Caller> {
+  const caller = await trackingCaller(writeKey)
+  const refusal = originRefusal(caller.key, request)
+  if (refusal) throw refusal
+  request.markAuthenticated()
+  return caller
+}
+
+function firstWriteKey(body: Record<string, unknown>): unknown {
+  const first = Array.isArray(body.batch) ? body.batch[0] : undefined
+  return isObject(first) ? first.writeKey : undefined
 }
 
 /** What is kept of a request beside its body: never a credential. */

@@ -3,22 +3,10 @@ import { Type } from 'typebox'
 import { type EventContext, MAX_EVENT_TYPE_LENGTH } from '../../domain/events/events.ts'
 import { MAX_ITEM_BYTES, openBody } from '../../domain/events/normalize/normalize.ts'
 import { isObject } from '../../domain/json/json.ts'
-import type { Accept } from '../../intake/accept.ts'
-import type { Budgets } from '../../intake/volume.ts'
 import type { App } from '../app.ts'
-import { type Caller, originRefusal } from '../auth.ts'
 import type { RawBody } from '../body.ts'
 import { security } from '../openapi.ts'
-import { problems } from '../problems.ts'
-import { acceptEvents, factsOf } from './request.ts'
-
-export type EventRouteOptions = {
-  accept: Accept
-  budgets: Budgets
-  /** Who a tracking key found in a body belongs to. */
-  trackingCaller: (secret: string) => Caller | Promise<Caller>
-  now: () => Date
-}
+import { acceptEvents, callerOf, type EventRouteOptions, factsOf } from './request.ts'
 
 // What makes a body on /v1/track a message of a customer-data-platform SDK.
 const CDP_FIELDS = ['event', 'type', 'messageId', 'anonymousId', 'userId', 'writeKey', 'properties', 'batch']
@@ -86,36 +74,4 @@ async function track(request: FastifyRequest, options: EventRouteOptions): Promi
 
 function isNative(value: unknown): boolean {
   return !isObject(value) || 'event_type' in value || !CDP_FIELDS.some(field => field in value)
-}
-
-/** The caller of the header or query, or else of the body's writeKey. */
-export function callerOf(
-  request: FastifyRequest,
-  body: unknown,
-  options: EventRouteOptions,
-): Caller | Promise<Caller> {
-  if (request.caller) return request.caller
-  const writeKey = isObject(body) ? (body.writeKey ?? firstWriteKey(body)) : undefined
-  if (typeof writeKey === 'string' && writeKey !== '') return callerWith(writeKey, request, options)
-  throw problems.unauthorized(
-    'missing_credentials',
-    'Send a tracking key (trk_…): header Authorization: Bearer, query parameter key, or writeKey in the body.',
-  )
-}
-
-async function callerWith(
-  writeKey: string,
-  request: FastifyRequest,
-  { trackingCaller }: EventRouteOptions,
-): Promise<Caller> {
-  const caller = await trackingCaller(writeKey)
-  const refusal = originRefusal(caller.key, request)
-  if (refusal) throw refusal
-  request.markAuthenticated()
-  return caller
-}
-
-function firstWriteKey(body: Record<string, unknown>): unknown {
-  const first = Array.isArray(body.batch) ? body.batch[0] : undefined
-  return isObject(first) ? first.writeKey : undefined
 }

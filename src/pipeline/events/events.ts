@@ -1,6 +1,10 @@
 import { conversionOf } from '../../domain/conversions/conversions.ts'
-import type { NormalizedEvent } from '../../domain/events/events.ts'
+import type { Entry } from '../../domain/entry.ts'
+import type { EventContext, NormalizedEvent } from '../../domain/events/events.ts'
+import { itemAlone, MAX_NAMED_REJECTIONS, normalize } from '../../domain/events/normalize/normalize.ts'
 import { identitiesOf } from '../../domain/identity/identity.ts'
+import { itemId } from '../../domain/ids.ts'
+import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import { insertEvents } from '../../store/events/events.ts'
 import { claimEvents, type EventClaim, processedKey } from '../../store/inbound/processed.ts'
 import { applyConversions, type ConversionEvent } from '../conversions/conversions.ts'
@@ -8,9 +12,10 @@ import type { ConversionTypes } from '../conversions/types.ts'
 import type { Identities } from '../identity/identity.ts'
 import type { Touches } from '../identity/touches.ts'
 import type { Kind, Transaction, Unit } from '../unit.ts'
-import { deadLetterOf, decode, narrow } from './entries.ts'
 import type { EventListener, FreshEvent } from './fresh-event.ts'
 import { keepFailure, keepInboundResults } from './inbound-results.ts'
+
+const DAY_MS = 86_400_000
 
 export type EventKindOptions = {
   identities: Identities
@@ -114,4 +119,77 @@ async function conversionsAmong(
     const conversion = conversionOf(fresh.event, types.get(fresh.tenantId)!)
     return conversion ? [{ ...fresh, conversion }] : []
   })
+}
+
+function contextOf(entry: Entry): EventContext {
+  return JSON.parse(entry.context) as EventContext
+}
+
+/** The events of an entry; of what can never become one, the first hundred are dead letters. */
+function decode(
+  entry: Entry,
+  floorMs: number | null,
+): { works: NormalizedEvent[]; rejected: NewDeadLetter[] } {
+  const context = contextOf(entry)
+  // Of a replay, the times of its events count from when it first came in.
+  const receivedAt = context.firstReceivedAt ? new Date(context.firstReceivedAt) : entry.receivedAt
+  const { events, rejected } = normalize({
+    entryId: entry.id,
+    receivedAt,
+    body: entry.body,
+    context,
+    floorMs: floorOf(context, floorMs),
+  })
+  for (const event of events) event.receivedAt = entry.receivedAt
+  return {
+    works: events,
+    rejected: rejected.slice(0, MAX_NAMED_REJECTIONS).map(({ index, message, raw, inboundEventId }) => ({
+      id: itemId(entry.id, index),
+      entry: { ...entry, body: raw, context: JSON.stringify(singleItem(context)) },
+      sourceId: context.route === 'inbound' ? context.sourceId : null,
+      inboundEventId,
+      reason: 'rejected',
+      error: message,
+      attempts: 0,
+    })),
+  }
+}
+
+function floorOf({ floorDays }: EventContext, installationMs: number | null): number | null {
+  if (floorDays === undefined) return installationMs
+  return floorDays === 0 ? null : floorDays * DAY_MS
+}
+
+/** The context of an item that is taken out of its batch. */
+function singleItem(context: EventContext): EventContext {
+  const { items: _, ...alone } = context
+  return alone.route === 'cdp' && alone.kind === 'batch' ? { ...alone, kind: 'any' } : alone
+}
+
+/** The entry with only these events. */
+function narrow(entry: Entry, events: NormalizedEvent[]): Entry {
+  const items = events.map(event => event.index)
+  return { ...entry, context: JSON.stringify({ ...contextOf(entry), items }) }
+}
+
+function alone(entry: Entry, event: NormalizedEvent): Entry {
+  const { text, context } = itemAlone(entry.body, contextOf(entry), event.index)
+  return { ...entry, body: text, context: JSON.stringify(context) }
+}
+
+function deadLetterOf(
+  { entry, work: event }: Unit<NormalizedEvent | undefined>,
+  error: string,
+  attempts: number,
+): NewDeadLetter {
+  const context = contextOf(entry)
+  return {
+    id: event?.id ?? entry.id,
+    entry: event ? alone(entry, event) : entry,
+    sourceId: context.route === 'inbound' ? context.sourceId : null,
+    inboundEventId: event?.inboundEventId ?? null,
+    reason: 'failed',
+    error,
+    attempts,
+  }
 }
