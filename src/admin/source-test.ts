@@ -5,7 +5,7 @@ import { type Body, normalize, openBody } from '../domain/events/normalize/norma
 import { type Fault, faultText } from '../domain/fault.ts'
 import { itemId } from '../domain/ids.ts'
 import type { JsonObject } from '../domain/json/json.ts'
-import { eventEntry } from '../intake/events.ts'
+import { eventEntry } from '../intake/accept.ts'
 import { inboundContext } from '../intake/inbound.ts'
 import type { Log } from '../log/log.ts'
 import { findArchived, findReceipts } from '../store/inbound/receipts.ts'
