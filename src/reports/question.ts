@@ -1,8 +1,16 @@
 import type { Slice } from '../domain/list-slices.ts'
 import { DAY_MS, withinYears } from '../domain/time.ts'
 
-/** What every report is asked: about whom, in which currency, and as of when. `now`: when it is asked. */
-export type ReportQuestion = { tenantId: number; currency: string; asOf: Date; now: Date }
+/** What every report is asked: about whom, in which currency, and as of when. */
+export type ReportQuestion = {
+  tenantId: number
+  currency: string
+  asOf: Date
+  /** When it is asked. */
+  now: Date
+  /** Whose midnight begins a day. */
+  timeZone: string
+}
 
 /** A list of a report: how long it is, and its rows as far as they are wanted. Amounts are whole minor units. */
 export type ReportList<Row> = { count: number; rows(slice: Slice): Promise<Row[]> }

@@ -48,6 +48,7 @@ const WHO: Record<string, Who> = {
   'GET /v1/subscriptions/account': privately('subscriptions:read'),
   'GET /v1/subscriptions/movements': privately('subscriptions:read'),
   'GET /v1/subscriptions/retention': privately('subscriptions:read'),
+  'GET /v1/subscriptions/history': privately('subscriptions:read'),
 
   'POST /v1/track': tracking,
   'POST /v1/identify': tracking,

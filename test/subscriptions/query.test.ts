@@ -25,6 +25,7 @@ const ROUTES = {
   account: { customer: 'cus_s000' },
   movements: {},
   retention: {},
+  history: {},
 }
 
 test('every report needs the scope subscriptions:read', async () => {
@@ -159,6 +160,7 @@ test('as CSV a list is exported whole, with all digits, and formulas are defused
     account: 'subscription_id',
     movements: 'occurred_at',
     retention: 'cohort',
+    history: 'date',
   }
   for (const [report, first] of Object.entries(defaults)) {
     const [header] = await csv(report, ROUTES[report as keyof typeof ROUTES])

@@ -2149,6 +2149,87 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/subscriptions/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * MRR by day, week or month
+         * @description How each bucket ended and what moved in it, the oldest first, empty ones included and none in the future; the open one is as of now. At most 1500 buckets. With `Accept: text/csv` as CSV.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The report as it stood then; default now */
+                    as_of?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description The first bucket is the one that holds this; default: twelve months, the current one included */
+                    from?: string;
+                    /** @description Weeks begin on Monday */
+                    interval: "day" | "week" | "month";
+                    /** @description The last bucket is the one that holds this, that of as_of at the latest; default: as_of */
+                    to?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            currency: string;
+                            interval: string;
+                            /** @description How MRR is counted: the same words in every report */
+                            policy: Record<string, unknown>;
+                            results: {
+                                /** @description Accounts with MRR */
+                                active_accounts: number;
+                                /** @description Subscriptions with MRR */
+                                active_subscriptions: number;
+                                arr: number;
+                                churn: number;
+                                contraction: number;
+                                /** @description The day on which the bucket begins */
+                                date: string;
+                                expansion: number;
+                                /** @description At the end of the bucket; of the open one as of now */
+                                mrr: number;
+                                /** @description new + expansion + reactivation − contraction − churn: MRR less that of the bucket before */
+                                net: number;
+                                new: number;
+                                reactivation: number;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/subscriptions/movements": {
         parameters: {
             query?: never;

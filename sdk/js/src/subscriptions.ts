@@ -43,6 +43,8 @@ export function openSubscriptions(api: Api) {
       api.find(pathOf('account'), query as Query),
     /** Monthly cohorts. */
     retention: report('retention'),
+    /** MRR by day, week or month, and what moved it. */
+    history: report('history'),
 
     // The lists of the reports, row by row over all pages.
     accounts: listOf('overview', 'accounts', 'page'),

@@ -65,13 +65,20 @@ export type EventListOptions = {
   limit?: number
 }
 
-export type ReportName = 'overview' | 'attention' | 'acquisition' | 'account' | 'movements' | 'retention'
+export type ReportName =
+  | 'overview'
+  | 'attention'
+  | 'acquisition'
+  | 'account'
+  | 'movements'
+  | 'retention'
+  | 'history'
 
 type ReportGet<Name extends ReportName> = Get<`/v1/subscriptions/${Name}`>
 
 export type Report<Name extends ReportName> = ReportGet<Name>['body']
 
-type TimeField = 'as_of' | 'since' | 'until'
+type TimeField = 'as_of' | 'since' | 'until' | 'from' | 'to'
 
 type QueryOf<Query> = { currency: string } & {
   [Field in Exclude<keyof Query, 'currency' | 'list'>]?: Field extends TimeField ? Time : Query[Field]

@@ -17,7 +17,7 @@ export type ReportQuery = Record<string, string | number | undefined> & {
   list?: string
 }
 
-/** The query parameters of a report; `pages`: by list, the parameter that turns its pages. */
+/** The query parameters of a report; `pages`: by list, the parameter that turns its pages; none where all is answered. */
 export function querySchema(pages: Record<string, string>, own: Record<string, TSchema> = {}) {
   return Type.Object({
     currency: Type.String({
@@ -28,6 +28,12 @@ export function querySchema(pages: Record<string, string>, own: Record<string, T
     as_of: Type.Optional(
       Type.String({ format: 'timestamp', description: 'The report as it stood then; default now' }),
     ),
+    ...(Object.keys(pages).length > 0 && pagingSchema(pages)),
+  })
+}
+
+function pagingSchema(pages: Record<string, string>) {
+  return {
     page_size: Type.Integer({
       minimum: 1,
       default: 50,
@@ -44,7 +50,7 @@ export function querySchema(pages: Record<string, string>, own: Record<string, T
         description: `With Accept: text/csv: which list to export, whole unless a page is asked for; default ${Object.keys(pages)[0]}`,
       }),
     ),
-  })
+  }
 }
 
 /** All faults of the query at once; `more` are those that no schema can tell. */
@@ -61,6 +67,7 @@ export function readQuestion(request: FastifyRequest, now: Date, more: Fault[] =
     currency: currency!,
     asOf: parseTimestamp(query.as_of) ?? now,
     now,
+    timeZone: 'UTC',
   }
 }
 

@@ -39,6 +39,8 @@ export type ReportRoute = {
   problems?: number[]
   /** The list whose page is the answer itself. */
   flat?: string
+  /** The list that is answered whole, as `results`. */
+  whole?: string
   faults?(query: ReportQuery): Fault[]
   build(db: Db, question: ReportQuestion, query: ReportQuery): Promise<ShownReport>
 }
@@ -65,7 +67,7 @@ export function reportRoute(app: App, { pool, now }: ReportDeps, route: ReportRo
     async (request, reply) => {
       const query = request.query as unknown as ReportQuery
       const question = readQuestion(request, now(), route.faults?.(query))
-      const list = wantsCsv(request) ? (query.list ?? Object.keys(route.pages)[0]!) : null
+      const list = wantsCsv(request) ? (query.list ?? route.whole ?? Object.keys(route.pages)[0]!) : null
       const answer = await inSnapshot(pool, async db => {
         const report = await route.build(db, question, query)
         if (list === null) return jsonBody(question, route, query, report)
@@ -97,6 +99,11 @@ async function jsonBody(
     policy: POLICY,
   }
   for (const [name, list] of Object.entries(lists)) {
+    if (name === route.whole) {
+      const rows = await list.rows({ offset: 0, limit: list.count })
+      body.results = rows.map(row => jsonRow(list.row, row, currency))
+      continue
+    }
     const page = pageOf(query, route.pages[name]!)
     const rows = await list.rows(sliceOf(page, list.count))
     const shownPage = {
@@ -120,7 +127,8 @@ function requestedSlice(
   list: string,
 ): ((count: number) => Slice) | null {
   const given = new URLSearchParams(request.url.split('?')[1])
-  const parameter = route.pages[list]!
+  const parameter = route.pages[list]
+  if (parameter === undefined) return null
   if (!given.has(parameter) && !given.has('page_size')) return null
   return count => sliceOf(pageOf(query, parameter), count)
 }

@@ -20,6 +20,7 @@ import {
   OverviewBody,
   RetentionBody,
 } from './schemas.ts'
+import { seriesRoutes } from './series.ts'
 import {
   shownAccount,
   shownAcquisition,
@@ -34,7 +35,7 @@ const WindowDays = (description: string) => Type.Integer({ enum: [30, 60, 90], d
 const MAX_MONTHS = 60
 const BEGINNING = new Date('0001-01-01T00:00:00Z')
 
-/** The four reports, and two more. */
+/** The four reports, and more. */
 export function subscriptionRoutes(app: App, deps: ReportDeps): void {
   reportRoute(app, deps, {
     path: '/v1/subscriptions/overview',
@@ -71,6 +72,7 @@ export function subscriptionRoutes(app: App, deps: ReportDeps): void {
   })
   accountRoute(app, deps)
   movementRoutes(app, deps)
+  seriesRoutes(app, deps)
 }
 
 function accountRoute(app: App, deps: ReportDeps): void {

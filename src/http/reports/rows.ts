@@ -172,6 +172,20 @@ export const MovementListRow = Type.Object({
   event_id: Type.Union([Text, Type.Null()], { description: 'The event behind it' }),
 })
 
+export const HistoryRow = Type.Object({
+  date: Type.String({ description: 'The day on which the bucket begins', examples: ['2026-03-01'] }),
+  mrr: money('At the end of the bucket; of the open one as of now'),
+  arr: money(),
+  active_accounts: Type.Integer({ description: 'Accounts with MRR' }),
+  active_subscriptions: Type.Integer({ description: 'Subscriptions with MRR' }),
+  new: money(),
+  expansion: money(),
+  contraction: money(),
+  churn: money(),
+  reactivation: money(),
+  net: money('new + expansion + reactivation − contraction − churn: MRR less that of the bucket before'),
+})
+
 export const CohortRow = Type.Object({
   cohort: Type.String({ description: 'The month in which its accounts first paid', examples: ['2026-01'] }),
   month: Type.Integer({ description: 'Months after the first: 0 is the end of the month they began in' }),

@@ -6,6 +6,7 @@ import {
   CancellationRow,
   CohortRow,
   ExclusionRow,
+  HistoryRow,
   ItemRow,
   MovementListRow,
   PaymentIssueRow,
@@ -243,6 +244,29 @@ export const MovementsBody = Type.Object(
           mrr_delta: 10,
           subscription_ids: ['sub_42'],
         }),
+      },
+    ],
+  },
+)
+
+export const HistoryBody = reportOf(
+  { interval: Type.String(), results: Type.Array(HistoryRow) },
+  {},
+  {
+    interval: 'month',
+    results: [
+      {
+        date: '2026-03-01',
+        mrr: 89,
+        arr: 1068,
+        active_accounts: 2,
+        active_subscriptions: 2,
+        new: 30,
+        expansion: 10,
+        contraction: 0,
+        churn: 0,
+        reactivation: 0,
+        net: 40,
       },
     ],
   },

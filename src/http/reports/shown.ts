@@ -4,6 +4,7 @@ import { toMajor } from '../../domain/money.ts'
 import type { AccountReport } from '../../reports/account.ts'
 import type { AcquisitionReport } from '../../reports/acquisition.ts'
 import type { AttentionReport } from '../../reports/attention.ts'
+import type { HistoryReport } from '../../reports/history.ts'
 import type { MovementReport, MovementTotals } from '../../reports/movements.ts'
 import type { OverviewReport } from '../../reports/overview.ts'
 import type { RetentionReport } from '../../reports/retention.ts'
@@ -13,6 +14,7 @@ import {
   CancellationRow,
   CohortRow,
   ExclusionRow,
+  HistoryRow,
   ItemRow,
   jsonRow,
   MovementListRow,
@@ -110,6 +112,10 @@ function shownTotals(totals: MovementTotals, currency: string) {
     net: money(totals.net),
     closing_mrr: money(totals.closingMrr),
   }
+}
+
+export function shownHistory({ interval, history }: HistoryReport): ShownReport {
+  return { facts: { interval }, lists: { history: shown(HistoryRow, history) } }
 }
 
 export function shownRetention(report: RetentionReport): ShownReport {

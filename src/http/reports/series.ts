@@ -1,0 +1,53 @@
+import { Type } from 'typebox'
+import type { Fault } from '../../domain/fault.ts'
+import { parseTimestamp } from '../../domain/time.ts'
+import { historyReport, type SeriesWindow } from '../../reports/history.ts'
+import { BUCKET_INTERVALS, type BucketInterval, MAX_BUCKETS } from '../../store/reports/buckets.ts'
+import type { App } from '../app.ts'
+import { problems } from '../problems.ts'
+import type { ReportQuery } from './query.ts'
+import { type ReportDeps, reportRoute } from './report.ts'
+import { HistoryBody } from './schemas.ts'
+import { shownHistory } from './shown.ts'
+
+const Bound = (description: string) => Type.Optional(Type.String({ format: 'timestamp', description }))
+
+export const SeriesQuery = {
+  from: Bound(
+    'The first bucket is the one that holds this; default: twelve months, the current one included',
+  ),
+  to: Bound('The last bucket is the one that holds this, that of as_of at the latest; default: as_of'),
+  interval: Type.Enum([...BUCKET_INTERVALS], { default: 'month', description: 'Weeks begin on Monday' }),
+}
+
+/** Reports that go from bucket to bucket. */
+export function seriesRoutes(app: App, deps: ReportDeps): void {
+  reportRoute(app, deps, {
+    path: '/v1/subscriptions/history',
+    summary: 'MRR by day, week or month',
+    description: `How each bucket ended and what moved in it, the oldest first, empty ones included and none in the future; the open one is as of now. At most ${MAX_BUCKETS} buckets. With \`Accept: text/csv\` as CSV.`,
+    pages: {},
+    whole: 'history',
+    own: SeriesQuery,
+    body: HistoryBody,
+    faults: seriesFaults,
+    build: async (db, question, query) =>
+      shownHistory(bounded(await historyReport(db, question, windowOf(query)))),
+  })
+}
+
+export function windowOf({ interval, from, to }: ReportQuery): SeriesWindow {
+  return { interval: interval as BucketInterval, from: parseTimestamp(from), to: parseTimestamp(to) }
+}
+
+export function seriesFaults({ from, to }: ReportQuery): Fault[] {
+  const [first, last] = [parseTimestamp(from), parseTimestamp(to)]
+  return first && last && first > last ? [{ pointer: '/from', message: 'must not be after to' }] : []
+}
+
+/** A series that is not too long. */
+export function bounded<Report>(report: Report | null): Report {
+  if (report !== null) return report
+  const message = `must be later, or interval longer: there would be more than ${MAX_BUCKETS} buckets`
+  throw problems.invalid([{ pointer: '/from', message }])
+}

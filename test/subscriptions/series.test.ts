@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startServer, type TestServer } from '../server.ts'
+import { ask, type Body, created, ended, inDays, item, reportOf, send, updated } from './shop.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+  await send(server, BOOKS)
+})
+after(() => server.close())
+
+const at = (day: string) => `${day}T00:00:00.000Z`
+const cents = (amount: number) => Math.round(amount * 100) + 0
+
+/** Changes at midnight, within a day and at the end of a month; two subscriptions of one account; a return; another currency. */
+const BOOKS = [
+  created('a', { started_at: at('2025-01-31') }),
+  updated('a', { started_at: at('2025-01-31'), updated_at: '2025-02-28T23:59:59.999Z', items: [item(30)] }),
+  updated('a', { started_at: at('2025-01-31'), updated_at: at('2025-03-01'), items: [item(20)] }),
+  created('a2', { customer: 'cus_a', started_at: '2025-03-09T13:00:00Z', items: [item(7)] }),
+  ended('a2', at('2025-04-07'), { customer: 'cus_a', started_at: '2025-03-09T13:00:00Z', items: [item(7)] }),
+  created('b', { started_at: '2025-02-03T08:00:00Z', items: [item(120, { interval: 'year' })] }),
+  updated('b', { started_at: '2025-02-03T08:00:00Z', updated_at: '2025-03-15T10:00:00Z', status: 'unpaid' }),
+  updated('b', {
+    started_at: '2025-02-03T08:00:00Z',
+    updated_at: '2025-03-20T10:00:00Z',
+    items: [item(5, { quantity: 3 })],
+  }),
+  created('c', { started_at: '2025-03-15T09:00:00Z', status: 'trialing', trial_end: at('2025-04-15') }),
+  updated('c', { started_at: '2025-03-15T09:00:00Z', updated_at: at('2025-04-15'), items: [item(99.99)] }),
+  created('d', { started_at: '2025-02-10T00:00:00Z', currency: 'USD', items: [item(40)] }),
+]
+
+const TYPES = ['new', 'expansion', 'contraction', 'churn', 'reactivation']
+
+for (const interval of ['day', 'week', 'month']) {
+  test(`every ${interval} of the history is what the reports as of its ends add up to`, async () => {
+    const query = { interval, from: '2025-01-30', to: '2025-04-20', as_of: '2025-04-20T12:00:00Z' }
+    const { results } = await reportOf(server, 'history', query)
+    assert.equal(results.length, { day: 81, week: 12, month: 4 }[interval])
+    for (const [i, row] of results.entries()) {
+      const next = results[i + 1]?.date
+      const end = next ? new Date(Date.parse(next) - 1).toISOString() : query.as_of
+      const overview = await reportOf(server, 'overview', { as_of: end, page_size: 1 })
+      assert.deepEqual(
+        [row.mrr, row.arr, row.active_accounts, row.active_subscriptions],
+        [overview.mrr, overview.arr, overview.active_accounts, overview.active_subscriptions],
+        row.date,
+      )
+      const since = new Date(Date.parse(row.date) - 1).toISOString()
+      const { totals, results: moved } = await reportOf(server, 'movements', { since, until: end })
+      for (const type of TYPES) {
+        assert.equal(row[type], totals[type], `${row.date} ${type}`)
+        const own = moved.filter((movement: Body) => movement.movement_type === type)
+        const sum = own.reduce((total: number, movement: Body) => total + Math.abs(movement.mrr_delta), 0)
+        assert.equal(cents(row[type]), cents(sum), `${row.date} ${type}`)
+      }
+      assert.equal(row.net, totals.net)
+      assert.equal(cents(row.net), cents(row.mrr) - cents(results[i - 1]?.mrr ?? 0))
+    }
+  })
+}
+
+test('history shows twelve months unless told otherwise, the open one as of now, none in the future', async () => {
+  const months = await reportOf(server, 'history')
+  assert.deepEqual([months.interval, months.results.length], ['month', 12])
+  assert.equal(months.results.at(-1).date, `${inDays(0).slice(0, 7)}-01`)
+  assert.equal(months.results.at(-1).mrr, (await reportOf(server, 'overview')).mrr)
+  const future = await reportOf(server, 'history', { from: inDays(0), to: inDays(400), interval: 'day' })
+  assert.deepEqual(
+    future.results.map((row: Body) => row.date),
+    [inDays(0).slice(0, 10)],
+  )
+  assert.deepEqual((await reportOf(server, 'history', { from: inDays(40) })).results, [])
+  const weeks = await reportOf(server, 'history', {
+    from: '2025-03-05T18:00:00Z',
+    to: '2025-03-17',
+    interval: 'week',
+  })
+  // rounded outwards to Mondays
+  assert.deepEqual(
+    weeks.results.map((row: Body) => row.date),
+    ['2025-03-03', '2025-03-10', '2025-03-17'],
+  )
+})
+
+test('history has at most 1,500 buckets, and from does not lie after to', async () => {
+  const faults = async (query: Record<string, string>) => {
+    const { status, body } = await ask(server, 'history', { currency: 'EUR', ...query })
+    return [status, body.errors?.map((error: Body) => error.pointer)]
+  }
+  const to = '2025-04-10'
+  assert.deepEqual(await faults({ from: '2021-03-03', to, interval: 'day' }), [200, undefined])
+  assert.deepEqual(await faults({ from: '2021-03-02', to, interval: 'day' }), [400, ['/from']])
+  assert.deepEqual(await faults({ from: '0001-01-01', to: '9999-12-31', interval: 'day' }), [400, ['/from']])
+  assert.deepEqual(await faults({ from: '2025-04-11', to }), [400, ['/from']])
+  assert.deepEqual(await faults({ from: 'soon', interval: 'hour' }), [400, ['/from', '/interval']])
+})
