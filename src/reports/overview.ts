@@ -1,7 +1,14 @@
 import { arpaOf, arrOf } from '../domain/billing/mrr.ts'
+import { type Rates, ratesOf } from '../domain/billing/rates.ts'
 import type { Db } from '../postgres/database.ts'
 import { issueCounts } from '../store/reports/attention.ts'
-import { cashBetween, movedBetween, type SourceFigures, sourceFigures } from '../store/reports/totals.ts'
+import {
+  cashBetween,
+  lostAccounts,
+  movedBetween,
+  type SourceFigures,
+  sourceFigures,
+} from '../store/reports/totals.ts'
 import { type AccountEntry, accountList } from './accounts.ts'
 import { type SourceEntry, sourceList } from './acquisition.ts'
 import { openAgenda } from './agenda.ts'
@@ -27,6 +34,8 @@ export type OverviewReport = {
   collected: { amount: number; count: number; refunded: number; disputed: number; oneOff: number }
   windowDays: number
   movements: MovementTotals
+  /** Over the same window. */
+  rates: Rates
   accounts: ReportList<AccountEntry>
   acquisitionSources: ReportList<SourceEntry>
   exclusions: ReportList<ExclusionEntry>
@@ -45,10 +54,12 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
   const cash = await cashBetween(db, tenantId, currency, { since, until: asOf, fromSums: asOf >= now })
   const { sums, kept } = await movedBetween(db, tenantId, currency, since, asOf)
   const openingMrr = sum(own, source => source.cohortMrr)
+  const movements = movementTotals(sums, openingMrr, mrr)
+  const arpa = arpaOf(mrr, activeAccounts)
   return {
     mrr,
     arr: arrOf(mrr),
-    arpa: arpaOf(mrr, activeAccounts),
+    arpa,
     committedMrr: sum(own, source => source.committedMrr),
     activeSubscriptions: sum(own, source => source.activeSubscriptions),
     activeAccounts,
@@ -68,7 +79,14 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
       oneOff: cash.oneOff,
     },
     windowDays: WINDOW_DAYS,
-    movements: movementTotals(sums, openingMrr, mrr),
+    movements,
+    rates: ratesOf({
+      moved: movements,
+      openingMrr,
+      openingAccounts: sum(own, source => source.cohortAccounts),
+      lostAccounts: await lostAccounts(db, tenantId, currency, since, asOf),
+      arpa,
+    }),
     accounts: accountList(
       db,
       question,

@@ -97,3 +97,42 @@ test('history has at most 1,500 buckets, and from does not lie after to', async 
   assert.deepEqual(await faults({ from: '2025-04-11', to }), [400, ['/from']])
   assert.deepEqual(await faults({ from: 'soon', interval: 'hour' }), [400, ['/from', '/interval']])
 })
+
+test('rates are what the accounts and movements of the 30 days come to', async () => {
+  const tenant = await server.anotherTenant('rates')
+  const changed = (id: string, days: number, amount: number) =>
+    updated(id, { updated_at: inDays(-days), items: [item(amount)] })
+  const events = [
+    ...['kept', 'grew', 'shrank', 'left', 'returned', 'twice'].map(id => created(id)),
+    changed('grew', 20, 25),
+    changed('shrank', 19, 4),
+    ended('left', inDays(-18)),
+    changed('returned', 17, 0),
+    changed('returned', 10, 12),
+    changed('twice', 16, 0),
+    changed('twice', 15, 8),
+    changed('twice', 14, 0),
+    created('came', { started_at: inDays(-12), items: [item(30)] }),
+    created('came-and-went', { started_at: inDays(-12) }),
+    ended('came-and-went', inDays(-2), { started_at: inDays(-12) }),
+  ]
+  await send(server, events, tenant)
+  const { rates, arpa, movements, policy } = await reportOf(server, 'overview', {}, tenant)
+  const lost = 6 + 10 + 10 + 10 + 8 + 10
+  assert.deepEqual([movements.opening_mrr, movements.contraction + movements.churn], [60, lost])
+  assert.equal(arpa, 16.2)
+  assert.deepEqual(rates, {
+    // left and twice, of six
+    customer_churn_rate: 2 / 6,
+    gross_mrr_churn_rate: lost / 60,
+    net_mrr_churn_rate: (lost - 15 - 20) / 60,
+    gross_revenue_retention: (60 - lost) / 60,
+    net_revenue_retention: (60 - lost + 35) / 60,
+    quick_ratio: (40 + 35) / lost,
+    ltv: 48.6,
+  })
+  assert.deepEqual(
+    Object.keys(rates).filter(name => !policy.rates[name]),
+    [],
+  )
+})

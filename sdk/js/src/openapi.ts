@@ -2534,6 +2534,16 @@ export interface paths {
                             mrr: number;
                             /** @description How MRR is counted: the same words in every report */
                             policy: Record<string, unknown>;
+                            /** @description Over the 30 days of the movements; null where the base is 0. The formulas are in policy.rates */
+                            rates: {
+                                customer_churn_rate: number | null;
+                                gross_mrr_churn_rate: number | null;
+                                gross_revenue_retention: number | null;
+                                ltv: number | null;
+                                net_mrr_churn_rate: number | null;
+                                net_revenue_retention: number | null;
+                                quick_ratio: number | null;
+                            };
                         };
                     };
                 };

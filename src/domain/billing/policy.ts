@@ -1,3 +1,5 @@
+import { RATE_FORMULAS } from './rates.ts'
+
 /** How MRR is counted: stated once, returned in every report, held to by mrr.ts, timeline.ts and movements.ts. */
 export const POLICY = {
   version: 1,
@@ -36,4 +38,5 @@ export const POLICY = {
     reactivation: 'A later rise from 0.',
     identity: 'opening + new + expansion + reactivation − contraction − churn = closing',
   },
+  rates: RATE_FORMULAS,
 } as const

@@ -33,6 +33,16 @@ export const movements = {
   closing_mrr: 89,
 }
 
+export const rates = {
+  customer_churn_rate: 0,
+  gross_mrr_churn_rate: 0,
+  net_mrr_churn_rate: -0.20408163265306123,
+  gross_revenue_retention: 1,
+  net_revenue_retention: 1.2040816326530612,
+  quick_ratio: null,
+  ltv: null,
+}
+
 export const account = {
   customer: 'cus_42',
   customer_name: 'Ada Lovelace',

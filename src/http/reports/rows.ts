@@ -6,7 +6,7 @@ import { majorText, toMajor } from '../../domain/money.ts'
 // In rows as reports give them, amounts are whole minor units; the marked fields leave as major units.
 const MONEY = 'x-money'
 
-const money = (description?: string) =>
+export const money = (description?: string) =>
   Type.Number({ [MONEY]: true, ...(description !== undefined && { description }) })
 const maybe = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
   Type.Union([schema, Type.Null()])

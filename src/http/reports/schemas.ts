@@ -1,6 +1,6 @@
 import { type TObject, type TSchema, Type } from 'typebox'
 import { POLICY } from '../../domain/billing/policy.ts'
-import { account, coverage, movements, nothing, page, source } from './examples.ts'
+import { account, coverage, movements, nothing, page, rates, source } from './examples.ts'
 import {
   AccountRow,
   CancellationRow,
@@ -9,6 +9,7 @@ import {
   HistoryRow,
   ItemRow,
   MovementListRow,
+  money,
   PaymentIssueRow,
   RenewalRow,
   SourceRow,
@@ -79,6 +80,25 @@ const Movements = {
   closing_mrr: Amount,
 }
 
+const Rate = (description?: string) =>
+  Type.Union([Type.Number({ ...(description && { description }) }), Type.Null()])
+
+export const Rates = Type.Object(
+  {
+    customer_churn_rate: Rate(),
+    gross_mrr_churn_rate: Rate(),
+    net_mrr_churn_rate: Rate('Below 0 where more was won than lost'),
+    gross_revenue_retention: Rate(),
+    net_revenue_retention: Rate('May exceed 1'),
+    quick_ratio: Rate(),
+    ltv: Type.Union([money('What an account is worth'), Type.Null()]),
+  },
+  {
+    description:
+      'Over the 30 days of the movements; null where the base is 0. The formulas are in policy.rates',
+  },
+)
+
 const Cash = Type.Object({ amount: Amount, count: Count })
 
 export const OverviewBody = reportOf(
@@ -97,6 +117,7 @@ export const OverviewBody = reportOf(
     invoiced: Cash,
     collected: Type.Object({ ...Cash.properties, refunded: Amount, disputed: Amount, one_off: Amount }),
     movements: Type.Object({ window_days: Type.Integer(), ...Movements }),
+    rates: Rates,
   },
   { accounts: AccountRow, acquisition_sources: SourceRow, exclusions: ExclusionRow },
   {
@@ -111,6 +132,7 @@ export const OverviewBody = reportOf(
     invoiced: { amount: 105.91, count: 2 },
     collected: { amount: 105.91, count: 2, refunded: 0, disputed: 0, one_off: 0 },
     movements: { window_days: 30, ...movements },
+    rates,
     accounts: page(account),
     acquisition_sources: page(source),
     exclusions: page({

@@ -24,7 +24,7 @@ import {
   TimelineRow,
   UpcomingBillingRow,
 } from './rows.ts'
-import { Coverage } from './schemas.ts'
+import { Coverage, Rates } from './schemas.ts'
 
 export function shownOverview(report: OverviewReport, currency: string): ShownReport {
   const { attention, invoiced, collected } = report
@@ -53,6 +53,7 @@ export function shownOverview(report: OverviewReport, currency: string): ShownRe
         one_off: money(collected.oneOff),
       },
       movements: { window_days: report.windowDays, ...shownTotals(report.movements, currency) },
+      rates: jsonRow(Rates, report.rates, currency),
     },
     lists: {
       accounts: shown(AccountRow, report.accounts),

@@ -117,6 +117,34 @@ export async function movedBetween(
   }
 }
 
+/** How many accounts had MRR at `since` and have none at `until`: of those that lost all, who did not come back. */
+export async function lostAccounts(
+  db: Db,
+  tenantId: number,
+  currency: string,
+  since: Date,
+  until: Date,
+): Promise<number> {
+  const { rows } = await queryPrepared<{ count: number }>(
+    db,
+    `select count(*) as count from (
+       select distinct account from billing_movements
+       where tenant_id = $1 and currency = $2 and type = 'churn' and occurred_at > $3 and occurred_at <= $4
+     ) c
+     cross join lateral (
+       select mrr_before from billing_movements
+       where tenant_id = $1 and account = c.account and currency = $2 and occurred_at > $3 and occurred_at <= $4
+       order by occurred_at limit 1) first
+     cross join lateral (
+       select mrr_after from billing_movements
+       where tenant_id = $1 and account = c.account and currency = $2 and occurred_at > $3 and occurred_at <= $4
+       order by occurred_at desc limit 1) last
+     where first.mrr_before > 0 and last.mrr_after = 0`,
+    [tenantId, currency, since, until],
+  )
+  return rows[0]!.count
+}
+
 /** What accounts have that paid at the beginning, left and came back within the window. Few do. */
 async function returned(db: Db, values: unknown[]): Promise<{ acquisitionId: number; mrr: number }[]> {
   const { rows } = await queryPrepared<{ acquisitionId: number; mrr: number }>(
