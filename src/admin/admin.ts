@@ -6,6 +6,7 @@ import { type DeadLetterAdmin, deadLetterAdmin } from './dead-letters.ts'
 import { type ErasureAdmin, erasureAdmin } from './erasure.ts'
 import { type KeyAdmin, keyAdmin } from './keys.ts'
 import { type PeopleAdmin, peopleAdmin } from './people.ts'
+import { type PolicyAdmin, policyAdmin } from './policies.ts'
 import { type PurgeAdmin, purgeAdmin } from './purge.ts'
 import { type ReceiptAdmin, receiptAdmin } from './receipts.ts'
 import type { Secrets } from './secrets.ts'
@@ -16,6 +17,7 @@ import { type TenantAdmin, tenantAdmin } from './tenants.ts'
 /** What an operator does, for the command line and the admin API alike. */
 export type Admin = {
   tenants: TenantAdmin
+  policies: PolicyAdmin
   keys: KeyAdmin
   sources: SourceAdmin
   sourceTests: SourceTestAdmin
@@ -33,6 +35,7 @@ export type AdminFor = (actor: Actor) => Admin
 export function openAdmin({ pool, log, secrets }: { pool: pg.Pool; log: Log; secrets: Secrets }): AdminFor {
   return actor => ({
     tenants: tenantAdmin({ pool, actor }),
+    policies: policyAdmin({ pool, actor }),
     keys: keyAdmin({ pool, actor }),
     sources: sourceAdmin({ pool, secrets, actor }),
     sourceTests: sourceTestAdmin({ pool, log, actor }),

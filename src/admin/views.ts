@@ -48,6 +48,59 @@ export const TenantView = Type.Object(
 )
 export type TenantView = Static<typeof TenantView>
 
+const either =
+  (...values: string[]) =>
+  (description: string) =>
+    Type.Enum(values, { description })
+const policySettings = {
+  pause: either('churn', 'keep')('Whether a subscription that is paused leaves MRR or keeps what it had'),
+  trial_on_paying: either('churn', 'keep')('The same of one that is put on trial after it counted'),
+  past_due_grace_days: Type.Union([Type.Literal('none'), Type.Integer()], {
+    description: 'For how many days a past-due subscription counts; none: as long as it is past due',
+  }),
+  time_zone: Type.String({
+    description: 'Of days, weeks and months in reports: a name of the IANA database',
+    examples: ['Europe/Berlin'],
+  }),
+  net_within_day: Type.Boolean({ description: 'Whether movements of one account on one day are one' }),
+  retention_base: either(
+    'first_instant',
+    'end_of_month',
+  )('What retention is measured by: what an account first paid, or paid at the end of its first month'),
+}
+export const PolicyView = Type.Object(
+  {
+    tenant: Type.String(),
+    version: Type.Integer({ description: 'Every change makes another; 1 is what holds before any' }),
+    ...policySettings,
+    set_at: NullableTimestamp,
+    set_by: NullableText,
+    applied: Type.Boolean({
+      description: 'Whether reports follow it; if not yet, the ledger is being restated by it',
+    }),
+    applied_version: Type.Integer({ description: 'The version that reports follow' }),
+  },
+  {
+    examples: [
+      {
+        tenant: 'ten_1',
+        version: 2,
+        pause: 'keep',
+        trial_on_paying: 'churn',
+        past_due_grace_days: 'none',
+        time_zone: 'Europe/Berlin',
+        net_within_day: false,
+        retention_base: 'first_instant',
+        set_at: '2026-01-31T09:30:00.000Z',
+        set_by: 'cli:ada',
+        applied: true,
+        applied_version: 2,
+      },
+    ],
+  },
+)
+export type PolicyView = Static<typeof PolicyView>
+
 const KEY_EXAMPLE = {
   id: 'key_4fTzQ9aXw2LmN8pB',
   kind: 'private',

@@ -15,6 +15,7 @@ import { addKey } from './key.ts'
 import { addMigrate } from './migrate.ts'
 import type { Output } from './output.ts'
 import { addPerson } from './person.ts'
+import { addPolicy } from './policy.ts'
 import { addRestore } from './restore.ts'
 import { dataOption } from './session.ts'
 import { addSnapshot } from './snapshot.ts'
@@ -45,6 +46,7 @@ export function buildProgram(out: Output): Command {
   addCheckConfig(program, out)
   addDemo(program, out)
   addTenant(program, out)
+  addPolicy(program, out)
   addKey(program, out)
   addSource(program, out)
   addDeadLetters(program, out)

@@ -39,7 +39,7 @@ export async function historyReport(
 /** The buckets of a series, none of them after `asOf`: the last ends right after it. */
 export async function seriesBuckets(
   db: Db,
-  { asOf, timeZone }: ReportQuestion,
+  { asOf, policy: { timeZone } }: ReportQuestion,
   { interval, from, to }: SeriesWindow,
 ): Promise<Bucket[] | null> {
   const last = to && to < asOf ? to : asOf

@@ -1,15 +1,15 @@
+import type { PolicyVersion } from '../domain/billing/policy.ts'
 import type { Slice } from '../domain/list-slices.ts'
 import { DAY_MS, withinYears } from '../domain/time.ts'
 
-/** What every report is asked: about whom, in which currency, and as of when. */
+/** What every report is asked: about whom, in which currency, as of when and by which policy. */
 export type ReportQuestion = {
   tenantId: number
   currency: string
   asOf: Date
   /** When it is asked. */
   now: Date
-  /** Whose midnight begins a day. */
-  timeZone: string
+  policy: PolicyVersion
 }
 
 /** A list of a report: how long it is, and its rows as far as they are wanted. Amounts are whole minor units. */

@@ -76,6 +76,8 @@ const WHO: Record<string, Who> = {
   'POST /admin/v1/tenants': admins('admin'),
   'GET /admin/v1/tenants/:id': admins('viewer'),
   'PATCH /admin/v1/tenants/:id': admins('admin'),
+  'GET /admin/v1/tenants/:id/policy': admins('viewer'),
+  'PUT /admin/v1/tenants/:id/policy': admins('admin'),
   'GET /admin/v1/keys': admins('viewer'),
   'POST /admin/v1/keys': admins('viewer'), // what a viewer may make reads, for a day: test/admin/keys.test.ts
   'POST /admin/v1/keys/:id/revoke': { ...admins('viewer'), onlyTheirs: true }, // what a viewer made

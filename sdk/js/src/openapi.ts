@@ -1769,7 +1769,7 @@ export interface paths {
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now */
+                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
                     as_of?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
@@ -1826,7 +1826,7 @@ export interface paths {
                                     usage_type: string | null;
                                 }[];
                             };
-                            /** @description How MRR is counted: the same words in every report */
+                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
                             policy: Record<string, unknown>;
                             summary: {
                                 /** @description `unattributed` where nothing is known */
@@ -1903,7 +1903,7 @@ export interface paths {
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now */
+                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
                     as_of?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
@@ -1959,7 +1959,7 @@ export interface paths {
                             horizon: number;
                             /** @description Major units of the currency */
                             mrr: number;
-                            /** @description How MRR is counted: the same words in every report */
+                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
                             policy: Record<string, unknown>;
                             sources: {
                                 count: number;
@@ -2020,7 +2020,7 @@ export interface paths {
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now */
+                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
                     as_of?: string;
                     /** @description Page of upcoming_billing */
                     billing_page: number;
@@ -2095,7 +2095,7 @@ export interface paths {
                                     subscription_id: string | null;
                                 }[];
                             };
-                            /** @description How MRR is counted: the same words in every report */
+                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
                             policy: Record<string, unknown>;
                             renewals: {
                                 count: number;
@@ -2165,7 +2165,7 @@ export interface paths {
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now */
+                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
                     as_of?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
@@ -2193,7 +2193,7 @@ export interface paths {
                             as_of: string;
                             currency: string;
                             interval: string;
-                            /** @description How MRR is counted: the same words in every report */
+                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
                             policy: Record<string, unknown>;
                             results: {
                                 /** @description Accounts with MRR */
@@ -2246,7 +2246,7 @@ export interface paths {
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now */
+                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
                     as_of?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
@@ -2358,7 +2358,7 @@ export interface paths {
                 query: {
                     /** @description Page of acquisition_sources */
                     acquisition_page: number;
-                    /** @description The report as it stood then; default now */
+                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
                     as_of?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
@@ -2532,7 +2532,7 @@ export interface paths {
                             };
                             /** @description Major units of the currency */
                             mrr: number;
-                            /** @description How MRR is counted: the same words in every report */
+                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
                             policy: Record<string, unknown>;
                             /** @description Over the 30 days of the movements; null where the base is 0. The formulas are in policy.rates */
                             rates: {
@@ -2577,7 +2577,7 @@ export interface paths {
         get: {
             parameters: {
                 query: {
-                    /** @description The report as it stood then; default now */
+                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
                     as_of?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
@@ -2635,7 +2635,7 @@ export interface paths {
                             };
                             currency: string;
                             months: number;
-                            /** @description How MRR is counted: the same words in every report */
+                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
                             policy: Record<string, unknown>;
                         };
                     };

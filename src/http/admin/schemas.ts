@@ -2,7 +2,7 @@ import { type TSchema, Type } from 'typebox'
 import { SECRET_FIELDS, SOURCE_SETTINGS } from '../../admin/source-settings.ts'
 import { ConversionTypes, EventsFloor } from '../../admin/views.ts'
 import { SOURCE_TYPES } from '../../domain/events/events.ts'
-import { Nullable } from '../../domain/shapes.ts'
+import { Nullable, OpenObject } from '../../domain/shapes.ts'
 import { MAX_NETWORKS } from '../../domain/tenants/addresses.ts'
 import { KeyLimits } from '../../domain/tenants/key-limits.ts'
 import { KEY_KINDS, SCOPES } from '../../domain/tenants/keys.ts'
@@ -32,6 +32,14 @@ export const TenantChangeBody = Type.Object(
     examples: [{ conversion_types: ['purchase', 'demo.booked'], events_floor: '3650d' }],
   },
 )
+
+export const PolicyBody = OpenObject({
+  description:
+    'Any of pause, trial_on_paying, past_due_grace_days, time_zone, net_within_day, retention_base; other names are refused',
+  minProperties: 1,
+  maxProperties: 100,
+  examples: [{ pause: 'keep', time_zone: 'Europe/Berlin' }],
+})
 
 const { origins, event_types, rate_limit } = KeyLimits.properties
 const keyLimits = {

@@ -1,8 +1,8 @@
-import { TenantView } from '../../admin/views.ts'
+import { PolicyView, TenantView } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'
-import { ById, List, NewTenantBody, TenantChangeBody } from './schemas.ts'
+import { ById, List, NewTenantBody, PolicyBody, TenantChangeBody } from './schemas.ts'
 
 const documented = { tags: ['Admin: tenants'], security: security.admin }
 
@@ -52,5 +52,36 @@ export function tenantRoutes(app: App, { admin }: { admin: AdminOf }): void {
       },
     },
     async request => admin(request).tenants.update(request.params.id, request.body),
+  )
+  policyRoutes(app, { admin })
+}
+
+function policyRoutes(app: App, { admin }: { admin: AdminOf }): void {
+  app.get(
+    '/admin/v1/tenants/:id/policy',
+    {
+      schema: {
+        ...documented,
+        summary: 'Get how a tenant counts its MRR',
+        params: ById,
+        response: { 200: PolicyView },
+      },
+    },
+    async request => admin(request).policies.show(request.params.id),
+  )
+  app.put(
+    '/admin/v1/tenants/:id/policy',
+    {
+      schema: {
+        ...documented,
+        summary: 'Set how a tenant counts its MRR',
+        description:
+          'What is absent stays as it is. Reports follow the new policy at once, or all together when the ledger has been restated by it (`applied`).',
+        params: ById,
+        body: PolicyBody,
+        response: { 200: PolicyView },
+      },
+    },
+    async request => admin(request).policies.set(request.params.id, request.body),
   )
 }

@@ -3,8 +3,6 @@ import { type TSchema, Type } from 'typebox'
 import type { Fault } from '../../domain/fault.ts'
 import type { Slice } from '../../domain/list-slices.ts'
 import { knownCurrency } from '../../domain/money.ts'
-import { parseTimestamp } from '../../domain/time.ts'
-import type { ReportQuestion } from '../../reports/question.ts'
 import { problems } from '../problems.ts'
 import { validationFaults } from '../validation.ts'
 
@@ -26,7 +24,11 @@ export function querySchema(pages: Record<string, string>, own: Record<string, T
     }),
     ...own,
     as_of: Type.Optional(
-      Type.String({ format: 'timestamp', description: 'The report as it stood then; default now' }),
+      Type.String({
+        format: 'timestamp',
+        description:
+          'The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy',
+      }),
     ),
     ...(Object.keys(pages).length > 0 && pagingSchema(pages)),
   })
@@ -53,8 +55,8 @@ function pagingSchema(pages: Record<string, string>) {
   }
 }
 
-/** All faults of the query at once; `more` are those that no schema can tell. */
-export function readQuestion(request: FastifyRequest, now: Date, more: Fault[] = []): ReportQuestion {
+/** Returns the currency. All faults of the query at once; `more` are those that no schema can tell. */
+export function readCurrency(request: FastifyRequest, more: Fault[] = []): string {
   const query = request.query as Partial<ReportQuery>
   const currency = knownCurrency(query.currency)
   const faults = [...validationFaults(request.validationError), ...more]
@@ -62,13 +64,7 @@ export function readQuestion(request: FastifyRequest, now: Date, more: Fault[] =
     faults.push({ pointer: '/currency', message: 'must be the code of a currency, for example EUR' })
   }
   if (faults.length > 0) throw problems.invalid(faults)
-  return {
-    tenantId: request.caller.tenantId,
-    currency: currency!,
-    asOf: parseTimestamp(query.as_of) ?? now,
-    now,
-    timeZone: 'UTC',
-  }
+  return currency!
 }
 
 export type Page = { page: number; pageSize: number }

@@ -1,14 +1,16 @@
 import type { FastifyRequest } from 'fastify'
 import type pg from 'pg'
 import type { TObject, TSchema } from 'typebox'
-import { POLICY } from '../../domain/billing/policy.ts'
+import { statedPolicy } from '../../domain/billing/policy.ts'
 import type { Fault } from '../../domain/fault.ts'
 import type { Slice } from '../../domain/list-slices.ts'
+import { momentIn } from '../../domain/time-zone.ts'
 import type { Db } from '../../postgres/database.ts'
 import type { ReportList, ReportQuestion } from '../../reports/question.ts'
 import { inSnapshot } from '../../reports/snapshot.ts'
+import { appliedPolicy } from '../../store/billing/policies.ts'
 import type { App } from '../app.ts'
-import { pageOf, querySchema, type ReportQuery, readQuestion, sliceOf } from './query.ts'
+import { pageOf, querySchema, type ReportQuery, readCurrency, sliceOf } from './query.ts'
 import { jsonRow, type Row, textRow } from './rows.ts'
 
 /** One list of a report, with the schema that says how its rows are shown. */
@@ -66,16 +68,21 @@ export function reportRoute(app: App, { pool, now }: ReportDeps, route: ReportRo
     },
     async (request, reply) => {
       const query = request.query as unknown as ReportQuery
-      const question = readQuestion(request, now(), route.faults?.(query))
+      const currency = readCurrency(request, route.faults?.(query))
+      const { tenantId } = request.caller
+      const askedAt = now()
       const list = wantsCsv(request) ? (query.list ?? route.whole ?? Object.keys(route.pages)[0]!) : null
       const answer = await inSnapshot(pool, async db => {
+        const policy = await appliedPolicy(db, tenantId)
+        const asOf = momentIn(policy.timeZone, query.as_of) ?? askedAt
+        const question = { tenantId, currency, asOf, now: askedAt, policy }
         const report = await route.build(db, question, query)
         if (list === null) return jsonBody(question, route, query, report)
         return csvText(question, report.lists[list]!, requestedSlice(request, route, query, list))
       })
       if (list !== null) {
         reply.header('content-type', 'text/csv; charset=utf-8')
-        reply.header('content-disposition', `attachment; filename="${list}-${question.currency}.csv"`)
+        reply.header('content-disposition', `attachment; filename="${list}-${currency}.csv"`)
       }
       return reply.send(answer)
     },
@@ -87,7 +94,7 @@ function wantsCsv(request: FastifyRequest): boolean {
 }
 
 async function jsonBody(
-  { currency, asOf }: ReportQuestion,
+  { currency, asOf, policy }: ReportQuestion,
   route: ReportRoute,
   query: ReportQuery,
   { facts, lists }: ShownReport,
@@ -96,7 +103,7 @@ async function jsonBody(
     currency,
     as_of: asOf.toISOString(),
     ...facts,
-    policy: POLICY,
+    policy: statedPolicy(policy),
   }
   for (const [name, list] of Object.entries(lists)) {
     if (name === route.whole) {

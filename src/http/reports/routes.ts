@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import type { Fault } from '../../domain/fault.ts'
 import { parseTimestamp } from '../../domain/time.ts'
+import { momentIn } from '../../domain/time-zone.ts'
 import { accountReport } from '../../reports/account.ts'
 import { acquisitionReport } from '../../reports/acquisition.ts'
 import { attentionReport } from '../../reports/attention.ts'
@@ -150,10 +151,11 @@ function windowFaults({ since, until }: ReportQuery): Fault[] {
   return from && to && from > to ? [{ pointer: '/since', message: 'must not be after until' }] : []
 }
 
-function windowOf({ asOf }: ReportQuestion, { since, until }: ReportQuery): Window {
-  const to = parseTimestamp(until) ?? asOf
+function windowOf({ asOf, policy }: ReportQuestion, { since, until }: ReportQuery): Window {
+  const moment = (text: unknown) => momentIn(policy.timeZone, text)
+  const to = moment(until) ?? asOf
   const last = earlier(to, asOf)
-  return { since: earlier(parseTimestamp(since) ?? BEGINNING, last), until: last }
+  return { since: earlier(moment(since) ?? BEGINNING, last), until: last }
 }
 
 const earlier = (a: Date, b: Date) => new Date(Math.min(a.getTime(), b.getTime()))

@@ -1,5 +1,5 @@
 import { type TObject, type TSchema, Type } from 'typebox'
-import { POLICY } from '../../domain/billing/policy.ts'
+import { DEFAULT_POLICY, statedPolicy } from '../../domain/billing/policy.ts'
 import { account, coverage, movements, nothing, page, rates, source } from './examples.ts'
 import {
   AccountRow,
@@ -22,6 +22,8 @@ const Count = Type.Integer({ minimum: 0 })
 const Time = Type.String({ format: 'timestamp' })
 const MaybeTime = Type.Union([Time, Type.Null()])
 
+const POLICY = statedPolicy(DEFAULT_POLICY)
+
 function pageOf(row: TObject) {
   return Type.Object({
     results: Type.Array(row),
@@ -38,7 +40,10 @@ function reportOf(facts: Record<string, TSchema>, lists: Record<string, TObject>
       currency: Type.String(),
       as_of: Time,
       ...facts,
-      policy: Type.Object({}, { description: 'How MRR is counted: the same words in every report' }),
+      policy: Type.Object(
+        {},
+        { description: 'How MRR is counted: the settings of the tenant, their version, and all the rules' },
+      ),
       ...Object.fromEntries(Object.entries(lists).map(([name, row]) => [name, pageOf(row)])),
     },
     { examples: [{ currency: 'EUR', as_of: '2026-03-31T09:30:00.000Z', ...example, policy: POLICY }] },

@@ -1,7 +1,9 @@
 import { Type } from 'typebox'
 import type { Fault } from '../../domain/fault.ts'
 import { parseTimestamp } from '../../domain/time.ts'
+import { momentIn } from '../../domain/time-zone.ts'
 import { historyReport, type SeriesWindow } from '../../reports/history.ts'
+import type { ReportQuestion } from '../../reports/question.ts'
 import { BUCKET_INTERVALS, type BucketInterval, MAX_BUCKETS } from '../../store/reports/buckets.ts'
 import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
@@ -32,12 +34,13 @@ export function seriesRoutes(app: App, deps: ReportDeps): void {
     body: HistoryBody,
     faults: seriesFaults,
     build: async (db, question, query) =>
-      shownHistory(bounded(await historyReport(db, question, windowOf(query)))),
+      shownHistory(bounded(await historyReport(db, question, windowOf(question, query)))),
   })
 }
 
-export function windowOf({ interval, from, to }: ReportQuery): SeriesWindow {
-  return { interval: interval as BucketInterval, from: parseTimestamp(from), to: parseTimestamp(to) }
+export function windowOf({ policy }: ReportQuestion, { interval, from, to }: ReportQuery): SeriesWindow {
+  const moment = (text: unknown) => momentIn(policy.timeZone, text)
+  return { interval: interval as BucketInterval, from: moment(from), to: moment(to) }
 }
 
 export function seriesFaults({ from, to }: ReportQuery): Fault[] {

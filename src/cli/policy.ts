@@ -1,0 +1,64 @@
+import type { Command } from '@commander-js/extra-typings'
+import { SETTINGS } from '../domain/billing/policy.ts'
+import { UsageError } from './errors.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
+import { dataOption, withDatabase } from './session.ts'
+
+const NOTES = `
+Settings:
+${Object.values(SETTINGS)
+  .map(({ name, values }) => `  ${name.padEnd(20)} ${values}`)
+  .join('\n')}
+
+Prints the policy. "applied": false says that reports follow the version before until the ledger is restated, which a
+running server does. What each setting means: docs/guides/subscriptions.md`
+
+export function addPolicy(program: Command, out: Output): void {
+  const policy = program.command('policy').description('How a tenant counts its MRR.')
+  policy.addHelpText(
+    'after',
+    examples('kontor policy show --tenant acme', 'kontor policy set --tenant acme pause=keep'),
+  )
+  policy
+    .command('show')
+    .description('Show the policy of a tenant.')
+    .requiredOption('--tenant <tenant>', 'its id or its name')
+    .addOption(dataOption())
+    .addHelpText('after', examples('kontor policy show --tenant acme'))
+    .action(({ tenant, ...options }) =>
+      withDatabase(options, out, async ({ admin }) => out.json(await admin.policies.show(tenant))),
+    )
+  policy
+    .command('set')
+    .description('Change the policy of a tenant. What is not named stays as it is.')
+    .argument('<name=value...>', 'settings')
+    .requiredOption('--tenant <tenant>', 'its id or its name')
+    .addOption(dataOption())
+    .addHelpText('after', NOTES)
+    .addHelpText(
+      'after',
+      examples(
+        'kontor policy set --tenant acme pause=keep past_due_grace_days=30',
+        'kontor policy set --tenant acme time_zone=Europe/Berlin',
+      ),
+    )
+    .action(async (words, { tenant, ...options }) => {
+      const settings = settingsOf(words)
+      await withDatabase(options, out, async ({ admin }) =>
+        out.json(await admin.policies.set(tenant, settings)),
+      )
+    })
+}
+
+function settingsOf(words: string[]): Record<string, string> {
+  const settings = new Map<string, string>()
+  for (const word of words) {
+    const [, name, value] = /^([^=]+)=(.*)$/s.exec(word) ?? []
+    if (name === undefined || value === undefined)
+      throw new UsageError(`${JSON.stringify(word)} is no setting: write name=value, for example pause=keep.`)
+    if (settings.has(name)) throw new UsageError(`${name} is given twice.`)
+    settings.set(name, value)
+  }
+  return Object.fromEntries(settings)
+}

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { created, reportOf, send } from './shop.ts'
+
+let server: TestServer
+let adminKey: string
+before(async () => {
+  server = await startServer()
+  adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
+})
+after(() => server.close())
+
+function setPolicy(tenant: TestTenant, settings: object) {
+  const path = `/admin/v1/tenants/${tenant.id}/policy`
+  return server.request(path, { method: 'PUT', key: adminKey, body: JSON.stringify(settings) })
+}
+
+const DEFAULTS = {
+  version: 1,
+  pause: 'churn',
+  trial_on_paying: 'churn',
+  past_due_grace_days: 'none',
+  time_zone: 'UTC',
+  net_within_day: false,
+  retention_base: 'first_instant',
+}
+
+function settingsIn(policy: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.keys(DEFAULTS).map(name => [name, policy[name]]))
+}
+
+test('without a change the policy is version 1, and reports say so', async () => {
+  const tenant = await server.anotherTenant('unchanged')
+  const { policy } = await reportOf(server, 'overview', {}, tenant)
+  assert.deepEqual(settingsIn(policy), DEFAULTS)
+  const shown = await server.admin.policies.show(tenant.id)
+  assert.deepEqual(
+    [settingsIn(shown), shown.applied, shown.set_at, shown.set_by],
+    [DEFAULTS, true, null, null],
+  )
+})
+
+test('a change is a version and a row of the audit; what changes nothing is neither', async () => {
+  const tenant = await server.anotherTenant('zoned')
+  const { status, body } = await setPolicy(tenant, { time_zone: 'europe/berlin', net_within_day: true })
+  assert.equal(status, 200)
+  const expected = { ...DEFAULTS, version: 2, time_zone: 'Europe/Berlin', net_within_day: true }
+  assert.deepEqual([settingsIn(body), body.applied, body.applied_version], [expected, true, 2])
+  assert.deepEqual(settingsIn((await reportOf(server, 'movements', {}, tenant)).policy), expected)
+  await setPolicy(tenant, { time_zone: 'Europe/Berlin' })
+  await server.admin.policies.set(tenant.id, { retention_base: 'end_of_month' })
+  const { results } = (await server.request(`/admin/v1/audit?tenant=${tenant.id}`, { key: adminKey })).body
+  const rows = results.filter(({ action }: { action: string }) => action === 'policy.set')
+  assert.deepEqual(
+    rows.map(({ before, after }: { before: object; after: object }) => [before, after]),
+    [
+      [
+        { version: 2, retention_base: 'first_instant' },
+        { version: 3, retention_base: 'end_of_month' },
+      ],
+      [
+        { version: 1, time_zone: 'UTC', net_within_day: false },
+        { version: 2, time_zone: 'Europe/Berlin', net_within_day: true },
+      ],
+    ],
+  )
+})
+
+test('names that are no setting and values that no setting has are refused in words, all at once', async () => {
+  const { status, body } = await setPolicy(server.tenant, {
+    pause: 'maybe',
+    past_due_grace_days: -1,
+    time_zone: '+02:00',
+    net_within_day: 1,
+    grace: 3,
+  })
+  assert.equal(status, 400)
+  assert.deepEqual(
+    body.errors.map(({ pointer }: { pointer: string }) => pointer),
+    ['/pause', '/past_due_grace_days', '/time_zone', '/net_within_day', '/grace'],
+  )
+  assert.match(body.errors[0].message, /churn or keep/)
+  assert.match(body.errors[4].message, /no setting.*pause, trial_on_paying/)
+  for (const settings of [{}, [], { pause: { toString: 'keep' } }, { time_zone: 'Europe/\u0000Berlin' }])
+    assert.equal((await setPolicy(server.tenant, settings)).status, 400)
+  assert.deepEqual(settingsIn(await server.admin.policies.show(server.tenant.id)), DEFAULTS)
+})
+
+test('a bare date is a day of the time zone of the policy', async () => {
+  const tenant = await server.anotherTenant('dated')
+  const startedAt = '2026-01-31T23:30:00Z'
+  await send(server, [created('d1', { started_at: startedAt })], tenant)
+  const mrrAt = async (as_of: string) => (await reportOf(server, 'overview', { as_of }, tenant)).mrr
+  assert.equal(await mrrAt('2026-02-01'), 10)
+  await setPolicy(tenant, { time_zone: 'Europe/Berlin' })
+  const { as_of, mrr } = await reportOf(server, 'overview', { as_of: '2026-02-01' }, tenant)
+  assert.deepEqual([as_of, mrr], ['2026-01-31T23:00:00.000Z', 0])
+  assert.equal(await mrrAt('2026-02-01T00:00:00'), 10)
+  const window = { since: '2026-02-01', until: '2026-02-02' }
+  const movements = await reportOf(server, 'movements', window, tenant)
+  assert.deepEqual([movements.since, movements.totals.new], ['2026-01-31T23:00:00.000Z', 10])
+})
