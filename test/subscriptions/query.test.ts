@@ -26,6 +26,7 @@ const ROUTES = {
   movements: {},
   retention: {},
   history: {},
+  breakdown: { by: 'plan' },
 }
 
 test('every report needs the scope subscriptions:read', async () => {
@@ -161,6 +162,7 @@ test('as CSV a list is exported whole, with all digits, and formulas are defused
     movements: 'occurred_at',
     retention: 'cohort',
     history: 'date',
+    breakdown: 'plan',
   }
   for (const [report, first] of Object.entries(defaults)) {
     const [header] = await csv(report, ROUTES[report as keyof typeof ROUTES])

@@ -136,3 +136,73 @@ test('rates are what the accounts and movements of the 30 days come to', async (
     [],
   )
 })
+
+test('breakdowns add up to MRR, item by item, as of any date', async () => {
+  const tenant = await server.anotherTenant('breakdown')
+  const contact = { entityType: 'contact', id: 'cus_a', sourceUpdatedAt: inDays(0), data: { country: 'de' } }
+  const { status: accepted } = await server.request('/v1/contacts', {
+    method: 'POST',
+    key: tenant.privateKey,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(contact),
+  })
+  assert.equal(accepted, 202)
+  const team = (amount: number) => item(amount, { name: 'Team' })
+  await send(
+    server,
+    [
+      created('a', {
+        acquisition: { source: 'ads', medium: 'cpc' },
+        metadata: { country: 'FR' },
+        items: [team(10.01), item(120, { id: 'si_2', name: 'Seats', interval: 'year' })],
+      }),
+      created('b', {
+        acquisition: { source: 'ads', medium: 'banner' },
+        metadata: { country: 'FR' },
+        items: [team(30)],
+      }),
+      created('b2', { customer: 'cus_b', items: [item(30, { name: null, interval_count: 3 })] }),
+      created('c', { started_at: inDays(-10), metadata: { country: 'Fiji' }, items: [team(5)] }),
+      created('t', { status: 'trialing', items: [team(70)] }),
+      created('u', { currency: 'USD', items: [team(70)] }),
+    ],
+    tenant,
+  )
+  const by = async (dimension: string, query = {}) => {
+    const { mrr, results, ...rest } = await reportOf(server, 'breakdown', { by: dimension, ...query }, tenant)
+    assert.equal(rest.by, dimension)
+    assert.equal(mrr, (await reportOf(server, 'overview', query, tenant)).mrr)
+    assert.equal(
+      results.reduce((sum: number, row: Body) => sum + cents(row.mrr), 0),
+      cents(mrr),
+    )
+    return results.map((row: Body) => [row[dimension], row.mrr, row.accounts, row.subscriptions])
+  }
+  const now = {
+    plan: [
+      ['Team', 45.01, 3, 3],
+      ['Seats', 10, 1, 1],
+      ['price_1', 10, 1, 1],
+    ],
+    interval: [
+      ['month', 45.01, 3, 3],
+      ['3 months', 10, 1, 1],
+      ['year', 10, 1, 1],
+    ],
+    source: [
+      ['ads', 60.01, 2, 3],
+      ['unattributed', 5, 1, 1],
+    ],
+    country: [
+      ['FR', 30, 1, 1],
+      ['DE', 20.01, 1, 1],
+      ['unknown', 10, 1, 1],
+      ['Fiji', 5, 1, 1],
+    ],
+  }
+  for (const [dimension, rows] of Object.entries(now)) assert.deepEqual(await by(dimension), rows, dimension)
+  assert.deepEqual((await by('plan', { as_of: inDays(-20) }))[0], ['Team', 40.01, 2, 2])
+  assert.deepEqual(await by('country', { as_of: inDays(-200) }), [])
+  const { status, body } = await ask(server, 'breakdown', { currency: 'EUR' }, { tenant })
+  assert.deepEqual([status, body.errors[0].pointer], [400, '/by'])
+})

@@ -2149,6 +2149,83 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/subscriptions/breakdown": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * MRR by plan, interval, source or country
+         * @description Item by item: the rows add up to MRR, the largest first. A subscription of several plans counts under each with its part. The country is the contact's, else `metadata.country` of the subscription, else `unknown`. With `Accept: text/csv` as CSV.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    as_of?: string;
+                    /** @description What makes a row */
+                    by: "plan" | "interval" | "source" | "country";
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            /** @enum {unknown} */
+                            by: "plan" | "interval" | "source" | "country";
+                            currency: string;
+                            /** @description Major units of the currency */
+                            mrr: number;
+                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            policy: Record<string, unknown>;
+                            results: {
+                                /** @description Accounts with some of it */
+                                accounts: number;
+                                /** @description The one that `by` names */
+                                country?: string;
+                                /** @description The one that `by` names */
+                                interval?: string;
+                                mrr: number;
+                                /** @description The one that `by` names */
+                                plan?: string;
+                                /** @description The one that `by` names */
+                                source?: string;
+                                /** @description Subscriptions with some of it */
+                                subscriptions: number;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/subscriptions/history": {
         parameters: {
             query?: never;

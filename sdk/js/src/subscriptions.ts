@@ -45,6 +45,8 @@ export function openSubscriptions(api: Api) {
     retention: report('retention'),
     /** MRR by day, week or month, and what moved it. */
     history: report('history'),
+    /** MRR by plan, interval, source or country. */
+    breakdown: report('breakdown'),
 
     // The lists of the reports, row by row over all pages.
     accounts: listOf('overview', 'accounts', 'page'),

@@ -73,6 +73,7 @@ export type ReportName =
   | 'movements'
   | 'retention'
   | 'history'
+  | 'breakdown'
 
 type ReportGet<Name extends ReportName> = Get<`/v1/subscriptions/${Name}`>
 

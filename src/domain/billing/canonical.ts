@@ -4,6 +4,7 @@ import { knownCurrency, toMinor } from '../money.ts'
 import {
   acquisitionOf,
   boundedTerms,
+  countryOf,
   decimalOrNull,
   type Fields,
   fieldsOf,
@@ -105,6 +106,7 @@ function subscriptionOf(
     ...(object.livemode === false && { testMode: true }),
     ...(items.some(item => isTaxUnknown(item, object)) && { inclusiveTaxUnknown: true }),
     ...(resumesAt !== null && { resumesAt }),
+    ...countryOf(object.metadata),
   }
 }
 

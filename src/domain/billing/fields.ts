@@ -156,6 +156,19 @@ export function acquisitionOf(acquisition: unknown, metadata: unknown): Acquisit
   return source ? { source, medium: text(utm?.utm_medium), campaign: text(utm?.utm_campaign) } : null
 }
 
+/** The country that its metadata names. */
+export function countryOf(metadata: unknown): { country?: string } {
+  const country = countryName(text(fieldsOf(metadata)?.country))
+  return country === null ? {} : { country }
+}
+
+/** Codes are written in capitals, whoever wrote them; names as they are. */
+export function countryName(given: string | null): string | null {
+  const name = given?.trim() ?? ''
+  if (name === '') return null
+  return /^[a-z]{2,3}$/i.test(name) ? name.toUpperCase() : name
+}
+
 const UNKNOWN_DISCOUNT: Discount = {
   percentOff: null,
   amountOff: null,

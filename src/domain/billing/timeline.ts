@@ -41,6 +41,8 @@ export type Segment = {
   cancellationReason: string | null
   collectionMethod: string | null
   acquisition: Acquisition | null
+  /** As its metadata says. */
+  country?: string
   /** A source's trial run, that is not money. */
   testMode?: true
   /** Why MRR is another than before, and the event behind it; left out where it is not. */
@@ -215,6 +217,7 @@ function stateAt(
     cancellationReason: cancelling || isOver ? version.cancellationReason : null,
     collectionMethod: version.collectionMethod,
     acquisition: version.acquisition,
+    ...(version.country !== undefined && { country: version.country }),
     ...(version.testMode && { testMode: true as const }),
     ...cautionsOf(version),
     cycles: version.testMode

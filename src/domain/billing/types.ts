@@ -69,6 +69,8 @@ export type SubscriptionFacts = {
   inherited?: Discount[]
   /** When a pause ends by itself. */
   resumesAt?: Instant | null
+  /** As its metadata says. */
+  country?: string
 }
 
 export type Acquisition = { source: string; medium: string | null; campaign: string | null }

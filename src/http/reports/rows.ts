@@ -1,5 +1,6 @@
 import { type Static, type TObject, Type } from 'typebox'
 import { CAUSES } from '../../domain/billing/causes.ts'
+import type { Dimension } from '../../domain/billing/dimensions.ts'
 import { withoutNamespaces } from '../../domain/billing/namespace.ts'
 import { majorText, toMajor } from '../../domain/money.ts'
 
@@ -185,6 +186,16 @@ export const HistoryRow = Type.Object({
   reactivation: money(),
   net: money('new + expansion + reactivation − contraction − churn: MRR less that of the bucket before'),
 })
+
+/** Named by what MRR is broken down by. */
+export function breakdownRow(by: Dimension) {
+  return Type.Object({
+    [by]: Text,
+    mrr: money(),
+    accounts: Type.Integer({ description: 'Accounts with some of it' }),
+    subscriptions: Type.Integer({ description: 'Subscriptions with some of it' }),
+  })
+}
 
 export const CohortRow = Type.Object({
   cohort: Type.String({ description: 'The month in which its accounts first paid', examples: ['2026-01'] }),

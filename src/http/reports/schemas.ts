@@ -1,4 +1,5 @@
 import { type TObject, type TSchema, Type } from 'typebox'
+import { DIMENSIONS } from '../../domain/billing/dimensions.ts'
 import { DEFAULT_POLICY, statedPolicy } from '../../domain/billing/policy.ts'
 import { account, coverage, movements, nothing, page, rates, source } from './examples.ts'
 import {
@@ -295,6 +296,31 @@ export const HistoryBody = reportOf(
         reactivation: 0,
         net: 40,
       },
+    ],
+  },
+)
+
+const PartName = Type.Optional(Type.String({ description: 'The one that `by` names' }))
+
+const BreakdownRow = Type.Object({
+  plan: PartName,
+  interval: PartName,
+  source: PartName,
+  country: PartName,
+  mrr: money(),
+  accounts: Type.Integer({ description: 'Accounts with some of it' }),
+  subscriptions: Type.Integer({ description: 'Subscriptions with some of it' }),
+})
+
+export const BreakdownBody = reportOf(
+  { by: Type.Enum([...DIMENSIONS]), mrr: Amount, results: Type.Array(BreakdownRow) },
+  {},
+  {
+    by: 'plan',
+    mrr: 89,
+    results: [
+      { plan: 'Team', mrr: 59, accounts: 1, subscriptions: 1 },
+      { plan: 'Solo', mrr: 30, accounts: 1, subscriptions: 1 },
     ],
   },
 )

@@ -1,7 +1,9 @@
 import { Type } from 'typebox'
+import { DIMENSIONS, type Dimension } from '../../domain/billing/dimensions.ts'
 import type { Fault } from '../../domain/fault.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import { momentIn } from '../../domain/time-zone.ts'
+import { breakdownReport } from '../../reports/breakdown.ts'
 import { historyReport, type SeriesWindow } from '../../reports/history.ts'
 import type { ReportQuestion } from '../../reports/question.ts'
 import { BUCKET_INTERVALS, type BucketInterval, MAX_BUCKETS } from '../../store/reports/buckets.ts'
@@ -9,8 +11,8 @@ import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
 import type { ReportQuery } from './query.ts'
 import { type ReportDeps, reportRoute } from './report.ts'
-import { HistoryBody } from './schemas.ts'
-import { shownHistory } from './shown.ts'
+import { BreakdownBody, HistoryBody } from './schemas.ts'
+import { shownBreakdown, shownHistory } from './shown.ts'
 
 const Bound = (description: string) => Type.Optional(Type.String({ format: 'timestamp', description }))
 
@@ -22,7 +24,7 @@ export const SeriesQuery = {
   interval: Type.Enum([...BUCKET_INTERVALS], { default: 'month', description: 'Weeks begin on Monday' }),
 }
 
-/** Reports that go from bucket to bucket. */
+/** MRR over time and by kind. */
 export function seriesRoutes(app: App, deps: ReportDeps): void {
   reportRoute(app, deps, {
     path: '/v1/subscriptions/history',
@@ -35,6 +37,17 @@ export function seriesRoutes(app: App, deps: ReportDeps): void {
     faults: seriesFaults,
     build: async (db, question, query) =>
       shownHistory(bounded(await historyReport(db, question, windowOf(question, query)))),
+  })
+  reportRoute(app, deps, {
+    path: '/v1/subscriptions/breakdown',
+    summary: 'MRR by plan, interval, source or country',
+    description: `Item by item: the rows add up to MRR, the largest first. A subscription of several plans counts under each with its part. The country is the contact's, else \`metadata.country\` of the subscription, else \`unknown\`. With \`Accept: text/csv\` as CSV.`,
+    pages: {},
+    whole: 'breakdown',
+    own: { by: Type.Enum([...DIMENSIONS], { description: 'What makes a row' }) },
+    body: BreakdownBody,
+    build: async (db, question, query) =>
+      shownBreakdown(await breakdownReport(db, question, query.by as Dimension), question.currency),
   })
 }
 

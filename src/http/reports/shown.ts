@@ -4,13 +4,16 @@ import { toMajor } from '../../domain/money.ts'
 import type { AccountReport } from '../../reports/account.ts'
 import type { AcquisitionReport } from '../../reports/acquisition.ts'
 import type { AttentionReport } from '../../reports/attention.ts'
+import type { BreakdownReport } from '../../reports/breakdown.ts'
 import type { HistoryReport } from '../../reports/history.ts'
 import type { MovementReport, MovementTotals } from '../../reports/movements.ts'
 import type { OverviewReport } from '../../reports/overview.ts'
+import type { ReportList } from '../../reports/question.ts'
 import type { RetentionReport } from '../../reports/retention.ts'
 import { type ShownReport, shown } from './report.ts'
 import {
   AccountRow,
+  breakdownRow,
   CancellationRow,
   CohortRow,
   ExclusionRow,
@@ -117,6 +120,17 @@ function shownTotals(totals: MovementTotals, currency: string) {
 
 export function shownHistory({ interval, history }: HistoryReport): ShownReport {
   return { facts: { interval }, lists: { history: shown(HistoryRow, history) } }
+}
+
+export function shownBreakdown({ by, mrr, parts }: BreakdownReport, currency: string): ShownReport {
+  const rows: ReportList<object> = {
+    count: parts.count,
+    rows: async slice => (await parts.rows(slice)).map(({ name, ...part }) => ({ [by]: name, ...part })),
+  }
+  return {
+    facts: { by, mrr: toMajor(mrr, currency) },
+    lists: { breakdown: { row: breakdownRow(by), ...rows } },
+  }
 }
 
 export function shownRetention(report: RetentionReport): ShownReport {

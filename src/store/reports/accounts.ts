@@ -68,15 +68,25 @@ export async function segmentsOfSubscriptions(
 }
 
 /** Everyone's segments at `asOf`, but for ended ones, in portions. */
-export async function* runningSegments(
+export function runningSegments(db: Db, scope: Scope): AsyncGenerator<Segment[]> {
+  return segmentsAt(db, scope, `status <> 'canceled'`)
+}
+
+/** Everyone's segments at `asOf` that have MRR, in portions. */
+export function countingSegments(db: Db, scope: Scope): AsyncGenerator<Segment[]> {
+  return segmentsAt(db, scope, 'mrr > 0')
+}
+
+async function* segmentsAt(
   db: Db,
   { tenantId, currency, asOf }: Scope,
+  condition: string,
 ): AsyncGenerator<Segment[]> {
   for (let after = ''; ; ) {
     const { rows } = await queryPrepared<{ id: string; body: string }>(
       db,
       `select subscription_id as id, body from billing_segments
-       where tenant_id = $1 and subscription_id > $2 and currency = $3 and status <> 'canceled'
+       where tenant_id = $1 and subscription_id > $2 and currency = $3 and ${condition}
          and valid_from <= $4 and valid_to > $4
        order by subscription_id limit 5000`,
       [tenantId, after, currency, asOf],

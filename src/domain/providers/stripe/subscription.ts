@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import {
   acquisitionOf,
+  countryOf,
   boundedTerms,
   decimalOrNull,
   type Fields,
@@ -96,6 +97,7 @@ function factsOf(type: string, object: Fields): SubscriptionFacts {
     ...(fieldsOf(object.items)?.has_more === true && { itemsIncomplete: true }),
     ...(given.some(item => isTaxUnknown(item, object)) && { inclusiveTaxUnknown: true }),
     ...(resumesAt !== null && { resumesAt }),
+    ...countryOf(object.metadata),
   }
 }
 
