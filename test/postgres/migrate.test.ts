@@ -3,8 +3,8 @@ import { createHash, randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { after, before, beforeEach, test } from 'node:test'
 import type pg from 'pg'
-import { openPool } from '../../src/postgres/database.ts'
-import { migrate } from '../../src/postgres/migrate.ts'
+import { inTransaction, openPool } from '../../src/postgres/database.ts'
+import { applyMigrations, migrate } from '../../src/postgres/migrate.ts'
 import { testDatabase } from '../database.ts'
 
 const directory = new URL('../../migrations/', import.meta.url)
@@ -19,16 +19,22 @@ before(async () => {
   database = await testDatabase()
   pool = openPool({ connection: { url: database.url }, max: 8, name: 'migrate', onError: () => undefined })
 })
-beforeEach(async () => {
-  await pool.query('drop schema public cascade')
-  await pool.query('create schema public')
-})
+beforeEach(beginEmpty)
 after(async () => {
   await pool.end()
   await database.drop()
 })
 
 const allNames = files.map(({ name }) => name)
+
+async function beginEmpty(): Promise<void> {
+  await pool.query('drop schema public cascade')
+  await pool.query('create schema public')
+}
+
+function migrateOnly(name: string): Promise<string[]> {
+  return inTransaction(pool, client => applyMigrations(client, { only: [{ name, checksum: '' }] }))
+}
 
 /** Everything that a schema consists of, as text. */
 async function schema(): Promise<string[]> {
@@ -61,13 +67,16 @@ async function atVersion(count: number): Promise<void> {
 test('an empty database and one of any earlier version end in the same schema', async () => {
   assert.deepEqual(await migrate(pool), allNames)
   const fromEmpty = await schema()
-  for (let count = 1; count < files.length; count++) {
-    await pool.query('drop schema public cascade')
-    await pool.query('create schema public')
+  // From the first version straight to the newest, from the last one, and from each to the one after it.
+  for (const count of [1, files.length - 1]) {
+    await beginEmpty()
     await atVersion(count)
     assert.deepEqual(await migrate(pool), allNames.slice(count))
     assert.deepEqual(await schema(), fromEmpty)
   }
+  await beginEmpty()
+  for (const { name } of files) assert.deepEqual(await migrateOnly(name), [name])
+  assert.deepEqual(await schema(), fromEmpty)
 })
 
 test('a database that is up to date is left as it is', async () => {
