@@ -5,11 +5,11 @@ import { type Shop, shopYear } from '../../demo/shop.ts'
 import { DAY_MS, type Year, yearOf } from '../../demo/year.ts'
 import { AdminError } from '../admin/error.ts'
 import type { CreatedKey } from '../admin/views.ts'
-import { openPostgresLog } from '../log/postgres/log.ts'
-import { type DemoServer, serverForDemo } from './demo-server.ts'
+import { applied } from './applied.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
+import { type ReachedServer, reachServer } from './reached-server.ts'
 import { dataOption, type Session, withDatabase } from './session.ts'
 
 const NOTES = `
@@ -42,7 +42,7 @@ export function addDemo(program: Command, out: Output): void {
     .action(options =>
       withDatabase(options, out, async session => {
         const target = await prepare(session, options)
-        const server = await serverForDemo({ config: session.config, url: options.url, out })
+        const server = await reachServer({ config: session.config, url: options.url, out })
         try {
           await fill(session, target, server, out)
         } catch (error) {
@@ -126,7 +126,7 @@ async function sourceOf(
   return [{ ...rotated, token: rotated.token! }, yearOf({ seed, scale, end: begunEnd })]
 }
 
-async function fill(session: Session, target: DemoTenant, server: DemoServer, out: Output): Promise<void> {
+async function fill(session: Session, target: DemoTenant, server: ReachedServer, out: Output): Promise<void> {
   const { tenant, privateKey, trackingKey, source, year } = target
   const startedAt = performance.now()
   out.say(
@@ -156,32 +156,7 @@ async function fill(session: Session, target: DemoTenant, server: DemoServer, ou
   out.exitCode = isApplied ? 0 : 1
 }
 
-const PATIENCE_MS = 60_000
-const POLL_MS = 100
-
-/** Waits until all that was accepted so far has taken effect; false when nothing moves. */
-async function applied({ pool }: Session, out: Output): Promise<boolean> {
-  const log = openPostgresLog({ pool })
-  const sentBy = Date.now()
-  let [fewest, movedAt] = [Number.POSITIVE_INFINITY, sentBy]
-  for (;;) {
-    const waiting = (await log.lag()).filter(
-      ({ oldestAt }) => oldestAt !== null && oldestAt.getTime() <= sentBy,
-    )
-    if (waiting.length === 0) return true
-    const entries = waiting.reduce((sum, partition) => sum + partition.entries, 0)
-    if (entries < fewest) [fewest, movedAt] = [entries, Date.now()]
-    if (Date.now() - movedAt > PATIENCE_MS) {
-      out.say(
-        `${entries} entries are accepted but not processed. Does a process with the surface worker run?`,
-      )
-      return false
-    }
-    await new Promise(resolve => setTimeout(resolve, POLL_MS))
-  }
-}
-
-function nextSteps({ privateKey }: DemoTenant, { billing }: Shop, { readUrl, lasts }: DemoServer): string {
+function nextSteps({ privateKey }: DemoTenant, { billing }: Shop, { readUrl, lasts }: ReachedServer): string {
   const get = (path: string) => `  curl -H 'Authorization: Bearer ${privateKey.key}' '${readUrl}${path}'`
   const intro = lasts ? 'Look at it:' : 'Look at it, once the server runs (kontor start):'
   const customer = billing.find(({ payload }) => payload.currency === 'EUR')!.payload.customer

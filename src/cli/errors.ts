@@ -1,6 +1,8 @@
 import { EmbeddedError } from '../../embedded-postgres/cluster.ts'
 import { AdminError } from '../admin/error.ts'
 import { ConfigError } from '../config/config.ts'
+import { FileFault } from '../import/row.ts'
+import { NotSent } from '../import/send.ts'
 import { isUnavailable } from '../postgres/database.ts'
 import { SchemaError } from '../postgres/migrate.ts'
 
@@ -19,11 +21,14 @@ export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | nu
     return { words: [error.message, ...faults].join('\n'), exitCode: error.kind === 'invalid' ? 2 : 1 }
   }
   if (error instanceof EmbeddedError) return { words: `${error.message}\n${ELSEWHERE}`, exitCode: 1 }
+  if (error instanceof FileFault) return { words: error.message, exitCode: 1 }
+  if (error instanceof NotSent) return { words: `${error.message}\n${GOES_ON}`, exitCode: 1 }
   if (error instanceof SchemaError) return { words: error.message, exitCode: 1 }
   const words = explainSystemError(error as SystemError)
   return words === null ? null : { words, exitCode: 1 }
 }
 
+const GOES_ON = 'What was accepted is there: the same command goes on where this one ended.'
 const ELSEWHERE =
   '(--data or KONTOR_DATA_DIR gives another data directory; DATABASE_URL a PostgreSQL of your own, 15 or newer.)'
 

@@ -11,6 +11,7 @@ import { addErase } from './erase.ts'
 import { explain } from './errors.ts'
 import { addEvents } from './events.ts'
 import { examples } from './examples.ts'
+import { addImport } from './import.ts'
 import { addKey } from './key.ts'
 import { addMigrate } from './migrate.ts'
 import type { Output } from './output.ts'
@@ -55,6 +56,7 @@ export function buildProgram(out: Output): Command {
   addErase(program, out)
   addEvents(program, out)
   addAudit(program, out)
+  addImport(program, out)
   addBackup(program, out)
   addRestore(program, out)
   addData(program, out)

@@ -93,7 +93,7 @@ export function cdpRoutes(app: App, options: EventRouteOptions): void {
           tags: ['CDP-compatible'],
           summary: kind === 'batch' ? 'A batch of events' : `A call of kind ${kind}`,
           description:
-            'In the format of the Segment and RudderStack SDKs. Valid items are accepted, invalid ones are listed in rejected.',
+            'In the format of the Segment and RudderStack SDKs; a batch may also hold native events (event_type, visitor, …). Valid items are accepted, invalid ones are listed in rejected.',
           body: kind === 'batch' ? CdpBatchBody : CdpBody,
           security: security.tracking,
           response: { 200: Success },

@@ -107,12 +107,18 @@ export function readItem(
     faults.push({ pointer: '', message: 'an event must be a JSON object' })
     return null
   }
-  if (context.route === 'track') return readTrack(value, faults)
+  if (context.route === 'track' || isNative(value, context)) return readTrack(value, faults)
   if (context.route === 'cdp') return readCdp(value, context.kind, envelope, faults)
   if (context.sourceType !== 'cdp') return readWebhook(value, context, faults)
   const draft = readCdp(value, 'any', envelope, faults)
   if (!context.eventTypeOverride || draft.eventType === '') return draft
   return { ...draft, ...typeOf(value, draft.eventType, context.eventTypeOverride, faults) }
+}
+
+/** An item of a batch that is an event of our own form: servers send their history so. */
+export function isNative(item: JsonObject, context: EventContext): boolean {
+  const isBatch = context.route === 'cdp' && context.kind === 'batch'
+  return isBatch && typeof item.event_type === 'string' && !namesKind(item)
 }
 
 /** The part of an item that is kept, in its raw text. */
@@ -123,7 +129,7 @@ export function payloadOf(
   context: EventContext,
   batchContext: string | null,
 ): string {
-  if (context.route === 'track') return trackPayload(raw, item)
+  if (context.route === 'track' || isNative(item, context)) return trackPayload(raw, item)
   if (context.route === 'cdp' || context.sourceType === 'cdp') return cdpPayload(raw, item, batchContext)
   return webhookPayload(raw, item, draft.subject)
 }
@@ -176,9 +182,14 @@ export function readCdp(
   }
 }
 
+/** Whether an item says itself that it is a call of a customer-data platform, and of which kind. */
+function namesKind({ type, kind }: JsonObject): boolean {
+  const own = type ?? kind
+  return typeof own === 'string' && KINDS.has(own)
+}
+
 function kindOf(item: JsonObject, routeKind: CdpContext['kind'], faults: Fault[]): string {
-  const own = item.type ?? item.kind
-  if (typeof own === 'string' && KINDS.has(own)) return own
+  if (namesKind(item)) return (item.type ?? item.kind) as string
   if (KINDS.has(routeKind)) return routeKind
   faults.push({ pointer: '/type', message: `type must be one of ${CDP_KINDS.join(', ')}` })
   return ''

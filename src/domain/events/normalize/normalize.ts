@@ -17,6 +17,7 @@ import type { Draft } from './draft.ts'
 import {
   type Body,
   type Items,
+  isNative,
   itemsOf,
   openBody,
   payloadOf,
@@ -180,7 +181,8 @@ function eventOf(
   const trusted = inbound !== null || context.trusted === true
   // Servers import what happened long ago; whoever has the public key only makes it up.
   const { at, replaced } = occurredAt(draft.ownTime, draft.sentAt, receivedAt, trusted ? null : floorMs)
-  const source = inbound ? inbound.sourceType : context.route === 'track' ? 'tracking' : 'cdp'
+  const isTracking = context.route === 'track' || isNative(items.values[index] as JsonObject, context)
+  const source = inbound ? inbound.sourceType : isTracking ? 'tracking' : 'cdp'
   return {
     id,
     index,

@@ -4,7 +4,7 @@ import { joinEmbedded } from './embedded.ts'
 import type { Output } from './output.ts'
 import { announcedServer } from './server-file.ts'
 
-export type DemoServer = {
+export type ReachedServer = {
   url: string
   /** Whether it runs on when the command is over. */
   lasts: boolean
@@ -16,7 +16,7 @@ export type DemoServer = {
 type ServerOptions = { config: Config; url: string | undefined; out: Output }
 
 /** The server that is named, the one that runs on the data directory, or one of our own. */
-export async function serverForDemo({ config, url, out }: ServerOptions): Promise<DemoServer> {
+export async function reachServer({ config, url, out }: ServerOptions): Promise<ReachedServer> {
   if (url !== undefined) return lasting(url.replace(/\/+$/, ''))
   const running = config.databaseUrl === null ? await announcedServer(config.dataDir) : null
   if (running && (await answers(running.url))) return lasting(running.url)
@@ -24,7 +24,7 @@ export async function serverForDemo({ config, url, out }: ServerOptions): Promis
   return ownServer(config, out)
 }
 
-function lasting(url: string): DemoServer {
+function lasting(url: string): ReachedServer {
   return { url, lasts: true, readUrl: url, close: async () => {} }
 }
 
@@ -38,7 +38,7 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-async function ownServer(config: Config, out: Output): Promise<DemoServer> {
+async function ownServer(config: Config, out: Output): Promise<ReachedServer> {
   const embedded = config.databaseUrl === null ? await joinEmbedded(config, out) : null
   const stop = async () => embedded?.stop()
   try {

@@ -1,0 +1,113 @@
+import { once } from 'node:events'
+import { parse } from 'csv-parse'
+import { FileFault, type Rejection, type Row } from './row.ts'
+
+// A quote that is never closed would take the rest of the file for one cell.
+const MAX_ROW_BYTES = 8 * 1_048_576
+const OTHER_DELIMITERS: [RegExp, string][] = [
+  [/;/, 'semicolons'],
+  [/\t/, 'tabs'],
+  [/\|/, 'bars'],
+]
+
+type Parsed = { record: string[]; raw: string }
+
+/**
+ * The rows of a CSV file, by the names in its first line; an empty cell leaves its field out. Stray quotes are part of
+ * their cell; a row with more or fewer cells than there are columns is rejected.
+ */
+export async function* csvRows(
+  chunks: AsyncIterable<string>,
+  checkHeader: (columns: string[]) => void,
+): AsyncGenerator<(Row | Rejection)[]> {
+  const parser = parse({
+    raw: true,
+    relax_quotes: true,
+    relax_column_count: true,
+    bom: true,
+    max_record_size: MAX_ROW_BYTES,
+  })
+  let parsed: Parsed[] = []
+  let fault: (Error & { code?: string }) | null = null
+  const ended = once(parser, 'close')
+  parser.on('data', record => parsed.push(record as Parsed))
+  parser.on('error', error => {
+    fault = error
+  })
+  const rows = rowReader(checkHeader)
+  const take = () => {
+    const taken = rows.of(parsed)
+    parsed = []
+    if (fault) throw rows.fault(fault)
+    return taken
+  }
+  for await (const chunk of chunks) {
+    await new Promise<void>(resolve => parser.write(chunk, () => resolve()))
+    yield take()
+  }
+  parser.end()
+  await ended.catch(() => undefined)
+  yield take()
+  if (!rows.hasHeader()) throw new FileFault('The file is empty: its first line must name the columns.')
+}
+
+function rowReader(checkHeader: (columns: string[]) => void) {
+  let columns: string[] | null = null
+  let line = 1
+
+  function read({ record, raw }: Parsed): Row | Rejection | null {
+    const begin = line
+    line += 1 + newlinesIn(raw)
+    if (record.length === 1 && record[0] === '') return null
+    if (columns === null) {
+      columns = headerOf(record)
+      checkHeader(columns)
+      return null
+    }
+    if (record.length !== columns.length)
+      return {
+        line: begin,
+        column: null,
+        reason: `has ${record.length} cells; there are ${columns.length} columns`,
+      }
+    return { line: begin, cells: cellsOf(columns, record) }
+  }
+
+  return {
+    of: (parsed: Parsed[]) => parsed.flatMap(record => read(record) ?? []),
+    hasHeader: () => columns !== null,
+    fault({ code, message }: Error & { code?: string }): FileFault {
+      if (code === 'CSV_QUOTE_NOT_CLOSED' || code === 'CSV_MAX_RECORD_SIZE')
+        return new FileFault(`In the row at line ${line} a quote is opened and never closed.`)
+      return new FileFault(`The row at line ${line} cannot be read: ${message}`)
+    },
+  }
+}
+
+function headerOf(cells: string[]): string[] {
+  const columns = cells.map(cell => cell.trim())
+  const [other] = OTHER_DELIMITERS.filter(([pattern]) => columns.length === 1 && pattern.test(columns[0]!))
+  if (other)
+    throw new FileFault(
+      `The columns are separated by ${other[1]}: only commas are read. Save it with commas.`,
+    )
+  const twice = columns.find((name, index) => name !== '' && columns.indexOf(name) !== index)
+  if (twice !== undefined) throw new FileFault(`There are two columns ${JSON.stringify(twice)}.`)
+  return columns
+}
+
+function cellsOf(columns: string[], record: string[]): Record<string, string> {
+  const cells: Record<string, string> = {}
+  for (let i = 0; i < columns.length; i++) {
+    const cell = record[i]!
+    if (cell !== '' && columns[i] !== '') cells[columns[i]!] = cell
+  }
+  return cells
+}
+
+function newlinesIn(text: string): number {
+  let count = 0
+  for (let i = text.indexOf('\n'); i >= 0; i = text.indexOf('\n', i + 1)) count++
+  // With CRLF the parser hands out a row without the newline that ends it, with LF it does not.
+  return text.endsWith('\n') ? count - 1 : count
+}

@@ -1,0 +1,155 @@
+import { isObject, type JsonObject } from '../domain/json/json.ts'
+import { parseTimestamp } from '../domain/time.ts'
+import { FileFault } from './row.ts'
+
+/** How values of a file become fields: `{"id": "Handle", "sourceUpdatedAt": "now", "data": {"price": {"from": "Price", "as": "number"}}}`. */
+export type Mapping = { [field: string]: Field | Mapping }
+
+const TYPES = ['text', 'number', 'boolean', 'timestamp', 'json'] as const
+type Type = (typeof TYPES)[number]
+type Field = { from: string; as: Type } | { value: unknown } | { now: true }
+
+/** A value that is not what the map says it is. */
+export type WrongValue = { column: string; reason: string }
+
+/** Reads a map file; all its faults are named at once. */
+export function readMapping(text: string, fields: readonly string[]): Mapping {
+  let given: unknown
+  try {
+    given = JSON.parse(text)
+  } catch (error) {
+    throw new FileFault(`The map file is not JSON: ${(error as Error).message}.`)
+  }
+  if (!isObject(given)) throw new FileFault('The map file must hold a JSON object.')
+  const faults: string[] = []
+  for (const name of Object.keys(given))
+    if (!fields.includes(name)) faults.push(`${name} is no field; there are ${fields.join(', ')}`)
+  const mapping = mappingOf(given, '', faults)
+  if (faults.length > 0) throw new FileFault(`The map file is at fault:\n  - ${faults.join('\n  - ')}`)
+  return mapping
+}
+
+function mappingOf(given: JsonObject, path: string, faults: string[]): Mapping {
+  const mapping: Mapping = {}
+  for (const [name, spec] of Object.entries(given)) {
+    const at = `${path}${name}`
+    if (typeof spec === 'string')
+      mapping[name] = spec === 'now' && isTime(at) ? { now: true } : { from: spec, as: 'text' }
+    else if (!isObject(spec)) faults.push(`${at} must be the name of a column or {"from": …, "as": …}`)
+    else if (Object.hasOwn(spec, 'value')) mapping[name] = { value: spec.value }
+    else if (typeof spec.from === 'string')
+      mapping[name] = { from: spec.from, as: typeOf(spec.as, at, faults) }
+    else mapping[name] = mappingOf(spec, `${at}.`, faults)
+  }
+  return mapping
+}
+
+function isTime(field: string): boolean {
+  return field === 'sourceUpdatedAt' || field === 'occurred_at'
+}
+
+function typeOf(as: unknown, at: string, faults: string[]): Type {
+  // a column that holds all of `data` holds it as JSON
+  if (as === undefined) return at === 'data' ? 'json' : 'text'
+  if (TYPES.includes(as as Type)) return as as Type
+  faults.push(`${at}: "as" must be one of ${TYPES.join(', ')}`)
+  return 'text'
+}
+
+function isField(spec: Field | Mapping): spec is Field {
+  return 'from' in spec || 'value' in spec || 'now' in spec
+}
+
+/** The columns that a mapping reads. */
+export function columnsOf(mapping: Mapping): string[] {
+  return Object.values(mapping).flatMap(spec => {
+    if (!isField(spec)) return columnsOf(spec)
+    return 'from' in spec && typeof spec.from === 'string' ? [spec.from] : []
+  })
+}
+
+/** The fields of one row; what the row does not have is left out. Wrong values are added to `wrong`. */
+export function mapped(mapping: Mapping, cells: JsonObject, time: Date, wrong: WrongValue[]): JsonObject {
+  const fields: JsonObject = {}
+  for (const [name, spec] of Object.entries(mapping)) {
+    if (!isField(spec)) {
+      const inner = mapped(spec, cells, time, wrong)
+      if (Object.keys(inner).length > 0) fields[name] = inner
+    } else if ('now' in spec) fields[name] = time.toISOString()
+    else if ('value' in spec) fields[name] = spec.value
+    else {
+      const value = typed((spec as { from: string }).from, (spec as { as: Type }).as, cells, wrong)
+      if (value !== undefined) fields[name] = value
+    }
+  }
+  return fields
+}
+
+function typed(column: string, as: Type, cells: JsonObject, wrong: WrongValue[]): unknown {
+  const value = valueAt(cells, column)
+  if (value === undefined || value === null || value === '') return undefined
+  const text = typeof value === 'string' ? value.trim() : null
+  const refuse = (what: string) => {
+    wrong.push({ column, reason: `is not ${what}: ${JSON.stringify(value).slice(0, 100)}` })
+    return undefined
+  }
+  switch (as) {
+    case 'text':
+      return isObject(value) || Array.isArray(value) ? value : String(value)
+    case 'number':
+      return (
+        (text === null ? (typeof value === 'number' ? value : undefined) : numberOf(text)) ??
+        refuse('a number')
+      )
+    case 'boolean':
+      return typeof value === 'boolean'
+        ? value
+        : (BOOLEANS[String(value).trim().toLowerCase()] ?? refuse('a boolean'))
+    case 'timestamp':
+      return timestampOf(text) ?? refuse('a timestamp')
+    case 'json':
+      try {
+        return text === null ? value : JSON.parse(text)
+      } catch {
+        return refuse('JSON')
+      }
+  }
+}
+
+const BOOLEANS: Record<string, boolean> = {
+  ...{ true: true, yes: true, y: true, 1: true, t: true },
+  ...{ false: false, no: false, n: false, 0: false, f: false },
+}
+
+const PLAIN_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/
+
+/** With all its digits: what a double cannot hold goes on as it is written. */
+export function numberOf(text: string): unknown {
+  if (PLAIN_NUMBER.test(text)) return rawJson(text)
+  return /^[-+]?\d+(?:\.\d*)?$/.test(text) ? Number(text) : undefined
+}
+
+// JSON.rawJSON is newer than the types.
+const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown }
+
+/** ISO 8601, and the forms with a blank in which shops write it: `2026-01-31 09:30:00 +0100`, `… UTC`. */
+export function timestampOf(text: string | null): string | undefined {
+  if (text === null) return undefined
+  const iso = text.replace(
+    /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d(?:\.\d+)?)?) ?(?:UTC|Z|([+-]\d\d:?\d\d))?$/,
+    '$1T$2$3',
+  )
+  return parseTimestamp(iso) ? iso : undefined
+}
+
+/** A column, or what stands at a dotted path where rows are JSON. */
+function valueAt(cells: JsonObject, column: string): unknown {
+  if (Object.hasOwn(cells, column)) return cells[column]
+  if (!column.includes('.')) return undefined
+  let value: unknown = cells
+  for (const name of column.split('.')) {
+    if (!isObject(value) || !Object.hasOwn(value, name)) return undefined
+    value = value[name]
+  }
+  return value
+}

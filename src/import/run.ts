@@ -1,0 +1,123 @@
+import type { ErrorsFile } from './errors-file.ts'
+import type { Journal, Progress } from './journal.ts'
+import { NO_PROGRESS } from './journal.ts'
+import { type Item, isRejection, type Read, type Reading, type Rejection, type Row } from './row.ts'
+import type { Target } from './target.ts'
+
+export type Totals = { read: number; accepted: number; duplicates: number; rejected: number }
+
+export type ImportOptions = {
+  rows: AsyncIterable<(Row | Rejection)[]>
+  reading: Reading
+  /** Null: a dry run. */
+  target: Target | null
+  journal: Journal
+  errors: (from: number) => Promise<ErrorsFile>
+  /** Hears of the first few. */
+  onRejected: (rejections: Rejection[]) => void
+  onResumed: (read: number) => void
+  onProgress: (totals: Totals) => void
+  onEnd: () => void
+  signal: AbortSignal
+}
+
+/** So many requests are under way at a time; what they hold is all that is held of the file. */
+const IN_FLIGHT = 4
+const MAX_READS = 2_000
+const DRY: Target = {
+  maxItems: MAX_READS,
+  maxBytes: Number.POSITIVE_INFINITY,
+  deliver: async items => ({ accepted: items.length, duplicates: 0, rejected: [] }),
+}
+
+type Batch = { items: Item[]; rejected: Rejection[]; bytes: number; ids: Set<string> }
+const newBatch = (): Batch => ({ items: [], rejected: [], bytes: 0, ids: new Set() })
+
+/**
+ * Reads a file to its end and sends what it says, batch after batch. Batches are settled in their order: what was settled is
+ * in the journal and is not sent again by the same command after a crash; what was under way is, and adds nothing.
+ */
+export async function runImport(options: ImportOptions): Promise<Totals & { isWhole: boolean }> {
+  const { reading, journal, signal } = options
+  const target = options.target ?? DRY
+  const resumed = await journal.load()
+  const progress: Progress = { ...(resumed ?? NO_PROGRESS) }
+  if (resumed) options.onResumed(resumed.read)
+  const errors = await options.errors(progress.errorsBytes)
+  const underWay: { batch: Batch; done: Promise<Awaited<ReturnType<Target['deliver']>>> }[] = []
+  let toSkip = progress.read
+  let batch = newBatch()
+
+  async function settle(): Promise<void> {
+    const { batch: first, done } = underWay.shift()!
+    const outcome = await done
+    const rejected = [...first.rejected, ...outcome.rejected].sort((a, b) => a.line - b.line)
+    progress.read += first.items.length + first.rejected.length
+    progress.accepted += outcome.accepted
+    progress.duplicates += outcome.duplicates
+    progress.rejected += rejected.length
+    if (rejected.length > 0) {
+      await errors.write(rejected)
+      options.onRejected(rejected)
+    }
+    progress.errorsBytes = errors.bytes()
+    await journal.save(progress)
+    options.onProgress(progress)
+  }
+
+  async function dispatch(): Promise<void> {
+    if (batch.items.length + batch.rejected.length === 0) return
+    // Of two changes of one thing the later row must arrive later.
+    while (underWay.length >= IN_FLIGHT || underWay.some(({ batch: other }) => overlap(other, batch)))
+      await settle()
+    const { items } = batch
+    const done =
+      items.length > 0 ? target.deliver(items) : Promise.resolve({ accepted: 0, duplicates: 0, rejected: [] })
+    done.catch(() => undefined) // it is heard of when its turn comes
+    underWay.push({ batch, done })
+    batch = newBatch()
+  }
+
+  async function take(reads: Read[]): Promise<void> {
+    for (const read of reads) {
+      if (toSkip > 0) {
+        toSkip--
+        continue
+      }
+      if (isRejection(read)) batch.rejected.push(read)
+      else {
+        const bytes = Buffer.byteLength(read.text) + 2
+        if (batch.items.length > 0 && batch.bytes + bytes > target.maxBytes) await dispatch()
+        batch.items.push(read)
+        batch.ids.add(read.id)
+        batch.bytes += bytes
+      }
+      if (batch.items.length >= target.maxItems || batch.items.length + batch.rejected.length >= MAX_READS)
+        await dispatch()
+    }
+  }
+
+  try {
+    for await (const rows of options.rows) {
+      for (const row of rows) await take(isRejection(row) ? [row] : reading.push(row))
+      if (signal.aborted) break
+    }
+    if (!signal.aborted) await take(reading.end())
+    await dispatch()
+    while (underWay.length > 0) await settle()
+    if (signal.aborted) await journal.save(progress, true)
+    else await journal.end()
+  } finally {
+    await Promise.allSettled(underWay.map(({ done }) => done))
+    await errors.close()
+    options.onEnd()
+  }
+  const { read, accepted, duplicates, rejected } = progress
+  return { read, accepted, duplicates, rejected, isWhole: !signal.aborted }
+}
+
+function overlap(a: Batch, b: Batch): boolean {
+  const [few, many] = a.ids.size < b.ids.size ? [a.ids, b.ids] : [b.ids, a.ids]
+  for (const id of few) if (many.has(id)) return true
+  return false
+}

@@ -1,0 +1,92 @@
+import { hash } from 'node:crypto'
+import type { JsonObject } from '../domain/json/json.ts'
+import { type Read, type Reading, type Row, rowByRow } from './row.ts'
+
+/** What an object would have been sent as: the name of the event, and when; null: as of the file. */
+type Event = { type: string; at: number | null }
+
+/**
+ * Stripe's objects as the events that the ledger reads. An object is its state when the file was written; what it tells
+ * the time of (a payment, a cancellation) happened then. The same object again is the same event.
+ */
+export function stripeReading({ time }: { time: Date }): Reading {
+  return rowByRow(row => eventItem(row, Math.floor(time.getTime() / 1000)))
+}
+
+function eventItem({ line, cells: object, text }: Row, fileTime: number): Read {
+  if (typeof object.id !== 'string' || object.id === '') return { line, column: 'id', reason: 'is missing' }
+  if (object.object === 'event') return { line, id: object.id, text: text! }
+  const eventOf = typeof object.object === 'string' ? EVENTS[object.object] : undefined
+  if (!eventOf) {
+    const name = JSON.stringify(object.object) ?? 'nothing'
+    return { line, column: 'object', reason: `the ledger reads no objects of type ${name}` }
+  }
+  const { type, at } = eventOf(object)
+  const id = `import-${hash('sha256', JSON.stringify(object), 'hex').slice(0, 40)}`
+  const created = Math.min(at ?? fileTime, fileTime)
+  const livemode = object.livemode === false ? ',"livemode":false' : ''
+  const event = `{"id":"${id}","object":"event","type":"${type}","created":${created}${livemode},"data":{"object":${text}}}`
+  return { line, id: object.id, text: event }
+}
+
+const EVENTS: Record<string, (object: JsonObject) => Event> = {
+  customer: () => ({ type: 'customer.updated', at: null }),
+  subscription: object =>
+    object.status === 'canceled'
+      ? { type: 'customer.subscription.deleted', at: seconds(object.ended_at) ?? seconds(object.canceled_at) }
+      : { type: 'customer.subscription.updated', at: null },
+  invoice: invoiceEvent,
+  charge: object => ({
+    type: object.status === 'failed' ? 'charge.failed' : 'charge.succeeded',
+    at: seconds(object.created),
+  }),
+  payment_intent: object => ({
+    type: object.status === 'succeeded' ? 'payment_intent.succeeded' : 'payment_intent.created',
+    at: seconds(object.created),
+  }),
+  invoice_payment: object => ({
+    type: 'invoice_payment.paid',
+    at: paidAt(object) ?? seconds(object.created),
+  }),
+  refund: object => ({ type: 'refund.created', at: seconds(object.created) }),
+  credit_note: object => ({ type: 'credit_note.created', at: seconds(object.created) }),
+  // what a lost dispute takes is taken when it is lost, which the object does not tell
+  dispute: object => ({
+    type: 'charge.dispute.closed',
+    at: object.status === 'lost' ? null : seconds(object.created),
+  }),
+  discount: () => ({ type: 'customer.discount.created', at: null }),
+  coupon: object => ({ type: 'coupon.created', at: seconds(object.created) }),
+  promotion_code: object => ({ type: 'promotion_code.created', at: seconds(object.created) }),
+}
+
+function invoiceEvent(invoice: JsonObject): Event {
+  switch (invoice.status) {
+    case 'paid':
+      return { type: 'invoice.paid', at: paidAt(invoice) }
+    case 'void':
+      return { type: 'invoice.voided', at: transition(invoice, 'voided_at') }
+    case 'uncollectible':
+      return { type: 'invoice.marked_uncollectible', at: transition(invoice, 'marked_uncollectible_at') }
+    case 'open':
+      // an attempt that left it open has failed
+      return {
+        type: Number(invoice.attempt_count) > 0 ? 'invoice.payment_failed' : 'invoice.finalized',
+        at: null,
+      }
+    default:
+      return { type: 'invoice.updated', at: null }
+  }
+}
+
+function paidAt(object: JsonObject): number | null {
+  return transition(object, 'paid_at')
+}
+
+function transition({ status_transitions: transitions }: JsonObject, name: string): number | null {
+  return seconds((transitions as JsonObject | null | undefined)?.[name])
+}
+
+function seconds(value: unknown): number | null {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : null
+}

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { readFile, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, type TestContext, test } from 'node:test'
+import { kontor, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
+import { startServer, TEST_SECRET_KEY, type TestTenant } from '../server.ts'
+
+type Result = { read: number; accepted: number; duplicates: number; rejected: number; seconds: number }
+
+const server = await startServer()
+after(server.close)
+useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
+
+/** Imports a text as a file into a tenant, as it would be typed. */
+async function imported(t: TestContext, tenant: TestTenant, table: string, content: string, ...options: string[]) {
+  const file = join(await temporaryDirectory(t), table === 'stripe' || /^\s*\{/.test(content) ? 'in.ndjson' : 'in.csv')
+  await writeFile(file, content)
+  const again = (...more: string[]) =>
+    kontor('import', table, file, '--tenant', tenant.name, '--url', server.url, ...options, ...more)
+  return { file, again, ...(await again()) }
+}
+
+const counts = ({ json }: { json: () => never }) => {
+  const { seconds, ...rest } = json() as Result
+  assert.equal(typeof seconds, 'number')
+  return rest
+}
+
+async function get(tenant: TestTenant, path: string) {
+  const { status, body } = await server.request(path, { key: tenant.privateKey })
+  return status === 200 ? body : status
+}
+
+test('columns become a record; a dot nests, an empty cell leaves the field out, text stays text', async t => {
+  const tenant = await server.anotherTenant('columns')
+  const run = await imported(
+    t,
+    tenant,
+    'products',
+    'id,externalId,sourceUpdatedAt,sku,name,size.height,note\r\n' +
+      '007,x-7,2026-01-31T09:30:00Z,MUG,"Mug, ""large""\nblue",12,\r\n',
+  )
+  assert.equal(run.code, 0, run.err)
+  assert.deepEqual(counts(run), { read: 1, accepted: 1, duplicates: 0, rejected: 0 })
+  const { data, id, externalId, sourceUpdatedAt } = await get(tenant, '/v1/products/MUG')
+  assert.deepEqual({ id, externalId, sourceUpdatedAt }, { id: '007', externalId: 'x-7', sourceUpdatedAt: '2026-01-31T09:30:00.000Z' })
+  assert.deepEqual(data, { sku: 'MUG', name: 'Mug, "large"\nblue', size: { height: '12' } })
+})
+
+test('the same file twice adds nothing, for records and for events', async t => {
+  const tenant = await server.anotherTenant('twice')
+  const contacts = await imported(t, tenant, 'contacts', 'id,sourceUpdatedAt,email\nc1,2026-01-01,a@b.example\nc2,2026-01-01,c@d.example\n')
+  assert.deepEqual(counts(contacts), { read: 2, accepted: 2, duplicates: 0, rejected: 0 })
+  assert.deepEqual(counts(await contacts.again()), { read: 2, accepted: 0, duplicates: 2, rejected: 0 })
+  const events = await imported(
+    t,
+    tenant,
+    'events',
+    'event_type,visitor,occurred_at,data.page,amount\npage_view,v1,2019-03-01 10:00:00 +0100,/a,\npage_view,v1,2019-03-01 10:00:00 +0100,/a,\nsignup,v2,2019-03-02,,7\n',
+  )
+  assert.equal(events.code, 0, events.err)
+  assert.deepEqual(counts(events), { read: 3, accepted: 2, duplicates: 1, rejected: 0 })
+  assert.deepEqual(counts(await events.again()), { read: 3, accepted: 0, duplicates: 3, rejected: 0 })
+  const { results } = await get(tenant, '/v1/events')
+  assert.deepEqual(
+    results.map(({ event_type, visitor, occurred_at, source, payload, meta }: Record<string, { bot?: true }>) => [
+      ...[event_type, visitor, occurred_at, source, payload, meta!.bot],
+    ]),
+    [
+      ['signup', 'v2', '2019-03-02T00:00:00.000Z', 'tracking', { amount: '7' }, undefined],
+      ['page_view', 'v1', '2019-03-01T09:00:00.000Z', 'tracking', { page: '/a' }, undefined],
+    ],
+  )
+})
+
+test('bad rows are rejected with their line, the others go in', async t => {
+  const tenant = await server.anotherTenant('bad')
+  const rows = Array.from({ length: 1_000 }, (_, i) => `o${i},2026-01-01T00:00:00Z,"line\n${i}"`)
+  for (let i = 50; i < 1_000; i += 100) rows[i] = [`,2026-01-01,x`, `o${i},soon,x`, `o${i},2026-01-01,x,y`, `o${i},2026-01-01,a\0b`][(i / 50) % 4 >> 0]!
+  const errors = join(await temporaryDirectory(t), 'errors.ndjson')
+  const run = await imported(t, tenant, 'orders', `id,sourceUpdatedAt,note\n${rows.join('\n')}\n`, '--errors', errors)
+  assert.equal(run.code, 1)
+  assert.deepEqual(counts(run), { read: 1_000, accepted: 990, duplicates: 0, rejected: 10 })
+  const rejected = (await readFile(errors, 'utf8')).trimEnd().split('\n').map(line => JSON.parse(line))
+  assert.equal(rejected.length, 10)
+  // 50 rows of two lines each before it, and the header
+  assert.equal(rejected[0].line, 102)
+  assert.equal(rejected[1].line, 102 + 1 + 99 * 2)
+  assert.ok(rejected.every(({ reason }) => typeof reason === 'string' && reason !== ''))
+})
+
+test('a dry run checks and sends nothing', async t => {
+  const tenant = await server.anotherTenant('dry')
+  const run = await imported(t, tenant, 'contacts', 'id,sourceUpdatedAt\na,2026-01-01\n,2026-01-01\n', '--dry-run')
+  assert.equal(run.code, 1)
+  assert.deepEqual(counts(run), { read: 2, accepted: 1, duplicates: 0, rejected: 1 })
+  assert.match(run.err, /Line 3: id is missing/)
+  assert.deepEqual((await get(tenant, '/v1/contacts')).results, [])
+})
+
+test('what is not a table of commas, or lacks a column, is refused in words', async t => {
+  const tenant = await server.anotherTenant('refused')
+  const refusals: [string, RegExp][] = [
+    ['id;sourceUpdatedAt;sku\n1;2026-01-01;x\n', /separated by semicolons/],
+    ['id\tsourceUpdatedAt\n1\t2\n', /separated by tabs/],
+    ['id,id,sourceUpdatedAt\n1,1,2\n', /two columns "id"/],
+    ['Handle,Title\na,b\n', /no column "id", "sourceUpdatedAt".*--map/s],
+    ['', /empty/],
+    ['id,sourceUpdatedAt,n\n1,2026-01-01,"never\n2,2026-01-01,x\n', /line 2.*never closed/],
+  ]
+  for (const [content, words] of refusals) {
+    const run = await imported(t, tenant, 'products', content)
+    assert.equal(run.code, 1, content)
+    assert.match(run.err, words)
+    assert.equal(run.out, '')
+  }
+  const { file } = await imported(t, tenant, 'products', 'id,sourceUpdatedAt\n')
+  await writeFile(file, Buffer.from([0x69, 0x64, 0x2c, 0xe4, 0x0a]))
+  assert.match((await kontor('import', 'products', file, '--tenant', tenant.name, '--url', server.url)).err, /not UTF-8/)
+})
+
+test('a map renames and types; "now" is the time of the file', async t => {
+  const tenant = await server.anotherTenant('mapped')
+  const map = join(await temporaryDirectory(t), 'map.json')
+  const price = { from: 'Variant Price', as: 'number' }
+  await writeFile(map, JSON.stringify({ id: 'Handle', sourceUpdatedAt: 'now', data: { sku: 'Variant SKU', price, shop: { value: 'x' } } }))
+  const csv = 'Handle,Variant SKU,Variant Price\nmug,MUG,12.900000000000000001\ncup,CUP,cheap\n'
+  const run = await imported(t, tenant, 'products', csv, '--map', map)
+  assert.match(run.err, /Line 3: Variant Price is not a number: "cheap"/)
+  assert.deepEqual(counts(run), { read: 2, accepted: 1, duplicates: 0, rejected: 1 })
+  const response = await fetch(`${server.url}/v1/products/MUG`, { headers: { authorization: `Bearer ${tenant.privateKey}` } })
+  assert.match(await response.text(), /"price": ?12\.900000000000000001/)
+  const at = new Date('2025-05-05T05:05:05Z')
+  await utimes(run.file, at, at)
+  assert.equal(counts(await run.again()).accepted, 1)
+  await writeFile(map, JSON.stringify({ id: 'Handel', colour: 'x', data: { a: 5 } }))
+  const faults = await run.again()
+  assert.match(faults.err, /colour is no field/)
+  assert.match(faults.err, /data\.a must be/)
+})
+
+test('NDJSON is what the API takes, and what an export gave: its digits stay exact', async t => {
+  const tenant = await server.anotherTenant('lines')
+  const lines = [
+    '{"id":"1","sourceUpdatedAt":"2026-01-01T00:00:00Z","data":{"sku":"A","n":1.00000000000000000001}}',
+    '{"entityType":"product","id":"2","externalId":null,"sourceUpdatedAt":"2026-01-01T00:00:00Z","data":{"sku":"B"},"createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z"}',
+    '{"id":3,"sourceUpdatedAt":"2026-01-01T00:00:00Z","sku":"C"}',
+    '{"id":"4"',
+  ]
+  const run = await imported(t, tenant, 'products', `${lines.join('\n')}\n`)
+  assert.deepEqual(counts(run), { read: 4, accepted: 3, duplicates: 0, rejected: 1 })
+  assert.match(run.err, /Line 4: /)
+  assert.equal((await get(tenant, '/v1/products/B')).externalId, null)
+  assert.equal((await get(tenant, '/v1/products/C')).id, '3')
+  const response = await fetch(`${server.url}/v1/products/A`, { headers: { authorization: `Bearer ${tenant.privateKey}` } })
+  assert.match(await response.text(), /1\.00000000000000000001/)
+})
+
+test('of two rows of one record the later wins, whatever is under way at the same time', async t => {
+  const tenant = await server.anotherTenant('order')
+  const rows = Array.from({ length: 3_000 }, (_, i) => `c${i % 700},2026-01-01,${i}`)
+  const run = await imported(t, tenant, 'contacts', `id,sourceUpdatedAt,n\n${rows.join('\n')}\n`)
+  assert.deepEqual(counts(run), { read: 3_000, accepted: 3_000, duplicates: 0, rejected: 0 })
+  for (const id of [0, 199, 200, 699]) {
+    const last = rows.findLastIndex(row => row.startsWith(`c${id},`))
+    assert.equal((await get(tenant, `/v1/contacts/c${id}`)).data.n, String(last))
+  }
+})
+
+test('the keys of an import are gone when it is over', async t => {
+  const tenant = await server.anotherTenant('keys')
+  await imported(t, tenant, 'contacts', 'id,sourceUpdatedAt\na,2026-01-01\n')
+  const keys = await server.admin.keys.list(tenant.name)
+  assert.equal(keys.length, 3)
+  assert.equal(keys.filter(({ revoked_at }) => revoked_at === null).length, 2)
+})
