@@ -26,6 +26,13 @@ export function addImport(program: Command, out: Output): void {
     .command('import')
     .description('Bring in what happened before: records, events, a Stripe account.')
     .addHelpText('after', NOTES)
+    .addHelpText(
+      'after',
+      examples(
+        'kontor import contacts customers_export.csv --tenant acme --preset shopify-customers',
+        'kontor import events history.ndjson --tenant acme --errors rejected.ndjson',
+      ),
+    )
   for (const table of ['products', 'contacts', 'orders', 'events'] as const)
     addTable(group as Command, table, out)
   addStripe(group as Command, out)
@@ -90,13 +97,7 @@ function addStripe(group: Command, out: Output): void {
       'after',
       `\nThe file holds what Stripe's list endpoints answer: pages, or objects one after the other.${NOTES}`,
     )
-    .addHelpText(
-      'after',
-      examples(
-        'stripe subscriptions list --status all --limit 100 --live > subscriptions.json',
-        'kontor import stripe subscriptions.json --tenant acme',
-      ),
-    )
+    .addHelpText('after', examples('kontor import stripe subscriptions.json --tenant acme'))
     .action((file, options) =>
       withDatabase(options, out, async session => {
         const input = await openInput(file, new Date())

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { readFile, utimes, writeFile } from 'node:fs/promises'
+import { readdir, readFile, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
-import { kontor, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
+import { kontor, startKontor, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
+import { eventually } from '../eventually.ts'
 import { startServer, TEST_SECRET_KEY, type TestTenant } from '../server.ts'
 
 type Result = { read: number; accepted: number; duplicates: number; rejected: number; seconds: number }
@@ -12,8 +13,17 @@ after(server.close)
 useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
 
 /** Imports a text as a file into a tenant, as it would be typed. */
-async function imported(t: TestContext, tenant: TestTenant, table: string, content: string, ...options: string[]) {
-  const file = join(await temporaryDirectory(t), table === 'stripe' || /^\s*\{/.test(content) ? 'in.ndjson' : 'in.csv')
+async function imported(
+  t: TestContext,
+  tenant: TestTenant,
+  table: string,
+  content: string,
+  ...options: string[]
+) {
+  const file = join(
+    await temporaryDirectory(t),
+    table === 'stripe' || /^\s*\{/.test(content) ? 'in.ndjson' : 'in.csv',
+  )
   await writeFile(file, content)
   const again = (...more: string[]) =>
     kontor('import', table, file, '--tenant', tenant.name, '--url', server.url, ...options, ...more)
@@ -43,13 +53,21 @@ test('columns become a record; a dot nests, an empty cell leaves the field out, 
   assert.equal(run.code, 0, run.err)
   assert.deepEqual(counts(run), { read: 1, accepted: 1, duplicates: 0, rejected: 0 })
   const { data, id, externalId, sourceUpdatedAt } = await get(tenant, '/v1/products/MUG')
-  assert.deepEqual({ id, externalId, sourceUpdatedAt }, { id: '007', externalId: 'x-7', sourceUpdatedAt: '2026-01-31T09:30:00.000Z' })
+  assert.deepEqual(
+    { id, externalId, sourceUpdatedAt },
+    { id: '007', externalId: 'x-7', sourceUpdatedAt: '2026-01-31T09:30:00.000Z' },
+  )
   assert.deepEqual(data, { sku: 'MUG', name: 'Mug, "large"\nblue', size: { height: '12' } })
 })
 
 test('the same file twice adds nothing, for records and for events', async t => {
   const tenant = await server.anotherTenant('twice')
-  const contacts = await imported(t, tenant, 'contacts', 'id,sourceUpdatedAt,email\nc1,2026-01-01,a@b.example\nc2,2026-01-01,c@d.example\n')
+  const contacts = await imported(
+    t,
+    tenant,
+    'contacts',
+    'id,sourceUpdatedAt,email\nc1,2026-01-01,a@b.example\nc2,2026-01-01,c@d.example\n',
+  )
   assert.deepEqual(counts(contacts), { read: 2, accepted: 2, duplicates: 0, rejected: 0 })
   assert.deepEqual(counts(await contacts.again()), { read: 2, accepted: 0, duplicates: 2, rejected: 0 })
   const events = await imported(
@@ -63,9 +81,11 @@ test('the same file twice adds nothing, for records and for events', async t => 
   assert.deepEqual(counts(await events.again()), { read: 3, accepted: 0, duplicates: 3, rejected: 0 })
   const { results } = await get(tenant, '/v1/events')
   assert.deepEqual(
-    results.map(({ event_type, visitor, occurred_at, source, payload, meta }: Record<string, { bot?: true }>) => [
-      ...[event_type, visitor, occurred_at, source, payload, meta!.bot],
-    ]),
+    results.map(
+      ({ event_type, visitor, occurred_at, source, payload, meta }: Record<string, { bot?: true }>) => [
+        ...[event_type, visitor, occurred_at, source, payload, meta!.bot],
+      ],
+    ),
     [
       ['signup', 'v2', '2019-03-02T00:00:00.000Z', 'tracking', { amount: '7' }, undefined],
       ['page_view', 'v1', '2019-03-01T09:00:00.000Z', 'tracking', { page: '/a' }, undefined],
@@ -76,12 +96,25 @@ test('the same file twice adds nothing, for records and for events', async t => 
 test('bad rows are rejected with their line, the others go in', async t => {
   const tenant = await server.anotherTenant('bad')
   const rows = Array.from({ length: 1_000 }, (_, i) => `o${i},2026-01-01T00:00:00Z,"line\n${i}"`)
-  for (let i = 50; i < 1_000; i += 100) rows[i] = [`,2026-01-01,x`, `o${i},soon,x`, `o${i},2026-01-01,x,y`, `o${i},2026-01-01,a\0b`][(i / 50) % 4 >> 0]!
+  for (let i = 50; i < 1_000; i += 100)
+    rows[i] = [`,2026-01-01,x`, `o${i},soon,x`, `o${i},2026-01-01,x,y`, `o${i},2026-01-01,a\0b`][
+      ((i / 50) % 4) >> 0
+    ]!
   const errors = join(await temporaryDirectory(t), 'errors.ndjson')
-  const run = await imported(t, tenant, 'orders', `id,sourceUpdatedAt,note\n${rows.join('\n')}\n`, '--errors', errors)
+  const run = await imported(
+    t,
+    tenant,
+    'orders',
+    `id,sourceUpdatedAt,note\n${rows.join('\n')}\n`,
+    '--errors',
+    errors,
+  )
   assert.equal(run.code, 1)
   assert.deepEqual(counts(run), { read: 1_000, accepted: 990, duplicates: 0, rejected: 10 })
-  const rejected = (await readFile(errors, 'utf8')).trimEnd().split('\n').map(line => JSON.parse(line))
+  const rejected = (await readFile(errors, 'utf8'))
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line))
   assert.equal(rejected.length, 10)
   // 50 rows of two lines each before it, and the header
   assert.equal(rejected[0].line, 102)
@@ -91,7 +124,13 @@ test('bad rows are rejected with their line, the others go in', async t => {
 
 test('a dry run checks and sends nothing', async t => {
   const tenant = await server.anotherTenant('dry')
-  const run = await imported(t, tenant, 'contacts', 'id,sourceUpdatedAt\na,2026-01-01\n,2026-01-01\n', '--dry-run')
+  const run = await imported(
+    t,
+    tenant,
+    'contacts',
+    'id,sourceUpdatedAt\na,2026-01-01\n,2026-01-01\n',
+    '--dry-run',
+  )
   assert.equal(run.code, 1)
   assert.deepEqual(counts(run), { read: 2, accepted: 1, duplicates: 0, rejected: 1 })
   assert.match(run.err, /Line 3: id is missing/)
@@ -116,19 +155,31 @@ test('what is not a table of commas, or lacks a column, is refused in words', as
   }
   const { file } = await imported(t, tenant, 'products', 'id,sourceUpdatedAt\n')
   await writeFile(file, Buffer.from([0x69, 0x64, 0x2c, 0xe4, 0x0a]))
-  assert.match((await kontor('import', 'products', file, '--tenant', tenant.name, '--url', server.url)).err, /not UTF-8/)
+  assert.match(
+    (await kontor('import', 'products', file, '--tenant', tenant.name, '--url', server.url)).err,
+    /not UTF-8/,
+  )
 })
 
 test('a map renames and types; "now" is the time of the file', async t => {
   const tenant = await server.anotherTenant('mapped')
   const map = join(await temporaryDirectory(t), 'map.json')
   const price = { from: 'Variant Price', as: 'number' }
-  await writeFile(map, JSON.stringify({ id: 'Handle', sourceUpdatedAt: 'now', data: { sku: 'Variant SKU', price, shop: { value: 'x' } } }))
+  await writeFile(
+    map,
+    JSON.stringify({
+      id: 'Handle',
+      sourceUpdatedAt: 'now',
+      data: { sku: 'Variant SKU', price, shop: { value: 'x' } },
+    }),
+  )
   const csv = 'Handle,Variant SKU,Variant Price\nmug,MUG,12.900000000000000001\ncup,CUP,cheap\n'
   const run = await imported(t, tenant, 'products', csv, '--map', map)
   assert.match(run.err, /Line 3: Variant Price is not a number: "cheap"/)
   assert.deepEqual(counts(run), { read: 2, accepted: 1, duplicates: 0, rejected: 1 })
-  const response = await fetch(`${server.url}/v1/products/MUG`, { headers: { authorization: `Bearer ${tenant.privateKey}` } })
+  const response = await fetch(`${server.url}/v1/products/MUG`, {
+    headers: { authorization: `Bearer ${tenant.privateKey}` },
+  })
   assert.match(await response.text(), /"price": ?12\.900000000000000001/)
   const at = new Date('2025-05-05T05:05:05Z')
   await utimes(run.file, at, at)
@@ -152,7 +203,9 @@ test('NDJSON is what the API takes, and what an export gave: its digits stay exa
   assert.match(run.err, /Line 4: /)
   assert.equal((await get(tenant, '/v1/products/B')).externalId, null)
   assert.equal((await get(tenant, '/v1/products/C')).id, '3')
-  const response = await fetch(`${server.url}/v1/products/A`, { headers: { authorization: `Bearer ${tenant.privateKey}` } })
+  const response = await fetch(`${server.url}/v1/products/A`, {
+    headers: { authorization: `Bearer ${tenant.privateKey}` },
+  })
   assert.match(await response.text(), /1\.00000000000000000001/)
 })
 
@@ -173,4 +226,107 @@ test('the keys of an import are gone when it is over', async t => {
   const keys = await server.admin.keys.list(tenant.name)
   assert.equal(keys.length, 3)
   assert.equal(keys.filter(({ revoked_at }) => revoked_at === null).length, 2)
+})
+
+test('an import that is killed goes on where it was cut off, and everything is there once', async t => {
+  const tenant = await server.anotherTenant('killed')
+  const directory = await temporaryDirectory(t)
+  const [file, errors] = [join(directory, 'many.csv'), join(directory, 'errors.csv')]
+  const rows = Array.from({ length: 8_000 }, (_, i) => (i % 100 === 7 ? `,v${i}` : `visited,v${i}`))
+  await writeFile(file, `event_type,visitor\n${rows.join('\n')}\n`)
+  const words = ['import', 'events', file, '--tenant', tenant.name, '--url', server.url, '--errors', errors]
+  const first = startKontor(t, words, {})
+  await eventually('the journal', async () =>
+    (await readdir(directory)).some(name => name.endsWith('.kontor-import')),
+  )
+  first.child.kill('SIGKILL')
+  await first.ended
+  const second = await kontor(...words)
+  assert.match(second.err, /Going on after the first [\d,]+/)
+  const { read, accepted, duplicates, rejected } = counts(second)
+  assert.deepEqual(
+    { read, rejected, rest: accepted + duplicates },
+    { read: 8_000, rejected: 80, rest: 7_920 },
+  )
+  const lines = (await readFile(errors, 'utf8')).trimEnd().split('\r\n')
+  assert.deepEqual([lines.length, new Set(lines).size, lines[1]?.split(',')[0]], [81, 81, '9'])
+  assert.deepEqual(await readdir(directory), ['errors.csv', 'many.csv'])
+  const { rows: found } = await server.pool.query(
+    `select count(*)::int as all, count(distinct visitor)::int as visitors from events where event_type = 'visited'`,
+  )
+  assert.deepEqual(found, [{ all: 7_920, visitors: 7_920 }])
+})
+
+const SHOPIFY_PRODUCTS = `Handle,Title,Body (HTML),Vendor,Product Category,Type,Tags,Published,Option1 Name,Option1 Value,Option2 Name,Option2 Value,Option3 Name,Option3 Value,Variant SKU,Variant Grams,Variant Price,Variant Compare At Price,Variant Barcode,Image Src,Image Position,Status
+shirt,Shirt,<p>Soft</p>,Acme,Apparel,Shirts,"new, cotton",TRUE,Size,S,Color,Red,,,SHIRT-S-R,200,19.90,25.00,'4006381333931,https://cdn.example/1.jpg,1,active
+shirt,,,,,,,,,M,,Red,,,SHIRT-M-R,210,19.90,,,https://cdn.example/2.jpg,2,
+shirt,,,,,,,,,,,,,,,,,,,https://cdn.example/3.jpg,3,
+mug,Mug,,Acme,,,,TRUE,Title,Default Title,,,,,MUG,300,12.50,,,,,draft
+`
+const SHOPIFY_CUSTOMERS = `Customer ID,First Name,Last Name,Email,Accepts Email Marketing,Default Address Company,Default Address City,Default Address Country Code,Default Address Zip,Phone,Total Spent,Total Orders,Tags
+'6543210987654,Ada,Lovelace,ada@example.com,yes,Analytical Ltd,London,GB,'01234,'+442071234567,104.50,2,vip
+`
+const SHOPIFY_ORDERS = `Name,Email,Financial Status,Paid at,Fulfillment Status,Fulfilled at,Currency,Subtotal,Shipping,Taxes,Total,Discount Code,Discount Amount,Created at,Lineitem quantity,Lineitem name,Lineitem price,Lineitem sku,Shipping Country,Cancelled at,Refunded Amount,Id,Tags,Source
+#1001,ada@example.com,paid,2024-01-15 10:24:00 +0100,fulfilled,2024-01-16 08:00:00 +0100,EUR,52.30,4.90,9.13,57.20,,0.00,2024-01-15 10:23:45 +0100,2,Shirt - S / Red,19.90,SHIRT-S-R,GB,,0.00,5432109876543,,web
+#1001,ada@example.com,,,,,,,,,,,,2024-01-15 10:23:45 +0100,1,Mug,12.50,MUG,,,,,,
+#1002,bob@example.com,pending,,unfulfilled,,EUR,12.50,0.00,2.00,12.50,,0.00,2024-02-01 00:00:00 +0000,1,Mug,12.50,MUG,DE,,0.00,5432109876544,,web
+`
+const WOOCOMMERCE_PRODUCTS = `\ufeffID,Type,SKU,Name,Published,"Regular price","Sale price","In stock?",Categories,Parent,"Attribute 1 name","Attribute 1 value(s)"
+10,variable,HOODIE,Hoodie,1,,,1,"Clothing, Clothing > Hoodies",,Color,"Blue, Red"
+11,variation,HOODIE-B,Hoodie - Blue,1,45,42,1,,id:10,Color,Blue
+`
+
+test("a shop's own exports become records, and an order of several rows is one", async t => {
+  const tenant = await server.anotherTenant('shop')
+  const runs: [string, string, string, number][] = [
+    ['products', 'shopify-products', SHOPIFY_PRODUCTS, 3],
+    ['contacts', 'shopify-customers', SHOPIFY_CUSTOMERS, 1],
+    ['orders', 'shopify-orders', SHOPIFY_ORDERS, 2],
+    ['products', 'woocommerce-products', WOOCOMMERCE_PRODUCTS, 2],
+  ]
+  for (const [table, preset, content, count] of runs) {
+    const run = await imported(t, tenant, table, content, '--preset', preset)
+    assert.equal(run.code, 0, run.err)
+    assert.deepEqual(counts(run), { read: count, accepted: count, duplicates: 0, rejected: 0 })
+    assert.deepEqual(counts(await run.again()), { read: count, accepted: 0, duplicates: count, rejected: 0 })
+  }
+  const shirt = await get(tenant, '/v1/products/SHIRT-M-R')
+  assert.equal(shirt.id, 'shirt/M/Red')
+  const { name, price, vendor, options, tags, image } = shirt.data
+  assert.deepEqual(
+    { name, price, vendor, options, tags, image },
+    {
+      name: 'Shirt - M / Red',
+      price: 19.9,
+      vendor: 'Acme',
+      options: { Size: 'M', Color: 'Red' },
+      tags: ['new', 'cotton'],
+      image: 'https://cdn.example/1.jpg',
+    },
+  )
+  assert.equal((await get(tenant, '/v1/products/MUG')).id, 'mug')
+  assert.equal((await get(tenant, '/v1/products/HOODIE-B')).id, '10/11')
+  assert.equal((await get(tenant, '/v1/contacts/6543210987654')).data.company, 'Analytical Ltd')
+  const order = await get(tenant, '/v1/orders/5432109876543')
+  assert.equal(order.sourceUpdatedAt, '2024-01-16T07:00:00.000Z')
+  assert.deepEqual(
+    order.data.line_items.map(({ sku }: { sku: string }) => sku),
+    ['SHIRT-S-R', 'MUG'],
+  )
+  const { results } = await get(tenant, '/v1/conversions')
+  assert.deepEqual(
+    results.map((row: Record<string, unknown>) => [
+      row.source_object_id,
+      row.amount,
+      row.currency,
+      row.occurred_at,
+      row.company_name,
+    ]),
+    [
+      ['5432109876544', 12.5, 'EUR', '2024-02-01T00:00:00.000Z', null],
+      ['5432109876543', 57.2, 'EUR', '2024-01-15T09:23:45.000Z', 'Analytical Ltd'],
+    ],
+  )
+  const wrong = await imported(t, tenant, 'orders', SHOPIFY_PRODUCTS, '--preset', 'shopify-orders')
+  assert.match(wrong.err, /not the export that the preset reads/)
 })
