@@ -20,7 +20,7 @@ export function addSnapshot(program: Command, out: Output): void {
     .option('--date <YYYY-MM-DD>', 'only this day, in UTC (default: every day that has ended and has none)')
     .option(
       '--rebuild',
-      'forget which days have one, write all of them again, and make the sums of days anew',
+      'forget which days have one, write all of them again, and make the sums of days and of series anew',
     )
     .addOption(dataOption())
     .addHelpText('after', NOTES)

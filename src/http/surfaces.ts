@@ -22,11 +22,13 @@ import { consoleRoutes } from './console/routes.ts'
 import type { SessionOf } from './console/session-cookie.ts'
 import type { SignIn } from './console/sign-in-routes.ts'
 import { conversionListRoute } from './conversions/list.ts'
+import { conversionSeriesRoute } from './conversions/series.ts'
 import { openCors } from './cors.ts'
 import { cdpRoutes, settingsRoute } from './events/cdp.ts'
 import { eventListRoute } from './events/list.ts'
 import { lookupRoutes } from './events/lookup.ts'
 import { scriptRoute } from './events/script.ts'
+import { eventSeriesRoute } from './events/series.ts'
 import { trackRoute } from './events/track.ts'
 import { welcomeRoute } from './events/welcome.ts'
 import { type InboundOptions, inboundRoute } from './inbound/receive.ts'
@@ -48,6 +50,8 @@ export function dataSurface(options: Credentials & { pool: pg.Pool; log: Log; ac
       operationRoute(app, options) //       GET /v1/operations/:operationId
       eventListRoute(app, options) //       GET /v1/events
       conversionListRoute(app, options) //  GET /v1/conversions
+      eventSeriesRoute(app, options) //     GET /v1/events/series
+      conversionSeriesRoute(app, options) // GET /v1/conversions/series
       lookupRoutes(app, options) //         GET /v1/events/:id, /v1/events/lookup
       subscriptionRoutes(app, options) //   GET /v1/subscriptions/{overview,attention,acquisition,account,movements,retention}
     },

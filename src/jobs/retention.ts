@@ -10,6 +10,7 @@ import {
   type RetentionClock,
   writeRetentionClock,
 } from '../store/entries/retention-clock.ts'
+import { dropEventSums } from '../store/sums/fold.ts'
 import type { Job } from './jobs.ts'
 
 const IDEMPOTENCY_KEYS_MS = 30 * DAY_MS
@@ -78,7 +79,8 @@ async function dropExpired(
   if (settings.eventsRetentionMs !== null) limits.push(['events', ago(settings.eventsRetentionMs)])
   const failures: unknown[] = []
   for (const [table, limit] of limits) {
-    await dropPartitionsBefore(pool, table, limit).catch(error => failures.push(error))
+    const onDrop = table === 'events' ? dropEventSums : undefined
+    await dropPartitionsBefore(pool, table, limit, onDrop).catch(error => failures.push(error))
   }
   if (failures.length > 0) throw failures[0]
 }

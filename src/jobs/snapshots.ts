@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { DAY_MS, type Day, dayOf } from '../domain/time.ts'
 import { coverDays, forgetSnapshots, snapshotSize, tenantsToSnapshot } from '../store/billing/snapshots.ts'
 import { rebuildSums } from '../store/billing/sums.ts'
+import { rebuildSeries } from '../store/sums/fold.ts'
 import type { Job } from './jobs.ts'
 
 // Looked at often, done once a day: a day that has ended is covered soon after midnight UTC.
@@ -34,6 +35,7 @@ export async function writeSnapshots(
   if (rebuild && day === null) {
     await forgetSnapshots(pool)
     await rebuildSums(pool)
+    await rebuildSeries(pool)
   }
   const tenants = await tenantsToSnapshot(pool, today, day)
   const until = day === null ? today : nextDay(day)

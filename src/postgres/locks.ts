@@ -15,6 +15,8 @@ export const LOCKS = {
   era: 4_911_004,
   /** Of the nodes that want to make the sums of days, one does. */
   daySums: 4_911_400,
+  /** Of the nodes that want to fold what was added to the sums of series, one does. */
+  series: 4_911_900,
 } as const
 
 /** Locks with one instance a tenant; PostgreSQL keeps these pairs apart from the single numbers above. */

@@ -227,21 +227,26 @@ function readBound(table: PartitionedTable, text: string | null): number {
     : Date.parse(text.replace(' ', 'T').replace(/\+00$/, 'Z'))
 }
 
-/** Drops the partitions that lie wholly before a moment. Returns their names. */
+/**
+ * Drops the partitions that lie wholly before a moment. Returns their names. `onDrop`: what else the transaction does that
+ * drops one; nobody else reads or writes the table meanwhile.
+ */
 export async function dropPartitionsBefore(
   pool: pg.Pool,
   table: PartitionedTable,
   moment: Date,
+  onDrop: (db: Db, range: { since: Date; until: Date }) => Promise<void> = async () => {},
 ): Promise<string[]> {
   const before = keyOf(table, moment)
   const found = (await partitionsOf(pool, [table])).get(table)!
   // The one without a lower bound stays: rows from before all periods find no other.
   const expired = found.filter(({ from, to }) => to <= before && from !== -Infinity)
-  for (const { name } of expired) {
+  for (const { name, from, to } of expired) {
     await inTransaction(pool, async client => {
       // Rather later than in the way: dropping needs the parent for a moment, and while it waits all others wait behind.
       await client.query(`set local lock_timeout = '300ms'`)
       await client.query(`drop table if exists ${name}`)
+      if (tables[table].bound === 'time') await onDrop(client, { since: new Date(from), until: new Date(to) })
     })
   }
   return expired.map(({ name }) => name)

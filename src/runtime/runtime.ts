@@ -9,6 +9,7 @@ import { type Job, startJobs } from '../jobs/jobs.ts'
 import { ledgerUpkeep } from '../jobs/ledger.ts'
 import { leftBehind } from '../jobs/left-behind.ts'
 import { retention } from '../jobs/retention.ts'
+import { seriesUpkeep } from '../jobs/series.ts'
 import { dailySnapshots } from '../jobs/snapshots.ts'
 import { stuckSessions } from '../jobs/stuck-sessions.ts'
 import { keyUse, partitionUpkeep } from '../jobs/upkeep.ts'
@@ -137,6 +138,7 @@ function upkeep({ config, log: logger }: RuntimeOptions, { pool, log, now }: Par
       oldestUnread: () => oldestUnread(log),
     }),
     ...ledgerUpkeep(pool, now),
+    seriesUpkeep(pool),
     dailySnapshots(pool, now),
     ...leftBehind(pool),
   ]

@@ -164,3 +164,40 @@ test('entries of an earlier version are read as they came in: their context name
   const { rows } = await pool.query("select context from log where kind = 'record'")
   assert.deepEqual(rows, [{ context: record }])
 })
+
+test('series of what an earlier version kept are there after it', async () => {
+  await atVersion(files.findIndex(({ name }) => name.endsWith('_series.sql')))
+  await pool.query(
+    `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, payload)
+     select 1, gen_random_uuid(), timestamptz '1999-12-30 21:30:00Z' + n * interval '1 hour', now(), 'type ' || n % 2, n = 3,
+       'tracking', 'tracking', '{}'
+     from generate_series(1, 4) n`,
+  )
+  await pool.query(
+    `insert into conversions (tenant_id, sale_key, id, order_state, order_placed_at, order_amount, order_currency)
+     select 1, 'order:' || n, gen_random_uuid(), case n when 1 then 'deleted' else 'live' end, '1999-12-31 22:30:30Z', n, 'EUR'
+     from generate_series(1, 3) n`,
+  )
+  await migrate(pool)
+  const sums = (table: string, sum: string) =>
+    pool.query(
+      `select grain, to_char(at, 'MM-DD HH24:MI') as at, event_type, ${sum} as sum from ${table} order by grain, at, event_type`,
+    )
+  const { rows: events } = await sums('event_sums', 'count')
+  assert.deepEqual(
+    events.filter(({ grain }) => grain === 'day'),
+    [
+      { grain: 'day', at: '12-30 00:00', event_type: '', sum: 2 },
+      { grain: 'day', at: '12-30 00:00', event_type: 'type 0', sum: 1 },
+      { grain: 'day', at: '12-30 00:00', event_type: 'type 1', sum: 1 },
+      { grain: 'day', at: '12-31 00:00', event_type: '', sum: 1 },
+      { grain: 'day', at: '12-31 00:00', event_type: 'type 0', sum: 1 },
+    ],
+  )
+  const { rows: conversions } = await sums('conversion_sums', `count || ' ' || amount || ' ' || currency`)
+  assert.deepEqual(conversions, [
+    { grain: 'day', at: '12-31 00:00', event_type: '', sum: '2 5 EUR' },
+    { grain: 'hour', at: '12-31 22:00', event_type: '', sum: '2 5 EUR' },
+    { grain: 'minute', at: '12-31 22:30', event_type: '', sum: '2 5 EUR' },
+  ])
+})

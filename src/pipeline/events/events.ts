@@ -7,10 +7,12 @@ import { itemId } from '../../domain/ids.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import { insertEvents } from '../../store/events/events.ts'
 import { claimEvents, type EventClaim, processedKey } from '../../store/inbound/processed.ts'
+import { addEventSums } from '../../store/sums/events.ts'
 import { applyConversions, type ConversionEvent } from '../conversions/conversions.ts'
 import type { ConversionTypes } from '../conversions/types.ts'
 import type { Identities } from '../identity/identity.ts'
 import type { Touches } from '../identity/touches.ts'
+import { sumEvents } from '../sums/sums.ts'
 import type { Kind, Transaction, Unit } from '../unit.ts'
 import type { EventListener, FreshEvent } from './fresh-event.ts'
 import { keepFailure, keepInboundResults } from './inbound-results.ts'
@@ -66,6 +68,8 @@ async function apply(
       client,
       events.map(fresh => ({ ...fresh, conversion: converting.has(fresh.event) })),
     )
+    const others = events.filter(({ event }) => !converting.has(event))
+    if (others.length > 0) await addEventSums(client, sumEvents(others))
     await options.touches.apply(transaction, events)
     if (conversions.length > 0) await applyConversions(transaction, options.identities, conversions)
     for (const listener of options.listeners) await listener(transaction, events)

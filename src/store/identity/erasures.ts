@@ -4,6 +4,7 @@ import type { IdentityKind } from '../../domain/identity/identity.ts'
 import { entryIdOf } from '../../domain/ids.ts'
 import { type Db, queryLong } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
+import { SUBTRACT_EVENTS } from '../sums/events.ts'
 
 /** `node`: null for a name that nobody was seen under. */
 export type KnownName = { node: number | null; kind: IdentityKind; value: string }
@@ -91,12 +92,16 @@ export async function* readUnjoinedEvents(
 }
 
 export async function deleteEventsAt(db: Db, events: EventRow[]): Promise<number> {
-  const { rowCount } = await db.query(
-    `delete from events e using unnest($1::oid[], $2::tid[], $3::uuid[]) as d (table_id, row_id, id)
-     where e.tableoid = d.table_id and e.ctid = d.row_id and e.id = d.id`,
+  const { rows } = await db.query<{ count: number }>(
+    `with gone as (
+       delete from events e using unnest($1::oid[], $2::tid[], $3::uuid[]) as d (table_id, row_id, id)
+       where e.tableoid = d.table_id and e.ctid = d.row_id and e.id = d.id
+       returning e.tenant_id, e.occurred_at, e.event_type, e.source, e.conversion
+     ), subtracted as (${SUBTRACT_EVENTS})
+     select count(*) from gone`,
     [events.map(event => event.table), events.map(event => event.row), events.map(event => event.id)],
   )
-  return rowCount ?? 0
+  return rows[0]!.count
 }
 
 /** What sources' archives hold of these events. */

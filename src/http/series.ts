@@ -1,0 +1,86 @@
+import { type Static, type TSchema, Type } from 'typebox'
+import { INTERVALS, MAX_BUCKETS } from '../domain/buckets.ts'
+import { storableText } from '../domain/json/json.ts'
+import { Timestamp } from '../domain/shapes.ts'
+import { parseTimestamp } from '../domain/time.ts'
+import type { SeriesBucket, SeriesRequest, Sum } from '../reports/series.ts'
+
+import { plainNumber } from '../store/export/row-texts.ts'
+import { problems } from './problems.ts'
+
+/** The query parameters of GET /v1/events/series and GET /v1/conversions/series. */
+export const SeriesQuery = Type.Object({
+  interval: Type.Enum([...INTERVALS], { default: 'hour', description: 'How long a bucket is' }),
+  since: Type.Optional(
+    Type.String({
+      format: 'timestamp',
+      description: 'From the bucket that this lies in; default: 60 minutes, 24 hours or 30 days',
+    }),
+  ),
+  until: Type.Optional(
+    Type.String({
+      format: 'timestamp',
+      description: 'To the end of the bucket that ends here or after; default: now',
+    }),
+  ),
+  event_type: Type.Optional(
+    Type.String({ description: 'Exact event type; of conversions, their event type or conversion_type' }),
+  ),
+  group_by: Type.Optional(
+    Type.Enum(['event_type', 'source'], {
+      description: 'Tells them apart, the 100 largest groups by name; what is left of count is of the others',
+    }),
+  ),
+})
+
+export const SeriesBody = (sums: Record<string, TSchema>) =>
+  Type.Object({
+    interval: Type.Enum([...INTERVALS]),
+    results: Type.Array(
+      Type.Object({
+        at: Timestamp,
+        ...sums,
+        groups: Type.Optional(Type.Record(Type.String(), Type.Object(sums))),
+      }),
+    ),
+  })
+
+export function seriesRequest(query: Static<typeof SeriesQuery>, now: Date): SeriesRequest {
+  const since = parseTimestamp(query.since)
+  const until = parseTimestamp(query.until)
+  if (since && until && since > until)
+    throw problems.invalid([{ pointer: '/since', message: 'must not be after until' }])
+  return {
+    ...{ interval: query.interval, since, until, now, groupBy: query.group_by ?? null },
+    eventType: query.event_type === undefined ? null : storableText(query.event_type),
+  }
+}
+
+/** The answer as JSON text: amounts are exact decimals, and groups may have any name. */
+export function seriesText(
+  series: SeriesBucket[] | null,
+  { interval, groupBy }: SeriesRequest,
+  sumText: (sum: Sum) => string,
+): string {
+  if (series === null)
+    throw problems.invalid([
+      { pointer: '/since', message: `and until must not be more than ${MAX_BUCKETS} intervals apart` },
+    ])
+  const rows = series.map(bucket => {
+    const groups = [...bucket.groups].map(([name, sum]) => `${JSON.stringify(name)}:{${sumText(sum)}}`)
+    const grouped = groupBy === null ? '' : `,"groups":{${groups.join(',')}}`
+    return `{"at":${JSON.stringify(bucket.at)},${sumText(bucket)}${grouped}}`
+  })
+  return `{"interval":"${interval}","results":[${rows.join(',')}]}`
+}
+
+export function countText({ count }: Sum): string {
+  return `"count":${count}`
+}
+
+export function amountsText(sum: Sum): string {
+  const amounts = [...sum.amounts]
+    .toSorted()
+    .map(([currency, amount]) => `"${currency}":${plainNumber(amount)}`)
+  return `${countText(sum)},"amounts":{${amounts.join(',')}}`
+}

@@ -1,0 +1,67 @@
+import { bucketsOf, grainOf, type Interval } from '../domain/buckets.ts'
+import type { Db } from '../postgres/database.ts'
+import { type ConversionSeriesRow, readConversionSeries } from '../store/sums/conversions.ts'
+import { readEventSeries, type SeriesQuestion } from '../store/sums/events.ts'
+
+export type SeriesRequest = Pick<SeriesQuestion, 'eventType' | 'groupBy'> & {
+  interval: Interval
+  since: Date | null
+  until: Date | null
+  now: Date
+}
+
+/** `amounts`: of conversions, exact decimal text by currency. */
+export type Sum = { count: number; amounts: Map<string, string> }
+export type SeriesBucket = Sum & { at: Date; groups: Map<string, Sum> }
+
+// Whoever sends events makes up their types: more lines than this nobody can tell apart.
+const MAX_GROUPS = 100
+
+/** How many events, but for conversions, happened in each bucket; null where there would be too many of them. */
+export function eventSeries(
+  db: Db,
+  tenantId: number,
+  request: SeriesRequest,
+): Promise<SeriesBucket[] | null> {
+  return seriesOf(request, async question => {
+    const rows = await readEventSeries(db, tenantId, question)
+    return rows.map(row => ({ ...row, currency: '', amount: '0' }))
+  })
+}
+
+/** The same of conversions, and what they come to in each currency. */
+export function conversionSeries(
+  db: Db,
+  tenantId: number,
+  request: SeriesRequest,
+): Promise<SeriesBucket[] | null> {
+  return seriesOf(request, question => readConversionSeries(db, tenantId, question))
+}
+
+async function seriesOf(
+  { eventType, groupBy, ...request }: SeriesRequest,
+  read: (question: SeriesQuestion) => Promise<ConversionSeriesRow[]>,
+): Promise<SeriesBucket[] | null> {
+  const buckets = bucketsOf(request.interval, request)
+  if (buckets === null) return null
+  const series = buckets.starts.map((at): SeriesBucket => ({ at, ...nothing(), groups: new Map() }))
+  if (series.length === 0) return series
+  const question = { buckets, grain: grainOf(buckets), eventType, groupBy, maxGroups: MAX_GROUPS }
+  for (const row of await read(question)) {
+    const bucket = series[row.bucket - 1]!
+    if (row.isTotal) add(bucket, row)
+    else if (row.group !== null) {
+      const group = bucket.groups.get(row.group) ?? nothing()
+      bucket.groups.set(row.group, group)
+      add(group, row)
+    }
+  }
+  return series
+}
+
+const nothing = (): Sum => ({ count: 0, amounts: new Map() })
+
+function add(sum: Sum, { count, currency, amount }: ConversionSeriesRow): void {
+  sum.count += count
+  if (currency !== '') sum.amounts.set(currency, amount)
+}

@@ -1,0 +1,296 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import fc from 'fast-check'
+import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts'
+import { dropPartitionsBefore } from '../../src/postgres/partitions.ts'
+import { dropEventSums, foldSeries, rebuildSeries } from '../../src/store/sums/fold.ts'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { json, type Row, rowsOf } from './rows.ts'
+
+// Series are what counting the rows of the lists comes to, at any moment: docs/guides/events.md.
+
+let server: TestServer
+let adminKey: string
+before(async () => {
+  server = await startServer()
+  adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
+})
+after(() => server.close())
+
+const INTERVAL_MS = { minute: 60_000, hour: HOUR_MS, day: DAY_MS }
+type Interval = keyof typeof INTERVAL_MS
+type List = 'events' | 'conversions'
+
+async function post(path: string, key: string, body: object): Promise<Row> {
+  const answer = await server.request(path, { method: 'POST', key, body: json(body) })
+  assert.ok([200, 201, 202].includes(answer.status), `${path} ${answer.status} ${json(answer.body)}`)
+  return answer.body
+}
+
+async function series(tenant: TestTenant, list: List, query: string): Promise<Row> {
+  const { status, body } = await server.request(`/v1/${list}/series?${query}`, { key: tenant.privateKey })
+  assert.equal(status, 200, json(body))
+  return body
+}
+
+/** Buckets that have something in them, as the rows of the list say. */
+function counted(rows: Row[], list: List, interval: Interval, groupBy: string | null): Map<string, Row> {
+  const buckets = new Map<string, Row>()
+  const sumOf = (sum: Row, row: Row) => {
+    sum.count++
+    if (list === 'conversions' && row.amount !== null && row.currency !== null)
+      sum.amounts[row.currency] = (sum.amounts[row.currency] ?? 0) + row.amount
+  }
+  const nothing = () => (list === 'events' ? { count: 0 } : { count: 0, amounts: {} })
+  for (const row of rows) {
+    const length = INTERVAL_MS[interval]
+    const at = new Date(Math.floor(Date.parse(row.occurred_at) / length) * length).toISOString()
+    const bucket = buckets.get(at) ?? { at, ...nothing(), ...(groupBy && { groups: new Map() }) }
+    buckets.set(at, bucket)
+    sumOf(bucket, row)
+    if (groupBy === null) continue
+    const group = groupBy === 'source' ? row.source : (row.event_type ?? row.conversion_type)
+    if (!bucket.groups.has(group)) bucket.groups.set(group, nothing())
+    sumOf(bucket.groups.get(group), row)
+  }
+  return buckets
+}
+
+const asMaps = ({ groups, ...bucket }: Row) => ({
+  ...bucket,
+  ...(groups && { groups: new Map(Object.entries(groups)) }),
+})
+
+const OLD = { since: '2021-03-01T00:00:00.000Z', until: '2021-04-01T00:00:00.000Z' }
+
+type Shape = [Interval, 'event_type' | 'source' | null, string | null]
+const FEW: Shape[] = [['hour', 'event_type', null]]
+const ALL: Shape[] = [
+  ...FEW,
+  ['day', null, null],
+  ['day', 'source', null],
+  ['day', null, 'view'],
+  ['hour', 'event_type', 'order'],
+]
+
+async function assertEqualToRows(tenant: TestTenant, shapes: Shape[]): Promise<void> {
+  const recently = { since: new Date(Date.now() - 45 * DAY_MS).toISOString(), until: '' }
+  for (const list of ['events', 'conversions'] as const) {
+    const rows = await rowsOf(server, list, { key: tenant.privateKey })
+    for (const { since, until } of [recently, OLD])
+      for (const [interval, groupBy, type] of shapes) {
+        const own = rows.filter(
+          row =>
+            row.occurred_at >= since &&
+            (until === '' || row.occurred_at < until) &&
+            (type === null || [row.event_type, row.conversion_type].includes(type)),
+        )
+        const query = new URLSearchParams({
+          ...{ interval, since, ...(until && { until }) },
+          ...(groupBy && { group_by: groupBy }),
+          ...(type && { event_type: type }),
+        })
+        const { results } = await series(tenant, list, String(query))
+        const full = results.filter(({ count }: Row) => count !== 0)
+        const shown = new Map(full.map((row: Row) => [row.at, asMaps(row)]))
+        assert.deepEqual(shown, counted(own, list, interval, groupBy), `${list} ${query}`)
+      }
+  }
+}
+
+const moments = ['now', 'a minute ago', 'an hour ago', 'yesterday', 'last month', 'long ago'] as const
+function timeOf(moment: (typeof moments)[number]): string {
+  const ago = {
+    now: 0,
+    'a minute ago': 60_000,
+    'an hour ago': HOUR_MS,
+    yesterday: DAY_MS,
+    'last month': 40 * DAY_MS,
+  }
+  if (moment === 'long ago') return '2021-03-05T23:59:59.999Z'
+  return new Date(Date.now() - ago[moment]).toISOString()
+}
+
+const maybe = (...values: string[]) => fc.option(fc.constantFrom(...values), { nil: undefined })
+const number = (max: number) => fc.integer({ min: 1, max })
+const step = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('event' as const),
+      type: fc.constantFrom('view', '__proto__', 'convert', 'purchase'),
+      at: fc.constantFrom(...moments),
+      visitor: maybe('v1', 'v2'),
+      user: maybe('u1', 'u2'),
+      id: maybe('e1', 'e2', 'e3'),
+      order: maybe('o1', 'o2'),
+      amount: fc.option(number(9)),
+      currency: fc.constantFrom('EUR', 'USD', undefined),
+      isBad: fc.boolean(),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('order' as const),
+      id: fc.constantFrom('o1', 'o2', 'o3'),
+      at: fc.constantFrom(...moments),
+      amount: fc.option(number(9)),
+      currency: fc.constantFrom('EUR', 'USD', undefined),
+      isDeleted: fc.boolean(),
+    }),
+  },
+  fc.record({ do: fc.constant('purge' as const) }),
+  fc.record({ do: fc.constant('erase' as const), visitor: fc.constantFrom('v1', 'v2') }),
+  fc.record({ do: fc.constant('split' as const), visitor: fc.constantFrom('v1', 'v2') }),
+  fc.record({ do: fc.constant('drop' as const) }),
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('fold' as const) }) },
+  fc.record({ do: fc.constant('rebuild' as const) }),
+)
+type Step = typeof step extends fc.Arbitrary<infer S> ? S : never
+
+let tenants = 0
+let changes = 0
+
+async function play(steps: Step[]): Promise<void> {
+  const tenant = await server.tenantOfServers(`series ${++tenants}`)
+  const bad = await server.admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
+  for (const step of steps) {
+    await carryOut(tenant, bad, step)
+    await server.settled()
+    await assertEqualToRows(tenant, FEW)
+  }
+  await assertEqualToRows(tenant, ALL)
+  while (await foldSeries(server.pool));
+  await assertEqualToRows(tenant, ALL)
+}
+
+async function carryOut(tenant: TestTenant, bad: { id: string; key: string }, step: Step): Promise<void> {
+  if (step.do === 'event') {
+    const { type, at, visitor, user, id, order, amount, currency, isBad } = step
+    await post('/v1/track/', isBad ? bad.key : tenant.trackingKey, {
+      ...{ event_type: type, occurred_at: timeOf(at), visitor, user_id: user, event_id: id },
+      data: { order_id: order, amount, currency },
+    })
+  } else if (step.do === 'order') {
+    const { id, at, amount, currency, isDeleted } = step
+    const sourceUpdatedAt = new Date(Date.now() - DAY_MS + ++changes).toISOString()
+    const body = {
+      entityType: 'order',
+      id,
+      sourceUpdatedAt,
+      data: { amount, currency, created_at: timeOf(at) },
+    }
+    if (!isDeleted) await post('/v1/orders', tenant.privateKey, body)
+    else {
+      const options = { method: 'DELETE', key: tenant.privateKey, body: json({ ...body, data: {} }) }
+      assert.equal((await server.request('/v1/orders', options)).status, 202)
+    }
+  } else if (step.do === 'purge') {
+    await post('/admin/v1/purges', adminKey, { tenant: tenant.id, key: bad.id, since: '2020-01-01' })
+  } else if (step.do === 'erase' || step.do === 'split') {
+    const rows = await rowsOf(server, 'events', { key: tenant.privateKey })
+    const id = rows.find(({ visitor }) => visitor === step.visitor)?.profile_id
+    if (!id) return
+    if (step.do === 'erase') await post('/admin/v1/erasures', adminKey, { tenant: tenant.id, profile: id })
+    else {
+      // A person with one name cannot be split, and is refused.
+      const body = json({ tenant: tenant.id, name: `visitor:${step.visitor}` })
+      await server.request(`/admin/v1/people/${id}/split`, { method: 'POST', key: adminKey, body })
+    }
+  } else if (step.do === 'drop') {
+    await dropPartitionsBefore(server.pool, 'events', new Date('2022-01-01'), dropEventSums)
+  } else if (step.do === 'fold') await foldSeries(server.pool)
+  else await rebuildSeries(server.pool)
+}
+
+test('series equal what counting the rows comes to, whatever happens in whatever order', async () => {
+  const runs = Number(process.env.KONTOR_TEST_RUNS ?? 3)
+  await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 8, maxLength: 16 }), play), {
+    ...{ numRuns: runs, endOnFailure: true },
+  })
+})
+
+test('buckets are whole, oldest first, empty ones included, and none lies in the future', async () => {
+  const tenant = await server.anotherTenant('buckets')
+  const startsOf = async (query: string) =>
+    (await series(tenant, 'events', query)).results.map(({ at }: Row) => at)
+  assert.deepEqual(await startsOf('interval=hour&since=2026-01-31T22:15:00Z&until=2026-02-01T00:00:01Z'), [
+    ...['2026-01-31T22:00:00.000Z', '2026-01-31T23:00:00.000Z', '2026-02-01T00:00:00.000Z'],
+  ])
+  assert.deepEqual(await startsOf('interval=day&since=2026-01-31&until=2026-02-02'), [
+    ...['2026-01-31T00:00:00.000Z', '2026-02-01T00:00:00.000Z'],
+  ])
+  assert.deepEqual(await startsOf('interval=day&since=2026-01-31&until=2026-01-31'), [
+    '2026-01-31T00:00:00.000Z',
+  ])
+  assert.deepEqual(await startsOf('interval=day&since=9000-01-01'), [])
+  for (const [interval, count] of [
+    ...[['minute', 60] as const, ['hour', 24] as const, ['day', 30] as const],
+  ]) {
+    const starts = await startsOf(`interval=${interval}`)
+    assert.equal(starts.length, count)
+    const age = Date.now() - Date.parse(starts.at(-1))
+    assert.ok(age >= 0 && age < 2 * INTERVAL_MS[interval], `${interval} ${age}`)
+  }
+  assert.equal((await startsOf('interval=minute&since=2026-01-01&until=2026-01-02T01:00:00Z')).length, 1_500)
+})
+
+test('what cannot be answered is refused in words', async () => {
+  const refused = async (query: string) => {
+    const { status, body } = await server.request(`/v1/events/series?${query}`, {
+      key: server.tenant.privateKey,
+    })
+    assert.equal(status, 400, query)
+    return body.errors.map(({ pointer }: Row) => pointer)
+  }
+  assert.deepEqual(await refused('interval=minute&since=2026-01-01&until=2026-01-02T01:00:01Z'), ['/since'])
+  assert.deepEqual(await refused('interval=day&since=0001-01-01'), ['/since'])
+  assert.deepEqual(await refused('since=2026-02-01&until=2026-01-01'), ['/since'])
+  assert.deepEqual(await refused('interval=week'), ['/interval'])
+  assert.deepEqual(await refused('group_by=visitor'), ['/group_by'])
+})
+
+test('amounts are exact, by currency; one without a currency is counted and not added up', async () => {
+  const tenant = await server.anotherTenant('amounts')
+  const at = new Date().toISOString()
+  const order = (id: string, data: object) =>
+    post('/v1/orders', tenant.privateKey, { entityType: 'order', id, sourceUpdatedAt: at, data })
+  await order('a', { amount: '9007199254740993.01', currency: 'EUR' })
+  await order('b', { amount: 0.1, currency: 'EUR' })
+  await order('c', { amount: 5 })
+  await server.settled()
+  const { body } = await server.request('/v1/conversions/series?interval=day', {
+    ...{ key: tenant.privateKey, headers: { accept: 'application/json' } },
+  })
+  const text = await (
+    await fetch(`${server.url}/v1/conversions/series?interval=day&group_by=source`, {
+      headers: { authorization: `Bearer ${tenant.privateKey}` },
+    })
+  ).text()
+  assert.equal(body.results.at(-1).count, 3)
+  const sums = '"count":3,"amounts":{"EUR":9007199254740993.11}'
+  assert.ok(text.includes(`${sums},"groups":{"orders":{${sums}}}`), text)
+})
+
+test('of more types than anybody can tell apart the hundred largest are named, and all are counted', async () => {
+  const tenant = await server.anotherTenant('types')
+  const batch = Array.from({ length: 150 }, (_, i) => ({
+    type: 'track',
+    event: `type ${i % 120}`,
+    userId: 'u',
+  }))
+  await post('/v1/batch', tenant.trackingKey, { batch })
+  await server.settled()
+  const { results } = await series(tenant, 'events', 'interval=day&group_by=event_type')
+  const groups = Object.entries<Row>(results.at(-1).groups)
+  assert.equal(results.at(-1).count, 150)
+  assert.equal(groups.length, 100)
+  assert.deepEqual(
+    groups
+      .filter(([, { count }]) => count === 2)
+      .map(([name]) => name)
+      .toSorted(),
+    Array.from({ length: 30 }, (_, i) => `type ${i}`).toSorted(),
+  )
+})
