@@ -23,16 +23,17 @@ export async function readConversionSeries(
 ): Promise<ConversionSeriesRow[]> {
   const { rows } = await db.query<ConversionSeriesRow>(
     `with sums as materialized (
-       select width_bucket(at, $4::timestamptz[]) as bucket, ${groupBy ? GROUPS[groupBy] : 'null::text'} as key, currency,
-         sum(count) as count, sum(amount) as amount
-       from (
-         select at, event_type, conversion_type, source, currency, count, amount from conversion_sums
-         where tenant_id = $1 and grain = $5 and at >= $2 and at < $3
-           and ($6::text is null or event_type = $6 or conversion_type = $6)
-         union all
-         select minute, event_type, conversion_type, source, currency, count, amount from conversion_sums_added
-         where tenant_id = $1 and minute >= $2 and minute < $3
-           and ($6::text is null or event_type = $6 or conversion_type = $6)
+       select width_bucket(at, $4::timestamptz[]) as bucket, key, currency, sum(count) as count, sum(amount) as amount from (
+         select at, ${groupBy ? GROUPS[groupBy] : 'null::text'} as key, currency, sum(count) as count, sum(amount) as amount
+         from (
+           select at, event_type, conversion_type, source, currency, count, amount from conversion_sums
+           where tenant_id = $1 and grain = $5 and at >= $2 and at < $3
+             and ($6::text is null or event_type = $6 or conversion_type = $6)
+           union all
+           select minute, event_type, conversion_type, source, currency, count, amount from conversion_sums_added
+           where tenant_id = $1 and minute >= $2 and minute < $3
+             and ($6::text is null or event_type = $6 or conversion_type = $6)
+         ) s group by 1, 2, 3
        ) s group by 1, 2, 3 having sum(count) <> 0
      ), largest as (
        select key from sums group by key order by sum(count) desc, key limit $7
