@@ -1,11 +1,13 @@
-import { DAY_MS, HOUR_MS } from './time.ts'
+import { DAY_MS, HOUR_MS, withinYears } from './time.ts'
+import { dayIn, startOfDayIn, startOfHourIn } from './time-zone.ts'
 
-/** What time is cut into: by the minute, the hour or the day, in UTC. */
+/** What time is cut into for series. */
 export const INTERVALS = ['minute', 'hour', 'day'] as const
 export type Interval = (typeof INTERVALS)[number]
 
 export const MAX_BUCKETS = 1_500
 
+/** Days are an hour longer or shorter when clocks are changed. */
 const LENGTH_MS: Record<Interval, number> = { minute: 60_000, hour: HOUR_MS, day: DAY_MS }
 /** Without bounds. */
 const USUAL_BUCKETS: Record<Interval, number> = { minute: 60, hour: 24, day: 30 }
@@ -16,21 +18,35 @@ export type Buckets = { starts: Date[]; end: Date }
 /** Whole buckets around what is asked for, none of them in the future; null where they are too many. */
 export function bucketsOf(
   interval: Interval,
-  { since, until, now }: { since: Date | null; until: Date | null; now: Date },
+  { since, until, now, timeZone }: { since: Date | null; until: Date | null; now: Date; timeZone: string },
 ): Buckets | null {
   const length = LENGTH_MS[interval]
-  const floor = (ms: number) => Math.floor(ms / length) * length
-  const last = floor(now.getTime()) + length
-  const wanted = until === null ? last : Math.min(Math.ceil(until.getTime() / length) * length, last)
-  const from = since === null ? wanted - USUAL_BUCKETS[interval] * length : floor(since.getTime())
+  const startOf = (ms: number) => startIn(timeZone, interval, ms)
+  const endOf = (start: number) => startOf(start + length * 1.5)
+  const last = endOf(startOf(now.getTime()))
+  const wanted = until === null ? last : Math.min(endAround(until.getTime()), last)
+  const usual = wanted - (USUAL_BUCKETS[interval] - 0.5) * length
+  const from = startOf(since?.getTime() ?? usual)
   // One moment that is a boundary: the bucket that begins there.
-  const end = until !== null && wanted <= from ? Math.min(from + length, last) : wanted
-  const count = Math.max(0, (end - from) / length)
-  if (count > MAX_BUCKETS) return null
-  return { starts: Array.from({ length: count }, (_, i) => new Date(from + i * length)), end: new Date(end) }
+  const end = wanted > from ? wanted : Math.min(endOf(from), last)
+  if ((end - from) / length > MAX_BUCKETS + 1) return null
+  const starts: Date[] = []
+  for (let start = from; start < end; start = endOf(start)) starts.push(new Date(start))
+  return starts.length > MAX_BUCKETS ? null : { starts, end: new Date(end) }
+
+  function endAround(ms: number): number {
+    const start = startOf(ms)
+    return start === ms ? ms : endOf(start)
+  }
 }
 
-/** The coarsest sums that lie in one bucket each. */
+function startIn(timeZone: string, interval: Interval, ms: number): number {
+  if (interval === 'day') return startOfDayIn(timeZone, dayIn(timeZone, withinYears(ms))).getTime()
+  // Zones differ by whole minutes.
+  return interval === 'hour' ? startOfHourIn(timeZone, ms) : Math.floor(ms / 60_000) * 60_000
+}
+
+/** The coarsest sums, which are of minutes, hours and days in UTC, that lie in one bucket each. */
 export function grainOf({ starts, end }: Buckets): Interval {
   const fits = (ms: number) => [...starts, end].every(at => at.getTime() % ms === 0)
   return fits(DAY_MS) ? 'day' : fits(HOUR_MS) ? 'hour' : 'minute'

@@ -1,6 +1,6 @@
 /** Days of a time zone: where they begin, and which one a moment falls into. */
 
-import { DAY_MS, type Day, parseTimestamp, withinYears } from './time.ts'
+import { DAY_MS, type Day, HOUR_MS, parseTimestamp, withinYears } from './time.ts'
 
 export const UTC = 'UTC'
 
@@ -70,6 +70,11 @@ export function startOfDayIn(zone: string, day: Day): Date {
   if (moments[0] === moments[1]) return withinYears(moments[0]!)
   const begins = (at: number) => wallClock(zone, at) >= wall && wallClock(zone, at - 1) < wall
   return withinYears(moments.find(begins) ?? moments[0]!)
+}
+
+/** When the hour began there that a moment falls into. */
+export function startOfHourIn(zone: string, at: number): number {
+  return at - (((wallClock(zone, at) % HOUR_MS) + HOUR_MS) % HOUR_MS)
 }
 
 /** A timestamp; a bare date is the beginning of that day there. */

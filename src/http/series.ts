@@ -2,7 +2,7 @@ import { type Static, type TSchema, Type } from 'typebox'
 import { INTERVALS, MAX_BUCKETS } from '../domain/buckets.ts'
 import { storableText } from '../domain/json/json.ts'
 import { Timestamp } from '../domain/shapes.ts'
-import { parseTimestamp } from '../domain/time.ts'
+import { momentIn } from '../domain/time-zone.ts'
 import type { SeriesBucket, SeriesRequest, Sum } from '../reports/series.ts'
 
 import { plainNumber } from '../store/export/row-texts.ts'
@@ -45,13 +45,16 @@ export const SeriesBody = (sums: Record<string, TSchema>) =>
     ),
   })
 
-export function seriesRequest(query: Static<typeof SeriesQuery>, now: Date): SeriesRequest {
-  const since = parseTimestamp(query.since)
-  const until = parseTimestamp(query.until)
+export function seriesRequest(
+  query: Static<typeof SeriesQuery>,
+  { now, timeZone }: { now: Date; timeZone: string },
+): SeriesRequest {
+  const since = momentIn(timeZone, query.since)
+  const until = momentIn(timeZone, query.until)
   if (since && until && since > until)
     throw problems.invalid([{ pointer: '/since', message: 'must not be after until' }])
   return {
-    ...{ interval: query.interval, since, until, now, groupBy: query.group_by ?? null },
+    ...{ interval: query.interval, since, until, now, timeZone, groupBy: query.group_by ?? null },
     eventType: query.event_type === undefined ? null : storableText(query.event_type),
   }
 }

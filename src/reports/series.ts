@@ -8,6 +8,8 @@ export type SeriesRequest = Pick<SeriesQuestion, 'eventType' | 'groupBy'> & {
   since: Date | null
   until: Date | null
   now: Date
+  /** In which buckets begin. */
+  timeZone: string
 }
 
 /** `amounts`: of conversions, exact decimal text by currency. */

@@ -236,6 +236,53 @@ test('buckets are whole, oldest first, empty ones included, and none lies in the
   assert.equal((await startsOf('interval=minute&since=2026-01-01&until=2026-01-02T01:00:00Z')).length, 1_500)
 })
 
+test('buckets are those of the tenant’s time zone, also when clocks are changed', async () => {
+  const tenant = await server.anotherTenant('zones')
+  const post = (occurred_at: string) =>
+    server.request('/v1/track/', {
+      ...{ method: 'POST', key: tenant.trackingKey },
+      body: json({ event_type: 'view', occurred_at }),
+    })
+  for (const at of [
+    '2026-03-28T22:59:59Z',
+    '2026-03-28T23:00:00Z',
+    '2026-03-29T21:59:59Z',
+    '2026-03-29T22:00:00Z',
+  ])
+    assert.equal((await post(at)).status, 200)
+  await server.settled()
+  const inZone = async (time_zone: string, query: string) => {
+    await server.admin.policies.set(tenant.id, { time_zone })
+    const { results } = await series(tenant, 'events', query)
+    return results.map(({ at, count }: Row) => [at.slice(0, 16), count])
+  }
+  const days = 'interval=day&since=2026-03-28&until=2026-03-31'
+  assert.deepEqual(await inZone('Europe/Berlin', days), [
+    ...[
+      ['2026-03-27T23:00', 1],
+      ['2026-03-28T23:00', 2],
+      ['2026-03-29T22:00', 1],
+    ],
+  ])
+  assert.deepEqual(await inZone('Asia/Kolkata', days), [
+    ...[
+      ['2026-03-27T18:30', 0],
+      ['2026-03-28T18:30', 2],
+      ['2026-03-29T18:30', 2],
+    ],
+  ])
+  assert.deepEqual(
+    await inZone('Asia/Kolkata', 'interval=hour&since=2026-03-28T22:45:00Z&until=2026-03-29T00:30:00Z'),
+    [
+      ...[
+        ['2026-03-28T22:30', 2],
+        ['2026-03-28T23:30', 0],
+      ],
+    ],
+  )
+  assert.equal((await inZone('America/New_York', 'interval=day')).length, 30)
+})
+
 test('what cannot be answered is refused in words', async () => {
   const refused = async (query: string) => {
     const { status, body } = await server.request(`/v1/events/series?${query}`, {

@@ -585,6 +585,83 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/conversions/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count conversions by the minute, hour or day, with their amounts
+         * @description The conversions that GET /v1/conversions lists, by when they happened, oldest bucket first, in the tenant’s time zone. At most 1,500 buckets.
+         *
+         *     Scope: `conversions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description Exact event type; of conversions, their event type or conversion_type */
+                    event_type?: string;
+                    /** @description Tells them apart, the 100 largest groups by name; what is left of count is of the others */
+                    group_by?: "event_type" | "source";
+                    /** @description How long a bucket is */
+                    interval: "minute" | "hour" | "day";
+                    /** @description From the bucket that this lies in; default: 60 minutes, 24 hours or 30 days */
+                    since?: string;
+                    /** @description To the end of the bucket that ends here or after; default: now */
+                    until?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @enum {unknown} */
+                            interval: "minute" | "hour" | "day";
+                            results: {
+                                /** @description By currency; amounts without a currency are counted and not added up */
+                                amounts: {
+                                    [key: string]: number;
+                                };
+                                /** Format: date-time */
+                                at: string;
+                                count: number;
+                                groups?: {
+                                    [key: string]: {
+                                        /** @description By currency; amounts without a currency are counted and not added up */
+                                        amounts: {
+                                            [key: string]: number;
+                                        };
+                                        count: number;
+                                    };
+                                };
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events": {
         parameters: {
             query?: never;
@@ -825,6 +902,75 @@ export interface paths {
                             replayed_at: string | null;
                             /** @enum {unknown} */
                             status: "queued" | "deferred" | "stored" | "duplicate" | "dead_letter" | "dropped";
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/events/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count events by the minute, hour or day
+         * @description The events that GET /v1/events lists (what is no conversion), by when they happened, oldest bucket first, in the tenant’s time zone. At most 1,500 buckets.
+         *
+         *     Scope: `events:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description Exact event type; of conversions, their event type or conversion_type */
+                    event_type?: string;
+                    /** @description Tells them apart, the 100 largest groups by name; what is left of count is of the others */
+                    group_by?: "event_type" | "source";
+                    /** @description How long a bucket is */
+                    interval: "minute" | "hour" | "day";
+                    /** @description From the bucket that this lies in; default: 60 minutes, 24 hours or 30 days */
+                    since?: string;
+                    /** @description To the end of the bucket that ends here or after; default: now */
+                    until?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @enum {unknown} */
+                            interval: "minute" | "hour" | "day";
+                            results: {
+                                /** Format: date-time */
+                                at: string;
+                                count: number;
+                                groups?: {
+                                    [key: string]: {
+                                        count: number;
+                                    };
+                                };
+                            }[];
                         };
                     };
                 };

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { Type } from 'typebox'
 import { conversionSeries } from '../../reports/series.ts'
+import { appliedPolicy } from '../../store/billing/policies.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
 import { amountsText, SeriesBody, SeriesQuery, seriesRequest, seriesText } from '../series.ts'
@@ -21,13 +22,14 @@ export function conversionSeriesRoute(app: App, { pool, now }: { pool: pg.Pool; 
         tags: ['Events'],
         summary: 'Count conversions by the minute, hour or day, with their amounts',
         description:
-          'The conversions that GET /v1/conversions lists, by when they happened, oldest bucket first, in UTC. At most 1,500 buckets.',
+          'The conversions that GET /v1/conversions lists, by when they happened, oldest bucket first, in the tenant’s time zone. At most 1,500 buckets.',
         querystring: SeriesQuery,
         response: { 200: SeriesBody(Sums) },
       },
     },
     async ({ query, caller }, reply) => {
-      const request = seriesRequest(query, now())
+      const { timeZone } = await appliedPolicy(pool, caller.tenantId)
+      const request = seriesRequest(query, { now: now(), timeZone })
       const series = await conversionSeries(pool, caller.tenantId, request)
       return sendJson(reply, seriesText(series, request, amountsText))
     },
