@@ -6,6 +6,7 @@ import { isUuid, newEntryId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { billingSettings, requiresEventId } from '../intake/inbound.ts'
 import type { Log } from '../log/log.ts'
+import { databaseNow } from '../postgres/clock.ts'
 import { inTransaction } from '../postgres/database.ts'
 import {
   countDeadLetters,
@@ -62,7 +63,7 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
       })
       if (letters.length === 0) return 0
       if (first) await recordReplay(client, actor, filter, letters)
-      const now = new Date()
+      const now = await databaseNow(client)
       const entries: Entry[] = []
       for (const letter of letters) entries.push(await replayOf(client, letter, now))
       await log.append(
@@ -108,7 +109,7 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
         id: query.id,
         sourceId: query.source,
         reason: query.reason,
-        failedBefore: new Date(),
+        failedBefore: await databaseNow(pool),
       }
       if (query.id !== undefined && !(await findDeadLetter(pool, filter.tenantId, query.id)))
         throw notThere(query.id)

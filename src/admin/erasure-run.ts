@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { databaseNow } from '../postgres/clock.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { lockPeople } from '../postgres/locks.ts'
 import {
@@ -57,7 +58,7 @@ export async function runErasure(pool: pg.Pool, erasure: StoredErasure): Promise
       await eraseEffects(work, stored.names, since)
       await eraseWaiting(work, stored.names)
       receipt.status = 'completed'
-      receipt.completed_at = new Date().toISOString()
+      receipt.completed_at = (await databaseNow(pool)).toISOString()
       await advanceErasure(pool, {
         ...erasure,
         status: 'completed',
@@ -81,7 +82,7 @@ async function erasePerson(
   stored.since ??= (at ?? erasure.requestedAt).toISOString()
   await eraseWaiting(work, merged(stored.names, await namesOfSubject(pool, tenantId, stored.subject)))
   // What left the overflow before it could be taken out is in the log by now: it is applied, and then found.
-  receipt.not_yet_processed = await untilApplied(pool, tenantId, new Date(), stored.waitMs)
+  receipt.not_yet_processed = await untilApplied(pool, tenantId, await databaseNow(pool), stored.waitMs)
   // Until no further name turns up: what is merged into the profile meanwhile belongs to the person.
   for (let known = 0; ; ) {
     stored.names = merged(stored.names, await namesOfSubject(pool, tenantId, stored.subject))

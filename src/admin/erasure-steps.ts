@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { itemsAbout, KEPT_ORDER_FIELDS, mentions, personNames } from '../domain/identity/erasure.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { anonymiseBilling } from '../pipeline/billing/erasure.ts'
+import { databaseNow } from '../postgres/clock.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import {
   anonymiseSales,
@@ -74,7 +75,7 @@ export async function eraseEffects(
     emails: valuesOf(names, 'email'),
   })
   await inTransaction(pool, async client => {
-    const now = new Date()
+    const now = await databaseNow(client)
     erased.contacts += await buryContacts(client, tenantId, contactIds, now, newEntryId(now.getTime()))
     await save(client)
   })

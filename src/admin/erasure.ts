@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { emailOf, publicProfileId } from '../domain/identity/identity.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { databaseNow } from '../postgres/clock.ts'
 import { inTransaction } from '../postgres/database.ts'
 import {
   findErasure,
@@ -46,7 +47,7 @@ export function erasureAdmin({ pool, actor, waitMs = MAX_WAIT_MS }: Options) {
   async function find(query: ErasureQuery) {
     const subject = subjectOf(query)
     const tenantId = (await tenantNamed(pool, actor, query.tenant)).id
-    const unapplied = await untilApplied(pool, tenantId, new Date(), waitMs)
+    const unapplied = await untilApplied(pool, tenantId, await databaseNow(pool), waitMs)
     const names = await namesOfSubject(pool, tenantId, subject)
     const isSeen = names.some(({ node }) => node !== null)
     const isHeld = isSeen || unapplied > 0 || (await isAnythingHeld(tenantId, names))
@@ -68,7 +69,7 @@ export function erasureAdmin({ pool, actor, waitMs = MAX_WAIT_MS }: Options) {
         'confirmation_required',
         `This person has ${names.length} names. It would take ${inWords(await countErasable(pool, tenantId, names))}. Look at them first, then confirm.`,
       )
-    const requestedAt = new Date()
+    const requestedAt = await databaseNow(pool)
     const hash = hashOf(tenantId, subject)
     const erasure: StoredErasure = {
       id: newEntryId(requestedAt.getTime()),

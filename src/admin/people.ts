@@ -5,6 +5,7 @@ import { MAX_NAMES } from '../domain/identity/joining.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { lockWhoIsWho, mergePeople, splitPerson } from '../pipeline/identity/people-changes.ts'
 import type { Transaction } from '../pipeline/unit.ts'
+import { databaseNow } from '../postgres/clock.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import { countOfPerson, mergedProfiles, namesOfProfile, type PersonName } from '../store/identity/people.ts'
 import { findRecord } from '../store/records/records.ts'
@@ -115,7 +116,7 @@ export function changeWhoIsWho<T>(
   return inTransaction(pool, async client => {
     const transaction: Transaction = {
       client,
-      now: new Date(),
+      now: await databaseNow(client),
       configVersion: await configVersion(client),
       // nothing is remembered beyond it
       afterCommit: () => {},

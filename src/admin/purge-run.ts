@@ -4,6 +4,7 @@ import type { EventSale } from '../domain/conversions/sales.ts'
 import { eventOfStored } from '../domain/events/stored.ts'
 import { rebuildSales, saleAmong, saleNamed } from '../pipeline/conversions/rebuild-sales.ts'
 import { rebuildPeople } from '../pipeline/identity/rebuild.ts'
+import { databaseNow } from '../postgres/clock.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { ordersNamedBy } from '../store/conversions/conversions.ts'
 import {
@@ -51,7 +52,7 @@ export async function runPurge(pool: pg.Pool, purge: StoredPurge): Promise<Purge
       while (await workOutPeople(run));
       await workOutSales(run)
       receipt.status = 'completed'
-      receipt.completed_at = new Date().toISOString()
+      receipt.completed_at = (await databaseNow(pool)).toISOString()
       await savePurge(pool, { ...purge, status: 'completed', receipt: JSON.stringify(receipt) })
       return receipt
     },

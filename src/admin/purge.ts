@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
+import { databaseNow } from '../postgres/clock.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { countJoins, findPurge, insertPurge, type StoredPurge } from '../store/events/purges.ts'
 import { readStored } from '../store/events/stored.ts'
@@ -32,7 +33,7 @@ export function purgeAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       ...(query.until && !until ? [{ pointer: '/until', message }] : []),
       ...(since && until && until <= since ? [{ pointer: '/until', message: 'must be after since' }] : []),
     ])
-    const requestedAt = new Date()
+    const requestedAt = await databaseNow(pool)
     return {
       id: newEntryId(requestedAt.getTime()),
       ...{ tenantId, requestedAt, keyId: query.key, receivedSince: since!, receivedUntil: until ?? null },

@@ -8,6 +8,7 @@ import type { JsonObject } from '../domain/json/json.ts'
 import { eventEntry } from '../intake/accept.ts'
 import { inboundContext } from '../intake/inbound.ts'
 import type { Log } from '../log/log.ts'
+import { databaseNow } from '../postgres/clock.ts'
 import { findArchived, findReceipts } from '../store/inbound/receipts.ts'
 import { findSource, type Source } from '../store/inbound/sources.ts'
 import { type Actor, sees } from './actor.ts'
@@ -47,7 +48,7 @@ export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
         `A source of type ${source.type}${source.preset ? ` with preset ${source.preset}` : ''}.`,
       )
       const body = openBody(sent.body)
-      const now = new Date()
+      const now = await databaseNow(pool)
       const context = inboundContext(source, { ip: null, headers: sent.headers, signature: null })
       const { inspection, append } = eventEntry(source.tenantId, body, context, now)
       if (inspection.accepted.length === 0) {

@@ -1,14 +1,14 @@
 import { statfs } from 'node:fs/promises'
 import type { Command } from '@commander-js/extra-typings'
 import { findHome } from '../../embedded-postgres/home.ts'
-import { diagnose } from '../admin/doctor/doctor.ts'
+import { databaseMissing, diagnose } from '../admin/doctor/doctor.ts'
 import type { Disk, Finding } from '../admin/doctor/finding.ts'
 import { findMasterKeys, openSecrets } from '../admin/secrets.ts'
 import type { Config } from '../config/config.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, requireData, withBareDatabase } from './session.ts'
+import { dataOption, emptyDataDir, withBareDatabase } from './session.ts'
 
 const NOTES = `
 It only looks. Exit code 0 when nothing is wrong, 1 when something is.
@@ -23,7 +23,13 @@ export function addDoctor(program: Command, out: Output): void {
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor doctor', 'kontor doctor --json | jq -r .findings[].code'))
     .action(async ({ json, ...options }) => {
-      await requireData(options)
+      const tell = (findings: readonly Finding[]) => {
+        if (json) out.json({ ok: findings.length === 0, findings })
+        else out.print(`${asText(findings)}\n`)
+        out.exitCode = findings.length === 0 ? 0 : 1
+      }
+      const empty = await emptyDataDir(options)
+      if (empty !== null) return tell([databaseMissing(empty)])
       await withBareDatabase(options, out, async ({ pool, config }) => {
         const { secretKeys, dataDir, databaseUrl, processedRetentionMs, minFreeDisk } = config
         const keys = await findMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null })
@@ -34,9 +40,7 @@ export function addDoctor(program: Command, out: Output): void {
           now: () => new Date(),
           disk: () => diskOf(config),
         })
-        if (json) out.json({ ok: findings.length === 0, findings })
-        else out.print(`${asText(findings)}\n`)
-        out.exitCode = findings.length === 0 ? 0 : 1
+        tell(findings)
       })
     })
 }

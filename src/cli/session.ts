@@ -9,6 +9,7 @@ import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { initialisePostgresLog } from '../log/postgres/initialise.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
+import { databaseNow } from '../postgres/clock.ts'
 import { openPool } from '../postgres/database.ts'
 import { migrate } from '../postgres/migrate.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
@@ -73,17 +74,23 @@ export function masterKeysOf({ secretKeys, dataDir, databaseUrl }: Config): Prom
 
 /** For commands that only look: a data directory that was mistyped is not made. */
 export async function requireData(options: { data?: string | undefined }): Promise<void> {
-  const { databaseUrl, dataDir } = readConfig(undefined, { dataDir: options.data })
-  if (databaseUrl !== null || (await findHome(dataDir)) !== null) return
+  const empty = await emptyDataDir(options)
+  if (empty === null) return
   throw new AdminError(
     'not_found',
     'no_database',
-    `There is no database in ${dataDir}. Give the data directory of the server with --data, or DATABASE_URL.`,
+    `There is no database in ${empty}. Give the data directory of the server with --data, or DATABASE_URL.`,
   )
+}
+
+/** The data directory, where it has no database and none elsewhere is named; null: there is one. */
+export async function emptyDataDir(options: { data?: string | undefined }): Promise<string | null> {
+  const { databaseUrl, dataDir } = readConfig(undefined, { dataDir: options.data })
+  return databaseUrl !== null || (await findHome(dataDir)) !== null ? null : dataDir
 }
 
 /** For commands that put something into the log, whether a server runs or not. */
 export async function readyLog({ pool, config }: Session): Promise<void> {
-  await ensurePartitions(pool, new Date())
+  await ensurePartitions(pool, await databaseNow(pool))
   await initialisePostgresLog(pool, config.logPartitions)
 }

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { DAY_MS } from '../domain/time.ts'
+import { databaseNow } from './clock.ts'
 import { type Db, inTransaction } from './database.ts'
 import { LOCKS, lock } from './locks.ts'
 
@@ -97,9 +98,11 @@ export async function ensurePartitionsFor(
   pool: pg.Pool,
   table: PartitionedTable,
   moments: Date[],
-  now = new Date(),
+  now?: Date,
 ): Promise<void> {
-  await makePartitions(pool, [{ table, keys: moments.map(at => keyOf(table, at)) }], now)
+  const wanted = [{ table, keys: moments.map(at => keyOf(table, at)) }]
+  // By a clock that is a year off, this month would be far away, and its partition a year wide.
+  await makePartitions(pool, wanted, now ?? (await databaseNow(pool)))
 }
 
 /** A row lies outside all partitions. Told by where PostgreSQL found out: its words depend on the language. */
@@ -118,7 +121,7 @@ export async function makeMissingPartition(pool: pg.Pool, error: unknown): Promi
   if (key === undefined || !partitionedTables.includes(table as PartitionedTable)) throw error
   const name = table as PartitionedTable
   if (tables[name].bound === 'period')
-    await makePartitions(pool, [{ table: name, keys: [Number(key)] }], new Date())
+    await makePartitions(pool, [{ table: name, keys: [Number(key)] }], await databaseNow(pool))
   else {
     const { rows } = await pool.query<{ at: Date }>('select $1::timestamptz as at', [key])
     await ensurePartitionsFor(pool, name, [rows[0]!.at])

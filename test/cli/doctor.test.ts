@@ -220,5 +220,6 @@ test('tables of another version, or none; the command tells the rest and exits w
   assert.equal(away.code, 1)
   assert.match(away.out, /^database_away\n {2}PostgreSQL cannot be reached/)
   delete process.env.DATABASE_URL
-  assert.match((await kontor('doctor', '--data', '/nowhere/at/all')).err, /no database in/)
+  const nowhere = await kontor('doctor', '--json', '--data', '/nowhere/at/all')
+  assert.deepEqual([nowhere.code, JSON.parse(nowhere.out).findings[0].code], [1, 'database_missing'])
 })

@@ -106,7 +106,7 @@ test('commands work on an empty data directory, and beside the server that then 
   assert.equal((await run('status')).answer.running, false)
 })
 
-test('a server whose clock is a year behind dates what it accepts by PostgreSQL’s', async t => {
+test('a server whose clock is a year behind dates what it accepts, and what it is asked to take out, by PostgreSQL’s', async t => {
   const database = await testDatabase()
   t.after(() => database.drop())
   const directory = await temporaryDirectory(t)
@@ -126,8 +126,23 @@ test('a server whose clock is a year behind dates what it accepts by PostgreSQL�
     const { results } = body as { results: { received_at: string; occurred_at: string }[] }
     return results.length > 0 && results
   })
+  const isOfToday = (at: string) => assert.ok(Math.abs(Date.now() - Date.parse(at)) < 86_400_000, at)
   for (const { received_at, occurred_at } of results)
-    for (const at of [received_at, occurred_at]) assert.ok(Date.now() - Date.parse(at) < 86_400_000, at)
+    for (const at of [received_at, occurred_at]) isOfToday(at)
+  const url = /http:\/\/localhost:\d+/.exec(server.err())![0]
+  const admin = async (path: string, body?: object) => {
+    const key = (await readFile(`${directory}/data/admin-key`, 'utf8')).trim()
+    const headers = { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) }
+    const given = body && { method: 'POST', body: JSON.stringify(body) }
+    const response = await fetch(`${url}/admin/v1/${path}`, { headers, ...given })
+    return (await response.json()) as Record<string, unknown>
+  }
+  const { results: keys } = (await admin('keys?tenant=default')) as {
+    results: { id: string; kind: string }[]
+  }
+  const key = keys.find(({ kind }) => kind === 'tracking')!.id
+  const purge = await admin('purges', { tenant: 'default', key, since: results[0]!.received_at })
+  isOfToday(purge.requested_at as string)
   assert.equal(await stop(server), 0)
 })
 

@@ -34,6 +34,16 @@ export async function diagnose(options: Options): Promise<Finding[]> {
   }
 }
 
+/** Nothing to look at, and nothing is made: a directory that was mistyped stays as it is. */
+export function databaseMissing(dataDir: string): Finding {
+  return {
+    code: 'database_missing',
+    what: `There is no database in ${dataDir}.`,
+    means: 'No server has ever started on it, or this is not the data directory of the server.',
+    help: `${kontor({ dataDir }, 'start')}, or give the right --data or DATABASE_URL`,
+  }
+}
+
 async function examine(patient: Patient): Promise<Finding[]> {
   const schema = await schemaOf(patient)
   const checks = schema === null ? [...OF_ANY_DATABASE, ...OF_KONTOR] : OF_ANY_DATABASE

@@ -6,6 +6,7 @@ import type { Secrets } from '../secrets.ts'
 export type Finding = { code: FindingCode; what: string; means: string; help: string }
 
 export type FindingCode =
+  | 'database_missing'
   | 'database_away'
   | 'schema_missing'
   | 'schema_old'
