@@ -13,6 +13,8 @@ const HEAVY_ENTRIES = 256
 const HEAVY_LENGTH = 250_000
 // Without a wake-up (another process appended, a retry came due) one of the workers polls this often.
 const POLL_EVERY_MS = 250
+// A conflict is over when it is tried again; a worker that does so many times in a row gets nowhere.
+const CONFLICTS_TOLD = 20
 const FIRST_BACKOFF_MS = 200
 const MAX_BACKOFF_MS = 5_000
 
@@ -56,6 +58,7 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
     let careful = 0
     let alone = 0
     let failures = 0
+    let conflicts = 0
     while (!stopping) {
       try {
         setPolling(true)
@@ -75,6 +78,7 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
         careful = Math.max(0, careful - 1)
         alone = Math.max(0, alone - 1)
         failures = 0
+        conflicts = 0
         if (took === 0 && !hasNews) {
           setPolling(false)
           await untilNextPoll()
@@ -82,7 +86,11 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
       } catch (error) {
         setPolling(false)
         const failure = error instanceof BeginAgain ? await failureOf(error.prepare) : error
-        if (failure === null || isConflict(failure)) continue
+        if (failure === null || isConflict(failure)) {
+          if (++conflicts % CONFLICTS_TOLD === 0)
+            logger.warn({ err: error, conflicts }, 'a worker begins again and again')
+          continue
+        }
         const isAway = isUnavailable(failure)
         if (!isAway && careful === 0 && alone === 0) {
           careful = CAREFUL_RUNS

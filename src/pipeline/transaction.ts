@@ -74,10 +74,11 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       tried = taken[0]?.partition
       if (taken.length === 0) return taken
       const { entries, blocked } = plan(taken, await dueRetries(client, taken))
+      const tenantIds = tenantsOf([...entries, ...blocked])
       const transaction: Transaction = {
         client,
-        ...(await holdConfigVersion(client, tenantsOf([...entries, ...blocked]))),
-        turns: turnsOf(client),
+        ...(await holdConfigVersion(client, tenantIds)),
+        turns: turnsOf(client, tenantIds),
         afterCommit: action => afterCommit.push(action),
       }
       const { units, rejected, rest, behindRest } = decode(entries, kinds)

@@ -13,20 +13,26 @@ import type { Transaction, Turns } from './unit.ts'
 const WAIT_FIRST_RUNS = 64
 
 /** For the workers of one process: which tenants are contended is remembered from one transaction to the next. */
-export function openTurns(): (client: pg.PoolClient) => Turns {
+export function openTurns(): (client: pg.PoolClient, tenantIds: ReadonlySet<number>) => Turns {
   const contended = new Map<number, number>()
 
-  return client => {
+  return (client, ofTransaction) => {
     // Stays set when a part is undone: trying where waiting would do is only slower.
     let hasBegun = false
 
-    async function begin(tenantIds: Iterable<number>): Promise<void> {
-      if (hasBegun) return
+    /**
+     * Waits for every contended tenant that the transaction has entries of, whichever it comes to first: one that it came to later
+     * it could only try, and while others take turns at it, it would begin again for ever (five minutes in an hour of torture).
+     * False where none is.
+     */
+    async function begin(): Promise<boolean> {
+      if (hasBegun) return true
       hasBegun = true
-      const waitedFor = [...new Set(tenantIds)].filter(tenantId => contended.has(tenantId))
-      if (waitedFor.length === 0) return
+      const waitedFor = [...ofTransaction].filter(tenantId => contended.has(tenantId))
+      if (waitedFor.length === 0) return false
       await lockTenants(client, TENANT_LOCKS.profiles, waitedFor)
       for (const tenantId of waitedFor) countDown(contended, tenantId)
+      return true
     }
 
     function giveWay(tenantIds: Iterable<number>): never {
@@ -35,16 +41,16 @@ export function openTurns(): (client: pg.PoolClient) => Turns {
     }
 
     return {
-      begin,
+      async begin() {
+        await begin()
+      },
       async take(tenantIds) {
-        if (!hasBegun) await lockTenants(client, TENANT_LOCKS.profiles, tenantIds)
+        if (!(await begin())) await lockTenants(client, TENANT_LOCKS.profiles, tenantIds)
         else if (!(await tryLockTenants(client, TENANT_LOCKS.profiles, tenantIds))) giveWay(tenantIds)
-        hasBegun = true
       },
       async share(tenantIds) {
-        if (!hasBegun) await shareTenants(client, TENANT_LOCKS.profiles, tenantIds)
+        if (!(await begin())) await shareTenants(client, TENANT_LOCKS.profiles, tenantIds)
         else if (!(await tryShareTenants(client, TENANT_LOCKS.profiles, tenantIds))) giveWay(tenantIds)
-        hasBegun = true
       },
     }
   }
@@ -56,8 +62,8 @@ function countDown(contended: Map<number, number>, tenantId: number): void {
   else contended.delete(tenantId)
 }
 
-export async function beginTurn({ turns }: Transaction, tenantIds: Iterable<number>): Promise<void> {
-  await turns?.begin(tenantIds)
+export async function beginTurn({ turns }: Transaction): Promise<void> {
+  await turns?.begin()
 }
 
 /** Returns when nobody else says who is who in these tenants, until the transaction ends. */

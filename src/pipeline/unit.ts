@@ -22,7 +22,7 @@ export type Unit<Work = unknown> = {
  */
 export type Turns = {
   /** To be called before names are made or sales are locked. */
-  begin(tenantIds: Iterable<number>): Promise<void>
+  begin(): Promise<void>
   take(tenantIds: Iterable<number>): Promise<void>
   share(tenantIds: Iterable<number>): Promise<void>
 }

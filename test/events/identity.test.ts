@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { Identity } from '../../src/domain/identity/identity.ts'
 import { openIdentities } from '../../src/pipeline/identity/identity.ts'
 import { openTurns } from '../../src/pipeline/turns.ts'
-import { inTransaction, isConflict } from '../../src/postgres/database.ts'
+import { BeginAgain, inTransaction, isConflict } from '../../src/postgres/database.ts'
 import { lockTenants, TENANT_LOCKS } from '../../src/postgres/locks.ts'
 import { configVersion } from '../../src/store/tenants/config-version.ts'
 import { eventually } from '../eventually.ts'
@@ -30,7 +30,7 @@ async function see(tenantId: number, batches: Identity[][][], trusted = true): P
           client,
           now: new Date(),
           configVersion: await configVersion(client),
-          turns: turnsOf(client),
+          turns: turnsOf(client, new Set([tenantId])),
           afterCommit: (act: () => void) => afterCommit.push(act),
         }
         await identities.resolve(
@@ -306,6 +306,36 @@ test('two nodes with workers of their own end in the same people', async () => {
   assert.equal(new Set(rows.map(row => row.profile_id)).size, people)
   const contacts = new Map(rows.map(row => [row.profile_id, row.contact_id]))
   assert.equal(new Set(contacts.values()).size, people)
+})
+
+test('a transaction that came to a contended tenant late waits for it before anything else when it begins again', async () => {
+  const [first, late] = [7_001, 7_002]
+  const turnsOf = openTurns()
+  const other = await server.pool.connect()
+  try {
+    await other.query('begin')
+    await lockTenants(other, TENANT_LOCKS.profiles, [late])
+    const attempt = () =>
+      inTransaction(server.pool, async client => {
+        const turns = turnsOf(client, new Set([first, late]))
+        await turns.take([first])
+        await turns.take([late])
+      })
+    // It has made something for the first: it does not wait for the other.
+    await assert.rejects(attempt(), BeginAgain)
+    const again = attempt()
+    await eventually('it to wait', async () => {
+      const { rowCount } = await server.pool.query(
+        `select from pg_locks where locktype = 'advisory' and objid = $1 and not granted`,
+        [late],
+      )
+      return rowCount === 1
+    })
+    await other.query('rollback')
+    await again
+  } finally {
+    other.release()
+  }
 })
 
 test('a worker that waits to say who is who keeps nobody from the names that it has seen', async () => {

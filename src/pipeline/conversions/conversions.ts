@@ -36,10 +36,7 @@ export function orderConversions(identities: Identities): RecordListener {
     )
     const { client, now } = transaction
     const keys = orders.map(({ tenantId, id }) => ({ tenantId, orderId: id }))
-    await beginTurn(
-      transaction,
-      orders.map(({ tenantId }) => tenantId),
-    )
+    await beginTurn(transaction)
     await lockSales(client, keys)
     const events = await takeSalesOfOrders(client, keys)
     const sales = orders.map((order, i): OrderSale => {
@@ -94,10 +91,7 @@ export async function applyConversions(
   const { client } = transaction
   const orders = distinctOrders(conversions)
   if (orders.length > 0) {
-    await beginTurn(
-      transaction,
-      orders.map(({ tenantId }) => tenantId),
-    )
+    await beginTurn(transaction)
     await lockSales(client, orders)
   }
   const keyOf = await saleKeys(client, conversions, orders)

@@ -127,10 +127,7 @@ async function joinAll(
   seen: NamesSeen[],
 ): Promise<{ joins: Joins; changed: Set<number>; people: ProfileKey[]; isNew: string[] }> {
   const { client } = transaction
-  await beginTurn(
-    transaction,
-    seen.map(({ tenantId }) => tenantId),
-  )
+  await beginTurn(transaction)
   let people = await loadPeople(client, seen)
   const { isNew } = people
   let joins = join(people.sightings)
