@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import {
   acquisitionOf,
-  countryOf,
   boundedTerms,
+  countryOf,
   decimalOrNull,
   type Fields,
   fieldsOf,
