@@ -1,8 +1,10 @@
 import type pg from 'pg'
 import { HOUR_MS } from '../domain/time.ts'
 import { extendAgenda } from '../pipeline/billing/agenda.ts'
+import { applyPolicy, lookThrough } from '../pipeline/billing/restatement.ts'
 import { deriveOutdated } from '../pipeline/billing/subscriptions.ts'
 import { inTransaction } from '../postgres/database.ts'
+import { pendingPolicies } from '../store/billing/policies.ts'
 import { compactSums } from '../store/billing/sums.ts'
 import type { Job } from './jobs.ts'
 
@@ -27,6 +29,16 @@ export function ledgerUpkeep(pool: pg.Pool, now: () => Date): Job[] {
         const derive = () =>
           inTransaction(pool, client => deriveOutdated({ client, now: now() }, OUTDATED_AT_A_TIME))
         while ((await derive()) === OUTDATED_AT_A_TIME);
+      },
+    },
+    {
+      name: 'policies',
+      everyMs: 1_000,
+      async run() {
+        for (const policy of await pendingPolicies(pool)) {
+          while (await inTransaction(pool, client => lookThrough({ client, now: now() }, policy)));
+          await inTransaction(pool, client => applyPolicy({ client, now: now() }, policy))
+        }
       },
     },
     {

@@ -1,6 +1,8 @@
 import { arrOf } from '../domain/billing/mrr.ts'
+import { changedSettings, DEFAULT_POLICY } from '../domain/billing/policy.ts'
 import { withinYears } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
+import { policyChanges } from '../store/billing/policies.ts'
 import { type Bucket, type BucketInterval, bucketsOf } from '../store/reports/buckets.ts'
 import { movedWithin, standingsBefore } from '../store/reports/history.ts'
 import { listOf, type ReportList, type ReportQuestion } from './question.ts'
@@ -8,7 +10,21 @@ import { listOf, type ReportList, type ReportQuestion } from './question.ts'
 /** What a series is asked: in which steps, and from when to when. */
 export type SeriesWindow = { interval: BucketInterval; from: Date | null; to: Date | null }
 
-export type HistoryReport = { interval: BucketInterval; history: ReportList<HistoryEntry> }
+export type HistoryReport = {
+  interval: BucketInterval
+  history: ReportList<HistoryEntry>
+  /** Changes of the policy since the first bucket: what they did to MRR is no movement. */
+  policyChanges: PolicyChangeEntry[]
+}
+
+export type PolicyChangeEntry = {
+  at: Date
+  version: number
+  /** The settings that changed, by their public names. */
+  settings: Record<string, { before: unknown; after: unknown }>
+  mrrBefore: number | null
+  mrrAfter: number | null
+}
 
 export type HistoryEntry = {
   date: string
@@ -33,7 +49,27 @@ export async function historyReport(
   const buckets = await seriesBuckets(db, question, window)
   if (buckets === null) return null
   const entries = buckets.length > 0 ? await entriesOf(db, question, buckets) : []
-  return { interval: window.interval, history: listOf(entries) }
+  const since = buckets[0]?.starts ?? question.asOf
+  const policyChanges = await policyChangesSince(db, question, since)
+  return { interval: window.interval, history: listOf(entries), policyChanges }
+}
+
+/** When reports began to follow another policy. Older figures are told by it too: these lines say how it was before. */
+async function policyChangesSince(
+  db: Db,
+  { tenantId, currency, asOf }: ReportQuestion,
+  since: Date,
+): Promise<PolicyChangeEntry[]> {
+  const changes = await policyChanges(db, tenantId, currency)
+  return changes
+    .map(({ at, policy, mrr }, i) => ({
+      at,
+      version: policy.version,
+      settings: changedSettings(changes[i - 1]?.policy ?? DEFAULT_POLICY, policy),
+      mrrBefore: mrr?.before ?? null,
+      mrrAfter: mrr?.after ?? null,
+    }))
+    .filter(({ at }) => at >= since && at <= asOf)
 }
 
 /** The buckets of a series, none of them after `asOf`: the last ends right after it. */

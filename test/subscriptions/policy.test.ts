@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
-import { created, reportOf, send } from './shop.ts'
+import { eventually } from '../eventually.ts'
+import { created, inDays, item, reportOf, send, updated } from './shop.ts'
 
 let server: TestServer
 let adminKey: string
@@ -100,4 +101,92 @@ test('a bare date is a day of the time zone of the policy', async () => {
   const window = { since: '2026-02-01', until: '2026-02-02' }
   const movements = await reportOf(server, 'movements', window, tenant)
   assert.deepEqual([movements.since, movements.totals.new], ['2026-01-31T23:00:00.000Z', 10])
+})
+
+/** 1: paused; 2: on trial after paying; 3: past due for 40 days; 4: as it was. Each began 100 days ago at 10, 20, 30, 40. */
+const CHANGED = [
+  created('p1'),
+  updated('p1', { status: 'paused', updated_at: inDays(-50) }),
+  created('p2', { items: [item(20)] }),
+  updated('p2', { items: [item(20)], status: 'trialing', updated_at: inDays(-20), trial_end: inDays(10) }),
+  created('p3', { items: [item(30)] }),
+  updated('p3', { items: [item(30)], status: 'past_due', updated_at: inDays(-40) }),
+  created('p4', { items: [item(40)] }),
+  // neither was paying before: nothing is kept
+  created('p5', { items: [item(50)], status: 'trialing', trial_end: inDays(10) }),
+  created('p6', { items: [item(60)], status: 'trialing', trial_end: inDays(-90) }),
+  updated('p6', { items: [item(60)], status: 'paused', trial_end: inDays(-90), updated_at: inDays(-90) }),
+]
+
+async function applied(tenant: TestTenant, settings: Record<string, unknown>) {
+  const { version } = await server.admin.policies.set(tenant.id, settings)
+  await eventually('the policy', async () => (await server.admin.policies.show(tenant.id)).applied)
+  const report = await reportOf(server, 'overview', {}, tenant)
+  assert.equal(report.policy.version, version)
+  return report
+}
+
+test('what is paused, on trial again or long past due counts as the policy says, at any time', async () => {
+  const tenant = await server.anotherTenant('restated')
+  await send(server, CHANGED, tenant)
+  const mrrAt = async (days: number) =>
+    (await reportOf(server, 'overview', { as_of: inDays(days) }, tenant)).mrr
+  assert.deepEqual([await mrrAt(-60), await mrrAt(0)], [100, 70])
+  assert.equal((await applied(tenant, { pause: 'keep' })).mrr, 80)
+  assert.equal((await applied(tenant, { trial_on_paying: 'keep' })).mrr, 100)
+  const { mrr, exclusions, policy } = await applied(tenant, { past_due_grace_days: 30 })
+  assert.deepEqual([mrr, await mrrAt(-11), await mrrAt(-9)], [70, 100, 70])
+  assert.deepEqual(policy.kept_statuses, ['trialing', 'paused'])
+  assert.deepEqual(
+    exclusions.results.map((row: { subscription_id: string; reason_code: string }) => [
+      row.subscription_id,
+      row.reason_code,
+    ]),
+    [
+      ['p3', 'past_due'],
+      ['p6', 'paused'],
+      ['p5', 'trialing'],
+    ],
+  )
+  const movements = (await reportOf(server, 'movements', {}, tenant)).results.map(
+    (row: Record<string, unknown>) => [row.customer, row.movement_type, row.cause],
+  )
+  assert.deepEqual(movements.at(-1), ['cus_p3', 'churn', 'cancellation_failed_payment'])
+  assert.equal(movements.length, 5)
+  assert.equal(
+    (await applied(tenant, { pause: 'churn', trial_on_paying: 'churn', past_due_grace_days: 'none' })).mrr,
+    70,
+  )
+})
+
+test('a change of policy is a line in history, with what it did to MRR, and never a movement', async () => {
+  const tenant = await server.anotherTenant('lined')
+  await send(server, CHANGED, tenant)
+  await applied(tenant, { pause: 'keep' })
+  await applied(tenant, { time_zone: 'Asia/Tokyo' })
+  const { policy_changes, results } = await reportOf(server, 'history', {}, tenant)
+  assert.deepEqual(
+    policy_changes.map(({ at, ...change }: { at: string }) => change),
+    [
+      {
+        kind: 'policy',
+        version: 2,
+        settings: { pause: { before: 'churn', after: 'keep' } },
+        mrr_before: 70,
+        mrr_after: 80,
+        mrr_delta: 10,
+      },
+      {
+        kind: 'policy',
+        version: 3,
+        settings: { time_zone: { before: 'UTC', after: 'Asia/Tokyo' } },
+        mrr_before: null,
+        mrr_after: null,
+        mrr_delta: null,
+      },
+    ],
+  )
+  assert.equal(results.at(-1).mrr, 80)
+  const { totals } = await reportOf(server, 'movements', {}, tenant)
+  assert.deepEqual([totals.new, totals.churn, totals.reactivation, totals.closing_mrr], [100, 20, 0, 80])
 })

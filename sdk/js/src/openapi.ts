@@ -2418,6 +2418,22 @@ export interface paths {
                             interval: string;
                             /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
                             policy: Record<string, unknown>;
+                            /** @description When reports began to follow another policy. All rows are told by the one of today: what a change did to MRR is no movement, and stands here */
+                            policy_changes: {
+                                /**
+                                 * Format: date-time
+                                 * @description When reports began to follow it
+                                 */
+                                at: string;
+                                /** @constant */
+                                kind: "policy";
+                                mrr_after: number | null;
+                                mrr_before: number | null;
+                                mrr_delta: number | null;
+                                /** @description What changed: by setting `{before, after}` */
+                                settings: Record<string, unknown>;
+                                version: number;
+                            }[];
                             results: {
                                 /** @description Accounts with MRR */
                                 active_accounts: number;

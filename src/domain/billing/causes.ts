@@ -29,9 +29,15 @@ type State = {
 
 /** `discountEnds`: when discounts of the subscription or its customer ran out. */
 export function causeOf(before: State, after: State, at: Instant, discountEnds: Set<Instant>): Cause {
+  if (isPastGrace(after) && !isPastGrace(before)) return 'cancellation_failed_payment'
   const byStatus = before.status === after.status ? null : statusCause(before, after)
   if (byStatus) return byStatus
   return itemCause(before.items, after.items) ?? discountCause(before.items, after.items, at, discountEnds)
+}
+
+/** It is past due for longer than the policy lets it count. */
+function isPastGrace({ items }: State): boolean {
+  return items.some(item => item.reason === 'past_due')
 }
 
 function statusCause(before: State, after: State): Cause | null {

@@ -33,6 +33,10 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
     reason: 'Payment has failed for good and the subscription is unpaid.',
     fixHint: 'Collect the open invoices or update the payment method.',
   },
+  past_due: {
+    reason: "The subscription has been past due for longer than the policy's days of grace.",
+    fixHint: 'Collect the open invoices, or change `past_due_grace_days` of the policy.',
+  },
   trialing: {
     reason: 'The subscription is in its trial.',
     fixHint: 'Counts once the trial is over and an event says that it is active.',

@@ -2,6 +2,7 @@
 
 import { divideHalfUp } from '../money.ts'
 import { type Line, type LinesAt, linesOf, perMonth, type Ratio, type Terms } from './pricing.ts'
+import type { Ruling } from './standing.ts'
 import type { Instant, Item, ReasonCode, SubscriptionStatus } from './types.ts'
 
 /** An item's part in MRR. `grossMrr` − `discountMrr` = `mrr`, always; an excluded item has a reason and no `mrr`. */
@@ -30,6 +31,8 @@ export type ItemState = {
 
 export type MrrTerms = Terms & {
   status: SubscriptionStatus
+  /** By the policy; without it the status alone decides. */
+  ruling?: Ruling | null
   startedAt: Instant | null
   testMode?: true | null
   itemsIncomplete?: true | null
@@ -39,14 +42,15 @@ export type MrrTerms = Terms & {
 function subscriptionReason(terms: MrrTerms, at: Instant): ReasonCode | null {
   if (terms.testMode) return 'test_mode'
   if (terms.currency === null) return 'missing_currency'
-  switch (terms.status) {
+  if (terms.ruling === 'past_due') return 'past_due'
+  switch (terms.ruling === 'counts' ? 'active' : terms.status) {
     case 'active':
     case 'past_due':
       break
     case 'unknown':
       return 'incomplete'
     default:
-      return terms.status
+      return terms.status as Exclude<SubscriptionStatus, 'active' | 'past_due' | 'unknown'>
   }
   if (terms.startedAt !== null && at < terms.startedAt) return 'not_started'
   return terms.items.length === 0 ? 'missing_items' : null

@@ -149,6 +149,20 @@ export function shownSettings(policy: Policy) {
   }
 }
 
+/** Settings that differ, by public names. */
+export function changedSettings(
+  before: Policy,
+  after: Policy,
+): Record<string, { before: unknown; after: unknown }> {
+  const [old, now] = [shownSettings(before), shownSettings(after)]
+  const names = Object.keys(now) as (keyof typeof now)[]
+  return Object.fromEntries(
+    names
+      .filter(name => old[name] !== now[name])
+      .map(name => [name, { before: old[name], after: now[name] }]),
+  )
+}
+
 /** Whether the ledger reads otherwise by one than by the other; the rest is decided when a report is read. */
 export function countsAlike(a: Policy, b: Policy): boolean {
   return (

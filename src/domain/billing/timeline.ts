@@ -6,9 +6,11 @@
 import { type Cause, causeOf } from './causes.ts'
 import { type ChargeCycle, chargeCycles } from './charges.ts'
 import { type ItemState, itemStates, totalMrr } from './mrr.ts'
+import { DEFAULT_POLICY, type Policy } from './policy.ts'
 import { orderSubscriptions } from './precedence.ts'
 import { discountChanges, discountEnds, type LinesAt, linesOf } from './pricing.ts'
 import { mergeEqual, type Span, spansOf } from './spans.ts'
+import { firstStanding, graceEnd, type Ruling, standingAt } from './standing.ts'
 import { type KnownTerms, NO_TERMS, resolved } from './terms.ts'
 import type { Acquisition, Instant, SubscriptionStatus, SubscriptionVersion } from './types.ts'
 
@@ -70,12 +72,13 @@ export type DerivedSubscription = {
 export function deriveSubscription(
   versions: SubscriptionVersion[],
   terms: KnownTerms = NO_TERMS,
+  policy: Policy = DEFAULT_POLICY,
 ): DerivedSubscription {
   const ordered = withStateBefore(orderSubscriptions(versions)).map(version => resolved(version, terms))
   const deletion = ordered.findIndex(version => version.change === 'deleted')
   const known = completed(deletion < 0 ? ordered : ordered.slice(0, deletion + 1))
   const spans = spansOf(known, holdsFrom)
-  const states = spans.flatMap(statesOf)
+  const states = statesOf(spans, policy)
   return {
     id: ordered[0]!.id,
     segments: withCauses(withSince(mergeEqual(states)), spans),
@@ -135,8 +138,34 @@ function endOf(version: SubscriptionVersion, first: boolean): Instant | null {
   return cancelAt !== null && cancelAt <= version.sourceAt ? cancelAt : version.canceledAt
 }
 
-/** What takes effect by itself while a version holds. */
-function statesOf(span: Span<SubscriptionVersion>): Segment[] {
+function statesOf(spans: Span<SubscriptionVersion>[], policy: Policy): Segment[] {
+  const segments: Segment[] = []
+  let standing = firstStanding(spans[0] !== undefined && isPausedAfterPaying(spans[0]))
+  for (const span of spans) {
+    const linesAt = linesOf(span.version)
+    const starts = startsOf(span)
+    for (let i = 0; i < starts.length; i++) {
+      const at = starts[i]!
+      const status = statusAt(span, at)
+      const next = standingAt(standing, status, at, policy)
+      standing = next.standing
+      const ends = next.ruling === null ? graceEnd(standing, policy) : null
+      const until = starts[i + 1] ?? span.to
+      if (ends !== null && ends > at && (until === null || ends < until)) starts.splice(i + 1, 0, ends)
+      segments.push(stateAt(span, { at, to: starts[i + 1] ?? span.to, status, ruling: next.ruling }, linesAt))
+    }
+  }
+  return segments
+}
+
+/** A trial that ended without a way to pay is paused too. */
+function isPausedAfterPaying({ version }: Span<SubscriptionVersion>): boolean {
+  const { status, trialEnd, currentPeriodStart } = version
+  return status === 'paused' && (trialEnd === null || (currentPeriodStart ?? trialEnd) > trialEnd)
+}
+
+/** When something takes effect by itself while a version holds, its beginning included. */
+function startsOf(span: Span<SubscriptionVersion>): Instant[] {
   const { version, from, to } = span
   const changes = [
     version.startedAt,
@@ -148,9 +177,7 @@ function statesOf(span: Span<SubscriptionVersion>): Segment[] {
     ...discountChanges(version),
   ]
   const within = changes.filter(at => at !== null && at > from && (to === null || at < to)) as Instant[]
-  const starts = [...new Set([from, ...within])].sort((a, b) => a - b)
-  const linesAt = linesOf(version)
-  return starts.map((start, i) => stateAt(span, start, starts[i + 1] ?? to, linesAt))
+  return [...new Set([from, ...within])].sort((a, b) => a - b)
 }
 
 /** An end that its source puts into the future is a cancellation that was scheduled. */
@@ -178,15 +205,15 @@ function wasInTrial(version: SubscriptionVersion, over: boolean, at: Instant): b
   return over || (billed && version.trialEnd <= version.sourceAt)
 }
 
+type Moment = { at: Instant; to: Instant | null; status: SubscriptionStatus; ruling: Ruling | null }
+
 function stateAt(
   span: Span<SubscriptionVersion>,
-  at: Instant,
-  to: Instant | null,
+  { at, to, status, ruling }: Moment,
   linesAt: LinesAt,
 ): Segment {
   const { version } = span
-  const status = statusAt(span, at)
-  const items = itemStates({ ...version, status }, at, linesAt)
+  const items = itemStates({ ...version, status, ruling }, at, linesAt)
   const requestedBy = span.first ? version.canceledAt : null
   const planned = version.cancelAtPeriodEnd || scheduledEnd(version) !== null
   const isOver = status === 'canceled' || status === 'incomplete_expired'

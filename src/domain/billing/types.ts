@@ -255,6 +255,7 @@ export type ReasonCode =
   | 'incomplete'
   | 'incomplete_expired'
   | 'unpaid'
+  | 'past_due'
   | 'trialing'
   | 'paused'
   | 'not_started'

@@ -3,6 +3,7 @@ import { CAUSES } from '../../domain/billing/causes.ts'
 import type { Dimension } from '../../domain/billing/dimensions.ts'
 import { withoutNamespaces } from '../../domain/billing/namespace.ts'
 import { majorText, toMajor } from '../../domain/money.ts'
+import { OpenObject } from '../../domain/shapes.ts'
 
 // In rows as reports give them, amounts are whole minor units; the marked fields leave as major units.
 const MONEY = 'x-money'
@@ -196,6 +197,16 @@ export function breakdownRow(by: Dimension) {
     subscriptions: Type.Integer({ description: 'Subscriptions with some of it' }),
   })
 }
+
+export const PolicyChangeRow = Type.Object({
+  kind: Type.Literal('policy'),
+  at: time('When reports began to follow it'),
+  version: Type.Integer(),
+  settings: OpenObject({ description: 'What changed: by setting `{before, after}`' }),
+  mrr_before: maybe(money('At that moment, by the policy before; null where it changed nothing that counts')),
+  mrr_after: maybe(money('At that moment, by this policy')),
+  mrr_delta: maybe(money('Neither new nor churn')),
+})
 
 export const CohortRow = Type.Object({
   cohort: Type.String({ description: 'The month in which its accounts first paid', examples: ['2026-01'] }),

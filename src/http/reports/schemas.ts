@@ -12,6 +12,7 @@ import {
   MovementListRow,
   money,
   PaymentIssueRow,
+  PolicyChangeRow,
   RenewalRow,
   SourceRow,
   TimelineRow,
@@ -278,10 +279,28 @@ export const MovementsBody = Type.Object(
 )
 
 export const HistoryBody = reportOf(
-  { interval: Type.String(), results: Type.Array(HistoryRow) },
+  {
+    interval: Type.String(),
+    policy_changes: Type.Array(PolicyChangeRow, {
+      description:
+        'When reports began to follow another policy. All rows are told by the one of today: what a change did to MRR is no movement, and stands here',
+    }),
+    results: Type.Array(HistoryRow),
+  },
   {},
   {
     interval: 'month',
+    policy_changes: [
+      {
+        kind: 'policy',
+        at: '2026-03-20T09:00:00.000Z',
+        version: 2,
+        settings: { pause: { before: 'churn', after: 'keep' } },
+        mrr_before: 79,
+        mrr_after: 89,
+        mrr_delta: 10,
+      },
+    ],
     results: [
       {
         date: '2026-03-01',

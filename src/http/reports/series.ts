@@ -36,7 +36,7 @@ export function seriesRoutes(app: App, deps: ReportDeps): void {
     body: HistoryBody,
     faults: seriesFaults,
     build: async (db, question, query) =>
-      shownHistory(bounded(await historyReport(db, question, windowOf(question, query)))),
+      shownHistory(bounded(await historyReport(db, question, windowOf(question, query))), question.currency),
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/breakdown',

@@ -21,6 +21,7 @@ import {
   ItemRow,
   jsonRow,
   MovementListRow,
+  PolicyChangeRow,
   PaymentIssueRow,
   RenewalRow,
   SourceRow,
@@ -118,8 +119,19 @@ function shownTotals(totals: MovementTotals, currency: string) {
   }
 }
 
-export function shownHistory({ interval, history }: HistoryReport): ShownReport {
-  return { facts: { interval }, lists: { history: shown(HistoryRow, history) } }
+export function shownHistory(
+  { interval, history, policyChanges }: HistoryReport,
+  currency: string,
+): ShownReport {
+  const changes = policyChanges.map(change => ({
+    ...change,
+    kind: 'policy',
+    mrrDelta: change.mrrBefore === null ? null : change.mrrAfter! - change.mrrBefore,
+  }))
+  return {
+    facts: { interval, policy_changes: changes.map(change => jsonRow(PolicyChangeRow, change, currency)) },
+    lists: { history: shown(HistoryRow, history) },
+  }
 }
 
 export function shownBreakdown({ by, mrr, parts }: BreakdownReport, currency: string): ShownReport {

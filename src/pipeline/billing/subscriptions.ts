@@ -1,11 +1,15 @@
 import { figuresOf } from '../../domain/billing/account-states.ts'
 import { contentHash } from '../../domain/billing/content.ts'
 import { itemRanges } from '../../domain/billing/item-states.ts'
+import type { Policy } from '../../domain/billing/policy.ts'
 import { deriveSubscription, type Segment } from '../../domain/billing/timeline.ts'
 import type { SubscriptionVersion } from '../../domain/billing/types.ts'
+import type { Db } from '../../postgres/database.ts'
 import { shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import { acquisitionIds } from '../../store/billing/acquisitions.ts'
 import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/keys.ts'
+import { policiesOf } from '../../store/billing/policies.ts'
+import { addRestated } from '../../store/billing/restatement.ts'
 import {
   loadSegments,
   lockSubscriptions,
@@ -20,6 +24,15 @@ import { deriveAccounts } from './accounts.ts'
 import { writeAgenda } from './agenda.ts'
 import { termsNamedBy } from './terms.ts'
 
+type SubscriptionNews = {
+  /** Subscriptions that only an invoice speaks of so far. */
+  named: ObjectKey[]
+  /** By subscription, under which node it was last seen. */
+  nodes: Map<string, number>
+  /** By which to derive, where it is not the one that their tenants follow. */
+  policy?: Policy
+}
+
 type Derived = ObjectKey & { segments: Segment[] }
 
 /**
@@ -29,17 +42,18 @@ type Derived = ObjectKey & { segments: Segment[] }
 export async function applySubscriptions(
   transaction: Deriving,
   keys: ObjectKey[],
-  { named, nodes }: { named: ObjectKey[]; nodes: Map<string, number> },
+  { named, nodes, policy }: SubscriptionNews,
 ): Promise<void> {
   const { client, now } = transaction
   await lockSubscriptions(client, keys, named)
   if (keys.length === 0) return
   const known = await loadVersions<SubscriptionVersion>(client, 'subscription', keys)
   const terms = await termsNamedBy(client, known)
+  const policyOf = policy ? () => policy : await followedPolicies(client, keys)
   const derived = [...Map.groupBy(known, keyText).values()].map((versions): Derived => {
     const { tenantId, id } = versions[0]!
     const told = versions.map(({ version, eventId }) => ({ ...version, eventId }))
-    const { segments } = deriveSubscription(told, terms.get(tenantId))
+    const { segments } = deriveSubscription(told, terms.get(tenantId), policyOf(tenantId))
     return { tenantId, id, segments: isOfTwo(versions) ? segments.map(withCollision) : segments }
   })
   const accounts = await writeSegments(transaction, derived)
@@ -52,6 +66,20 @@ export async function applySubscriptions(
   )
   await writeAgenda(client, derived, now.getTime())
   await deriveAccounts(transaction, accounts, { nodes: nodesOfAccounts(derived, nodes) })
+}
+
+/** The policies of these tenants. Where another is to come, these subscriptions are to be derived by it then. */
+async function followedPolicies(
+  db: Db,
+  keys: ObjectKey[],
+): Promise<(tenantId: number) => Policy | undefined> {
+  const policies = await policiesOf(
+    db,
+    keys.map(({ tenantId }) => tenantId),
+  )
+  const pending = keys.filter(({ tenantId }) => policies.get(tenantId)?.isPending)
+  if (pending.length > 0) await addRestated(db, pending)
+  return tenantId => policies.get(tenantId)?.policy
 }
 
 /** Whether two sources tell one id with two customers: two things in one namespace. */

@@ -57,3 +57,93 @@ export async function timeZoneName(db: Db, name: string): Promise<string | null>
   )
   return rows[0]?.name ?? null
 }
+
+/** By tenant, the policy that its ledger follows, and whether another is to come. */
+export async function policiesOf(
+  db: Db,
+  tenantIds: number[],
+): Promise<Map<number, { policy: PolicyVersion; isPending: boolean }>> {
+  const { rows } = await queryPrepared<Stored & { tenantId: number; isPending: boolean }>(
+    db,
+    `select t.tenant_id as "tenantId", a.version, a.policy, coalesce(n.applied_at is null, false) as "isPending"
+     from unnest($1::int[]) as t (tenant_id)
+     cross join lateral (
+       select applied_at from tenant_policies where tenant_id = t.tenant_id order by version desc limit 1) n
+     left join lateral (
+       select version, policy from tenant_policies
+       where tenant_id = t.tenant_id and applied_at is not null order by version desc limit 1) a on true`,
+    [[...new Set(tenantIds)]],
+  )
+  return new Map(
+    rows.map(({ tenantId, isPending, ...row }) => [
+      tenantId,
+      { policy: row.version === null ? DEFAULT_POLICY : versionOf(row), isPending },
+    ]),
+  )
+}
+
+export type PendingPolicy = { tenantId: number; version: number }
+
+/** The newest of each tenant, where reports do not follow it yet. */
+export async function pendingPolicies(db: Db): Promise<PendingPolicy[]> {
+  const { rows } = await db.query<PendingPolicy>(
+    `select tenant_id as "tenantId", version from tenant_policies p
+     where applied_at is null and not exists (
+       select from tenant_policies n where n.tenant_id = p.tenant_id and n.version > p.version)
+     order by tenant_id`,
+  )
+  return rows
+}
+
+/** Returns null where it is applied, or another is newer; others pass over it until the caller's transaction ends. */
+export async function lockPending(
+  db: Db,
+  { tenantId, version }: PendingPolicy,
+): Promise<PolicyVersion | null> {
+  const { rows } = await queryPrepared<Stored>(
+    db,
+    `select version, policy from tenant_policies p
+     where tenant_id = $1 and version = $2 and applied_at is null and not exists (
+       select from tenant_policies n where n.tenant_id = p.tenant_id and n.version > p.version)
+     for update skip locked`,
+    [tenantId, version],
+  )
+  return rows[0] ? versionOf(rows[0]) : null
+}
+
+/** `mrr`: by currency, before and after. */
+export async function markApplied(
+  db: Db,
+  { tenantId, version }: PendingPolicy,
+  mrr: Record<string, { before: number; after: number }>,
+): Promise<void> {
+  await queryPrepared(
+    db,
+    'update tenant_policies set applied_at = now(), mrr = $3 where tenant_id = $1 and version = $2',
+    [tenantId, version, JSON.stringify(mrr)],
+  )
+}
+
+export type PolicyChange = {
+  at: Date
+  version: number
+  policy: PolicyVersion
+  /** In minor units. */
+  mrr: { before: number; after: number } | null
+}
+
+/** When reports began to follow which policy, the oldest first; `mrr` of one currency. */
+export async function policyChanges(db: Db, tenantId: number, currency: string): Promise<PolicyChange[]> {
+  const { rows } = await queryPrepared<Stored & { at: Date; mrr: string | null }>(
+    db,
+    `select version, policy, applied_at as at, mrr -> $2 as mrr from tenant_policies
+     where tenant_id = $1 and applied_at is not null order by version`,
+    [tenantId, currency],
+  )
+  return rows.map(({ at, mrr, ...row }) => ({
+    at,
+    version: row.version,
+    policy: versionOf(row),
+    mrr: mrr === null ? null : JSON.parse(mrr),
+  }))
+}

@@ -73,7 +73,7 @@ for (const [reason, given] of reasons) {
 }
 
 test('every reason that an item can have is shown above, and each has words and a hint', () => {
-  const elsewhere = ['other_currency', 'pending_subscription', 'items_incomplete']
+  const elsewhere = ['other_currency', 'pending_subscription', 'items_incomplete', 'past_due']
   const shown = new Set([...reasons.map(([reason]) => reason), ...elsewhere])
   assert.deepEqual([...shown].sort(), Object.keys(REASONS).sort())
   for (const { reason, fixHint } of Object.values(REASONS))
