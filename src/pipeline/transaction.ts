@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { type Entry, type EntryKind, orderOf } from '../domain/entry.ts'
 import type { Log, PartitionName, Taken } from '../log/log.ts'
-import { BeginAgain, inTransaction, isConflict, isUnavailable } from '../postgres/database.ts'
+import { BeginAgain, inTransaction, isConflict, isDeadlock, isUnavailable } from '../postgres/database.ts'
 import { isMissingPartition, makeMissingPartition } from '../postgres/partitions.ts'
 import {
   listParkedOrders,
@@ -49,7 +49,7 @@ export type RunTransaction = (options: {
 export function openTransactions(options: TransactionOptions): RunTransaction {
   const { pool, log, kinds, logger } = options
   const retry = options.retry ?? DEFAULT_RETRY
-  const turnsOf = openTurns()
+  const { turnsOf, contend } = openTurns()
   const findDuePartitions = atMostEvery(FIND_DUE_EVERY_MS, partitionsWithDueEntries)
 
   async function apply(transaction: Transaction, units: Unit[]): Promise<void> {
@@ -64,6 +64,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
   return async ({ careful, alone, onTaken }) => {
     const afterCommit: (() => void)[] = []
     let tried: PartitionName | undefined
+    let tenantIds: ReadonlySet<number> = new Set()
     const taken = await inTransaction(pool, async client => {
       const taken = await log.take(client, {
         maxPartitions: alone ? 1 : MAX_PARTITIONS,
@@ -74,7 +75,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       tried = taken[0]?.partition
       if (taken.length === 0) return taken
       const { entries, blocked } = plan(taken, await dueRetries(client, taken))
-      const tenantIds = tenantsOf([...entries, ...blocked])
+      tenantIds = tenantsOf([...entries, ...blocked])
       const transaction: Transaction = {
         client,
         ...(await holdConfigVersion(client, tenantIds)),
@@ -102,6 +103,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       return taken
     }).catch(async error => {
       if (isMissingPartition(error)) throw missingPartition(pool, error)
+      if (isDeadlock(error)) contend(tenantIds)
       if (alone && tried !== undefined && !isConflict(error) && !isUnavailable(error))
         await recordStall(pool, tried, messageOf(error)).catch(() => {})
       throw error

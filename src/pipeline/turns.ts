@@ -12,11 +12,22 @@ import type { Transaction, Turns } from './unit.ts'
 // After somebody had to begin again, this many transactions wait for their turn before they make anything.
 const WAIT_FIRST_RUNS = 64
 
+export type TurnKeeper = {
+  /** For a transaction with entries of these tenants. */
+  turnsOf(client: pg.PoolClient, tenantIds: ReadonlySet<number>): Turns
+  /** For what two transactions wait in a circle over: the next ones wait for their turn before they make anything. */
+  contend(tenantIds: Iterable<number>): void
+}
+
 /** For the workers of one process: which tenants are contended is remembered from one transaction to the next. */
-export function openTurns(): (client: pg.PoolClient, tenantIds: ReadonlySet<number>) => Turns {
+export function openTurns(): TurnKeeper {
   const contended = new Map<number, number>()
 
-  return (client, ofTransaction) => {
+  function contend(tenantIds: Iterable<number>): void {
+    for (const tenantId of tenantIds) contended.set(tenantId, WAIT_FIRST_RUNS)
+  }
+
+  function turnsOf(client: pg.PoolClient, ofTransaction: ReadonlySet<number>): Turns {
     // Stays set when a part is undone: trying where waiting would do is only slower.
     let hasBegun = false
 
@@ -36,7 +47,7 @@ export function openTurns(): (client: pg.PoolClient, tenantIds: ReadonlySet<numb
     }
 
     function giveWay(tenantIds: Iterable<number>): never {
-      for (const tenantId of tenantIds) contended.set(tenantId, WAIT_FIRST_RUNS)
+      contend(tenantIds)
       throw new BeginAgain('Somebody else is saying who is who')
     }
 
@@ -54,6 +65,8 @@ export function openTurns(): (client: pg.PoolClient, tenantIds: ReadonlySet<numb
       },
     }
   }
+
+  return { turnsOf, contend }
 }
 
 function countDown(contended: Map<number, number>, tenantId: number): void {

@@ -214,12 +214,17 @@ export class BeginAgain extends Error {
   }
 }
 
+/** Two transactions waited for each other: this one was ended, the other went on. */
+export function isDeadlock(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === '40P01'
+}
+
 /** A conflict between transactions: the same work succeeds when it is simply done again. */
 export function isConflict(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
   return (
     error instanceof BeginAgain ||
-    code === '40P01' ||
+    isDeadlock(error) ||
     code === '40001' ||
     code === '55P03' ||
     isLostStatement(error)

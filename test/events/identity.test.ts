@@ -21,7 +21,7 @@ after(() => server.close())
 /** Sightings in batches, through one worker's memory. */
 async function see(tenantId: number, batches: Identity[][][], trusted = true): Promise<void> {
   const identities = openIdentities({ onPeople: async () => {}, onMerged: async () => {} })
-  const turnsOf = openTurns()
+  const { turnsOf } = openTurns()
   for (const batch of batches) {
     const apply = () =>
       inTransaction(server.pool, async client => {
@@ -310,7 +310,7 @@ test('two nodes with workers of their own end in the same people', async () => {
 
 test('a transaction that came to a contended tenant late waits for it before anything else when it begins again', async () => {
   const [first, late] = [7_001, 7_002]
-  const turnsOf = openTurns()
+  const { turnsOf } = openTurns()
   const other = await server.pool.connect()
   try {
     await other.query('begin')

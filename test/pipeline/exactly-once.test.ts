@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
+import { openTransactions } from '../../src/pipeline/transaction.ts'
+import type { Kind } from '../../src/pipeline/unit.ts'
+import { isDeadlock } from '../../src/postgres/database.ts'
+import { lockTenants, TENANT_LOCKS } from '../../src/postgres/locks.ts'
 import { eventually } from '../eventually.ts'
 import { anAppend } from '../log/entries.ts'
 import { effectKind, openPipeline, type Pipeline, texts } from './effects.ts'
@@ -39,6 +43,57 @@ test('three consumers on one log: every entry takes effect once, and each key in
   await appendMany()
   await pipeline.settled()
   await assertEachOnceInOrder()
+})
+
+test('after a deadlock, a transaction of the same tenants waits for its turn before it makes anything', async () => {
+  const { pool, log } = pipeline
+  const LOCKS = { own: 98, others: 99 }
+  const [isHolding, isAwaited] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const kind: Kind = {
+    ...(effectKind() as Kind),
+    async apply({ client, turns }) {
+      await turns!.begin()
+      await client.query('select pg_advisory_xact_lock($1)', [LOCKS.own])
+      isHolding.resolve()
+      await isAwaited.promise
+      await client.query(`set local deadlock_timeout = '10ms'`)
+      await client.query('select pg_advisory_xact_lock($1)', [LOCKS.others])
+    },
+  }
+  const logger = { error: () => {}, warn: () => {} }
+  const runTransaction = openTransactions({ pool, log, logger, kinds: { record: kind, events: kind } })
+  const run = () => runTransaction({ careful: false, alone: false, onTaken: () => {} })
+  const waits = (objid: number) =>
+    eventually(`somebody to wait for ${objid}`, async () => {
+      const { rowCount } = await pool.query(
+        `select from pg_locks where locktype = 'advisory' and objid = $1 and not granted`,
+        [objid],
+      )
+      return rowCount === 1
+    })
+  const append = anAppend(texts('x'))
+  await log.append([append])
+  await pipeline.readable()
+  const other = await pool.connect()
+  try {
+    await other.query(`begin; set local deadlock_timeout = '10min'`)
+    await other.query('select pg_advisory_xact_lock($1)', [LOCKS.others])
+    const first = run()
+    await isHolding.promise
+    const waiting = other.query('select pg_advisory_xact_lock($1)', [LOCKS.own])
+    await waits(LOCKS.own)
+    isAwaited.resolve()
+    await assert.rejects(first, isDeadlock)
+    await waiting
+    await other.query('rollback; begin')
+    await lockTenants(other, TENANT_LOCKS.profiles, [append.entry.tenantId])
+    const second = run()
+    await waits(append.entry.tenantId)
+    await other.query('rollback')
+    assert.equal(await second, 1)
+  } finally {
+    other.release(true)
+  }
 })
 
 test('transactions that fail in the middle leave nothing behind and lose nothing', async () => {
