@@ -69,7 +69,7 @@ export async function startServer(
       return runtime.opsUrl
     },
     get http() {
-      return runtime.http
+      return runtime.http!
     },
     databaseUrl: database.url,
     pool,

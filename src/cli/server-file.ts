@@ -7,6 +7,8 @@ export type RunningServer = {
   version: string
   url: string
   ops_url: string | null
+  /** That serve requests. */
+  processes: number
   started_at: string
 }
 

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
 import type { Command } from '@commander-js/extra-typings'
 import type pg from 'pg'
 import { onFirstStart } from '../admin/first-start.ts'
@@ -14,6 +13,8 @@ import { writeAdminKey } from './admin-key-file.ts'
 import { banner, firstBanner, type StartedServer } from './banner.ts'
 import { ownEmbedded } from './embedded.ts'
 import { examples } from './examples.ts'
+import { keepHeapSmall } from './heap.ts'
+import { openHttpProcesses } from './http-processes.ts'
 import type { Output } from './output.ts'
 import { giveUpRoot, giveUpRootFirst } from './root.ts'
 import { announceServer, withdrawServer } from './server-file.ts'
@@ -70,14 +71,6 @@ async function start(flags: ConfigFlags, out: Output): Promise<void> {
   }
 }
 
-/**
- * Bodies are garbage as soon as they are stored, and V8 lets a heap of 60 MB grow to 250 MB before it looks. Looking
- * when it has doubled costs a few per cent of CPU and keeps the process under 300 MB.
- */
-function keepHeapSmall(): void {
-  setFlagsFromString('--heap-growing-percent=100')
-}
-
 async function serve({
   startRuntime,
   config,
@@ -98,9 +91,12 @@ async function serve({
   const pretty = config.logFormat === 'pretty' || (config.logFormat === 'auto' && process.stderr.isTTY)
   const logging = { level: config.logLevel, pretty }
   const log = openLogger(logging)
-  const runtime = await startRuntime({ config, connection, log, threadLogging: logging })
+  const processes = hasSeveralProcesses(config)
+    ? await openHttpProcesses({ config, connection, logging, count: config.processes, logger: log })
+    : null
+  const runtime = await startRuntime({ config, connection, log, threadLogging: logging, processes })
   try {
-    if (isEmbedded) await announceServer(config.dataDir, announcement(runtime))
+    if (isEmbedded) await announceServer(config.dataDir, announcement(runtime, processes?.count ?? 1))
     await Promise.race([
       greeted(() => withPool(connection, pool => greet(pool, config, runtime, out))),
       stopped,
@@ -112,6 +108,11 @@ async function serve({
     if (isEmbedded) await withdrawServer(config.dataDir)
     await runtime.close()
   }
+}
+
+/** A node that only works on the log serves no requests. */
+function hasSeveralProcesses({ processes, surfaces }: Config): boolean {
+  return processes > 1 && surfaces.some(surface => surface !== 'worker')
 }
 
 /** The service runs already: a PostgreSQL that is away for a moment does not end it. */
@@ -162,6 +163,7 @@ async function withPool<T>(connection: Connection, work: (pool: pg.Pool) => Prom
 
 type Addresses = { url: string; opsUrl: string | null }
 
-function announcement({ url, opsUrl }: Addresses) {
-  return { pid: process.pid, version, url, ops_url: opsUrl, started_at: new Date().toISOString() }
+function announcement({ url, opsUrl }: Addresses, processes: number) {
+  const started_at = new Date().toISOString()
+  return { pid: process.pid, version, url, ops_url: opsUrl, processes, started_at }
 }

@@ -70,17 +70,26 @@ async function databaseOf({ pool, admin }: Session) {
   }
 }
 
+const NOT_RUNNING = {
+  running: false,
+  url: null,
+  ops_url: null,
+  pid: null,
+  version: null,
+  processes: null,
+  started_at: null,
+}
+
 async function serverOf(config: Config) {
   if (config.databaseUrl !== null) {
     const opsUrl = config.opsPort === null ? null : `http://${config.opsHost}:${config.opsPort}`
     const answers = opsUrl !== null && (await answersAt(`${opsUrl}/healthz`))
-    return { running: answers, url: null, ops_url: opsUrl, pid: null, version: null, started_at: null }
+    return { ...NOT_RUNNING, running: answers, ops_url: opsUrl }
   }
   const server = await announcedServer(config.dataDir)
   const answers =
     server !== null && (await answersAt(server.ops_url ? `${server.ops_url}/healthz` : server.url))
-  if (!server || !answers)
-    return { running: false, url: null, ops_url: null, pid: null, version: null, started_at: null }
+  if (!server || !answers) return NOT_RUNNING
   return { running: true, ...server }
 }
 

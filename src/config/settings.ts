@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { setting, withoutDefault } from './setting.ts'
 import { signInSettings } from './sign-in-settings.ts'
@@ -190,6 +191,15 @@ export const settings = {
       'The most connections to PostgreSQL that this process opens for requests; its workers have their own.',
     expects: 'a number from 2 to 500, for example 10',
     read: integer(2, 500),
+  }),
+  processes: setting({
+    name: 'KONTOR_PROCESSES',
+    default: '1',
+    meaning:
+      'How many processes serve requests, on one port; auto: one for each processor. With more than one, the pipeline and the jobs ' +
+      'run in a process beside them, each has a pool and limits of its own, and budgets of volume protection are counted in postgres.',
+    expects: 'a number from 1 to 64, or auto',
+    read: text => (text === 'auto' ? Math.min(availableParallelism(), 64) : integer(1, 64)(text)),
   }),
   workers: setting({
     name: 'KONTOR_WORKERS',

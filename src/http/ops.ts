@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Metrics } from '../telemetry/metrics.ts'
 
 export type Readiness = { ok: boolean; checks: Record<string, string> }
+export type OpsMetrics = { text(): Promise<string>; contentType: string }
 export type Ops = { port: number; close(): Promise<void> }
 
 // Below the second that orchestrators commonly wait for a probe.
@@ -12,7 +12,7 @@ const LONGEST_CHECK_MS = 900
 export async function startOps(options: {
   port: number
   host: string
-  metrics: Pick<Metrics, 'text' | 'contentType'>
+  metrics: OpsMetrics
   readiness: () => Promise<Readiness>
 }): Promise<Ops> {
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
-import { type Ops, startOps } from '../http/ops.ts'
+import { type Ops, type OpsMetrics, startOps } from '../http/ops.ts'
 import type { Log } from '../log/log.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
@@ -15,7 +15,6 @@ export function watchParts(
   { pool, log, disk }: { pool: pg.Pool; log: Log; disk: Disk },
 ): void {
   metrics.watchDisk(disk.free)
-  metrics.watchPool('requests', () => pool)
   metrics.watchDeadLetters(() => countDeadLetters(pool))
   metrics.watchStalled(async () => (await listStalled(pool)).length)
   metrics.watchRetention(async () => (await retentionHeldBy(pool)) !== null)
@@ -32,7 +31,7 @@ export function watchParts(
 /** A taken operations port stops the service only when it was asked for by name. */
 export async function openOps(
   config: Config,
-  { pool, metrics, logger, disk }: { pool: pg.Pool; metrics: Metrics; logger: Logger; disk: Disk },
+  { pool, metrics, logger, disk }: { pool: pg.Pool; metrics: OpsMetrics; logger: Logger; disk: Disk },
 ): Promise<Ops | null> {
   if (config.opsPort === null) return null
   const readiness = async () => {

@@ -22,15 +22,33 @@ import { ensurePartitions } from '../postgres/partitions.ts'
 import { watchConfigVersion } from '../store/tenants/config-version.ts'
 import { openDirectory } from '../store/tenants/directory.ts'
 import type { LoggerOptions } from '../telemetry/logging.ts'
-import { type Metrics, openMetrics } from '../telemetry/metrics.ts'
+import { type Metrics, type MetricsSample, openMetrics } from '../telemetry/metrics.ts'
 import { openClock } from './clock.ts'
 import { freeOf, type ReadFree, watchDisk } from './disk.ts'
 import { openOps, watchParts } from './ops.ts'
-import { openSurfaces, type Parts } from './surfaces.ts'
+import { type OpenedSurfaces, openSurfaces, type Parts } from './surfaces.ts'
 import { startWorkerThread } from './thread.ts'
 import { startWorkers, type Workers } from './workers.ts'
 
-export type Runtime = { url: string; opsUrl: string | null; http: App; close(): Promise<void> }
+export type Runtime = {
+  url: string
+  opsUrl: string | null
+  /** Null where other processes serve the requests. */
+  http: App | null
+  /** Called after something was appended here. */
+  onAppend: Log['onAppend']
+  sampleMetrics(): Promise<MetricsSample>
+  close(): Promise<void>
+}
+
+/** Processes that serve the requests of this node, where it does not do so itself. */
+export type HttpProcesses = {
+  url: string
+  count: number
+  onAppend: Log['onAppend']
+  metrics(): Promise<MetricsSample[]>
+  close(): Promise<void>
+}
 
 type RuntimeOptions = {
   config: Config
@@ -41,6 +59,9 @@ type RuntimeOptions = {
   readFree?: ReadFree
   /** Given, the pipeline runs in a thread of its own beside the surfaces, and logs there like this. */
   threadLogging?: LoggerOptions
+  processes?: HttpProcesses | null
+  /** One of these: what there is once in a node, another process watches. */
+  isOneOfSeveral?: boolean
 }
 
 /** Says what is to be closed; the last that was opened is closed first. */
@@ -60,7 +81,8 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   try {
     const parts = await openParts(options, onClose)
     const { pool, log, metrics, directory, disk } = parts
-    const opened = await openSurfaces(config, parts)
+    const { processes } = options
+    const opened = processes ? NO_SURFACES : await openSurfaces(config, parts)
     onClose(opened.close)
     const runsWorkers = config.surfaces.includes('worker')
     const jobs = [keyUse(directory), ...opened.jobs, ...(runsWorkers ? upkeep(options, parts) : [])]
@@ -71,28 +93,29 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     const runningJobs = startJobs(jobs, logger)
     onClose(() => runningJobs.stop())
 
-    const app = await buildApp(config, { surfaces: opened.surfaces, logger, metrics })
-    await app.listen({ port: config.port, host: config.host })
-    onClose(() => app.close())
+    const http = processes ? null : await buildApp(config, { surfaces: opened.surfaces, logger, metrics })
+    await http?.listen({ port: config.port, host: config.host })
+    onClose(async () => (http ?? processes!).close())
 
     if (runsWorkers) {
       // Last: loading its thread takes half a second, in which requests are served already.
-      workers = await openWorkers(options, log.onAppend)
+      workers = await openWorkers(options, processes?.onAppend ?? log.onAppend)
       metrics.watchPool('workers', workers.counts)
     }
-    const ops = await openOps(config, { pool, metrics, logger, disk })
+    const { contentType } = metrics
+    const text = async () => metrics.text(await processes?.metrics())
+    const ops = await openOps(config, { pool, metrics: { contentType, text }, logger, disk })
     if (ops) onClose(() => ops.close())
-    return {
-      url: urlOf(app, config.host),
-      http: app,
-      opsUrl: ops && `http://${config.opsHost}:${ops.port}`,
-      close,
-    }
+    const opsUrl = ops && `http://${config.opsHost}:${ops.port}`
+    const url = http ? urlOf(http, config.host) : processes!.url
+    return { url, opsUrl, http, onAppend: log.onAppend, sampleMetrics: metrics.sample, close }
   } catch (error) {
     await close()
     throw error
   }
 }
+
+const NO_SURFACES: OpenedSurfaces = { surfaces: [], jobs: [], close: async () => {} }
 
 /** The database, the log, and what stands between them and the surfaces. */
 async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Parts> {
@@ -112,7 +135,8 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   const metrics = openMetrics()
   const disk = await watchDisk(options.readFree ?? freeOf(config), config.minFreeDisk)
   onClose(async () => disk.stop())
-  watchParts(metrics, { pool, log, disk })
+  metrics.watchPool('requests', () => pool)
+  if (!options.isOneOfSeveral) watchParts(metrics, { pool, log, disk })
 
   const directory = openDirectory({ pool })
   const watcher = await watchConfigVersion(pool, directory.forget)
@@ -165,11 +189,11 @@ function buildApp(
 
 /** Where nothing else is to be done, a thread more would only take memory. */
 function openWorkers(
-  { config, connection, log, threadLogging }: RuntimeOptions,
+  { config, connection, log, threadLogging, processes }: RuntimeOptions,
   onAppend: Log['onAppend'],
 ): Promise<Workers> {
   const options = { connection, workers: config.workers, eventsFloorMs: config.eventsFloorMs }
-  const isAlone = config.surfaces.every(surface => surface === 'worker')
+  const isAlone = processes || config.surfaces.every(surface => surface === 'worker')
   if (isAlone || !threadLogging) return startWorkers(options, { logger: log, onAppend })
   return startWorkerThread(options, { logging: threadLogging, onAppend })
 }

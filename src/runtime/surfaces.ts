@@ -40,7 +40,8 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
   const isEmbedded = config.databaseUrl === null
   const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
   const serves = (surface: Config['surfaces'][number]) => config.surfaces.includes(surface)
-  const budgets = openBudgets({ store: config.volumeStore, pool: parts.pool })
+  const store = config.processes > 1 ? 'postgres' : config.volumeStore
+  const budgets = openBudgets({ store, pool: parts.pool })
   const surfaces: Surface[] = []
   if (serves('data')) surfaces.push(dataSurface(parts))
   if (serves('events')) surfaces.push(eventSurface({ ...parts, budgets }))

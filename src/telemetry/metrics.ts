@@ -1,4 +1,5 @@
 import {
+  AggregatorRegistry,
   Counter,
   collectDefaultMetrics,
   Gauge,
@@ -28,8 +29,14 @@ export type Metrics = {
   watchDisk(free: () => number | null): void
   watchPool(name: string, counts: () => PoolCounts): void
   contentType: string
-  text(): Promise<string>
+  /** Together with those of other processes of this node, if there are any. */
+  text(others?: MetricsSample[]): Promise<string>
+  /** For another process of this node. */
+  sample(): Promise<MetricsSample>
 }
+
+/** Plain data: what a process has counted. */
+export type MetricsSample = object[]
 
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const APPEND_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
@@ -106,7 +113,12 @@ export function openMetrics(): Metrics {
       ),
     watchPool: poolMetrics(registry),
     contentType: registry.contentType,
-    text: () => registry.metrics(),
+    async text(others = []) {
+      if (others.length === 0) return registry.metrics()
+      const samples = [await registry.getMetricsAsJSON(), ...others]
+      return AggregatorRegistry.aggregate(samples).metrics()
+    },
+    sample: () => registry.getMetricsAsJSON(),
   }
 }
 

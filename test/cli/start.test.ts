@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { json } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { accountNamed, inaccessiblePart } from '../../embedded-postgres/account.ts'
 import { testDatabase } from '../database.ts'
@@ -186,3 +188,84 @@ if (canChangeUser)
       assert.equal(await stop(running), 0)
     }
   })
+
+/** On a connection of its own: the processes take turns at connections. */
+function receive(
+  url: string,
+  { id, token }: { id: string; token: string },
+  eventId: string,
+): Promise<{ accepted: number }> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  return new Promise((resolve, reject) => {
+    const sent = request(`${url}/ingest/inbound/${id}`, { method: 'POST', agent: false, headers }, answer => {
+      json(answer).then(body => resolve(body as { accepted: number }), reject)
+    })
+    sent.on('error', reject)
+    sent.end(JSON.stringify({ inbound_event_id: eventId, event_type: 'a', payload: {} }))
+  })
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+async function childrenOf(pid: number): Promise<number[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  return text.trim().split(' ').filter(Boolean).map(Number)
+}
+
+test('several processes serve one port: together they keep one budget and one count, and none of them is needed', async t => {
+  const database = await testDatabase()
+  t.after(() => database.drop())
+  const dataDir = `${await temporaryDirectory(t)}/data`
+  const env = { ...settings, DATABASE_URL: database.url, KONTOR_DATA_DIR: dataDir, KONTOR_PROCESSES: '2' }
+  const server = startKontor(t, ['start', '--port', '0'], { ...env, KONTOR_USER: 'nobody' })
+  await hears(server, END_OF_BANNER)
+  const [, url] = server.err().match(/is running at (\S+)/)!
+  const [, opsUrl] = server.err().match(/Operations +(http:\/\/[^/]+)/)!
+  const [key] = server.err().match(/private-\w+/)!
+  const processes = await childrenOf(server.child.pid!)
+  assert.equal(processes.length, 2)
+
+  const words = ['source', 'create', '--tenant', 'default', '--type', 'webhook', '--rate-limit', '5/3600']
+  const made = startKontor(t, [...words, '--overflow', 'drop'], env)
+  assert.equal(await made.ended, 0, made.err())
+  const source = JSON.parse(made.out()) as { id: string; token: string }
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => receive(url!, source, `e-${i}`)))
+  assert.equal(
+    answers.reduce((sum, { accepted }) => sum + accepted, 0),
+    5,
+  )
+
+  await eventually('the scrape has the requests of both', async () => {
+    const text = await (await fetch(`${opsUrl}/metrics`)).text()
+    const [, count] = text.match(/http_requests_total\{[^}]*inbound[^}]*2xx[^}]*\} (\d+)/) ?? []
+    return Number(count) === 20
+  })
+
+  process.kill(processes[0]!, 'SIGKILL')
+  const write = () =>
+    fetch(`${url}/v1/contacts`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', prefer: 'wait=10' },
+      body: JSON.stringify({
+        entityType: 'contact',
+        id: 'c',
+        sourceUpdatedAt: '2026-01-01T00:00:00Z',
+        data: {},
+      }),
+    })
+  const written = await write()
+  assert.equal(written.headers.get('preference-applied'), 'wait=10')
+  const replaced = async () => (await childrenOf(server.child.pid!)).filter(pid => pid !== processes[0])
+  await eventually('another one that has started', async () => (await replaced()).length === 2)
+
+  const left = await replaced()
+  server.child.kill('SIGKILL')
+  await server.ended
+  await eventually('the end of what it looked after', () => left.every(pid => !isAlive(pid)))
+})

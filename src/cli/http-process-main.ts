@@ -1,0 +1,48 @@
+import { once } from 'node:events'
+import { startRuntime } from '../runtime/runtime.ts'
+import { openLogger } from '../telemetry/logging.ts'
+import { keepHeapSmall } from './heap.ts'
+import type { FromHttpProcess, HttpProcessData, ToHttpProcess } from './http-processes.ts'
+import { giveUpRoot } from './root.ts'
+
+// A terminal sends these to all processes; the one that looks after this one says when to stop.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined)
+keepHeapSmall()
+
+const [data] = (await once(process, 'message')) as [HttpProcessData]
+const { config, connection, logging } = data
+const tell = (message: FromHttpProcess) => process.connected && process.send!(message)
+const runtime = await startRuntime({
+  config: { ...config, surfaces: config.surfaces.filter(surface => surface !== 'worker'), opsPort: null },
+  connection,
+  log: openLogger(logging),
+  isOneOfSeveral: true,
+}).catch(async (error: NodeJS.ErrnoException) => {
+  tell({ is: 'failed', message: error.message, code: error.code })
+  process.disconnect()
+  return process.exit(1)
+})
+await giveUpRoot({ user: config.user, isEmbedded: config.databaseUrl === null })
+
+let isTold = false
+runtime.onAppend(() => {
+  // A hundred appends in one turn of the event loop need one message.
+  if (isTold) return
+  isTold = true
+  setImmediate(() => {
+    isTold = false
+    tell({ is: 'appended' })
+  })
+})
+process.on('message', async (message: ToHttpProcess) => {
+  if (message.tell === 'stop') await stop()
+  else tell({ is: 'metrics', ask: message.ask, sample: await runtime.sampleMetrics() })
+})
+// Whoever looks after it was killed: nobody would end this one any more.
+process.on('disconnect', stop)
+tell({ is: 'listening', url: runtime.url })
+
+async function stop(): Promise<void> {
+  await runtime.close()
+  process.exit()
+}

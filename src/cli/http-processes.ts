@@ -1,0 +1,114 @@
+import cluster, { type Worker } from 'node:cluster'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Logger } from 'pino'
+import type { Config } from '../config/config.ts'
+import type { Connection } from '../postgres/database.ts'
+import type { HttpProcesses } from '../runtime/runtime.ts'
+import type { LoggerOptions } from '../telemetry/logging.ts'
+import type { MetricsSample } from '../telemetry/metrics.ts'
+
+/** What a process is started with; the first message that it gets. */
+export type HttpProcessData = { config: Config; connection: Connection; logging: LoggerOptions }
+
+export type ToHttpProcess = { tell: 'metrics'; ask: number } | { tell: 'stop' }
+
+export type FromHttpProcess =
+  | { is: 'listening'; url: string }
+  | { is: 'failed'; message: string; code: string | undefined }
+  | { is: 'appended' }
+  | { is: 'metrics'; ask: number; sample: MetricsSample }
+
+// One that ends at once, each time, is not to take a whole core with starting again.
+const RESTART_AFTER_MS = 1_000
+// The scrape goes without those that are busy for longer.
+const METRICS_WITHIN_MS = 1_000
+
+/**
+ * Several processes that serve requests on one port: they take turns at connections, and each is a node of its own on the
+ * same log and store. This one looks after them; it hears of what they append, and of their metrics.
+ */
+export async function openHttpProcesses(
+  data: HttpProcessData & { count: number; logger: Logger },
+): Promise<HttpProcesses> {
+  const { count, logger, ...first } = data
+  const listeners = new Set<() => void>()
+  const asks = new Map<number, (sample: MetricsSample) => void>()
+  let lastAsk = 0
+  let isStopping = false
+  cluster.setupPrimary({
+    exec: fileURLToPath(new URL('./http-process-main.ts', import.meta.url)),
+    args: [],
+    // Maps and dates of the configuration arrive as they are.
+    serialization: 'advanced',
+  })
+  const running = () => Object.values(cluster.workers ?? {}).filter(worker => worker !== undefined)
+  const tell = (worker: Worker, message: ToHttpProcess) => worker.isConnected() && worker.send(message)
+
+  function open(): Promise<string> {
+    const worker = cluster.fork()
+    worker.send(first)
+    return new Promise((resolve, reject) => {
+      worker.on('message', (message: FromHttpProcess) => {
+        if (message.is === 'appended') for (const listener of listeners) listener()
+        else if (message.is === 'metrics') asks.get(message.ask)?.(message.sample)
+        else if (message.is === 'listening') resolve(message.url)
+        else reject(Object.assign(new Error(message.message), { code: message.code }))
+      })
+      worker.once('error', reject)
+      worker.once('exit', code =>
+        reject(new Error(`A process for requests ended with code ${code} before it listened`)),
+      )
+    })
+  }
+
+  async function openAgain(): Promise<void> {
+    await sleep(RESTART_AFTER_MS, undefined, { ref: false })
+    if (!isStopping) await open().catch(() => undefined) // its end is heard below, and it begins again
+  }
+
+  async function stop(): Promise<void> {
+    isStopping = true
+    const ended = running().map(worker => once(worker, 'exit'))
+    for (const worker of running()) tell(worker, { tell: 'stop' })
+    await Promise.all(ended)
+  }
+
+  let urls: string[]
+  try {
+    urls = await Promise.all(Array.from({ length: count }, open))
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  cluster.on('exit', (worker, code, signal) => {
+    if (isStopping) return
+    logger.error(
+      { pid: worker.process.pid, code, signal },
+      'a process for requests ended: another one starts',
+    )
+    openAgain()
+  })
+
+  return {
+    url: urls[0]!,
+    count,
+    onAppend(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    async metrics() {
+      const samples = running().map(async worker => {
+        const ask = ++lastAsk
+        const answered = new Promise<MetricsSample>(resolve => asks.set(ask, resolve))
+        tell(worker, { tell: 'metrics', ask })
+        const sample = await Promise.race([answered, sleep(METRICS_WITHIN_MS, undefined, { ref: false })])
+        asks.delete(ask)
+        return sample
+      })
+      return (await Promise.all(samples)).filter(sample => sample !== undefined)
+    },
+    close: stop,
+  }
+}
