@@ -13,9 +13,8 @@ import {
   statementsAbout,
   subscriptionsOfAccount,
 } from '../store/reports/account.ts'
-import { segmentsOfAccounts } from '../store/reports/accounts.ts'
-import { movementsOfAccount } from '../store/reports/movements.ts'
 import { type AccountEntry, accountEntries } from './accounts.ts'
+import { openLedger } from './open-ledger.ts'
 import { listOf, type ReportList, type ReportQuestion } from './question.ts'
 
 /** Of customer and subscription at least one; given both, they must belong together. */
@@ -66,9 +65,10 @@ export async function accountReport(
   const subscriptions = await subscriptionsOfAccount(db, tenantId, account, asOf)
   const invoices = await invoicesOfAccount(db, tenantId, account, subscriptions, asOf)
   if (subscriptions.length === 0 && invoices.length === 0) return null
-  const [summary] = await accountEntries(db, question, [account])
-  const segments = await segmentsOfAccounts(db, tenantId, [account], asOf)
-  const movements = await movementsOfAccount(db, tenantId, currency, account, asOf)
+  const ledger = await openLedger(db, question)
+  const [summary] = await accountEntries(db, question, ledger, [account])
+  const segments = await ledger.segments([account])
+  const movements = await ledger.movementsOf(account)
   const timeline = accountTimeline({
     currency,
     subscriptions: await statementsAbout(db, tenantId, 'subscription', subscriptions, asOf),

@@ -3,13 +3,8 @@ import { arrOf } from '../domain/billing/mrr.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
 import type { Db } from '../postgres/database.ts'
-import {
-  type AccountFacts,
-  accountFacts,
-  accountSlice,
-  segmentsOfAccounts,
-  withPaymentIssues,
-} from '../store/reports/accounts.ts'
+import { type AccountFacts, accountFacts, withPaymentIssues } from '../store/reports/accounts.ts'
+import type { Ledger } from './ledger.ts'
 import type { ReportList, ReportQuestion } from './question.ts'
 
 export const UNATTRIBUTED = 'unattributed'
@@ -32,10 +27,15 @@ export type AccountEntry = {
 }
 
 /** The largest MRR first. */
-export function accountList(db: Db, question: ReportQuestion, count: number): ReportList<AccountEntry> {
+export function accountList(
+  db: Db,
+  question: ReportQuestion,
+  ledger: Ledger,
+  count: number,
+): ReportList<AccountEntry> {
   return {
     count,
-    rows: async slice => accountEntries(db, question, await accountSlice(db, question, slice, count)),
+    rows: async slice => accountEntries(db, question, ledger, await ledger.accounts(slice, count)),
   }
 }
 
@@ -43,11 +43,12 @@ export function accountList(db: Db, question: ReportQuestion, count: number): Re
 export async function accountEntries(
   db: Db,
   question: ReportQuestion,
+  ledger: Ledger,
   accounts: string[],
 ): Promise<AccountEntry[]> {
   if (accounts.length === 0) return []
   const { tenantId, currency, asOf } = question
-  const segments = await segmentsOfAccounts(db, tenantId, accounts, asOf)
+  const segments = await ledger.segments(accounts)
   const facts = await accountFacts(db, tenantId, accounts)
   const issues = await withPaymentIssues(db, question, {
     subscriptions: segments.map(segment => segment.subscriptionId),

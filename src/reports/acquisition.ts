@@ -1,14 +1,9 @@
 import { arpaOf } from '../domain/billing/mrr.ts'
 import type { Db } from '../postgres/database.ts'
-import {
-  type AcquisitionName,
-  acquisitionNames,
-  movedBetween,
-  type SourceFigures,
-  sourceFigures,
-} from '../store/reports/totals.ts'
+import { type AcquisitionName, acquisitionNames, type SourceFigures } from '../store/reports/totals.ts'
 import { UNATTRIBUTED } from './accounts.ts'
 import { type Coverage, readCoverage } from './coverage.ts'
+import { openLedger } from './open-ledger.ts'
 import { daysFrom, listOf, type ReportList, type ReportQuestion, sum } from './question.ts'
 
 export type AcquisitionReport = {
@@ -43,11 +38,12 @@ export async function acquisitionReport(
   question: ReportQuestion,
   horizon: number,
 ): Promise<AcquisitionReport> {
-  const { tenantId, currency, asOf } = question
+  const { currency, asOf } = question
   const then = daysFrom(asOf, -horizon)
-  const figures = await sourceFigures(db, tenantId, asOf, then)
+  const ledger = await openLedger(db, question)
+  const figures = await ledger.figures(asOf, then)
   const { coverage, isThenCovered } = await readCoverage(db, question, figures, then)
-  const { kept } = await movedBetween(db, tenantId, currency, then, asOf)
+  const { kept } = await ledger.moved(then, asOf)
   return {
     horizon,
     mrr: sum(figures, source => (source.currency === currency ? source.mrr : 0)),

@@ -6,14 +6,10 @@ import type { Instant } from '../domain/billing/types.ts'
 import { slicesOf } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
 import { segmentsOfSubscriptions, withPaymentIssues } from '../store/reports/accounts.ts'
-import {
-  type AgendaKind,
-  type AgendaRow,
-  invoicesWithIssues,
-  issueCounts,
-  unpaidSubscriptions,
-} from '../store/reports/attention.ts'
+import type { AgendaKind, AgendaRow } from '../store/reports/attention.ts'
 import { type Agenda, openAgenda } from './agenda.ts'
+import { type Issues, openIssues } from './issues.ts'
+import { openLedger } from './open-ledger.ts'
 import type { ReportList, ReportQuestion } from './question.ts'
 
 export type AttentionReport = {
@@ -72,10 +68,11 @@ export async function attentionReport(
   question: ReportQuestion,
   days: number,
 ): Promise<AttentionReport> {
-  const agenda = await openAgenda(db, question, days)
+  const { narrowed } = await openLedger(db, question)
+  const agenda = await openAgenda(db, question, days, narrowed)
   return {
     days,
-    paymentIssues: await issueList(db, question),
+    paymentIssues: issueList(db, question, await openIssues(db, question, narrowed)),
     renewals: dueList(db, question, agenda, 'renewal', renewalDue),
     cancellations: dueList(db, question, agenda, 'cancellation', cancellationDue),
     upcomingBilling: dueList(db, question, agenda, 'charge', chargeDue),
@@ -156,15 +153,15 @@ function chargeDue(
 }
 
 /** Invoices with something wrong, then unpaid subscriptions without such an invoice. */
-async function issueList(db: Db, question: ReportQuestion): Promise<ReportList<PaymentIssue>> {
+function issueList(db: Db, question: ReportQuestion, issues: Issues): ReportList<PaymentIssue> {
   const { tenantId, asOf } = question
-  const counts = await issueCounts(db, question)
+  const { counts } = issues
   return {
     count: counts.invoices + counts.subscriptions,
     async rows(slice) {
       const [ofInvoices, ofSubscriptions] = slicesOf(slice, [counts.invoices, counts.subscriptions])
-      const invoices = await invoicesWithIssues(db, question, ofInvoices!)
-      const unpaid = await unpaidSubscriptions(db, question, ofSubscriptions!)
+      const invoices = await issues.invoices(ofInvoices!)
+      const unpaid = await issues.subscriptions(ofSubscriptions!)
       const named = invoices.flatMap(invoice => invoice.subscriptionId ?? [])
       const segments = await segmentsOfSubscriptions(db, tenantId, [...named, ...unpaid], asOf)
       return [

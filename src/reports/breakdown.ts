@@ -1,7 +1,7 @@
-import { type Dimension, dimensionOf } from '../domain/billing/dimensions.ts'
+import { type Dimension, dimensionOf, filteredSegment } from '../domain/billing/dimensions.ts'
 import type { Db } from '../postgres/database.ts'
 import { countingSegments } from '../store/reports/accounts.ts'
-import { accountTraits } from '../store/reports/traits.ts'
+import { reportTraits } from '../store/reports/traits.ts'
 import { listOf, type ReportList, type ReportQuestion } from './question.ts'
 
 export type BreakdownReport = { by: Dimension; mrr: number; parts: ReportList<BreakdownEntry> }
@@ -19,14 +19,18 @@ export async function breakdownReport(
 ): Promise<BreakdownReport> {
   const parts = new Map<string, Part>()
   let mrr = 0
+  const withCountry = by === 'country' || question.filter.country !== undefined
   for await (const segments of countingSegments(db, question)) {
     const accounts = [...new Set(segments.map(segment => segment.account))]
-    const traits = await accountTraits(db, question.tenantId, accounts)
-    for (const segment of segments) {
+    const traits = await reportTraits(db, question.tenantId, accounts, withCountry)
+    for (const whole of segments) {
+      const ofAccount = traits.get(whole.account)!
+      const segment = filteredSegment(whole, question.filter, ofAccount)
+      if (segment === null) continue
       const own = new Map<string, number>()
       for (const item of segment.items) {
         if (item.mrr === 0) continue
-        const name = dimensionOf(by, item, segment, traits.get(segment.account)!)
+        const name = dimensionOf(by, item, segment, ofAccount)
         own.set(name, (own.get(name) ?? 0) + item.mrr)
       }
       for (const [name, amount] of own) {

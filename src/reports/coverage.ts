@@ -1,3 +1,4 @@
+import { isFiltered } from '../domain/billing/dimensions.ts'
 import type { Caution } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
 import { dayOf } from '../domain/time.ts'
@@ -56,7 +57,8 @@ export async function readCoverage(
   const accounts = sum(own, source => source.activeAccounts)
   const attributed = sum(own, source => (source.acquisitionId > 0 ? source.activeAccounts : 0))
   return {
-    pending: unlinked.pending,
+    // nobody knows what a filter would leave of them
+    pending: isFiltered(question.filter) ? 0 : unlinked.pending,
     isThenCovered: snapshots.covers,
     coverage: {
       subscriptionsSeen: seen,

@@ -1,9 +1,10 @@
 import { type Exclusion, pendingExclusion, REASONS } from '../domain/billing/exclusions.ts'
 import type { Instant, ReasonCode, SubscriptionStatus } from '../domain/billing/types.ts'
-import { slicesOf } from '../domain/list-slices.ts'
+import { type Slice, slicesOf } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
 import { segmentsOfSubscriptions } from '../store/reports/accounts.ts'
-import { excludedSlice, foreignSlice, pendingSlice } from '../store/reports/exclusions.ts'
+import { type ExcludedItem, excludedSlice, foreignSlice, pendingSlice } from '../store/reports/exclusions.ts'
+import type { Ledger } from './ledger.ts'
 import type { ReportList, ReportQuestion } from './question.ts'
 
 export type ExclusionEntry = {
@@ -22,6 +23,7 @@ export type ExclusionEntry = {
 export function exclusionList(
   db: Db,
   question: ReportQuestion,
+  { narrowed }: Ledger,
   counts: { excluded: number; foreign: number; pending: number },
 ): ReportList<ExclusionEntry> {
   const { tenantId, asOf } = question
@@ -30,10 +32,13 @@ export function exclusionList(
     count: counts.excluded + counts.foreign + counts.pending,
     async rows(slice) {
       const [own, foreign, pending] = slicesOf(slice, parts)
-      const items = [
-        ...(await excludedSlice(db, question, own!, counts.excluded)),
-        ...(await foreignSlice(db, question, foreign!, counts.foreign)),
-      ]
+      const part = (rows: ExcludedItem[], { offset, limit }: Slice) => rows.slice(offset, offset + limit)
+      const items = narrowed
+        ? [...part(narrowed.excluded, own!), ...part(narrowed.foreign, foreign!)]
+        : [
+            ...(await excludedSlice(db, question, own!, counts.excluded)),
+            ...(await foreignSlice(db, question, foreign!, counts.foreign)),
+          ]
       const segments = await segmentsOfSubscriptions(
         db,
         tenantId,

@@ -4,7 +4,7 @@ import { withinYears } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import { policyChanges } from '../store/billing/policies.ts'
 import { type Bucket, type BucketInterval, bucketsOf } from '../store/reports/buckets.ts'
-import { movedWithin, standingsBefore } from '../store/reports/history.ts'
+import { openLedger } from './open-ledger.ts'
 import { listOf, type ReportList, type ReportQuestion } from './question.ts'
 
 /** What a series is asked: in which steps, and from when to when. */
@@ -87,8 +87,9 @@ export async function seriesBuckets(
 
 async function entriesOf(db: Db, question: ReportQuestion, buckets: Bucket[]): Promise<HistoryEntry[]> {
   const bounds = [buckets[0]!.starts, ...buckets.map(bucket => bucket.ends)]
-  const standings = await standingsBefore(db, question, bounds)
-  const moved = await movedWithin(db, question, bounds)
+  const ledger = await openLedger(db, question)
+  const standings = await ledger.standings(bounds)
+  const moved = await ledger.movedWithin(bounds)
   return buckets.map(({ date }, i) => {
     const standing = standings[i + 1]!
     const { new: added = 0, expansion = 0, contraction = 0, churn = 0, reactivation = 0 } = moved[i]!

@@ -2,8 +2,8 @@ import type { Cause } from '../domain/billing/causes.ts'
 import { type MovementType, mainChange } from '../domain/billing/movements.ts'
 import type { Db } from '../postgres/database.ts'
 import { accountNames } from '../store/reports/accounts.ts'
-import { movementSlice } from '../store/reports/movements.ts'
-import { type MovementSums, movedBetween, sourceFigures } from '../store/reports/totals.ts'
+import type { MovementSums } from '../store/reports/totals.ts'
+import { openLedger } from './open-ledger.ts'
 import { type ReportList, type ReportQuestion, sum } from './question.ts'
 
 /** After `since` and up to `until`. */
@@ -34,12 +34,14 @@ export type MovementEntry = {
 /** Every movement of the window, the oldest first. */
 export async function movementReport(
   db: Db,
-  { tenantId, currency }: ReportQuestion,
+  question: ReportQuestion,
   window: Window,
 ): Promise<MovementReport> {
-  const { sums } = await movedBetween(db, tenantId, currency, window.since, window.until)
+  const { tenantId, currency } = question
+  const ledger = await openLedger(db, question)
+  const { sums } = await ledger.moved(window.since, window.until)
   const count = sum(sums, moved => moved.count)
-  const figures = await sourceFigures(db, tenantId, window.until, window.since)
+  const figures = await ledger.figures(window.until, window.since)
   const own = figures.filter(source => source.currency === currency)
   const opening = sum(own, source => source.cohortMrr)
   const closing = sum(own, source => source.mrr)
@@ -49,7 +51,7 @@ export async function movementReport(
     movements: {
       count,
       async rows(slice) {
-        const entries = await movementSlice(db, tenantId, currency, window, slice, count)
+        const entries = await ledger.movements(window, slice, count)
         const names = await accountNames(db, tenantId, [...new Set(entries.map(entry => entry.account))])
         return entries.map(({ account, occurredAt, type, before, after, changes }) => ({
           occurredAt,

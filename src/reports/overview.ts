@@ -1,20 +1,16 @@
 import { arpaOf, arrOf } from '../domain/billing/mrr.ts'
 import { type Rates, ratesOf } from '../domain/billing/rates.ts'
 import type { Db } from '../postgres/database.ts'
-import { issueCounts } from '../store/reports/attention.ts'
-import {
-  cashBetween,
-  lostAccounts,
-  movedBetween,
-  type SourceFigures,
-  sourceFigures,
-} from '../store/reports/totals.ts'
+import type { SourceFigures } from '../store/reports/totals.ts'
 import { type AccountEntry, accountList } from './accounts.ts'
 import { type SourceEntry, sourceList } from './acquisition.ts'
 import { openAgenda } from './agenda.ts'
+import { cashSince } from './cash.ts'
 import { type Coverage, readCoverage } from './coverage.ts'
 import { type ExclusionEntry, exclusionList } from './exclusions.ts'
+import { openIssues } from './issues.ts'
 import { type MovementTotals, movementTotals } from './movements.ts'
+import { openLedger } from './open-ledger.ts'
 import { daysFrom, type ReportList, type ReportQuestion, sum } from './question.ts'
 
 /** The window of movements, cash, attention and cohorts in the overview. */
@@ -42,17 +38,19 @@ export type OverviewReport = {
 }
 
 export async function overviewReport(db: Db, question: ReportQuestion): Promise<OverviewReport> {
-  const { tenantId, currency, asOf, now } = question
+  const { currency, asOf } = question
   const since = daysFrom(asOf, -WINDOW_DAYS)
-  const figures = await sourceFigures(db, tenantId, asOf, since)
+  const ledger = await openLedger(db, question)
+  const { narrowed } = ledger
+  const figures = await ledger.figures(asOf, since)
   const own = figures.filter(source => source.currency === currency)
   const mrr = sum(own, source => source.mrr)
   const activeAccounts = sum(own, source => source.activeAccounts)
   const { coverage, pending, isThenCovered } = await readCoverage(db, question, figures, since)
-  const agenda = await openAgenda(db, question, WINDOW_DAYS)
-  const issues = await issueCounts(db, question)
-  const cash = await cashBetween(db, tenantId, currency, { since, until: asOf, fromSums: asOf >= now })
-  const { sums, kept } = await movedBetween(db, tenantId, currency, since, asOf)
+  const agenda = await openAgenda(db, question, WINDOW_DAYS, narrowed)
+  const issues = (await openIssues(db, question, narrowed)).counts
+  const cash = await cashSince(db, question, since, narrowed)
+  const { sums, kept } = await ledger.moved(since, asOf)
   const openingMrr = sum(own, source => source.cohortMrr)
   const movements = movementTotals(sums, openingMrr, mrr)
   const arpa = arpaOf(mrr, activeAccounts)
@@ -84,16 +82,17 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
       moved: movements,
       openingMrr,
       openingAccounts: sum(own, source => source.cohortAccounts),
-      lostAccounts: await lostAccounts(db, tenantId, currency, since, asOf),
+      lostAccounts: await ledger.lostAccounts(since, asOf),
       arpa,
     }),
     accounts: accountList(
       db,
       question,
+      ledger,
       sum(own, source => source.accounts),
     ),
     acquisitionSources: await sourceList(db, question, { figures, kept, isThenCovered }),
-    exclusions: exclusionList(db, question, { ...excludedItems(figures, currency), pending }),
+    exclusions: exclusionList(db, question, ledger, { ...excludedItems(figures, currency), pending }),
   }
 }
 

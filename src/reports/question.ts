@@ -1,3 +1,4 @@
+import type { Filter } from '../domain/billing/dimensions.ts'
 import type { PolicyVersion } from '../domain/billing/policy.ts'
 import type { Slice } from '../domain/list-slices.ts'
 import { DAY_MS, withinYears } from '../domain/time.ts'
@@ -10,6 +11,7 @@ export type ReportQuestion = {
   /** When it is asked. */
   now: Date
   policy: PolicyVersion
+  filter: Filter
 }
 
 /** A list of a report: how long it is, and its rows as far as they are wanted. Amounts are whole minor units. */

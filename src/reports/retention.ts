@@ -1,6 +1,6 @@
 import { type CohortMonth, cohortMonths } from '../domain/billing/cohorts.ts'
 import type { Db } from '../postgres/database.ts'
-import { cohortChanges } from '../store/reports/movements.ts'
+import { openLedger } from './open-ledger.ts'
 import { listOf, type ReportList, type ReportQuestion } from './question.ts'
 
 export type RetentionReport = { months: number; cohorts: ReportList<CohortEntry> }
@@ -15,11 +15,12 @@ export type CohortEntry = Omit<CohortMonth, 'cappedMrr'> & {
 /** Cohorts of so many months, the current one included. */
 export async function retentionReport(
   db: Db,
-  { tenantId, currency, asOf }: ReportQuestion,
+  question: ReportQuestion,
   months: number,
 ): Promise<RetentionReport> {
+  const { asOf } = question
   const since = new Date(Date.UTC(asOf.getUTCFullYear(), asOf.getUTCMonth() - months + 1, 1))
-  const changes = await cohortChanges(db, tenantId, currency, since, asOf)
+  const changes = await (await openLedger(db, question)).cohorts(since)
   return { months, cohorts: listOf(cohortMonths(changes, asOf.getTime()).map(cohortEntry)) }
 }
 

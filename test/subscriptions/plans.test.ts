@@ -252,6 +252,7 @@ for (const { tenantId } of [FRESH, LARGE]) {
       asOf: new Date(inDays(0)),
       now: NOW,
       policy: DEFAULT_POLICY,
+      filter: {},
     }
     for (const [report, build] of Object.entries(REPORTS)) {
       const asked = await read(build, question)

@@ -1917,16 +1917,26 @@ export interface paths {
                 query: {
                     /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description Only accounts of this country, as the breakdown names it */
+                    country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
                     /** @description As account rows name it */
                     customer?: string;
+                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    interval?: string;
                     /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default items */
                     list?: "items" | "timeline";
                     /** @description Page of items */
                     page: number;
                     /** @description Rows of each list; more than 100 is served as 100 */
                     page_size: number;
+                    /** @description Only items of this plan, as the breakdown names it */
+                    plan?: string;
+                    /** @description Only accounts that came from there */
+                    source?: string;
+                    /** @description Only subscriptions of this status */
+                    status?: string;
                     subscription_id?: string;
                     /** @description Page of timeline */
                     timeline_page: number;
@@ -2051,16 +2061,26 @@ export interface paths {
                 query: {
                     /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description Only accounts of this country, as the breakdown names it */
+                    country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
                     /** @description Days back to the cohort that is looked at */
                     horizon: 30 | 60 | 90;
+                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    interval?: string;
                     /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default sources */
                     list?: "sources";
                     /** @description Page of sources */
                     page: number;
                     /** @description Rows of each list; more than 100 is served as 100 */
                     page_size: number;
+                    /** @description Only items of this plan, as the breakdown names it */
+                    plan?: string;
+                    /** @description Only accounts that came from there */
+                    source?: string;
+                    /** @description Only subscriptions of this status */
+                    status?: string;
                 };
                 header?: never;
                 path?: never;
@@ -2172,18 +2192,28 @@ export interface paths {
                     billing_page: number;
                     /** @description Page of cancellations */
                     cancel_page: number;
+                    /** @description Only accounts of this country, as the breakdown names it */
+                    country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
                     /** @description How far to look ahead */
                     days: 30 | 60 | 90;
+                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    interval?: string;
                     /** @description Page of payment_issues */
                     issue_page: number;
                     /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default payment_issues */
                     list?: "payment_issues" | "renewals" | "cancellations" | "upcoming_billing";
                     /** @description Rows of each list; more than 100 is served as 100 */
                     page_size: number;
+                    /** @description Only items of this plan, as the breakdown names it */
+                    plan?: string;
                     /** @description Page of renewals */
                     renewal_page: number;
+                    /** @description Only accounts that came from there */
+                    source?: string;
+                    /** @description Only subscriptions of this status */
+                    status?: string;
                 };
                 header?: never;
                 path?: never;
@@ -2315,8 +2345,18 @@ export interface paths {
                     as_of?: string;
                     /** @description What makes a row */
                     by: "plan" | "interval" | "source" | "country";
+                    /** @description Only accounts of this country, as the breakdown names it */
+                    country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
+                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    interval?: string;
+                    /** @description Only items of this plan, as the breakdown names it */
+                    plan?: string;
+                    /** @description Only accounts that came from there */
+                    source?: string;
+                    /** @description Only subscriptions of this status */
+                    status?: string;
                 };
                 header?: never;
                 path?: never;
@@ -2390,12 +2430,22 @@ export interface paths {
                 query: {
                     /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    billing_interval?: string;
+                    /** @description Only accounts of this country, as the breakdown names it */
+                    country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
                     /** @description The first bucket is the one that holds this; default: twelve months, the current one included */
                     from?: string;
                     /** @description Weeks begin on Monday */
                     interval: "day" | "week" | "month";
+                    /** @description Only items of this plan, as the breakdown names it */
+                    plan?: string;
+                    /** @description Only accounts that came from there */
+                    source?: string;
+                    /** @description Only subscriptions of this status */
+                    status?: string;
                     /** @description The last bucket is the one that holds this, that of as_of at the latest; default: as_of */
                     to?: string;
                 };
@@ -2487,16 +2537,26 @@ export interface paths {
                 query: {
                     /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description Only accounts of this country, as the breakdown names it */
+                    country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
+                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    interval?: string;
                     /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default movements */
                     list?: "movements";
                     /** @description Page of movements */
                     page: number;
                     /** @description Rows of each list; more than 100 is served as 100 */
                     page_size: number;
+                    /** @description Only items of this plan, as the breakdown names it */
+                    plan?: string;
                     /** @description Movements after this; default: all */
                     since?: string;
+                    /** @description Only accounts that came from there */
+                    source?: string;
+                    /** @description Only subscriptions of this status */
+                    status?: string;
                     /** @description Up to and including this, as_of at the latest; default: as_of */
                     until?: string;
                 };
@@ -2599,16 +2659,26 @@ export interface paths {
                     acquisition_page: number;
                     /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description Only accounts of this country, as the breakdown names it */
+                    country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
                     /** @description Page of exclusions */
                     exclusion_page: number;
+                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    interval?: string;
                     /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default accounts */
                     list?: "accounts" | "acquisition_sources" | "exclusions";
                     /** @description Page of accounts */
                     page: number;
                     /** @description Rows of each list; more than 100 is served as 100 */
                     page_size: number;
+                    /** @description Only items of this plan, as the breakdown names it */
+                    plan?: string;
+                    /** @description Only accounts that came from there */
+                    source?: string;
+                    /** @description Only subscriptions of this status */
+                    status?: string;
                 };
                 header?: never;
                 path?: never;
@@ -2818,8 +2888,12 @@ export interface paths {
                 query: {
                     /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
                     as_of?: string;
+                    /** @description Only accounts of this country, as the breakdown names it */
+                    country?: string;
                     /** @description ISO 4217, any case. Totals stay in this currency. */
                     currency: string;
+                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    interval?: string;
                     /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default cohorts */
                     list?: "cohorts";
                     /** @description Cohorts of so many months, the current one included */
@@ -2828,6 +2902,12 @@ export interface paths {
                     page: number;
                     /** @description Rows of each list; more than 100 is served as 100 */
                     page_size: number;
+                    /** @description Only items of this plan, as the breakdown names it */
+                    plan?: string;
+                    /** @description Only accounts that came from there */
+                    source?: string;
+                    /** @description Only subscriptions of this status */
+                    status?: string;
                 };
                 header?: never;
                 path?: never;

@@ -40,3 +40,23 @@ function intervalName({ interval, intervalCount }: SegmentItem): string {
   if (interval === null) return UNKNOWN
   return intervalCount === null || intervalCount === 1 ? interval : `${intervalCount} ${interval}s`
 }
+
+/** What a report is narrowed to; all that are given must hold. */
+export type Filter = Partial<Record<Dimension | 'status', string>>
+
+export function isFiltered(filter: Filter): boolean {
+  return Object.keys(filter).length > 0
+}
+
+/** The segment with those items alone that the filter leaves; null where it leaves none. */
+export function filteredSegment(segment: Segment, filter: Filter, traits: AccountTraits): Segment | null {
+  if (filter.status !== undefined && filter.status !== segment.status) return null
+  const wanted = DIMENSIONS.filter(dimension => filter[dimension] !== undefined)
+  const items = segment.items.filter(item =>
+    wanted.every(dimension => dimensionOf(dimension, item, segment, traits) === filter[dimension]),
+  )
+  if (items.length === 0) return null
+  if (items.length === segment.items.length) return segment
+  const mrr = items.reduce((sum, item) => sum + item.mrr, 0)
+  return { ...segment, items, mrr, committedMrr: segment.committedMrr === 0 ? 0 : mrr }
+}

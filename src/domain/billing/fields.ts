@@ -163,7 +163,7 @@ export function countryOf(metadata: unknown): { country?: string } {
 }
 
 /** Codes are written in capitals, whoever wrote them; names as they are. */
-export function countryName(given: string | null): string | null {
+export function countryName(given: string | null | undefined): string | null {
   const name = given?.trim() ?? ''
   if (name === '') return null
   return /^[a-z]{2,3}$/i.test(name) ? name.toUpperCase() : name

@@ -1,5 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { type TSchema, Type } from 'typebox'
+import type { Filter } from '../../domain/billing/dimensions.ts'
+import { countryName } from '../../domain/billing/fields.ts'
 import type { Fault } from '../../domain/fault.ts'
 import type { Slice } from '../../domain/list-slices.ts'
 import { knownCurrency } from '../../domain/money.ts'
@@ -23,6 +25,7 @@ export function querySchema(pages: Record<string, string>, own: Record<string, T
       examples: ['EUR'],
     }),
     ...own,
+    ...filterSchema(own),
     as_of: Type.Optional(
       Type.String({
         format: 'timestamp',
@@ -32,6 +35,31 @@ export function querySchema(pages: Record<string, string>, own: Record<string, T
     ),
     ...(Object.keys(pages).length > 0 && pagingSchema(pages)),
   })
+}
+
+/** What narrows a report. Where `interval` is that of its buckets, the one of prices has another name. */
+function filterSchema(own: Record<string, TSchema>) {
+  const only = (description: string) => Type.Optional(Type.String({ minLength: 1, description }))
+  return {
+    plan: only('Only items of this plan, as the breakdown names it'),
+    ...('interval' in own ? { billing_interval: only(ONLY_INTERVAL) } : { interval: only(ONLY_INTERVAL) }),
+    source: only('Only accounts that came from there'),
+    country: only('Only accounts of this country, as the breakdown names it'),
+    status: only('Only subscriptions of this status'),
+  }
+}
+
+const ONLY_INTERVAL = 'Only items that are billed in this interval, as the breakdown names it'
+
+export function filterOf(query: ReportQuery, own: Record<string, TSchema> = {}): Filter {
+  const given = {
+    plan: query.plan,
+    interval: 'interval' in own ? query.billing_interval : query.interval,
+    source: query.source,
+    country: countryName(query.country as string | undefined),
+    status: query.status,
+  }
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value != null)) as Filter
 }
 
 function pagingSchema(pages: Record<string, string>) {

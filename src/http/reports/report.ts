@@ -10,7 +10,7 @@ import type { ReportList, ReportQuestion } from '../../reports/question.ts'
 import { inSnapshot } from '../../reports/snapshot.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'
 import type { App } from '../app.ts'
-import { pageOf, querySchema, type ReportQuery, readCurrency, sliceOf } from './query.ts'
+import { filterOf, pageOf, querySchema, type ReportQuery, readCurrency, sliceOf } from './query.ts'
 import { jsonRow, type Row, textRow } from './rows.ts'
 
 /** One list of a report, with the schema that says how its rows are shown. */
@@ -75,7 +75,14 @@ export function reportRoute(app: App, { pool, now }: ReportDeps, route: ReportRo
       const answer = await inSnapshot(pool, async db => {
         const policy = await appliedPolicy(db, tenantId)
         const asOf = momentIn(policy.timeZone, query.as_of) ?? askedAt
-        const question = { tenantId, currency, asOf, now: askedAt, policy }
+        const question = {
+          tenantId,
+          currency,
+          asOf,
+          now: askedAt,
+          policy,
+          filter: filterOf(query, route.own),
+        }
         const report = await route.build(db, question, query)
         if (list === null) return jsonBody(question, route, query, report)
         return csvText(question, report.lists[list]!, requestedSlice(request, route, query, list))

@@ -1,0 +1,30 @@
+import { isFiltered } from '../domain/billing/dimensions.ts'
+import type { Db } from '../postgres/database.ts'
+import { accountSlice, segmentsOfAccounts } from '../store/reports/accounts.ts'
+import { movedWithin, standingsBefore } from '../store/reports/history.ts'
+import { cohortChanges, movementSlice, movementsOfAccount } from '../store/reports/movements.ts'
+import { lostAccounts, movedBetween, sourceFigures } from '../store/reports/totals.ts'
+import { filteredLedger } from './filtered-ledger.ts'
+import type { Ledger } from './ledger.ts'
+import type { ReportQuestion } from './question.ts'
+
+export async function openLedger(db: Db, question: ReportQuestion): Promise<Ledger> {
+  return isFiltered(question.filter) ? filteredLedger(db, question) : keptLedger(db, question)
+}
+
+function keptLedger(db: Db, question: ReportQuestion): Ledger {
+  const { tenantId, currency, asOf } = question
+  return {
+    figures: (at, then) => sourceFigures(db, tenantId, at, then),
+    moved: (since, until) => movedBetween(db, tenantId, currency, since, until),
+    lostAccounts: (since, until) => lostAccounts(db, tenantId, currency, since, until),
+    standings: bounds => standingsBefore(db, question, bounds),
+    movedWithin: bounds => movedWithin(db, question, bounds),
+    cohorts: since => cohortChanges(db, tenantId, currency, since, asOf),
+    accounts: (slice, count) => accountSlice(db, question, slice, count),
+    segments: accounts => segmentsOfAccounts(db, tenantId, accounts, asOf),
+    movements: (window, slice, count) => movementSlice(db, tenantId, currency, window, slice, count),
+    movementsOf: account => movementsOfAccount(db, tenantId, currency, account, asOf),
+    narrowed: null,
+  }
+}
