@@ -21,6 +21,16 @@ export type FirstUse = {
   recordId: string | null
 }
 
+/** The log cannot take or tell anything now. The sender still has it, and is told to come back. */
+export class LogUnavailable extends Error {
+  override name = 'LogUnavailable'
+}
+
+/** What shares a flush: appends of one group become durable together, and wait for no other group. */
+export type FlushGroup = { name: string; maxInFlight: number; maxItems: number; maxBytes: number }
+
+export type Unread = { entries: number; oldestAt: Date | null }
+
 /** Names the log and its partition, for example postgres/3. */
 export type PartitionName = string
 
@@ -58,12 +68,27 @@ export type Log = {
   advance(client: pg.PoolClient, taken: Taken[]): Promise<void>
   /** Calls back after each append through this log, once it is durable; returns what ends it. */
   onAppend(listener: () => void): () => void
+  /** Which flush an append shares with others. */
+  groupOf(append: Append): FlushGroup
   /** Entries waiting and the age of the oldest, by partition. */
   lag(): Promise<{ partition: PartitionName; entries: number; oldestAt: Date | null }[]>
   /** The first use of an idempotency key, while it is kept. */
   firstUse(tenantId: number, key: string): Promise<FirstUse | null>
   /** An entry that is still in the log, by its id. */
   find(tenantId: number, id: string): Promise<Entry | null>
+  /** What of it lies outside of PostgreSQL, where no SQL finds it; null: nothing does. */
+  outside: OutsideLog | null
+}
+
+export type OutsideLog = {
+  /** Unread entries of a tenant that came in by then. */
+  unread(tenantId: number, receivedBy: Date): Promise<Unread>
+  /** Unread entries of a tenant that have the text in their body: the first few. */
+  unreadWith(tenantId: number, text: string): Promise<Entry[]>
+  /** Resolves when all is read that stands in it now; with how much is not, where that takes longer. */
+  untilRead(withinMs: number): Promise<number>
+  /** Takes what was read out of it: what was erased elsewhere is not to stay there. */
+  forgetRead(): Promise<void>
 }
 
 /** Which partition a key belongs to: FNV-1a, spread by the tenant. */

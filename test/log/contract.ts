@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import type pg from 'pg'
+import type { Entry, EntryKind } from '../../src/domain/entry.ts'
 import { newEntryId } from '../../src/domain/ids.ts'
 import type { Log } from '../../src/log/log.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
-import { anAppend, anEntry, asReader, bodies, EVERYTHING, readAll, takeOnce } from './entries.ts'
+import { anAppend as aRecord, anEntry, asReader, bodies, EVERYTHING, readAll, takeOnce } from './entries.ts'
 
 export type OpenedLog = {
   log: Log
@@ -15,9 +16,17 @@ export type OpenedLog = {
   close(): Promise<void>
 }
 
-/** What every engine of the log promises. `claims`: whether it keeps idempotency keys with its entries. */
-export function logContract(engine: string, open: () => Promise<OpenedLog>, { claims }: { claims: boolean }) {
-  describe(`a log on ${engine}`, () => {
+/**
+ * What every engine of the log promises, of entries of the kind that it takes. `claims`: whether it keeps idempotency keys with its
+ * entries. `skip`: why it cannot be tried here.
+ */
+export function logContract(
+  engine: string,
+  open: () => Promise<OpenedLog>,
+  { claims, kind, skip = false }: { claims: boolean; kind: EntryKind; skip?: string | false },
+) {
+  const anAppend = (given: Partial<Entry> = {}) => aRecord({ kind, ...given })
+  describe(`a log on ${engine}`, { skip }, () => {
     let opened: OpenedLog
     let log: Log
     let pool: pg.Pool
@@ -224,7 +233,7 @@ export function logContract(engine: string, open: () => Promise<OpenedLog>, { cl
     })
 
     test('an append that fails appends nothing of its batch, and the log goes on', async () => {
-      const impossible = anEntry({ body: 'holds \0' })
+      const impossible = anEntry({ kind, body: 'holds \0' })
       const large = Array.from({ length: 50 }, () => anAppend({ body: 'x'.repeat(100_000) }))
       await assert.rejects(log.append([...large, { entry: impossible, claim: null }, ...large]))
       await log.append([anAppend({ body: 'after the failure' })])
@@ -238,8 +247,8 @@ export function logContract(engine: string, open: () => Promise<OpenedLog>, { cl
 function claimContract(opened: () => OpenedLog) {
   test('a key that was used answers with its first use and appends nothing', async () => {
     const { log, pool } = opened()
-    const first = anAppend({ body: 'first' }, 'key-1')
-    const second = anAppend({ body: 'second' }, 'key-1')
+    const first = aRecord({ body: 'first' }, 'key-1')
+    const second = aRecord({ body: 'second' }, 'key-1')
     assert.deepEqual(await log.append([first]), [{ duplicateOf: null }])
     const [again] = await log.append([second])
     assert.equal(again!.duplicateOf?.operationId, first.entry.id)
@@ -252,10 +261,10 @@ function claimContract(opened: () => OpenedLog) {
   test('in one batch the first use of a key wins, and others without a key are not held up', async () => {
     const { log, pool } = opened()
     const batch = [
-      anAppend({ body: 'a' }, 'key-2'),
-      anAppend({ body: 'b' }),
-      anAppend({ body: 'c' }, 'key-2'),
-      anAppend({ body: 'd' }, 'key-3'),
+      aRecord({ body: 'a' }, 'key-2'),
+      aRecord({ body: 'b' }),
+      aRecord({ body: 'c' }, 'key-2'),
+      aRecord({ body: 'd' }, 'key-3'),
     ]
     const appended = await log.append(batch)
     assert.deepEqual(
@@ -267,7 +276,7 @@ function claimContract(opened: () => OpenedLog) {
 
   test('of many appends at once with one key exactly one wins, and all others name it', async () => {
     const { log, pool } = opened()
-    const appends = Array.from({ length: 20 }, (_, i) => anAppend({ body: `try ${i}` }, 'contested'))
+    const appends = Array.from({ length: 20 }, (_, i) => aRecord({ body: `try ${i}` }, 'contested'))
     const results = await Promise.all(appends.map(append => log.append([append])))
     const winners = appends.filter((_, i) => results[i]![0]!.duplicateOf === null)
     assert.equal(winners.length, 1)
@@ -281,7 +290,7 @@ function claimContract(opened: () => OpenedLog) {
     const { log, pool } = opened()
     const keys = Array.from({ length: 30 }, (_, i) => `cross-${i}`)
     const batches = [keys, keys.toReversed(), keys, keys.toReversed()].map(order =>
-      order.map(key => anAppend({ body: key }, key)),
+      order.map(key => aRecord({ body: key }, key)),
     )
     const results = await Promise.all(batches.map(batch => log.append(batch)))
     const won = results.flatMap((result, b) =>
@@ -294,8 +303,8 @@ function claimContract(opened: () => OpenedLog) {
   test("a tenant's keys are its own", async () => {
     const { log, pool } = opened()
     const results = await log.append([
-      anAppend({ tenantId: 1 }, 'shared name'),
-      anAppend({ tenantId: 2 }, 'shared name'),
+      aRecord({ tenantId: 1 }, 'shared name'),
+      aRecord({ tenantId: 2 }, 'shared name'),
     ])
     assert.deepEqual(results, [{ duplicateOf: null }, { duplicateOf: null }])
     await readAll(log, pool)
@@ -303,9 +312,9 @@ function claimContract(opened: () => OpenedLog) {
 
   test('a key is consumed with its entry or not at all', async () => {
     const { log, pool } = opened()
-    const impossible = anAppend({ body: 'holds \0' }, 'not consumed')
+    const impossible = aRecord({ body: 'holds \0' }, 'not consumed')
     await assert.rejects(log.append([impossible]))
-    assert.deepEqual(await log.append([anAppend({ body: 'good' }, 'not consumed')]), [{ duplicateOf: null }])
+    assert.deepEqual(await log.append([aRecord({ body: 'good' }, 'not consumed')]), [{ duplicateOf: null }])
     assert.deepEqual(bodies(await readAll(log, pool)), ['good'])
   })
 }

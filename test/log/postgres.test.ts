@@ -1,4 +1,4 @@
 import { logContract } from './contract.ts'
 import { openTestLog } from './open.ts'
 
-logContract('PostgreSQL', openTestLog, { claims: true })
+logContract('PostgreSQL', openTestLog, { claims: true, kind: 'record' })

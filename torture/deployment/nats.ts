@@ -1,39 +1,48 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { endWithUs } from './end.ts'
 import { steadyPort } from './ports.ts'
 
-const program = ['/usr/sbin/nats-server', '/usr/bin/nats-server', '/usr/local/bin/nats-server'].find(
-  existsSync,
-)
+const FOUND_IN = [
+  process.env.KONTOR_TEST_NATS_SERVER ?? '',
+  ...(process.env.PATH ?? '').split(':').map(folder => join(folder, 'nats-server')),
+  '/usr/sbin/nats-server',
+  join(homedir(), '.cache/kontor-ci/nats-server'),
+]
+
+/** Null where this machine has none. */
+export const natsServer = FOUND_IN.find(path => path !== '' && existsSync(path)) ?? null
 
 export type Nats = Awaited<ReturnType<typeof startNats>>
 
-/** One NATS server with JetStream on disk. */
-export async function startNats(directory: string) {
-  if (!program) throw new Error('--nats needs a nats-server, 2.10.27 or newer (apt-get install nats-server)')
+/** One NATS server with JetStream on disk. `settings`: more lines of its configuration. */
+export async function startNats(
+  directory: string,
+  { synced = false, settings = '' }: { synced?: boolean; settings?: string } = {},
+) {
+  if (!natsServer) throw new Error('This needs a nats-server, 2.10.27 or newer (see CONTRIBUTING.md)')
   await mkdir(directory, { recursive: true })
   const port = await steadyPort()
+  const file = join(directory, 'nats.conf')
+  const sync = synced ? ', sync_interval: always' : ''
+  await writeFile(
+    file,
+    `listen: "127.0.0.1:${port}"
+jetstream { store_dir: ${JSON.stringify(join(directory, 'jetstream'))}${sync} }
+log_file: ${JSON.stringify(join(directory, 'nats.log'))}
+${settings}
+`,
+  )
   let child: ChildProcess | null = null
 
   async function start() {
-    const args = [
-      '-a',
-      '127.0.0.1',
-      '-p',
-      String(port),
-      '-js',
-      '-sd',
-      directory,
-      '-l',
-      join(directory, 'nats.log'),
-    ]
-    const launched = spawn(program!, args, { stdio: 'ignore' })
+    const launched = spawn(natsServer!, ['-c', file], { stdio: 'ignore' })
     endWithUs(() => launched.kill('SIGKILL'))
     child = launched
     while (!(await isOpen(port))) {
@@ -51,6 +60,7 @@ export async function startNats(directory: string) {
 
   await start()
   return {
+    port,
     url: `nats://127.0.0.1:${port}`,
     start,
     kill: () => end('SIGKILL'),

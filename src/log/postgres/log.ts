@@ -5,12 +5,20 @@ import { type Column, copyTable, int2, int4, text, timestamp, uuid } from '../..
 import { afterCommit, isConflict, transactionOn, withClient } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
 import { makingPartitions } from '../../postgres/partitions.ts'
-import type { Append, Appended, Log } from '../log.ts'
+import type { Append, Appended, FlushGroup, Log } from '../log.ts'
 import { partitionOf } from '../log.ts'
 import { appendClaiming, findFirstUses, type LogFacts } from './claims.ts'
 import { isOtherEra, openEras } from './eras.ts'
 import { countPartitions } from './initialise.ts'
 import { advance, partitionName, take } from './reader.ts'
+
+// Two flushes keep the disk busy while the next one gathers; more would only make each smaller.
+export const POSTGRES_FLUSHES: FlushGroup = {
+  name: 'postgres',
+  maxInFlight: 2,
+  maxItems: 1_000,
+  maxBytes: 4_000_000,
+}
 
 /** `now`: the time at which keys are claimed, instead of PostgreSQL's. */
 export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date }): Log {
@@ -66,6 +74,8 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
       }
     },
     advance,
+    groupOf: () => POSTGRES_FLUSHES,
+    outside: null,
     onAppend(listener) {
       listeners.add(listener)
       return () => listeners.delete(listener)

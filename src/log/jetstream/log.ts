@@ -1,0 +1,307 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { Entry } from '../../domain/entry.ts'
+import type { Append, Appended, FlushGroup, Log, OutsideLog } from '../log.ts'
+import { partitionOf } from '../log.ts'
+import { partitionsWithEvents } from '../postgres/reader.ts'
+import { enterStream, listCursors, noteUnread } from './cursors.ts'
+import { StreamFull } from './errors.ts'
+import { type Link, type Linked, type LinkLogger, openLink } from './link.ts'
+import { openPublisher } from './publisher.ts'
+import { purgeRead } from './purge.ts'
+import { openReader, partitionName } from './reader.ts'
+import { findEntry, lagOf, unreadOf } from './scan.ts'
+import type { NatsSettings, Promised } from './settings.ts'
+import { infoOf } from './stream.ts'
+
+/** Events on NATS, everything else on the log that stands beside it in PostgreSQL. */
+export type JetStreamLog = Log & {
+  outside: OutsideLog
+  /** Waits for NATS, for so long; throws where it refuses. */
+  start(withinMs: number): Promise<void>
+  status(): Promise<JetStreamStatus>
+  /** Makes room where there is little, and writes down how much is unread. */
+  keepUp(): Promise<void>
+  close(): Promise<void>
+}
+
+export type JetStreamStatus = {
+  stream: string
+  servers: string
+  reachable: boolean
+  promise: Promised | null
+  replicas: number | null
+  partitions: number | null
+  bytes: number | null
+  maxBytes: number
+  unread: number | null
+}
+
+export type JetStreamOptions = {
+  pool: pg.Pool
+  settings: NatsSettings
+  /** Takes what has to commit with something else in PostgreSQL. */
+  postgres: Log
+  name: string
+  logger?: LinkLogger | undefined
+}
+
+// A flush is a message, and NATS syncs message by message, some 500 times a second: whatever comes while one of a partition
+// is under way goes with its next. A message has 1 MiB unless set otherwise.
+const FLUSHES = { maxInFlight: 1, maxItems: 2_000, maxBytes: 700_000 }
+// Of the time in which other processes' appends to the PostgreSQL log are not seen here.
+const LOOK_FOR_EVENTS_EVERY_MS = 250
+const PURGE_FROM = 0.5
+const PURGE_EVERY_MS = 1_000
+const MAX_CANDIDATES = 50
+const POLL_MS = 50
+
+export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
+  const { pool, settings, postgres, name, logger } = options
+  const { stream } = settings
+  const servers = settings.access.servers.join(',')
+  const link = openLink(settings, { name, ...(logger && { logger }) })
+  const listeners = new Set<() => void>()
+  const publisher = openPublisher(link, stream)
+  const entered = openEntered(link, options, servers)
+  const reader = openReader(stream, { linked: entered.current, logger })
+  const heldBy = openHeld()
+  let purgedAt = -Infinity
+
+  const groups = new Map<number, FlushGroup>()
+  function groupOf(partition: number): FlushGroup {
+    let group = groups.get(partition)
+    if (!group) {
+      group = { name: partitionName(partition), ...FLUSHES }
+      groups.set(partition, group)
+    }
+    return group
+  }
+  /** Before the stream was seen, as it would be made: a flush is cut again where it is published. */
+  const partitions = () => link.current()?.stream.partitions ?? settings.partitions
+  const partitionFor = ({ tenantId, orderingKey }: Entry) => partitionOf(tenantId, orderingKey, partitions())
+
+  async function publish(appends: Append[]): Promise<void> {
+    const impossible = appends.find(({ entry }) => entry.body.includes('\0') || entry.context.includes('\0'))
+    if (impossible) throw new Error(`The entry ${impossible.entry.id} holds what PostgreSQL cannot`)
+    if (link.current() === null) await link.ready()
+    const byPartition = Map.groupBy(appends, ({ entry }) => partitionFor(entry))
+    try {
+      await Promise.all([...byPartition].map(([partition, some]) => publisher.publish(partition, some)))
+    } catch (error) {
+      if (error instanceof StreamFull) void makeRoom().catch(() => {})
+      throw error
+    }
+  }
+
+  async function makeRoom(): Promise<void> {
+    if (performance.now() - purgedAt < PURGE_EVERY_MS) return
+    purgedAt = performance.now()
+    await purgeRead(await link.ready(), stream, await listCursors(pool, stream))
+  }
+
+  async function lags() {
+    const linked = await entered.ready()
+    const cursors = await listCursors(pool, stream)
+    return Promise.all(
+      cursors.map(async cursor => ({
+        partition: partitionName(cursor.partition),
+        ...(await lagOf(linked, stream, cursor)),
+      })),
+    )
+  }
+  const unreadNow = async () => (await lags()).reduce((sum, { entries }) => sum + entries, 0)
+
+  return {
+    async append(batch, { client } = {}) {
+      if (client) return postgres.append(batch, { client })
+      const ours = batch.filter(isOurs)
+      if (ours.length === 0) return postgres.append(batch)
+      const others = batch.filter(append => !isOurs(append))
+      const [appended] = await Promise.all([others.length > 0 ? postgres.append(others) : [], publish(ours)])
+      for (const listener of listeners) listener()
+      return merged(batch, appended)
+    },
+    groupOf: append => (isOurs(append) ? groupOf(partitionFor(append.entry)) : postgres.groupOf(append)),
+    async take(client, wanted) {
+      const isHeld = await heldBy(client, partitions())
+      const takeOurs = (maxPartitions: number) => reader.take(client, { ...wanted, maxPartitions }, isHeld)
+      const takeOthers = (maxPartitions: number) => postgres.take(client, { ...wanted, maxPartitions })
+      // Neither waits behind the other for ever.
+      const [first, second] = Math.random() < 0.5 ? [takeOurs, takeOthers] : [takeOthers, takeOurs]
+      const taken = await first(wanted.maxPartitions)
+      const left = wanted.maxPartitions - taken.length
+      return left > 0 ? [...taken, ...(await second(left))] : taken
+    },
+    async advance(client, taken) {
+      const isTheirs = (partition: string) => partition.startsWith('postgres/')
+      await postgres.advance(
+        client,
+        taken.filter(({ partition }) => isTheirs(partition)),
+      )
+      await reader.advance(
+        client,
+        taken.filter(({ partition }) => !isTheirs(partition)),
+      )
+    },
+    onAppend(listener) {
+      listeners.add(listener)
+      const stop = postgres.onAppend(listener)
+      return () => {
+        listeners.delete(listener)
+        stop()
+      }
+    },
+    async lag() {
+      return [...(await postgres.lag()), ...(await lags())]
+    },
+    firstUse: postgres.firstUse,
+    async find(tenantId, id) {
+      return (
+        (await postgres.find(tenantId, id)) ?? findEntry(await link.ready(), stream, tenantId, id)
+      )
+    },
+    outside: {
+      async unread(tenantId, receivedBy) {
+        const linked = await entered.ready()
+        let entries = 0
+        let oldest = Number.POSITIVE_INFINITY
+        for (const cursor of await listCursors(pool, stream))
+          for await (const some of unreadOf(linked, stream, cursor, tenantId))
+            for (const { receivedAt } of some) {
+              if (receivedAt > receivedBy) continue
+              entries++
+              oldest = Math.min(oldest, receivedAt.getTime())
+            }
+        return { entries, oldestAt: entries === 0 ? null : new Date(oldest) }
+      },
+      async unreadWith(tenantId, text) {
+        const linked = await entered.ready()
+        const found: Entry[] = []
+        for (const cursor of await listCursors(pool, stream))
+          for await (const some of unreadOf(linked, stream, cursor, tenantId)) {
+            found.push(...some.filter(({ body }) => body.includes(text)))
+            if (found.length >= MAX_CANDIDATES) return found
+          }
+        return found
+      },
+      async untilRead(withinMs) {
+        const linked = await entered.ready()
+        const end = (await infoOf(linked, stream))?.state.last_seq ?? 0
+        const deadline = Date.now() + withinMs
+        for (;;) {
+          const behind = (await listCursors(pool, stream)).filter(({ seq }) => seq <= end)
+          const unread = await Promise.all(behind.map(cursor => lagOf(linked, stream, cursor)))
+          const entries = unread.reduce((sum, lag) => sum + lag.entries, 0)
+          if (entries === 0 || Date.now() >= deadline) return entries
+          await sleep(POLL_MS)
+        }
+      },
+      async forgetRead() {
+        await purgeRead(await link.ready(), stream, await listCursors(pool, stream))
+      },
+    },
+    async start(withinMs) {
+      await entered.ready(withinMs)
+    },
+    async status() {
+      const linked = await entered.ready().catch(() => null)
+      const info = linked && (await infoOf(linked, stream).catch(() => null))
+      return {
+        ...{ stream, servers, maxBytes: settings.maxBytes },
+        reachable: info !== null,
+        promise: linked?.stream.promise ?? null,
+        replicas: info?.config.num_replicas ?? null,
+        partitions: linked?.stream.partitions ?? null,
+        bytes: info?.state.bytes ?? null,
+        unread: info && (await unreadNow()),
+      }
+    },
+    async keepUp() {
+      const linked = link.current()
+      if (linked === null) return
+      const info = await infoOf(linked, stream)
+      if (info && info.config.max_bytes > 0 && info.state.bytes > info.config.max_bytes * PURGE_FROM)
+        await makeRoom()
+      await noteUnread(pool, stream, await unreadNow())
+    },
+    async close() {
+      // What it says now is what a start without NATS goes by.
+      if (link.current()) await noteUnread(pool, stream, await unreadNow()).catch(() => {})
+      await link.close()
+    },
+  }
+}
+
+/** Events go to NATS; what claims a key commits with it. */
+function isOurs({ entry, claim }: Append): boolean {
+  return entry.kind === 'events' && claim === null
+}
+
+function merged(batch: Append[], appended: Appended[]): Appended[] {
+  let next = 0
+  return batch.map(append => (isOurs(append) ? { duplicateOf: null } : appended[next++]!))
+}
+
+/** The stream, once its cursors are in PostgreSQL. Publishing does not wait for that: PostgreSQL may be away. */
+function openEntered(link: Link, { pool, settings: { stream } }: JetStreamOptions, servers: string) {
+  let current: Linked | null = null
+  let entering: Promise<void> | null = null
+
+  async function enter(linked: Linked): Promise<void> {
+    const { created, partitions, lastSeq } = linked.stream
+    await enterStream(pool, { name: stream, created, partitions, lastSeq, servers }, async () => {
+      const info = await infoOf(linked, stream)
+      if (info === null) throw new Error(`The stream ${stream} is gone`)
+      return { created: info.created, lastSeq: info.state.last_seq }
+    })
+    current = linked
+  }
+  const start = (linked: Linked) => {
+    entering ??= enter(linked).finally(() => {
+      entering = null
+    })
+    return entering
+  }
+  link.onFound(async linked => void start(linked).catch(() => {}))
+
+  return {
+    /** Null until then; looks after it in the meantime. */
+    current(): Linked | null {
+      const linked = link.current()
+      if (linked === null || linked === current) return linked
+      void start(linked).catch(() => {})
+      return null
+    },
+    async ready(withinMs?: number): Promise<Linked> {
+      const linked = await link.ready(withinMs)
+      while (linked !== current) await start(linked)
+      return linked
+    },
+  }
+}
+
+/**
+ * Partitions whose events still stand in the PostgreSQL log: of an installation that has gone over to NATS, or of what waited for
+ * budget. They came before.
+ */
+function openHeld() {
+  let lookedAt = -Infinity
+  let held = new Set<number>()
+  let hashes = 0
+  return async (client: pg.PoolClient, partitions: number): Promise<(partition: number) => boolean> => {
+    if (performance.now() - lookedAt > LOOK_FOR_EVENTS_EVERY_MS || held.size > 0) {
+      lookedAt = performance.now()
+      held = new Set(await partitionsWithEvents(client))
+      if (held.size > 0 && hashes === 0) {
+        const { rows } = await client.query<{ count: number }>('select count(*) from log_cursors')
+        hashes = rows[0]!.count
+      }
+    }
+    if (held.size === 0) return () => false
+    // Both count from the same hash: where one number divides the other, a partition is a part of one over there.
+    if (hashes % partitions !== 0) return () => true
+    const ours = new Set([...held].map(theirs => theirs % partitions))
+    return partition => ours.has(partition)
+  }
+}

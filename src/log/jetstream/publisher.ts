@@ -1,0 +1,67 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Append, LogUnavailable } from '../log.ts'
+import { isFull, reasonOf, StreamFull } from './errors.ts'
+import type { Link, Linked } from './link.ts'
+import { type Packed, pack, writeFacts } from './messages.ts'
+import { partSubject, subjectOf } from './settings.ts'
+
+// A server of a cluster that fails is replaced within two to four seconds.
+const DEADLINE_MS = 5_000
+// Where the last one came to nothing, the next is not waited for as long: requests would pile up.
+const DEADLINE_WHEN_SILENT_MS = 1_000
+const ATTEMPT_MS = 2_000
+const AGAIN_MS = 100
+
+export type Publisher = {
+  /** Resolves when the stream has acknowledged all of it. */
+  publish(partition: number, appends: Append[]): Promise<void>
+}
+
+export function openPublisher(link: Link, stream: string): Publisher {
+  let isSilent = false
+
+  /** An unclear outcome is cleared by publishing again under the same id: what is there already is not added twice. */
+  async function send(subject: string, payload: Uint8Array, id: string, headersOf: HeadersOf): Promise<void> {
+    const deadline = performance.now() + (isSilent ? DEADLINE_WHEN_SILENT_MS : DEADLINE_MS)
+    for (;;) {
+      const left = deadline - performance.now()
+      try {
+        const linked = link.current() ?? (await link.ready(Math.max(1, left)))
+        const timeout = Math.max(1, Math.min(ATTEMPT_MS, deadline - performance.now()))
+        const headers = headersOf(linked)
+        const options = { msgID: id, timeout, retries: 0, expect: { streamName: stream } }
+        await linked.js.publish(subject, payload, { ...options, ...(headers && { headers }) })
+        isSilent = false
+        return
+      } catch (error) {
+        if (isFull(error)) throw new StreamFull(`The stream ${stream} is full`, { cause: error })
+        if (performance.now() + AGAIN_MS < deadline) {
+          await sleep(AGAIN_MS)
+          continue
+        }
+        isSilent = true
+        throw new LogUnavailable(`NATS did not acknowledge: ${reasonOf(error)}`, { cause: error })
+      }
+    }
+  }
+
+  async function sendPacked(partition: number, { payload, facts, parts }: Packed): Promise<void> {
+    // What it names is there before it is: whoever reads it finds all of it.
+    for (const [i, part] of parts.entries())
+      await send(partSubject(stream, partition, facts.id, i), part, `${facts.id}.${i}`, () => null)
+    await send(subjectOf(stream, partition), payload, facts.id, ({ packages }) => {
+      const headers = packages.headers()
+      writeFacts(headers, facts)
+      return headers
+    })
+  }
+
+  return {
+    async publish(partition, appends) {
+      const { connection } = link.current() ?? (await link.ready(isSilent ? 1 : undefined))
+      for (const packed of pack(appends, connection.info!.max_payload)) await sendPacked(partition, packed)
+    },
+  }
+}
+
+type HeadersOf = (linked: Linked) => ReturnType<Linked['packages']['headers']> | null

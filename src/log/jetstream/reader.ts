@@ -1,0 +1,259 @@
+import type { Entry } from '../../domain/entry.ts'
+import type { Db } from '../../postgres/database.ts'
+import type { PartitionName, Taken, TakeOptions } from '../log.ts'
+import { type Cursor, moveCursors, ownCursors, type Position } from './cursors.ts'
+import { reasonOf } from './errors.ts'
+import type { Linked, LinkLogger } from './link.ts'
+import { type Facts, readFacts, unpack } from './messages.ts'
+import { partSubject, subjectOf } from './settings.ts'
+
+/** A message of a partition, read. */
+export type Message = { seq: number; at: Date; facts: Facts; entries: Entry[]; storedBytes: number[] }
+
+const MAX_BYTES_PER_PARTITION = 250_000
+// So much is fetched ahead of each partition, or one message if that has more.
+const AHEAD_BYTES = 1_000_000
+// A transaction with this much has enough to do: the other partitions are for other workers.
+const HEAVY_ENTRIES = 256
+// Whoever takes waits so long for news, and no longer: records go on while NATS is slow.
+const WAIT_MS = 300
+// What cannot be read is said so often, and stays where it is.
+const WARN_EVERY_MS = 10_000
+
+/** What was fetched of a partition. It stays until its cursor, read while it is owned, is past it. */
+type Buffered = {
+  /** All there is of the partition from `from` up to `next`. */
+  messages: Message[]
+  from: number
+  next: number
+  bytes: number
+  /** Up to where it was last taken here, whether that took effect or not. */
+  takenTo: number
+  filling: Promise<void> | null
+}
+
+export type Reader = {
+  /** `isHeld`: partitions that have to wait. */
+  take(db: Db, options: TakeOptions, isHeld: (partition: number) => boolean): Promise<Taken[]>
+  advance(db: Db, taken: Taken[]): Promise<void>
+}
+
+/** `linked`: the stream whose cursors are there; null while there is none. */
+export function openReader(
+  stream: string,
+  { linked, logger }: { linked: () => Linked | null; logger?: LinkLogger | undefined },
+): Reader {
+  const buffers = new Map<number, Buffered>()
+  let source: Linked | null = null
+  let warnedAt = -Infinity
+
+  function warn(partition: number, error: unknown): void {
+    if (performance.now() - warnedAt < WARN_EVERY_MS) return
+    warnedAt = performance.now()
+    logger?.warn({ partition: partitionName(partition), reason: reasonOf(error) }, 'the log on NATS cannot be read')
+  }
+
+  function bufferOf(partition: number): Buffered {
+    let buffer = buffers.get(partition)
+    if (!buffer) {
+      buffer = { messages: [], from: 0, next: 0, bytes: 0, takenTo: 0, filling: null }
+      buffers.set(partition, buffer)
+    }
+    return buffer
+  }
+
+  /** What was fetched from a stream that may be another one now is fetched again. */
+  function follow(current: Linked): void {
+    if (source?.stream.created !== current.stream.created || current.stream.lastSeq < source.stream.lastSeq)
+      buffers.clear()
+    source = current
+  }
+
+  function fill(partition: number, current: Linked): Promise<void> {
+    const buffer = bufferOf(partition)
+    buffer.filling ??= fetchAhead(current, partition, buffer)
+      .catch(error => warn(partition, error))
+      .finally(() => {
+        buffer.filling = null
+      })
+    return buffer.filling
+  }
+
+  async function fetchAhead(current: Linked, partition: number, buffer: Buffered): Promise<void> {
+    while (buffer.bytes < AHEAD_BYTES) {
+      const from = buffer.next
+      const message = await getNext(current, stream, partition, from)
+      // Its cursor was found elsewhere meanwhile.
+      if (message === null || buffer.next !== from) return
+      buffer.messages.push(message)
+      buffer.bytes += sum(message.storedBytes)
+      buffer.next = message.seq + 1
+    }
+  }
+
+  /** Fetches ahead, and waits for where nothing is left: a moment, or not at all where there is enough to do. */
+  async function refresh(current: Linked): Promise<void> {
+    const fills: Promise<unknown>[] = []
+    let entries = 0
+    for (let partition = 0; partition < current.stream.partitions; partition++) {
+      const fresh = freshIn(bufferOf(partition))
+      const filling = fill(partition, current)
+      if (fresh === 0) fills.push(filling)
+      entries += fresh
+    }
+    if (entries >= HEAVY_ENTRIES) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, WAIT_MS)
+    await Promise.race([Promise.all(fills), promise])
+    clearTimeout(timer)
+  }
+
+  /** Those with something to read, at random: several workers spread over them. */
+  function candidates(limit: TakeOptions, isHeld: (partition: number) => boolean): number[] {
+    const chosen: number[] = []
+    let entries = 0
+    for (const [partition, buffer] of shuffled([...buffers])) {
+      if (buffer.messages.length === 0 || isHeld(partition)) continue
+      if (chosen.length >= limit.maxPartitions || entries >= HEAVY_ENTRIES) break
+      chosen.push(partition)
+      entries += freshIn(buffer)
+    }
+    return chosen
+  }
+
+  /** Leaves what is not read yet, as the cursor says. */
+  function drop(partition: number, { seq }: Position): Buffered {
+    const buffer = bufferOf(partition)
+    const first = buffer.messages.findIndex(message => message.seq >= seq)
+    const read = buffer.messages.splice(0, first === -1 ? buffer.messages.length : first)
+    for (const { storedBytes, facts } of read) {
+      buffer.bytes -= sum(storedBytes)
+      if (facts.parts > 0 && source) void forgetParts(source, stream, partition, facts.id).catch(() => {})
+    }
+    // Another process has read on, or the database is an older one now.
+    if (seq < buffer.from || seq > buffer.next) Object.assign(buffer, { messages: [], bytes: 0, next: seq })
+    buffer.from = seq
+    return buffer
+  }
+
+  return {
+    async take(db, options, isHeld) {
+      const current = linked()
+      if (current) {
+        if (current !== source) follow(current)
+        await refresh(current)
+      }
+      const named = options.alsoPartitions.flatMap(name => partitionNumber(name) ?? [])
+      const wanted = [...new Set([...named, ...candidates(options, isHeld)])]
+      if (wanted.length === 0) return []
+      const cursors = await ownCursors(db, stream, wanted)
+      const taken: Taken[] = []
+      for (const cursor of cursors) {
+        const buffer = drop(cursor.partition, cursor)
+        const cut = cutOf(buffer.messages, cursor, options.maxEntries)
+        if (cut.position) buffer.takenTo = (cut.position as Position).seq
+        if (cut.entries.length > 0 || named.includes(cursor.partition)) taken.push(cut)
+        if (current) void fill(cursor.partition, current)
+      }
+      return taken
+    },
+    async advance(db, taken) {
+      const cursors = taken.flatMap(({ partition, position }) => {
+        const number = partitionNumber(partition)
+        return number !== null && position !== null
+          ? [{ partition: number, ...(position as Position) } satisfies Cursor]
+          : []
+      })
+      if (cursors.length > 0) await moveCursors(db, stream, cursors)
+    },
+  }
+}
+
+function freshIn({ messages, takenTo }: Buffered): number {
+  let entries = 0
+  for (const message of messages) if (message.seq >= takenTo) entries += message.entries.length
+  return entries
+}
+
+/** From the cursor on, as much as one transaction takes. */
+function cutOf(messages: Message[], cursor: Cursor, maxEntries: number): Taken {
+  const taken: Taken = { partition: partitionName(cursor.partition), entries: [], position: null }
+  let bytes = 0
+  for (const { seq, entries, storedBytes } of messages) {
+    const from = seq === cursor.seq ? cursor.ord : 0
+    for (let ord = from; ord < entries.length; ord++) {
+      if (taken.entries.length >= maxEntries || bytes >= MAX_BYTES_PER_PARTITION) return taken
+      taken.entries.push(entries[ord]!)
+      bytes += storedBytes[ord]!
+      const isLast = ord === entries.length - 1
+      taken.position = (isLast ? { seq: seq + 1, ord: 0 } : { seq, ord: ord + 1 }) satisfies Position
+    }
+  }
+  return taken
+}
+
+/** The first message of a partition at or after a number; null: there is none yet. */
+export async function getNext(
+  linked: Linked,
+  stream: string,
+  partition: number,
+  from: number,
+): Promise<Message | null> {
+  const found = await linked.manager.direct.getMessage(stream, {
+    next_by_subj: subjectOf(stream, partition),
+    seq: Math.max(1, from),
+  })
+  if (found === null) return null
+  const facts = readFacts(found.header)
+  const payload = facts.parts > 0 ? await readParts(linked, stream, partition, facts) : found.data
+  return { seq: found.seq, at: found.time, facts, ...unpack(payload, facts) }
+}
+
+async function readParts(
+  { manager }: Linked,
+  stream: string,
+  partition: number,
+  { id, parts }: Facts,
+): Promise<Uint8Array> {
+  const found: Uint8Array[] = []
+  for (let part = 0; part < parts; part++) {
+    const message = await manager.direct.getMessage(stream, {
+      last_by_subj: partSubject(stream, partition, id, part),
+    })
+    if (message === null) throw new Error(`Part ${part} of the entry ${id} is not in the stream`)
+    found.push(message.data)
+  }
+  return Buffer.concat(found)
+}
+
+/** Once what they are parts of is read. */
+async function forgetParts(
+  { manager }: Linked,
+  stream: string,
+  partition: number,
+  group: string,
+): Promise<void> {
+  await manager.streams.purge(stream, { filter: partSubject(stream, partition, group, '*') })
+}
+
+const PREFIX = 'jetstream/'
+
+export const partitionName = (partition: number): PartitionName => `${PREFIX}${partition}`
+
+function partitionNumber(name: PartitionName): number | null {
+  return name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length)) : null
+}
+
+function sum(numbers: number[]): number {
+  let total = 0
+  for (const number of numbers) total += number
+  return total
+}
+
+function shuffled<T>(items: T[]): T[] {
+  for (let i = items.length - 1; i > 0; i--) {
+    const j = Math.floor(Math.random() * (i + 1))
+    ;[items[i], items[j]] = [items[j]!, items[i]!]
+  }
+  return items
+}

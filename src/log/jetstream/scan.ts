@@ -1,0 +1,109 @@
+import type { Entry } from '../../domain/entry.ts'
+import { timeOfId } from '../../domain/ids.ts'
+import type { Unread } from '../log.ts'
+import type { Cursor } from './cursors.ts'
+import type { Linked } from './link.ts'
+import { type Facts, readFacts } from './messages.ts'
+import { getNext, type Message } from './reader.ts'
+import { subjectOf } from './settings.ts'
+
+// Headers of so many messages are read in a fraction of a second; beyond it, what waits is estimated.
+const MAX_COUNTED = 20_000
+const FETCH_MS = 5_000
+
+type Head = { seq: number; at: number; subject: string; facts: Facts; left: number }
+
+/** The headers of messages, in their order. */
+async function* heads(
+  { js }: Linked,
+  stream: string,
+  { subject, seq, since }: { subject: string; seq?: number; since?: Date },
+): AsyncGenerator<Head> {
+  const consumer = await js.consumers.get(stream, {
+    filter_subjects: [subject],
+    headers_only: true,
+    ...(seq !== undefined && { deliver_policy: 'by_start_sequence', opt_start_seq: seq }),
+    ...(since !== undefined && { deliver_policy: 'by_start_time', opt_start_time: since.toISOString() }),
+  })
+  try {
+    let left = (await consumer.info()).num_pending
+    while (left > 0) {
+      const messages = await consumer.fetch({ max_messages: Math.min(left, 1_000), expires: FETCH_MS })
+      let got = 0
+      for await (const message of messages) {
+        got++
+        left = message.info.pending
+        const at = Math.floor(message.info.timestampNanos / 1e6)
+        yield { seq: message.seq, at, subject: message.subject, facts: readFacts(message.headers), left }
+      }
+      if (got === 0) return
+    }
+  } finally {
+    await consumer.delete().catch(() => {})
+  }
+}
+
+/** Entries behind a cursor, and when the oldest of them came in. */
+export async function lagOf(linked: Linked, stream: string, cursor: Cursor): Promise<Unread> {
+  const first = await getNext(linked, stream, cursor.partition, cursor.seq)
+  if (first === null) return { entries: 0, oldestAt: null }
+  const unread = restOf(first, cursor)
+  let entries = unread.length
+  let oldest = Math.min(...unread.map(({ receivedAt }) => receivedAt.getTime()))
+  let counted = 0
+  const subject = subjectOf(stream, cursor.partition)
+  for await (const { facts, left } of heads(linked, stream, { subject, seq: first.seq + 1 })) {
+    entries += facts.entries
+    oldest = Math.min(oldest, facts.from)
+    if (++counted < MAX_COUNTED) continue
+    entries += Math.round((entries / (counted + 1)) * left)
+    break
+  }
+  return { entries, oldestAt: new Date(oldest) }
+}
+
+/** Unread messages of a partition that hold something of the tenant, with what is unread of them. */
+export async function* unreadOf(
+  linked: Linked,
+  stream: string,
+  cursor: Cursor,
+  tenantId: number,
+): AsyncGenerator<Entry[]> {
+  const first = await getNext(linked, stream, cursor.partition, cursor.seq)
+  if (first === null) return
+  const own = (entries: Entry[]) => entries.filter(entry => entry.tenantId === tenantId)
+  yield own(restOf(first, cursor))
+  const subject = subjectOf(stream, cursor.partition)
+  for await (const { facts, seq } of heads(linked, stream, { subject, seq: first.seq + 1 })) {
+    if (!facts.tenants.includes(tenantId)) continue
+    const message = await getNext(linked, stream, cursor.partition, seq)
+    if (message?.seq === seq) yield own(message.entries)
+  }
+}
+
+// Give or take the clocks of NATS and of the nodes, and how long a publish may take.
+const CLOCKS_APART_MS = 60_000
+
+/** An entry that is still in the stream, read or not. */
+export async function findEntry(
+  linked: Linked,
+  stream: string,
+  tenantId: number,
+  id: string,
+): Promise<Entry | null> {
+  const time = timeOfId(id).getTime()
+  const range = { subject: `${stream}.log.*`, since: new Date(time - CLOCKS_APART_MS) }
+  for await (const { facts, seq, at, subject } of heads(linked, stream, range)) {
+    if (at > time + CLOCKS_APART_MS) return null
+    if (facts.from > time || facts.to < time || !facts.tenants.includes(tenantId)) continue
+    const partition = Number(subject.slice(subject.lastIndexOf('.') + 1))
+    const message = await getNext(linked, stream, partition, seq)
+    const found = message?.entries.find(entry => entry.id === id && entry.tenantId === tenantId)
+    if (found) return found
+  }
+  return null
+}
+
+function restOf({ seq, entries }: Message, cursor: Cursor): Entry[] {
+  return seq === cursor.seq ? entries.slice(cursor.ord) : entries
+}

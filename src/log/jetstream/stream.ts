@@ -1,0 +1,153 @@
+import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
+import type { ServerInfo } from '@nats-io/transport-node'
+import { type Connected, connectTo } from './access.ts'
+import { isMissingStream, NatsRefused } from './errors.ts'
+import type { NatsSettings, Promised } from './settings.ts'
+
+export const OLDEST_SERVER = '2.10.27'
+const PARTITIONS = 'kontor_partitions'
+const NANOS_PER_MS = 1_000_000
+// An unclear publish is repeated within seconds.
+const DUPLICATE_WINDOW_MS = 120_000
+
+/** The stream as it stands. `created`: of which life of the name. */
+export type Stream = {
+  created: string
+  partitions: number
+  replicas: number
+  lastSeq: number
+  promise: Promised
+  maxBytes: number
+}
+
+/** Makes the stream where there is none; holds one that is there against what is asked for. */
+export async function ensureStream(connected: Connected, settings: NatsSettings): Promise<Stream> {
+  const server = connected.connection.info!
+  const canSync = checkVersion(server, settings)
+  const found = await infoOf(connected, settings.stream)
+  const info = found ? await held(connected, found, settings) : await make(connected, settings, server)
+  const { config, created, state } = info
+  const replicas = config.num_replicas
+  return {
+    ...{ created, replicas },
+    partitions: partitionsOf(config, settings),
+    lastSeq: state.last_seq,
+    maxBytes: config.max_bytes,
+    promise: canSync ? await promised(settings, replicas) : 'process-crash only',
+  }
+}
+
+export async function infoOf({ manager }: Connected, stream: string): Promise<StreamInfo | null> {
+  try {
+    return await manager.streams.info(stream)
+  } catch (error) {
+    if (isMissingStream(error)) return null
+    throw error
+  }
+}
+
+/** Whether it can sync before it acknowledges. */
+function checkVersion({ version }: ServerInfo, { allowsUnsynced }: NatsSettings): boolean {
+  if (compareVersions(version, OLDEST_SERVER) >= 0) return true
+  if (allowsUnsynced) return false
+  throw new NatsRefused(
+    `The NATS server is ${version}, and Kontor needs ${OLDEST_SERVER} or newer: an older one cannot sync before it acknowledges. ` +
+      'Upgrade it, or set KONTOR_NATS_ALLOW_UNSYNCED=true and lose acknowledged events when a machine fails.',
+  )
+}
+
+export function compareVersions(a: string, b: string): number {
+  const numbers = (version: string) => version.split(/[-+]/)[0]!.split('.').map(Number)
+  const [one, other] = [numbers(a), numbers(b)]
+  for (let i = 0; i < 3; i++) if (one[i] !== other[i]) return (one[i] ?? 0) - (other[i] ?? 0)
+  return 0
+}
+
+function configOf(settings: NatsSettings): Partial<StreamConfig> & { name: string } {
+  const { stream, maxBytes, maxAgeMs } = settings
+  return {
+    name: stream,
+    subjects: [`${stream}.log.>`],
+    storage: 'file',
+    retention: 'limits',
+    discard: 'new',
+    max_bytes: maxBytes,
+    max_age: maxAgeMs * NANOS_PER_MS,
+    duplicate_window: DUPLICATE_WINDOW_MS * NANOS_PER_MS,
+    allow_direct: true,
+    metadata: { [PARTITIONS]: String(settings.partitions) },
+  }
+}
+
+async function make(connected: Connected, settings: NatsSettings, server: ServerInfo): Promise<StreamInfo> {
+  const add = (replicas: number) =>
+    connected.manager.streams.add({ ...configOf(settings), num_replicas: replicas })
+  if (settings.replicas !== null) return add(settings.replicas)
+  if (!server.cluster) return add(1)
+  const known = new Set([...(server.connect_urls ?? []), ...settings.access.servers]).size
+  // A cluster of three whose third server is not up yet is not to get a stream with one copy.
+  if (known >= 3) return add(3)
+  return add(3).catch(() => add(1))
+}
+
+/** What was loosened by somebody is not taken over in silence; sizes and times follow the settings. */
+async function held(
+  { manager }: Connected,
+  { config, ...info }: StreamInfo,
+  settings: NatsSettings,
+): Promise<StreamInfo> {
+  const { stream, replicas } = settings
+  const faults: string[] = []
+  const wanted = configOf(settings)
+  if (config.storage !== 'file') faults.push(`keeps its messages in ${config.storage}, not in files`)
+  if (config.discard !== 'new') faults.push('discards old messages when it is full, not new ones')
+  if (config.retention !== 'limits') faults.push(`has the retention ${config.retention}, not limits`)
+  if (replicas !== null && config.num_replicas < replicas)
+    faults.push(`has ${config.num_replicas} replicas, and KONTOR_NATS_REPLICAS is ${replicas}`)
+  if (!config.subjects?.includes(wanted.subjects![0]!))
+    faults.push(`does not have the subjects ${wanted.subjects![0]}`)
+  if (!/^[1-9]\d{0,2}$/.test(config.metadata?.[PARTITIONS] ?? ''))
+    faults.push('does not say how many partitions it has: Kontor did not make it')
+  if (faults.length > 0)
+    throw new NatsRefused(
+      `The stream ${stream} ${faults.join(', and it ')}. Put it right with \`nats stream edit ${stream}\`, or give another name in KONTOR_NATS_STREAM.`,
+    )
+  const { max_age, max_bytes, allow_direct } = wanted
+  if (config.max_age === max_age && config.max_bytes === max_bytes && config.allow_direct)
+    return { config, ...info }
+  return manager.streams.update(stream, { ...config, max_age, max_bytes, allow_direct } as StreamConfig)
+}
+
+function partitionsOf({ metadata }: StreamConfig, { partitions }: NatsSettings): number {
+  return Number(metadata?.[PARTITIONS] ?? partitions)
+}
+
+/** Never more than is known. */
+async function promised(settings: NatsSettings, replicas: number): Promise<Promised> {
+  if (settings.isSynced || (await saysSynced(settings))) return 'synced'
+  return replicas >= 3 ? 'replicated' : 'process-crash only'
+}
+
+const ANSWERS_WITHIN_MS = 1_000
+
+/** Whether every server of the system says that it syncs always. */
+async function saysSynced({ systemAccess }: NatsSettings): Promise<boolean> {
+  if (systemAccess === null) return false
+  const { connection } = await connectTo(systemAccess, 'kontor system')
+  try {
+    const answers = await connection.requestMany('$SYS.REQ.SERVER.PING.JSZ', '{"config":true}', {
+      strategy: 'timer',
+      maxWait: ANSWERS_WITHIN_MS,
+    })
+    let servers = 0
+    for await (const answer of answers) {
+      const { data } = answer.json<{ data?: { config?: { sync_always?: boolean }; disabled?: boolean } }>()
+      if (data?.disabled) continue
+      if (data?.config?.sync_always !== true) return false
+      servers++
+    }
+    return servers > 0
+  } finally {
+    await connection.close()
+  }
+}
