@@ -3,9 +3,9 @@ import { commandLineActor } from '../src/admin/actor.ts'
 import { type Admin, openAdmin } from '../src/admin/admin.ts'
 import { openSecrets } from '../src/admin/secrets.ts'
 import { type ConfigFlags, readConfig } from '../src/config/config.ts'
-import { openPostgresLog } from '../src/log/postgres/log.ts'
 import { openPool } from '../src/postgres/database.ts'
 import type { ReadFree } from '../src/runtime/disk.ts'
+import { natsOf, openLog } from '../src/runtime/log.ts'
 import { startRuntime } from '../src/runtime/runtime.ts'
 import { testDatabase } from './database.ts'
 import { settled } from './settled.ts'
@@ -39,23 +39,24 @@ export async function startServer(
     },
     flags,
   )
-  const log = pino({ level: process.env.KONTOR_TEST_LOG ?? 'silent' })
+  const logger = pino({ level: process.env.KONTOR_TEST_LOG ?? 'silent' })
   const pool = openPool({
     connection: { url: database.url },
     max: 4,
     name: 'kontor test',
     onError: () => undefined,
   })
+  const { log, close: closeLog } = openLog({ pool, nats: natsOf(config), name: 'kontor test' })
   const admin = openAdmin({
     pool,
-    log: openPostgresLog({ pool }),
+    log,
     secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]),
   })(commandLineActor('test'))
   const tenant = await makeTenant(admin, 'default')
-  const threadLogging = pipelineThread ? { level: log.level, pretty: false } : undefined
+  const threadLogging = pipelineThread ? { level: logger.level, pretty: false } : undefined
   const start = (url = database.url) =>
     startRuntime({
-      ...{ config, connection: { url }, log },
+      ...{ config, connection: { url }, log: logger },
       ...(threadLogging && { threadLogging }),
       ...(readFree && { readFree }),
     })
@@ -73,6 +74,7 @@ export async function startServer(
     },
     databaseUrl: database.url,
     pool,
+    log,
     admin,
     tenant,
     anotherTenant: (name: string) => makeTenant(admin, name),
@@ -90,9 +92,10 @@ export async function startServer(
       runtime = await start(url)
     },
     /** Resolves when everything accepted so far has taken effect. */
-    settled: () => settled(pool),
+    settled: () => settled(pool, log),
     async close() {
       await runtime.close()
+      await closeLog()
       await pool.end()
       await database.drop()
     },

@@ -1,9 +1,12 @@
 import type pg from 'pg'
+import type { Log } from '../src/log/log.ts'
 import { eventually } from './eventually.ts'
 
 /** Resolves when everything accepted so far has taken effect: the log is read to its end and nothing is parked. */
-export async function settled(pool: pg.Pool): Promise<void> {
+export async function settled(pool: pg.Pool, log?: Log): Promise<void> {
   const isOver = async () => {
+    // First where they wait outside of PostgreSQL: what is read meanwhile is found within.
+    if (((await log?.outside?.untilRead(0)) ?? 0) > 0) return false
     const { rows } = await pool.query<{ waiting: boolean }>(
       `select exists (select 1 from log l join log_cursors c using (partition) where (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord))
            or exists (select 1 from parked_entries) as waiting`,

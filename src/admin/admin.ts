@@ -42,8 +42,8 @@ export function openAdmin({ pool, log, secrets }: { pool: pg.Pool; log: Log; sec
     receipts: receiptAdmin({ pool, actor }),
     deadLetters: deadLetterAdmin({ pool, log, actor }),
     people: peopleAdmin({ pool, actor }),
-    erasures: erasureAdmin({ pool, actor }),
-    purges: purgeAdmin({ pool, actor }),
+    erasures: erasureAdmin({ pool, log, actor }),
+    purges: purgeAdmin({ pool, log, actor }),
     audit: auditAdmin({ pool, actor }),
   })
 }

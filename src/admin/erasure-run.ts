@@ -8,14 +8,13 @@ import {
   type KnownName,
   keepErasure,
   namesOf,
-  oldestWaiting,
   type StoredErasure,
   saveErasure,
   takeLeftErasure,
 } from '../store/identity/erasures.ts'
 import { currentProfile, namesLike } from '../store/identity/people.ts'
 import { type ErasureWork, eraseEffects, eraseWaiting, nodesOf } from './erasure-steps.ts'
-import { resume, showingLife, untilApplied } from './long-work.ts'
+import { oldestUnapplied, resume, type Storage, showingLife, untilApplied } from './long-work.ts'
 import type { ErasureReceipt } from './views.ts'
 
 /** Whom an erasure is about. */
@@ -39,7 +38,8 @@ export function storedSubject(subject: Subject, waitMs: number): string {
 }
 
 /** Runs an erasure from where it stands to its end, and returns the receipt. Whatever was done before is not done twice. */
-export async function runErasure(pool: pg.Pool, erasure: StoredErasure): Promise<ErasureReceipt> {
+export async function runErasure(storage: Storage, erasure: StoredErasure): Promise<ErasureReceipt> {
+  const { pool, log } = storage
   const receipt = JSON.parse(erasure.receipt) as ErasureReceipt
   const stored = JSON.parse(erasure.subject!) as Stored
   const work: ErasureWork = {
@@ -51,12 +51,13 @@ export async function runErasure(pool: pg.Pool, erasure: StoredErasure): Promise
   return showingLife(
     () => keepErasure(pool, erasure),
     async () => {
-      if (erasure.status === 'erasing') await erasePerson(work, erasure, stored, receipt)
+      if (erasure.status === 'erasing') await erasePerson({ ...work, log }, erasure, stored, receipt)
       const since = new Date(
         Math.min(Date.parse(stored.since!), erasure.requestedAt.getTime()) - CLOCKS_APART_MS,
       )
       await eraseEffects(work, stored.names, since)
       await eraseWaiting(work, stored.names)
+      await log.outside?.forgetRead()
       receipt.status = 'completed'
       receipt.completed_at = (await databaseNow(pool)).toISOString()
       await advanceErasure(pool, {
@@ -72,17 +73,17 @@ export async function runErasure(pool: pg.Pool, erasure: StoredErasure): Promise
 
 /** What waits first: what is not there when it would be its turn cannot come back. Then what stands, then the names. */
 async function erasePerson(
-  work: ErasureWork,
+  work: ErasureWork & Storage,
   erasure: StoredErasure,
   stored: Stored,
   receipt: ErasureReceipt,
 ): Promise<void> {
   const { pool, tenantId } = work
-  const at = await oldestWaiting(pool, tenantId)
+  const at = await oldestUnapplied(work, tenantId)
   stored.since ??= (at ?? erasure.requestedAt).toISOString()
   await eraseWaiting(work, merged(stored.names, await namesOfSubject(pool, tenantId, stored.subject)))
   // What left the overflow before it could be taken out is in the log by now: it is applied, and then found.
-  receipt.not_yet_processed = await untilApplied(pool, tenantId, await databaseNow(pool), stored.waitMs)
+  receipt.not_yet_processed = await untilApplied(work, tenantId, await databaseNow(pool), stored.waitMs)
   // Until no further name turns up: what is merged into the profile meanwhile belongs to the person.
   for (let known = 0; ; ) {
     stored.names = merged(stored.names, await namesOfSubject(pool, tenantId, stored.subject))
@@ -136,5 +137,9 @@ function merged(some: KnownName[], more: KnownName[]): KnownName[] {
 }
 
 /** Goes on with what a process left behind when it ended. */
-export const resumeErasures = (pool: pg.Pool, silentS?: number): Promise<void> =>
-  resume({ take: silent => takeLeftErasure(pool, silent), run: left => runErasure(pool, left), silentS })
+export const resumeErasures = (storage: Storage, silentS?: number): Promise<void> =>
+  resume({
+    take: silent => takeLeftErasure(storage.pool, silent),
+    run: left => runErasure(storage, left),
+    silentS,
+  })

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import type pg from 'pg'
 import { emailOf, publicProfileId } from '../domain/identity/identity.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
@@ -17,7 +16,7 @@ import { recordChange } from './audit.ts'
 import { countErasable, inWords } from './erasure-preview.ts'
 import { namesOfSubject, profileOfSubject, runErasure, type Subject, storedSubject } from './erasure-run.ts'
 import { AdminError, refuse } from './error.ts'
-import { finishedWithin, MAX_WAIT_MS, untilApplied } from './long-work.ts'
+import { finishedWithin, MAX_WAIT_MS, type Storage, untilApplied } from './long-work.ts'
 import { parseProfileId, unknownPerson } from './person-names.ts'
 import { tenantNamed } from './tenants.ts'
 import type { ErasurePreview, ErasureReceipt } from './views.ts'
@@ -40,14 +39,15 @@ const NOTES = [
   'What a shop or CRM sends again is stored again: erase the person there first.',
 ]
 
-type Options = { pool: pg.Pool; actor: Actor; waitMs?: number }
+type Options = Storage & { actor: Actor; waitMs?: number }
 
-export function erasureAdmin({ pool, actor, waitMs = MAX_WAIT_MS }: Options) {
+export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options) {
+  const storage = { pool, log }
   /** Whom it is about, once what came in before is applied. Throws where nothing is held of anybody by that name. */
   async function find(query: ErasureQuery) {
     const subject = subjectOf(query)
     const tenantId = (await tenantNamed(pool, actor, query.tenant)).id
-    const unapplied = await untilApplied(pool, tenantId, await databaseNow(pool), waitMs)
+    const unapplied = await untilApplied(storage, tenantId, await databaseNow(pool), waitMs)
     const names = await namesOfSubject(pool, tenantId, subject)
     const isSeen = names.some(({ node }) => node !== null)
     const isHeld = isSeen || unapplied > 0 || (await isAnythingHeld(tenantId, names))
@@ -89,12 +89,12 @@ export function erasureAdmin({ pool, actor, waitMs = MAX_WAIT_MS }: Options) {
   return {
     /** Erases to the end, however long it takes. */
     async erase(query: ErasureQuery): Promise<ErasureReceipt> {
-      return runErasure(pool, await begin(query))
+      return runErasure(storage, await begin(query))
     },
     /** Begins, and hands out how far it is after so long; the rest goes on by itself. */
     async start(query: ErasureQuery, patienceMs: number): Promise<ErasureReceipt> {
       const erasure = await begin(query)
-      const done = await finishedWithin(runErasure(pool, erasure), patienceMs)
+      const done = await finishedWithin(runErasure(storage, erasure), patienceMs)
       return done ?? receiptOf((await findErasure(pool, erasure.id))!)
     },
     /** What an erasure would take, and under which names the person is known. Touches nothing. */

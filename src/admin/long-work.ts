@@ -1,9 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { countUnapplied } from '../store/identity/erasures.ts'
+import type { Log } from '../log/log.ts'
+import { countUnapplied, oldestWaiting } from '../store/identity/erasures.ts'
 
 // What erasures and purges share: work that is written down first, goes on however long it takes, and is gone on with by
 // another process where the one that did it ended.
+
+/** Where entries and their effects lie. */
+export type Storage = { pool: pg.Pool; log: Pick<Log, 'outside'> }
 
 /** How long what came in before may take to be applied. */
 export const MAX_WAIT_MS = 10_000
@@ -49,7 +53,7 @@ const NODES_AHEAD_MS = 1_000
 
 /** What came in before, by PostgreSQL's clock, is applied first: then it can be found. Returns how much of it is not. */
 export async function untilApplied(
-  pool: pg.Pool,
+  { pool, log }: Storage,
   tenantId: number,
   at: Date,
   waitMs: number,
@@ -57,8 +61,17 @@ export async function untilApplied(
   const latest = new Date(at.getTime() + NODES_AHEAD_MS)
   const deadline = performance.now() + waitMs
   for (;;) {
-    const unapplied = await countUnapplied(pool, tenantId, latest)
+    const outside = await log.outside?.unread(tenantId, latest)
+    const unapplied = (await countUnapplied(pool, tenantId, latest)) + (outside?.entries ?? 0)
     if (unapplied === 0 || performance.now() >= deadline) return unapplied
     await sleep(50)
   }
+}
+
+/** When the oldest came in of what has not taken effect yet; null where nothing waits. */
+export async function oldestUnapplied({ pool, log }: Storage, tenantId: number): Promise<Date | null> {
+  const within = await oldestWaiting(pool, tenantId)
+  const outside = (await log.outside?.unread(tenantId, new Date()))?.oldestAt ?? null
+  if (within === null || outside === null) return within ?? outside
+  return within < outside ? within : outside
 }

@@ -22,11 +22,11 @@ import {
   takeLeftPurge,
 } from '../store/events/purges.ts'
 import { readStored, type StoredFilter, type StoredNode } from '../store/events/stored.ts'
-import { deleteEventsAt, oldestWaiting } from '../store/identity/erasures.ts'
+import { deleteEventsAt } from '../store/identity/erasures.ts'
 import { circleOf } from '../store/identity/rebuild.ts'
 import { type EventClaim, processedKey, releaseClaims } from '../store/inbound/processed.ts'
 import { listKeys } from '../store/tenants/keys.ts'
-import { resume, showingLife } from './long-work.ts'
+import { oldestUnapplied, resume, type Storage, showingLife } from './long-work.ts'
 import { changeWhoIsWho } from './people.ts'
 import type { PurgeReceipt } from './views.ts'
 
@@ -36,14 +36,14 @@ const CLOCKS_APART_MS = 60_000
 const NODES_AT_A_TIME = 2_000
 const SALES_AT_A_TIME = 1_000
 
-type Run = { pool: pg.Pool; purge: StoredPurge; receipt: PurgeReceipt; isServerKey: boolean }
+type Run = Storage & { purge: StoredPurge; receipt: PurgeReceipt; isServerKey: boolean }
 
 /** Runs a purge from where it stands to its end. What was done before is not done twice. */
-export async function runPurge(pool: pg.Pool, purge: StoredPurge): Promise<PurgeReceipt> {
+export async function runPurge({ pool, log }: Storage, purge: StoredPurge): Promise<PurgeReceipt> {
   const keys = await listKeys(pool, purge.tenantId)
   const isServerKey = keys.some(({ id, server }) => id === purge.keyId && server)
   const receipt = JSON.parse(purge.receipt) as PurgeReceipt
-  const run = { pool, purge, receipt, isServerKey }
+  const run = { pool, log, purge, receipt, isServerKey }
   return showingLife(
     () => keepPurge(pool, purge),
     async () => {
@@ -124,7 +124,7 @@ async function workOutPeople(run: Run): Promise<boolean> {
   if (nodes.length === 0) return false
   // Read without holding anybody up; what came meanwhile is read with the tenant's people held.
   const before = new Set((await circleOf(pool, tenantId, nodes)).map(({ node }) => node))
-  const since = await newSince(pool, tenantId)
+  const since = await newSince(run, tenantId)
   const known = await readAll(pool, tenantId, { nodes: [...before] })
   await changeWhoIsWho(pool, tenantId, async transaction => {
     const { client } = transaction
@@ -168,7 +168,7 @@ async function workOutSales(run: Run): Promise<void> {
       if (sale) told.set(sale.eventId, sale)
     }
   }
-  const since = await newSince(pool, tenantId)
+  const since = await newSince(run, tenantId)
   await inTransaction(pool, async client => {
     for await (const some of readStored(client, tenantId, { conversionsOnly: true })) hear(some)
   })
@@ -190,8 +190,8 @@ async function workOutSales(run: Run): Promise<void> {
 }
 
 /** What is applied from now on came in no earlier than this. */
-async function newSince(pool: pg.Pool, tenantId: number): Promise<Date> {
-  const waiting = await oldestWaiting(pool, tenantId)
+async function newSince(storage: Storage, tenantId: number): Promise<Date> {
+  const waiting = await oldestUnapplied(storage, tenantId)
   return new Date(Math.min(waiting?.getTime() ?? Number.POSITIVE_INFINITY, Date.now()) - CLOCKS_APART_MS)
 }
 
@@ -204,5 +204,9 @@ async function readAll(pool: pg.Pool, tenantId: number, filter: StoredFilter): P
 }
 
 /** Goes on with what a process left behind when it ended. */
-export const resumePurges = (pool: pg.Pool, silentS?: number): Promise<void> =>
-  resume({ take: silent => takeLeftPurge(pool, silent), run: left => runPurge(pool, left), silentS })
+export const resumePurges = (storage: Storage, silentS?: number): Promise<void> =>
+  resume({
+    take: silent => takeLeftPurge(storage.pool, silent),
+    run: left => runPurge(storage, left),
+    silentS,
+  })

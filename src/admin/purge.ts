@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
@@ -10,7 +9,7 @@ import { listKeys } from '../store/tenants/keys.ts'
 import { type Actor, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError, notFound, refuse } from './error.ts'
-import { finishedWithin, MAX_WAIT_MS, untilApplied } from './long-work.ts'
+import { finishedWithin, MAX_WAIT_MS, type Storage, untilApplied } from './long-work.ts'
 import { eventsOf, runPurge, salesOf } from './purge-run.ts'
 import { tenantNamed } from './tenants.ts'
 import type { PurgePreview, PurgeReceipt } from './views.ts'
@@ -20,7 +19,8 @@ export type PurgeQuery = { tenant: string; key: string; since: string; until?: s
 export type PurgeAdmin = ReturnType<typeof purgeAdmin>
 
 /** Takes out what a tracking key added that got into the wrong hands. */
-export function purgeAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
+export function purgeAdmin({ pool, log, actor }: Storage & { actor: Actor }) {
+  const storage = { pool, log }
   async function purgeOf(query: PurgeQuery): Promise<StoredPurge> {
     const { id: tenantId } = await tenantNamed(pool, actor, query.tenant)
     const keys = await listKeys(pool, tenantId)
@@ -43,7 +43,7 @@ export function purgeAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
 
   async function begin(query: PurgeQuery): Promise<StoredPurge> {
     const purge = await purgeOf(query)
-    const unapplied = await untilApplied(pool, purge.tenantId, purge.requestedAt, MAX_WAIT_MS)
+    const unapplied = await untilApplied(storage, purge.tenantId, purge.requestedAt, MAX_WAIT_MS)
     const receipt = newReceipt(purge, unapplied)
     purge.receipt = JSON.stringify(receipt)
     await inTransaction(pool, async client => {
@@ -60,12 +60,12 @@ export function purgeAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     /** To the end, however long it takes. */
     async purge(query: PurgeQuery): Promise<PurgeReceipt> {
-      return runPurge(pool, await begin(query))
+      return runPurge(storage, await begin(query))
     },
     /** Begins, and hands out how far it is after so long; the rest goes on by itself. */
     async start(query: PurgeQuery, patienceMs: number): Promise<PurgeReceipt> {
       const purge = await begin(query)
-      const done = await finishedWithin(runPurge(pool, purge), patienceMs)
+      const done = await finishedWithin(runPurge(storage, purge), patienceMs)
       return done ?? JSON.parse((await findPurge(pool, purge.id))!.receipt)
     },
     async preview(query: PurgeQuery): Promise<PurgePreview> {

@@ -1,4 +1,3 @@
-import { openPostgresLog } from '../log/postgres/log.ts'
 import type { Output } from './output.ts'
 import type { Session } from './session.ts'
 
@@ -6,8 +5,7 @@ const PATIENCE_MS = 60_000
 const POLL_MS = 100
 
 /** Waits until all that was accepted so far has taken effect; false when nothing moves. */
-export async function applied({ pool }: Session, out: Output): Promise<boolean> {
-  const log = openPostgresLog({ pool })
+export async function applied({ log }: Session, out: Output): Promise<boolean> {
   const sentBy = Date.now()
   let [fewest, movedAt] = [Number.POSITIVE_INFINITY, sentBy]
   for (;;) {

@@ -5,7 +5,6 @@ import { databaseMissing, diagnose } from '../admin/doctor/doctor.ts'
 import type { Disk, Finding } from '../admin/doctor/finding.ts'
 import { findMasterKeys, openSecrets } from '../admin/secrets.ts'
 import type { Config } from '../config/config.ts'
-import { openPostgresLog } from '../log/postgres/log.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { dataOption, emptyDataDir, withBareDatabase } from './session.ts'
@@ -30,11 +29,11 @@ export function addDoctor(program: Command, out: Output): void {
       }
       const empty = await emptyDataDir(options)
       if (empty !== null) return tell([databaseMissing(empty)])
-      await withBareDatabase(options, out, async ({ pool, config }) => {
+      await withBareDatabase(options, out, async ({ pool, config, log, jetstream }) => {
         const { secretKeys, dataDir, databaseUrl, processedRetentionMs, minFreeDisk } = config
         const keys = await findMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null })
         const findings = await diagnose({
-          ...{ pool, log: openPostgresLog({ pool }), secrets: openSecrets(keys), processedRetentionMs },
+          ...{ pool, log, jetstream, secrets: openSecrets(keys), processedRetentionMs },
           minFreeDisk,
           dataDir: databaseUrl === null ? dataDir : null,
           now: () => new Date(),

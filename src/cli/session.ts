@@ -7,12 +7,14 @@ import { type Admin, openAdmin } from '../admin/admin.ts'
 import { AdminError } from '../admin/error.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
+import type { JetStreamLog } from '../log/jetstream/log.ts'
+import type { Log } from '../log/log.ts'
 import { initialisePostgresLog } from '../log/postgres/initialise.ts'
-import { openPostgresLog } from '../log/postgres/log.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { openPool } from '../postgres/database.ts'
 import { migrate } from '../postgres/migrate.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
+import { natsOf, openLog } from '../runtime/log.ts'
 import { joinEmbedded } from './embedded.ts'
 import type { Output } from './output.ts'
 
@@ -20,7 +22,7 @@ import type { Output } from './output.ts'
 export const dataOption = () =>
   new Option('--data <directory>', 'the data directory (default: KONTOR_DATA_DIR, or ./data)')
 
-type Database = { pool: pg.Pool; config: Config }
+type Database = { pool: pg.Pool; config: Config; log: Log; jetstream: JetStreamLog | null }
 export type Session = Database & { admin: Admin }
 
 /** Does something with the database of DATABASE_URL or of the data directory, whether a server runs on it or not. */
@@ -33,9 +35,11 @@ export async function withBareDatabase<T>(
   const embedded = config.databaseUrl === null ? await joinEmbedded(config, out) : null
   const connection = embedded?.connection ?? { url: config.databaseUrl! }
   const pool = openPool({ connection, max: 2, name: 'kontor command', onError: () => {} })
+  const { log, jetstream, close } = openLog({ pool, nats: natsOf(config), name: 'kontor command' })
   try {
-    return await work({ pool, config })
+    return await work({ pool, config, log, jetstream })
   } finally {
+    await close()
     await pool.end()
     await embedded?.stop()
   }
@@ -47,10 +51,11 @@ export function withDatabase<T>(
   out: Output,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
-  return withBareDatabase(options, out, async ({ pool, config }) => {
+  return withBareDatabase(options, out, async database => {
+    const { pool, config, log } = database
     await migrate(pool)
-    const adminFor = openAdmin({ pool, log: openPostgresLog({ pool }), secrets: await secretsOf(config) })
-    return work({ pool, config, admin: adminFor(currentUser()) })
+    const adminFor = openAdmin({ pool, log, secrets: await secretsOf(config) })
+    return work({ ...database, admin: adminFor(currentUser()) })
   })
 }
 

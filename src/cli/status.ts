@@ -2,6 +2,7 @@ import type { Command } from '@commander-js/extra-typings'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { version } from '../config/version.ts'
+import type { JetStreamLog } from '../log/jetstream/log.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
 import { freeOf, isLow } from '../runtime/disk.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
@@ -46,12 +47,13 @@ const EMPTY = {
   schema: null,
   tenants: 0,
   pipeline: null,
+  jetstream: null,
   dead_letters: 0,
   expiring_keys: [],
   retention_held: null,
 }
 
-async function databaseOf({ pool, admin }: Session) {
+async function databaseOf({ pool, admin, jetstream }: Session) {
   return {
     schema: await newestMigration(pool),
     tenants: (await admin.tenants.list()).length,
@@ -59,6 +61,7 @@ async function databaseOf({ pool, admin }: Session) {
       ...pipelineOf(await openPostgresLog({ pool }).lag()),
       stalled: (await listStalled(pool)).map(stalledView),
     },
+    jetstream: jetstream && (await jetstreamOf(jetstream)),
     dead_letters: await countDeadLetters(pool),
     expiring_keys: (await admin.keys.expiringSoon()).map(({ id, kind, tenant, expires_at }) => ({
       id,
@@ -78,6 +81,12 @@ const NOT_RUNNING = {
   version: null,
   processes: null,
   started_at: null,
+}
+
+/** The log on NATS beside the one in PostgreSQL, which `pipeline` tells of. `promise`: what an acknowledged event survives. */
+async function jetstreamOf(jetstream: JetStreamLog) {
+  const { maxBytes, ...status } = await jetstream.status()
+  return { ...status, max_bytes: maxBytes }
 }
 
 async function serverOf(config: Config) {

@@ -105,6 +105,9 @@ function contradictions(config: Config): string[] {
       faults.push(
         `${name('processedRetentionMs')} is shorter than ${name(key)}: what was processed would be forgotten before its traces. Make it at least as long.`,
       )
+  for (const key of ['natsCreds', 'natsSystemUrl', 'natsSynced', 'natsAllowUnsynced'] as const)
+    if (config.natsUrl === null && config[key])
+      faults.push(`${name(key)} is set, but ${name('natsUrl')} is not. Set it, or leave both unset.`)
   return [...faults, ...signInFaults(config, name)]
 }
 

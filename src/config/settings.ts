@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
+import { natsSettings } from './nats-settings.ts'
 import { setting, withoutDefault } from './setting.ts'
 import { signInSettings } from './sign-in-settings.ts'
 import {
@@ -76,13 +77,6 @@ export const settings = {
     expects:
       'an address with a database name, for example postgres://kontor:PASSWORD@db.internal:5432/kontor',
     read: postgresUrl,
-    show: withoutPassword,
-  }),
-  natsUrl: withoutDefault({
-    name: 'NATS_URL',
-    meaning: 'Reserved for a JetStream log. Not supported yet: leave it unset.',
-    expects: 'left unset: a JetStream log is not supported yet, the log is kept in PostgreSQL',
-    read: (): string | undefined => undefined,
     show: withoutPassword,
   }),
   surfaces: setting({
@@ -280,6 +274,7 @@ export const settings = {
     expects: 'an http or https address, for example https://data.example.com',
     read: httpUrl,
   }),
+  ...natsSettings,
   ...signInSettings,
   requestTimeoutMs: setting({
     name: 'KONTOR_REQUEST_TIMEOUT',

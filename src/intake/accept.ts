@@ -1,8 +1,8 @@
 import type { EventContext, Inspection } from '../domain/events/events.ts'
 import { type Body, inspect } from '../domain/events/normalize/normalize.ts'
 import { newEntryId } from '../domain/ids.ts'
-import type { Append, Appended } from '../log/log.ts'
-import { coalesce } from './coalesce.ts'
+import type { Append, Appended, FlushGroup } from '../log/log.ts'
+import { type Coalesced, coalesce, Overloaded } from './coalesce.ts'
 
 export type AcceptMetrics = {
   flushed(entries: number, seconds: number): void
@@ -12,27 +12,33 @@ export type AcceptMetrics = {
 /** The one way in. Resolves when the entries are durable; rejects when they are not. */
 export type Accept = (entries: Append[]) => Promise<Appended[]>
 
-// Two flushes keep the disk busy while the next one gathers; more would only make each smaller.
-const FLUSHES = { maxInFlight: 2, maxItems: 1_000, maxBytes: 4_000_000 }
 // what an entry costs beside its body
 const ENTRY_OVERHEAD_BYTES = 512
 
-/** Group commit: requests that arrive while flushes are under way share the next one. No timers. */
+/** Group commit: requests that arrive while flushes of their group are under way share the next one. No timers. */
 export function openAccept({
   append,
+  groupOf,
   maxPendingBytes,
   metrics,
 }: {
   append: (batch: Append[]) => Promise<Appended[]>
+  groupOf: (append: Append) => FlushGroup
   maxPendingBytes: number
   metrics?: AcceptMetrics
 }): { accept: Accept; drained(): Promise<void>; pendingBytes(): number } {
-  const { submit, drained, pendingBytes } = coalesce({
-    run: flush,
-    maxPendingBytes,
-    onRefused: () => metrics?.shed(),
-    ...FLUSHES,
-  })
+  const flushes = new Map<string, Coalesced<Append, Appended>>()
+  let pendingBytes = 0
+
+  function flushesOf(group: FlushGroup): Coalesced<Append, Appended> {
+    let own = flushes.get(group.name)
+    if (!own) {
+      const { maxInFlight, maxItems, maxBytes } = group
+      own = coalesce({ run: flush, maxInFlight, maxItems, maxBytes })
+      flushes.set(group.name, own)
+    }
+    return own
+  }
 
   async function flush(entries: Append[]): Promise<Appended[]> {
     const startedAt = performance.now()
@@ -41,7 +47,28 @@ export function openAccept({
     return appended
   }
 
-  return { accept: entries => submit(entries, bytesOf(entries)), drained, pendingBytes }
+  return {
+    async accept(entries) {
+      if (entries.length === 0) return []
+      const bytes = bytesOf(entries)
+      // One bound for all groups: it is the process's memory.
+      if (pendingBytes > 0 && pendingBytes + bytes > maxPendingBytes) {
+        metrics?.shed()
+        throw new Overloaded(pendingBytes)
+      }
+      pendingBytes += bytes
+      try {
+        // The entries of a request are of one group; where they are not, the log parts them.
+        return await flushesOf(groupOf(entries[0]!)).submit(entries, bytes)
+      } finally {
+        pendingBytes -= bytes
+      }
+    },
+    async drained() {
+      while (pendingBytes > 0) await Promise.all([...flushes.values()].map(own => own.drained()))
+    },
+    pendingBytes: () => pendingBytes,
+  }
 }
 
 function bytesOf(entries: Append[]): number {

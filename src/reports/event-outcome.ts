@@ -66,13 +66,13 @@ export async function eventOutcome(
  * order: however many there are, the statements are the same seven.
  */
 export async function outcomeOfSent(
-  { pool }: Deps,
+  { pool, log }: Deps,
   tenantId: number,
   { sentId, sourceId }: { sentId: string; sourceId: string | undefined },
 ): Promise<EventOutcome | null> {
   const sourceIds =
     sourceId === undefined ? [null, ...(await listSources(pool, tenantId)).map(({ id }) => id)] : [sourceId]
-  const waiting = await findWaitingWith(pool, tenantId, JSON.stringify(sentId).slice(1, -1))
+  const waiting = await waitingWith({ pool, log }, tenantId, JSON.stringify(sentId).slice(1, -1))
   const firsts = await firstsOf(pool, tenantId, sentId, sourceIds)
   const ends = firsts.length > 0 ? await endsOf(pool, tenantId, firsts) : new Map<string, EventOutcome>()
   for (const first of firsts) {
@@ -89,6 +89,15 @@ export async function outcomeOfSent(
   }
   return null
 }
+
+/** What lies outside of PostgreSQL first: what is read meanwhile is found within. */
+async function waitingWith({ pool, log }: Deps, tenantId: number, text: string): Promise<WaitingEntry[]> {
+  const outside = (await log.outside?.unreadWith(tenantId, text)) ?? []
+  const unread = outside.map(entry => ({ entry, state: 'queued' as const, ...UNTRIED }))
+  return [...unread, ...(await findWaitingWith(pool, tenantId, text))]
+}
+
+const UNTRIED = { lastError: null, attempts: 0, nextAttemptAt: null }
 
 /** Of the sources that have processed an event of this id, in their order: what it is called here. */
 async function firstsOf(

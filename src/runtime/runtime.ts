@@ -11,13 +11,15 @@ import { leftBehind } from '../jobs/left-behind.ts'
 import { retention } from '../jobs/retention.ts'
 import { seriesUpkeep } from '../jobs/series.ts'
 import { dailySnapshots } from '../jobs/snapshots.ts'
+import { streamUpkeep } from '../jobs/stream.ts'
 import { stuckSessions } from '../jobs/stuck-sessions.ts'
 import { keyUse, partitionUpkeep } from '../jobs/upkeep.ts'
+import { leaveStreams } from '../log/jetstream/left-streams.ts'
+import type { JetStreamLog } from '../log/jetstream/log.ts'
 import type { Log } from '../log/log.ts'
 import { initialisePostgresLog } from '../log/postgres/initialise.ts'
-import { openPostgresLog } from '../log/postgres/log.ts'
 import { databaseNow } from '../postgres/clock.ts'
-import { brokenConnection, type Connection, isUnavailable, openPool } from '../postgres/database.ts'
+import { brokenConnection, type Connection, openPool } from '../postgres/database.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
 import { watchConfigVersion } from '../store/tenants/config-version.ts'
 import { openDirectory } from '../store/tenants/directory.ts'
@@ -25,6 +27,7 @@ import type { LoggerOptions } from '../telemetry/logging.ts'
 import { type Metrics, type MetricsSample, openMetrics } from '../telemetry/metrics.ts'
 import { openClock } from './clock.ts'
 import { freeOf, type ReadFree, watchDisk } from './disk.ts'
+import { isStorageAway, natsOf, openLog } from './log.ts'
 import { openOps, watchParts } from './ops.ts'
 import { type OpenedSurfaces, openSurfaces, type Parts } from './surfaces.ts'
 import { startWorkerThread } from './thread.ts'
@@ -85,7 +88,12 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     const opened = processes ? NO_SURFACES : await openSurfaces(config, parts)
     onClose(opened.close)
     const runsWorkers = config.surfaces.includes('worker')
-    const jobs = [keyUse(directory), ...opened.jobs, ...(runsWorkers ? upkeep(options, parts) : [])]
+    const jobs = [
+      keyUse(directory),
+      ...streamUpkeep(parts.jetstream),
+      ...opened.jobs,
+      ...(runsWorkers ? upkeep(options, parts) : []),
+    ]
 
     // Stopped after the surfaces: whoever waits for an effect is still answered.
     let workers: Workers | null = null
@@ -131,7 +139,17 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   await ensurePartitions(pool, clock.now())
   await initialisePostgresLog(pool, config.logPartitions)
   const now = options.now ?? clock.now
-  const log = openPostgresLog({ pool })
+  const nats = natsOf(config)
+  await leaveStreams(pool, nats)
+  const { log, jetstream, close } = openLog({
+    pool,
+    nats,
+    name: 'kontor',
+    isWriter: true,
+    logger: options.log,
+  })
+  onClose(close)
+  if (jetstream) await startJetStream(jetstream, options.log)
   const metrics = openMetrics()
   const disk = await watchDisk(options.readFree ?? freeOf(config), config.minFreeDisk)
   onClose(async () => disk.stop())
@@ -143,12 +161,31 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   onClose(() => watcher.stop())
   const { accept, drained } = openAccept({
     append: log.append,
+    groupOf: log.groupOf,
     maxPendingBytes: config.maxPendingBytes,
     metrics: metrics.accept,
   })
   onClose(drained)
   onClose(() => directory.writeUses())
-  return { pool, log, accept, directory, metrics, disk, now }
+  return { pool, log, jetstream, accept, directory, metrics, disk, now }
+}
+
+// A NATS that is restarted together with Kontor has so long; then Kontor starts without it, and answers 503 for events.
+const NATS_PATIENCE_MS = 5_000
+
+/** Says which promise holds. Without NATS it goes on: records and reads do not need it. */
+async function startJetStream(jetstream: JetStreamLog, logger: Logger): Promise<void> {
+  try {
+    await jetstream.start(NATS_PATIENCE_MS)
+    const { promise, stream, replicas } = await jetstream.status()
+    logger.info({ stream, replicas, promise }, `events are kept in JetStream: acknowledged means ${promise}`)
+  } catch (error) {
+    if (!isStorageAway(error)) throw error
+    logger.warn(
+      { reason: (error as Error).message },
+      'NATS is away: events are answered 503 until it is back',
+    )
+  }
 }
 
 /** What nodes with workers do by the clock. */
@@ -164,7 +201,7 @@ function upkeep({ config, log: logger }: RuntimeOptions, { pool, log, now }: Par
     ...ledgerUpkeep(pool, now),
     seriesUpkeep(pool),
     dailySnapshots(pool, now),
-    ...leftBehind(pool),
+    ...leftBehind({ pool, log }),
   ]
 }
 
@@ -178,7 +215,7 @@ function buildApp(
   { surfaces, logger, metrics }: { surfaces: Surface[]; logger: Logger; metrics: Metrics },
 ): Promise<App> {
   return buildServer({
-    ...{ surfaces, log: logger, metrics, isUnavailable, version },
+    ...{ surfaces, log: logger, metrics, isUnavailable: isStorageAway, version },
     trustProxy: config.trustProxy,
     publicUrl: config.publicUrl,
     maxInFlightBytes: config.maxInFlightBytes,
@@ -192,7 +229,8 @@ function openWorkers(
   { config, connection, log, threadLogging, processes }: RuntimeOptions,
   onAppend: Log['onAppend'],
 ): Promise<Workers> {
-  const options = { connection, workers: config.workers, eventsFloorMs: config.eventsFloorMs }
+  const { workers, eventsFloorMs } = config
+  const options = { connection, nats: natsOf(config), workers, eventsFloorMs }
   const isAlone = processes || config.surfaces.every(surface => surface === 'worker')
   if (isAlone || !threadLogging) return startWorkers(options, { logger: log, onAppend })
   return startWorkerThread(options, { logging: threadLogging, onAppend })

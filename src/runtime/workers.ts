@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import type { NatsSettings } from '../log/jetstream/settings.ts'
 import type { Log } from '../log/log.ts'
-import { openPostgresLog } from '../log/postgres/log.ts'
 import { accountAttribution } from '../pipeline/billing/attribution.ts'
 import { billingEvents } from '../pipeline/billing/billing.ts'
 import { combineSales, orderConversions } from '../pipeline/conversions/conversions.ts'
@@ -17,9 +17,15 @@ import type { Kind } from '../pipeline/unit.ts'
 import { BeginAgain, brokenConnection, type Connection, openPool } from '../postgres/database.ts'
 import { ensurePartitionsFor, periodOf } from '../postgres/partitions.ts'
 import type { PoolCounts } from '../telemetry/metrics.ts'
+import { openLog } from './log.ts'
 
 /** Plain data: it goes to another thread as it is. */
-export type WorkerOptions = { connection: Connection; workers: number; eventsFloorMs: number | null }
+export type WorkerOptions = {
+  connection: Connection
+  nats: NatsSettings | null
+  workers: number
+  eventsFloorMs: number | null
+}
 
 export type Workers = { counts(): PoolCounts; stop(): Promise<void> }
 
@@ -31,7 +37,7 @@ const LIMITS = { lockMs: 30_000, statementMs: 120_000 }
 
 /** The pipeline with all it needs, on connections of its own: requests never wait behind a batch. */
 export async function startWorkers(
-  { connection, workers, eventsFloorMs }: WorkerOptions,
+  { connection, nats, workers, eventsFloorMs }: WorkerOptions,
   { logger, onAppend }: { logger: Logger; onAppend: Log['onAppend'] },
 ): Promise<Workers> {
   const pool = openPool({
@@ -54,7 +60,8 @@ export async function startWorkers(
       listeners: [billingEvents()],
     }) as Kind,
   }
-  const runTransaction = openTransactions({ pool, log: openPostgresLog({ pool }), kinds, logger })
+  const { log, close } = openLog({ pool, nats, name: 'kontor worker', logger })
+  const runTransaction = openTransactions({ pool, log, kinds, logger })
   const scheduler = openScheduler({ runTransaction, workers, onAppend, logger })
   scheduler.start()
   return {
@@ -65,6 +72,7 @@ export async function startWorkers(
     }),
     async stop() {
       await scheduler.stop()
+      await close()
       await pool.end()
     },
   }

@@ -110,7 +110,7 @@ test('a restored service answers as the old one did, processes what waited once,
   const source = await makeSource(server, { signing_secret: 'generate' })
   for (let n = 1; n <= 10; n++) await Promise.all([writeProduct(server, n), track(server, n)])
   const workers = await startWorkers(
-    { connection: { url: server.databaseUrl }, workers: 2, eventsFloorMs: null },
+    { connection: { url: server.databaseUrl }, workers: 2, eventsFloorMs: null, nats: null },
     { logger, onAppend: () => () => true },
   )
   await server.settled().finally(() => workers.stop())

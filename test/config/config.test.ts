@@ -23,7 +23,7 @@ test('every fault is reported at once, by name and with what is expected', () =>
     KONTOR_LOG_RETENTION: '7',
     KONTOR_SECRET_KEY: 'short',
     DATABASE_URL: 'mysql://db/kontor',
-    NATS_URL: 'nats://queue:4222',
+    NATS_URL: 'http://queue:4222',
   }
   assert.throws(
     () => readConfig(env),
@@ -48,11 +48,15 @@ test('an empty variable counts as unset', () => {
 
 test('no secret is shown, neither in the settings nor in a fault', () => {
   const secrets = ['hunter2', KEY, 'nonsense-key', 'queue-password']
-  const good = inspectConfig({ DATABASE_URL: 'postgres://k:hunter2@db/kontor', KONTOR_SECRET_KEY: KEY })
+  const good = inspectConfig({
+    DATABASE_URL: 'postgres://k:hunter2@db/kontor',
+    KONTOR_SECRET_KEY: KEY,
+    NATS_URL: 'nats://queue-password@queue,tls://u:queue-password@other:4333',
+  })
   const bad = inspectConfig({
     DATABASE_URL: 'mysql://k:hunter2@db/kontor',
     KONTOR_SECRET_KEY: 'nonsense-key',
-    NATS_URL: 'nats://u:queue-password@queue',
+    NATS_URL: 'nats://u:queue-password@queue,http://other',
   })
   assert.notEqual(good.config, null)
   assert.equal(bad.config, null)
@@ -144,4 +148,15 @@ test('whatever the environment holds, it is read or refused in words, never thro
       assert.equal(config === null, faults.length > 0)
     }),
   )
+})
+
+test('the address of NATS names one or several servers, with a user, a token or neither', () => {
+  const address = (text: string) => inspectConfig({ NATS_URL: text }).config?.natsUrl
+  assert.deepEqual(address('nats://k:p%40ss@one, tls://two:4333'), {
+    ...{ servers: ['one:4222', 'two:4333'], tls: true, user: 'k', password: 'p@ss', token: null },
+  })
+  assert.equal(address('nats://a-token@one')?.token, 'a-token')
+  assert.deepEqual(address('one,two:1')?.servers, ['one:4222', 'two:1'])
+  for (const wrong of ['ws://one', 'nats://one/path', 'nats://', 'nats://one,,'])
+    assert.equal(address(wrong), undefined)
 })

@@ -223,7 +223,12 @@ test('a worker in the middle of her events ends before her names go, and what it
   await post(`/ingest/inbound/${source.id}`, source.token, hook)
   await eventually('the worker to have written the event', () => isWaiting(`a.query ilike 'copy receipts%'`))
 
-  const erasing = erasureAdmin({ pool: server.pool, actor: commandLineActor('test'), waitMs: 0 }).erase({
+  const erasing = erasureAdmin({
+    pool: server.pool,
+    log: server.log,
+    actor: commandLineActor('test'),
+    waitMs: 0,
+  }).erase({
     tenant: tenant.id,
     email: 'ada@example.com',
   })
@@ -319,6 +324,7 @@ test('what waits for a retry goes as well, and leaves the others of its batch wa
   await eventually('both items to be parked', async () => (await parked()).length >= 2)
   const impatient = erasureAdmin({
     pool: server.pool,
+    log: server.log,
     actor: commandLineActor('test'),
     waitMs: 0,
   })
@@ -459,7 +465,7 @@ test('an erasure whose process ends in the middle is gone on with, and counts no
   const [left] = (await server.admin.erasures.list(tenant.id)) as Row[]
   assert.deepEqual([left.status, left.erased.events, left.erased.identities], ['running', 5, 0])
   await server.pool.query(`update erasures set seen_at = seen_at - interval '1 minute'`)
-  await resumeErasures(server.pool)
+  await resumeErasures(server)
   const [done] = (await server.admin.erasures.list(tenant.id)) as Row[]
   assert.deepEqual([done.status, done.erased.events, done.erased.identities], ['completed', 5, 4])
   assert.ok((await traces(tenant, 'ada@example.com')).every(found => found.startsWith('log:')))

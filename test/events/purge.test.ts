@@ -270,6 +270,6 @@ test('a purge whose process ends in the middle is gone on with', async () => {
   assert.equal((await rowsOf(server, 'events', { key: attacked.privateKey })).length, 2)
   await server.pool.query('alter table identity_joins drop constraint held')
   await server.pool.query(`update purges set seen_at = seen_at - interval '1 minute'`)
-  await resumePurges(server.pool)
+  await resumePurges(server)
   assert.deepEqual(await stateOf(attacked), await stateOf(spared))
 })

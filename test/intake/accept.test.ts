@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openAccept } from '../../src/intake/accept.ts'
+import { openAccept as open } from '../../src/intake/accept.ts'
 import { Overloaded } from '../../src/intake/coalesce.ts'
 import type { Append, Appended } from '../../src/log/log.ts'
+import { POSTGRES_FLUSHES } from '../../src/log/postgres/log.ts'
 import { anAppend } from '../log/entries.ts'
 
 const MEBIBYTE = 1_048_576
+
+const openAccept = (options: Omit<Parameters<typeof open>[0], 'groupOf'>) =>
+  open({ groupOf: () => POSTGRES_FLUSHES, ...options })
 
 /** A log whose appends end when the test says so. */
 function heldLog() {

@@ -6,7 +6,7 @@ import type { Entry, EntryKind } from '../../src/domain/entry.ts'
 import { newEntryId } from '../../src/domain/ids.ts'
 import type { Log } from '../../src/log/log.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
-import { anAppend as aRecord, anEntry, asReader, bodies, EVERYTHING, readAll, takeOnce } from './entries.ts'
+import { anEntry, anAppend as aRecord, asReader, bodies, EVERYTHING, readAll, takeOnce } from './entries.ts'
 
 export type OpenedLog = {
   log: Log

@@ -55,7 +55,7 @@ test('after a restart on the same database it goes on', async () => {
 })
 
 test('a thread that cannot start fails the start, and leaves nothing running', async () => {
-  const options = { connection: { url: server.databaseUrl }, workers: 1, eventsFloorMs: null }
+  const options = { connection: { url: server.databaseUrl }, workers: 1, eventsFloorMs: null, nats: null }
   const onAppend = () => () => {}
   await assert.rejects(
     startWorkerThread(options, { logging: { level: 'no such level', pretty: false }, onAppend }),

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { markDrained } from '../../log/jetstream/cursors.ts'
 import { beginEra } from '../../log/postgres/eras.ts'
 import { openPostgresLog } from '../../log/postgres/log.ts'
 import { LOCKS, lock } from '../../postgres/locks.ts'
@@ -73,6 +74,7 @@ export async function restore({
     await setSequences(client, header.sequences)
     await applyMigrations(client)
     await beginEra(client)
+    await markDrained(client)
     const known = new Set(tables.map(({ name }) => name))
     return header.tables.map(({ name }) => name).filter(name => !known.has(name))
   })

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import type { JetStreamLog } from '../../log/jetstream/log.ts'
 import type { Log } from '../../log/log.ts'
 import type { Secrets } from '../secrets.ts'
 
@@ -28,6 +29,9 @@ export type FindingCode =
   | 'secrets_closed'
   | 'disk_low'
   | 'not_durable'
+  | 'nats_away'
+  | 'nats_not_synced'
+  | 'nats_nearly_full'
 
 export type Disk = { path: string; freeBytes: number; totalBytes: number }
 
@@ -35,6 +39,8 @@ export type Disk = { path: string; freeBytes: number; totalBytes: number }
 export type Patient = {
   pool: pg.Pool
   log: Log
+  /** The log on NATS, where there is one. */
+  jetstream: JetStreamLog | null
   secrets: Secrets
   /** this machine's */
   now: () => Date

@@ -26,7 +26,8 @@ export async function enterStream(
   stateNow: () => Promise<StreamState>,
 ): Promise<void> {
   const { rows } = await pool.query<{ isKnown: boolean; isAhead: boolean }>(
-    `select exists (select from jetstream_streams where name = $1 and created = $2 and partitions = $3 and servers = $4) as "isKnown",
+    `select exists (select from jetstream_streams where name = $1 and created = $2 and partitions = $3 and servers = $4
+         and not is_drained) as "isKnown",
        exists (select from jetstream_cursors where stream = $1 and seq > $5::bigint + 1) as "isAhead"`,
     [stream.name, stream.created, stream.partitions, stream.servers, stream.lastSeq],
   )
@@ -42,7 +43,7 @@ export async function enterStream(
     const { created, lastSeq } = await stateNow()
     await client.query(
       `insert into jetstream_streams (name, created, partitions, servers) values ($1, $2, $3, $4)
-       on conflict (name) do update set created = $2, partitions = $3, servers = $4`,
+       on conflict (name) do update set created = $2, partitions = $3, servers = $4, is_drained = false`,
       [stream.name, created, stream.partitions, stream.servers],
     )
     await client.query(
@@ -89,20 +90,37 @@ export async function moveCursors(db: Db, stream: string, cursors: Cursor[]): Pr
 }
 
 /** A stream that this installation has written to. */
-export type KnownStream = { name: string; servers: string; partitions: number; unread: number; seenAt: Date }
+export type KnownStream = { name: string; servers: string; unread: number; isDrained: boolean }
 
 export async function listStreams(db: Db): Promise<KnownStream[]> {
   const { rows } = await db.query<KnownStream>(
-    'select name, servers, partitions, unread, seen_at as "seenAt" from jetstream_streams order by name',
+    'select name, servers, unread, is_drained as "isDrained" from jetstream_streams order by name',
   )
   return rows
 }
 
-export async function noteUnread(db: Db, stream: string, unread: number): Promise<void> {
-  await db.query('update jetstream_streams set unread = $2, seen_at = now() where name = $1', [stream, unread])
+/** `isDrained`: nothing is, and whoever says so writes no more. */
+export async function noteUnread(
+  db: Db,
+  stream: string,
+  { unread, isDrained }: { unread: number; isDrained: boolean },
+): Promise<void> {
+  await db.query(
+    'update jetstream_streams set unread = $2, is_drained = $3, seen_at = now() where name = $1',
+    [stream, unread, isDrained],
+  )
 }
 
 /** It holds nothing that is not read, and nobody writes to it any more. */
 export async function leaveStream(db: Db, stream: string): Promise<void> {
-  await db.query('delete from jetstream_streams where name = $1', [stream])
+  await db.query(
+    `with cursors as (delete from jetstream_cursors where stream = $1)
+     delete from jetstream_streams where name = $1`,
+    [stream],
+  )
+}
+
+/** For a restored backup, which was made once the streams had been read: it asks nobody for what may be in them by now. */
+export async function markDrained(db: Db): Promise<void> {
+  await db.query('update jetstream_streams set is_drained = true, unread = 0')
 }

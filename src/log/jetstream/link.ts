@@ -18,14 +18,20 @@ export type Link = {
   close(): Promise<void>
 }
 
-export type LinkLogger = { warn(facts: object, message: string): void; info(facts: object, message: string): void }
+export type LinkLogger = {
+  warn(facts: object, message: string): void
+  info(facts: object, message: string): void
+}
 
 const AGAIN_MS = 500
 const AGAIN_WHEN_REFUSED_MS = 5_000
 const READY_WITHIN_MS = 5_000
 
 /** Nothing is opened before it is asked for. */
-export function openLink(settings: NatsSettings, { name, logger }: { name: string; logger?: LinkLogger }): Link {
+export function openLink(
+  settings: NatsSettings,
+  { name, logger }: { name: string; logger?: LinkLogger },
+): Link {
   const listeners: ((linked: Linked) => Promise<void>)[] = []
   const waiting = new Set<{ resolve(linked: Linked): void; reject(error: unknown): void }>()
   let connected: Connected | null = null

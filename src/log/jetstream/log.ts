@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Entry } from '../../domain/entry.ts'
 import type { Append, Appended, FlushGroup, Log, OutsideLog } from '../log.ts'
-import { partitionOf } from '../log.ts'
+import { LogUnavailable, partitionOf } from '../log.ts'
 import { partitionsWithEvents } from '../postgres/reader.ts'
 import { enterStream, listCursors, noteUnread } from './cursors.ts'
 import { StreamFull } from './errors.ts'
@@ -43,6 +43,8 @@ export type JetStreamOptions = {
   /** Takes what has to commit with something else in PostgreSQL. */
   postgres: Log
   name: string
+  /** Events are appended through it: when it is closed, it says what it leaves behind. */
+  isWriter?: boolean
   logger?: LinkLogger | undefined
 }
 
@@ -55,9 +57,10 @@ const PURGE_FROM = 0.5
 const PURGE_EVERY_MS = 1_000
 const MAX_CANDIDATES = 50
 const POLL_MS = 50
+const LAG_WITHIN_MS = 2_000
 
 export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
-  const { pool, settings, postgres, name, logger } = options
+  const { pool, settings, postgres, name, logger, isWriter = false } = options
   const { stream } = settings
   const servers = settings.access.servers.join(',')
   const link = openLink(settings, { name, ...(logger && { logger }) })
@@ -100,8 +103,8 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     await purgeRead(await link.ready(), stream, await listCursors(pool, stream))
   }
 
-  async function lags() {
-    const linked = await entered.ready()
+  async function lags(withinMs?: number) {
+    const linked = await entered.ready(withinMs)
     const cursors = await listCursors(pool, stream)
     return Promise.all(
       cursors.map(async cursor => ({
@@ -109,6 +112,10 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         ...(await lagOf(linked, stream, cursor)),
       })),
     )
+  }
+  async function noteLast(): Promise<void> {
+    const unread = await unreadNow()
+    await noteUnread(pool, stream, { unread, isDrained: unread === 0 })
   }
   const unreadNow = async () => (await lags()).reduce((sum, { entries }) => sum + entries, 0)
 
@@ -153,13 +160,16 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       }
     },
     async lag() {
-      return [...(await postgres.lag()), ...(await lags())]
+      const ours = await lags(LAG_WITHIN_MS).catch(error => {
+        // While NATS is away, that is told elsewhere; what waits in PostgreSQL is told all the same.
+        if (error instanceof LogUnavailable) return []
+        throw error
+      })
+      return [...(await postgres.lag()), ...ours]
     },
     firstUse: postgres.firstUse,
     async find(tenantId, id) {
-      return (
-        (await postgres.find(tenantId, id)) ?? findEntry(await link.ready(), stream, tenantId, id)
-      )
+      return (await postgres.find(tenantId, id)) ?? findEntry(await link.ready(), stream, tenantId, id)
     },
     outside: {
       async unread(tenantId, receivedBy) {
@@ -223,11 +233,11 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       const info = await infoOf(linked, stream)
       if (info && info.config.max_bytes > 0 && info.state.bytes > info.config.max_bytes * PURGE_FROM)
         await makeRoom()
-      await noteUnread(pool, stream, await unreadNow())
+      await noteUnread(pool, stream, { unread: await unreadNow(), isDrained: false })
     },
     async close() {
       // What it says now is what a start without NATS goes by.
-      if (link.current()) await noteUnread(pool, stream, await unreadNow()).catch(() => {})
+      if (link.current() && isWriter) await noteLast().catch(() => {})
       await link.close()
     },
   }

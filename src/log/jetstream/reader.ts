@@ -50,7 +50,10 @@ export function openReader(
   function warn(partition: number, error: unknown): void {
     if (performance.now() - warnedAt < WARN_EVERY_MS) return
     warnedAt = performance.now()
-    logger?.warn({ partition: partitionName(partition), reason: reasonOf(error) }, 'the log on NATS cannot be read')
+    logger?.warn(
+      { partition: partitionName(partition), reason: reasonOf(error) },
+      'the log on NATS cannot be read',
+    )
   }
 
   function bufferOf(partition: number): Buffered {

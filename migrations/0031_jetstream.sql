@@ -8,12 +8,14 @@ create table jetstream_streams (
   servers text not null,
   -- As of the last look at it, which is a few seconds ago while a worker runs.
   unread bigint not null default 0,
-  seen_at timestamptz not null default now()
+  seen_at timestamptz not null default now(),
+  -- Whoever wrote to it last has stopped in order, and nothing was unread then.
+  is_drained boolean not null default false
 );
 
 -- Everything below seq is read, and the first `ord` entries of the message at seq.
 create table jetstream_cursors (
-  stream text collate "C" not null references jetstream_streams (name) on delete cascade,
+  stream text collate "C" not null,
   partition smallint not null,
   seq bigint not null default 1,
   ord int not null default 0,
