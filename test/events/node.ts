@@ -8,6 +8,7 @@ export async function startNode(
   server: TestServer,
   surfaces: string,
   databaseUrl = server.databaseUrl,
+  settings: Record<string, string> = {},
 ): Promise<Runtime> {
   const config = readConfig({
     DATABASE_URL: databaseUrl,
@@ -15,6 +16,7 @@ export async function startNode(
     KONTOR_PORT: '0',
     KONTOR_SECRET_KEY: TEST_SECRET_KEY,
     KONTOR_SURFACES: surfaces,
+    ...settings,
   })
   return startRuntime({ config, connection: { url: databaseUrl }, log: pino({ level: 'silent' }) })
 }

@@ -11,6 +11,8 @@ export type Linked = Connected & { stream: Stream }
 export type Link = {
   /** null while NATS is away, or the stream has not been looked at since. */
   current(): Linked | null
+  /** Looks for it from here on. */
+  open(): void
   /** Waits for it; refuses with what stands in the way. */
   ready(withinMs?: number): Promise<Linked>
   /** Called with every stream that was found: the first time, and after each time that NATS was away. */
@@ -90,6 +92,7 @@ export function openLink(
 
   return {
     current: () => linked,
+    open: () => void keepFinding(),
     async ready(withinMs = READY_WITHIN_MS) {
       if (linked) return linked
       if (isClosed) throw new LogUnavailable('The log on NATS is closed')

@@ -279,6 +279,7 @@ function openEntered(link: Link, { pool, settings: { stream } }: JetStreamOption
     /** Null until then; looks after it in the meantime. */
     current(): Linked | null {
       const linked = link.current()
+      if (linked === null) link.open()
       if (linked === null || linked === current) return linked
       void start(linked).catch(() => {})
       return null

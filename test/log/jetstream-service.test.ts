@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { connectTo } from '../../src/log/jetstream/access.ts'
+import type { Runtime } from '../../src/runtime/runtime.ts'
+import { startNode } from '../events/node.ts'
+import { stretchWire } from '../events/wire.ts'
+import { eventually } from '../eventually.ts'
+import { type TestNats, testNats, withoutNats } from '../nats.ts'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { natsSettings } from './open-jetstream.ts'
+
+const json = JSON.stringify
+
+describe('the service on JetStream', { skip: withoutNats }, () => {
+  let nats: TestNats
+  let server: TestServer
+  before(async () => {
+    nats = await testNats()
+    server = await startServer({
+      NATS_URL: nats.url,
+      KONTOR_NATS_MAX_BYTES: '16MiB',
+      KONTOR_SURFACES: 'data,events,inbound,console,worker',
+    })
+  })
+  after(async () => {
+    await server.close()
+    await nats.end()
+  })
+
+  const send = (path: string, body: object, key = server.tenant.trackingKey) =>
+    server.request(path, { method: 'POST', key, body: json(body) })
+  const listed = async (type: string) => {
+    await server.settled()
+    const { body } = await server.request(`/v1/events?event_type=${type}&limit=100`, {
+      key: server.tenant.privateKey,
+    })
+    return body.results as {
+      inbound_event_id: string
+      visitor: string
+      payload: { data: { fill: string } }
+    }[]
+  }
+  /** What the stream holds. */
+  async function stream() {
+    const { connection, manager } = await connectTo(natsSettings(nats.url).access, 'test')
+    const info = await manager.streams.info('kontor', { subjects_filter: '>' })
+    await connection.close()
+    return info
+  }
+  async function aSource(config: object = {}) {
+    const source = await server.admin.sources.create({ tenant: server.tenant.id, type: 'webhook', ...config })
+    const path = `/ingest/inbound/${source.id}`
+    return { ...source, path }
+  }
+
+  test('events, CDP calls and inbound requests are in the stream; records put nothing into it', async () => {
+    assert.equal((await send('/v1/track/', { event_type: 'native', event_id: 'n-1' })).status, 200)
+    assert.equal((await send('/v1/batch', { batch: [{ type: 'page', messageId: 'p-1' }] })).status, 200)
+    const before = await stream()
+    assert.equal(before.state.messages, 2)
+    assert.deepEqual(
+      Object.keys(before.state.subjects!).filter(subject => !/^kontor\.log\.[0-3]$/.test(subject)),
+      [],
+    )
+    assert.equal(before.config.discard, 'new')
+    assert.equal(before.config.storage, 'file')
+    const product = { entityType: 'product', id: 'p1', sourceUpdatedAt: '2026-01-01T00:00:00Z', data: {} }
+    assert.equal((await send('/v1/products', product, server.tenant.privateKey)).status, 202)
+    await server.settled()
+    assert.equal((await stream()).state.messages, 2)
+    assert.equal((await listed('native')).length, 1)
+    assert.equal((await listed('page')).length, 1)
+    const product1 = await server.request('/v1/products/p1', { key: server.tenant.privateKey })
+    assert.equal(product1.status, 200)
+  })
+
+  test('a body of eight times the limit of a message goes through in parts, and these go once it is read', async () => {
+    const source = await aSource({ max_body_bytes: 8 * 2 ** 20 })
+    // 5 MiB that cannot be compressed
+    const fill = randomBytes(5 * 2 ** 20 * 0.75).toString('base64')
+    const answer = await server.request(source.path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${source.token}` },
+      body: json({ inbound_event_id: 'large', event_type: 'large', payload: { data: { fill } } }),
+    })
+    assert.deepEqual([answer.status, answer.body.accepted], [200, 1], json(answer.body).slice(0, 500))
+    const [event] = await listed('large')
+    assert.equal(event!.payload.data.fill, fill)
+    await send('/v1/track/', { event_type: 'after' })
+    await eventually('the parts to be gone', async () => {
+      await server.settled()
+      return Object.keys((await stream()).state.subjects!).every(subject => !subject.includes('.part.'))
+    })
+  })
+
+  test('a full stream answers 503, loses nothing, and takes events again once some are processed', async () => {
+    const held = await server.pool.connect()
+    await held.query('begin')
+    await held.query('select from jetstream_cursors for update')
+    const accepted: string[] = []
+    let refused: Awaited<ReturnType<typeof send>> | null = null
+    for (let i = 0; i < 500 && refused === null; i++) {
+      const fill = randomBytes(40_000).toString('base64')
+      const answer = await send('/v1/track/', { event_type: 'filling', event_id: `f-${i}`, data: { fill } })
+      if (answer.status === 200) accepted.push(`f-${i}`)
+      else refused = answer
+    }
+    assert.equal(refused?.status, 503)
+    assert.match(refused!.headers.get('retry-after')!, /^[1-9]\d*$/)
+    await held.query('rollback')
+    held.release()
+    await eventually('the stream to take events again', async () => {
+      return (await send('/v1/track/', { event_type: 'room', event_id: 'room' })).status === 200
+    })
+    await server.settled()
+    const { rows } = await server.pool.query<{ id: string }>(
+      `select inbound_event_id as id from events where event_type = 'filling' order by length(inbound_event_id), 1`,
+    )
+    assert.deepEqual(
+      rows.map(({ id }) => id),
+      accepted,
+    )
+  })
+
+  test('NATS away: events get 503, records and reads go on; back again, all is as before', async () => {
+    await nats.kill()
+    const away = await send('/v1/track/', { event_type: 'away', event_id: 'a-1' })
+    assert.equal(away.status, 503)
+    assert.match(away.headers.get('retry-after')!, /^[1-9]\d*$/)
+    assert.doesNotMatch(json(away.body), /nats|stream/i)
+    const product = { entityType: 'product', id: 'p2', sourceUpdatedAt: '2026-01-01T00:00:00Z', data: {} }
+    const record = await server.request('/v1/products', {
+      ...{ method: 'POST', key: server.tenant.privateKey, body: json(product) },
+      headers: { prefer: 'wait=10' },
+    })
+    assert.deepEqual([record.status, record.body.status], [202, 'applied'])
+    assert.equal((await server.request('/v1/events', { key: server.tenant.privateKey })).status, 200)
+    await nats.start()
+    await eventually('NATS to be used again', async () => {
+      return (await send('/v1/track/', { event_type: 'away', event_id: 'a-1' })).status === 200
+    })
+    assert.equal((await listed('away')).length, 1)
+  })
+
+  test('an unread event is looked up, and an erasure waits for it and leaves nothing in the stream', async () => {
+    const held = await server.pool.connect()
+    await held.query('begin')
+    await held.query('select from jetstream_cursors for update')
+    await send('/v1/track/', {
+      event_type: 'mine',
+      event_id: 'm-1',
+      visitor: 'v-9',
+      data: { email: 'eve@example.com' },
+    })
+    const { trackingKey } = server.tenant
+    await server.request('/v1/identify', {
+      ...{ method: 'POST', key: trackingKey },
+      body: json({
+        userId: 'eve',
+        anonymousId: 'v-9',
+        messageId: 'i-1',
+        traits: { email: 'eve@example.com' },
+      }),
+    })
+    const found = await server.request('/v1/events/lookup?event_id=m-1', { key: server.tenant.privateKey })
+    assert.deepEqual([found.status, found.body.status], [200, 'queued'])
+    const erasing = server.admin.erasures.erase({ tenant: server.tenant.id, email: 'eve@example.com' })
+    await held.query('rollback')
+    held.release()
+    const receipt = await erasing
+    assert.equal(receipt.not_yet_processed, 0)
+    assert.ok(receipt.erased.events >= 1)
+    assert.equal((await stream()).state.messages, 0)
+    assert.equal((await listed('mine')).length, 0)
+  })
+
+  describe('with PostgreSQL away', () => {
+    let wire: Awaited<ReturnType<typeof stretchWire>>
+    let node: Runtime
+    let stranger: TestTenant
+    let source: Awaited<ReturnType<typeof aSource>>
+    before(async () => {
+      // Before the node starts: it forgets what it knows when something changes.
+      stranger = await server.anotherTenant('never seen')
+      source = await aSource()
+      const url = new URL(server.databaseUrl)
+      wire = await stretchWire({ host: url.hostname, port: Number(url.port) })
+      url.port = String(wire.port)
+      node = await startNode(server, 'events,inbound', url.href, { NATS_URL: nats.url })
+    })
+    after(async () => {
+      await node.close()
+      await wire.close()
+    })
+
+    test('known keys and sources go on being accepted, strangers get 503, and all is processed later', async () => {
+      const track = (key: string, id: string) =>
+        fetch(`${node.url}/v1/track/`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+          body: json({ event_type: 'outage', event_id: id }),
+        })
+      const ingest = (id: string) =>
+        fetch(node.url + source.path, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${source.token}`, 'content-type': 'application/json' },
+          body: json({ inbound_event_id: id, event_type: 'outage', payload: {} }),
+        })
+      assert.equal((await track(server.tenant.trackingKey, 'o-1')).status, 200)
+      assert.equal((await ingest('i-1')).status, 200)
+      wire.cut()
+      assert.equal((await track(server.tenant.trackingKey, 'o-2')).status, 200)
+      assert.equal((await ingest('i-2')).status, 200)
+      assert.equal((await track(stranger.trackingKey, 'o-3')).status, 503)
+      wire.mend()
+      const ids = (await listed('outage')).map(row => row.inbound_event_id)
+      assert.deepEqual(ids.sort(), ['i-1', 'i-2', 'o-1', 'o-2'])
+    })
+  })
+})
