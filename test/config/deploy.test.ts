@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { parse, parseAllDocuments } from 'yaml'
+import { SURFACES, settings } from '../../src/config/settings.ts'
+import { openMetrics } from '../../src/telemetry/metrics.ts'
+
+const root = new URL('../../', import.meta.url)
+const textOf = (path: string) => readFileSync(new URL(path, root), 'utf8')
+
+type Manifest = {
+  kind: string
+  metadata: { name: string }
+  data?: Record<string, string>
+  // biome-ignore lint/suspicious/noExplicitAny: what Kubernetes reads, in its many shapes
+  spec?: any
+}
+
+function manifestsIn(folder: string): Manifest[] {
+  return readdirSync(new URL(folder, root))
+    .filter(name => name !== 'kustomization.yaml')
+    .flatMap(name => parseAllDocuments(textOf(`${folder}${name}`), { strict: true }))
+    .map(document => {
+      assert.deepEqual(document.errors, [])
+      return document.toJS() as Manifest
+    })
+}
+
+const manifests = manifestsIn('deploy/kubernetes/')
+const ofKind = (kind: string) => manifests.filter(manifest => manifest.kind === kind)
+const known = new Set<string>(Object.values(settings).map(({ name }) => name))
+
+function read(name: string, value: string): unknown {
+  const setting = Object.values(settings).find(setting => setting.name === name)
+  assert.ok(setting, `${name} is a setting`)
+  return setting.read(value)
+}
+
+test('every setting in deploy/ is one, with a value that it takes', () => {
+  for (const [name, value] of Object.entries(ofKind('ConfigMap')[0]!.data!))
+    assert.notEqual(read(name, value), undefined, `${name}=${value}`)
+  for (const file of [
+    'docker/compose.yaml',
+    'docker/compose.fleet.yaml',
+    'docker/Dockerfile',
+    'systemd/kontor.service',
+  ])
+    for (const [name] of textOf(`deploy/${file}`).matchAll(/\bKONTOR_[A-Z_]+\b/g))
+      assert.ok(known.has(name), `${name} in ${file}`)
+  const { environment } = parse(textOf('deploy/docker/compose.fleet.yaml'), { merge: true }).services.http
+  for (const [name, value] of Object.entries(environment as Record<string, string>))
+    if (!value.includes('${')) assert.notEqual(read(name, value), undefined, `${name}=${value}`)
+})
+
+test('the kustomization names every file beside it', () => {
+  const { resources } = parse(textOf('deploy/kubernetes/kustomization.yaml')) as { resources: string[] }
+  const others = readdirSync(new URL('deploy/kubernetes/', root)).filter(
+    name => name !== 'kustomization.yaml',
+  )
+  assert.deepEqual(resources.toSorted(), others.toSorted())
+})
+
+test('the deployments are probed where the operations port is, stop in time, and are what the other manifests select', () => {
+  const deployments = ofKind('Deployment')
+  const settingsOf = ofKind('ConfigMap')[0]!.data!
+  const surfaces = new Set<string>()
+  for (const { metadata, spec } of deployments) {
+    const pod = spec.template.spec
+    const [container] = pod.containers
+    assert.deepEqual(spec.selector.matchLabels, spec.template.metadata.labels)
+    assert.equal(pod.enableServiceLinks, false)
+    assert.equal(pod.securityContext.runAsNonRoot, true)
+    assert.equal(container.securityContext.readOnlyRootFilesystem, true)
+    const ports = new Map(
+      container.ports.map((port: { name: string; containerPort: number }) => [port.name, port.containerPort]),
+    )
+    assert.equal(String(ports.get('ops')), settingsOf.KONTOR_OPS_PORT)
+    for (const [probe, path] of [
+      ['startupProbe', '/healthz'],
+      ['livenessProbe', '/healthz'],
+      ['readinessProbe', '/readyz'],
+    ] as const)
+      assert.deepEqual(container[probe].httpGet, { path, port: 'ops' })
+    const drainS = (read('KONTOR_DRAIN_TIMEOUT', settingsOf.KONTOR_DRAIN_TIMEOUT!) as number) / 1000
+    // Requests and workers each have that long.
+    assert.ok(pod.terminationGracePeriodSeconds > 5 + 2 * drainS)
+    const own = container.args.at(-1).split(',') as string[]
+    for (const surface of own) surfaces.add(surface)
+    for (const kind of ['PodDisruptionBudget', 'HorizontalPodAutoscaler'])
+      assert.ok(
+        ofKind(kind).some(other => other.metadata.name === metadata.name),
+        `${kind} of ${metadata.name}`,
+      )
+  }
+  assert.deepEqual([...surfaces].toSorted(), [...SURFACES].toSorted())
+  const labels = deployments.map(({ spec }) => spec.template.metadata.labels)
+  for (const { spec } of [...ofKind('PodDisruptionBudget'), ...ofKind('Service')])
+    assert.ok(
+      labels.some(own => JSON.stringify(own) === JSON.stringify(spec.selector.matchLabels ?? spec.selector)),
+    )
+  for (const { spec } of ofKind('HorizontalPodAutoscaler'))
+    assert.ok(deployments.some(({ metadata }) => metadata.name === spec.scaleTargetRef.name))
+})
+
+/** As a scrape shows them, with what a histogram is made of. */
+async function metricNames(): Promise<Set<string>> {
+  const metrics = openMetrics()
+  metrics.watchPipeline(async () => [])
+  metrics.watchDeadLetters(async () => 0)
+  metrics.watchStalled(async () => 0)
+  metrics.watchRetention(async () => false)
+  metrics.watchDisk(() => 1)
+  const names = new Set(['up'])
+  for (const [, name, type] of (await metrics.text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
+    names.add(name!)
+    if (type === 'histogram') for (const part of ['bucket', 'sum', 'count']) names.add(`${name}_${part}`)
+  }
+  return names
+}
+
+test('the dashboard, the alerts and the autoscaler name only metrics that exist', async () => {
+  const names = await metricNames()
+  const dashboard = JSON.parse(textOf('deploy/monitoring/grafana-dashboard.json')) as {
+    panels: { title: string; targets: { expr: string }[] }[]
+  }
+  const alerts = parse(textOf('deploy/monitoring/alerts.yaml')) as {
+    groups: { rules: { alert: string; expr: string }[] }[]
+  }
+  const expressions = [
+    ...dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
+    ...alerts.groups.flatMap(({ rules }) => rules.map(({ expr }) => expr)),
+    ...ofKind('HorizontalPodAutoscaler').flatMap(({ spec }) =>
+      spec.metrics.flatMap(
+        (metric: { external?: { metric: { name: string } } }) => metric.external?.metric.name ?? [],
+      ),
+    ),
+  ]
+  assert.ok(expressions.length > 20)
+  const named = (text: string) =>
+    text.replaceAll(/"[^"]*"/g, '').match(/\b(?:kontor|http|process|nodejs|up)[a-z_]*\b/g) ?? []
+  const mentioned = expressions.flatMap(named)
+  for (const name of mentioned) assert.ok(names.has(name), name)
+  for (const name of names)
+    if (name.startsWith('kontor_') && !/_(bucket|sum|count)$/.test(name) && name !== 'kontor_pool_idle')
+      assert.ok(
+        mentioned.some(other => other.startsWith(name)),
+        `${name} is shown somewhere`,
+      )
+})
