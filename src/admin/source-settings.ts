@@ -1,8 +1,9 @@
 import { type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Fault } from '../domain/fault.ts'
+import { placeholdersOf } from '../domain/inbound/presets/custom.ts'
 import { PRESET_NAMES, type PresetName } from '../domain/inbound/presets.ts'
-import { SourceConfig } from '../domain/inbound/source-config.ts'
+import { type CustomSignature, DEFAULT_TEMPLATE, SourceConfig } from '../domain/inbound/source-config.ts'
 import { pointerToken, unstorablePointers } from '../domain/json/json.ts'
 import { Nullable } from '../domain/shapes.ts'
 import { isNetwork, NETWORKS } from '../domain/tenants/addresses.ts'
@@ -18,6 +19,19 @@ type Field = {
   expects: string
   /** What the schema cannot say. */
   check?: (value: never) => boolean
+}
+
+/** What is signed holds the body, or fields of it, and the time where one is to be checked. */
+function isWholeSignature(custom: CustomSignature | null): boolean {
+  if (custom === null) return true
+  const { header, body_path, template = DEFAULT_TEMPLATE, timestamp_header } = custom
+  const signed = placeholdersOf(template)
+  const isBodySigned = signed.includes('body') || (body_path !== undefined && signed.length > 0)
+  return (
+    (header === undefined) !== (body_path === undefined) &&
+    isBodySigned &&
+    signed.includes('timestamp') === (timestamp_header !== undefined)
+  )
 }
 
 /** What can be set on a source, one by one. The admin API's schemas and the checks here are made of the same parts. */
@@ -36,7 +50,7 @@ export const SOURCE_FIELDS = {
   require_timestamped_signature: { schema: config.require_timestamped_signature, expects: 'true or false' },
   require_event_id: {
     schema: config.require_event_id,
-    expects: 'true, false, or null (default): true with a preset',
+    expects: 'true, false, or null (default): true with a preset whose events have ids',
   },
   billing: {
     schema: config.billing,
@@ -46,6 +60,16 @@ export const SOURCE_FIELDS = {
   namespace: {
     schema: config.namespace,
     expects: "1 to 50 letters, digits, dots, dashes or underscores, or null (default): the provider's name",
+  },
+  records: {
+    schema: config.records,
+    expects: "true, false, or null (default): true where the preset is a shop's",
+  },
+  custom: {
+    schema: config.custom,
+    expects:
+      'null, or like {"header": "x-signature", "algorithm": "sha256", "encoding": "hex", "prefix": "sha256=", "template": "{timestamp}.{body}", "timestamp_header": "x-timestamp", "tolerance_s": 300}: one of header and body_path, a template with {body}, and {timestamp} in it just where there is a timestamp_header',
+    check: isWholeSignature,
   },
   rate_limit: {
     schema: config.rate_limit,
@@ -75,7 +99,8 @@ export const SECRET_FIELDS = {
     expects: '16 to 500 printable characters without blanks, or "generate"',
   },
   signing_secret: {
-    schema: Nullable(Type.String({ pattern: '^([\\x21-\\x7e]{16,500}|generate)$' })),
+    // one blank, after a scheme: some senders show the whole value of a header, "Bearer …"
+    schema: Nullable(Type.String({ pattern: '^((?=.{16,500}$)([A-Za-z]+ )?[\\x21-\\x7e]+|generate)$' })),
     expects: '16 to 500 printable characters without blanks, "generate", or null for none',
   },
 } satisfies Record<string, Field>

@@ -158,6 +158,21 @@ const samples: Record<string, () => Sample> = {
     headers: { 'x-github-event': 'kontor_test', 'x-github-delivery': newId() },
     body: content,
   }),
+  woocommerce: () => ({
+    headers: { 'x-wc-webhook-topic': TYPE, 'x-wc-webhook-delivery-id': newId() },
+    body: content,
+  }),
+  paddle: () => ({
+    body: { event_id: newId(), event_type: TYPE, occurred_at: new Date().toISOString(), data: content },
+  }),
+  chargebee: () => ({ body: { id: newId(), object: 'event', event_type: TYPE, content } }),
+  recurly: () => ({ body: { id: newId(), object_type: 'kontor', event_type: 'test', ...content } }),
+  lago: () => ({
+    headers: { 'x-lago-unique-key': newId() },
+    body: { webhook_type: TYPE, object_type: 'test', test: content },
+  }),
+  revenuecat: () => ({ body: { api_version: '1.0', event: { id: newId(), type: TYPE, ...content } } }),
+  custom: () => ({ body: { inbound_event_id: newId(), event_type: TYPE, payload: content } }),
   'standard-webhooks': () => ({
     headers: { 'webhook-id': newId(), 'webhook-timestamp': String(Math.floor(Date.now() / 1000)) },
     body: { type: TYPE, timestamp: new Date().toISOString(), data: content },

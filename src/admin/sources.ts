@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { SOURCE_TYPES, type SourceType } from '../domain/events/events.ts'
 import type { Fault } from '../domain/fault.ts'
 import { presetNamed } from '../domain/inbound/presets.ts'
-import type { SourceConfig } from '../domain/inbound/source-config.ts'
+import type { CustomSignature, SourceConfig } from '../domain/inbound/source-config.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../domain/inbound/source-config.ts'
 import { hashOfSecret, hintOf, newPublicId, newSigningSecret, newToken } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
@@ -81,11 +81,14 @@ export function sourceAdmin({ pool, secrets, actor }: { pool: pg.Pool; secrets: 
       const { name, enabled, preset, ...config } = settings as SourceSettings
       return change(id, 'update', source => {
         if (preset && preset !== source.preset) refuse(faultsOfKeptSecrets(source, preset, secrets))
+        const changed = withGiven(source.config, config)
+        const next = preset === undefined ? source.preset : preset
+        refuse(faultsOfCustom({ preset: next, custom: changed.custom }))
         return {
           name: name ?? source.name,
           enabled: enabled ?? source.enabled,
-          preset: preset === undefined ? source.preset : preset,
-          config: withGiven(source.config, config),
+          preset: next,
+          config: changed,
         }
       })
     },
@@ -187,7 +190,26 @@ export async function makeSource(
 function withGiven(config: SourceConfig, settings: Partial<SourceConfig>): SourceConfig {
   const given = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined))
   const merged: SourceConfig = { ...config, ...given }
-  return { ...merged, headers: [...new Set(merged.headers.map(name => name.toLowerCase()))] }
+  return {
+    ...merged,
+    headers: [...new Set(merged.headers.map(name => name.toLowerCase()))],
+    custom: merged.custom && withLowerCaseHeaders(merged.custom),
+  }
+}
+
+function withLowerCaseHeaders(custom: CustomSignature): CustomSignature {
+  const { header, timestamp_header } = custom
+  return {
+    ...custom,
+    ...(header !== undefined && { header: header.toLowerCase() }),
+    ...(timestamp_header !== undefined && { timestamp_header: timestamp_header.toLowerCase() }),
+  }
+}
+
+/** The preset custom knows nothing but what the setting of that name says. */
+function faultsOfCustom({ preset, custom }: { preset?: unknown; custom?: unknown }): Fault[] {
+  if (preset !== 'custom' || (custom !== undefined && custom !== null)) return []
+  return [{ pointer: '/custom', message: 'must say how the sender signs, because the preset is custom' }]
 }
 
 function faultsOfNewSource(tenant: string, { type, ...settings }: Unchecked): Fault[] {
@@ -197,7 +219,8 @@ function faultsOfNewSource(tenant: string, { type, ...settings }: Unchecked): Fa
   if (!SOURCE_TYPES.includes(type as SourceType))
     faults.push({ pointer: '/type', message: `must be one of ${SOURCE_TYPES.join(', ')}` })
   const others = faultsOfSettings(settings, { ...SOURCE_FIELDS, ...SECRET_FIELDS })
-  if (others.length === 0) faults.push(...faultsOfSecret(settings.signing_secret, settings.preset))
+  if (others.length === 0)
+    faults.push(...faultsOfSecret(settings.signing_secret, settings.preset), ...faultsOfCustom(settings))
   return [...faults, ...others]
 }
 

@@ -205,6 +205,8 @@ const SOURCE_EXAMPLE = {
   require_event_id: null,
   billing: null,
   namespace: null,
+  records: null,
+  custom: null,
   rate_limit: { events: 6000, per_seconds: 60 },
   overflow: 'defer',
   max_body_bytes: 1_048_576,

@@ -3,7 +3,7 @@ import { isObject, type JsonObject } from '../domain/json/json.ts'
 
 export const SETTINGS_NOTE = `
 Settings for --config: name, enabled, preset, event_type_override, event_id_path, rate_limit, overflow, max_body_bytes,
-require_timestamped_signature, require_event_id, billing, namespace, headers, allowed_addresses.`
+require_timestamped_signature, require_event_id, billing, namespace, records, custom, headers, allowed_addresses.`
 
 /** The value of --config. */
 export function settingsOf(text: string): JsonObject {

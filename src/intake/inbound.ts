@@ -3,6 +3,7 @@ import type { Entry } from '../domain/entry.ts'
 import type { InboundContext, Inspection, RejectedItem } from '../domain/events/events.ts'
 import { type Body, MAX_NAMED_REJECTIONS } from '../domain/events/normalize/normalize.ts'
 import { itemId, newEntryId } from '../domain/ids.ts'
+import { presetNamed } from '../domain/inbound/presets.ts'
 import type { Append } from '../log/log.ts'
 import { isUnavailable, withClient } from '../postgres/database.ts'
 import { makingPartitions } from '../postgres/partitions.ts'
@@ -59,9 +60,9 @@ export function billingSettings({ config }: Source): Pick<InboundContext, 'billi
   return { ...(billing !== null && { billing }), ...(namespace !== null && { namespace }) }
 }
 
-/** Presets give every event an id, so one without was tampered with. */
+/** A provider gives every event an id, so one without was tampered with. */
 export function requiresEventId({ preset, config }: Source): boolean {
-  return config.require_event_id ?? preset !== null
+  return config.require_event_id ?? (preset !== null && !presetNamed(preset)?.withoutIds)
 }
 
 type Good = Inspection['accepted'][number]

@@ -334,3 +334,75 @@ async function changed(source: Awaited<ReturnType<typeof makeSource>>, status: n
     async () => (await source.post('{}', key ? { key } : {})).status === expected,
   )
 }
+
+test('a provider that shows its secret in the Authorization header is let in by it, and by no token', async () => {
+  const basic = (text: string) => ({ authorization: `Basic ${Buffer.from(text).toString('base64')}` })
+  const event = (id: string) => ({ id, object: 'event', event_type: 'ping', content: {} })
+  const chargebee = await makeSource(server, { preset: 'chargebee', signing_secret: 'hook:a-long-password' })
+  const post = (id: string, headers: Record<string, string>) =>
+    chargebee.post(event(id), { key: '', headers })
+  await answers([200], post('ev_1', basic('hook:a-long-password')))
+  await answers([401, 'signature_invalid'], post('ev_2', basic('hook:a-wrong-password')))
+  await answers([401, 'signature_missing'], post('ev_2', {}))
+  await answers([401, 'signature_invalid'], chargebee.post(event('ev_2')))
+  const revenuecat = await makeSource(server, {
+    preset: 'revenuecat',
+    signing_secret: 'Bearer a-long-secret',
+  })
+  const body = { event: { id: 'rc_1', type: 'TEST' } }
+  await answers([200], revenuecat.post(body, { key: 'a-long-secret' }))
+  await answers([401, 'signature_invalid'], revenuecat.post(body))
+  const unsigned = await makeSource(server, { preset: 'chargebee' })
+  await answers([200], unsigned.post(event('ev_3')))
+  await answers([401, 'missing_credentials'], unsigned.post(event('ev_4'), { key: '' }))
+  const events = await eventsOf(server, chargebee.id)
+  assert.deepEqual(
+    events.map(({ event_type, inbound_event_id, meta, headers }) => ({
+      ...{ event_type, inbound_event_id, signature: meta.signature },
+      names: Object.keys(headers),
+    })),
+    [
+      {
+        ...{ event_type: 'ping', inbound_event_id: 'ev_1', signature: 'chargebee' },
+        names: ['user-agent', 'content-type'],
+      },
+    ],
+  )
+})
+
+test('the unsigned ping of WooCommerce is answered and let in nowhere', async () => {
+  const shop = await makeSource(server, { preset: 'woocommerce', signing_secret: 'a-secret-of-the-shop' })
+  const ping = await shop.post('webhook_id=12', {
+    key: '',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  })
+  assert.deepEqual([ping.status, ping.body.accepted], [200, 0])
+  await answers([401, 'signature_missing'], shop.post('webhook_id=12&x=1', { key: '' }))
+  await answers([401, 'signature_missing'], shop.post('{"id":1}', { key: '' }))
+  assert.deepEqual(await eventsOf(server, shop.id), [])
+})
+
+test('a source of preset custom says how its sender signs, and is refused without', async () => {
+  const custom = { header: 'X-Sig', template: '{timestamp}:{body}', timestamp_header: 'X-Time' }
+  const secret = 'a-secret-of-some-length'
+  const refused = (settings: Record<string, unknown>) =>
+    assert.rejects(makeSource(server, { preset: 'custom', signing_secret: secret, ...settings }), /custom/)
+  await refused({})
+  await refused({ custom: { ...custom, timestamp_header: undefined } })
+  await refused({ custom: { ...custom, body_path: 'a.b' } })
+  await refused({ custom: { header: 'x-sig', template: '{timestamp}', timestamp_header: 'x-time' } })
+  const source = await makeSource(server, {
+    ...{ preset: 'custom', signing_secret: secret, custom },
+    headers: ['x-sig-id'],
+  })
+  const time = String(nowS())
+  const good = { 'x-time': time, 'x-sig': hmac(secret, `${time}:${BODY}`), 'x-sig-id': 's-1' }
+  await answers([200], source.post(BODY, { key: '', headers: good }))
+  await answers([401, 'signature_invalid'], source.post(`${BODY} `, { key: '', headers: good }))
+  await assert.rejects(server.admin.sources.update(source.id, { custom: null }), /custom/)
+  const [event] = await eventsOf(server, source.id)
+  assert.deepEqual(
+    [event!.event_type, event!.payload, event!.meta.signature, event!.headers['x-sig-id']],
+    ['x', { n: 1.5 }, 'custom', 's-1'],
+  )
+})

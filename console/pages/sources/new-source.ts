@@ -18,6 +18,12 @@ const PRESETS = [
   ['', 'None'],
   ['stripe', 'Stripe'],
   ['shopify', 'Shopify'],
+  ['woocommerce', 'WooCommerce'],
+  ['paddle', 'Paddle'],
+  ['chargebee', 'Chargebee'],
+  ['recurly', 'Recurly'],
+  ['lago', 'Lago'],
+  ['revenuecat', 'RevenueCat'],
   ['github', 'GitHub'],
   ['standard-webhooks', 'Standard Webhooks'],
 ] as const

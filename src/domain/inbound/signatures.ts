@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 
 /** How a request was signed; it is kept in the event's meta. */
 export type SignatureFormat =
@@ -10,6 +10,13 @@ export type SignatureFormat =
   | 'shopify'
   | 'github'
   | 'standard'
+  | 'woocommerce'
+  | 'paddle'
+  | 'chargebee'
+  | 'recurly'
+  | 'lago'
+  | 'revenuecat'
+  | 'custom'
 
 export type Verification =
   | { ok: true; format: SignatureFormat }
@@ -27,8 +34,8 @@ export type SignedRequest = {
 
 const SIGNATURE_TOLERANCE_S = 300
 
-const MISSING = { ok: false, code: 'signature_missing' } as const
-const INVALID = { ok: false, code: 'signature_invalid' } as const
+export const MISSING_SIGNATURE = { ok: false, code: 'signature_missing' } as const
+export const INVALID_SIGNATURE = { ok: false, code: 'signature_invalid' } as const
 const EXPIRED = { ok: false, code: 'signature_expired' } as const
 
 /**
@@ -37,9 +44,9 @@ const EXPIRED = { ok: false, code: 'signature_expired' } as const
  */
 export function verifySignature(request: SignedRequest & { requireTimestamped: boolean }): Verification {
   const header = request.header?.trim()
-  if (!header) return MISSING
+  if (!header) return MISSING_SIGNATURE
   if (/^(?:t|v1)=/.test(header)) return verifyTimestamped(request, 't,v1')
-  if (request.requireTimestamped) return INVALID
+  if (request.requireTimestamped) return INVALID_SIGNATURE
   if (header.startsWith('sha256=')) return verifyPlain(request, header.slice(7), hexBytes, 'sha256')
   return header.length === 64
     ? verifyPlain(request, header, hexBytes, 'hex')
@@ -48,23 +55,23 @@ export function verifySignature(request: SignedRequest & { requireTimestamped: b
 
 /** `t=<unix>,v1=<hex>[,v1=<hex>]`; other schemes in the list (Stripe's v0) are passed over. */
 export function verifyTimestamped(request: SignedRequest, format: SignatureFormat): Verification {
-  if (!request.header?.trim()) return MISSING
+  if (!request.header?.trim()) return MISSING_SIGNATURE
   let timestamp: string | null = null
   const given: Buffer[] = []
   for (const part of request.header.split(',')) {
     const [name, value = ''] = part.trim().split('=', 2) as [string, string?]
     if (name === 't') {
-      if (timestamp !== null) return INVALID
+      if (timestamp !== null) return INVALID_SIGNATURE
       timestamp = value
     } else if (name === 'v1') {
       const bytes = hexBytes(value)
       if (bytes) given.push(bytes)
     }
   }
-  if (timestamp === null) return INVALID
+  if (timestamp === null) return INVALID_SIGNATURE
   return verifyWithTime(request, {
     timestamp,
-    prefix: `${timestamp}.`,
+    content: [`${timestamp}.`, request.body],
     keys: request.secrets.map(secret => Buffer.from(secret)),
     given,
     format,
@@ -72,39 +79,72 @@ export function verifyTimestamped(request: SignedRequest, format: SignatureForma
 }
 
 type TimedSignature = {
+  /** Unix seconds, or milliseconds where it is too large for seconds. */
   timestamp: string
-  /** What is signed before the body. */
-  prefix: string
+  /** What is signed. */
+  content: (string | Buffer)[]
   keys: Buffer[]
   given: Buffer[]
   format: SignatureFormat
+  algorithm?: Algorithm
+  toleranceS?: number
 }
 
-export function verifyWithTime(request: SignedRequest, signature: TimedSignature): Verification {
-  if (!/^\d{1,12}$/.test(signature.timestamp)) return INVALID
-  const valid = signature.keys.some(key => signs(key, [signature.prefix, request.body], signature.given))
-  if (!valid) return INVALID
+export type Algorithm = 'sha256' | 'sha1' | 'sha512'
+
+export function verifyWithTime(
+  { now }: Pick<SignedRequest, 'now'>,
+  { timestamp, content, keys, given, format, algorithm, toleranceS }: TimedSignature,
+): Verification {
+  if (!/^\d{1,13}$/.test(timestamp)) return INVALID_SIGNATURE
+  if (!keys.some(key => signs({ key, content, given, algorithm }))) return INVALID_SIGNATURE
+  const seconds = timestamp.length > 11 ? Number(timestamp) / 1000 : Number(timestamp)
   // a timestamp from the future would keep a captured request good for as long as the sender likes
-  const ageS = Math.abs(request.now.getTime() / 1000 - Number(signature.timestamp))
-  return ageS > SIGNATURE_TOLERANCE_S ? EXPIRED : { ok: true, format: signature.format }
+  const ageS = Math.abs(now.getTime() / 1000 - seconds)
+  return ageS > (toleranceS ?? SIGNATURE_TOLERANCE_S) ? EXPIRED : { ok: true, format }
 }
 
 export function verifyPlain(
-  request: SignedRequest,
+  request: Pick<SignedRequest, 'body' | 'secrets'>,
   text: string,
   decode: (text: string) => Buffer | null,
   format: SignatureFormat,
 ): Verification {
-  const given = decode(text)
-  if (!given) return INVALID
-  const valid = request.secrets.some(secret => signs(Buffer.from(secret), [request.body], [given]))
-  return valid ? { ok: true, format } : INVALID
+  const bytes = decode(text)
+  if (!bytes) return INVALID_SIGNATURE
+  const given = [bytes]
+  const content = [request.body]
+  const valid = request.secrets.some(secret => signs({ key: Buffer.from(secret), content, given }))
+  return valid ? { ok: true, format } : INVALID_SIGNATURE
+}
+
+/** Of senders that show the secret itself. Hashes are compared: they have one length, whatever was shown. */
+export function verifyCredential(
+  shown: string | undefined,
+  secrets: readonly string[],
+  format: SignatureFormat,
+): Verification {
+  if (shown === undefined) return MISSING_SIGNATURE
+  const digest = hash('sha256', shown, 'buffer')
+  let found = false
+  for (const secret of secrets) found = timingSafeEqual(hash('sha256', secret, 'buffer'), digest) || found
+  return found ? { ok: true, format } : INVALID_SIGNATURE
 }
 
 /** An empty key, as an undecodable secret would give, signs nothing: anybody has it. */
-function signs(key: Buffer, content: (string | Buffer)[], given: readonly Buffer[]): boolean {
+export function signs({
+  key,
+  content,
+  given,
+  algorithm = 'sha256',
+}: {
+  key: Buffer
+  content: (string | Buffer)[]
+  given: readonly Buffer[]
+  algorithm?: Algorithm | undefined
+}): boolean {
   if (key.length === 0 || given.length === 0) return false
-  const hmac = createHmac('sha256', key)
+  const hmac = createHmac(algorithm, key)
   for (const part of content) hmac.update(part)
   const expected = hmac.digest()
   let found = false
@@ -114,11 +154,20 @@ function signs(key: Buffer, content: (string | Buffer)[], given: readonly Buffer
 
 /** The 32 bytes of a SHA-256 in hex, or null. */
 export function hexBytes(text: string): Buffer | null {
-  return /^[0-9a-fA-F]{64}$/.test(text) ? Buffer.from(text, 'hex') : null
+  return digestBytes(text, 'hex', 'sha256')
 }
 
-/** The 32 bytes of a SHA-256 in base64, or null; only the one canonical spelling of them. */
+/** The 32 bytes of a SHA-256 in base64, or null. */
 export function base64Bytes(text: string): Buffer | null {
-  const bytes = Buffer.from(text, 'base64')
-  return bytes.length === 32 && bytes.toString('base64') === text ? bytes : null
+  return digestBytes(text, 'base64', 'sha256')
+}
+
+const DIGEST_BYTES: Record<Algorithm, number> = { sha256: 32, sha1: 20, sha512: 64 }
+
+/** The bytes of a digest, or null; of base64 only the one canonical spelling of them. */
+export function digestBytes(text: string, encoding: 'hex' | 'base64', algorithm: Algorithm): Buffer | null {
+  const bytes = Buffer.from(text, encoding)
+  if (bytes.length !== DIGEST_BYTES[algorithm]) return null
+  const isSame = encoding === 'hex' ? text.length === 2 * bytes.length : bytes.toString('base64') === text
+  return isSame ? bytes : null
 }

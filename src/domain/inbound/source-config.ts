@@ -16,6 +16,28 @@ const overrides = [
 const EventTypeOverride = Type.Union([...overrides])
 export type EventTypeOverride = Static<typeof EventTypeOverride>
 
+const headerName = Type.String({ maxLength: 100, pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" })
+
+/** How a sender signs that no preset knows. */
+const CustomSignature = Type.Object(
+  {
+    /** Where the signature is: a header, or a path into the body. */
+    header: Type.Optional(headerName),
+    body_path: Type.Optional(path),
+    algorithm: Type.Optional(Type.Enum(['sha256', 'sha1', 'sha512'])),
+    encoding: Type.Optional(Type.Enum(['hex', 'base64'])),
+    /** Before the signature itself, as in "sha256=". */
+    prefix: Type.Optional(Type.String({ maxLength: 50 })),
+    /** What is signed: {body}, {timestamp}, and {any.path} into the body. */
+    template: Type.Optional(text(200)),
+    timestamp_header: Type.Optional(headerName),
+    tolerance_s: Type.Optional(Type.Integer({ minimum: 1, maximum: 86_400 })),
+  },
+  only,
+)
+export type CustomSignature = Static<typeof CustomSignature>
+export const DEFAULT_TEMPLATE = '{body}'
+
 /** The settings of a source that are shown and changed as one object. */
 export const SourceConfig = Type.Object({
   event_type_override: Type.Union([...overrides, Type.Null()]),
@@ -27,6 +49,10 @@ export const SourceConfig = Type.Object({
   billing: Nullable(Type.Boolean()),
   /** Where ids of billing objects belong; null: the provider's name. */
   namespace: Nullable(Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,49}$' })),
+  /** Whether a shop's products, customers and orders become records; null: yes. */
+  records: Nullable(Type.Boolean()),
+  /** With the preset custom: how it signs. */
+  custom: Nullable(CustomSignature),
   rate_limit: Type.Object(
     {
       events: Type.Integer({ minimum: 1, maximum: 100_000_000 }),
@@ -37,9 +63,7 @@ export const SourceConfig = Type.Object({
   overflow: Type.Enum(['defer', 'drop']),
   max_body_bytes: Type.Integer({ minimum: 1, maximum: 8_388_608 }),
   /** Names of further request headers to keep with each event. */
-  headers: Type.Array(Type.String({ maxLength: 100, pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" }), {
-    maxItems: 50,
-  }),
+  headers: Type.Array(headerName, { maxItems: 50 }),
   /** Addresses and networks that requests are accepted from; none: from everywhere. */
   allowed_addresses: Type.Array(Type.String({ maxLength: 50 }), { maxItems: MAX_NETWORKS }),
 })
@@ -52,6 +76,8 @@ export const DEFAULT_SOURCE_CONFIG: SourceConfig = {
   require_event_id: null,
   billing: null,
   namespace: null,
+  records: null,
+  custom: null,
   rate_limit: { events: 6000, per_seconds: 60 },
   overflow: 'defer',
   max_body_bytes: 1_048_576,

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '../json/json.ts'
 
 /**
- * Shopify and GitHub sign the body, but not the header that tells what it is: whoever gets hold of a signed order could
+ * Shopify, WooCommerce and GitHub sign the body, but not the header that tells what it is: whoever gets hold of a signed order could
  * send it as `orders/delete`. So a body that is plainly something else is refused. What it is not plainly stays allowed:
  * providers add topics and fields as they like.
  */
@@ -41,6 +41,28 @@ function ownShape(body: JsonObject): string | null {
   if (Array.isArray(body.refund_line_items)) return 'Refund'
   if (has('orders_count') && has('verified_email')) return 'Customer'
   return null
+}
+
+/** Fields that only objects of one resource of WooCommerce have. */
+const WOOCOMMERCE_FIELDS: Record<string, string> = {
+  product: 'catalog_visibility',
+  order: 'order_key',
+  customer: 'is_paying_customer',
+  subscription: 'billing_period',
+  coupon: 'discount_type',
+}
+
+/** Why a WooCommerce body cannot belong to its topic; null where it can. */
+export function woocommerceContradiction(topic: string, body: JsonObject): string | null {
+  const [resource = '', action] = topic.split('.')
+  if (!Object.hasOwn(WOOCOMMERCE_FIELDS, resource)) return null
+  const isWhole = 'date_created' in body || 'date_created_gmt' in body
+  if (action === 'deleted' && isWhole)
+    return `the topic ${topic} does not fit the body, which is a whole object; topics are not signed`
+  // subscriptions have the fields of orders too
+  const found = Object.keys(WOOCOMMERCE_FIELDS).findLast(name => WOOCOMMERCE_FIELDS[name]! in body)
+  if (found === undefined || found === resource) return null
+  return `the topic ${topic} does not fit the body, which is of type ${found}; topics are not signed`
 }
 
 /** The field that an event of GitHub has, and those that only others have. */

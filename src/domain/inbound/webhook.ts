@@ -4,6 +4,7 @@ import { type Draft, idField, isLongerThan, looseId, nameField } from '../events
 import type { Fault } from '../fault.ts'
 import { emailOf } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
+import { valueAt } from '../json/path.ts'
 import { objectFields } from '../json/slices.ts'
 import { isStripeEvent, stripeObject } from '../providers/stripe/event.ts'
 import { parseTimestamp } from '../time.ts'
@@ -138,14 +139,4 @@ function overridden(item: JsonObject, own: string | null, override: EventTypeOve
   if (own === null) return null
   if ('prefix' in override) return override.prefix + own
   return Object.hasOwn(override.map, own) ? override.map[own]! : null
-}
-
-/** The value at a dotted path (`data.object.id`, `items.0.sku`), through own fields only. */
-function valueAt(body: unknown, path: string): unknown {
-  let value: unknown = body
-  for (const key of path.split('.')) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
-    value = (value as JsonObject)[key]
-  }
-  return value
 }

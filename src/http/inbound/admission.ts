@@ -3,7 +3,7 @@ import { isAllowed } from '../../domain/tenants/addresses.ts'
 import type { Source } from '../../store/inbound/sources.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
 import { type Problem, problems } from '../problems.ts'
-import { type Credentials, tokenProblem } from './credentials.ts'
+import { type Credentials, showsToken, tokenProblem } from './credentials.ts'
 
 /** The source that a request is posted to. */
 type Target = { source: Source; credentials: Credentials }
@@ -52,9 +52,10 @@ function checkSource(deps: Deps, request: FastifyRequest, source: Source | null)
   const { allowed_addresses } = source.config
   if (!isAllowed(allowed_addresses, request.ip)) return problems.addressNotAllowed(request.ip)
   // Without a token the signature must be good, and that is known only when the body is there.
-  if (headers.authorization !== undefined) request.isAuthenticated = true
+  const hasToken = showsToken(credentials, headers)
+  if (hasToken) request.isAuthenticated = true
   // Who has shown no token yet has to sign: what becomes of the source is not for strangers.
-  return source.enabled || headers.authorization === undefined ? null : disabled()
+  return source.enabled || !hasToken ? null : disabled()
 }
 
 export function disabled(): Problem {

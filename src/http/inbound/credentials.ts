@@ -58,6 +58,16 @@ function endOf(expiresAt: string | null): number {
   return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
 }
 
+/** Whether the Authorization header is to hold the signing secret, as some providers show it, in place of our token. */
+function isSecretShown({ preset, hasSecrets }: Credentials): boolean {
+  return preset?.authorizes === true && hasSecrets
+}
+
+/** Whether a token was shown; good or not, `tokenProblem` tells. */
+export function showsToken(credentials: Credentials, headers: IncomingHttpHeaders): boolean {
+  return headers.authorization !== undefined && !isSecretShown(credentials)
+}
+
 /**
  * Why the request's token is refused, or null. A token may be missing where the provider's own signature is required:
  * such senders cannot be configured to send one.
@@ -67,7 +77,7 @@ export function tokenProblem(
   headers: IncomingHttpHeaders,
   now: Date,
 ): Problem | null {
-  if (headers.authorization === undefined) {
+  if (!showsToken(credentials, headers)) {
     if (credentials.preset !== null && credentials.hasSecrets) return null
     return problems.unauthorized(
       'missing_credentials',
@@ -108,7 +118,7 @@ export function verifiedSignature(
     .filter(({ expiresAt }) => expiresAt > now.getTime())
     .map(({ secret }) => secret)
   const verification: Verification = credentials.preset
-    ? credentials.preset.verify({ headers, body, secrets, now })
+    ? credentials.preset.verify({ headers, body, secrets, now, custom: source.config.custom })
     : verifySignature({
         header: headers[signatureHeader],
         body,

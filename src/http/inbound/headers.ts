@@ -12,11 +12,13 @@ export function keptHeaders(
   preset: Preset | null,
   signatureHeader: string,
 ): Record<string, string> {
+  const isCredential = (name: string) =>
+    name === signatureHeader || name === 'authorization' || name === source.config.custom?.header
   const kept: Record<string, string> = {}
   for (const name of [...ALWAYS, ...(preset?.keepHeaders ?? []), ...source.config.headers]) {
     const value = headers[name]
     // Whatever the source's settings say, a credential is never kept.
-    if (value === undefined || name === signatureHeader || name === 'authorization') continue
+    if (value === undefined || isCredential(name)) continue
     kept[name] = String(value).slice(0, MAX_LENGTH)
   }
   return kept

@@ -67,6 +67,7 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
   const { source, credentials } = request.target!
   const { raw, text } = request.body as RawBody
   const now = options.now()
+  if (credentials.preset?.isPing?.(raw)) return { accepted: 0, duplicates: 0, deferred: 0, rejected: [] }
   const signature = verifiedSignature(source, credentials, {
     headers: request.raw.headers,
     body: raw,

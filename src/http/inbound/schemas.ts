@@ -90,8 +90,8 @@ export const InboundParams = Type.Object({
 
 export const DESCRIPTION = `Accepts an event or a batch from an external system. The source's settings decide about credentials and format.
 
-* **Token**: \`Authorization: Bearer tok_…\`. A source with a preset (stripe, shopify, github, standard-webhooks) and a signing
-  secret accepts the provider's signature instead.
+* **Token**: \`Authorization: Bearer tok_…\`. A source with a preset (stripe, shopify, woocommerce, paddle …) and a signing
+  secret accepts the provider's own signature or credential instead.
 * **Signature**, where the source has a signing secret: \`t=<unix>,v1=<hex>\` with HMAC-SHA256(secret, "<t>." + raw body), at most
   300 s old; or \`sha256=<hex>\`, bare hex or base64 over the raw body, unless the source requires timestamps.
 * The body is read as JSON whatever its Content-Type; gzip is accepted. 200 means: authenticated, valid and durable.

@@ -1,0 +1,32 @@
+import { type Preset, textOf, wholeBody } from '../preset.ts'
+import { hexBytes, verifyWithTime } from '../signatures.ts'
+
+/** `<unix ms>,<hex>[,<hex>]` over "<unix ms>." + body; several for a day after the secret was regenerated. */
+export const recurly: Preset = {
+  name: 'recurly',
+  keepHeaders: [],
+  verify(request) {
+    const header = request.headers['recurly-signature']?.trim()
+    if (!header) return { ok: false, code: 'signature_missing' }
+    const [timestamp = '', ...signatures] = header.split(',').map(part => part.trim())
+    return verifyWithTime(request, {
+      timestamp,
+      content: [`${timestamp}.`, request.body],
+      keys: request.secrets.map(secret => Buffer.from(secret)),
+      given: signatures.flatMap(text => hexBytes(text) ?? []),
+      format: 'recurly',
+    })
+  },
+  eventType(_headers, body) {
+    const object = textOf(body.object_type)
+    const event = textOf(body.event_type)
+    return object && event && `${object}.${event}`
+  },
+  // `id` is the object's: what happened to it, and when, makes it an event's
+  eventId(_headers, body) {
+    const id = textOf(body.id) ?? textOf(body.uuid)
+    const parts = [id, textOf(body.object_type), textOf(body.event_type), textOf(body.event_time)]
+    return id === null ? null : parts.filter(part => part !== null).join('/')
+  },
+  subject: wholeBody,
+}
