@@ -364,7 +364,7 @@ test('a provider that shows its secret in the Authorization header is let in by 
     [
       {
         ...{ event_type: 'ping', inbound_event_id: 'ev_1', signature: 'chargebee' },
-        names: ['user-agent', 'content-type'],
+        names: ['content-type', 'user-agent'],
       },
     ],
   )
@@ -382,11 +382,19 @@ test('the unsigned ping of WooCommerce is answered and let in nowhere', async ()
   assert.deepEqual(await eventsOf(server, shop.id), [])
 })
 
+function isOfCustom(error: { faults?: { pointer: string }[] }): boolean {
+  assert.deepEqual(
+    error.faults?.map(({ pointer }) => pointer),
+    ['/custom'],
+  )
+  return true
+}
+
 test('a source of preset custom says how its sender signs, and is refused without', async () => {
   const custom = { header: 'X-Sig', template: '{timestamp}:{body}', timestamp_header: 'X-Time' }
   const secret = 'a-secret-of-some-length'
   const refused = (settings: Record<string, unknown>) =>
-    assert.rejects(makeSource(server, { preset: 'custom', signing_secret: secret, ...settings }), /custom/)
+    assert.rejects(makeSource(server, { preset: 'custom', signing_secret: secret, ...settings }), isOfCustom)
   await refused({})
   await refused({ custom: { ...custom, timestamp_header: undefined } })
   await refused({ custom: { ...custom, body_path: 'a.b' } })
@@ -399,7 +407,7 @@ test('a source of preset custom says how its sender signs, and is refused withou
   const good = { 'x-time': time, 'x-sig': hmac(secret, `${time}:${BODY}`), 'x-sig-id': 's-1' }
   await answers([200], source.post(BODY, { key: '', headers: good }))
   await answers([401, 'signature_invalid'], source.post(`${BODY} `, { key: '', headers: good }))
-  await assert.rejects(server.admin.sources.update(source.id, { custom: null }), /custom/)
+  await assert.rejects(server.admin.sources.update(source.id, { custom: null }), isOfCustom)
   const [event] = await eventsOf(server, source.id)
   assert.deepEqual(
     [event!.event_type, event!.payload, event!.meta.signature, event!.headers['x-sig-id']],

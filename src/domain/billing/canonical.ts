@@ -104,6 +104,7 @@ function subscriptionOf(
     ),
     ...sequenceOf(object),
     ...(object.livemode === false && { testMode: true }),
+    ...(object.items_unchanged === true && { itemsUntold: true }),
     ...(items.some(item => isTaxUnknown(item, object)) && { inclusiveTaxUnknown: true }),
     ...(resumesAt !== null && { resumesAt }),
     ...countryOf(object.metadata),
@@ -159,7 +160,10 @@ function discountOf(discount: Fields, currency: string | null): Discount {
   const endsAt = instant(discount.ends_at)
   const foreign = discount.currency != null && knownCurrency(discount.currency) !== currency
   const amountOff = currency && !foreign ? toMinor(discount.amount_off, currency) : null
+  const couponId = text(discount.coupon)
+  const startsAt = instant(discount.starts_at)
   return {
+    ...(couponId !== null && { couponId, ...(startsAt !== null && { startsAt }) }),
     percentOff: decimalOrNull(discount.percent_off),
     amountOff: amountOff !== null && amountOff >= 0 ? amountOff : null,
     duration: durationOf(discount.duration, endsAt),

@@ -1,7 +1,7 @@
 /** Ids belong to a namespace: two shops that both count from 1001 are told apart. */
 
 import type { EventContext } from '../events/events.ts'
-import type { BillingChange, Payment, Refund, Term } from './types.ts'
+import type { BillingChange, Discount, Payment, Refund, Term } from './types.ts'
 
 /** Between a namespace and an id. Nothing that billing systems write has it, and no namespace can. */
 const SEPARATOR = '\u001f'
@@ -69,13 +69,27 @@ export function changeIn(namespace: string, change: BillingChange): BillingChang
   const term = (told: Term): Term => ({
     ...told,
     id: own(told.id),
+    ...(told.couponId !== undefined && { couponId: own(told.couponId) }),
+    ...(told.promotionCodeId !== undefined && { promotionCodeId: own(told.promotionCodeId) }),
     ...(told.customer !== undefined && { customer: own(told.customer) }),
     ...(told.subscription !== undefined && { subscription: own(told.subscription) }),
+  })
+  const discount = (told: Discount): Discount => ({
+    ...told,
+    ...(told.id !== undefined && { id: own(told.id) }),
+    ...(told.couponId !== undefined && { couponId: own(told.couponId) }),
+    ...(told.promotionCodeId !== undefined && { promotionCodeId: own(told.promotionCodeId) }),
   })
   switch (change.kind) {
     case 'subscription': {
       const { version, terms } = change
-      const inside = { ...version, id: own(version.id), customer: maybe(version.customer) }
+      const inside = {
+        ...version,
+        id: own(version.id),
+        customer: maybe(version.customer),
+        discounts: version.discounts.map(discount),
+        items: version.items.map(item => ({ ...item, discounts: item.discounts.map(discount) })),
+      }
       return { ...change, version: inside, ...(terms && { terms: terms.map(term) }) }
     }
     case 'invoice': {

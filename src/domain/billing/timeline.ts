@@ -104,6 +104,10 @@ function completed(versions: SubscriptionVersion[]): SubscriptionVersion[] {
       else last = version
     }
   }
+  for (const [i, version] of filled.entries()) {
+    const last = filled[i - 1]
+    if (version.itemsUntold && last) Object.assign(version, { items: last.items, discounts: last.discounts })
+  }
   const end = filled.at(-1)!
   const before = filled.at(-2)
   if (end.change === 'deleted' && end.items.length === 0 && before) {

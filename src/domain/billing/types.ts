@@ -61,6 +61,8 @@ export type SubscriptionFacts = {
   discounts: Discount[]
   /** A source's trial run: kept, and never money. */
   testMode?: true | null
+  /** The event says nothing of items and discounts: those of before hold. */
+  itemsUntold?: true | null
   /** Of more items than the source told. */
   itemsIncomplete?: true | null
   /** Prices hold tax, and nobody knows how much. */

@@ -4,6 +4,7 @@ import { isLongerThan, looseId } from '../events/normalize/draft.ts'
 import { contactIdIn, emailOf, idOf } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { decimalText, knownCurrency, parseDecimal } from '../money.ts'
+import { paddleSale } from '../providers/adapters/paddle.ts'
 import { stripeMajorText } from '../providers/stripe/amounts.ts'
 import { stripeObject } from '../providers/stripe/event.ts'
 import { parseTimestamp } from '../time.ts'
@@ -41,8 +42,10 @@ export type Conversion = {
 type Price = { amount: string | null; currency: string | null }
 
 export function conversionOf(event: NormalizedEvent, types: ReadonlySet<string>): Conversion | null {
-  if (event.eventType !== 'convert' && !types.has(event.eventType)) return null
   const { subject } = event
+  const sale = event.sourceConfigId === null ? null : paddleSale(subject)
+  if (sale) return paddleConversion(event, sale)
+  if (event.eventType !== 'convert' && !types.has(event.eventType)) return null
   const stripe = stripeObject(subject)
   const object = stripe ?? subject
   const orderId = orderIdOf(event.eventType, object)
@@ -58,6 +61,27 @@ export function conversionOf(event: NormalizedEvent, types: ReadonlySet<string>)
     ...(stripe ? stripePrice(stripe) : priceOf(object)),
     contactId: contactIdIn(object),
     email: emailOf(object.email) ?? event.email,
+  }
+}
+
+/** Paddle collects the money itself: a completed transaction is a sale, whatever the tenant lists. */
+function paddleConversion(
+  event: NormalizedEvent,
+  { id, amount, currency, data }: NonNullable<ReturnType<typeof paddleSale>>,
+): Conversion {
+  const objectId = idOf(id)
+  const custom = isObject(data.custom_data) ? data.custom_data : {}
+  const orderId = idOf(custom.order_id ?? custom.orderId)
+  return {
+    orderId,
+    saleKey: objectId && !orderId ? `invoice:${objectId}` : null,
+    conversionType: event.eventType,
+    source: 'billing',
+    sourceObjectId: objectId ?? orderId,
+    amount: amountText(amount),
+    currency: knownCurrency(currency),
+    contactId: contactIdIn(data),
+    email: emailOf(data.email) ?? event.email,
   }
 }
 

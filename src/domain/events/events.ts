@@ -77,6 +77,8 @@ export type NormalizedEvent = {
   source: EventSource
   sourceType: EventSource
   sourceConfigId: string | null
+  /** Of the source: whose shape it may have. */
+  preset: string | null
   /** The namespace of what it says about billing; null: it feeds no ledger. */
   billingNamespace: string | null
   /** The tracking key that it came with; null from inbound sources. */

@@ -34,6 +34,7 @@ export function eventOfStored(stored: StoredEvent): NormalizedEvent {
       providerEventId: null,
       sessionId: null,
       headers: {},
+      preset: null,
       billingNamespace: null,
     },
     ...stored,

@@ -1,5 +1,5 @@
 import { contentText, digestOf } from '../../domain/billing/content.ts'
-import { isBillingEvent, isUnrecognized, readBilling } from '../../domain/billing/feed.ts'
+import { readBillingEvent } from '../../domain/billing/feed.ts'
 import { changeIn, isPlain } from '../../domain/billing/namespace.ts'
 import type { BillingChange } from '../../domain/billing/types.ts'
 import { countUnrecognized, keepNamespaces } from '../../store/billing/feed.ts'
@@ -30,9 +30,9 @@ export function billingEvents(): EventListener {
     const facts: BillingFact[] = []
     const unrecognized: FreshEvent[] = []
     for (const fresh of fed) {
-      const fact = factOf(fresh)
-      if (fact) facts.push(fact)
-      else if (isUnrecognized(fresh.event.eventType, fresh.event.subject)) unrecognized.push(fresh)
+      const reading = readBillingEvent(fresh.event)
+      facts.push(...reading.changes.map(change => factOf(fresh, change)))
+      if (reading.unrecognized) unrecognized.push(fresh)
     }
     if (facts.length > 0) await applyBilling(transaction, facts)
     if (unrecognized.length === 0) return
@@ -47,19 +47,17 @@ export function billingEvents(): EventListener {
   }
 }
 
-function factOf({ tenantId, event, node }: FreshEvent): BillingFact | null {
-  const { id, eventType, subject, occurredAt, sourceConfigId, billingNamespace } = event
-  if (billingNamespace === null || !isBillingEvent(eventType, subject)) return null
-  const change = readBilling(eventType, subject, occurredAt.getTime())
-  if (!change) return null
+function factOf({ tenantId, event, node }: FreshEvent, change: BillingChange): BillingFact {
+  const { id, eventType, sourceConfigId } = event
+  const namespace = event.billingNamespace!
   return {
     tenantId,
     eventId: id,
     eventType,
     sourceId: sourceConfigId,
-    namespace: billingNamespace,
+    namespace,
     node,
-    change: changeIn(billingNamespace, change),
+    change: changeIn(namespace, change),
   }
 }
 

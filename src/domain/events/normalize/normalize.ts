@@ -192,6 +192,7 @@ function eventOf(
     source,
     sourceType: source,
     sourceConfigId: inbound ? inbound.sourceId : null,
+    preset: inbound ? inbound.preset : null,
     billingNamespace: namespaceOf(context),
     keyId: context.keyId ?? null,
     trusted,

@@ -1,0 +1,42 @@
+/** Which provider an event is of, and what it tells. */
+
+import { type Fields, fieldsOf } from '../billing/fields.ts'
+import type { Adapter } from './adapter.ts'
+import { chargebee } from './adapters/chargebee.ts'
+import { lago } from './adapters/lago.ts'
+import { paddle } from './adapters/paddle.ts'
+import { recurly } from './adapters/recurly.ts'
+import { revenuecat } from './adapters/revenuecat.ts'
+import { shopify } from './adapters/shopify.ts'
+import { woocommerce } from './adapters/woocommerce.ts'
+
+const ADAPTERS: Record<string, Adapter> = {
+  paddle,
+  chargebee,
+  recurly,
+  lago,
+  revenuecat,
+  woocommerce,
+  shopify,
+}
+
+/** Where these stand in a request's headers, they tell what the body does not. */
+const TOPICS: Record<string, string> = { woocommerce: 'x-wc-webhook-topic', shopify: 'x-shopify-topic' }
+
+export type FoundAdapter = { adapter: Adapter; eventType: string; body: Fields }
+
+/** The adapter of a source's preset, if the body is in the provider's own shape and not in ours. */
+export function adapterOf(
+  preset: string | null,
+  subject: unknown,
+  headers: Record<string, string>,
+): FoundAdapter | null {
+  const body = fieldsOf(subject)
+  if (preset === null || body === null || !Object.hasOwn(ADAPTERS, preset)) return null
+  const adapter = ADAPTERS[preset]!
+  if (Object.hasOwn(TOPICS, preset)) {
+    const eventType = headers[TOPICS[preset]!]
+    return eventType === undefined ? null : { adapter, eventType, body }
+  }
+  return adapter.recognizes(body) ? { adapter, eventType: adapter.eventType(body), body } : null
+}

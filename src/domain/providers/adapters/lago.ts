@@ -1,0 +1,156 @@
+/** Lago: objects under the name that `object_type` gives, known by their `lago_id`; amounts in minor units. */
+
+import { type Fields, fieldsOf, instant, listOf, text } from '../../billing/fields.ts'
+import { type Adapter, majorOf, type ProviderEvent, type Told } from '../adapter.ts'
+
+const DAY_MS = 86_400_000
+
+export const lago: Adapter = {
+  recognizes: body =>
+    typeof body.webhook_type === 'string' &&
+    typeof body.object_type === 'string' &&
+    fieldsOf(body[body.object_type]) !== null,
+  eventType: body => String(body.webhook_type),
+  tell(event) {
+    const object = fieldsOf(event.body[text(event.body.object_type) ?? '']) ?? {}
+    const [subject] = event.eventType.split('.')
+    if (subject === 'subscription') return object.lago_id ? [subscriptionOf(event, object)] : null
+    if (subject === 'invoice') return object.lago_id ? [invoiceOf(event, object)] : null
+    if (subject === 'credit_note') return object.lago_id ? refundOf(object) : null
+    return subject === 'customer' ? [customerOf(object)] : []
+  },
+}
+
+/** The application's own name for its customer, by which Lago's API goes. */
+function customerIdOf(object: Fields): unknown {
+  const customer = fieldsOf(object.customer)
+  return object.external_customer_id ?? customer?.external_id ?? object.lago_customer_id ?? customer?.lago_id
+}
+
+function peopleOf(object: Fields): Fields {
+  const customer = fieldsOf(object.customer)
+  return {
+    customer: customerIdOf(object),
+    customer_name: customer?.name ?? customer?.legal_name,
+    customer_email: customer?.email,
+  }
+}
+
+function customerOf(customer: Fields): Told {
+  const { external_id, lago_id, name, legal_name, email, updated_at } = customer
+  return {
+    type: 'customer.updated',
+    payload: { id: external_id ?? lago_id, name: name ?? legal_name, email, updated_at },
+  }
+}
+
+/** A subscription does not say when it changed: what happened to it has a time of its own. */
+const TIMES: Record<string, string> = {
+  'subscription.started': 'started_at',
+  'subscription.terminated': 'terminated_at',
+  'subscription.canceled': 'canceled_at',
+  'subscription.trial_ended': 'trial_ended_at',
+}
+
+function subscriptionOf({ eventType, occurredAt }: ProviderEvent, subscription: Fields): Told {
+  const plan = fieldsOf(subscription.plan) ?? {}
+  const currency = plan.amount_currency ?? subscription.plan_amount_currency
+  const cents = subscription.plan_amount_cents ?? plan.amount_cents
+  const updatedAt = instant(subscription[TIMES[eventType] ?? '']) ?? occurredAt
+  const trialEnd = trialEndOf(subscription, plan)
+  const status = text(subscription.status)
+  const isInTrial = status === 'active' && trialEnd !== null && trialEnd > updatedAt
+  return {
+    type: eventType,
+    payload: {
+      ...peopleOf(subscription),
+      id: subscription.lago_id,
+      status: isInTrial ? 'trialing' : status,
+      currency,
+      started_at: subscription.started_at ?? subscription.subscription_at,
+      trial_end: trialEnd,
+      current_period_start: subscription.current_billing_period_started_at,
+      current_period_end: subscription.current_billing_period_ending_at,
+      cancel_at: subscription.ending_at,
+      canceled_at: subscription.canceled_at ?? subscription.terminated_at,
+      ended_at: subscription.terminated_at ?? subscription.canceled_at,
+      updated_at: updatedAt,
+      items: [
+        {
+          price_id: plan.code ?? subscription.plan_code,
+          product_id: plan.lago_id,
+          name: plan.name ?? subscription.plan_code,
+          quantity: 1,
+          unit_amount: majorOf(cents, currency),
+          interval: plan.interval,
+        },
+      ],
+    },
+  }
+}
+
+/** Days from the start; null where there are none, or once Lago says that the trial has ended before its time. */
+function trialEndOf(subscription: Fields, plan: Fields): number | null {
+  const startedAt = instant(subscription.started_at)
+  const days = Number(plan.trial_period ?? 0)
+  const ended = instant(subscription.trial_ended_at)
+  if (ended !== null) return ended
+  return startedAt !== null && days > 0 ? startedAt + Math.round(days * DAY_MS) : null
+}
+
+const STATUSES: Record<string, string> = {
+  ...{ draft: 'draft', open: 'draft', generating: 'draft', pending: 'draft' },
+  ...{ finalized: 'open', voided: 'void', closed: 'void', failed: 'draft' },
+}
+
+function invoiceOf({ eventType, occurredAt }: ProviderEvent, invoice: Fields): Told {
+  const amount = (cents: unknown) => majorOf(cents, invoice.currency)
+  const given = STATUSES[text(invoice.status) ?? '']
+  const isPaid = invoice.payment_status === 'succeeded' && given === 'open'
+  const isFailed = given === 'open' && invoice.payment_status === 'failed'
+  const subscription = fieldsOf(listOf(invoice.subscriptions)[0])?.lago_id
+  const ofFees = listOf(invoice.fees).map(fee => fieldsOf(fee)?.lago_subscription_id)
+  const updatedAt = invoice.updated_at ?? occurredAt
+  const paid = invoice.total_paid_amount_cents ?? (isPaid ? invoice.total_amount_cents : 0)
+  return {
+    type:
+      eventType === 'invoice.deleted' ? eventType : isFailed ? 'invoice.payment_failed' : 'invoice.updated',
+    payload: {
+      ...peopleOf(invoice),
+      id: invoice.lago_id,
+      number: invoice.number,
+      subscription: subscription ?? ofFees.find(id => text(id) !== null),
+      status: isPaid ? 'paid' : given,
+      currency: invoice.currency,
+      total: amount(invoice.total_amount_cents),
+      tax: amount(invoice.taxes_amount_cents),
+      amount_due: amount(invoice.total_amount_cents),
+      amount_paid: amount(isPaid ? invoice.total_amount_cents : paid),
+      amount_remaining: isPaid ? 0 : amount(invoice.total_due_amount_cents),
+      due_date: isFailed || invoice.payment_overdue === true ? invoice.payment_due_date : null,
+      finalized_at: invoice.issuing_date ?? invoice.created_at,
+      paid_at: isPaid ? updatedAt : null,
+      updated_at: updatedAt,
+    },
+  }
+}
+
+/** Of a credit note only what is paid out is money that goes back. */
+function refundOf(note: Fields): Told[] {
+  if (!(Number(note.refund_amount_cents ?? 0) > 0)) return []
+  return [
+    {
+      type: 'refund.updated',
+      payload: {
+        id: note.lago_id,
+        invoice: note.lago_invoice_id,
+        customer: customerIdOf(note),
+        amount: majorOf(note.refund_amount_cents, note.currency),
+        currency: note.currency,
+        created_at: note.created_at,
+        updated_at: note.updated_at,
+        status: note.refund_status,
+      },
+    },
+  ]
+}

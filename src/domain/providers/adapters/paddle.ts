@@ -1,0 +1,192 @@
+/** Paddle Billing: subscriptions, transactions (its invoices), adjustments (its refunds), discounts, customers. */
+
+import { decimalOrNull, type Fields, fieldsOf, instant, listOf, text, whole } from '../../billing/fields.ts'
+import type { CouponTerms } from '../../billing/types.ts'
+import { knownCurrency, toMinor } from '../../money.ts'
+import { type Adapter, majorOf, type ProviderEvent, type Told } from '../adapter.ts'
+
+const DAY_MS = 86_400_000
+
+export const paddle: Adapter = {
+  recognizes: body =>
+    typeof body.event_type === 'string' &&
+    typeof body.event_id === 'string' &&
+    typeof body.occurred_at === 'string' &&
+    fieldsOf(body.data) !== null,
+  eventType: body => String(body.event_type),
+  tell(event) {
+    const data = fieldsOf(event.body.data) ?? {}
+    const [subject] = event.eventType.split('.')
+    if (subject === 'subscription') return [subscriptionOf(event, data)]
+    if (subject === 'transaction') return [invoiceOf(event, data)]
+    if (subject === 'adjustment') return refundOf(event, data)
+    if (subject === 'discount') return couponOf(event, data)
+    return subject === 'customer'
+      ? [{ type: 'customer.updated', payload: { ...data, ...timeOf(event) } }]
+      : []
+  },
+}
+
+/** Paddle tells microseconds, by which what happened within a millisecond stays in order. */
+function timeOf({ body }: ProviderEvent): Fields {
+  const fraction = /\.\d{3}(\d{3})/.exec(text(body.occurred_at) ?? '')?.[1]
+  return { updated_at: body.occurred_at, ...(fraction && { sequence: Number(fraction) }) }
+}
+
+function subscriptionOf(event: ProviderEvent, data: Fields): Told {
+  const period = fieldsOf(data.current_billing_period)
+  const scheduled = fieldsOf(data.scheduled_change)
+  const scheduledFor = (action: string) => (scheduled?.action === action ? scheduled.effective_at : null)
+  const items = listOf(data.items).map(item => fieldsOf(item) ?? {})
+  const discount = fieldsOf(data.discount)
+  const coupon = text(discount?.id)
+  return {
+    type: event.eventType,
+    ...(coupon && { coupons: [coupon] }),
+    payload: {
+      ...timeOf(event),
+      id: data.id,
+      customer: data.customer_id,
+      status: data.status,
+      currency: data.currency_code,
+      started_at: data.started_at ?? data.created_at,
+      trial_end: lastOf(items.map(item => fieldsOf(item.trial_dates)?.ends_at)),
+      current_period_start: period?.starts_at,
+      current_period_end: period?.ends_at,
+      cancel_at: scheduledFor('cancel'),
+      resumes_at: scheduledFor('resume'),
+      canceled_at: data.canceled_at,
+      ended_at: data.status === 'canceled' ? data.canceled_at : null,
+      collection_method: data.collection_mode === 'manual' ? 'send_invoice' : 'charge_automatically',
+      metadata: data.custom_data,
+      items: items.map(item => itemOf(item, data)),
+      discounts: coupon ? [{ coupon, starts_at: discount!.starts_at, ends_at: discount!.ends_at }] : [],
+    },
+  }
+}
+
+function itemOf(item: Fields, subscription: Fields): Fields {
+  const price = fieldsOf(item.price) ?? {}
+  const cycle = fieldsOf(price.billing_cycle)
+  const unit = fieldsOf(price.unit_price)
+  // a price that Paddle converts is told in its own currency: what is charged is not said
+  const isOwn = knownCurrency(unit?.currency_code) === knownCurrency(subscription.currency_code)
+  return {
+    price_id: price.id,
+    product_id: price.product_id,
+    name: text(fieldsOf(item.product)?.name) ?? price.name ?? price.description,
+    quantity: item.quantity,
+    unit_amount: isOwn ? majorOf(unit?.amount, unit?.currency_code) : null,
+    interval: cycle?.interval,
+    interval_count: cycle?.frequency,
+    ...((item.recurring === false || cycle === null) && { type: 'one_time' }),
+    ...(price.tax_mode === 'internal' && { tax_inclusive: true }),
+  }
+}
+
+function lastOf(instants: unknown[]): unknown {
+  return instants.filter(at => instant(at) !== null).sort((a, b) => instant(b)! - instant(a)!)[0]
+}
+
+const STATUSES: Record<string, string> = {
+  ...{ draft: 'draft', ready: 'draft', billed: 'open', past_due: 'open' },
+  ...{ paid: 'paid', completed: 'paid', canceled: 'void' },
+}
+
+function invoiceOf(event: ProviderEvent, data: Fields): Told {
+  const totals = fieldsOf(fieldsOf(data.details)?.totals) ?? {}
+  const amount = (minor: unknown) => majorOf(minor, data.currency_code)
+  const payments = listOf(data.payments).map(payment => fieldsOf(payment) ?? {})
+  const failures = payments.filter(payment => payment.status === 'error')
+  const captured = lastOf(payments.map(payment => payment.captured_at))
+  // what is ready waits for a checkout, or was billed and is being collected
+  const isBilled = data.status === 'ready' && instant(data.billed_at) !== null
+  const status = isBilled ? 'open' : STATUSES[text(data.status) ?? '']
+  const isPaid = status === 'paid'
+  return {
+    type: event.eventType === 'transaction.payment_failed' ? 'invoice.payment_failed' : 'invoice.updated',
+    payload: {
+      ...timeOf(event),
+      id: data.id,
+      number: data.invoice_number,
+      subscription: data.subscription_id,
+      customer: data.customer_id,
+      status,
+      currency: data.currency_code,
+      total: amount(totals.total),
+      tax: amount(totals.tax),
+      amount_due: amount(totals.grand_total ?? totals.total),
+      amount_paid: isPaid ? amount(totals.grand_total ?? totals.total) : 0,
+      amount_remaining: isPaid ? 0 : amount(totals.balance),
+      attempt_count: failures.length,
+      due_date: dueDateOf(data),
+      finalized_at: data.billed_at ?? data.created_at,
+      paid_at: isPaid ? (captured ?? event.body.occurred_at) : null,
+      failure_code: isPaid ? null : failures[0]?.error_code,
+    },
+  }
+}
+
+/** Of what is paid by invoice: so many days after it was billed. */
+function dueDateOf(data: Fields): number | null {
+  const terms = fieldsOf(fieldsOf(data.billing_details)?.payment_terms)
+  const billedAt = instant(data.billed_at)
+  const units: Record<string, number> = { day: 1, week: 7, month: 30, year: 365 }
+  const days = units[text(terms?.interval) ?? '']
+  const frequency = whole(terms?.frequency, 0)
+  if (billedAt === null || !days || frequency === null || data.collection_mode !== 'manual') return null
+  return billedAt + frequency * days * DAY_MS
+}
+
+/** Of adjustments only those take money away that go back to the customer; credits reduce what is owed. */
+function refundOf(event: ProviderEvent, data: Fields): Told[] | null {
+  const action = text(data.action)
+  if (action === 'credit' || action === 'credit_reverse' || action === 'chargeback_warning') return []
+  if ((action !== 'refund' && action !== 'chargeback') || data.status === 'pending_approval')
+    return data.status === 'pending_approval' ? [] : null
+  return [
+    {
+      type: 'refund.updated',
+      ...(action === 'chargeback' && { isDispute: true as const }),
+      payload: {
+        ...timeOf(event),
+        id: data.id,
+        invoice: data.transaction_id,
+        customer: data.customer_id,
+        amount: majorOf(fieldsOf(data.totals)?.total, data.currency_code),
+        currency: data.currency_code,
+        created_at: data.created_at,
+        status: data.status === 'approved' ? 'succeeded' : 'canceled',
+      },
+    },
+  ]
+}
+
+/** How long a discount runs stands with the subscription; a flat one for each seat cannot be said here. */
+function couponOf(event: ProviderEvent, data: Fields): Told[] {
+  const id = text(data.id)
+  const currency = knownCurrency(data.currency_code)
+  const amountOff =
+    currency && data.type === 'flat' ? toMinor(majorOf(data.amount, currency), currency) : null
+  const coupon: CouponTerms = {
+    percentOff: data.type === 'percentage' ? decimalOrNull(data.amount) : null,
+    amountsOff: currency && amountOff !== null ? { [currency]: amountOff } : {},
+    duration:
+      data.recur !== true ? 'once' : data.maximum_recurring_intervals == null ? 'forever' : 'repeating',
+    months: null,
+    productIds: null,
+  }
+  const isKnown = coupon.percentOff !== null || amountOff !== null
+  return id && isKnown ? [{ term: { kind: 'coupon', id, coupon }, at: event.body.occurred_at }] : []
+}
+
+/** What a completed transaction says of a sale; null of anything else. */
+export function paddleSale(
+  body: Fields,
+): { id: unknown; amount: unknown; currency: unknown; data: Fields } | null {
+  if (body.event_type !== 'transaction.completed' || !paddle.recognizes(body)) return null
+  const data = fieldsOf(body.data)!
+  const totals = fieldsOf(fieldsOf(data.details)?.totals) ?? {}
+  const amount = majorOf(totals.grand_total ?? totals.total, data.currency_code)
+  return { id: data.id, amount, currency: data.currency_code, data }
+}

@@ -1,0 +1,30 @@
+/** Shopify's subscription contracts: their webhooks tell who and how often, but neither products nor prices. */
+
+import { fieldsOf, text } from '../../billing/fields.ts'
+import type { Adapter } from '../adapter.ts'
+
+export const shopify: Adapter = {
+  recognizes: () => false,
+  eventType: () => '',
+  tell({ eventType, body }) {
+    if (/^subscription_billing_attempts\//.test(eventType)) return null
+    if (!/^subscription_contracts\//.test(eventType)) return []
+    const id = text(body.id) ?? text(body.admin_graphql_api_id)
+    if (id === null) return null
+    const { interval, interval_count } = fieldsOf(body.billing_policy) ?? {}
+    return [
+      {
+        type: eventType === 'subscription_contracts/create' ? 'subscription.created' : 'subscription.updated',
+        payload: {
+          id,
+          customer: body.customer_id,
+          status: body.status === 'failed' ? 'past_due' : body.status,
+          currency: body.currency_code,
+          metadata: { interval, interval_count },
+          // without a price it is listed among the exclusions (missing_items), not forgotten
+          items: [],
+        },
+      },
+    ]
+  },
+}
