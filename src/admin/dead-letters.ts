@@ -4,7 +4,7 @@ import type { Entry } from '../domain/entry.ts'
 import type { EventContext } from '../domain/events/events.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import { billingSettings, requiresEventId } from '../intake/inbound.ts'
+import { effectSettings, requiresEventId } from '../intake/inbound.ts'
 import type { Log } from '../log/log.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { inTransaction } from '../postgres/database.ts'
@@ -167,7 +167,7 @@ async function replayOf(client: pg.PoolClient, letter: Entry, now: Date): Promis
     eventTypeOverride: source.config.event_type_override,
     eventIdPath: source.config.event_id_path,
     requireEventId: requiresEventId(source),
-    ...billingSettings(source),
+    ...effectSettings(source),
   }
   return {
     ...letter,

@@ -50,14 +50,20 @@ export function inboundContext(
     eventTypeOverride: source.config.event_type_override,
     eventIdPath: source.config.event_id_path,
     requireEventId: requiresEventId(source),
-    ...billingSettings(source),
+    ...effectSettings(source),
     ...facts,
   }
 }
 
-export function billingSettings({ config }: Source): Pick<InboundContext, 'billing' | 'namespace'> {
-  const { billing, namespace } = config
-  return { ...(billing !== null && { billing }), ...(namespace !== null && { namespace }) }
+/** What a source says of the effects of its events, beyond what its type and preset do. */
+export function effectSettings({
+  config: { billing, namespace, records },
+}: Source): Pick<InboundContext, 'billing' | 'namespace' | 'records'> {
+  return {
+    ...(billing !== null && { billing }),
+    ...(namespace !== null && { namespace }),
+    ...(records !== null && { records }),
+  }
 }
 
 /** A provider gives every event an id, so one without was tampered with. */

@@ -4,13 +4,14 @@ import type { NatsSettings } from '../log/jetstream/settings.ts'
 import type { Log } from '../log/log.ts'
 import { accountAttribution } from '../pipeline/billing/attribution.ts'
 import { billingEvents } from '../pipeline/billing/billing.ts'
+import { shopRecords } from '../pipeline/connectors/shops.ts'
 import { combineSales, orderConversions } from '../pipeline/conversions/conversions.ts'
 import { openConversionTypes } from '../pipeline/conversions/types.ts'
 import { eventKind } from '../pipeline/events/events.ts'
 import { contactIdentities } from '../pipeline/identity/contacts.ts'
 import { openIdentities } from '../pipeline/identity/identity.ts'
 import { openTouches } from '../pipeline/identity/touches.ts'
-import { recordKind } from '../pipeline/records/records.ts'
+import { openRecords, recordKind } from '../pipeline/records/records.ts'
 import { openScheduler } from '../pipeline/scheduler.ts'
 import { openTransactions } from '../pipeline/transaction.ts'
 import type { Kind } from '../pipeline/unit.ts'
@@ -49,14 +50,16 @@ export async function startWorkers(
   })
   const onPeople = accountAttribution()
   const identities = openIdentities({ onPeople, onMerged: combineSales })
+  const applyRecords = openRecords([contactIdentities(identities), orderConversions(identities)])
   const kinds = {
-    record: recordKind([contactIdentities(identities), orderConversions(identities)]) as Kind,
+    record: recordKind(applyRecords) as Kind,
     events: eventKind({
       identities,
       touches: openTouches({ identities, onPeople }),
       conversionTypes: openConversionTypes(),
       ensureMonths: monthKeeper(pool),
       floorMs: eventsFloorMs,
+      records: shopRecords(applyRecords),
       listeners: [billingEvents()],
     }) as Kind,
   }

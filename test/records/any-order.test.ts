@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { appendOf } from '../../src/http/records/change.ts'
 import type { RecordBody } from '../../src/http/records/schemas.ts'
-import { recordKind } from '../../src/pipeline/records/records.ts'
+import { openRecords, recordKind } from '../../src/pipeline/records/records.ts'
 import { openScheduler, type Scheduler } from '../../src/pipeline/scheduler.ts'
 import { openTransactions } from '../../src/pipeline/transaction.ts'
 import type { Kind } from '../../src/pipeline/unit.ts'
@@ -14,7 +14,7 @@ let opened: Awaited<ReturnType<typeof openTestLog>>
 let scheduler: Scheduler
 before(async () => {
   opened = await openTestLog()
-  const kind = recordKind([]) as Kind
+  const kind = recordKind(openRecords([])) as Kind
   const logger = { error: () => {}, warn: () => {} }
   const runTransaction = openTransactions({ ...opened, kinds: { record: kind, events: kind }, logger })
   scheduler = openScheduler({ runTransaction, workers: 2, onAppend: opened.log.onAppend, logger })

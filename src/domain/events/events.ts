@@ -57,6 +57,8 @@ export type InboundContext = RequestFacts & {
   /** The source's own word on whether it feeds billing, and under which namespace; absent: by its type and preset. */
   billing?: boolean
   namespace?: string
+  /** False: a shop's objects become no records. */
+  records?: boolean
   /** What has no id of its own is refused: a repeat of it could not be told from a new event. */
   requireEventId?: boolean
   /** How the signature was given: 't,v1' | 'sha256' | 'stripe' | … ; null when the source has no secret. */
@@ -79,6 +81,8 @@ export type NormalizedEvent = {
   sourceConfigId: string | null
   /** Of the source: whose shape it may have. */
   preset: string | null
+  /** It becomes records, where its preset is a shop's. */
+  makesRecords: boolean
   /** The namespace of what it says about billing; null: it feeds no ledger. */
   billingNamespace: string | null
   /** The tracking key that it came with; null from inbound sources. */

@@ -35,6 +35,7 @@ export function eventOfStored(stored: StoredEvent): NormalizedEvent {
       sessionId: null,
       headers: {},
       preset: null,
+      makesRecords: false,
       billingNamespace: null,
     },
     ...stored,

@@ -36,6 +36,8 @@ export type Preset = {
   contradiction?(headers: Headers, body: JsonObject): string | null
   /** The business object inside the body. */
   subject(body: JsonObject): JsonObject
+  /** The buyer's user id, where `user_id` in the body is somebody else's. */
+  userId?(body: JsonObject): string | null
   /** An unsigned request that only asks whether somebody is there. It is answered, and that is all. */
   isPing?(body: Buffer): boolean
 }

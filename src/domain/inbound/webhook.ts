@@ -29,7 +29,10 @@ export function readWebhook(item: JsonObject, context: InboundContext, faults: F
     providerEventId: provider?.eventId ?? providerEventId(item, subject, context),
     visitor: looseId(item.visitor ?? object.visitor ?? object.anonymousId ?? object.anonymous_id),
     sessionId: looseId(item.session_id ?? object.session_id),
-    userId: looseId(item.user_id ?? object.user_id ?? object.userId),
+    userId:
+      provider?.userId === undefined
+        ? looseId(item.user_id ?? object.user_id ?? object.userId)
+        : provider.userId,
     previousId: null,
     email: emailOf(object.email),
     subject,
@@ -55,6 +58,8 @@ type ProviderFacts = {
   eventId: string | null
   subject: JsonObject
   contradiction?: string | null
+  /** Undefined: where others have it. */
+  userId?: string | null
 }
 
 /** Of a body in a provider's own shape: read by the source's preset, or recognised as a Stripe event. */
@@ -67,6 +72,7 @@ function providerFacts(item: JsonObject, context: InboundContext): ProviderFacts
       eventId: preset.eventId(context.headers, item),
       subject: preset.subject(item),
       contradiction: preset.contradiction?.(context.headers, item) ?? null,
+      ...(preset.userId && { userId: preset.userId(item) }),
     }
   }
   if (!isStripeEvent(item)) return null

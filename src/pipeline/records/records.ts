@@ -13,7 +13,8 @@ import {
 import { insertOperations } from '../../store/records/operations.ts'
 import { loadVersions, type RecordKey, type RecordRow, upsertRecords } from '../../store/records/records.ts'
 import { lockRecordTypes } from '../../store/records/tombstones.ts'
-import type { Kind, Transaction, Unit } from '../unit.ts'
+import type { Kind, Transaction } from '../unit.ts'
+import type { Change } from './change.ts'
 import { applyNameDeletes, isDeletedByName, keyOf, type Tombstones, tombstonesFor } from './tombstones.ts'
 
 /** For what is derived from records: called with every record whose state changed. */
@@ -29,14 +30,14 @@ type ChangedRecord = RecordKey & {
 const NOT_APPLIED =
   'The change could not be applied. It is kept, and the operator of this service can replay it.'
 
-export function recordKind(listeners: RecordListener[]): Kind<RecordChange> {
+export function recordKind(applyRecords: ApplyRecords): Kind<RecordChange> {
   return {
     decode(entry) {
       return { works: [readChange(JSON.parse(entry.context) as RecordContext, entry.body)], rejected: [] }
     },
     narrow: entry => entry,
     async apply(transaction, units) {
-      const { statuses, changed } = await applyChanges(transaction, units)
+      const statuses = await applyRecords(transaction, units)
       await insertOperations(
         transaction.client,
         units.map((unit, i) => ({
@@ -45,7 +46,6 @@ export function recordKind(listeners: RecordListener[]): Kind<RecordChange> {
           error: null,
         })),
       )
-      if (changed.length > 0) for (const listener of listeners) await listener(transaction, changed)
     },
     deadLetter: (unit, error, attempts) => ({
       id: unit.entry.id,
@@ -64,6 +64,18 @@ export function recordKind(listeners: RecordListener[]): Kind<RecordChange> {
   }
 }
 
+/** Returns what became of each change, in their order. */
+export type ApplyRecords = (transaction: Transaction, changes: Change[]) => Promise<OperationOutcome[]>
+
+/** The one way in which records change, whoever tells it. */
+export function openRecords(listeners: RecordListener[]): ApplyRecords {
+  return async (transaction, changes) => {
+    const { statuses, changed } = await applyChanges(transaction, changes)
+    if (changed.length > 0) for (const listener of listeners) await listener(transaction, changed)
+    return statuses
+  }
+}
+
 function operationOf(entry: Entry, change: RecordChange | undefined) {
   const { entityType } = JSON.parse(entry.context) as RecordContext
   return {
@@ -74,11 +86,13 @@ function operationOf(entry: Entry, change: RecordChange | undefined) {
   }
 }
 
-async function applyChanges({ client }: Transaction, units: Unit<RecordChange>[]) {
+async function applyChanges({ client }: Transaction, units: Change[]) {
   await lockRecordTypes(client, locksFor(units))
-  const direct = units.filter(unit => unit.work.op !== 'delete-by-name') as Unit<RecordWrite | RecordDelete>[]
-  const byName = units.filter(unit => unit.work.op === 'delete-by-name') as Unit<RecordDeleteByName>[]
-  const statuses = new Map<Unit, OperationOutcome>()
+  const direct = units.filter(unit => unit.work.op !== 'delete-by-name') as Change<
+    RecordWrite | RecordDelete
+  >[]
+  const byName = units.filter(unit => unit.work.op === 'delete-by-name') as Change<RecordDeleteByName>[]
+  const statuses = new Map<Change, OperationOutcome>()
   const changed = new Map<string, ChangedRecord>()
 
   if (direct.length > 0) {
@@ -96,7 +110,7 @@ async function applyChanges({ client }: Transaction, units: Unit<RecordChange>[]
   return { statuses: units.map(unit => statuses.get(unit)!), changed: [...changed.values()] }
 }
 
-function locksFor(units: Unit<RecordChange>[]) {
+function locksFor(units: Change[]) {
   const locks = new Map<
     string,
     { tenantId: number; entityType: RecordChange['entityType']; exclusive: boolean }
@@ -109,14 +123,14 @@ function locksFor(units: Unit<RecordChange>[]) {
   return [...locks.values()]
 }
 
-type Newest = { unit: Unit<RecordWrite | RecordDelete>; version: Version }
+type Newest = { unit: Change<RecordWrite | RecordDelete>; version: Version }
 
 /** Plays the changes in their order over what is stored: each one is applied or superseded; the last applied stays. */
 async function newestOf(
   client: Transaction['client'],
-  units: Unit<RecordWrite | RecordDelete>[],
+  units: Change<RecordWrite | RecordDelete>[],
   tombstones: Tombstones,
-  statuses: Map<Unit, OperationOutcome>,
+  statuses: Map<Change, OperationOutcome>,
 ): Promise<Map<string, Newest>> {
   const keys = new Map(units.map(unit => [keyText(keyOf(unit)), keyOf(unit)]))
   const stored = await loadVersions(client, [...keys.values()])
@@ -142,7 +156,7 @@ async function newestOf(
 }
 
 /** A replayed dead letter keeps its id, which tells when it first came in: what came later has the better claim. */
-function isOutrun(entry: Entry, version: Version, before: Version): boolean {
+function isOutrun(entry: Change['entry'], version: Version, before: Version): boolean {
   const isReplayed = entry.receivedAt.getTime() !== timeOfId(entry.id).getTime()
   return isReplayed && version.sourceUpdatedAt === before.sourceUpdatedAt && before.entryId > entry.id
 }

@@ -15,7 +15,8 @@ import {
   loadTombstones,
   type RecordNameKey,
 } from '../../store/records/tombstones.ts'
-import type { Transaction, Unit } from '../unit.ts'
+import type { Transaction } from '../unit.ts'
+import type { Change } from './change.ts'
 
 /** The newest delete of each name, by `nameText`. */
 export type Tombstones = Map<string, Version>
@@ -23,7 +24,7 @@ export type Tombstones = Map<string, Version>
 /** The deletes that are known of the other names which these writes go by. */
 export async function tombstonesFor(
   client: Transaction['client'],
-  units: Unit<RecordWrite | RecordDelete>[],
+  units: Change<RecordWrite | RecordDelete>[],
 ): Promise<Tombstones> {
   const names = new Map<string, RecordNameKey>()
   for (const { entry, work } of units) {
@@ -38,7 +39,7 @@ export async function tombstonesFor(
 }
 
 /** Whether a write is older than a delete of one of its other names: it is deleted from the start. */
-export function isDeletedByName(unit: Unit<RecordWrite | RecordDelete>, tombstones: Tombstones): boolean {
+export function isDeletedByName(unit: Change<RecordWrite | RecordDelete>, tombstones: Tombstones): boolean {
   const { entry, work } = unit
   if (work.op !== 'write' || tombstones.size === 0) return false
   const version = { sourceUpdatedAt: work.sourceUpdatedAt, entryId: entry.id }
@@ -51,8 +52,8 @@ export function isDeletedByName(unit: Unit<RecordWrite | RecordDelete>, tombston
 /** A delete by name came too late where a newer one is known, or where all records of that name are newer. */
 export async function applyNameDeletes(
   client: Transaction['client'],
-  units: Unit<RecordDeleteByName>[],
-  statuses: Map<Unit, OperationOutcome>,
+  units: Change<RecordDeleteByName>[],
+  statuses: Map<Change, OperationOutcome>,
 ) {
   const deletes = newestPerName(
     units.map(({ entry, work }) => ({
@@ -85,7 +86,7 @@ function newestPerName<T extends RecordNameKey & Version>(deletes: T[]): T[] {
   return [...newest.values()]
 }
 
-export function keyOf({ entry, work }: Unit<RecordWrite | RecordDelete>): RecordKey {
+export function keyOf({ entry, work }: Change<RecordWrite | RecordDelete>): RecordKey {
   return { tenantId: entry.tenantId, entityType: work.entityType, id: work.id }
 }
 

@@ -18,6 +18,8 @@ test('a tracking event is brought into the one shape', () => {
     sourceType: 'tracking',
     sourceConfigId: null,
     keyId: null,
+    preset: null,
+    makesRecords: false,
     billingNamespace: null,
     trusted: false,
     inboundEventId: 'e1',

@@ -2,6 +2,7 @@ import { namespaceOf } from '../../billing/namespace.ts'
 import type { Fault } from '../../fault.ts'
 import { itemId } from '../../ids.ts'
 import type { JsonObject } from '../../json/json.ts'
+import { isShop } from '../../providers/shops.ts'
 import { occurredAt } from '../../time.ts'
 import type {
   EventContext,
@@ -193,6 +194,7 @@ function eventOf(
     sourceType: source,
     sourceConfigId: inbound ? inbound.sourceId : null,
     preset: inbound ? inbound.preset : null,
+    makesRecords: inbound !== null && inbound.records !== false && isShop(inbound.preset),
     billingNamespace: namespaceOf(context),
     keyId: context.keyId ?? null,
     trusted,

@@ -11,4 +11,8 @@ export const revenuecat: Preset = {
   eventType: (_headers, body) => textOf(isObject(body.event) ? body.event.type : null),
   eventId: (_headers, body) => textOf(isObject(body.event) ? body.event.id : null),
   subject: wholeBody,
+  userId(body) {
+    const id = textOf(isObject(body.event) ? body.event.app_user_id : null)
+    return id?.startsWith('$RCAnonymousID:') ? null : id
+  },
 }

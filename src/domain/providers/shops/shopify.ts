@@ -1,0 +1,184 @@
+/** Shopify: products with their variants, customers, orders and refunds, by the topic of the webhook. */
+
+import { listOf } from '../../billing/fields.ts'
+import { isObject, type JsonObject } from '../../json/json.ts'
+import { decimalText, parseDecimal } from '../../money.ts'
+import {
+  idIn,
+  MAX_VARIANTS,
+  present,
+  type ShopChange,
+  type ShopEvent,
+  type ShopRecord,
+  sharedText,
+  timeOf,
+} from './shop.ts'
+
+const TOPIC = 'x-shopify-topic'
+const TRIGGERED_AT = 'x-shopify-triggered-at'
+
+export function shopifyChanges(event: ShopEvent): ShopChange[] {
+  const [resource, action] = (event.headers[TOPIC] ?? '').split('/')
+  const { subject } = event
+  if (resource === 'refunds' && action === 'create') return refundOf(event)
+  const id = idIn(subject.id)
+  if (id === null || !(resource === 'products' || resource === 'customers' || resource === 'orders'))
+    return []
+  if (action === 'delete') return [deletionOf(event, resource, id)]
+  if (!isWhole(resource, subject)) return []
+  const at = timeOf(event, subject.updated_at, subject.created_at, event.headers[TRIGGERED_AT])
+  if (resource === 'products') return [productOf(event, id, at)]
+  const fields = resource === 'orders' ? orderFields(subject) : customerFields(subject)
+  const entityType = resource === 'orders' ? 'order' : 'contact'
+  return [{ op: 'write', at, record: { entityType, id, fields, source: event.payload } }]
+}
+
+/** Some topics (orders/edited, customers/redact …) are about an object without being it. */
+function isWhole(resource: string, subject: JsonObject): boolean {
+  if (resource === 'products') return Array.isArray(subject.variants)
+  return subject.updated_at !== undefined || subject.created_at !== undefined
+}
+
+function deletionOf(event: ShopEvent, resource: 'products' | 'customers' | 'orders', id: string): ShopChange {
+  const at = timeOf(event, event.headers[TRIGGERED_AT])
+  if (resource === 'products')
+    return { op: 'product', at, id, records: [], kept: [], isSnapshot: true, handle: null }
+  return { op: 'delete', at, entityType: resource === 'orders' ? 'order' : 'contact', id }
+}
+
+function productOf(event: ShopEvent, id: string, at: string): ShopChange {
+  const product = event.subject
+  const variants = listOf(product.variants).filter(isObject).slice(0, MAX_VARIANTS)
+  const shared = present({
+    title: sharedText(product.title),
+    product_id: id,
+    handle: sharedText(product.handle),
+    vendor: sharedText(product.vendor),
+    type: sharedText(product.product_type),
+    status: sharedText(product.status),
+  })
+  const records: ShopRecord[] =
+    variants.length > 1
+      ? variants.flatMap(variant => {
+          const variantId = idIn(variant.id)
+          if (variantId === null || id.length + variantId.length > 254) return []
+          const fields = { ...variantFields(product, variant), ...shared, variant_id: variantId }
+          // each variant with its own object: with the whole product, many would be that many times as large
+          return [
+            {
+              ...({ entityType: 'product', id: `${id}/${variantId}`, fields } as const),
+              source: JSON.stringify(variant),
+            },
+          ]
+        })
+      : [
+          {
+            ...({ entityType: 'product', id } as const),
+            fields: { ...variantFields(product, variants[0] ?? {}), ...shared },
+            source: event.payload,
+          },
+        ]
+  return {
+    op: 'product',
+    at,
+    id,
+    records,
+    kept: [],
+    isSnapshot: true,
+    handle: sharedText(product.handle) ?? null,
+  }
+}
+
+function variantFields(product: JsonObject, variant: JsonObject): JsonObject {
+  const title = sharedText(product.title)
+  const option = sharedText(variant.title)
+  const isOnly = option === undefined || option === 'Default Title'
+  return present({
+    sku: variant.sku,
+    name: isOnly ? title : `${title ?? ''} - ${option}`,
+    price: variant.price,
+    compareAtPrice: variant.compare_at_price,
+    barcode: variant.barcode,
+    inventory: variant.inventory_quantity,
+  })
+}
+
+function customerFields(customer: JsonObject): JsonObject {
+  const address = isObject(customer.default_address) ? customer.default_address : {}
+  return present({
+    email: customer.email,
+    firstName: customer.first_name,
+    lastName: customer.last_name,
+    phone: customer.phone ?? address.phone,
+    company: address.company,
+    city: address.city,
+    country: address.country_code,
+    zip: address.zip,
+    totalSpent: customer.total_spent,
+    totalOrders: customer.orders_count,
+    tags: customer.tags,
+    created_at: customer.created_at,
+  })
+}
+
+function orderFields(order: JsonObject): JsonObject {
+  const customer = isObject(order.customer) ? order.customer : {}
+  return present({
+    name: order.name,
+    contactId: idIn(customer.id),
+    email: order.email || order.contact_email || customer.email,
+    phone: order.phone,
+    total_price: order.total_price,
+    subtotal_price: order.subtotal_price,
+    total_tax: order.total_tax,
+    total_discounts: order.total_discounts,
+    refunded_amount: refundedIn(listOf(order.refunds)),
+    currency: order.currency,
+    created_at: order.created_at,
+    cancelled_at: order.cancelled_at,
+    financial_status: order.financial_status,
+    fulfillment_status: order.fulfillment_status,
+    source_name: order.source_name,
+    tags: order.tags,
+    line_items: listOf(order.line_items).filter(isObject).map(lineFields),
+  })
+}
+
+function lineFields(line: JsonObject): JsonObject {
+  const { name, sku, quantity, price } = line
+  return present({
+    name,
+    sku,
+    quantity,
+    price,
+    product_id: idIn(line.product_id),
+    variant_id: idIn(line.variant_id),
+  })
+}
+
+/** What of these refunds was paid out, as exact decimal text; null: nothing. */
+function refundedIn(refunds: unknown[]): string | null {
+  const paid = refunds
+    .flatMap(refund => (isObject(refund) ? listOf(refund.transactions) : []))
+    .flatMap(entry =>
+      isObject(entry) && entry.kind === 'refund' && entry.status !== 'failure' ? [entry.amount] : [],
+    )
+  return sumText(paid)
+}
+
+export function sumText(amounts: unknown[]): string | null {
+  const known = amounts.flatMap(amount => parseDecimal(amount) ?? [])
+  if (known.length === 0) return null
+  const scale = Math.max(...known.map(amount => amount.scale))
+  const digits = known.reduce((sum, amount) => sum + amount.digits * 10n ** BigInt(scale - amount.scale), 0n)
+  return decimalText({ digits, scale })
+}
+
+function refundOf(event: ShopEvent): ShopChange[] {
+  const { subject } = event
+  const orderId = idIn(subject.order_id)
+  const refundId = idIn(subject.id)
+  if (orderId === null || refundId === null) return []
+  const at = timeOf(event, subject.processed_at, subject.created_at, event.headers[TRIGGERED_AT])
+  return [{ op: 'refund', at, orderId, refundId, amount: refundedIn([subject]), refund: subject }]
+}

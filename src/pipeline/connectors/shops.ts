@@ -1,0 +1,132 @@
+import type { ShopChange } from '../../domain/providers/shops/shop.ts'
+import { shopChanges } from '../../domain/providers/shops.ts'
+import type { EntityType } from '../../domain/records/records.ts'
+import { timestampText } from '../../domain/time.ts'
+import { type Family, loadFamilies, recordsOfHandles } from '../../store/records/families.ts'
+import { lockRecordTypes } from '../../store/records/tombstones.ts'
+import type { EventKindOptions } from '../events/events.ts'
+import type { Change } from '../records/change.ts'
+import type { ApplyRecords } from '../records/records.ts'
+import type { Transaction } from '../unit.ts'
+import { refundedOrders } from './refunds.ts'
+import { entryOf, type Telling, writeOf } from './telling.ts'
+
+/**
+ * Webhooks of shops change records, in the transaction of their events. Events of one record come in several partitions,
+ * beside the writes of the data API: so the types are locked as those do who delete by name, alone.
+ */
+export function shopRecords(applyRecords: ApplyRecords): EventKindOptions['records'] {
+  return async (transaction, events) => {
+    const tellings = events.flatMap(({ tenantId, event }) =>
+      event.makesRecords ? shopChanges(event).map((change): Telling => ({ tenantId, event, change })) : [],
+    )
+    if (tellings.length === 0) return
+    const { client } = transaction
+    await lockRecordTypes(client, locksFor(tellings))
+    const changes = await changesOf(client, tellings)
+    if (changes.length > 0) await applyRecords(transaction, changes)
+    const refunds = await refundedOrders(client, tellings)
+    if (refunds.length > 0) await applyRecords(transaction, refunds)
+  }
+}
+
+function locksFor(tellings: Telling[]) {
+  const types = new Map<string, { tenantId: number; entityType: EntityType; exclusive: true }>()
+  for (const { tenantId, change } of tellings)
+    types.set(`${tenantId} ${typeOf(change)}`, { tenantId, entityType: typeOf(change), exclusive: true })
+  return [...types.values()]
+}
+
+function typeOf(change: ShopChange): EntityType {
+  if (change.op === 'write') return change.record.entityType
+  if (change.op === 'delete') return change.entityType
+  return change.op === 'product' ? 'product' : 'order'
+}
+
+/** In the order of the tellings, each on what those before it left. */
+async function changesOf(client: Transaction['client'], tellings: Telling[]): Promise<Change[]> {
+  const products = tellings.flatMap(({ tenantId, event, change }) =>
+    change.op === 'product' ? [{ tenantId, event, change }] : [],
+  )
+  const families = await knownFamilies(client, products)
+  const imported = await importedRecords(client, products)
+  return tellings.flatMap(telling => {
+    const { tenantId, change } = telling
+    if (change.op === 'delete') return [deleteOf(telling, change.entityType, change.id)]
+    if (change.op === 'write') {
+      const { id } = change.record
+      const family = families.get(familyText({ tenantId, id: id.slice(0, Math.max(0, id.indexOf('/'))) }))
+      family?.set(id, { at: change.at, isLive: true })
+      return [writeOf(telling, change.record)]
+    }
+    if (change.op === 'refund') return []
+    const family = families.get(familyText({ tenantId, id: change.id }))!
+    const handles = imported.get(familyText({ tenantId, id: change.handle ?? '' })) ?? []
+    // a file's time may be later than the product's: what came before this webhook gives way to it
+    const receivedAt = timestampText(telling.event.receivedAt.toISOString())!
+    const importedAt = change.at > receivedAt ? change.at : receivedAt
+    return [
+      ...productChanges(telling, change, family),
+      ...handles.map(id => deleteOf(telling, 'product', id, importedAt)),
+    ]
+  })
+}
+
+/** When each record of a product was last told, by id. */
+type KnownFamily = Map<string, { at: string; isLive: boolean }>
+
+function productChanges(
+  telling: Telling,
+  { id, at, records, kept, isSnapshot }: Extract<ShopChange, { op: 'product' }>,
+  family: KnownFamily,
+): Change[] {
+  if (isSnapshot && [...family.values()].some(known => known.at > at)) return []
+  const staying = new Set([...records.map(record => record.id), ...kept])
+  const gone = [...family].flatMap(([member, { isLive }]) => (isLive && !staying.has(member) ? [member] : []))
+  // also where it was never seen: what is older and comes later stays deleted
+  const deleted = records.length === 0 ? [...new Set([id, ...gone])] : gone
+  for (const member of deleted) family.set(member, { at, isLive: false })
+  for (const record of records) family.set(record.id, { at, isLive: true })
+  return [
+    ...records.map(record => writeOf(telling, record)),
+    ...deleted.map(member => deleteOf(telling, 'product', member)),
+  ]
+}
+
+async function knownFamilies(
+  client: Transaction['client'],
+  products: Telling[],
+): Promise<Map<string, KnownFamily>> {
+  const families = new Map<string, Family>()
+  for (const { tenantId, change } of products)
+    if (change.op === 'product')
+      families.set(familyText({ tenantId, id: change.id }), { tenantId, id: change.id })
+  if (families.size === 0) return new Map()
+  const known = new Map<string, KnownFamily>([...families.keys()].map(text => [text, new Map()]))
+  for (const row of await loadFamilies(client, [...families.values()]))
+    known.get(familyText(row))!.set(row.memberId, { at: row.sourceUpdatedAt, isLive: !row.deleted })
+  return known
+}
+
+async function importedRecords(
+  client: Transaction['client'],
+  products: Telling[],
+): Promise<Map<string, string[]>> {
+  const handles = products.flatMap(({ tenantId, change }) =>
+    change.op === 'product' && change.handle !== null && change.handle !== change.id
+      ? [{ tenantId, handle: change.handle }]
+      : [],
+  )
+  const distinct = new Map(handles.map(entry => [familyText({ ...entry, id: entry.handle }), entry]))
+  const rows = distinct.size > 0 ? await recordsOfHandles(client, [...distinct.values()]) : []
+  const found = Map.groupBy(rows, ({ tenantId, handle }) => familyText({ tenantId, id: handle }))
+  return new Map([...found].map(([text, own]) => [text, own.map(({ id }) => id)]))
+}
+
+function familyText({ tenantId, id }: Family): string {
+  return `${tenantId} ${id}`
+}
+
+function deleteOf(telling: Telling, entityType: EntityType, id: string, at = telling.change.at): Change {
+  return { entry: entryOf(telling), work: { op: 'delete', entityType, id, sourceUpdatedAt: at } }
+}

@@ -1,0 +1,343 @@
+// Webhooks of shops become products, contacts and orders. Bodies are those of the providers' documentation, shortened.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startServer, type TestServer } from '../../server.ts'
+import { eventsOf, makeSource } from '../source.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+})
+after(() => server.close())
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
+type Body = any
+type Source = Awaited<ReturnType<typeof makeSource>>
+
+let deliveries = 0
+
+/** As Shopify posts it, under an id of its own each time. */
+async function shopify(source: Source, topic: string, body: object, more: Record<string, string> = {}) {
+  const headers = { 'x-shopify-topic': topic, 'x-shopify-webhook-id': `w-${++deliveries}`, ...more }
+  const answer = await source.post(body, { headers })
+  assert.deepEqual([answer.status, answer.body.accepted], [200, 1], JSON.stringify(answer.body))
+}
+
+async function woocommerce(source: Source, topic: string, body: object) {
+  const headers = { 'x-wc-webhook-topic': topic, 'x-wc-webhook-delivery-id': `d-${++deliveries}` }
+  const answer = await source.post(body, { headers })
+  assert.deepEqual([answer.status, answer.body.accepted], [200, 1], JSON.stringify(answer.body))
+}
+
+/** Null where there is none. */
+async function record(path: string): Promise<Body> {
+  await server.settled()
+  const { status, body } = await server.request(`/v1/${path}`, { key: server.tenant.privateKey })
+  assert.ok(status === 200 || status === 404, String(status))
+  return status === 200 ? body : null
+}
+
+async function conversionsOf(orderId: string): Promise<Body[]> {
+  await server.settled()
+  const { body } = await server.request('/v1/conversions?limit=100', { key: server.tenant.privateKey })
+  return body.results.filter((row: Body) => row.source_object_id === orderId)
+}
+
+const product = (id: number, updated_at: string, variants: object[], more: object = {}) => ({
+  ...{ id, title: 'Example T-Shirt', vendor: 'Acme', product_type: 'Shirts', handle: `shirt-${id}` },
+  ...{ status: 'active', created_at: '2021-12-30T20:00:00-05:00', updated_at, variants, ...more },
+})
+const variant = (id: number, title: string, more: object = {}) => ({
+  ...{ id, title, sku: `SKU-${id}`, price: '19.99', inventory_quantity: 75, ...more },
+})
+const order = (id: number, more: object = {}) => ({
+  ...{
+    id,
+    name: `#${id}`,
+    order_number: id,
+    email: 'jon@example.com',
+    currency: 'USD',
+    total_price: '403.00',
+  },
+  ...{ created_at: '2021-12-31T19:00:00-05:00', updated_at: '2021-12-31T19:00:00-05:00', user_id: 548380009 },
+  ...{
+    financial_status: 'paid',
+    line_items: [{ name: 'Shirt', sku: 'SKU-1', quantity: 2, price: '199.00' }],
+  },
+  ...{ customer: { id: 207119551, email: 'jon@example.com' }, ...more },
+})
+
+test('shopify: a product of one variant is one record, with the object as it came', async () => {
+  const shop = await makeSource(server, { preset: 'shopify' })
+  await shopify(shop, 'products/create', product(101, '2024-01-01T10:00:00Z', [variant(1, 'Default Title')]))
+  const found = await record('products/SKU-1')
+  assert.deepEqual(
+    [found.id, found.externalId, found.sourceUpdatedAt],
+    ['101', null, '2024-01-01T10:00:00.000Z'],
+  )
+  const { source, ...data } = found.data
+  assert.deepEqual(data, {
+    ...{ sku: 'SKU-1', name: 'Example T-Shirt', price: '19.99', inventory: 75, title: 'Example T-Shirt' },
+    ...{ product_id: '101', handle: 'shirt-101', vendor: 'Acme', type: 'Shirts', status: 'active' },
+  })
+  assert.equal(source.variants[0].id, 1)
+  await shopify(
+    shop,
+    'products/delete',
+    { id: 101 },
+    { 'x-shopify-triggered-at': '2024-01-02T10:00:00.877041743Z' },
+  )
+  assert.equal(await record('products/101'), null)
+  // late, and older than the delete
+  await shopify(shop, 'products/update', product(101, '2024-01-02T09:00:00Z', [variant(1, 'Default Title')]))
+  assert.equal(await record('products/101'), null)
+})
+
+test('shopify: one record for each variant; those that a newer telling leaves out are deleted, in any order', async () => {
+  const shop = await makeSource(server, { preset: 'shopify' })
+  const three = [variant(21, 'S'), variant(22, 'M'), variant(23, 'L')]
+  await shopify(shop, 'products/update', product(102, '2024-01-01T10:00:00Z', three))
+  const medium = await record('products/SKU-22')
+  assert.deepEqual(
+    [medium.id, medium.data.name, medium.data.price],
+    ['102/22', 'Example T-Shirt - M', '19.99'],
+  )
+  assert.deepEqual([medium.data.source.id, medium.data.source.sku], [22, 'SKU-22'])
+  // the newer first, which knows neither M nor one that an older told later
+  await shopify(
+    shop,
+    'products/update',
+    product(102, '2024-01-03T10:00:00Z', [variant(21, 'S', { price: '9.00' }), variant(23, 'L')]),
+  )
+  await shopify(shop, 'products/update', product(102, '2024-01-02T10:00:00Z', [...three, variant(24, 'XL')]))
+  assert.equal((await record('products/SKU-21')).data.price, '9.00')
+  for (const gone of ['SKU-22', 'SKU-24']) assert.equal(await record(`products/${gone}`), null)
+  assert.ok(await record('products/SKU-23'))
+  // down to one: the record goes by the product's own id
+  await shopify(shop, 'products/update', product(102, '2024-01-04T10:00:00Z', [variant(23, 'L')]))
+  assert.equal((await record('products/SKU-23')).id, '102')
+  assert.equal(await record('products/102%2F21'), null)
+  await shopify(shop, 'products/update', product(102, '2024-01-05T10:00:00Z', three))
+  assert.equal(await record('products/102'), null)
+  await shopify(shop, 'products/delete', { id: 102 })
+  for (const { sku } of three) assert.equal(await record(`products/${sku}`), null)
+})
+
+test('shopify: what was imported under the handle gives way to the real ids', async () => {
+  const shop = await makeSource(server, { preset: 'shopify' })
+  const write = (id: string, data: object) =>
+    server.request('/v1/products', {
+      ...{ method: 'POST', key: server.tenant.privateKey, headers: { prefer: 'wait=5' } },
+      body: JSON.stringify({ entityType: 'product', id, sourceUpdatedAt: new Date().toISOString(), data }),
+    })
+  await write('shirt-103', { handle: 'shirt-103', sku: 'CSV-1' })
+  await write('shirt-103/Blue', { handle: 'shirt-103', sku: 'CSV-2' })
+  await write('shirt-103x', { handle: 'shirt-103x', sku: 'CSV-3' })
+  await write('shirt-103/own', { sku: 'CSV-4' })
+  await shopify(
+    shop,
+    'products/update',
+    product(103, '2020-01-01T10:00:00Z', [variant(31, 'S'), variant(32, 'M')]),
+  )
+  for (const gone of ['CSV-1', 'CSV-2']) assert.equal(await record(`products/${gone}`), null)
+  for (const stays of ['CSV-3', 'CSV-4', 'SKU-31']) assert.ok(await record(`products/${stays}`))
+})
+
+test('shopify: an order is one conversion with its contact, a cancelled and a refunded one too; a deleted one is none', async () => {
+  const shop = await makeSource(server, { preset: 'shopify' })
+  await shopify(shop, 'customers/create', {
+    ...{
+      id: 207119551,
+      email: 'jon@example.com',
+      first_name: 'Jon',
+      last_name: 'Snow',
+      verified_email: true,
+    },
+    ...{ created_at: '2021-12-31T19:00:00-05:00', updated_at: '2021-12-31T19:00:00-05:00', orders_count: 1 },
+    default_address: { company: 'The Wall', country_code: 'US', phone: '555' },
+  })
+  await shopify(shop, 'orders/create', order(5001))
+  await shopify(shop, 'orders/paid', order(5001, { updated_at: '2022-01-01T10:00:00Z' }))
+  const [contact, found] = [await record('contacts/207119551'), await record('orders/5001')]
+  assert.deepEqual(
+    [contact.data.firstName, contact.data.company, contact.data.country],
+    ['Jon', 'The Wall', 'US'],
+  )
+  assert.deepEqual(
+    [found.data.contactId, found.data.total_price, found.data.currency, found.data.source.user_id],
+    ['207119551', '403.00', 'USD', 548380009],
+  )
+  const tracked = await server.request('/v1/track/', {
+    ...{ method: 'POST', key: server.tenant.trackingKey },
+    body: JSON.stringify({ event_type: 'convert', visitor: 'v-5001', data: { order_id: '5001', amount: 1 } }),
+  })
+  assert.equal(tracked.status, 200)
+  await shopify(
+    shop,
+    'orders/cancelled',
+    order(5001, { updated_at: '2022-01-02T10:00:00Z', cancelled_at: '2022-01-02T10:00:00Z' }),
+  )
+  await shopify(shop, 'refunds/create', {
+    ...{ id: 929361462, order_id: 5001, created_at: '2022-01-03T10:00:00Z', refund_line_items: [] },
+    transactions: [{ kind: 'refund', status: 'success', amount: '403.00' }],
+  })
+  const rows = await conversionsOf('5001')
+  assert.deepEqual(
+    rows.map(row => [
+      row.source,
+      row.amount,
+      row.currency,
+      row.contact_id,
+      row.contact_name,
+      row.occurred_at,
+    ]),
+    [['orders', 403, 'USD', '207119551', 'Jon Snow', '2022-01-01T00:00:00.000Z']],
+  )
+  const refunded = await record('orders/5001')
+  assert.deepEqual(
+    [refunded.data.refunded_amount, refunded.data.source.refunds.length, refunded.data.source.id],
+    ['403', 1, 5001],
+  )
+  // as the order tells it itself, and as the repeated refund does
+  await shopify(shop, 'refunds/create', {
+    id: 929361462,
+    order_id: 5001,
+    created_at: '2022-01-03T10:00:00Z',
+    transactions: [],
+  })
+  assert.equal((await record('orders/5001')).data.source.refunds.length, 1)
+  await shopify(shop, 'orders/delete', { id: 5001 })
+  assert.deepEqual(await conversionsOf('5001'), [])
+  assert.equal(await record('orders/5001'), null)
+})
+
+test('shopify: the staff who took orders in the shop are nobody’s user id', async () => {
+  const shop = await makeSource(server, { preset: 'shopify' })
+  for (const [id, email] of [
+    [5101, 'ann@example.com'],
+    [5102, 'ben@example.com'],
+  ] as const)
+    await shopify(shop, 'orders/create', order(id, { email, customer: null }))
+  const profiles = (await eventsOf(server, shop.id)).map(event => event.node)
+  assert.equal(new Set(profiles).size, 2)
+})
+
+test('shopify: a telling of something else is an event only, and no record at all where the source says so', async () => {
+  const shop = await makeSource(server, { preset: 'shopify' })
+  await shopify(shop, 'orders/edited', {
+    order_edit: { id: 1, order_id: 5201, created_at: '2024-01-01T00:00:00Z' },
+  })
+  await shopify(shop, 'customers/redact', { shop_id: 1, customer: { id: 5201 }, orders_to_redact: [] })
+  await shopify(shop, 'products/update', { id: 'x'.repeat(300), variants: [] })
+  await shopify(shop, 'checkouts/create', {
+    id: 5201,
+    total_price: '1.00',
+    created_at: '2024-01-01T00:00:00Z',
+  })
+  const off = await makeSource(server, { preset: 'shopify', records: false })
+  await shopify(off, 'orders/create', order(5202))
+  assert.equal(await record('orders/5202'), null)
+  assert.equal((await eventsOf(server, off.id)).length, 1)
+  assert.equal(await record('orders/5201'), null)
+  assert.equal(await record('contacts/5201'), null)
+})
+
+test('shopify: thousands of variants, text that cannot be stored and another tenant’s ids do no harm', async () => {
+  const shop = await makeSource(server, { preset: 'shopify' })
+  const many = Array.from({ length: 3000 }, (_, i) => ({ id: i + 1, sku: `BULK-${i + 1}` }))
+  await shopify(shop, 'products/update', product(104, '2024-01-01T10:00:00Z', many))
+  assert.equal((await record('products/BULK-2048')).id, '104/2048')
+  assert.equal(await record('products/BULK-2049'), null)
+  const strange = JSON.stringify(order(5301, { note: 'a?b' })).replace('a?b', 'a\\u0000b\\ud800')
+  await shopify(shop, 'orders/create', strange as never)
+  assert.equal((await record('orders/5301')).data.source.note, 'a\ufffdb\ufffd')
+})
+
+test('woocommerce: products, variations, customers and orders; a cart is no order, a guest no contact', async () => {
+  const shop = await makeSource(server, { preset: 'woocommerce' })
+  const dates = { date_created: '2017-03-22T16:28:02', date_created_gmt: '2017-03-22T19:28:02' }
+  const at = (time: string) => ({ ...dates, date_modified_gmt: time })
+  const parent = {
+    id: 799,
+    name: 'Ship Your Idea',
+    type: 'variable',
+    catalog_visibility: 'visible',
+    parent_id: 0,
+  }
+  await woocommerce(shop, 'product.created', {
+    ...parent,
+    ...at('2017-03-23T10:00:00'),
+    sku: '',
+    variations: [733, 732],
+  })
+  for (const [id, time] of [
+    [732, '2017-03-23T10:00:00'],
+    [733, '2017-03-23T11:00:00'],
+  ] as const)
+    await woocommerce(shop, 'product.updated', {
+      ...{
+        id,
+        parent_id: 799,
+        type: 'variation',
+        name: `Ship - ${id}`,
+        sku: `W-${id}`,
+        price: '9.00',
+        ...at(time),
+      },
+    })
+  assert.equal((await record('products/W-732')).id, '799/732')
+  assert.deepEqual(
+    [(await record('products/799')).data.name, (await record('products/799')).sourceUpdatedAt],
+    ['Ship Your Idea', '2017-03-23T10:00:00.000Z'],
+  )
+  await woocommerce(shop, 'product.updated', { ...parent, ...at('2017-03-24T10:00:00'), variations: [733] })
+  assert.equal(await record('products/W-732'), null)
+  assert.equal((await record('products/W-733')).data.price, '9.00')
+  await woocommerce(shop, 'product.deleted', { id: 799 })
+  for (const gone of ['799', 'W-733']) assert.equal(await record(`products/${gone}`), null)
+
+  await woocommerce(shop, 'customer.created', {
+    ...{
+      id: 25,
+      email: 'john.doe@example.com',
+      first_name: 'John',
+      last_name: 'Doe',
+      is_paying_customer: false,
+    },
+    ...{ billing: { company: 'Doe Ltd', country: 'DE' }, ...at('2017-03-21T16:11:14') },
+  })
+  const placed = {
+    ...{ id: 727, number: '727', order_key: 'wc_order_58d2d042d1d', status: 'processing', currency: 'EUR' },
+    ...{ total: '29.35', customer_id: 25, billing: { email: 'john.doe@example.com' }, line_items: [] },
+  }
+  await woocommerce(shop, 'order.created', { ...placed, ...at('2017-03-22T19:28:08') })
+  const cart = { ...placed, id: 728, status: 'checkout-draft', ...at('2017-03-22T19:28:08') }
+  await woocommerce(shop, 'order.created', cart)
+  await woocommerce(shop, 'order.updated', {
+    ...placed,
+    id: 729,
+    customer_id: 0,
+    ...at('2017-03-22T19:28:08'),
+  })
+  const found = await record('orders/727')
+  assert.deepEqual(
+    [found.data.total_price, found.data.contactId, found.data.source.order_key],
+    ['29.35', '25', 'wc_order_58d2d042d1d'],
+  )
+  const [row] = await conversionsOf('727')
+  assert.deepEqual(
+    [row.amount, row.currency, row.contact_name, row.company_name, row.occurred_at],
+    [29.35, 'EUR', 'John Doe', 'Doe Ltd', '2017-03-22T19:28:02.000Z'],
+  )
+  assert.equal(await record('orders/728'), null)
+  assert.equal((await record('orders/729')).data.contactId, undefined)
+  await woocommerce(shop, 'order.deleted', { id: 727 })
+  assert.deepEqual(await conversionsOf('727'), [])
+  await woocommerce(shop, 'customer.deleted', { id: 25 })
+  assert.equal(await record('contacts/25'), null)
+  const tampered = await shop.post(
+    { ...placed, ...dates },
+    { headers: { 'x-wc-webhook-topic': 'order.deleted', 'x-wc-webhook-delivery-id': 'd' } },
+  )
+  assert.equal(tampered.status, 400)
+})
