@@ -1,8 +1,155 @@
+import { DAY_MS } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
-import { type CashFact, cashFacts } from '../store/reports/cash.ts'
+import type { Bucket, BucketInterval } from '../store/reports/buckets.ts'
+import {
+  type CashFact,
+  cashFacts,
+  cashOfDays,
+  cashOfStretches,
+  outstandingWithin,
+  type Stretch,
+} from '../store/reports/cash.ts'
 import { type Cash, cashBetween } from '../store/reports/totals.ts'
+import { type SeriesWindow, seriesBuckets } from './history.ts'
 import type { Narrowed } from './ledger.ts'
-import { type ReportQuestion, sum } from './question.ts'
+import { openLedger } from './open-ledger.ts'
+import { listOf, type ReportList, type ReportQuestion, sum } from './question.ts'
+
+export type CashReport = { interval: BucketInterval; cash: ReportList<CashEntry> }
+
+/** What a bucket came to, or what one fact adds to that. */
+export type CashFigures = {
+  invoiced: number
+  /** Payments of subscription invoices, less what went back of such. */
+  collected: number
+  refunded: number
+  disputed: number
+  /** Of what was invoiced in the bucket, what is not paid yet. */
+  outstanding: number
+  oneOff: number
+}
+
+export type CashEntry = CashFigures & { date: string; invoices: number; payments: number }
+
+/** By bucket, the oldest first. Null: there would be too many. */
+export async function cashReport(
+  db: Db,
+  question: ReportQuestion,
+  window: SeriesWindow,
+): Promise<CashReport | null> {
+  const buckets = await seriesBuckets(db, question, window)
+  if (buckets === null) return null
+  const entries = buckets.length > 0 ? await entriesOf(db, question, buckets) : []
+  return { interval: window.interval, cash: listOf(entries) }
+}
+
+async function entriesOf(db: Db, question: ReportQuestion, buckets: Bucket[]): Promise<CashEntry[]> {
+  const { narrowed } = await openLedger(db, question)
+  const sums = buckets.map(() => ({ ...NO_CASH, outstanding: 0 }))
+  if (narrowed) {
+    const window = { since: buckets[0]!.starts, until: buckets.at(-1)!.ends }
+    const facts = leftOf(await cashFacts(db, question, window), narrowed)
+    for (const [i, { starts, ends }] of buckets.entries()) {
+      const own = facts.filter(({ occurredAt }) => occurredAt >= starts && occurredAt < ends)
+      sums[i] = { ...cashOf(own), outstanding: sum(own, fact => fact.outstanding) }
+    }
+  } else {
+    const { days, parts } = stretchesOf(buckets, question.asOf >= question.now)
+    const found = [...(await cashOfDays(db, question, days)), ...(await cashOfStretches(db, question, parts))]
+    for (const { bucket, ...cash } of found) {
+      const own = sums[bucket]!
+      for (const figure of Object.keys(cash) as (keyof Cash)[]) own[figure] += cash[figure]
+    }
+    const bounds = [buckets[0]!.starts, ...buckets.map(bucket => bucket.ends)]
+    const outstanding = await outstandingWithin(db, question, bounds)
+    for (const [bucket, amount] of outstanding) sums[bucket]!.outstanding = amount
+  }
+  return buckets.map(({ date }, i) => {
+    const cash = sums[i]!
+    return { date, ...cash, collected: cash.collected - cash.refunded - cash.disputed }
+  })
+}
+
+/** Whole UTC days of the buckets, whose sums tell how things stand now, and what is cut off of days before and after. */
+function stretchesOf(buckets: Bucket[], fromSums: boolean): { days: Stretch[]; parts: Stretch[] } {
+  const days: Stretch[] = []
+  const parts: Stretch[] = []
+  for (const [bucket, { starts, ends }] of buckets.entries()) {
+    const first = new Date(Math.ceil(starts.getTime() / DAY_MS) * DAY_MS)
+    const last = new Date(Math.floor(ends.getTime() / DAY_MS) * DAY_MS)
+    if (!fromSums || first >= last) {
+      parts.push({ bucket, since: starts, until: ends })
+      continue
+    }
+    days.push({ bucket, since: first, until: last })
+    if (starts < first) parts.push({ bucket, since: starts, until: first })
+    if (last < ends) parts.push({ bucket, since: last, until: ends })
+  }
+  return { days, parts }
+}
+
+export type CashFactReport = {
+  date: string
+  interval: BucketInterval
+  totals: CashFigures
+  facts: ReportList<CashFactEntry>
+}
+
+export type CashFactEntry = CashFigures &
+  Pick<CashFact, 'occurredAt' | 'kind' | 'id' | 'invoiceId' | 'subscriptionId' | 'customer' | 'amount'>
+
+/** The invoices and payments behind the bucket that holds `at`, the oldest first. */
+export async function cashFactReport(
+  db: Db,
+  question: ReportQuestion,
+  { interval, at }: { interval: BucketInterval; at: Date },
+): Promise<CashFactReport> {
+  const { narrowed } = await openLedger(db, question)
+  const [bucket] = (await seriesBuckets(db, question, { interval, from: at, to: at })) ?? []
+  const window = bucket && { since: bucket.starts, until: bucket.ends }
+  const all = window ? await cashFacts(db, question, window) : []
+  const entries = (narrowed ? leftOf(all, narrowed) : all).map(factEntry)
+  return {
+    date: bucket?.date ?? at.toISOString().slice(0, 10),
+    interval,
+    totals: figuresOf(figure => sum(entries, entry => entry[figure])),
+    facts: listOf(entries),
+  }
+}
+
+function factEntry({ recurring, outstanding, ...fact }: CashFact): CashFactEntry {
+  const { invoiced, collected, refunded, disputed, oneOff } = cashOf([{ ...fact, recurring, outstanding }])
+  return {
+    ...fact,
+    invoiced,
+    collected: collected - refunded - disputed,
+    refunded,
+    disputed,
+    outstanding,
+    oneOff,
+  }
+}
+
+function figuresOf(of: (figure: keyof CashFigures) => number): CashFigures {
+  return {
+    invoiced: of('invoiced'),
+    collected: of('collected'),
+    refunded: of('refunded'),
+    disputed: of('disputed'),
+    outstanding: of('outstanding'),
+    oneOff: of('oneOff'),
+  }
+}
+
+const NO_CASH: Cash = {
+  invoiced: 0,
+  invoices: 0,
+  collected: 0,
+  payments: 0,
+  refunded: 0,
+  disputed: 0,
+  oneOff: 0,
+}
 
 /** What was invoiced and collected in (since, asOf]: of what a filter leaves, fact by fact as it stood at its time. */
 export async function cashSince(

@@ -52,6 +52,8 @@ const WHO: Record<string, Who> = {
   'GET /v1/subscriptions/retention': privately('subscriptions:read'),
   'GET /v1/subscriptions/history': privately('subscriptions:read'),
   'GET /v1/subscriptions/breakdown': privately('subscriptions:read'),
+  'GET /v1/subscriptions/cash': privately('subscriptions:read'),
+  'GET /v1/subscriptions/cash/facts': privately('subscriptions:read'),
 
   'POST /v1/track': tracking,
   'POST /v1/identify': tracking,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { eventually } from '../eventually.ts'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { created, inDays, item, reportOf, send, updated } from './shop.ts'
 
 let server: TestServer

@@ -27,6 +27,8 @@ const ROUTES = {
   retention: {},
   history: {},
   breakdown: { by: 'plan' },
+  cash: {},
+  'cash/facts': { date: '2026-01-31' },
 }
 
 test('every report needs the scope subscriptions:read', async () => {
@@ -163,6 +165,8 @@ test('as CSV a list is exported whole, with all digits, and formulas are defused
     retention: 'cohort',
     history: 'date',
     breakdown: 'plan',
+    cash: 'date',
+    'cash/facts': 'occurred_at',
   }
   for (const [report, first] of Object.entries(defaults)) {
     const [header] = await csv(report, ROUTES[report as keyof typeof ROUTES])

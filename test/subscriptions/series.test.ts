@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startServer, type TestServer } from '../server.ts'
-import { ask, type Body, created, ended, inDays, item, reportOf, send, updated } from './shop.ts'
+import { ask, type Body, created, ended, inDays, invoice, item, reportOf, send, updated } from './shop.ts'
 
 let server: TestServer
 before(async () => {
@@ -205,4 +205,81 @@ test('breakdowns add up to MRR, item by item, as of any date', async () => {
   assert.deepEqual(await by('country', { as_of: inDays(-200) }), [])
   const { status, body } = await ask(server, 'breakdown', { currency: 'EUR' }, { tenant })
   assert.deepEqual([status, body.errors[0].pointer], [400, '/by'])
+})
+
+const FIGURES = ['invoiced', 'collected', 'refunded', 'disputed', 'outstanding', 'one_off']
+
+test('every sum of cash is what its facts add up to, in any zone and as of any date', async () => {
+  const tenant = await server.anotherTenant('cash')
+  const bill = (id: string, at: string, changes: object) =>
+    invoice('updated', id, { finalized_at: at, updated_at: at, status: 'open', ...changes })
+  const paidAt = (id: string, at: string, total: number, changes: object = {}) =>
+    bill(id, at, { status: 'paid', total, amount_paid: total, amount_remaining: 0, paid_at: at, ...changes })
+  const refund = (id: string, of: string, amount: number, at: string) => ({
+    type: 'refund.created',
+    data: { id, invoice: of, amount, currency: 'EUR', created_at: at, updated_at: at },
+  })
+  const own = { subscription: 's', customer: 'cus_s' }
+  const [yesterday, today] = [inDays(-1), inDays(0)]
+  const events = [
+    created('s', { started_at: at('2025-03-01') }),
+    paidAt('in_1', '2025-03-01T02:00:00Z', 119, own),
+    refund('re_1', 'in_1', 19, '2025-03-02T01:30:00Z'),
+    bill('in_2', '2025-03-02T23:30:00Z', { ...own, total: 50, amount_due: 50, amount_remaining: 50 }),
+    bill('in_2', '2025-03-05T12:00:00Z', {
+      ...own,
+      finalized_at: '2025-03-02T23:30:00Z',
+      total: 50,
+      amount_due: 50,
+      amount_paid: 20,
+      amount_remaining: 30,
+    }),
+    paidAt('one', '2025-03-02T12:00:00Z', 30, { customer: 'cus_x' }),
+    refund('re_2', 'one', 10, '2025-03-04T12:00:00Z'),
+    bill('draft', '2025-03-04T12:00:00Z', { ...own, status: 'draft', total: 77 }),
+    invoice('paid', 'usd', {
+      currency: 'USD',
+      status: 'paid',
+      total: 9,
+      amount_paid: 9,
+      paid_at: at('2025-03-02'),
+      updated_at: at('2025-03-02'),
+    }),
+    paidAt('recent', yesterday, 11, own),
+    bill('now', today, { ...own, total: 13, amount_due: 13, amount_remaining: 13 }),
+  ]
+  await send(server, events, tenant)
+  const march = { from: '2025-02-28', to: '2025-03-06', interval: 'day' }
+  const { results } = await reportOf(server, 'cash', march, tenant)
+  const shownOn = (date: string) =>
+    FIGURES.map(figure => results.find((row: Body) => row.date === date)[figure])
+  assert.deepEqual(shownOn('2025-03-01'), [119, 119, 0, 0, 0, 0])
+  assert.deepEqual(shownOn('2025-03-02'), [80, -19, 19, 0, 30, 30])
+  assert.deepEqual(shownOn('2025-03-04'), [0, 0, 0, 0, 0, -10])
+  assert.deepEqual(shownOn('2025-03-05'), [0, 20, 0, 0, 0, 0])
+  const windows = [march, { from: inDays(-9), interval: 'week' }, { from: '2025-01-01', interval: 'month' }]
+  const compare = async (as_of: string) => {
+    for (const window of windows) {
+      const cash = await reportOf(server, 'cash', { ...window, as_of }, tenant)
+      for (const row of cash.results) {
+        const query = { date: row.date, interval: window.interval, as_of, page_size: 100 }
+        const { results: facts, totals } = await reportOf(server, 'cash/facts', query, tenant)
+        for (const figure of FIGURES) {
+          const sum = facts.reduce((total: number, fact: Body) => total + cents(fact[figure]), 0)
+          assert.equal(cents(row[figure]), sum, `${row.date} ${figure}`)
+          assert.equal(totals[figure], row[figure])
+        }
+      }
+    }
+  }
+  for (const as_of of [inDays(0.001), '2025-03-04T13:00:00Z']) await compare(as_of)
+  // the overview says the same of its 30 days
+  const { collected, invoiced, as_of } = await reportOf(server, 'overview', {}, tenant)
+  const recent = await reportOf(server, 'cash', { from: inDays(-25), interval: 'day', as_of }, tenant)
+  const total = (figure: string) => recent.results.reduce((sum: number, row: Body) => sum + row[figure], 0)
+  assert.deepEqual([total('collected'), total('invoiced')], [collected.amount, invoiced.amount])
+  await server.admin.policies.set(tenant.id, { time_zone: 'America/New_York' })
+  await compare(inDays(0.002))
+  const west = await reportOf(server, 'cash', march, tenant)
+  assert.equal(west.results.find((row: Body) => row.date === '2025-02-28').invoiced, 119)
 })

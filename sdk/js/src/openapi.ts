@@ -2412,6 +2412,214 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/subscriptions/cash": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What was invoiced and paid, by day, week or month
+         * @description Each sum is what the facts of its bucket add up to (`/v1/subscriptions/cash/facts`), as things stood at `as_of`. At most 1500 buckets. With `Accept: text/csv` as CSV.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    as_of?: string;
+                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    billing_interval?: string;
+                    /** @description Only accounts of this country, as the breakdown names it */
+                    country?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description The first bucket is the one that holds this; default: twelve months, the current one included */
+                    from?: string;
+                    /** @description Weeks begin on Monday */
+                    interval: "day" | "week" | "month";
+                    /** @description Only items of this plan, as the breakdown names it */
+                    plan?: string;
+                    /** @description Only accounts that came from there */
+                    source?: string;
+                    /** @description Only subscriptions of this status */
+                    status?: string;
+                    /** @description The last bucket is the one that holds this, that of as_of at the latest; default: as_of */
+                    to?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            currency: string;
+                            interval: string;
+                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            policy: Record<string, unknown>;
+                            results: {
+                                /** @description Payments of subscription invoices − refunded − disputed */
+                                collected: number;
+                                /** @description The day on which the bucket begins */
+                                date: string;
+                                /** @description Of such payments: disputes that were lost */
+                                disputed: number;
+                                /** @description By finalized_at, tax included, without draft and void */
+                                invoiced: number;
+                                invoices: number;
+                                /** @description Payments of no subscription, less what went back of them */
+                                one_off: number;
+                                /** @description Of what was invoiced: what is not paid yet */
+                                outstanding: number;
+                                payments: number;
+                                /** @description Of such payments: refunds, and credit notes that were paid out */
+                                refunded: number;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/subscriptions/cash/facts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The invoices and payments behind a day, week or month
+         * @description Each with what it adds to every sum, the oldest first: the columns add up to the row of that bucket. With `Accept: text/csv` all of them are exported.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    as_of?: string;
+                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    billing_interval?: string;
+                    /** @description Only accounts of this country, as the breakdown names it */
+                    country?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description The bucket is the one that holds this */
+                    date: string;
+                    interval: "day" | "week" | "month";
+                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default facts */
+                    list?: "facts";
+                    /** @description Page of facts */
+                    page: number;
+                    /** @description Rows of each list; more than 100 is served as 100 */
+                    page_size: number;
+                    /** @description Only items of this plan, as the breakdown names it */
+                    plan?: string;
+                    /** @description Only accounts that came from there */
+                    source?: string;
+                    /** @description Only subscriptions of this status */
+                    status?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            count: number;
+                            currency: string;
+                            date: string;
+                            interval: string;
+                            page: number;
+                            page_size: number;
+                            pages: number;
+                            policy: Record<string, unknown>;
+                            results: {
+                                amount: number;
+                                /** @description Payments of subscription invoices − refunded − disputed */
+                                collected: number;
+                                customer: string | null;
+                                /** @description Of such payments: disputes that were lost */
+                                disputed: number;
+                                id: string;
+                                invoice_id: string | null;
+                                /** @description By finalized_at, tax included, without draft and void */
+                                invoiced: number;
+                                /** @enum {unknown} */
+                                kind: "invoice" | "payment" | "refund" | "dispute";
+                                /** Format: date-time */
+                                occurred_at: string;
+                                /** @description Payments of no subscription, less what went back of them */
+                                one_off: number;
+                                /** @description Of what was invoiced: what is not paid yet */
+                                outstanding: number;
+                                /** @description Of such payments: refunds, and credit notes that were paid out */
+                                refunded: number;
+                                subscription_id: string | null;
+                            }[];
+                            totals: {
+                                /** @description Payments of subscription invoices − refunded − disputed */
+                                collected: number;
+                                /** @description Of such payments: disputes that were lost */
+                                disputed: number;
+                                /** @description By finalized_at, tax included, without draft and void */
+                                invoiced: number;
+                                /** @description Payments of no subscription, less what went back of them */
+                                one_off: number;
+                                /** @description Of what was invoiced: what is not paid yet */
+                                outstanding: number;
+                                /** @description Of such payments: refunds, and credit notes that were paid out */
+                                refunded: number;
+                            };
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/subscriptions/history": {
         parameters: {
             query?: never;

@@ -47,6 +47,8 @@ export function openSubscriptions(api: Api) {
     history: report('history'),
     /** MRR by plan, interval, source or country. */
     breakdown: report('breakdown'),
+    /** What was invoiced and paid, by day, week or month. */
+    cash: report('cash'),
 
     // The lists of the reports, row by row over all pages.
     accounts: listOf('overview', 'accounts', 'page'),
@@ -59,5 +61,6 @@ export function openSubscriptions(api: Api) {
     items: listOf('account', 'items', 'page'),
     timeline: listOf('account', 'timeline', 'timeline_page'),
     movements: listOf('movements', 'results', 'page'),
+    cashFacts: listOf('cash/facts', 'results', 'page'),
   }
 }

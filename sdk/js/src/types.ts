@@ -74,12 +74,14 @@ export type ReportName =
   | 'retention'
   | 'history'
   | 'breakdown'
+  | 'cash'
+  | 'cash/facts'
 
 type ReportGet<Name extends ReportName> = Get<`/v1/subscriptions/${Name}`>
 
 export type Report<Name extends ReportName> = ReportGet<Name>['body']
 
-type TimeField = 'as_of' | 'since' | 'until' | 'from' | 'to'
+type TimeField = 'as_of' | 'since' | 'until' | 'from' | 'to' | 'date'
 
 type QueryOf<Query> = { currency: string } & {
   [Field in Exclude<keyof Query, 'currency' | 'list'>]?: Field extends TimeField ? Time : Query[Field]

@@ -21,7 +21,7 @@ import {
   OverviewBody,
   RetentionBody,
 } from './schemas.ts'
-import { seriesRoutes } from './series.ts'
+import { cashRoutes, seriesRoutes } from './series.ts'
 import {
   shownAccount,
   shownAcquisition,
@@ -74,6 +74,7 @@ export function subscriptionRoutes(app: App, deps: ReportDeps): void {
   accountRoute(app, deps)
   movementRoutes(app, deps)
   seriesRoutes(app, deps)
+  cashRoutes(app, deps)
 }
 
 function accountRoute(app: App, deps: ReportDeps): void {

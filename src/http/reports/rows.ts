@@ -208,6 +208,33 @@ export const PolicyChangeRow = Type.Object({
   mrr_delta: maybe(money('Neither new nor churn')),
 })
 
+export const CashFigures = {
+  invoiced: money('By finalized_at, tax included, without draft and void'),
+  collected: money('Payments of subscription invoices − refunded − disputed'),
+  refunded: money('Of such payments: refunds, and credit notes that were paid out'),
+  disputed: money('Of such payments: disputes that were lost'),
+  outstanding: money('Of what was invoiced: what is not paid yet'),
+  one_off: money('Payments of no subscription, less what went back of them'),
+}
+
+export const CashRow = Type.Object({
+  date: Type.String({ description: 'The day on which the bucket begins', examples: ['2026-03-01'] }),
+  ...CashFigures,
+  invoices: Count,
+  payments: Count,
+})
+
+export const CashFactRow = Type.Object({
+  occurred_at: Time,
+  kind: Type.Enum(['invoice', 'payment', 'refund', 'dispute']),
+  id: Text,
+  invoice_id: MaybeText,
+  subscription_id: MaybeText,
+  customer: MaybeText,
+  amount: money(),
+  ...CashFigures,
+})
+
 export const CohortRow = Type.Object({
   cohort: Type.String({ description: 'The month in which its accounts first paid', examples: ['2026-01'] }),
   month: Type.Integer({ description: 'Months after the first: 0 is the end of the month they began in' }),

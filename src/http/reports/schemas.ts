@@ -5,6 +5,9 @@ import { account, coverage, movements, nothing, page, rates, source } from './ex
 import {
   AccountRow,
   CancellationRow,
+  CashFactRow,
+  CashFigures,
+  CashRow,
   CohortRow,
   ExclusionRow,
   HistoryRow,
@@ -314,6 +317,55 @@ export const HistoryBody = reportOf(
         churn: 0,
         reactivation: 0,
         net: 40,
+      },
+    ],
+  },
+)
+
+const cash = { invoiced: 105.91, collected: 105.91, refunded: 0, disputed: 0, outstanding: 0, one_off: 0 }
+
+export const CashBody = reportOf(
+  { interval: Type.String(), results: Type.Array(CashRow) },
+  {},
+  {
+    interval: 'month',
+    results: [{ date: '2026-03-01', ...cash, invoices: 2, payments: 2 }],
+  },
+)
+
+export const CashTotals = Type.Object(CashFigures)
+
+export const CashFactsBody = Type.Object(
+  {
+    currency: Type.String(),
+    as_of: Time,
+    date: Type.String(),
+    interval: Type.String(),
+    totals: CashTotals,
+    policy: Type.Object({}),
+    ...pageOf(CashFactRow).properties,
+  },
+  {
+    examples: [
+      {
+        currency: 'EUR',
+        as_of: '2026-03-31T09:30:00.000Z',
+        date: '2026-03-02',
+        interval: 'day',
+        totals: { ...cash, invoiced: 0, collected: 70.21 },
+        policy: statedPolicy(DEFAULT_POLICY),
+        ...page({
+          occurred_at: '2026-03-02T10:00:04.000Z',
+          kind: 'payment',
+          id: 'pi_42',
+          invoice_id: 'in_42',
+          subscription_id: 'sub_42',
+          customer: 'cus_42',
+          amount: 70.21,
+          ...cash,
+          invoiced: 0,
+          collected: 70.21,
+        }),
       },
     ],
   },

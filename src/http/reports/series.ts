@@ -4,6 +4,7 @@ import type { Fault } from '../../domain/fault.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import { momentIn } from '../../domain/time-zone.ts'
 import { breakdownReport } from '../../reports/breakdown.ts'
+import { cashFactReport, cashReport } from '../../reports/cash.ts'
 import { historyReport, type SeriesWindow } from '../../reports/history.ts'
 import type { ReportQuestion } from '../../reports/question.ts'
 import { BUCKET_INTERVALS, type BucketInterval, MAX_BUCKETS } from '../../store/reports/buckets.ts'
@@ -11,8 +12,8 @@ import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
 import type { ReportQuery } from './query.ts'
 import { type ReportDeps, reportRoute } from './report.ts'
-import { BreakdownBody, HistoryBody } from './schemas.ts'
-import { shownBreakdown, shownHistory } from './shown.ts'
+import { BreakdownBody, CashBody, CashFactsBody, HistoryBody } from './schemas.ts'
+import { shownBreakdown, shownCash, shownCashFacts, shownHistory } from './shown.ts'
 
 const Bound = (description: string) => Type.Optional(Type.String({ format: 'timestamp', description }))
 
@@ -48,6 +49,40 @@ export function seriesRoutes(app: App, deps: ReportDeps): void {
     body: BreakdownBody,
     build: async (db, question, query) =>
       shownBreakdown(await breakdownReport(db, question, query.by as Dimension), question.currency),
+  })
+}
+
+/** What was invoiced and paid. */
+export function cashRoutes(app: App, deps: ReportDeps): void {
+  reportRoute(app, deps, {
+    path: '/v1/subscriptions/cash',
+    summary: 'What was invoiced and paid, by day, week or month',
+    description: `Each sum is what the facts of its bucket add up to (\`/v1/subscriptions/cash/facts\`), as things stood at \`as_of\`. At most ${MAX_BUCKETS} buckets. With \`Accept: text/csv\` as CSV.`,
+    pages: {},
+    whole: 'cash',
+    own: SeriesQuery,
+    body: CashBody,
+    faults: seriesFaults,
+    build: async (db, question, query) =>
+      shownCash(bounded(await cashReport(db, question, windowOf(question, query)))),
+  })
+  reportRoute(app, deps, {
+    path: '/v1/subscriptions/cash/facts',
+    summary: 'The invoices and payments behind a day, week or month',
+    description:
+      'Each with what it adds to every sum, the oldest first: the columns add up to the row of that bucket. With `Accept: text/csv` all of them are exported.',
+    pages: { facts: 'page' },
+    flat: 'facts',
+    own: {
+      date: Type.String({ format: 'timestamp', description: 'The bucket is the one that holds this' }),
+      interval: Type.Enum([...BUCKET_INTERVALS], { default: 'day' }),
+    },
+    body: CashFactsBody,
+    async build(db, question, query) {
+      const at = momentIn(question.policy.timeZone, query.date)!
+      const report = await cashFactReport(db, question, { interval: query.interval as BucketInterval, at })
+      return shownCashFacts(report, question.currency)
+    },
   })
 }
 

@@ -5,6 +5,7 @@ import type { AccountReport } from '../../reports/account.ts'
 import type { AcquisitionReport } from '../../reports/acquisition.ts'
 import type { AttentionReport } from '../../reports/attention.ts'
 import type { BreakdownReport } from '../../reports/breakdown.ts'
+import type { CashFactReport, CashReport } from '../../reports/cash.ts'
 import type { HistoryReport } from '../../reports/history.ts'
 import type { MovementReport, MovementTotals } from '../../reports/movements.ts'
 import type { OverviewReport } from '../../reports/overview.ts'
@@ -15,20 +16,22 @@ import {
   AccountRow,
   breakdownRow,
   CancellationRow,
+  CashFactRow,
+  CashRow,
   CohortRow,
   ExclusionRow,
   HistoryRow,
   ItemRow,
   jsonRow,
   MovementListRow,
-  PolicyChangeRow,
   PaymentIssueRow,
+  PolicyChangeRow,
   RenewalRow,
   SourceRow,
   TimelineRow,
   UpcomingBillingRow,
 } from './rows.ts'
-import { Coverage, Rates } from './schemas.ts'
+import { CashTotals, Coverage, Rates } from './schemas.ts'
 
 export function shownOverview(report: OverviewReport, currency: string): ShownReport {
   const { attention, invoiced, collected } = report
@@ -131,6 +134,18 @@ export function shownHistory(
   return {
     facts: { interval, policy_changes: changes.map(change => jsonRow(PolicyChangeRow, change, currency)) },
     lists: { history: shown(HistoryRow, history) },
+  }
+}
+
+export function shownCash({ interval, cash }: CashReport): ShownReport {
+  return { facts: { interval }, lists: { cash: shown(CashRow, cash) } }
+}
+
+export function shownCashFacts(report: CashFactReport, currency: string): ShownReport {
+  const { date, interval, totals, facts } = report
+  return {
+    facts: { date, interval, totals: jsonRow(CashTotals, totals, currency) },
+    lists: { facts: shown(CashFactRow, facts) },
   }
 }
 

@@ -1,6 +1,8 @@
 import type { InvoiceState } from '../../domain/billing/invoices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { CASH_SUMS } from '../billing/sums.ts'
 import type { Scope } from './scope.ts'
+import type { Cash } from './totals.ts'
 
 /** An invoice, or money that came in or went back. */
 export type CashFact = {
@@ -60,4 +62,86 @@ export async function cashFacts(
 /** What an invoice that is being collected still lacks. */
 function outstandingOf({ status, amountRemaining }: InvoiceState): number {
   return status === 'open' ? amountRemaining : 0
+}
+
+/** A stretch of time of one of the buckets, its end exclusive. */
+export type Stretch = { bucket: number; since: Date; until: Date }
+
+type BucketCash = Cash & { bucket: number }
+
+const CASH = `sum(invoiced)::bigint as invoiced, sum(invoices)::bigint as invoices, sum(collected)::bigint as collected,
+  sum(payments)::bigint as payments, sum(refunded)::bigint as refunded, sum(disputed)::bigint as disputed,
+  sum(one_off)::bigint as "oneOff"`
+
+const STRETCHES = 'unnest($4::int[], $5::timestamptz[], $6::timestamptz[]) as s (bucket, since, until)'
+
+/** By bucket, what the invoices and payments of these stretches come to, as they stand at `asOf`. */
+export function cashOfStretches(db: Db, scope: Scope, stretches: Stretch[]): Promise<BucketCash[]> {
+  return cashBy(
+    db,
+    scope,
+    stretches,
+    `select bucket, ${CASH} from (
+       select s.bucket, i.*, 0 as collected, 0 as payments, 0 as refunded, 0 as disputed, 0 as one_off
+       from ${STRETCHES} cross join lateral (
+         select coalesce(sum(total), 0)::bigint as invoiced, count(*) as invoices from billing_invoice_states
+         where tenant_id = $1 and currency = $2 and invoiced_at >= s.since and invoiced_at < s.until
+           and invoiced_at <= $3 and valid_from <= $3 and valid_to > $3 offset 0) i
+       union all
+       select s.bucket, 0, 0, c.* from ${STRETCHES} cross join lateral (
+         select ${CASH_SUMS} from billing_cash
+         where tenant_id = $1 and currency = $2 and occurred_at >= s.since and occurred_at < s.until
+           and occurred_at <= $3 and valid_to > $3 offset 0) c
+     ) parts group by bucket`,
+  )
+}
+
+/** The same of stretches of whole UTC days, from the sums that are kept of them: as things stand now. */
+export function cashOfDays(db: Db, scope: Scope, stretches: Stretch[]): Promise<BucketCash[]> {
+  return cashBy(
+    db,
+    scope,
+    stretches,
+    `select s.bucket, ${CASH} from ${STRETCHES} cross join lateral (
+       select * from billing_cash_days
+       where tenant_id = $1 and currency = $2 and day <= ($3::timestamptz at time zone 'UTC')::date
+         and day >= (s.since at time zone 'UTC')::date and day < (s.until at time zone 'UTC')::date offset 0) d
+     group by s.bucket`,
+  )
+}
+
+async function cashBy(
+  db: Db,
+  { tenantId, currency, asOf }: Scope,
+  stretches: Stretch[],
+  text: string,
+): Promise<BucketCash[]> {
+  if (stretches.length === 0) return []
+  const { rows } = await queryPrepared<BucketCash>(db, text, [
+    tenantId,
+    currency,
+    asOf,
+    stretches.map(stretch => stretch.bucket),
+    stretches.map(stretch => stretch.since),
+    stretches.map(stretch => stretch.until),
+  ])
+  return rows
+}
+
+/** By bucket, between each of these times and the next: what is still to be paid of the invoices made in it. */
+export async function outstandingWithin(
+  db: Db,
+  { tenantId, currency, asOf }: Scope,
+  bounds: Date[],
+): Promise<Map<number, number>> {
+  const { rows } = await queryPrepared<{ bucket: number; amount: number }>(
+    db,
+    `select width_bucket(invoiced_at, $4::timestamptz[]) - 1 as bucket, sum((body ->> 'amountRemaining')::bigint)::bigint as amount
+     from billing_invoice_states
+     where tenant_id = $1 and currency = $2 and valid_to > $3 and body ->> 'status' = 'open' and invoiced_at <= $3
+       and valid_from <= $3 and invoiced_at >= $5 and invoiced_at < $6
+     group by 1`,
+    [tenantId, currency, asOf, bounds, bounds[0], bounds.at(-1)],
+  )
+  return new Map(rows.map(({ bucket, amount }) => [bucket, amount]))
 }
