@@ -64,6 +64,28 @@ export function date(at: Date): string {
   return dateFormat.format(at)
 }
 
+/** What a step of a plot is. */
+export type TimeUnit = 'hour' | 'day' | 'month'
+
+const shortFormats: Record<TimeUnit, Intl.DateTimeFormat> = {
+  hour: new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' }),
+  day: new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' }),
+  // Months begin in the tenant's time zone, as dates that have none.
+  month: new Intl.DateTimeFormat(undefined, { month: 'short', year: 'numeric', timeZone: 'UTC' }),
+}
+
+/** As short as an axis wants it. */
+export function shortTime(at: Date, unit: TimeUnit): string {
+  return shortFormats[unit].format(at)
+}
+
+const compactFormat = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 })
+
+/** 12,345 → 12.3K */
+export function compact(value: number): string {
+  return compactFormat.format(value)
+}
+
 export function utc(at: Date): string {
   return `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
 }

@@ -8,6 +8,7 @@ import type {
   CreatedSource,
   DeadLetter,
   DeadLetterWithBody,
+  Health,
   JsonObject,
   Key,
   List,
@@ -35,6 +36,8 @@ const post = <Body>(path: string, body?: unknown) => fromAdmin<Body>(path, { met
 
 export const tenants = {
   list: (signal?: Signal) => fromAdmin<List<Tenant>>('/tenants', { signal }),
+  health: (id: string, signal?: Signal) =>
+    fromAdmin<Health>(`/tenants/${encodeURIComponent(id)}/health`, { signal }),
 }
 
 export const keys = {

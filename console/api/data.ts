@@ -1,7 +1,13 @@
 import type { Query } from '../query.ts'
-import { fromData } from './client.ts'
-import type { AccountReport, AcquisitionReport, AttentionReport, OverviewReport } from './report-types.ts'
-import type { Conversion, Event, EventOutcome, List, RecordType, StoredRecord } from './types.ts'
+import { followData, fromData } from './client.ts'
+import type {
+  AccountReport,
+  AcquisitionReport,
+  AttentionReport,
+  HistoryReport,
+  OverviewReport,
+} from './report-types.ts'
+import type { Conversion, Event, EventOutcome, List, RecordType, Series, StoredRecord } from './types.ts'
 
 /** The data API: what the chosen tenant has. */
 
@@ -15,8 +21,14 @@ export type TimeFilter = {
   cursor?: string | null
 }
 
+export type SeriesQuery = { interval: 'minute' | 'hour' | 'day'; since?: string; until?: string }
+
 export const events = {
+  series: (query: SeriesQuery, signal?: Signal) => fromData<Series>('/events/series', { query, signal }),
   list: (query: TimeFilter, signal?: Signal) => fromData<List<Event>>('/events', { query, signal }),
+  /** As they come in. */
+  follow: (query: { event_type?: string | null }, signal: AbortSignal) =>
+    followData<Event>('/events/live', { query, signal }),
   find: (id: string, signal?: Signal) => fromData<EventOutcome>(`/events/${id}`, { signal }),
   /** By the id that its sender gave it. */
   lookup: (query: { event_id: string; source_config_id: string }, signal?: Signal) =>
@@ -24,6 +36,7 @@ export const events = {
 }
 
 export const conversions = {
+  series: (query: SeriesQuery, signal?: Signal) => fromData<Series>('/conversions/series', { query, signal }),
   list: (query: TimeFilter, signal?: Signal) => fromData<List<Conversion>>('/conversions', { query, signal }),
 }
 
@@ -41,6 +54,7 @@ const report =
 
 export const reports = {
   overview: report<OverviewReport>('overview'),
+  history: report<HistoryReport>('history'),
   attention: report<AttentionReport>('attention'),
   acquisition: report<AcquisitionReport>('acquisition'),
   account: report<AccountReport>('account'),

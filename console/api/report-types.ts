@@ -153,6 +153,20 @@ export type OverviewReport = {
   accounts: Paged<Account>
   exclusions: Paged<Exclusion>
 }
+/** A bucket of time: how it ended, and what moved in it. */
+export type HistoryRow = {
+  date: string
+  mrr: Money
+  active_accounts: number
+  active_subscriptions: number
+  new: Money
+  expansion: Money
+  contraction: Money
+  churn: Money
+  reactivation: Money
+  net: Money
+}
+export type HistoryReport = { currency: string; interval: string; results: HistoryRow[] }
 export type AttentionReport = {
   currency: string
   days: number

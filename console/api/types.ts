@@ -192,3 +192,16 @@ export type StoredRecord = {
   updatedAt: Time
   deleted?: boolean
 }
+
+/** How many there were in a stretch of time, and what they come to by currency. */
+export type SeriesRow = { at: Time; count: number; amounts?: Record<string, Amount> }
+export type Series = { interval: string; results: SeriesRow[] }
+
+/** By hour: the last 24 hours, oldest first. */
+export type Health = {
+  waiting: Maybe<{ entries: number; oldest_at: Maybe<Time> }>
+  dead_letters: { open: number; by_hour: number[] }
+  refused: { last_24_hours: number; by_hour: number[] }
+  deferred: { events: number; oldest_at: Maybe<Time> }
+  disk_free: Maybe<number>
+}

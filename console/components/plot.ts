@@ -2,29 +2,18 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { RefObject, VNode } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
+import { shortTime, type TimeUnit } from '../format.ts'
 import { h, html } from '../html.ts'
+import { type Drawn, plotOptions, stacked } from './plot-options.ts'
 import { Table } from './table.ts'
-import { Time } from './time.ts'
+import { Day, Time } from './time.ts'
 
-export type Series = {
-  label: string
-  /** One a moment; null where nothing is known. */
-  values: (number | null)[]
-  /** A value that holds until the next one. */
-  isStepped?: boolean
-}
+export type { Series } from './plot-options.ts'
 
-type PlotProps = {
+type PlotProps = Drawn & {
   /** What is drawn, in words: the name of the picture. */
   title: string
-  /** Oldest first. */
-  moments: Date[]
-  series: Series[]
-  /** A value as text: money, a count, a share. */
-  shown(value: number): string
 }
-
-const HEIGHT = 220
 
 /** Values over time: drawn for the eye, and as a table for whoever wants the numbers or cannot see the drawing. */
 export function Plot(props: PlotProps): VNode {
@@ -42,11 +31,11 @@ export function Plot(props: PlotProps): VNode {
   `
 }
 
-function PlotTable({ title, moments, series, shown }: PlotProps): VNode {
+function PlotTable({ title, moments, series, shown, unit = 'hour' }: PlotProps): VNode {
   return h(Table<number>, {
     caption: title,
     columns: [
-      { label: 'When', cell: index => h(Time, { at: moments[index]!.toISOString() }) },
+      { label: 'When', cell: index => whenOf(moments[index]!, unit) },
       ...series.map(({ label, values }) => ({
         label,
         cell: (index: number) => textOf(values[index], shown),
@@ -55,6 +44,11 @@ function PlotTable({ title, moments, series, shown }: PlotProps): VNode {
     ],
     rows: moments.map((_, index) => index),
   })
+}
+
+function whenOf(at: Date, unit: TimeUnit): VNode {
+  if (unit === 'month') return html`<span>${shortTime(at, unit)}</span>`
+  return unit === 'day' ? h(Day, { at: at.toISOString() }) : h(Time, { at: at.toISOString() })
 }
 
 function useColorScheme(): Signal<boolean> {
@@ -82,11 +76,15 @@ function useDrawing(
     let isGone = false
     import('uplot').then(({ default: Drawing }) => {
       if (isGone) return
-      const options = optionsFor(props, element)
-      const data = [props.moments.map(at => at.getTime() / 1000), ...props.series.map(({ values }) => values)]
-      drawing = new Drawing(options(Drawing), data as uPlot.AlignedData, element)
+      const options = plotOptions(Drawing, props, element)
+      const lines = props.isStacked ? stacked(props.series) : props.series.map(({ values }) => values)
+      const data = [props.moments.map(at => at.getTime() / 1000), ...lines]
+      drawing = new Drawing(options, data as uPlot.AlignedData, element)
     })
-    const fitted = new ResizeObserver(() => drawing?.setSize({ width: element.clientWidth, height: HEIGHT }))
+    const fitted = new ResizeObserver(() => {
+      const height = drawing?.height
+      if (height !== undefined) drawing?.setSize({ width: element.clientWidth, height })
+    })
     fitted.observe(element)
     return () => {
       isGone = true
@@ -94,45 +92,6 @@ function useDrawing(
       drawing?.destroy()
     }
   }, [JSON.stringify([props.moments, props.series]), isDark.value])
-}
-
-const COLOURS = ['--accent', '--second', '--third', '--bad']
-
-function optionsFor({ series, shown }: PlotProps, element: HTMLElement) {
-  const style = getComputedStyle(element)
-  const colour = (name: string) => style.getPropertyValue(name).trim()
-  const axis = {
-    stroke: colour('--faint'),
-    grid: { stroke: colour('--line'), width: 1 },
-    ticks: { stroke: colour('--line'), width: 1 },
-    font: `12px ${style.fontFamily}`,
-  }
-  return (Drawing: typeof uPlot): uPlot.Options => ({
-    width: element.clientWidth,
-    height: HEIGHT,
-    cursor: { drag: { x: false, y: false } },
-    axes: [axis, { ...axis, size: 80, values: (_plot, ticks) => ticks.map(tick => shown(tick)) }],
-    scales: { y: { range: (_plot, lowest, highest) => rangeOf(lowest, highest) } },
-    series: [
-      { label: 'When' },
-      ...series.map(({ label, isStepped }, index): uPlot.Series => {
-        const stepped = isStepped && Drawing.paths.stepped?.({ align: 1 })
-        return {
-          label,
-          stroke: colour(COLOURS[index % COLOURS.length]!),
-          width: 2,
-          value: (_plot, value) => textOf(value, shown),
-          ...(stepped && { paths: stepped }),
-        }
-      }),
-    ],
-  })
-}
-
-/** From zero, so that small changes look small. */
-function rangeOf(lowest: number, highest: number): [number, number] {
-  const [low, high] = [Math.min(0, lowest), Math.max(0, highest)]
-  return low === high ? [0, 1] : [low * 1.05, high * 1.05]
 }
 
 function textOf(value: number | null | undefined, shown: (value: number) => string): string {

@@ -4,6 +4,7 @@ import type { Actor } from './actor.ts'
 import { type AuditAdmin, auditAdmin } from './audit-list.ts'
 import { type DeadLetterAdmin, deadLetterAdmin } from './dead-letters.ts'
 import { type ErasureAdmin, erasureAdmin } from './erasure.ts'
+import { type HealthAdmin, healthAdmin } from './health.ts'
 import { type KeyAdmin, keyAdmin } from './keys.ts'
 import { type PeopleAdmin, peopleAdmin } from './people.ts'
 import { type PolicyAdmin, policyAdmin } from './policies.ts'
@@ -17,6 +18,7 @@ import { type TenantAdmin, tenantAdmin } from './tenants.ts'
 /** What an operator does, for the command line and the admin API alike. */
 export type Admin = {
   tenants: TenantAdmin
+  health: HealthAdmin
   policies: PolicyAdmin
   keys: KeyAdmin
   sources: SourceAdmin
@@ -35,6 +37,7 @@ export type AdminFor = (actor: Actor) => Admin
 export function openAdmin({ pool, log, secrets }: { pool: pg.Pool; log: Log; secrets: Secrets }): AdminFor {
   return actor => ({
     tenants: tenantAdmin({ pool, actor }),
+    health: healthAdmin({ pool, log, actor }),
     policies: policyAdmin({ pool, actor }),
     keys: keyAdmin({ pool, actor }),
     sources: sourceAdmin({ pool, secrets, actor }),

@@ -448,6 +448,28 @@ export const ErasurePreview = Type.Object({
 })
 export type ErasurePreview = Static<typeof ErasurePreview>
 
+const ByHour = Type.Array(Type.Integer(), {
+  description: 'The last 24 hours, oldest first; the last is not over',
+})
+
+/** How a tenant stands. */
+export const HealthView = Type.Object({
+  tenant: Type.String(),
+  waiting: Nullable(
+    Type.Object(
+      { entries: Count, oldest_at: NullableTimestamp },
+      { description: 'Accepted and not processed yet, of all tenants; null for who has but one' },
+    ),
+  ),
+  dead_letters: Type.Object({ open: Count, by_hour: ByHour }),
+  refused: Type.Object({ last_24_hours: Count, by_hour: ByHour }),
+  deferred: Type.Object({ events: Count, oldest_at: NullableTimestamp }),
+  disk_free: Nullable(
+    Type.Number({ description: 'From 0 to 1; null where PostgreSQL is not the embedded one' }),
+  ),
+})
+export type HealthView = Static<typeof HealthView>
+
 const Told = Nullable(
   Type.Unsafe<object>(Type.Object({}, { description: 'Only what differs; never a secret' })),
 )

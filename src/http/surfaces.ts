@@ -7,6 +7,7 @@ import type { Directory } from '../store/tenants/directory.ts'
 import { auditRoute } from './admin/audit.ts'
 import { deadLetterRoutes } from './admin/dead-letters.ts'
 import { erasureRoutes } from './admin/erasure.ts'
+import { healthRoute } from './admin/health.ts'
 import { keyRoutes } from './admin/keys.ts'
 import { adminOf } from './admin/operator.ts'
 import { peopleRoutes } from './admin/people.ts'
@@ -26,6 +27,7 @@ import { conversionSeriesRoute } from './conversions/series.ts'
 import { openCors } from './cors.ts'
 import { cdpRoutes, settingsRoute } from './events/cdp.ts'
 import { eventListRoute } from './events/list.ts'
+import { liveRoute } from './events/live.ts'
 import { lookupRoutes } from './events/lookup.ts'
 import { scriptRoute } from './events/script.ts'
 import { eventSeriesRoute } from './events/series.ts'
@@ -50,6 +52,7 @@ export function dataSurface(options: Credentials & { pool: pg.Pool; log: Log; ac
       operationRoute(app, options) //       GET /v1/operations/:operationId
       eventListRoute(app, options) //       GET /v1/events
       conversionListRoute(app, options) //  GET /v1/conversions
+      liveRoute(app, options) //            GET /v1/events/live
       eventSeriesRoute(app, options) //     GET /v1/events/series
       conversionSeriesRoute(app, options) // GET /v1/conversions/series
       lookupRoutes(app, options) //         GET /v1/events/:id, /v1/events/lookup
@@ -93,13 +96,18 @@ export function inboundSurface(options: InboundOptions & { disk: Room }): Surfac
 export function adminSurface({
   adminFor,
   ...options
-}: Credentials & { adminFor: AdminFor; sessionOf?: SessionOf | null }): Surface {
+}: Credentials & {
+  adminFor: AdminFor
+  disk: { free(): number | null }
+  sessionOf?: SessionOf | null
+}): Surface {
   const parts = { admin: adminOf(adminFor) }
   return {
     name: 'admin',
     register(app) {
       app.addHook('onRequest', authenticateAdmin(options))
       tenantRoutes(app, parts) //           GET, POST /admin/v1/tenants; GET, PATCH …/:id
+      healthRoute(app, { ...parts, diskFree: options.disk.free }) // GET /admin/v1/tenants/:id/health
       keyRoutes(app, parts) //              GET, POST /admin/v1/keys; POST …/:id/{rotate,revoke}
       sourceRoutes(app, parts) //           GET, POST /admin/v1/sources; GET, PATCH, DELETE …/:id; POST …/:id/{rotate,enable,disable}
       sourceTestRoute(app, parts) //        POST /admin/v1/sources/:id/test

@@ -17,6 +17,7 @@ type Fields<Row> = { [Name in keyof Row]: null extends Row[Name] ? 'nullable' | 
 
 export type Checks = [
   Holds<data.Tenant, views.TenantView>,
+  Holds<data.Health, views.HealthView>,
   Holds<data.Key, views.KeyView>,
   Holds<data.CreatedKey, views.CreatedKey>,
   Holds<data.RotatedKey, views.RotatedKey>,
@@ -32,6 +33,7 @@ export type Checks = [
   Holds<data.Event, Static<typeof EventBody>>,
   Holds<data.EventOutcome, Static<typeof EventOutcomeBody>>,
   Holds<Omit<data.StoredRecord, 'data'>, Static<typeof StoredRecordBody>>,
+  Holds<Fields<reports.HistoryRow>, Fields<Static<typeof rows.HistoryRow>>>,
   Holds<Fields<reports.Account>, Fields<Static<typeof rows.AccountRow>>>,
   Holds<Fields<reports.Exclusion>, Fields<Static<typeof rows.ExclusionRow>>>,
   Holds<Fields<reports.PaymentIssue>, Fields<Static<typeof rows.PaymentIssueRow>>>,

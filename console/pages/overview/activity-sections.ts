@@ -1,55 +1,83 @@
-import type { ComponentChildren, VNode } from 'preact'
-import { type Amount, sumOf } from '../../amount.ts'
-import type { Conversion, Event, List } from '../../api/types.ts'
+import type { VNode } from 'preact'
+import { type Amount, toNumber } from '../../amount.ts'
+import type { Conversion, Event, List, SeriesRow } from '../../api/types.ts'
 import { Section, type Tile, Tiles } from '../../components/page.ts'
+import { Plot } from '../../components/plot.ts'
 import { Table } from '../../components/table.ts'
-import { Ago } from '../../components/time.ts'
-import { money, number } from '../../format.ts'
+import { compact, money, number } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { link } from '../../router.ts'
 import { conversionColumns } from '../conversions/conversion-table.ts'
 import { eventColumns, NoEvents } from '../events/event-table.ts'
 import type { Activity } from './activity.ts'
-import { Status } from './status.ts'
+import { currenciesIn, type Days, daysOf } from './days.ts'
 
-export function ActivitySections({ activity }: { activity: Activity }): VNode {
-  const { events, conversions } = activity
+const MOST_CURRENCIES = 4
+const PLOT_HEIGHT = 160
+
+/** One number of the day, and how it compares. */
+type Figure = { label: string; days: Days; shown(value: Amount): string; href: string }
+
+/** Today against yesterday and last week: the numbers, and how they came about. */
+export function Today({ activity }: { activity: Activity }): VNode | null {
+  const figures = figuresOf(activity)
+  if (figures.length === 0) return null
+  return h(
+    Section,
+    { title: 'Today' },
+    h(Tiles, { tiles: figures.map(tileOf) }),
+    html`<div class="plots">${figures.map(figure => h(FigurePlot, { key: figure.label, figure }))}</div>`,
+  )
+}
+
+function figuresOf({ eventHours, conversionHours, readAt }: Activity): Figure[] {
+  const counts = (label: string, rows: SeriesRow[] | null, href: string): Figure[] =>
+    rows ? [{ label, days: daysOf(rows, readAt, ({ count }) => count), shown: number, href }] : []
+  const currencies = currenciesIn(conversionHours ?? []).slice(0, MOST_CURRENCIES)
+  return [
+    ...counts('Events', eventHours, link('events')),
+    ...counts('Conversions', conversionHours, link('conversions')),
+    ...currencies.map(currency => ({
+      label: currencies.length > 1 ? `Revenue in ${currency}` : 'Revenue',
+      days: daysOf(conversionHours!, readAt, ({ amounts }) => amounts?.[currency] ?? null),
+      shown: (value: Amount) => money(value, currency),
+      href: link('conversions'),
+    })),
+  ]
+}
+
+function tileOf({ label, days, shown, href }: Figure): Tile {
+  const note = `${shown(days.yesterday)} yesterday, ${shown(days.weekAgo)} a week ago`
+  return { label, value: shown(days.today), note, href }
+}
+
+function FigurePlot({ figure: { label, days, shown } }: { figure: Figure }): VNode {
+  const isEmpty = [days.today, days.yesterday, days.weekAgo].every(total => toNumber(total) === 0)
   return html`
-    ${h(Section, { title: 'Last 24 hours' }, h(Tiles, { tiles: recentTiles(activity) }))}
-    ${h(Status, { activity })}
+    <div>
+      <h3>${label} so far</h3>
+      ${
+        isEmpty
+          ? html`<p class="faint">Nothing today, yesterday or a week ago.</p>`
+          : h(Plot, {
+              title: `${label} today by the hour, added up, beside yesterday and a week ago`,
+              ...{ moments: days.moments, series: days.series, height: PLOT_HEIGHT, unit: 'hour' },
+              ...{ shown, axisShown: compact },
+            })
+      }
+    </div>
+  `
+}
+
+export function Newest({ activity: { events, conversions } }: { activity: Activity }): VNode {
+  return html`
     ${events && h(Section, { title: 'Newest events' }, h(NewestEvents, { events }))}
     ${
       conversions !== null &&
       conversions.results.length > 0 &&
       h(Section, { title: 'Newest conversions' }, h(NewestConversions, { conversions }))
     }
-    ${h(Section, { title: 'Records' }, h(Tiles, { tiles: recordTiles(activity) }))}
   `
-}
-
-function recentTiles({ recentEvents, recentConversions, events }: Activity): (Tile | null)[] {
-  return [
-    recentEvents && {
-      label: 'Events',
-      value: countOf(recentEvents),
-      note: lastOf(events),
-      href: link('events'),
-    },
-    recentConversions && {
-      label: 'Conversions',
-      value: countOf(recentConversions),
-      note: revenueOf(recentConversions),
-      href: link('conversions'),
-    },
-  ]
-}
-
-function recordTiles(activity: Activity): (Tile | null)[] {
-  const tile = (label: string, type: 'products' | 'contacts' | 'orders') => {
-    const list = activity[type]
-    return list && { label, value: countOf(list), href: link('records', { type }) }
-  }
-  return [tile('Products', 'products'), tile('Contacts', 'contacts'), tile('Orders', 'orders')]
 }
 
 function NewestEvents({ events: { results } }: { events: List<Event> }): VNode {
@@ -75,23 +103,4 @@ function NewestConversions({ conversions: { results } }: { conversions: List<Con
     })}
     <p class="further"><a href=${link('conversions')}>All conversions</a></p>
   `
-}
-
-function countOf({ results, next_cursor }: List<unknown>): string {
-  return `${number(results.length)}${next_cursor === null ? '' : '+'}`
-}
-
-function lastOf(events: List<Event> | null): ComponentChildren {
-  const newest = events?.results[0]
-  return newest ? html`<span>last ${h(Ago, { at: newest.occurred_at })}</span>` : 'none yet'
-}
-
-/** What the sales come to, in each currency. */
-function revenueOf({ results, next_cursor }: List<Conversion>): string | null {
-  const amounts = new Map<string, Amount[]>()
-  for (const { amount, currency } of results)
-    if (amount !== null && currency) amounts.set(currency, [...(amounts.get(currency) ?? []), amount])
-  if (amounts.size === 0) return null
-  const sums = [...amounts].map(([currency, list]) => money(sumOf(list), currency))
-  return `${sums.join(', ')}${next_cursor === null ? '' : ' and more'}`
 }

@@ -1,81 +1,75 @@
-import { deadLetters, inbound } from '../../api/admin.ts'
+import { inbound, sources, tenants } from '../../api/admin.ts'
 import { conversions, events, records } from '../../api/data.ts'
 import { nullOn } from '../../api/request.ts'
-import type {
-  Backlog,
-  Conversion,
-  DeadLetter,
-  Event,
-  List,
-  Rejection,
-  StoredRecord,
-} from '../../api/types.ts'
+import type { Conversion, Event, Health, List, Rejection, SeriesRow } from '../../api/types.ts'
 import { isAdmin, tenant } from '../../session.ts'
+import { firstDay } from './days.ts'
 
-/** As many as one request brings: what has more is shown as "100+". */
-export const AT_MOST = 100
 const LATEST = 8
-const DAY_MS = 86_400_000
 
 /** What changes when something comes in. null: the key may not see it. */
 type News = {
   events: List<Event> | null
   conversions: List<Conversion> | null
-  deadLetters: DeadLetter[] | null
+  health: Health | null
 }
 
 export type Activity = News & {
-  /** Of the last 24 hours. */
-  recentEvents: List<Event> | null
-  recentConversions: List<Conversion> | null
-  rejections: Rejection[] | null
-  backlogs: Backlog[] | null
-  products: List<StoredRecord> | null
-  contacts: List<StoredRecord> | null
-  orders: List<StoredRecord> | null
+  readAt: Date
+  /** By the hour, since the beginning of this day last week. */
+  eventHours: SeriesRow[] | null
+  conversionHours: SeriesRow[] | null
+  lastRefused: Rejection | null
+  /** What there is of the things that one begins with. */
+  begun: { event: boolean; record: boolean; source: boolean | null }
 }
 
 export async function readActivity(signal: AbortSignal): Promise<Activity> {
-  const since = new Date(Date.now() - DAY_MS).toISOString()
-  const recent = { since, limit: AT_MOST }
-  const many = { limit: AT_MOST }
-  const [news, recentEvents, recentConversions, products, contacts, orders, backlogs, rejections] =
-    await Promise.all([
-      readNews(signal),
-      nullOn(403, events.list(recent, signal)),
-      nullOn(403, conversions.list(recent, signal)),
-      nullOn(403, records.list('products', many, signal)),
-      nullOn(403, records.list('contacts', many, signal)),
-      nullOn(403, records.list('orders', many, signal)),
-      forAdmins(() => inbound.backlogs(signal)),
-      forAdmins(() => inbound.rejections({ tenant: tenant.peek(), limit: AT_MOST }, signal)),
-    ])
+  const readAt = new Date()
+  const hours = { interval: 'hour', since: firstDay(readAt).toISOString() } as const
+  const [news, eventHours, conversionHours, refused, hasRecord, hasSource] = await Promise.all([
+    readNews(signal),
+    nullOn(403, events.series(hours, signal)),
+    nullOn(403, conversions.series(hours, signal)),
+    isAdmin.peek() ? inbound.rejections({ tenant: tenant.peek(), limit: 1 }, signal) : null,
+    anyRecord(signal),
+    isAdmin.peek() ? sources.list(tenant.peek(), signal) : null,
+  ])
   return {
-    ...news,
-    ...{ recentEvents, recentConversions, products, contacts, orders, backlogs },
-    rejections: rejections?.filter(({ rejected_at }) => rejected_at > since) ?? null,
+    ...{ ...news, readAt },
+    eventHours: eventHours?.results ?? null,
+    conversionHours: conversionHours?.results ?? null,
+    lastRefused: refused?.results[0] ?? null,
+    begun: {
+      event: Boolean(news.events?.results.length || news.conversions?.results.length),
+      record: hasRecord,
+      source: hasSource && hasSource.results.length > 0,
+    },
   }
 }
 
 /** The activity as it is now; the one before where nothing has come in, which costs three small requests. */
 export async function followed(before: Activity, signal: AbortSignal): Promise<Activity> {
-  return markOf(await readNews(signal)) === markOf(before) ? before : readActivity(signal)
+  const isSameHour = before.readAt.getHours() === new Date().getHours()
+  return isSameHour && markOf(await readNews(signal)) === markOf(before) ? before : readActivity(signal)
 }
 
 async function readNews(signal: AbortSignal): Promise<News> {
-  const [newestEvents, newestConversions, letters] = await Promise.all([
+  const [newestEvents, newestConversions, health] = await Promise.all([
     nullOn(403, events.list({ limit: LATEST }, signal)),
     nullOn(403, conversions.list({ limit: LATEST }, signal)),
-    forAdmins(() => deadLetters.list({ tenant: tenant.peek(), limit: AT_MOST }, signal)),
+    isAdmin.peek() && tenant.peek() !== null ? tenants.health(tenant.peek()!, signal) : null,
   ])
-  return { events: newestEvents, conversions: newestConversions, deadLetters: letters }
+  return { events: newestEvents, conversions: newestConversions, health }
 }
 
-function markOf(news: News): string {
-  const lists = [news.events?.results, news.conversions?.results, news.deadLetters]
-  return JSON.stringify(lists.map(list => list?.map(({ id }) => id)))
+function markOf({ events, conversions, health }: News): string {
+  const lists = [events?.results, conversions?.results]
+  return JSON.stringify([lists.map(list => list?.map(({ id }) => id)), health])
 }
 
-async function forAdmins<Row>(read: () => Promise<List<Row>>): Promise<Row[] | null> {
-  return isAdmin.peek() ? (await read()).results : null
+async function anyRecord(signal: AbortSignal): Promise<boolean> {
+  const types = ['products', 'contacts', 'orders'] as const
+  const lists = await Promise.all(types.map(type => nullOn(403, records.list(type, { limit: 1 }, signal))))
+  return lists.some(list => list !== null && list.results.length > 0)
 }

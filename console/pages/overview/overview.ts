@@ -2,23 +2,30 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { reports } from '../../api/data.ts'
-import type { OverviewReport } from '../../api/report-types.ts'
-import { statusOf } from '../../api/request.ts'
+import type { HistoryReport, OverviewReport } from '../../api/report-types.ts'
+import { nullOn, statusOf } from '../../api/request.ts'
 import { EmptyState } from '../../components/notice.ts'
 import { Page, Section } from '../../components/page.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
 import { isAdmin, tenant } from '../../session.ts'
-import { Headline, MovementBars } from '../subscriptions/figures.ts'
+import { Headline } from '../subscriptions/figures.ts'
+import { MrrPlot } from '../subscriptions/history-plots.ts'
 import { reportIn, scopeOf } from '../subscriptions/report.ts'
 import { hasSubscriptions } from '../subscriptions/report-page.ts'
 import { type Activity, followed, readActivity } from './activity.ts'
-import { ActivitySections } from './activity-sections.ts'
+import { Newest, Today } from './activity-sections.ts'
+import { FirstRun } from './first-run.ts'
+import { HealthSigns } from './health.ts'
+import { Decisions } from './status.ts'
 
 const FOLLOW_EVERY_MS = 3_000
 
-type Overview = { activity: Activity; revenue: OverviewReport | null }
+const MRR_DAYS = 90
+
+type Revenue = { report: OverviewReport; history: HistoryReport | null }
+type Overview = { activity: Activity; revenue: Revenue | null }
 
 export const page = definePage(
   'overview',
@@ -46,15 +53,12 @@ function Followed({ activity, revenue }: Overview): VNode {
         </label>
       `,
     },
-    revenue &&
-      h(
-        Section,
-        { title: 'Subscriptions' },
-        h(Headline, { report: revenue }),
-        h(MovementBars, { report: revenue }),
-        html`<p class="further"><a href=${link('subscriptions')}>The whole report</a></p>`,
-      ),
-    h(ActivitySections, { activity: current.value }),
+    h(FirstRun, { begun: current.value.begun }),
+    h(Decisions, { activity: current.value, revenue: revenue?.report ?? null }),
+    h(Today, { activity: current.value }),
+    revenue && h(RevenueSection, revenue),
+    current.value.health && h(HealthSigns, { health: current.value.health, hours: current.value.eventHours }),
+    h(Newest, { activity: current.value }),
   )
 }
 
@@ -79,12 +83,26 @@ function useFollowedActivity(first: Activity, isFollowing: Signal<boolean>): Sig
   return current
 }
 
+function RevenueSection({ report, history }: Revenue): VNode {
+  return h(
+    Section,
+    { title: 'Subscriptions' },
+    h(Headline, { report }),
+    history && html`<h3>MRR in the last ${MRR_DAYS} days</h3>`,
+    history && h(MrrPlot, { history, height: 180 }),
+    html`<p class="further"><a href=${link('subscriptions')}>The whole report</a></p>`,
+  )
+}
+
 /** The report's numbers, or null: the overview does not wait for a business without subscriptions. */
-async function readRevenue(signal: AbortSignal): Promise<OverviewReport | null> {
+async function readRevenue(signal: AbortSignal): Promise<Revenue | null> {
   try {
     const scope = await scopeOf(new URLSearchParams(), signal)
     const report = await reportIn(scope, reports.overview({ ...scope, page_size: 1 }, signal))
-    return hasSubscriptions(report) ? report : null
+    if (!hasSubscriptions(report)) return null
+    const from = new Date(Date.now() - MRR_DAYS * 86_400_000).toISOString()
+    const asked = { currency: scope.currency, interval: 'day', from }
+    return { report, history: await nullOn(404, reports.history(asked, signal)) }
   } catch (error) {
     if (statusOf(error) === 401) throw error
     return null

@@ -1,40 +1,51 @@
 import type { ComponentChildren, VNode } from 'preact'
+import type { OverviewReport } from '../../api/report-types.ts'
 import { Section } from '../../components/page.ts'
-import { Time } from '../../components/time.ts'
+import { Ago } from '../../components/time.ts'
 import { lowerWords, plural } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { link } from '../../router.ts'
-import { type Activity, AT_MOST } from './activity.ts'
+import type { Activity } from './activity.ts'
 
-/** What an operator should know, worst first; nothing for those who are none. */
-export function Status({ activity }: { activity: Activity }): VNode | null {
-  if (activity.deadLetters === null) return null
-  const issues = issuesIn(activity)
+type StatusProps = { activity: Activity; revenue: OverviewReport | null }
+
+/** What waits for a decision, worst first; nothing where nothing does. */
+export function Decisions({ activity, revenue }: StatusProps): VNode | null {
+  const issues = issuesIn({ activity, revenue })
+  if (issues.length === 0)
+    return (
+      activity.health &&
+      html`<p class="calm">All is well: no dead letters, nothing waiting, nobody refused.</p>`
+    )
   return h(
     Section,
-    { title: 'Status' },
-    issues.length === 0
-      ? html`<p>All is well: no dead letters, nothing waiting, nobody refused.</p>`
-      : html`<ul class="notice">${issues.map(issue => html`<li>${issue}</li>`)}</ul>`,
+    { title: 'Needs a decision' },
+    html`<ul class="notice">${issues.map(issue => html`<li>${issue}</li>`)}</ul>`,
   )
 }
 
-function issuesIn({ deadLetters, backlogs, rejections }: Activity): ComponentChildren[] {
-  const waiting = (backlogs ?? []).reduce((total, { events }) => total + events, 0)
-  const [refused] = rejections ?? []
+function issuesIn({ activity: { health, lastRefused }, revenue }: StatusProps): ComponentChildren[] {
+  const payments = revenue?.attention.payment_issues ?? 0
   return [
-    deadLetters?.length &&
-      html`<a href=${link('deadLetters')}>${countOf(deadLetters, 'dead letter')}</a> to decide on.`,
-    waiting > 0 && `${plural(waiting, 'event')} over the limit of their source, waiting for budget.`,
-    refused &&
-      html`
-        ${countOf(rejections ?? [], 'webhook request')} refused in 24 hours, the last one${' '}
-        ${h(Time, { at: refused.rejected_at })}:${' '}
-        <a href=${link('source', { id: refused.source_config_id })}>${lowerWords(refused.code)}</a>.
-      `,
+    health &&
+      health.dead_letters.open > 0 &&
+      html`<a href=${link('deadLetters')}>${plural(health.dead_letters.open, 'dead letter')}</a>: replay or leave.`,
+    health &&
+      health.refused.last_24_hours > 0 &&
+      html`${plural(health.refused.last_24_hours, 'webhook request')} refused in 24 hours${refusal(lastRefused)}.`,
+    health &&
+      health.deferred.events > 0 &&
+      html`${plural(health.deferred.events, 'event')} over the limit of their source, waiting for budget.`,
+    health &&
+      health.disk_free !== null &&
+      health.disk_free < 0.1 &&
+      html`The disk is ${Math.round((1 - health.disk_free) * 100)} % full.`,
+    payments > 0 && html`<a href=${link('attention')}>${plural(payments, 'payment')}</a> failed or overdue.`,
   ].filter(Boolean) as ComponentChildren[]
 }
 
-function countOf(rows: unknown[], one: string): string {
-  return rows.length >= AT_MOST ? `${AT_MOST}+ ${one}s` : plural(rows.length, one)
+function refusal(last: Activity['lastRefused']): ComponentChildren {
+  if (!last) return ''
+  const source = link('source', { id: last.source_config_id })
+  return html`, the last one ${h(Ago, { at: last.rejected_at })}: <a href=${source}>${lowerWords(last.code)}</a>`
 }

@@ -15,7 +15,10 @@ const { key: privateKey } = await admin.keys.create({ kind: 'private', tenant })
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 async function open(t: TestContext) {
-  const surface = adminSurface({ adminFor, directory: openDirectory({ pool }), now: () => new Date() })
+  const surface = adminSurface({
+    ...{ adminFor, directory: openDirectory({ pool }), now: () => new Date() },
+    disk: { free: () => 0.5 },
+  })
   const { app } = await openShell(t, surface.register)
   const call = async (method: Method, url: string, body?: object, key = adminKey) => {
     const headers = { authorization: `Bearer ${key}` }

@@ -1,0 +1,128 @@
+import type uPlot from 'uplot'
+import { NONE, shortTime, type TimeUnit } from '../format.ts'
+
+export type Series = {
+  label: string
+  /** One a moment; null where nothing is known. */
+  values: (number | null)[]
+  /** A value that holds until the next one. */
+  isStepped?: boolean
+  /** To compare with: drawn thin and faint. */
+  isAside?: boolean
+}
+
+/** What is drawn. */
+export type Drawn = {
+  /** Oldest first. */
+  moments: Date[]
+  series: Series[]
+  /** A value as text: money, a count, a share. */
+  shown(value: number): string
+  /** The same in short, for the axis. */
+  axisShown?(value: number): string
+  unit?: TimeUnit
+  /** Bars, one on top of the other; what is negative hangs below. */
+  isStacked?: boolean
+  height?: number
+}
+
+const HEIGHT = 220
+const COLOURS = ['--accent', '--second', '--third', '--fourth', '--bad']
+const ASIDE = ['--faint', '--second']
+
+export function plotOptions(Drawing: typeof uPlot, drawn: Drawn, element: HTMLElement): uPlot.Options {
+  const { shown, axisShown = shown, unit = 'hour', height = HEIGHT } = drawn
+  const style = getComputedStyle(element)
+  const colour = (name: string) => style.getPropertyValue(name).trim()
+  const axis = {
+    stroke: colour('--faint'),
+    grid: { stroke: colour('--line'), width: 1 },
+    ticks: { show: false },
+    font: `12px ${style.fontFamily}`,
+  }
+  const times = (_plot: uPlot, ticks: number[]) => ticks.map(tick => shortTime(new Date(tick * 1000), unit))
+  return {
+    ...{ width: element.clientWidth, height },
+    cursor: { drag: { x: false, y: false } },
+    axes: [
+      { ...axis, grid: { show: false }, values: times, space: 70, size: 30, incrs: INCREMENTS[unit] },
+      { ...axis, size: widthOfAxis, values: (_plot, ticks) => ticks.map(tick => axisShown(tick)) },
+    ],
+    scales: { y: { range: (_plot, lowest, highest) => rangeOf(lowest, highest) } },
+    series: [
+      { label: 'When', value: (_plot, at) => (at === null ? NONE : shortTime(new Date(at * 1000), unit)) },
+      ...(drawn.isStacked ? bars(Drawing, drawn, colour) : lines(Drawing, drawn, colour)),
+    ],
+  }
+}
+
+const HOUR = 3_600
+const DAY = 24 * HOUR
+/** Steps of the axis, in seconds: never shorter than what is drawn. */
+const INCREMENTS: Record<TimeUnit, number[]> = {
+  hour: [HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY],
+  day: [DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 365 * DAY],
+  month: [30 * DAY, 61 * DAY, 91 * DAY, 182 * DAY, 365 * DAY],
+}
+
+function lines(Drawing: typeof uPlot, drawn: Drawn, colour: (name: string) => string): uPlot.Series[] {
+  const names = colourNames(drawn.series)
+  return drawn.series.map(({ label, isStepped, isAside }, index) => {
+    const stepped = isStepped && Drawing.paths.stepped?.({ align: 1 })
+    return {
+      label,
+      stroke: colour(names[index]!),
+      ...(isAside ? { width: 1, dash: index % 2 ? [4, 3] : [1, 3] } : { width: 2 }),
+      points: { show: false },
+      value: (_plot, value) => (value === null ? NONE : drawn.shown(value)),
+      ...(stepped && { paths: stepped }),
+    }
+  })
+}
+
+function colourNames(series: Series[]): string[] {
+  let [main, aside] = [0, 0]
+  return series.map(({ isAside }) => (isAside ? ASIDE[aside++ % 2]! : COLOURS[main++ % COLOURS.length]!))
+}
+
+/** The tallest bars are drawn first, so that the shorter ones lie on them. */
+function bars(Drawing: typeof uPlot, drawn: Drawn, colour: (name: string) => string): uPlot.Series[] {
+  const paths = Drawing.paths.bars?.({ size: [0.6, 40] })
+  return drawn.series.map(({ label, values }, index) => ({
+    label,
+    fill: colour(COLOURS[index % COLOURS.length]!),
+    stroke: colour(COLOURS[index % COLOURS.length]!),
+    width: 0,
+    points: { show: false },
+    value: (_plot, _top, _series, at) => {
+      const value = at === null ? null : values[at]
+      return value === null || value === undefined ? NONE : drawn.shown(value)
+    },
+    ...(paths && { paths }),
+  }))
+}
+
+/** Each value on top of those that come after it, gains upwards and losses downwards: the first are the tallest. */
+export function stacked(series: Series[]): (number | null)[][] {
+  const length = series[0]?.values.length ?? 0
+  const tops = Array.from({ length }, () => ({ gain: 0, loss: 0 }))
+  const drawn = series.toReversed().map(({ values }) =>
+    values.map((value, index) => {
+      const side = (value ?? 0) < 0 ? 'loss' : 'gain'
+      tops[index]![side] += value ?? 0
+      return value === null || value === 0 ? null : tops[index]![side]
+    }),
+  )
+  return drawn.reverse()
+}
+
+/** As wide as the longest number on it. */
+function widthOfAxis(_plot: uPlot, values: string[] | null): number {
+  return 16 + 7 * Math.max(3, ...(values ?? []).map(value => value.length))
+}
+
+/** From zero, so that small changes look small. */
+function rangeOf(lowest: number, highest: number): [number, number] {
+  const [low, high] = [Math.min(0, lowest ?? 0), Math.max(0, highest ?? 0)]
+  return low === high ? [0, 1] : [low * 1.05, high * 1.05]
+}

@@ -1,0 +1,67 @@
+import type { ComponentChildren, VNode } from 'preact'
+import type { Health, SeriesRow } from '../../api/types.ts'
+import { Section } from '../../components/page.ts'
+import { Spark } from '../../components/spark.ts'
+import { Ago } from '../../components/time.ts'
+import { number, percent } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { link } from '../../router.ts'
+
+type Sign = {
+  label: string
+  value: string
+  note?: ComponentChildren
+  href?: string
+  spark?: { label: string; values: number[] }
+}
+
+/** How the service is doing, each with the last 24 hours where there is something to draw. */
+export function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | null }): VNode {
+  const perHour = hours?.slice(-24).map(({ count }) => count) ?? []
+  const { waiting, deferred, dead_letters: letters, refused, disk_free: free } = health
+  const signs: (Sign | null)[] = [
+    {
+      label: 'Events in the last full hour',
+      value: number(perHour.at(-2) ?? 0),
+      spark: { label: 'Events by the hour', values: perHour },
+    },
+    waiting && {
+      label: 'Waiting to be processed',
+      value: number(waiting.entries),
+      note: waiting.oldest_at && html`<span>oldest ${h(Ago, { at: waiting.oldest_at })}</span>`,
+    },
+    {
+      label: 'Dead letters',
+      value: number(letters.open),
+      href: link('deadLetters'),
+      spark: { label: 'Dead letters by the hour', values: letters.by_hour },
+    },
+    {
+      label: 'Refused in 24 hours',
+      value: number(refused.last_24_hours),
+      spark: { label: 'Refused requests by the hour', values: refused.by_hour },
+    },
+    {
+      label: 'Deferred',
+      value: number(deferred.events),
+      note: deferred.oldest_at && html`<span>oldest ${h(Ago, { at: deferred.oldest_at })}</span>`,
+    },
+    free === null ? null : { label: 'Disk used', value: percent(1 - free) },
+  ]
+  return h(
+    Section,
+    { title: 'Health' },
+    html`<ul class="tiles small">${signs.map(sign => sign && h(HealthSign, sign))}</ul>`,
+  )
+}
+
+function HealthSign({ label, value, note, href, spark }: Sign): VNode {
+  return html`
+    <li>
+      <span class="label">${href ? html`<a href=${href}>${label}</a>` : label}</span>
+      <strong>${value}</strong>
+      ${note && html`<span class="faint">${note}</span>`}
+      ${spark && spark.values.length > 0 && h(Spark, spark)}
+    </li>
+  `
+}
