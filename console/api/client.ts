@@ -1,5 +1,6 @@
 import { adminKey, dataKey, forgetDataKey, isAdmin } from '../session.ts'
-import { type RequestOptions, request, statusOf } from './request.ts'
+import type { Query } from '../query.ts'
+import { type RequestOptions, request, statusOf, streamed } from './request.ts'
 
 /** The admin API. */
 export function fromAdmin<Body>(path: string, options: RequestOptions = {}): Promise<Body> {
@@ -16,4 +17,12 @@ export async function fromData<Body>(path: string, options: RequestOptions = {})
     forgetDataKey()
     return request<Body>(await dataKey(), `/v1${path}`, options)
   }
+}
+
+/** What the data API goes on telling. */
+export async function* followData<Data>(
+  path: string,
+  options: { query?: Query; signal: AbortSignal },
+): AsyncGenerator<Data> {
+  yield* streamed<Data>(await dataKey(), `/v1${path}`, options)
 }

@@ -84,6 +84,30 @@ export async function request<Body>(
   })
 }
 
+/** Server-sent events, as long as they come: each as its data. Throws a Problem where the answer is none. */
+export async function* streamed<Data>(
+  key: string,
+  path: string,
+  { query = {}, signal }: { query?: Query; signal: AbortSignal },
+): AsyncGenerator<Data> {
+  const headers = { authorization: `Bearer ${key}` }
+  const response = await fetch(path + searchOf(query), { headers, signal, cache: 'no-store' })
+  if (!response.ok || !response.body)
+    throw new Problem({ status: response.status, title: response.statusText || 'Error' })
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  let rest = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    const messages = (rest + value).split('\n\n')
+    rest = messages.pop()!
+    for (const message of messages) {
+      const data = message.split('\n').find(line => line.startsWith('data: '))
+      if (data) yield parseJson(data.slice('data: '.length)) as Data
+    }
+  }
+}
+
 /** The answer, or null where it is a problem with this status. */
 export async function nullOn<Body>(status: number, answer: Promise<Body>): Promise<Body | null> {
   try {

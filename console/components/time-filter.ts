@@ -6,20 +6,25 @@ import { link, type PlainRouteName } from '../router.ts'
 import { Form, TextField } from './form.ts'
 import { EmptyState } from './notice.ts'
 
-type FilterProps = { page: PlainRouteName; query: URLSearchParams }
+type FilterProps = {
+  page: PlainRouteName
+  query: URLSearchParams
+  /** Of what is shown, those that have a text in them. */
+  isSearchable?: boolean
+}
 
 /** The filters that events and conversions share; they live in the address. */
-export function TimeFilter({ page, query }: FilterProps): VNode {
+export function TimeFilter({ page, query, isSearchable = false }: FilterProps): VNode {
   return h(
-    Form<'event_type' | 'since' | 'until'>,
+    Form<'event_type' | 'since' | 'until' | 'with'>,
     {
       // What stands in the fields is what stands in the address, also after going back.
       key: query.toString(),
       submit: 'Filter',
       layout: 'filter',
       aside: query.size > 0 && html`<a href=${link(page)}>Clear</a>`,
-      run: ({ event_type, since, until }) =>
-        go(link(page, { event_type, since: toInstant(since), until: toInstant(until) })),
+      run: ({ event_type, since, until, with: text }) =>
+        go(link(page, { event_type, since: toInstant(since), until: toInstant(until), with: text })),
     },
     h(TextField, { id: 'event_type', label: 'Type', value: query.get('event_type') ?? '' }),
     h(TextField, {
@@ -34,6 +39,10 @@ export function TimeFilter({ page, query }: FilterProps): VNode {
       type: 'datetime-local',
       value: toLocal(query.get('until')),
     }),
+    isSearchable &&
+      h(TextField, {
+        ...{ id: 'with', label: 'Visitor, contact, source …', value: query.get('with') ?? '' },
+      }),
   )
 }
 

@@ -282,6 +282,27 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.notEqual(letter.body.replayed_at, null)
   })
 
+  await t.test('events appear as they come in, open in place, and wait while it is paused', async () => {
+    await open(page, 'events', 'Events')
+    const track = (event_type: string) =>
+      post('/v1/track/', server.tenant.trackingKey, {
+        event_type,
+        visitor: 'v-live',
+        data: { seen: event_type },
+      })
+    await track('came_in')
+    await page.getByRole('button', { name: 'Payload of came_in' }).click()
+    await text(page, '"seen": "came_in"')
+    await page.getByRole('button', { name: 'Pause' }).click()
+    await track('came_later')
+    await page.getByRole('button', { name: 'Go on, 1 new event' }).click()
+    await page.getByRole('link', { name: 'came_later' }).waitFor()
+    await page.getByLabel('Visitor, contact, source …').fill('v-live')
+    await page.getByRole('button', { name: 'Filter' }).click()
+    await page.waitForURL(/#\/events\?with=v-live/)
+    await page.getByRole('link', { name: 'came_later' }).waitFor()
+  })
+
   await t.test('a record is listed and opened', async () => {
     const data = { sku: 'MUG 01/a', name: 'Mug', price: 12.9 }
     const product = { entityType: 'product', id: 'p-1', sourceUpdatedAt: '2026-01-31T09:30:00Z', data }

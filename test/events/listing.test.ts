@@ -213,3 +213,35 @@ test('a page of large events is whole, whether read by limit, offset or cursor',
   const third = await page('limit=40&offset=80')
   assert.deepEqual([places(third.results), third.offset, third.has_more], [down(9, 0), 80, false])
 })
+
+test('what comes in is sent to whoever follows, their own and of the type they ask for, until their key ends', async () => {
+  const other = await server.anotherTenant('others')
+  const { key, id } = await server.admin.keys.create({ tenant: server.tenant.id, kind: 'private' })
+  const response = await fetch(`${server.url}/v1/events/live?event_type=live`, {
+    headers: { authorization: `Bearer ${key}` },
+  })
+  assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8')
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  const read = async () => {
+    const { done, value } = await reader.read()
+    text += value ?? ''
+    return !done
+  }
+  while (!text.includes(': following')) await read()
+  await send([{ event_type: 'live', data: { whose: 'others' } }], other.trackingKey)
+  await send([{ event_type: 'live', data: { n: 1 } }, { event_type: 'not asked for' }])
+  await send([{ event_type: 'live', data: { n: 2 } }])
+  while (!text.includes('"n":2')) await read()
+  const sent = text.split('\n').filter(line => line.startsWith('data: '))
+  assert.deepEqual(
+    sent.map(
+      line =>
+        JSON.parse(line.slice('data: '.length)).payload.data ??
+        JSON.parse(line.slice('data: '.length)).payload,
+    ),
+    [{ n: 1 }, { n: 2 }],
+  )
+  await server.admin.keys.revoke(id)
+  while (await read());
+})

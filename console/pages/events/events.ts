@@ -1,12 +1,11 @@
 import { events } from '../../api/data.ts'
-import type { Event } from '../../api/types.ts'
 import { RefreshButton } from '../../components/form.ts'
 import { Page, Section } from '../../components/page.ts'
-import { GrowingTable } from '../../components/table.ts'
 import { filterOf, NothingFits, TimeFilter } from '../../components/time-filter.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
-import { eventColumns, NoEvents } from './event-table.ts'
+import { EventList } from './event-list.ts'
+import { NoEvents } from './event-table.ts'
 import { LookupForm } from './lookup-form.ts'
 
 export const page = definePage(
@@ -20,13 +19,9 @@ export const page = definePage(
         actions: h(RefreshButton, { refresh }),
         lead: 'Everything that happened and is not a conversion, newest first.',
       },
-      h(TimeFilter, { page: 'events', query }),
-      h(GrowingTable<Event>, {
-        caption: 'Events',
-        columns: eventColumns,
-        keyOf: ({ id }) => id,
-        first: data,
-        load: cursor => events.list({ ...filterOf(query), cursor }),
+      h(TimeFilter, { page: 'events', query, isSearchable: true }),
+      h(EventList, {
+        ...{ first: data, query },
         empty: query.size > 0 ? h(NothingFits, { page: 'events' }) : h(NoEvents, {}),
       }),
       h(

@@ -1,0 +1,110 @@
+import { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type pg from 'pg'
+import { Type } from 'typebox'
+import { storableText } from '../../domain/json/json.ts'
+import { listEvents } from '../../store/events/events.ts'
+import { eventText } from '../../store/export/row-texts.ts'
+import type { Directory } from '../../store/tenants/directory.ts'
+import type { App } from '../app.ts'
+import { authenticatePrivate } from '../auth.ts'
+import { problems } from '../problems.ts'
+
+const EVERY_MS = 1_000
+// Proxies end connections on which nothing comes for a minute.
+const SIGN_EVERY_MS = 15_000
+const NEWEST = 50
+const REMEMBERED = 1_000
+// Each is a small query a second.
+const MOST_AT_ONCE = 50
+
+type Deps = { pool: pg.Pool; directory: Directory; now: () => Date }
+
+/** Events as they come in, as server-sent events. What comes faster than a screen can show is left out. */
+export function liveRoute(app: App, { pool, ...deps }: Deps): void {
+  const closing = new AbortController()
+  app.addHook('preClose', async () => closing.abort())
+  const authenticate = authenticatePrivate(deps)
+  let open = 0
+  app.get(
+    '/v1/events/live',
+    {
+      config: { scope: 'events:read', problems: [503] },
+      schema: {
+        tags: ['Events'],
+        summary: 'Follow events as they happen, as server-sent events',
+        description: `Looks every second at the newest ${NEWEST} events that are no conversions and sends those that are new, oldest first, as \`event: event\` with the row of GET /v1/events as its data. What happened long ago, or comes faster than that, is in the list only. Ends when the key does.`,
+        querystring: Type.Object({
+          event_type: Type.Optional(Type.String({ description: 'Exact event type' })),
+          seconds: Type.Integer({
+            ...{ minimum: 0, maximum: 3_600, default: 600 },
+            description: 'Ends by itself after so long: connect again to go on',
+          }),
+        }),
+        response: {
+          200: {
+            description: 'text/event-stream',
+            content: { 'text/event-stream': { schema: Type.String() } },
+          },
+        },
+      },
+    },
+    (request, reply) => {
+      if (open >= MOST_AT_ONCE) throw problems.unavailable('Too many follow events at once.')
+      open++
+      const gone = new AbortController()
+      reply.raw.once('close', () => {
+        open--
+        gone.abort()
+      })
+      const eventType = request.query.event_type === undefined ? null : storableText(request.query.event_type)
+      const page = { limit: NEWEST, offset: 0, since: null, until: null, after: null, eventType }
+      const stream = follow({
+        newest: async () => (await listEvents(pool, request.caller.tenantId, page)).rows,
+        mayGoOn: () => isStillAllowed(authenticate, request, reply),
+        signal: AbortSignal.any([
+          gone.signal,
+          closing.signal,
+          AbortSignal.timeout(request.query.seconds * 1000),
+        ]),
+      })
+      return (
+        reply
+          .header('content-type', 'text/event-stream; charset=utf-8')
+          .header('x-accel-buffering', 'no')
+          // the schema says what the text is; it goes out as it comes
+          .send(Readable.from(stream) as never) as never
+      )
+    },
+  )
+}
+
+type Row = Awaited<ReturnType<typeof listEvents>>['rows'][number]
+
+type Following = { newest(): Promise<Row[]>; mayGoOn(): Promise<boolean>; signal: AbortSignal }
+
+async function* follow({ newest, mayGoOn, signal }: Following): AsyncGenerator<string> {
+  const seen = new Set((await newest()).map(({ id }) => id))
+  yield ': following\n\n'
+  let signAt = Date.now()
+  while (await pause(EVERY_MS, true, { signal }).catch(() => false)) {
+    if (!(await mayGoOn())) return
+    const fresh = (await newest()).filter(({ id }) => !seen.has(id)).reverse()
+    if (fresh.length > 0 || Date.now() - signAt >= SIGN_EVERY_MS) {
+      yield fresh.map(row => `event: event\nid: ${row.id}\ndata: ${eventText(row)}\n\n`).join('') || ': \n\n'
+      signAt = Date.now()
+    }
+    for (const { id } of fresh) seen.add(id)
+    for (const id of seen) if (seen.size > REMEMBERED) seen.delete(id)
+  }
+}
+
+/** The key may be revoked while it follows. */
+function isStillAllowed(
+  authenticate: ReturnType<typeof authenticatePrivate>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<boolean> {
+  return new Promise(resolve => authenticate(request, reply, error => resolve(error === undefined)))
+}
