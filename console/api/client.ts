@@ -1,5 +1,5 @@
-import { adminKey, dataKey, forgetDataKey, isAdmin } from '../session.ts'
 import type { Query } from '../query.ts'
+import { adminKey, dataKey, forgetDataKey, isAdmin } from '../session.ts'
 import { type RequestOptions, request, statusOf, streamed } from './request.ts'
 
 /** The admin API. */

@@ -831,6 +831,56 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/events/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow events as they happen, as server-sent events
+         * @description Looks every second at the newest 50 events that are no conversions and sends those that are new, oldest first, as `event: event` with the row of GET /v1/events as its data. What happened long ago, or comes faster than that, is in the list only. Ends when the key does.
+         *
+         *     Scope: `events:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description Exact event type */
+                    event_type?: string;
+                    /** @description Ends by itself after so long: connect again to go on */
+                    seconds: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description text/event-stream */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/event-stream": string;
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events/lookup": {
         parameters: {
             query?: never;
