@@ -9,11 +9,11 @@ import { filteredSegment } from '../domain/billing/dimensions.ts'
 import { deriveAccount, type Movement, type MovementType } from '../domain/billing/movements.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
-import { dayOf } from '../domain/time.ts'
+import { dayIn } from '../domain/time-zone.ts'
 import type { Db } from '../postgres/database.ts'
 import { segmentsOfAccounts } from '../store/reports/accounts.ts'
 import type { ExcludedItem } from '../store/reports/exclusions.ts'
-import type { MovementEntry } from '../store/reports/movements.ts'
+import type { MovementEntry, RetentionBase } from '../store/reports/movements.ts'
 import { allSegments } from '../store/reports/segments.ts'
 import type { Moved, SourceFigures } from '../store/reports/totals.ts'
 import { type ReportTraits, reportTraits } from '../store/reports/traits.ts'
@@ -55,7 +55,8 @@ export async function filteredLedger(db: Db, question: ReportQuestion): Promise<
   return {
     ...figuresOfAccounts(accounts),
     ...historyOf(accounts, entries, currency),
-    cohorts: async since => cohortsOf(accounts, since.getTime()),
+    cohorts: async (since, base) =>
+      cohortsOf(accounts, { since: since.getTime(), base, zone: question.policy.timeZone }),
     accounts: async ({ offset, limit }) =>
       byMrr(accounts, currency, asOf.getTime()).slice(offset, offset + limit),
     async segments(names) {
@@ -270,33 +271,33 @@ function historyOf(
   }
 }
 
-const monthOf = (at: Instant) => `${dayOf(at).slice(0, 7)}-01`
-
-function cohortsOf(accounts: Account[], since: Instant): CohortChange[] {
+function cohortsOf(
+  accounts: Account[],
+  { since, base, zone }: { since: Instant; base: RetentionBase; zone: string },
+): CohortChange[] {
+  const monthOf = ({ at }: Movement) => `${dayIn(zone, at).slice(0, 7)}-01`
   const rows = new Map<string, CohortChange>()
   for (const { movements } of accounts) {
     const first = movements[0]
     if (first === undefined || first.at < since) continue
-    for (const { at, type, before, after } of movements) {
-      const [cohort, month] = [monthOf(first.at), monthOf(at)]
-      const row = rows.get(cohort + month) ?? {
-        cohort,
-        month,
-        newAccounts: 0,
-        newMrr: 0,
-        mrr: 0,
-        cappedMrr: 0,
-        accounts: 0,
-      }
+    const cohort = monthOf(first)
+    const began = base === 'first_instant' ? first : movements.findLast(moved => monthOf(moved) === cohort)!
+    if (began.after === 0) continue
+    for (const moved of movements) {
+      const month = monthOf(moved)
+      const row = rows.get(cohort + month) ?? { ...NO_CHANGE, cohort, month }
       rows.set(cohort + month, row)
+      const { type, before, after } = moved
       if (type === 'new') {
         row.newAccounts += 1
-        row.newMrr += after
+        row.newMrr += began.after
       }
       row.mrr += after - before
-      row.cappedMrr += Math.min(first.after, after) - Math.min(first.after, before)
+      row.cappedMrr += Math.min(began.after, after) - Math.min(began.after, before)
       row.accounts += Number(after > 0) - Number(before > 0)
     }
   }
   return [...rows.values()]
 }
+
+const NO_CHANGE = { newAccounts: 0, newMrr: 0, mrr: 0, cappedMrr: 0, accounts: 0 }

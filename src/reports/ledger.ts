@@ -4,7 +4,7 @@ import type { Segment } from '../domain/billing/timeline.ts'
 import type { Slice } from '../domain/list-slices.ts'
 import type { ExcludedItem } from '../store/reports/exclusions.ts'
 import type { Standing } from '../store/reports/history.ts'
-import type { MovementEntry } from '../store/reports/movements.ts'
+import type { MovementEntry, RetentionBase } from '../store/reports/movements.ts'
 import type { Moved, SourceFigures } from '../store/reports/totals.ts'
 
 /**
@@ -23,7 +23,7 @@ export type Ledger = {
   /** Between each of these times and the next. */
   movedWithin(bounds: Date[]): Promise<Partial<Record<MovementType, number>>[]>
   /** By cohort and month, of accounts that first paid at `since` or later. */
-  cohorts(since: Date): Promise<CohortChange[]>
+  cohorts(since: Date, base: RetentionBase): Promise<CohortChange[]>
   /** The largest MRR first. */
   accounts(slice: Slice, count: number): Promise<string[]>
   /** That hold at the time of the question, in all currencies. */

@@ -13,14 +13,15 @@ export async function openLedger(db: Db, question: ReportQuestion): Promise<Ledg
 }
 
 function keptLedger(db: Db, question: ReportQuestion): Ledger {
-  const { tenantId, currency, asOf } = question
+  const { tenantId, currency, asOf, policy } = question
   return {
     figures: (at, then) => sourceFigures(db, tenantId, at, then),
     moved: (since, until) => movedBetween(db, tenantId, currency, since, until),
     lostAccounts: (since, until) => lostAccounts(db, tenantId, currency, since, until),
     standings: bounds => standingsBefore(db, question, bounds),
     movedWithin: bounds => movedWithin(db, question, bounds),
-    cohorts: since => cohortChanges(db, tenantId, currency, since, asOf),
+    cohorts: (since, base) =>
+      cohortChanges(db, tenantId, currency, { since, asOf, zone: policy.timeZone, base }),
     accounts: (slice, count) => accountSlice(db, question, slice, count),
     segments: accounts => segmentsOfAccounts(db, tenantId, accounts, asOf),
     movements: (window, slice, count) => movementSlice(db, tenantId, currency, window, slice, count),

@@ -1,9 +1,11 @@
-import { type CohortMonth, cohortMonths } from '../domain/billing/cohorts.ts'
+import { type CohortMonth, cohortMonths, monthAfter } from '../domain/billing/cohorts.ts'
+import { dayIn, startOfDayIn } from '../domain/time-zone.ts'
 import type { Db } from '../postgres/database.ts'
+import type { RetentionBase } from '../store/reports/movements.ts'
 import { openLedger } from './open-ledger.ts'
 import { listOf, type ReportList, type ReportQuestion } from './question.ts'
 
-export type RetentionReport = { months: number; cohorts: ReportList<CohortEntry> }
+export type RetentionReport = { months: number; base: RetentionBase; cohorts: ReportList<CohortEntry> }
 
 export type CohortEntry = Omit<CohortMonth, 'cappedMrr'> & {
   grossMrr: number
@@ -16,12 +18,14 @@ export type CohortEntry = Omit<CohortMonth, 'cappedMrr'> & {
 export async function retentionReport(
   db: Db,
   question: ReportQuestion,
-  months: number,
+  { months, base }: { months: number; base: RetentionBase },
 ): Promise<RetentionReport> {
-  const { asOf } = question
-  const since = new Date(Date.UTC(asOf.getUTCFullYear(), asOf.getUTCMonth() - months + 1, 1))
-  const changes = await (await openLedger(db, question)).cohorts(since)
-  return { months, cohorts: listOf(cohortMonths(changes, asOf.getTime()).map(cohortEntry)) }
+  const { asOf, policy } = question
+  const zone = policy.timeZone
+  const since = startOfDayIn(zone, monthAfter(dayIn(zone, asOf), 1 - months))
+  const ledger = await openLedger(db, question)
+  const changes = await ledger.cohorts(since, base)
+  return { months, base, cohorts: listOf(cohortMonths(changes, asOf.getTime(), zone).map(cohortEntry)) }
 }
 
 function cohortEntry({ cappedMrr, ...month }: CohortMonth): CohortEntry {

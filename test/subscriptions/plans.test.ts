@@ -217,7 +217,7 @@ const REPORTS: Record<string, Build> = {
   acquisition: (db, question) => acquisitionReport(db, question, 90),
   account: (db, question) => accountReport(db, question, { customer: 'cus_50', subscriptionId: null }),
   movements: (db, question) => movementReport(db, question, { since: days(-30), until: NOW }),
-  retention: (db, question) => retentionReport(db, question, 3),
+  retention: (db, question) => retentionReport(db, question, { months: 3, base: 'end_of_month' }),
   history: (db, question) => historyReport(db, question, { interval: 'week', from: days(-80), to: null }),
 }
 

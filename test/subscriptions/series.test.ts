@@ -283,3 +283,45 @@ test('every sum of cash is what its facts add up to, in any zone and as of any d
   const west = await reportOf(server, 'cash', march, tenant)
   assert.equal(west.results.find((row: Body) => row.date === '2025-02-28').invoiced, 119)
 })
+
+test('retention by either base: what accounts first paid, or pay at the end of their first month', async () => {
+  const tenant = await server.anotherTenant('retention')
+  const on = (day: string) => ({ started_at: at(day) })
+  const events = [
+    created('up', { ...on('2025-03-03'), items: [item(10)] }),
+    updated('up', { ...on('2025-03-03'), updated_at: at('2025-03-20'), items: [item(40)] }),
+    updated('up', { ...on('2025-03-03'), updated_at: at('2025-04-10'), items: [item(30)] }),
+    created('tried', { ...on('2025-03-05'), items: [item(20)] }),
+    ended('tried', at('2025-03-12'), { ...on('2025-03-05'), items: [item(20)] }),
+    // the last evening of March in New York
+    created('late', { started_at: '2025-04-01T02:00:00Z', items: [item(7)] }),
+  ]
+  await send(server, events, tenant)
+  const march = async (query: object) => {
+    const report = await reportOf(server, 'retention', { as_of: '2025-05-02', ...query }, tenant)
+    const rows = report.cohorts.results.filter((row: Body) => row.cohort === '2025-03')
+    return [
+      report.retention_base,
+      ...rows.map((row: Body) => [
+        row.starting_accounts,
+        row.starting_mrr,
+        row.accounts,
+        row.mrr,
+        row.gross_mrr,
+      ]),
+    ]
+  }
+  const first = ['first_instant', [2, 30, 1, 40, 10], [2, 30, 1, 30, 10], [2, 30, 1, 30, 10]]
+  const end = ['end_of_month', [1, 40, 1, 40, 40], [1, 40, 1, 30, 30], [1, 40, 1, 30, 30]]
+  assert.deepEqual(await march({}), first)
+  assert.deepEqual(await march({ retention_base: 'end_of_month' }), end)
+  assert.deepEqual(await march({ retention_base: 'end_of_month', plan: 'Plan' }), end)
+  assert.deepEqual(await march({ retention_base: 'first_instant', plan: 'Plan' }), first)
+  await server.admin.policies.set(tenant.id, {
+    retention_base: 'end_of_month',
+    time_zone: 'America/New_York',
+  })
+  const west = ['end_of_month', [2, 47, 2, 47, 47], [2, 47, 2, 37, 37], [2, 47, 2, 37, 37]]
+  assert.deepEqual(await march({}), west)
+  assert.deepEqual(await march({ plan: 'Plan' }), west)
+})

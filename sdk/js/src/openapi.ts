@@ -3162,6 +3162,8 @@ export interface paths {
                     page_size: number;
                     /** @description Only items of this plan, as the breakdown names it */
                     plan?: string;
+                    /** @description What a cohort is measured by: what its accounts first paid, or what those who still do pay at the end of their first month; default: as the policy says */
+                    retention_base?: "first_instant" | "end_of_month";
                     /** @description Only accounts that came from there */
                     source?: string;
                     /** @description Only subscriptions of this status */
@@ -3197,7 +3199,7 @@ export interface paths {
                                     at: string;
                                     /** @description The month in which its accounts first paid */
                                     cohort: string;
-                                    /** @description The same, where no account counts for more than it first paid */
+                                    /** @description The same, where no account counts for more than it began with */
                                     gross_mrr: number;
                                     gross_revenue_retention: number | null;
                                     logo_retention: number | null;
@@ -3206,7 +3208,7 @@ export interface paths {
                                     mrr: number;
                                     net_revenue_retention: number | null;
                                     starting_accounts: number;
-                                    /** @description What they first paid */
+                                    /** @description What they first paid, or paid at the end of their first month */
                                     starting_mrr: number;
                                 }[];
                             };
@@ -3214,6 +3216,8 @@ export interface paths {
                             months: number;
                             /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
                             policy: Record<string, unknown>;
+                            /** @enum {unknown} */
+                            retention_base: "first_instant" | "end_of_month";
                         };
                     };
                 };

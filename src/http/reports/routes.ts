@@ -9,6 +9,7 @@ import { movementReport, type Window } from '../../reports/movements.ts'
 import { overviewReport } from '../../reports/overview.ts'
 import type { ReportQuestion } from '../../reports/question.ts'
 import { retentionReport } from '../../reports/retention.ts'
+import type { RetentionBase } from '../../store/reports/movements.ts'
 import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
 import type { ReportQuery } from './query.ts'
@@ -140,10 +141,21 @@ function movementRoutes(app: App, deps: ReportDeps): void {
         default: 12,
         description: 'Cohorts of so many months, the current one included',
       }),
+      retention_base: Type.Optional(
+        Type.Enum(['first_instant', 'end_of_month'], {
+          description:
+            'What a cohort is measured by: what its accounts first paid, or what those who still do pay at the end of their first month; default: as the policy says',
+        }),
+      ),
     },
     body: RetentionBody,
     build: async (db, question, query) =>
-      shownRetention(await retentionReport(db, question, Number(query.months))),
+      shownRetention(
+        await retentionReport(db, question, {
+          months: Number(query.months),
+          base: (query.retention_base as RetentionBase | undefined) ?? question.policy.retentionBase,
+        }),
+      ),
   })
 }
 

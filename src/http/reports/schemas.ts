@@ -397,10 +397,11 @@ export const BreakdownBody = reportOf(
 )
 
 export const RetentionBody = reportOf(
-  { months: Type.Integer() },
+  { months: Type.Integer(), retention_base: Type.Enum(['first_instant', 'end_of_month']) },
   { cohorts: CohortRow },
   {
     months: 12,
+    retention_base: 'first_instant',
     cohorts: page({
       cohort: '2025-11',
       month: 4,

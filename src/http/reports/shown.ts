@@ -161,5 +161,6 @@ export function shownBreakdown({ by, mrr, parts }: BreakdownReport, currency: st
 }
 
 export function shownRetention(report: RetentionReport): ShownReport {
-  return { facts: { months: report.months }, lists: { cohorts: shown(CohortRow, report.cohorts) } }
+  const { months, base, cohorts } = report
+  return { facts: { months, retention_base: base }, lists: { cohorts: shown(CohortRow, cohorts) } }
 }

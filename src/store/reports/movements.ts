@@ -1,7 +1,10 @@
 import type { CohortChange } from '../../domain/billing/cohorts.ts'
 import type { Movement, MovementType } from '../../domain/billing/movements.ts'
+import type { Policy } from '../../domain/billing/policy.ts'
 import { nearerEnd, type Slice } from '../../domain/list-slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
+
+export type RetentionBase = Policy['retentionBase']
 
 export type MovementEntry = {
   account: string
@@ -65,27 +68,38 @@ export async function movementsOfAccount(
   return rows.map(entryOf)
 }
 
-/** By cohort and month, for cohorts from `since` on, as known at `asOf`. */
+/**
+ * By cohort and month of the zone, for cohorts from `since` on, as known at `asOf`. What an account began with is what it
+ * first paid, or paid at the end of its first month: then, who no longer did is in no cohort.
+ */
 export async function cohortChanges(
   db: Db,
   tenantId: number,
   currency: string,
-  since: Date,
-  asOf: Date,
+  { since, asOf, zone, base }: { since: Date; asOf: Date; zone: string; base: RetentionBase },
 ): Promise<CohortChange[]> {
-  const month = (column: string) => `to_char(date_trunc('month', ${column} at time zone 'UTC'), 'YYYY-MM-DD')`
+  const month = (column: string) => `to_char(date_trunc('month', ${column} at time zone $5), 'YYYY-MM-DD')`
+  const first = base === 'first_instant' ? 'first_mrr' : MRR_AT_END_OF_FIRST_MONTH
   const { rows } = await queryPrepared<CohortChange>(
     db,
-    `select ${month('first_at')} as cohort, ${month('occurred_at')} as month,
-       count(*) filter (where type = 'new') as "newAccounts",
-       coalesce(sum(mrr_after) filter (where type = 'new'), 0)::bigint as "newMrr",
+    `select cohort, month, count(*) filter (where type = 'new') as "newAccounts",
+       coalesce(sum(base) filter (where type = 'new'), 0)::bigint as "newMrr",
        sum(mrr_after - mrr_before)::bigint as mrr,
-       sum(least(first_mrr, mrr_after) - least(first_mrr, mrr_before))::bigint as "cappedMrr",
+       sum(least(base, mrr_after) - least(base, mrr_before))::bigint as "cappedMrr",
        sum((mrr_after > 0)::int - (mrr_before > 0)::int)::bigint as accounts
-     from billing_movements
-     where tenant_id = $1 and currency = $2 and occurred_at >= $3 and occurred_at <= $4 and first_at >= $3
-     group by 1, 2 order by 1, 2`,
-    [tenantId, currency, since, asOf],
+     from (
+       select *, ${first} as base from (
+         select account, occurred_at, type, mrr_before, mrr_after, first_mrr, ${month('first_at')} as cohort,
+           ${month('occurred_at')} as month
+         from billing_movements
+         where tenant_id = $1 and currency = $2 and occurred_at >= $3 and occurred_at <= $4 and first_at >= $3
+       ) moved
+     ) based
+     where base > 0 group by 1, 2 order by 1, 2`,
+    [tenantId, currency, since, asOf, zone],
   )
   return rows
 }
+
+const MRR_AT_END_OF_FIRST_MONTH =
+  'first_value(mrr_after) over (partition by account order by month = cohort desc, occurred_at desc)'
