@@ -1,7 +1,5 @@
 /** How fast MRR comes and goes: rates over a window, stated as they are computed. */
 
-import type { MovementType } from './movements.ts'
-
 /** Returned in every report, beside the rest of the policy. */
 export const RATE_FORMULAS = {
   customer_churn_rate: 'accounts with MRR > 0 at opening and 0 at closing ÷ accounts with MRR > 0 at opening',
@@ -27,7 +25,7 @@ export type Rates = {
 }
 
 export function ratesOf(window: {
-  moved: Record<MovementType, number>
+  moved: Record<'new' | 'expansion' | 'contraction' | 'churn' | 'reactivation', number>
   openingMrr: number
   openingAccounts: number
   /** Of those, the ones without MRR at closing. */
