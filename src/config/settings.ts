@@ -4,6 +4,7 @@ import { natsSettings } from './nats-settings.ts'
 import { setting, withoutDefault } from './setting.ts'
 import { signInSettings } from './sign-in-settings.ts'
 import {
+  boolean,
   bytes,
   duration,
   headerName,
@@ -126,6 +127,21 @@ export const settings = {
     meaning: 'How long the archived results of inbound events are kept.',
     expects: 'a time of at least a day, for example 30d',
     read: retention,
+  }),
+  deliveriesRetentionMs: setting({
+    name: 'KONTOR_DELIVERIES_RETENTION',
+    default: '30d',
+    meaning: 'How long what was sent to destinations can be replayed, and how long the attempts are listed.',
+    expects: 'a time of at least a day, for example 30d',
+    read: retention,
+  }),
+  allowPrivateDestinations: setting({
+    name: 'KONTOR_ALLOW_PRIVATE_DESTINATIONS',
+    default: 'false',
+    meaning:
+      'Whether destinations may lie in private networks or on this machine, and be reached without TLS. Whoever may make a destination could then reach what only this machine can.',
+    expects: 'true or false',
+    read: boolean,
   }),
   processedRetentionMs: setting({
     name: 'KONTOR_PROCESSED_RETENTION',

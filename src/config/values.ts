@@ -8,6 +8,11 @@ export const word =
   text =>
     words.find(candidate => candidate === text.toLowerCase())
 
+export const boolean: Read<boolean> = text => {
+  const answer = text.toLowerCase()
+  return answer === 'true' ? true : answer === 'false' ? false : undefined
+}
+
 export const integer =
   (least: number, most: number): Read<number> =>
   text => {

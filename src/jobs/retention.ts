@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { DAY_MS, HOUR_MS } from '../domain/time.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { dropPartitionsBefore, type PartitionedTable } from '../postgres/partitions.ts'
+import { oldestQueued } from '../store/destinations/outbox.ts'
 import { deleteDeadLettersBefore } from '../store/entries/dead-letters.ts'
 import { oldestWaiting } from '../store/entries/parked.ts'
 import {
@@ -27,6 +28,7 @@ export type Retention = {
   receiptsRetentionMs: number
   archiveRetentionMs: number
   processedRetentionMs: number
+  deliveriesRetentionMs: number
   eventsRetentionMs: number | null
   deadLettersRetentionMs: number | null
 }
@@ -75,6 +77,9 @@ async function dropExpired(
     ['receipts', unlessNeeded(settings.receiptsRetentionMs)],
     ['archive', unlessNeeded(settings.archiveRetentionMs)],
     ['processed_events', ago(settings.processedRetentionMs)],
+    // However old: what is still to be sent stays.
+    ['outbox', earliest(ago(settings.deliveriesRetentionMs), await oldestQueued(pool))!],
+    ['delivery_attempts', ago(settings.deliveriesRetentionMs)],
   ]
   if (settings.eventsRetentionMs !== null) limits.push(['events', ago(settings.eventsRetentionMs)])
   const failures: unknown[] = []

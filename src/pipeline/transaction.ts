@@ -15,6 +15,7 @@ import {
 import { recordStall } from '../store/entries/stalled.ts'
 import { holdConfigVersion } from '../store/tenants/config-version.ts'
 import { type Decoded, decode, type Planned } from './decode.ts'
+import type { SaleChanges } from './deliveries/sales.ts'
 import { giveUp, keepRejected, messageOf } from './give-up.ts'
 import { applyCarefully, type Failure } from './isolate.ts'
 import { DEFAULT_RETRY, delayMs, type Retry } from './retry.ts'
@@ -31,6 +32,7 @@ export type TransactionOptions = {
   pool: pg.Pool
   log: Pick<Log, 'take' | 'advance'>
   kinds: Record<EntryKind, Kind>
+  saleChanges?: SaleChanges
   retry?: Retry
   logger: { warn(facts: object, message: string): void }
 }
@@ -47,7 +49,7 @@ export type RunTransaction = (options: {
 }) => Promise<number>
 
 export function openTransactions(options: TransactionOptions): RunTransaction {
-  const { pool, log, kinds, logger } = options
+  const { pool, log, kinds, saleChanges, logger } = options
   const retry = options.retry ?? DEFAULT_RETRY
   const { turnsOf, contend } = openTurns()
   const findDuePartitions = atMostEvery(FIND_DUE_EVERY_MS, partitionsWithDueEntries)
@@ -55,10 +57,12 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
   async function apply(transaction: Transaction, units: Unit[]): Promise<void> {
     const unreadable = units.find(unit => unit.unreadable)?.unreadable
     if (unreadable) throw unreadable.error
+    saleChanges?.begin(transaction)
     for (const kind of ['record', 'events'] as const) {
       const own = units.filter(unit => unit.entry.kind === kind)
       if (own.length > 0) await kinds[kind].apply(transaction, own)
     }
+    await saleChanges?.end(transaction)
   }
 
   return async ({ careful, alone, onTaken }) => {

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Entry } from '../domain/entry.ts'
 import type { PartitionName } from '../log/log.ts'
+import type { SaleRef } from '../store/conversions/changes.ts'
 import type { NewDeadLetter } from '../store/entries/dead-letters.ts'
 
 /** The smallest thing that takes effect or fails by itself: a record write, or one event of a batch. */
@@ -35,6 +36,8 @@ export type Transaction = {
   configVersion: number
   /** Where several work beside each other; whoever has a tenant's people alone needs none. */
   turns?: Turns
+  /** To be called before sales are written, by whoever has locked them: for those who are told what changed. */
+  beforeSales?: (sales: SaleRef[]) => Promise<void>
   /** Runs once the effects are committed: for what is remembered in memory. */
   afterCommit(action: () => void): void
 }

@@ -42,6 +42,8 @@ export type PartitionedTable =
   | 'processed_events'
   | 'receipts'
   | 'archive'
+  | 'outbox'
+  | 'delivery_attempts'
 
 // Made ahead of need, so that a job that does not run for days stops nothing.
 const tables: Record<PartitionedTable, Table> = {
@@ -52,6 +54,8 @@ const tables: Record<PartitionedTable, Table> = {
   processed_events: { cut: byMonth, bound: 'period', behind: 1, ahead: 2 },
   receipts: { cut: byDay, bound: 'time', behind: 1, ahead: 7 },
   archive: { cut: byDay, bound: 'time', behind: 1, ahead: 7 },
+  outbox: { cut: byTenDays, bound: 'time', behind: 1, ahead: 1 },
+  delivery_attempts: { cut: byTenDays, bound: 'time', behind: 1, ahead: 1 },
 }
 
 export const partitionedTables = Object.keys(tables) as PartitionedTable[]

@@ -7,6 +7,9 @@ import { billingEvents } from '../pipeline/billing/billing.ts'
 import { shopRecords } from '../pipeline/connectors/shops.ts'
 import { combineSales, orderConversions } from '../pipeline/conversions/conversions.ts'
 import { openConversionTypes } from '../pipeline/conversions/types.ts'
+import { openAudience } from '../pipeline/deliveries/audience.ts'
+import { outgoingEvents, outgoingRecords } from '../pipeline/deliveries/outgoing.ts'
+import { openSaleChanges } from '../pipeline/deliveries/sales.ts'
 import { eventKind } from '../pipeline/events/events.ts'
 import { contactIdentities } from '../pipeline/identity/contacts.ts'
 import { openIdentities } from '../pipeline/identity/identity.ts'
@@ -50,7 +53,12 @@ export async function startWorkers(
   })
   const onPeople = accountAttribution()
   const identities = openIdentities({ onPeople, onMerged: combineSales })
-  const applyRecords = openRecords([contactIdentities(identities), orderConversions(identities)])
+  const audienceOf = openAudience()
+  const applyRecords = openRecords([
+    contactIdentities(identities),
+    orderConversions(identities),
+    outgoingRecords(audienceOf),
+  ])
   const kinds = {
     record: recordKind(applyRecords) as Kind,
     events: eventKind({
@@ -60,11 +68,12 @@ export async function startWorkers(
       ensureMonths: monthKeeper(pool),
       floorMs: eventsFloorMs,
       records: shopRecords(applyRecords),
-      listeners: [billingEvents()],
+      listeners: [billingEvents(), outgoingEvents(audienceOf)],
     }) as Kind,
   }
   const { log, close } = openLog({ pool, nats, name: 'kontor worker', logger })
-  const runTransaction = openTransactions({ pool, log, kinds, logger })
+  const saleChanges = openSaleChanges(audienceOf)
+  const runTransaction = openTransactions({ pool, log, kinds, saleChanges, logger })
   const scheduler = openScheduler({ runTransaction, workers, onAppend, logger })
   scheduler.start()
   return {

@@ -112,6 +112,7 @@ const settings = {
   operationsRetentionMs: day(30),
   receiptsRetentionMs: day(30),
   archiveRetentionMs: day(30),
+  deliveriesRetentionMs: day(30),
   processedRetentionMs: day(90),
   eventsRetentionMs: null,
   deadLettersRetentionMs: day(90),

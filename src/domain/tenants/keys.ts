@@ -34,7 +34,7 @@ export function newSigningSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`
 }
 
-export function newPublicId(prefix: 'key' | 'src'): string {
+export function newPublicId(prefix: 'key' | 'src' | 'dst'): string {
   return `${prefix}_${randomText(16)}`
 }
 

@@ -15,6 +15,7 @@ import {
 import { acquisitionIds, firstTouches } from '../../store/billing/acquisitions.ts'
 import { keyText, type ObjectKey } from '../../store/billing/keys.ts'
 import { coverDays } from '../../store/billing/snapshots.ts'
+import { tellingMovements } from '../deliveries/movements.ts'
 import type { Deriving } from '../unit.ts'
 
 type AccountNews = {
@@ -48,11 +49,10 @@ export async function deriveAccounts(
     })),
   )
   await replaceStates(client, keys, states)
-  await replaceMovements(
-    client,
-    keys,
-    accounts.flatMap(account => movementsOf(account, segmentsOf(account), acquisitionOf(account))),
+  const movements = accounts.flatMap(account =>
+    movementsOf(account, segmentsOf(account), acquisitionOf(account)),
   )
+  await tellingMovements({ client, now }, keys, telling => replaceMovements(client, keys, movements, telling))
   const firsts = Map.groupBy(states, ({ tenantId }) => tenantId)
   await coverDays(
     client,

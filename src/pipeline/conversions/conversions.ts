@@ -38,6 +38,7 @@ export function orderConversions(identities: Identities): RecordListener {
     const keys = orders.map(({ tenantId, id }) => ({ tenantId, orderId: id }))
     await beginTurn(transaction)
     await lockSales(client, keys)
+    await transaction.beforeSales?.(keys)
     const events = await takeSalesOfOrders(client, keys)
     const sales = orders.map((order, i): OrderSale => {
       const facts = order.data ? orderConversion(order.data) : null
@@ -101,6 +102,7 @@ export async function applyConversions(
       saleText,
     ).values(),
   ].map(foldSales)
+  await transaction.beforeSales?.(folded.map(({ tenantId, saleKey }) => ({ tenantId, saleKey })))
   await joinBuyers(transaction, identities, await upsertEventSales(client, folded))
 }
 
@@ -151,12 +153,13 @@ async function profileMap(
 
 /** After a merge: what two people said of one order was said by one. */
 export async function combineSales(
-  { client }: Transaction,
+  { client, beforeSales }: Transaction,
   people: { tenantId: number; profile: number }[],
 ): Promise<void> {
   const orders = await ordersNamedTwice(client, people)
   if (orders.length === 0) return
   await lockSales(client, orders)
+  await beforeSales?.(orders)
   const rows = (await rowsOfOrders(client, orders)).filter(
     ({ hasRecord, profile }) => !hasRecord && profile !== null,
   )

@@ -2,7 +2,7 @@ import type { AccountState, SegmentFigures } from '../../domain/billing/account-
 import type { Cause } from '../../domain/billing/causes.ts'
 import type { Movement } from '../../domain/billing/movements.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { type DerivedTable, replaceRows, replacing } from './derived.ts'
+import { type DerivedTable, replaceRows, replacing, returningAdded } from './derived.ts'
 import { endText, instantOf, keyColumns, type ObjectKey, sortedKeys, timeText } from './keys.ts'
 import { STATE_EFFECTS } from './sums.ts'
 
@@ -162,12 +162,15 @@ const MOVEMENTS: DerivedTable = {
   compared: row => `(${MOVEMENT_VALUES.map(column => `${row}.${column}`).join(', ')}, ${row}.changes::text)`,
 }
 const REPLACE_MOVEMENTS = replacing(MOVEMENTS)
+const REPLACE_MOVEMENTS_TELLING = replacing(MOVEMENTS, returningAdded(MOVEMENTS))
 
+/** Where it is asked for (`telling`), returns the movements that are there for the first time. */
 export async function replaceMovements(
   db: Db,
   accounts: ObjectKey[],
   movements: MovementRow[],
-): Promise<void> {
+  telling: boolean,
+): Promise<MovementRow[]> {
   const rows = movements.map(({ tenantId, id, currency, movement, ...row }) => ({
     tenant_id: tenantId,
     currency,
@@ -183,5 +186,19 @@ export async function replaceMovements(
     acquisition_id: row.acquisitionId,
     changes: movement.changes,
   }))
-  await replaceRows(db, REPLACE_MOVEMENTS, accounts, rows)
+  const statement = telling ? REPLACE_MOVEMENTS_TELLING : REPLACE_MOVEMENTS
+  const added = await replaceRows<AddedMovement>(db, statement, accounts, rows)
+  if (added.length === 0) return []
+  const keys = new Set(
+    added.map(row => movementKey(row.tenant_id, row.account, row.currency, row.occurred_at.getTime())),
+  )
+  return movements.filter(({ tenantId, id, currency, movement }) =>
+    keys.has(movementKey(tenantId, id, currency, movement.at)),
+  )
+}
+
+type AddedMovement = { tenant_id: number; account: string; currency: string; occurred_at: Date }
+
+function movementKey(tenantId: number, account: string, currency: string, at: number): string {
+  return JSON.stringify([tenantId, account, currency, at])
 }

@@ -47,12 +47,19 @@ with wanted as materialized (
 ${effects}`
 }
 
+/** What continues such a statement to return the keys of rows that are there for the first time. */
+export function returningAdded(table: DerivedTable): string {
+  const key = ['tenant_id', table.owner, ...table.key]
+  const sameRow = key.map(column => `old.${column} = new.${column}`).join(' and ')
+  return `select ${key.join(', ')} from new where not exists (select from old where ${sameRow})`
+}
+
 /** Runs such a statement. */
-export async function replaceRows(
+export async function replaceRows<Row extends object = never>(
   db: Db,
   statement: string,
   owners: ObjectKey[],
   rows: object[],
-): Promise<void> {
-  await queryPrepared(db, statement, [...keyColumns(owners), JSON.stringify(rows)])
+): Promise<Row[]> {
+  return (await queryPrepared<Row>(db, statement, [...keyColumns(owners), JSON.stringify(rows)])).rows
 }

@@ -261,18 +261,18 @@ export function conversionPage(tenantId: number, page: TimePage): { text: string
         (${select(`and c.event_type = ${type} and c.event_type <> c.conversion_type`)} ${upTo})
       ) c order by c.occurred_at desc, c.id desc limit ${page.limit} offset ${page.offset}`
   }
-  const text = `select ${COLUMNS} from (${rowsOf}) c ${PERSON} order by c.occurred_at desc, c.id desc`
+  const text = `select ${SHOWN_COLUMNS} from (${rowsOf}) c ${SHOWN_PERSON} order by c.occurred_at desc, c.id desc`
   return { text, values }
 }
 
-const COLUMNS = `c.id, c.occurred_at as "occurredAt", c.conversion_type as "conversionType", c.event_type as "eventType",
+export const SHOWN_COLUMNS = `c.id, c.occurred_at as "occurredAt", c.conversion_type as "conversionType", c.event_type as "eventType",
   c.source, c.object_id as "sourceObjectId",
   coalesce(c.order_amount, c.event_amount) as amount,
   case when c.order_amount is not null then c.order_currency else coalesce(c.event_currency, c.order_currency) end as currency,
   c.event_visitor as visitor, i.profile, coalesce(c.order_contact_id, person.value) as "contactId",
   contact.data as "contactData", c.event_source_config_id as "integrationId"`
 
-const PERSON = `
+export const SHOWN_PERSON = `
   left join identities i on i.tenant_id = c.tenant_id and i.node = coalesce(c.event_node, c.order_node)
   left join lateral (${CONTACT_OF_PROFILE}) person on true
   left join records contact on contact.tenant_id = c.tenant_id and contact.entity_type = 'contact'

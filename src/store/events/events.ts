@@ -1,7 +1,7 @@
 import type { NormalizedEvent } from '../../domain/events/events.ts'
 import { timeOfId } from '../../domain/ids.ts'
 import { boolean, copyTable, int4, int8, text, timestamp, uuid } from '../../postgres/copy.ts'
-import type { Db } from '../../postgres/database.ts'
+import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 export type NewEvent = { tenantId: number; event: NormalizedEvent; node: number | null; conversion: boolean }
 
@@ -133,4 +133,26 @@ export async function findEvents(db: Db, tenantId: number, ids: string[]): Promi
     [tenantId, ids.map(timeOfId), ids],
   )
   return rows
+}
+
+/** Who stands behind these nodes at this moment, by tenant and node. */
+export async function peopleOfNodes(
+  db: Db,
+  nodes: { tenantId: number; node: number }[],
+): Promise<Map<string, { profile: number; contactId: string | null }>> {
+  if (nodes.length === 0) return new Map()
+  const { rows } = await queryPrepared<{
+    tenantId: number
+    node: number
+    profile: number
+    contactId: string | null
+  }>(
+    db,
+    `select i.tenant_id as "tenantId", i.node, i.profile, contact.value as "contactId"
+     from (select distinct * from unnest($1::int[], $2::bigint[]) as n (tenant_id, node)) n
+     join identities i on i.tenant_id = n.tenant_id and i.node = n.node
+     left join lateral (${CONTACT_OF_PROFILE}) contact on true`,
+    [nodes.map(({ tenantId }) => tenantId), nodes.map(({ node }) => node)],
+  )
+  return new Map(rows.map(({ tenantId, node, ...person }) => [`${tenantId} ${node}`, person]))
 }

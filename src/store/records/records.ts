@@ -77,6 +77,21 @@ export async function findRecord(
   return rows[0] ?? null
 }
 
+/** Records as they are, deleted ones too. */
+export async function loadRecords(
+  db: Db,
+  keys: RecordKey[],
+): Promise<(StoredRecord & { tenantId: number })[]> {
+  const { rows } = await queryPrepared<StoredRecord & { tenantId: number }>(
+    db,
+    `select k.tenant_id as "tenantId", r.* from unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, entity_type, id)
+     cross join lateral (
+       select ${COLUMNS} from records where tenant_id = k.tenant_id and entity_type = k.entity_type and id = k.id offset 0) r`,
+    [keys.map(key => key.tenantId), keys.map(key => key.entityType), keys.map(key => key.id)],
+  )
+  return rows
+}
+
 /** By SKU, and by id where no product has that SKU. Of several with one SKU, the one that changed last. */
 export async function findProduct(db: Db, tenantId: number, skuOrId: string): Promise<StoredRecord | null> {
   const { rows } = await queryPrepared<StoredRecord>(

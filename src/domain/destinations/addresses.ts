@@ -1,0 +1,81 @@
+import { BlockList, isIPv4, isIPv6 } from 'node:net'
+
+/** Networks that a destination may not lie in: whoever may name an address could otherwise reach what only this machine can. */
+const PRIVATE_IPV4: [string, number][] = [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10], // shared by providers and their customers
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.88.99.0', 24], // to 6to4 relays
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['224.0.0.0', 4],
+  ['240.0.0.0', 4],
+]
+
+// The last five carry an IPv4 address inside, which may be any.
+const PRIVATE_IPV6: [string, number][] = [
+  ['::', 96], // unspecified, loopback, and IPv4 in an old spelling
+  ['100::', 64],
+  ['fc00::', 7],
+  ['fe80::', 10],
+  ['fec0::', 10],
+  ['ff00::', 8],
+  ['2001::', 23], // Teredo and others
+  ['2002::', 16], // 6to4
+  ['64:ff9b::', 96], // NAT64
+  ['64:ff9b:1::', 48],
+  ['::ffff:0:0:0', 96], // translated
+]
+
+const privateIpv4 = listOf(PRIVATE_IPV4, 'ipv4')
+const privateIpv6 = listOf(PRIVATE_IPV6, 'ipv6')
+
+function listOf(networks: [string, number][], family: 'ipv4' | 'ipv6'): BlockList {
+  const list = new BlockList()
+  for (const [address, bits] of networks) list.addSubnet(address, bits, family)
+  return list
+}
+
+/** Loopback, link-local and private networks, in every spelling. What is no address at all counts too. */
+export function isPrivateAddress(address: string): boolean {
+  const plain = address.split('%', 1)[0]!.replace(/^\[(.*)\]$/, '$1')
+  if (isIPv4(plain)) return privateIpv4.check(plain, 'ipv4')
+  if (!isIPv6(plain)) return true
+  // As URLs write it: ::ffff:10.0.0.1 and 0:0:0:0:0:ffff:a00:1 are both ::ffff:a00:1.
+  const canonical = new URL(`http://[${plain}]`).hostname.slice(1, -1)
+  const [, high, low] = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/.exec(canonical) ?? []
+  if (high !== undefined && low !== undefined) return privateIpv4.check(ipv4Of(high, low), 'ipv4')
+  return privateIpv6.check(canonical, 'ipv6')
+}
+
+function ipv4Of(high: string, low: string): string {
+  const number = Number.parseInt(high, 16) * 65_536 + Number.parseInt(low, 16)
+  return [24, 16, 8, 0].map(shift => (number >>> shift) & 255).join('.')
+}
+
+/** The address in a URL's host; null where it is a name. */
+export function literalAddress(hostname: string): string | null {
+  const plain = hostname.replace(/^\[(.*)\]$/, '$1')
+  return isIPv4(plain) || isIPv6(plain) ? plain : null
+}
+
+/** What is wrong with the URL of a destination, completing "must …"; null: nothing that can be seen without asking DNS. */
+export function faultOfUrl(text: string, { allowPrivate }: { allowPrivate: boolean }): string | null {
+  if (!URL.canParse(text) || text.length > 2_000) return 'be an address like https://example.com/hooks'
+  const { protocol, hostname, username, password } = new URL(text)
+  if (protocol !== 'https:' && protocol !== 'http:') return 'be an address like https://example.com/hooks'
+  if (username !== '' || password !== '') return 'not carry a user or password: put them into a header'
+  if (allowPrivate) return null
+  if (protocol === 'http:')
+    return 'begin with https:// (http only with KONTOR_ALLOW_PRIVATE_DESTINATIONS=true)'
+  const address = literalAddress(hostname)
+  const isLocal = /(^|\.)localhost\.?$/.test(hostname)
+  return isLocal || (address !== null && isPrivateAddress(address)) ? PRIVATE : null
+}
+
+export const PRIVATE =
+  'not lead into a private network or to this machine (unless KONTOR_ALLOW_PRIVATE_DESTINATIONS=true)'

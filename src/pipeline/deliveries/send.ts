@@ -1,0 +1,170 @@
+import { lookup } from 'node:dns'
+import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import type { LookupFunction } from 'node:net'
+import { isPrivateAddress, literalAddress } from '../../domain/destinations/addresses.ts'
+import { retryAfterMs } from '../../domain/destinations/destinations.ts'
+import { signedHeaders } from '../../domain/destinations/signing.ts'
+import { storableText } from '../../domain/json/json.ts'
+
+/** Where to, as whom. */
+export type Target = { url: string; keys: readonly Buffer[]; headers: Readonly<Record<string, string>> }
+
+export type Sent = {
+  isDelivered: boolean
+  status: number | null
+  error: string | null
+  /** How the answer began. */
+  response: string | null
+  durationMs: number
+  retryAfterMs: number | undefined
+}
+
+const TIMEOUT_MS = 15_000
+const KEPT_RESPONSE_BYTES = 1_000
+// An answer that is longer is not read to its end: its connection is closed.
+const MAX_RESPONSE_BYTES = 65_536
+const IDLE_SOCKET_MS = 10_000
+
+export type Sender = {
+  /** Never throws: what went wrong is in what it returns. */
+  send(target: Target, message: { id: string; body: string }): Promise<Sent>
+  /** Ends what is under way. */
+  close(): void
+}
+
+/**
+ * Posts messages. A name is resolved for each connection, and the connection goes to the address that was checked: a name that
+ * answers with another address the next time leads nowhere. Redirects are answers like others, and no delivery.
+ */
+export function openSender({ allowPrivate }: { allowPrivate: boolean }): Sender {
+  const options = { keepAlive: true, timeout: IDLE_SOCKET_MS, ...(!allowPrivate && { lookup: publicLookup }) }
+  const agents = { 'http:': new HttpAgent(options), 'https:': new HttpsAgent(options) }
+  const underWay = new Set<AbortController>()
+
+  async function send({ url: text, keys, headers }: Target, { id, body }: { id: string; body: string }) {
+    const url = new URL(text)
+    const began = performance.now()
+    const aborting = new AbortController()
+    const timer = setTimeout(() => aborting.abort(new Error('no answer within 15 s')), TIMEOUT_MS)
+    underWay.add(aborting)
+    const over = (facts: Partial<Sent>): Sent => ({
+      ...{ isDelivered: false, status: null, error: null, response: null, retryAfterMs: undefined },
+      durationMs: Math.round(performance.now() - began),
+      ...facts,
+    })
+    try {
+      const address = literalAddress(url.hostname)
+      if (!allowPrivate && address !== null && isPrivateAddress(address)) throw new PrivateAddress(address)
+      if (!allowPrivate && url.protocol !== 'https:') throw new Error('only https is allowed')
+      const timestampS = Math.floor(Date.now() / 1_000)
+      const answer = await post(url, {
+        agent: agents[url.protocol as keyof typeof agents],
+        headers: {
+          'user-agent': 'Kontor',
+          ...headers,
+          'content-type': 'application/json',
+          ...signedHeaders(keys, { id, timestampS, body }),
+        },
+        body,
+        signal: aborting.signal,
+      })
+      const status = answer.statusCode!
+      const isDelivered = status >= 200 && status < 300
+      const response = await beginOf(answer, aborting.signal)
+      return over({
+        ...{ isDelivered, status, response },
+        error: isDelivered ? null : `answered ${status}`,
+        retryAfterMs: retryAfterMs(answer.headers['retry-after'], Date.now()),
+      })
+    } catch (error) {
+      return over({ error: wordsOf(aborting.signal.aborted ? aborting.signal.reason : error) })
+    } finally {
+      clearTimeout(timer)
+      underWay.delete(aborting)
+    }
+  }
+
+  return {
+    send,
+    close() {
+      for (const aborting of underWay) aborting.abort(new Error('this node stopped'))
+      for (const agent of Object.values(agents)) agent.destroy()
+    },
+  }
+}
+
+type Post = {
+  agent: HttpAgent | HttpsAgent
+  headers: Record<string, string>
+  body: string
+  signal: AbortSignal
+}
+
+function post(url: URL, { agent, headers, body, signal }: Post): Promise<IncomingMessage> {
+  const request = url.protocol === 'https:' ? requestHttps : requestHttp
+  return new Promise((resolve, reject) => {
+    const bytes = Buffer.from(body)
+    const outgoing = request(url, {
+      ...{ method: 'POST', agent, signal },
+      headers: { ...headers, 'content-length': bytes.length },
+      maxHeaderSize: 16_384,
+    })
+    outgoing.on('response', resolve)
+    outgoing.on('error', reject)
+    outgoing.end(bytes)
+  })
+}
+
+/** The first of the answer's body. What follows is read too, within limits, so that the connection can be used again. */
+function beginOf(answer: IncomingMessage, signal: AbortSignal): Promise<string | null> {
+  return new Promise(resolve => {
+    const kept: Buffer[] = []
+    let bytes = 0
+    const end = () => {
+      const begin = Buffer.concat(kept).subarray(0, KEPT_RESPONSE_BYTES)
+      resolve(begin.length === 0 ? null : storableText(begin.toString('utf8')))
+    }
+    answer.on('data', (chunk: Buffer) => {
+      if (bytes < KEPT_RESPONSE_BYTES) kept.push(chunk)
+      bytes += chunk.length
+      if (bytes > MAX_RESPONSE_BYTES) answer.destroy()
+    })
+    answer.on('close', end)
+    // A body that does not end takes nothing from the status, which came in time.
+    answer.on('error', end)
+    signal.addEventListener('abort', end, { once: true })
+  })
+}
+
+class PrivateAddress extends Error {
+  constructor(address: string) {
+    super(`${address} is in a private network`)
+  }
+}
+
+/** As dns.lookup, but only addresses that everybody can reach. */
+const publicLookup: LookupFunction = (hostname, options, callback) => {
+  lookup(hostname, { ...options, all: true }, (error, addresses) => {
+    if (error) return callback(error, '', 0)
+    const open = addresses.filter(({ address }) => !isPrivateAddress(address))
+    if (open.length === 0) return callback(new PrivateAddress(addresses[0]?.address ?? hostname), '', 0)
+    if (options.all) callback(null, open)
+    else callback(null, open[0]!.address, open[0]!.family)
+  })
+}
+
+/** Whether a name leads into a private network at this moment; one that cannot be resolved does not. */
+export function leadsToPrivate(hostname: string): Promise<boolean> {
+  return new Promise(resolve => {
+    lookup(hostname.replace(/^\[(.*)\]$/, '$1'), { all: true }, (error, addresses) =>
+      resolve(!error && addresses.some(({ address }) => isPrivateAddress(address))),
+    )
+  })
+}
+
+function wordsOf(error: unknown): string {
+  const { message, code } = error as { message?: string; code?: string }
+  // Of several addresses that were tried, the message is empty.
+  return storableText(message || code || 'the connection failed').slice(0, 500)
+}

@@ -1,0 +1,148 @@
+import type { What } from '../../domain/destinations/destinations.ts'
+import { type Db, queryPrepared } from '../../postgres/database.ts'
+import type { SealedSecret } from '../inbound/sources.ts'
+
+export type Destination = {
+  id: string
+  tenantId: number
+  name: string
+  url: string
+  what: What[]
+  eventTypes: string[]
+  enabled: boolean
+  disabledReason: string | null
+  /** Two while they are rotated; the newest first. */
+  secrets: SealedSecret[]
+  /** JSON, encrypted; null: none */
+  headers: string | null
+  createdBy: string | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+type Row = Omit<Destination, 'secrets'> & { secrets: string }
+
+const COLUMNS = `d.id, d.tenant_id as "tenantId", d.name, d.url, d.what, d.event_types as "eventTypes", d.enabled,
+  d.disabled_reason as "disabledReason", d.secrets, d.headers, d.created_by as "createdBy", d.created_at as "createdAt",
+  d.updated_at as "updatedAt"`
+
+export async function insertDestination(
+  db: Db,
+  destination: Omit<Destination, 'createdAt' | 'updatedAt' | 'disabledReason'>,
+): Promise<Destination> {
+  const { id, tenantId, name, url, what, eventTypes, enabled, secrets, headers, createdBy } = destination
+  const { rows } = await db.query<Row>(
+    `insert into destinations as d (id, tenant_id, name, url, what, event_types, enabled, secrets, headers, created_by)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning ${COLUMNS}`,
+    [id, tenantId, name, url, what, eventTypes, enabled, JSON.stringify(secrets), headers, createdBy],
+  )
+  await db.query('insert into destination_states (destination_id) values ($1)', [id])
+  return toDestination(rows[0]!)
+}
+
+export async function findDestination(db: Db, id: string): Promise<Destination | null> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from destinations d where d.id = $1 and d.deleted_at is null`,
+    [id],
+  )
+  return rows[0] ? toDestination(rows[0]) : null
+}
+
+/** Nobody else changes it until the caller's transaction ends. */
+export async function lockDestination(db: Db, id: string): Promise<Destination | null> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from destinations d where d.id = $1 and d.deleted_at is null for update`,
+    [id],
+  )
+  return rows[0] ? toDestination(rows[0]) : null
+}
+
+export async function listDestinations(db: Db, tenantId: number): Promise<Destination[]> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from destinations d where d.tenant_id = $1 and d.deleted_at is null order by d.created_at, d.id`,
+    [tenantId],
+  )
+  return rows.map(toDestination)
+}
+
+export type Listed = Pick<Destination, 'id' | 'tenantId' | 'what' | 'eventTypes' | 'enabled'>
+
+/** Of all tenants, without what only sending needs; `what`: those that want it. */
+export async function listWanted(db: Db, what: What | null = null): Promise<Listed[]> {
+  const { rows } = await queryPrepared<Listed>(
+    db,
+    `select id, tenant_id as "tenantId", what, event_types as "eventTypes", enabled from destinations
+     where deleted_at is null and ($1::text is null or $1 = any(what))`,
+    [what],
+  )
+  return rows
+}
+
+/** Writes the changeable parts. A destination that is enabled anew has failed no longer. */
+export async function updateDestination(db: Db, destination: Destination): Promise<Destination> {
+  const { id, name, url, what, eventTypes, enabled, disabledReason, secrets, headers } = destination
+  const { rows } = await db.query<Row>(
+    `update destinations d set name = $2, url = $3, what = $4, event_types = $5, enabled = $6, disabled_reason = $7,
+       secrets = $8, headers = $9, updated_at = now()
+     where id = $1 returning ${COLUMNS}`,
+    [
+      ...[id, name, url, what, eventTypes, enabled, enabled ? null : disabledReason],
+      ...[JSON.stringify(secrets), headers],
+    ],
+  )
+  if (enabled)
+    await db.query('update destination_states set failing_since = null where destination_id = $1', [id])
+  return toDestination(rows[0]!)
+}
+
+/** Everything that waits for it goes with it; what was sent stays in the log of attempts. */
+export async function deleteDestination(db: Db, id: string): Promise<void> {
+  await db.query(`update destinations set deleted_at = now(), enabled = false where id = $1`, [id])
+  await db.query('delete from delivery_queue where destination_id = $1', [id])
+}
+
+/** After a restore: the copy must not speak for the original. Returns how many there are. */
+export async function disableDestinations(db: Db, reason: string): Promise<number> {
+  const { rowCount } = await db.query(
+    `update destinations set enabled = false, disabled_reason = $1, updated_at = now() where enabled and deleted_at is null`,
+    [reason],
+  )
+  return rowCount ?? 0
+}
+
+/** The secrets and headers of every destination, as they are encrypted. */
+export async function sealedOfDestinations(db: Db): Promise<{ destinationId: string; sealed: string }[]> {
+  const { rows } = await db.query<{ destinationId: string; sealed: string }>(
+    `select d.id as "destinationId", secret ->> 'sealed' as sealed
+     from destinations d, jsonb_array_elements(d.secrets) secret where d.deleted_at is null order by 1`,
+  )
+  return rows
+}
+
+export type DestinationState = {
+  lastAttemptAt: Date | null
+  lastSuccessAt: Date | null
+  failingSince: Date | null
+  lastStatus: number | null
+  lastError: string | null
+  /** Up to MAX_COUNTED. */
+  pending: number
+}
+
+const MAX_COUNTED = 100_000
+
+export async function stateOf(db: Db, id: string): Promise<DestinationState> {
+  const { rows } = await db.query<DestinationState>(
+    `select last_attempt_at as "lastAttemptAt", last_success_at as "lastSuccessAt", failing_since as "failingSince",
+       last_status as "lastStatus", last_error as "lastError",
+       (select count(*) from (select from delivery_queue where destination_id = $1 limit ${MAX_COUNTED}) q) as pending
+     from destination_states where destination_id = $1`,
+    [id],
+  )
+  return rows[0]!
+}
+
+/** JSON columns come as text. */
+function toDestination(row: Row): Destination {
+  return { ...row, secrets: JSON.parse(row.secrets) }
+}

@@ -1,0 +1,82 @@
+import type { Wanted, What } from '../../domain/destinations/destinations.ts'
+import { copyTable, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
+import type { Db } from '../../postgres/database.ts'
+
+/** Something that destinations are told. */
+export type Message = {
+  tenantId: number
+  id: string
+  at: Date
+  what: What
+  /** event.<event type>, conversion.created, order.updated, movement.new, … */
+  type: string
+  /** What it is about, for whoever erases it: an event, contact/ID, a conversion, an account. */
+  object: string
+  /** JSON text */
+  data: string
+}
+
+export const insertMessages = copyTable<Message>('outbox', {
+  at: timestamp(({ at }) => at),
+  tenant_id: int4(({ tenantId }) => tenantId),
+  id: uuid(({ id }) => id),
+  what: text(({ what }) => what),
+  type: text(({ type }) => type),
+  object: text(({ object }) => object),
+  bytes: int4(({ data }) => Buffer.byteLength(data)),
+  data: text(({ data }) => data),
+})
+
+export type Queued = { destinationId: string; tenantId: number; id: string; at: Date }
+
+export const insertQueued = copyTable<Queued>('delivery_queue', {
+  destination_id: text(({ destinationId }) => destinationId),
+  id: uuid(({ id }) => id),
+  at: timestamp(({ at }) => at),
+  tenant_id: int4(({ tenantId }) => tenantId),
+  attempts: int4(() => 0),
+  next_attempt_at: timestamp(({ at }) => at),
+})
+
+const REPLAYED_AT_A_TIME = 5_000
+
+/**
+ * Queues what was told since then, delivered or not, a portion at a time: `after` is where the portion before ended. Null:
+ * there is no more.
+ */
+export async function queueAgain(
+  db: Db,
+  destination: Wanted & { id: string; tenantId: number },
+  { since, after }: { since: Date; after: { at: string; id: string } | null },
+): Promise<{ queued: number; last: { at: string; id: string } } | null> {
+  const { id, tenantId, what, eventTypes } = destination
+  const names = eventTypes.filter(type => !type.endsWith('*')).map(type => `event.${type}`)
+  const prefixes = eventTypes.filter(type => type.endsWith('*')).map(type => `event.${type.slice(0, -1)}`)
+  const { rows } = await db.query<{ queued: number; at: string; id: string }>(
+    `with read as materialized (
+       select at, id, what, type from outbox
+       where tenant_id = $2 and at >= $3 and ($4::timestamptz is null or (at, id) > ($4, $5::uuid))
+       order by at, id limit ${REPLAYED_AT_A_TIME}
+     ), queued as (
+       insert into delivery_queue (destination_id, id, at, tenant_id, next_attempt_at)
+       select $1, id, at, $2, now() from read
+       where what = any($6) and (what <> 'events' or $7 or type = any($8)
+         or exists (select from unnest($9::text[]) p where starts_with(type, p)))
+       on conflict (destination_id, id) do update set attempts = 0, next_attempt_at = now()
+       returning 1
+     )
+     select (select count(*) from queued) as queued, at::text, id from read order by read.at desc, read.id desc limit 1`,
+    [
+      ...[id, tenantId, since, after?.at ?? null, after?.id ?? null],
+      ...[what, eventTypes.length === 0, names, prefixes],
+    ],
+  )
+  const [last] = rows
+  return last ? { queued: last.queued, last: { at: last.at, id: last.id } } : null
+}
+
+/** What is still to be sent came up no earlier than this. */
+export async function oldestQueued(db: Db): Promise<Date | null> {
+  const { rows } = await db.query<{ oldest: Date | null }>('select min(at) as oldest from delivery_queue')
+  return rows[0]!.oldest
+}
