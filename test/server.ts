@@ -51,6 +51,7 @@ export async function startServer(
     pool,
     log,
     secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]),
+    allowPrivateDestinations: config.allowPrivateDestinations,
   })(commandLineActor('test'))
   const tenant = await makeTenant(admin, 'default')
   const threadLogging = pipelineThread ? { level: logger.level, pretty: false } : undefined

@@ -3,6 +3,7 @@ import type { Log } from '../log/log.ts'
 import type { Actor } from './actor.ts'
 import { type AuditAdmin, auditAdmin } from './audit-list.ts'
 import { type DeadLetterAdmin, deadLetterAdmin } from './dead-letters.ts'
+import { type DestinationAdmin, destinationAdmin } from './destinations.ts'
 import { type ErasureAdmin, erasureAdmin } from './erasure.ts'
 import { type HealthAdmin, healthAdmin } from './health.ts'
 import { type KeyAdmin, keyAdmin } from './keys.ts'
@@ -23,6 +24,7 @@ export type Admin = {
   keys: KeyAdmin
   sources: SourceAdmin
   sourceTests: SourceTestAdmin
+  destinations: DestinationAdmin
   receipts: ReceiptAdmin
   deadLetters: DeadLetterAdmin
   people: PeopleAdmin
@@ -34,7 +36,17 @@ export type Admin = {
 /** Every change is written down under the name of whoever makes it. */
 export type AdminFor = (actor: Actor) => Admin
 
-export function openAdmin({ pool, log, secrets }: { pool: pg.Pool; log: Log; secrets: Secrets }): AdminFor {
+export function openAdmin({
+  pool,
+  log,
+  secrets,
+  allowPrivateDestinations = false,
+}: {
+  pool: pg.Pool
+  log: Log
+  secrets: Secrets
+  allowPrivateDestinations?: boolean
+}): AdminFor {
   return actor => ({
     tenants: tenantAdmin({ pool, actor }),
     health: healthAdmin({ pool, log, actor }),
@@ -42,6 +54,7 @@ export function openAdmin({ pool, log, secrets }: { pool: pg.Pool; log: Log; sec
     keys: keyAdmin({ pool, actor }),
     sources: sourceAdmin({ pool, secrets, actor }),
     sourceTests: sourceTestAdmin({ pool, log, actor }),
+    destinations: destinationAdmin({ pool, secrets, actor, allowPrivate: allowPrivateDestinations }),
     receipts: receiptAdmin({ pool, actor }),
     deadLetters: deadLetterAdmin({ pool, log, actor }),
     people: peopleAdmin({ pool, actor }),

@@ -15,7 +15,7 @@ export class AdminError extends Error {
   }
 }
 
-export function notFound(what: 'tenant' | 'key' | 'source', name: string): AdminError {
+export function notFound(what: 'tenant' | 'key' | 'source' | 'destination', name: string): AdminError {
   return new AdminError('not_found', `${what}_not_found`, `There is no ${what} ${JSON.stringify(name)}.`)
 }
 

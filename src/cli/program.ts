@@ -6,6 +6,7 @@ import { addCheckConfig } from './check-config.ts'
 import { addData } from './data.ts'
 import { addDeadLetters } from './dead-letters.ts'
 import { addDemo } from './demo.ts'
+import { addDestination } from './destination.ts'
 import { addDoctor } from './doctor.ts'
 import { addErase } from './erase.ts'
 import { explain } from './errors.ts'
@@ -50,6 +51,7 @@ export function buildProgram(out: Output): Command {
   addPolicy(program, out)
   addKey(program, out)
   addSource(program, out)
+  addDestination(program, out)
   addDeadLetters(program, out)
   addSnapshot(program, out)
   addPerson(program, out)

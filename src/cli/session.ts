@@ -54,7 +54,9 @@ export function withDatabase<T>(
   return withBareDatabase(options, out, async database => {
     const { pool, config, log } = database
     await migrate(pool)
-    const adminFor = openAdmin({ pool, log, secrets: await secretsOf(config) })
+    const { allowPrivateDestinations } = config
+    const secrets = await secretsOf(config)
+    const adminFor = openAdmin({ pool, log, secrets, allowPrivateDestinations })
     return work({ ...database, admin: adminFor(currentUser()) })
   })
 }

@@ -6,6 +6,7 @@ import type { Log } from '../log/log.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import { auditRoute } from './admin/audit.ts'
 import { deadLetterRoutes } from './admin/dead-letters.ts'
+import { destinationRoutes } from './admin/destinations.ts'
 import { erasureRoutes } from './admin/erasure.ts'
 import { healthRoute } from './admin/health.ts'
 import { keyRoutes } from './admin/keys.ts'
@@ -111,6 +112,7 @@ export function adminSurface({
       keyRoutes(app, parts) //              GET, POST /admin/v1/keys; POST …/:id/{rotate,revoke}
       sourceRoutes(app, parts) //           GET, POST /admin/v1/sources; GET, PATCH, DELETE …/:id; POST …/:id/{rotate,enable,disable}
       sourceTestRoute(app, parts) //        POST /admin/v1/sources/:id/test
+      destinationRoutes(app, parts) //      GET, POST /admin/v1/destinations; GET, PATCH, DELETE …/:id; POST …/:id/{rotate,enable,disable,test,replay}; GET …/:id/deliveries
       receiptRoutes(app, parts) //          GET /admin/v1/{receipts,overflow}, /admin/v1/archive/:id
       rejectionRoute(app, parts) //         GET /admin/v1/rejections
       deadLetterRoutes(app, parts) //       GET /admin/v1/dead-letters; GET …/:id; POST …/replay

@@ -1,10 +1,12 @@
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
+import { loadMasterKeys, openSecrets } from '../admin/secrets.ts'
 import type { Config } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import type { App, Surface } from '../http/app.ts'
 import { buildServer } from '../http/server.ts'
 import { openAccept } from '../intake/accept.ts'
+import { startDeliveries } from '../jobs/deliveries.ts'
 import { type Job, startJobs } from '../jobs/jobs.ts'
 import { ledgerUpkeep } from '../jobs/ledger.ts'
 import { leftBehind } from '../jobs/left-behind.ts'
@@ -100,6 +102,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     onClose(async () => workers?.stop())
     const runningJobs = startJobs(jobs, logger)
     onClose(() => runningJobs.stop())
+    if (runsWorkers) openDeliveries(options, parts, onClose)
 
     const http = processes ? null : await buildApp(config, { surfaces: opened.surfaces, logger, metrics })
     await http?.listen({ port: config.port, host: config.host })
@@ -156,6 +159,8 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   metrics.watchPool('requests', () => pool)
   if (!options.isOneOfSeveral) watchParts(metrics, { pool, log, disk })
 
+  const isEmbedded = config.databaseUrl === null
+  const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
   const directory = openDirectory({ pool })
   const watcher = await watchConfigVersion(pool, directory.forget)
   onClose(() => watcher.stop())
@@ -167,7 +172,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   })
   onClose(drained)
   onClose(() => directory.writeUses())
-  return { pool, log, jetstream, accept, directory, metrics, disk, now }
+  return { pool, log, jetstream, accept, directory, secrets, metrics, disk, now }
 }
 
 // A NATS that is restarted together with Kontor has so long; then Kontor starts without it, and answers 503 for events.
@@ -203,6 +208,26 @@ function upkeep({ config, log: logger }: RuntimeOptions, { pool, log, now }: Par
     dailySnapshots(pool, now),
     ...leftBehind({ pool, log }),
   ]
+}
+
+// For what is due, for what came of it, and one to spare.
+const DELIVERY_CONNECTIONS = 3
+
+/** On connections of their own: however much is to be sent, requests do not wait for it. */
+function openDeliveries(
+  { config, connection, log: logger }: RuntimeOptions,
+  { secrets, now, metrics }: Parts,
+  onClose: OnClose,
+): void {
+  const onError = brokenConnection(logger)
+  const pool = openPool({ connection, max: DELIVERY_CONNECTIONS, name: 'kontor deliveries', onError })
+  onClose(() => pool.end())
+  const allowPrivate = config.allowPrivateDestinations
+  const deliveries = startDeliveries({
+    ...{ pool, secrets, allowPrivate, now, logger },
+    counted: metrics.delivery,
+  })
+  onClose(() => deliveries.stop())
 }
 
 async function oldestUnread(log: Log): Promise<Date | null> {

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { openAdmin } from '../admin/admin.ts'
 import { openConsoleSessions } from '../admin/console-sessions.ts'
-import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
+import type { Secrets } from '../admin/secrets.ts'
 import type { Config } from '../config/config.ts'
 import type { Surface } from '../http/app.ts'
 import { sessionReader } from '../http/console/session-cookie.ts'
@@ -29,6 +29,7 @@ export type Parts = {
   jetstream: JetStreamLog | null
   accept: Accept
   directory: Directory
+  secrets: Secrets
   metrics: Metrics
   disk: Disk
   now: () => Date
@@ -39,8 +40,6 @@ export type OpenedSurfaces = { surfaces: Surface[]; jobs: Job[]; close(): Promis
 
 /** The surfaces that the configuration names. */
 export async function openSurfaces(config: Config, parts: Parts): Promise<OpenedSurfaces> {
-  const isEmbedded = config.databaseUrl === null
-  const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
   const serves = (surface: Config['surfaces'][number]) => config.surfaces.includes(surface)
   const store = config.processes > 1 ? 'postgres' : config.volumeStore
   const budgets = openBudgets({ store, pool: parts.pool })
@@ -48,7 +47,8 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
   if (serves('data')) surfaces.push(dataSurface(parts))
   if (serves('events')) surfaces.push(eventSurface({ ...parts, budgets }))
   if (serves('console')) {
-    const adminFor = openAdmin({ ...parts, secrets })
+    const { allowPrivateDestinations } = config
+    const adminFor = openAdmin({ ...parts, allowPrivateDestinations })
     const signIn = openSignIn(config, parts)
     surfaces.push(
       adminSurface({ ...parts, adminFor, sessionOf: signIn?.sessionOf ?? null }),
@@ -56,7 +56,7 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
     )
   }
   if (!serves('inbound')) return { surfaces, jobs: [], close: async () => {} }
-  const inbound = await openInboundSurface(config, { ...parts, budgets }, secrets)
+  const inbound = await openInboundSurface(config, { ...parts, budgets })
   return { ...inbound, surfaces: [...surfaces, ...inbound.surfaces] }
 }
 
@@ -75,9 +75,8 @@ function openSignIn(config: Config, { pool, now }: Parts): SignIn | null {
 async function openInboundSurface(
   config: Config,
   parts: Parts & { budgets: Budgets },
-  secrets: Secrets,
 ): Promise<OpenedSurfaces> {
-  const { pool, directory, metrics, disk, now } = parts
+  const { pool, directory, secrets, metrics, disk, now } = parts
   const overflow = openOverflow({ pool, maxPendingBytes: config.maxPendingBytes })
   // Before the first request: what comes now queues behind what was left waiting.
   await overflow.refresh()

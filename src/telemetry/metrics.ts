@@ -20,6 +20,7 @@ export type Metrics = {
   /** Group commit: entries and duration of each flush, and requests that were refused. */
   accept: { flushed(entries: number, seconds: number): void; shed(): void }
   inbound(source: string, outcome: string, events?: number): void
+  delivery(outcome: string): void
   /** Read on every scrape. A reader that fails or takes longer than a second is left out of it. */
   watchPipeline(read: () => Promise<Lag[]>): void
   watchDeadLetters(read: () => Promise<number>): void
@@ -61,6 +62,12 @@ export function openMetrics(): Metrics {
     registers,
   })
   const shed = new Counter({ name: 'kontor_shed_total', help: 'Requests refused under load', registers })
+  const deliveryAttempts = new Counter({
+    name: 'kontor_delivery_attempts_total',
+    help: 'Attempts to deliver messages to destinations, by outcome',
+    labelNames: ['outcome'],
+    registers,
+  })
   const inboundEvents = new Counter({
     name: 'kontor_inbound_events_total',
     help: 'Events posted by external systems, by outcome',
@@ -78,6 +85,7 @@ export function openMetrics(): Metrics {
       shed: () => shed.inc(),
     },
     inbound: (source, outcome, events = 1) => inboundEvents.inc({ source, outcome }, events),
+    delivery: outcome => deliveryAttempts.inc({ outcome }),
     watchPipeline: read => watchPipeline(registry, read),
     watchDeadLetters: read =>
       watchNumber(

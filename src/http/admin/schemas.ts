@@ -1,12 +1,15 @@
 import { type TSchema, Type } from 'typebox'
+import { DESTINATION_SETTINGS } from '../../admin/destination-settings.ts'
 import { SECRET_FIELDS, SOURCE_SETTINGS } from '../../admin/source-settings.ts'
 import { ConversionTypes, EventsFloor } from '../../admin/views.ts'
 import { SOURCE_TYPES } from '../../domain/events/events.ts'
+import { isObject, type JsonObject } from '../../domain/json/json.ts'
 import { Nullable, OpenObject } from '../../domain/shapes.ts'
 import { MAX_NETWORKS } from '../../domain/tenants/addresses.ts'
 import { KeyLimits } from '../../domain/tenants/key-limits.ts'
 import { KEY_KINDS, SCOPES } from '../../domain/tenants/keys.ts'
 import { ROLES } from '../../domain/tenants/roles.ts'
+import { problems } from '../problems.ts'
 
 /** Lists are whole: none of these grows beyond what one answer can carry. */
 export const List = (Item: TSchema) => Type.Object({ results: Type.Array(Item), next_cursor: Type.Null() })
@@ -122,6 +125,29 @@ export const NewSourceBody = Type.Object(
 export const SourceChangeBody = Type.Object(optional(SOURCE_SETTINGS), {
   examples: [{ rate_limit: { events: 100, per_seconds: 60 } }],
 })
+
+const { name, what, enabled, headers, ...destination } = DESTINATION_SETTINGS
+const { url, event_types: types } = destination
+const destinationSettings = optional({ name, what, event_types: types, enabled, headers })
+export const NewDestinationBody = Type.Object(
+  { tenant: Type.String({ description: 'Id or name' }), url, ...destinationSettings },
+  {
+    examples: [
+      { tenant: 'acme', url: 'https://example.com/hooks', what: ['events'], event_types: ['order.*'] },
+    ],
+  },
+)
+export const DestinationChangeBody = Type.Object(
+  { url: Type.Optional(url), ...destinationSettings },
+  { examples: [{ what: ['events', 'records'] }] },
+)
+
+/** The body of a request whose settings are checked by admin. */
+export function settingsIn(body: unknown): JsonObject {
+  if (!isObject(body)) throw problems.invalid([{ pointer: '', message: 'must be an object' }])
+  return body
+}
+
 export const RotationBody = Type.Object(
   {
     what: Type.Enum(['token', 'signing_secret']),

@@ -1,11 +1,9 @@
 import { Type } from 'typebox'
 import { CreatedSource, RotatedSource, SourceView } from '../../admin/views.ts'
-import { isObject, type JsonObject } from '../../domain/json/json.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
-import { problems } from '../problems.ts'
 import type { AdminOf } from './operator.ts'
-import { ById, List, NewSourceBody, RotationBody, SourceChangeBody } from './schemas.ts'
+import { ById, List, NewSourceBody, RotationBody, SourceChangeBody, settingsIn } from './schemas.ts'
 
 const documented = { tags: ['Admin: sources'], security: security.admin }
 
@@ -133,9 +131,4 @@ function actionRoutes(app: App, admin: AdminOf): void {
       },
       async request => admin(request).sources.setEnabled(request.params.id, enabled),
     )
-}
-
-function settingsIn(body: unknown): JsonObject {
-  if (!isObject(body)) throw problems.invalid([{ pointer: '', message: 'must be an object' }])
-  return body
 }

@@ -1,0 +1,214 @@
+import { Type } from 'typebox'
+import {
+  CreatedDestination,
+  DELIVERY_OUTCOMES,
+  DeliveryView,
+  DestinationTest,
+  DestinationView,
+} from '../../admin/views.ts'
+import type { App } from '../app.ts'
+import { security } from '../openapi.ts'
+import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'
+import type { AdminOf } from './operator.ts'
+import {
+  ById,
+  DestinationChangeBody,
+  KeyRotationBody,
+  List,
+  NewDestinationBody,
+  settingsIn,
+  whole,
+} from './schemas.ts'
+
+const documented = { tags: ['Admin: destinations'], security: security.admin }
+
+export function destinationRoutes(app: App, { admin }: { admin: AdminOf }): void {
+  collectionRoutes(app, admin)
+  itemRoutes(app, admin)
+  switchRoutes(app, admin)
+  deliveryRoutes(app, admin)
+}
+
+function collectionRoutes(app: App, admin: AdminOf): void {
+  app.get(
+    '/admin/v1/destinations',
+    {
+      config: { problems: [404] },
+      schema: {
+        ...documented,
+        summary: 'List the destinations of a tenant, with how sending to them goes',
+        querystring: Type.Object({ tenant: Type.String({ description: 'Id or name' }) }),
+        response: { 200: List(DestinationView) },
+      },
+    },
+    async request => ({
+      results: await admin(request).destinations.list(request.query.tenant),
+      next_cursor: null,
+    }),
+  )
+  app.post(
+    '/admin/v1/destinations',
+    {
+      config: { problems: [404] },
+      // The settings are checked by admin, whose messages are better than the schema's.
+      attachValidation: true,
+      schema: {
+        ...documented,
+        summary:
+          'Create a destination: from now on it is sent what it wants. Its secret is shown only in this response',
+        body: NewDestinationBody,
+        response: { 201: CreatedDestination },
+      },
+    },
+    async (request, reply) => {
+      const made = await admin(request).destinations.create(settingsIn(request.body) as { tenant: string })
+      return reply.code(201).header('location', `/admin/v1/destinations/${made.id}`).send(made)
+    },
+  )
+}
+
+function itemRoutes(app: App, admin: AdminOf): void {
+  app.get(
+    '/admin/v1/destinations/:id',
+    {
+      schema: {
+        ...documented,
+        summary: 'Get a destination, without its secret',
+        params: ById,
+        response: { 200: DestinationView },
+      },
+    },
+    async request => admin(request).destinations.show(request.params.id),
+  )
+  app.patch(
+    '/admin/v1/destinations/:id',
+    {
+      attachValidation: true,
+      schema: {
+        ...documented,
+        summary: 'Change settings; those not given stay as they are',
+        params: ById,
+        body: DestinationChangeBody,
+        response: { 200: DestinationView },
+      },
+    },
+    async request => admin(request).destinations.update(request.params.id, settingsIn(request.body)),
+  )
+  app.delete(
+    '/admin/v1/destinations/:id',
+    {
+      config: { body: 'none' },
+      schema: {
+        ...documented,
+        summary: 'Delete a destination, with what was still to be sent to it',
+        params: ById,
+        response: { 204: Type.Null() },
+      },
+    },
+    async (request, reply) => {
+      await admin(request).destinations.delete(request.params.id)
+      return reply.code(204).send(null)
+    },
+  )
+}
+
+function switchRoutes(app: App, admin: AdminOf): void {
+  app.post(
+    '/admin/v1/destinations/:id/rotate',
+    {
+      schema: {
+        ...documented,
+        summary: 'Replace the secret; messages are signed with the previous one too for a while',
+        params: ById,
+        body: KeyRotationBody,
+        response: { 200: CreatedDestination },
+      },
+    },
+    async request =>
+      admin(request).destinations.rotate(request.params.id, { overlapHours: request.body.overlap_hours }),
+  )
+  for (const [verb, enabled] of [
+    ['enable', true],
+    ['disable', false],
+  ] as const)
+    app.post(
+      `/admin/v1/destinations/:id/${verb}`,
+      {
+        config: { role: 'operator', body: 'none' },
+        schema: {
+          ...documented,
+          summary: enabled
+            ? 'Send again: first what was still to be sent. What came meanwhile comes by replay'
+            : 'Send nothing more until it is enabled again',
+          params: ById,
+          response: { 200: DestinationView },
+        },
+      },
+      async request => admin(request).destinations.setEnabled(request.params.id, enabled),
+    )
+}
+
+function deliveryRoutes(app: App, admin: AdminOf): void {
+  app.post(
+    '/admin/v1/destinations/:id/test',
+    {
+      config: { role: 'operator', body: 'none' },
+      schema: {
+        ...documented,
+        summary: 'Send a signed message of type kontor.test now, and show the answer',
+        params: ById,
+        response: { 200: DestinationTest },
+      },
+    },
+    async request => admin(request).destinations.test(request.params.id),
+  )
+  app.get(
+    '/admin/v1/destinations/:id/deliveries',
+    {
+      schema: {
+        ...documented,
+        summary: 'List attempts to deliver, newest first, with what was answered',
+        params: ById,
+        querystring: Type.Object({
+          outcome: Type.Optional(Type.Enum([...DELIVERY_OUTCOMES])),
+          ...pageParameters,
+        }),
+        response: { 200: PagedList(DeliveryView) },
+      },
+    },
+    async request => {
+      const { cursor, ...query } = request.query
+      const after = decodeTimeCursor(cursor)
+      const page = await readPage(
+        query,
+        limit =>
+          admin(request).destinations.deliveries(request.params.id, {
+            limit,
+            outcome: query.outcome ?? null,
+            before: after && { attemptedAt: after.at, id: after.id },
+          }),
+        last => [last.attempted_at, last.id.replace(/^msg_/, '')],
+      )
+      return pageBody(page)
+    },
+  )
+  app.post(
+    '/admin/v1/destinations/:id/replay',
+    {
+      config: { role: 'operator', problems: [409] },
+      schema: {
+        ...documented,
+        summary: 'Send everything since then once more, delivered or not, under the same ids',
+        params: ById,
+        body: Type.Object(
+          { since: Type.String({ format: 'timestamp' }) },
+          { ...whole, examples: [{ since: '2026-01-31T09:30:00Z' }] },
+        ),
+        response: {
+          200: Type.Object({ id: Type.String(), since: Type.String(), queued: Type.Integer() }),
+        },
+      },
+    },
+    async request => admin(request).destinations.replay(request.params.id, request.body.since),
+  )
+}

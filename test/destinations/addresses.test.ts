@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { faultOfUrl, isPrivateAddress } from '../../src/domain/destinations/addresses.ts'
+import { isWanted } from '../../src/domain/destinations/destinations.ts'
+import { openSender } from '../../src/pipeline/deliveries/send.ts'
+import { startReceiver } from './receiver.ts'
+
+test('addresses of private networks, loopback and link-local are known in every spelling', () => {
+  const closed = [
+    ...['127.0.0.1', '127.8.9.1', '0.0.0.0', '10.0.0.1', '172.16.0.1', '172.31.255.255', '192.168.1.1'],
+    ...['169.254.169.254', '100.64.0.1', '100.127.255.254', '198.18.0.1', '224.0.0.1', '255.255.255.255'],
+    ...['::1', '::', 'fe80::1', 'fe80::1%eth0', 'fc00::1', 'fd12:3456::1', 'ff02::1', 'fec0::1'],
+    ...['::ffff:127.0.0.1', '::ffff:7f00:1', '0:0:0:0:0:ffff:10.0.0.1', '::127.0.0.1', '[::1]'],
+    ...[
+      '64:ff9b::a00:1',
+      '64:ff9b::8.8.8.8',
+      '64:ff9b:1::1',
+      '2002:7f00:1::',
+      '2001:0:1::1',
+      '::ffff:0:7f00:1',
+    ],
+    ...['not an address', ''],
+  ]
+  for (const address of closed) assert.equal(isPrivateAddress(address), true, address)
+  for (const address of [
+    '8.8.8.8',
+    '100.63.0.1',
+    '100.128.0.1',
+    '172.32.0.1',
+    '2606:4700::1111',
+    '::ffff:8.8.8.8',
+  ])
+    assert.equal(isPrivateAddress(address), false, address)
+})
+
+test('a URL into a private network is refused however it is written', () => {
+  const refused = [
+    ...[
+      'http://example.com/',
+      'https://127.0.0.1/',
+      'https://2130706433/',
+      'https://0x7f.1/',
+      'https://0177.0.0.1/',
+    ],
+    ...['https://[::1]/', 'https://[::ffff:10.0.0.1]/', 'https://localhost/', 'https://a.localhost./'],
+    ...['https://user:pass@example.com/', 'ftp://example.com/', 'example.com', 'javascript:alert(1)'],
+  ]
+  for (const url of refused) assert.notEqual(faultOfUrl(url, { allowPrivate: false }), null, url)
+  assert.equal(faultOfUrl('https://example.com/hooks?a=b', { allowPrivate: false }), null)
+  assert.equal(faultOfUrl('http://10.0.0.1:8080/', { allowPrivate: true }), null)
+  assert.notEqual(faultOfUrl('file:///etc/passwd', { allowPrivate: true }), null)
+})
+
+test('a name that leads into a private network by the time it is sent to is not connected to', async () => {
+  const receiver = await startReceiver()
+  const sender = openSender({ allowPrivate: false })
+  after(async () => {
+    sender.close()
+    await receiver.close()
+  })
+  const { port } = new URL(receiver.url)
+  for (const host of ['localhost', '127.0.0.1', '[::ffff:127.0.0.1]']) {
+    const url = `https://${host}:${port}/`
+    const sent = await sender.send({ url, keys: [], headers: {} }, { id: 'msg_1', body: '{}' })
+    assert.equal(sent.isDelivered, false)
+    assert.match(sent.error!, /private network/)
+  }
+  assert.equal(receiver.received.length, 0)
+})
+
+test('event types are exact names or beginnings, and filter events only', () => {
+  const wanted = { what: ['events', 'records'] as const, eventTypes: ['order.*', 'signup'] }
+  const wants = (what: 'events' | 'records' | 'movements', type: string) => isWanted(wanted, { what, type })
+  assert.equal(wants('events', 'event.order.paid'), true)
+  assert.equal(wants('events', 'event.order'), false)
+  assert.equal(wants('events', 'event.signup'), true)
+  assert.equal(wants('events', 'event.signup.late'), false)
+  assert.equal(wants('records', 'product.updated'), true)
+  assert.equal(wants('movements', 'movement.new'), false)
+})

@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { Webhook } from 'standardwebhooks'
+import { eventually } from '../eventually.ts'
+import { startServer, type TestTenant } from '../server.ts'
+import { startReceiver } from './receiver.ts'
+
+const receiver = await startReceiver()
+const server = await startServer({ KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true' })
+after(async () => {
+  await server.close()
+  await receiver.close()
+})
+
+const { destinations } = server.admin
+const post = (path: string, key: string, body: object) =>
+  server.request(path, { method: 'POST', key, body: JSON.stringify(body) })
+const track = (tenant: TestTenant, event: object) => post('/v1/track', tenant.trackingKey, event)
+const record = (tenant: TestTenant, entityType: string, id: string, sourceUpdatedAt: string, data: object) =>
+  post(`/v1/${entityType}s`, tenant.privateKey, { entityType, id, sourceUpdatedAt, data })
+const sentTo = (path: string, count: number) =>
+  eventually(`${count} messages at ${path}`, () => {
+    const got = receiver.on(path)
+    return got.length >= count && got
+  })
+const drained = (id: string) =>
+  eventually('nothing left to send', async () => (await destinations.show(id)).health.pending === 0)
+const makeDue = (id: string) =>
+  server.pool.query('update delivery_queue set next_attempt_at = now() where destination_id = $1', [id])
+
+test('an event is posted once, signed as Standard Webhooks say, with the row of the API as its data', async () => {
+  const tenant = await server.anotherTenant('signed')
+  const made = await destinations.create({
+    tenant: tenant.id,
+    url: `${receiver.url}/signed`,
+    what: ['events'],
+    headers: { authorization: 'Bearer abc' },
+  })
+  await track(tenant, { event_type: 'page_view', visitor: 'v-1', data: { page: 'https://shop.example/ü' } })
+  const [got] = await sentTo('/signed', 1)
+  const body = new Webhook(made.secret).verify(got!.text, got!.headers as Record<string, string>)
+  const listed = (await server.request('/v1/events', { key: tenant.privateKey })).body.results
+  assert.deepEqual((body as { data: unknown }).data, listed[0])
+  assert.equal(got!.body.type, 'event.page_view')
+  assert.equal(got!.body.id, got!.headers['webhook-id'])
+  assert.ok(Math.abs(Date.parse(got!.body.timestamp) - Date.now()) < 60_000)
+  assert.equal(got!.headers.authorization, 'Bearer abc')
+  assert.equal((await destinations.show(made.id)).headers.authorization?.includes('abc'), false)
+  await drained(made.id)
+  const [attempt] = await destinations.deliveries(made.id, { limit: 10, outcome: null, before: null })
+  assert.equal(attempt?.outcome, 'delivered')
+  assert.equal(attempt?.status, 204)
+  assert.equal(receiver.on('/signed').length, 1)
+})
+
+test('each destination is sent what it wants of its own tenant, and nothing else', async () => {
+  const tenant = await server.anotherTenant('choosy')
+  const make = (path: string, what: string[], event_types: string[] = []) =>
+    destinations.create({ tenant: tenant.id, url: receiver.url + path, what, event_types })
+  const all = await Promise.all([
+    make('/some', ['events'], ['order.*', 'signup']),
+    make('/records', ['records']),
+    make('/sales', ['conversions']),
+  ])
+  await track(server.tenant, { event_type: 'signup', visitor: 'stranger' })
+  for (const event_type of ['page_view', 'order.shipped', 'signup', 'signup_late'])
+    await track(tenant, { event_type, visitor: 'v-2' })
+  await record(tenant, 'product', 'p-1', '2026-01-01T00:00:00Z', { sku: 'MUG' })
+  await record(tenant, 'order', 'o-1', '2026-01-01T00:00:00Z', { total: 10, currency: 'EUR' })
+  await server.settled()
+  await record(tenant, 'order', 'o-1', '2026-01-02T00:00:00Z', { total: 12.5, currency: 'EUR' })
+  await server.settled()
+  // The same amount once more: no news of the sale.
+  await record(tenant, 'order', 'o-1', '2026-01-03T00:00:00Z', { total: 12.5, currency: 'EUR', note: 'x' })
+  await server.settled()
+  await server.request('/v1/orders', {
+    method: 'DELETE',
+    key: tenant.privateKey,
+    body: JSON.stringify({ entityType: 'order', id: 'o-1', sourceUpdatedAt: '2026-01-04T00:00:00Z' }),
+  })
+  await server.settled()
+  for (const { id } of all) await drained(id)
+  const types = (path: string) => receiver.on(path).map(({ body }) => body.type)
+  assert.deepEqual(types('/some').sort(), ['event.order.shipped', 'event.signup'])
+  assert.deepEqual(types('/records').sort(), [
+    'order.deleted',
+    'order.updated',
+    'order.updated',
+    'order.updated',
+    'product.updated',
+  ])
+  const sales = receiver.on('/sales').map(({ body }) => [body.type, body.data.amount])
+  assert.deepEqual(
+    sales.sort((a, b) => (a[0] < b[0] ? -1 : 1)),
+    [
+      ['conversion.created', 10],
+      ['conversion.deleted', 12.5],
+      ['conversion.updated', 12.5],
+    ],
+  )
+})
+
+test('an order and an event of one sale that come together are one conversion.created', async () => {
+  const tenant = await server.anotherTenant('together')
+  const made = await destinations.create({
+    tenant: tenant.id,
+    url: `${receiver.url}/together`,
+    what: ['conversions'],
+  })
+  await track(tenant, { event_type: 'convert', visitor: 'v-3', data: { order_id: 'o-9', amount: 5 } })
+  await server.settled()
+  await record(tenant, 'order', 'o-9', '2026-01-01T00:00:00Z', { total: 7, currency: 'EUR' })
+  await server.settled()
+  await drained(made.id)
+  const got = receiver.on('/together').map(({ body }) => body)
+  const types = got.map(({ type }) => type)
+  assert.deepEqual(types.sort(), ['conversion.created', 'conversion.updated'])
+  assert.equal(new Set(got.map(({ data }) => data.id)).size, 1)
+})
+
+test('a failed delivery is tried again under the same id, later and later, and no sooner than Retry-After says', async () => {
+  const tenant = await server.anotherTenant('retries')
+  const made = await destinations.create({
+    tenant: tenant.id,
+    url: `${receiver.url}/retries`,
+    what: ['events'],
+  })
+  receiver.answerWith((_, response) => response.writeHead(503, { 'retry-after': '40' }).end('not now\0'))
+  await track(tenant, { event_type: 'page_view', visitor: 'v-4' })
+  await sentTo('/retries', 1)
+  const attempts = async () => destinations.deliveries(made.id, { limit: 20, outcome: null, before: null })
+  const written = (count: number) =>
+    eventually(`${count} attempts`, async () => {
+      const found = await attempts()
+      return found.length === count && found
+    })
+  const waits: number[] = []
+  for (let attempt = 1; attempt <= 10; attempt++) {
+    const [last] = await written(attempt)
+    assert.equal(last!.response, 'not now\ufffd')
+    if (last!.next_attempt_at)
+      waits.push((Date.parse(last!.next_attempt_at) - Date.parse(last!.attempted_at)) / 1000)
+    await makeDue(made.id)
+  }
+  const scheduled = [40, 60, 300, 1800, 7200, 18_000, 36_000, 72_000, 86_400]
+  assert.equal(waits.length, scheduled.length)
+  for (const [i, wait] of waits.entries())
+    assert.ok(wait >= scheduled[i]! && wait < scheduled[i]! * 1.2 + 20, `attempt ${i + 1} waits ${wait} s`)
+  const [last] = await attempts()
+  assert.equal(last!.outcome, 'failed')
+  assert.equal(new Set(receiver.on('/retries').map(({ headers }) => headers['webhook-id'])).size, 1)
+  const { health } = await destinations.show(made.id)
+  assert.equal(health.status, 'failing')
+  assert.equal(health.pending, 0)
+
+  receiver.answerWith((_, response) => response.writeHead(200).end())
+  const { queued } = await destinations.replay(made.id, '2020-01-01')
+  assert.equal(queued, 1)
+  await eventually('the replay', async () => (await attempts())[0]!.outcome === 'delivered')
+  assert.equal((await destinations.show(made.id)).health.status, 'ok')
+})
+
+test('410 disables; what comes meanwhile comes by replay, under the ids it would have had', async () => {
+  const tenant = await server.anotherTenant('gone')
+  const made = await destinations.create({ tenant: tenant.id, url: `${receiver.url}/gone`, what: ['events'] })
+  receiver.answerWith((_, response) => response.writeHead(410).end())
+  await track(tenant, { event_type: 'page_view', visitor: 'v-5' })
+  await eventually('it is disabled', async () => !(await destinations.show(made.id)).enabled)
+  assert.match((await destinations.show(made.id)).disabled_reason!, /410/)
+  const [row] = (await server.admin.audit.list({ tenant: tenant.id, limit: 1 })) as {
+    action: string
+    actor: string
+  }[]
+  assert.deepEqual([row!.action, row!.actor], ['destination.disable', 'system'])
+  await track(tenant, { event_type: 'signup', visitor: 'v-5' })
+  await server.settled()
+  await assert.rejects(destinations.replay(made.id, '2020-01-01'), { code: 'destination_disabled' })
+  receiver.answerWith((_, response) => response.writeHead(200).end())
+  await destinations.setEnabled(made.id, true)
+  assert.equal((await destinations.replay(made.id, '2020-01-01')).queued, 2)
+  await drained(made.id)
+  const types = new Set(receiver.on('/gone').map(({ body }) => body.type))
+  assert.deepEqual(types, new Set(['event.page_view', 'event.signup']))
+})
+
+test('after five days without a success a destination is disabled', async () => {
+  const tenant = await server.anotherTenant('silent')
+  const made = await destinations.create({
+    tenant: tenant.id,
+    url: `${receiver.url}/silent`,
+    what: ['events'],
+  })
+  receiver.answerWith((_, response) => response.writeHead(500).end())
+  await track(tenant, { event_type: 'page_view', visitor: 'v-6' })
+  await eventually('a failure', async () => (await destinations.show(made.id)).health.failing_since)
+  await server.pool.query(
+    `update destination_states set failing_since = now() - interval '5 days 1 hour' where destination_id = $1`,
+    [made.id],
+  )
+  await makeDue(made.id)
+  await eventually('it is disabled', async () => !(await destinations.show(made.id)).enabled)
+  receiver.answerWith((_, response) => response.writeHead(200).end())
+})
+
+test('a destination that does not answer holds up no other, and a redirect is no delivery', async () => {
+  const tenant = await server.anotherTenant('beside')
+  const make = (path: string) =>
+    destinations.create({ tenant: tenant.id, url: receiver.url + path, what: ['events'] })
+  const [hanging, moved, prompt] = await Promise.all([make('/hanging'), make('/moved'), make('/prompt')])
+  receiver.answerWith(({ path }, response) => {
+    if (path === '/hanging') return
+    if (path === '/moved') response.writeHead(302, { location: `${receiver.url}/elsewhere` }).end()
+    else response.writeHead(200).end()
+  })
+  for (let i = 0; i < 40; i++) await track(tenant, { event_type: 'page_view', visitor: `v-${i}` })
+  await sentTo('/prompt', 40)
+  await drained(prompt.id)
+  await eventually('the redirect is written down', async () => {
+    const attempts = await destinations.deliveries(moved.id, { limit: 100, outcome: null, before: null })
+    return attempts.some(({ outcome, status }) => outcome === 'retrying' && status === 302)
+  })
+  assert.equal(receiver.on('/elsewhere').length, 0)
+  assert.equal((await destinations.show(hanging.id)).health.pending, 40)
+  for (const { id } of [hanging, moved]) await destinations.delete(id)
+  receiver.answerWith((_, response) => response.writeHead(200).end())
+})
+
+test('a rotated secret signs beside the one before', async () => {
+  const tenant = await server.anotherTenant('rotating')
+  const made = await destinations.create({
+    tenant: tenant.id,
+    url: `${receiver.url}/rotated`,
+    what: ['events'],
+  })
+  const { secret, secrets } = await destinations.rotate(made.id, {})
+  assert.ok(Math.abs(Date.parse(secrets[1]!.expires_at!) - Date.now() - 24 * 3_600_000) < 60_000)
+  await track(tenant, { event_type: 'page_view', visitor: 'v-7' })
+  const [got] = await sentTo('/rotated', 1)
+  for (const good of [made.secret, secret])
+    new Webhook(good).verify(got!.text, got!.headers as Record<string, string>)
+  const test = await destinations.test(made.id)
+  assert.equal(test.ok, true)
+})
