@@ -188,7 +188,7 @@ export async function replaceMovements(
   }))
   const statement = telling ? REPLACE_MOVEMENTS_TELLING : REPLACE_MOVEMENTS
   const added = await replaceRows<AddedMovement>(db, statement, accounts, rows)
-  if (added.length === 0) return []
+  if (!telling || added.length === 0) return []
   const keys = new Set(
     added.map(row => movementKey(row.tenant_id, row.account, row.currency, row.occurred_at.getTime())),
   )
