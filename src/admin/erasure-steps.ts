@@ -6,6 +6,11 @@ import { anonymiseBilling } from '../pipeline/billing/erasure.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import {
+  anonymiseSaleMessages,
+  deleteEventMessages,
+  deleteRecordMessages,
+} from '../store/destinations/erasure.ts'
+import {
   anonymiseSales,
   buryContacts,
   deleteArchivedOf,
@@ -57,6 +62,11 @@ export async function eraseEffects(
     await inTransaction(pool, async client => {
       erased.archived += await deleteArchivedOf(client, tenantId, events)
       erased.log_entries += await deleteLoggedOf(client, tenantId, events)
+      await deleteEventMessages(
+        client,
+        tenantId,
+        events.map(({ id }) => id),
+      )
       erased.events += await deleteEventsAt(client, events)
       await save(client)
     })
@@ -66,6 +76,12 @@ export async function eraseEffects(
     await inTransaction(pool, async client => {
       erased.orders += await reduceOrders(client, tenantId, orderIds, KEPT_ORDER_FIELDS)
       const saleKeys = sales.map(({ saleKey }) => saleKey)
+      await anonymiseSaleMessages(client, tenantId, saleKeys)
+      await deleteRecordMessages(
+        client,
+        tenantId,
+        orderIds.map(id => `order/${id}`),
+      )
       erased.conversions += await anonymiseSales(client, tenantId, saleKeys)
       await save(client)
     })
@@ -76,6 +92,11 @@ export async function eraseEffects(
   })
   await inTransaction(pool, async client => {
     const now = await databaseNow(client)
+    await deleteRecordMessages(
+      client,
+      tenantId,
+      contactIds.map(id => `contact/${id}`),
+    )
     erased.contacts += await buryContacts(client, tenantId, contactIds, now, newEntryId(now.getTime()))
     await save(client)
   })

@@ -3,6 +3,8 @@ import { contactFacts } from '../domain/conversions/conversions.ts'
 import { publicProfileId } from '../domain/identity/identity.ts'
 import { MAX_NAMES } from '../domain/identity/joining.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { openAudience } from '../pipeline/deliveries/audience.ts'
+import { openSaleChanges } from '../pipeline/deliveries/sales.ts'
 import { lockWhoIsWho, mergePeople, splitPerson } from '../pipeline/identity/people-changes.ts'
 import type { Transaction } from '../pipeline/unit.ts'
 import { databaseNow } from '../postgres/clock.ts'
@@ -113,6 +115,14 @@ export function changeWhoIsWho<T>(
   tenantId: number,
   change: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
+  return tellingSales(pool, async transaction => {
+    await lockWhoIsWho(transaction, tenantId)
+    return change(transaction)
+  })
+}
+
+/** Destinations are told which sales are others afterwards. */
+export function tellingSales<T>(pool: pg.Pool, change: (transaction: Transaction) => Promise<T>): Promise<T> {
   return inTransaction(pool, async client => {
     const transaction: Transaction = {
       client,
@@ -121,8 +131,11 @@ export function changeWhoIsWho<T>(
       // nothing is remembered beyond it
       afterCommit: () => {},
     }
-    await lockWhoIsWho(transaction, tenantId)
-    return change(transaction)
+    const changes = openSaleChanges(openAudience())
+    changes.begin(transaction)
+    const result = await change(transaction)
+    await changes.end(transaction)
+    return result
   })
 }
 

@@ -7,6 +7,7 @@ import { rebuildPeople } from '../pipeline/identity/rebuild.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { ordersNamedBy } from '../store/conversions/conversions.ts'
+import { deleteEventMessages } from '../store/destinations/erasure.ts'
 import {
   deleteEntriesOfKey,
   deleteOwnSales,
@@ -27,7 +28,7 @@ import { circleOf } from '../store/identity/rebuild.ts'
 import { type EventClaim, processedKey, releaseClaims } from '../store/inbound/processed.ts'
 import { listKeys } from '../store/tenants/keys.ts'
 import { oldestUnapplied, resume, type Storage, showingLife } from './long-work.ts'
-import { changeWhoIsWho } from './people.ts'
+import { changeWhoIsWho, tellingSales } from './people.ts'
 import type { PurgeReceipt } from './views.ts'
 
 // Give or take the clocks of other nodes.
@@ -72,14 +73,14 @@ async function removeEvents(run: Run): Promise<void> {
   const { pool, purge, receipt } = run
   await inTransaction(pool, async reader => {
     for await (const events of readStored(reader, purge.tenantId, eventsOf(purge)))
-      await inTransaction(pool, async client => {
+      await tellingSales(pool, async transaction => {
+        const { client } = transaction
         const sales = salesOf(events).filter(sale => !sale.startsWith('event:'))
         await keepPurgeWork(client, purge, { events, sales })
-        receipt.purged.conversions += await deleteOwnSales(
-          client,
-          purge.tenantId,
-          events.map(({ id }) => id),
-        )
+        const ids = events.map(({ id }) => id)
+        await deleteEventMessages(client, purge.tenantId, ids)
+        await transaction.beforeSales?.(ids.map(id => ({ tenantId: purge.tenantId, saleKey: `event:${id}` })))
+        receipt.purged.conversions += await deleteOwnSales(client, purge.tenantId, ids)
         receipt.purged.events += await deleteEventsAt(client, events)
         await releaseClaims(client, claimsOf(purge.tenantId, events))
         await save(client, run)

@@ -4,7 +4,7 @@ import type { Command } from '@commander-js/extra-typings'
 import type pg from 'pg'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Backup, openBackup } from '../admin/backup/contents.ts'
-import { refuseNewer, restore } from '../admin/backup/restore.ts'
+import { type Restored, refuseNewer, restore } from '../admin/backup/restore.ts'
 import { AdminError } from '../admin/error.ts'
 import { findMasterKeys, keepMasterKeys, openSecrets, unopenedSecrets } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
@@ -38,9 +38,14 @@ export function addRestore(program: Command, out: Output): void {
         refuseNewer(backup)
         await refuseForeignDirectory(options)
         await withBareDatabase(options, out, async ({ pool, config }) => {
-          const { leftOut, ...restored } = await restore({ pool, backup, progress: progressOn(out, 'Read') })
+          const { leftOut, disabled, ...restored } = await restore({
+            pool,
+            backup,
+            progress: progressOn(out, 'Read'),
+          })
           for (const name of leftOut)
             out.say(`Left out: ${JSON.stringify(name)}, a table that is not Kontor's.`)
+          sayDisabled(disabled, out)
           await bringSecrets({ backup, pool, config, out })
           out.json(restored)
         })
@@ -48,6 +53,14 @@ export function addRestore(program: Command, out: Output): void {
         await backup.close()
       }
     })
+}
+
+/** The original may still be running: nobody is to be told everything twice. */
+function sayDisabled({ destinations }: Restored['disabled'], out: Output): void {
+  if (destinations > 0)
+    out.say(
+      `${destinations === 1 ? 'One destination is' : `${destinations} destinations are`} disabled: \`kontor destination enable ID\` lets this copy send.`,
+    )
 }
 
 // What may lie in a directory without a database: the master key, what a restore that was killed has left, what a volume of its own has.

@@ -1,4 +1,4 @@
-import { randomFillSync } from 'node:crypto'
+import { hash, randomFillSync } from 'node:crypto'
 
 /**
  * Entry ids are UUIDv7 whose last 20 bits are zero: they are reserved for the index of an item in a batch,
@@ -37,6 +37,13 @@ export function entryIdOf(id: string): string {
 
 export function timeOfId(id: string): Date {
   return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16))
+}
+
+/** The same for the same text: for what is to be known again. */
+export function idOfText(text: string): string {
+  const digits = hash('sha256', text, 'hex')
+  const variant = VARIANT[Number.parseInt(digits[16]!, 16) & 0x3]
+  return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-8${digits.slice(13, 16)}-${variant}${digits.slice(17, 20)}-${digits.slice(20, 32)}`
 }
 
 export function isUuid(text: string): boolean {

@@ -3,6 +3,7 @@ import { HOUR_MS } from '../domain/time.ts'
 import { extendAgenda } from '../pipeline/billing/agenda.ts'
 import { applyPolicy, lookThrough } from '../pipeline/billing/restatement.ts'
 import { deriveOutdated } from '../pipeline/billing/subscriptions.ts'
+import { tellDueMovements } from '../pipeline/deliveries/movements.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { pendingPolicies } from '../store/billing/policies.ts'
 import { compactSums } from '../store/billing/sums.ts'
@@ -40,6 +41,11 @@ export function ledgerUpkeep(pool: pg.Pool, now: () => Date): Job[] {
           await inTransaction(pool, client => applyPolicy({ client, now: now() }, policy))
         }
       },
+    },
+    {
+      name: 'movements that come due',
+      everyMs: 5_000,
+      run: () => inTransaction(pool, client => tellDueMovements({ client, now: now() })),
     },
     {
       name: 'agenda',

@@ -108,6 +108,8 @@ const eventCounts = async (pool: TestServer['pool']) => {
 
 test('a restored service answers as the old one did, processes what waited once, and knows what it has seen', async t => {
   const source = await makeSource(server, { signing_secret: 'generate' })
+  const url = 'https://203.0.113.7/hooks'
+  const { id: destination } = await server.admin.destinations.create({ tenant: server.tenant.id, url })
   for (let n = 1; n <= 10; n++) await Promise.all([writeProduct(server, n), track(server, n)])
   const workers = await startWorkers(
     { connection: { url: server.databaseUrl }, workers: 2, eventsFloorMs: null, nats: null },
@@ -138,6 +140,10 @@ test('a restored service answers as the old one did, processes what waited once,
   const restored = await kontorOn(target.url, 'restore', '--from', file)
   assert.equal(restored.code, 0, restored.err)
   assert.deepEqual(restored.json(), { ...summary, waiting: 3 })
+  // The copy does not speak for the original.
+  assert.match(restored.err, /destination is disabled/)
+  const sending = await target.pool.query('select id, enabled from destinations')
+  assert.deepEqual(sending.rows, [{ id: destination, enabled: false }])
 
   const paths = [...LISTS, `/v1/operations/${queued.operationId}`]
   const copy = await serve(target.url, WITHOUT_WORKERS)

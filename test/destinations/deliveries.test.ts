@@ -3,6 +3,7 @@ import { after, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { eventually } from '../eventually.ts'
 import { startServer, type TestTenant } from '../server.ts'
+import { created, ended, inDays, item, send, updated } from '../subscriptions/shop.ts'
 import { startReceiver } from './receiver.ts'
 
 const receiver = await startReceiver()
@@ -240,4 +241,79 @@ test('a rotated secret signs beside the one before', async () => {
     new Webhook(good).verify(got!.text, got!.headers as Record<string, string>)
   const test = await destinations.test(made.id)
   assert.equal(test.ok, true)
+})
+
+test('a movement is told once: not again when it is rewritten, and not before its time', async () => {
+  const tenant = await server.anotherTenant('moving')
+  const made = await destinations.create({
+    tenant: tenant.id,
+    url: `${receiver.url}/moving`,
+    what: ['movements'],
+  })
+  await send(server, [created('s-1', { customer: 'cus-1', customer_name: 'Ada' })], tenant)
+  const rise = { customer: 'cus-1', items: [item(25)], updated_at: inDays(-5) }
+  await send(server, [updated('s-1', rise)], tenant)
+  const higher = { customer: 'cus-1', items: [item(30)] }
+  await send(server, [updated('s-1', { ...rise, ...higher })], tenant)
+  await send(server, [ended('s-1', inDays(2), { ...higher, updated_at: inDays(-1) })], tenant)
+  await drained(made.id)
+  const told = () => receiver.on('/moving').map(({ body }) => [body.type, body.data.mrr_delta])
+  assert.deepEqual(told().sort(), [
+    ['movement.expansion', 15],
+    ['movement.new', 10],
+  ])
+  assert.equal(receiver.on('/moving')[0]!.body.data.customer_name, 'Ada')
+  // Its day comes.
+  await server.pool.query(
+    `update billing_movements set occurred_at = now() where type = 'churn' and occurred_at > now()`,
+  )
+  await sentTo('/moving', 3)
+  assert.equal(told().at(-1)![0], 'movement.churn')
+})
+
+test('an erased person is in no message that is kept or still to be sent', async () => {
+  const tenant = await server.tenantOfServers('erased')
+  const made = await destinations.create({
+    tenant: tenant.id,
+    url: `${receiver.url}/erased`,
+    what: ['events', 'records', 'conversions'],
+  })
+  receiver.answerWith((_, response) => response.writeHead(503).end('sorry ada@example.com'))
+  await record(tenant, 'contact', 'c-ada', '2026-01-01T00:00:00Z', { email: 'ada@example.com', name: 'Ada' })
+  await record(tenant, 'order', 'o-77', '2026-01-01T00:00:00Z', {
+    total: 9,
+    currency: 'EUR',
+    contactId: 'c-ada',
+  })
+  await track(tenant, {
+    event_type: 'page_view',
+    visitor: 'v-ada',
+    user_id: 'u-ada',
+    data: { email: 'ada@example.com' },
+  })
+  await post('/v1/identify', tenant.trackingKey, {
+    ...{ type: 'identify', anonymousId: 'v-ada', userId: 'u-ada', messageId: 'm-ada' },
+    traits: { email: 'ada@example.com' },
+  })
+  await server.settled()
+  await eventually('attempts', async () => (await destinations.show(made.id)).health.last_attempt_at)
+  await server.admin.erasures.erase({ tenant: tenant.id, email: 'ada@example.com' })
+  const { rows } = await server.pool.query(
+    `select type, data from outbox where tenant_id = (select tenant_id from destinations where id = $1)`,
+    [made.id],
+  )
+  assert.deepEqual(
+    rows.map(({ type }) => type),
+    ['conversion.created'],
+  )
+  assert.doesNotMatch(JSON.stringify(rows), /ada|Ada/)
+  const before = receiver.on('/erased').length
+  receiver.answerWith((_, response) => response.writeHead(200).end())
+  await makeDue(made.id)
+  await drained(made.id)
+  const later = receiver.on('/erased').slice(before)
+  assert.deepEqual(
+    later.map(({ body }) => body.type),
+    ['conversion.created'],
+  )
 })

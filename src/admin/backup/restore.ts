@@ -19,6 +19,7 @@ import {
   storedTables,
   withoutTimeouts,
 } from '../../postgres/tables.ts'
+import { disableDestinations } from '../../store/destinations/destinations.ts'
 import { AdminError } from '../error.ts'
 import type { Backup, BackupSummary, Progress, TableStart } from './contents.ts'
 import { summaryOf } from './contents.ts'
@@ -27,6 +28,8 @@ import { tooNew } from './file.ts'
 export type Restored = BackupSummary & {
   /** Entries that were accepted and not processed yet. */
   waiting: number
+  /** What the copy does not do by itself, so that it does not speak for the original. */
+  disabled: { destinations: number }
   /** Tables that are not Kontor's. */
   leftOut: string[]
 }
@@ -59,6 +62,7 @@ export async function restore({
 }): Promise<Restored> {
   refuseNewer(backup)
   const { header, footer } = backup
+  const disabled = { destinations: 0 }
   const leftOut = await inStreamingTransaction(pool, 'begin', async client => {
     await withoutTimeouts(client)
     // A server that is started meanwhile waits, and finds everything there.
@@ -75,6 +79,7 @@ export async function restore({
     await applyMigrations(client)
     await beginEra(client)
     await markDrained(client)
+    disabled.destinations = await disableDestinations(client, 'Restored from a backup.')
     const known = new Set(tables.map(({ name }) => name))
     return header.tables.map(({ name }) => name).filter(name => !known.has(name))
   })
@@ -82,7 +87,7 @@ export async function restore({
   await analyze(pool)
   const lags = await openPostgresLog({ pool }).lag()
   const waiting = lags.reduce((sum, { entries }) => sum + entries, 0)
-  return { ...summaryOf(backup), waiting, leftOut }
+  return { ...summaryOf(backup), waiting, leftOut, disabled }
 }
 
 async function refuseUnlessEmpty(client: pg.PoolClient): Promise<void> {

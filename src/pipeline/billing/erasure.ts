@@ -16,6 +16,7 @@ import {
 import { namespacesOf } from '../../store/billing/feed.ts'
 import { lockInvoices } from '../../store/billing/invoices.ts'
 import { lockSubscriptions } from '../../store/billing/subscriptions.ts'
+import { anonymiseMovementMessages } from '../../store/destinations/erasure.ts'
 
 /**
  * Takes a person's name and e-mail out of the ledger; what was billed stays. An account that was known by its e-mail
@@ -36,6 +37,7 @@ export function anonymiseBilling(pool: pg.Pool, tenantId: number, named: ErasedP
     await eraseNames(client, tenantId, subscriptions, invoices)
     await eraseCustomers(client, tenantId, { ...person, customers: [...person.customers, ...accounts] })
     await forgetPeople(client, tenantId, accounts)
+    await anonymiseMovementMessages(client, tenantId, { accounts, emails: person.emails })
     const emails = new Set(person.emails)
     for (const account of accounts) {
       if (!emails.has(account.toLowerCase())) continue

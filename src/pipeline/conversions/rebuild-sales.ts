@@ -45,6 +45,10 @@ export async function rebuildSales(
       client,
       orders.map(orderId => ({ tenantId, orderId })),
     )
+  await transaction.beforeSales?.([
+    ...sales.map(saleKey => ({ tenantId, saleKey })),
+    ...orders.map(orderId => ({ tenantId, orderId })),
+  ])
   const { deleted, withRecord } = await dropEventFacts(client, tenantId, { sales, orders })
   const records = new Set(withRecord.map(({ saleKey }) => saleKey))
   const nodes = [...new Set(told.flatMap(({ node }) => node ?? []))].map(node => ({ tenantId, node }))

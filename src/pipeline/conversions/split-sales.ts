@@ -38,13 +38,14 @@ export async function salesOfNodes(
 
 /** After a split: what one person said of an order was said by two. */
 export async function partSales(
-  { client }: Transaction,
+  { client, beforeSales }: Transaction,
   tenantId: number,
   sales: EventSale[],
 ): Promise<void> {
   if (sales.length === 0) return
   const orders = [...new Set(sales.map(({ orderId }) => orderId!))].map(orderId => ({ tenantId, orderId }))
   await lockSales(client, orders)
+  await beforeSales?.(orders)
   const nodes = [...new Set(sales.map(({ node }) => node!))].map(node => ({ tenantId, node }))
   const profiles = new Map((await profilesOf(client, nodes)).map(({ node, profile }) => [node, profile]))
   const people = new Set(profiles.values())

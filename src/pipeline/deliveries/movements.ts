@@ -1,13 +1,16 @@
 import { mainChange } from '../../domain/billing/movements.ts'
-import { newEntryId } from '../../domain/ids.ts'
+import { idOfText } from '../../domain/ids.ts'
 import { toMajor } from '../../domain/money.ts'
 import type { MovementRow } from '../../store/billing/accounts.ts'
 import type { ObjectKey } from '../../store/billing/keys.ts'
 import { listWanted } from '../../store/destinations/destinations.ts'
-import type { Message } from '../../store/destinations/outbox.ts'
+import { lockMovementClock, movementsBetween } from '../../store/destinations/movements.ts'
+import { type Message, toldBefore } from '../../store/destinations/outbox.ts'
 import { accountNames } from '../../store/reports/accounts.ts'
 import type { Deriving } from '../unit.ts'
 import { type Audience, tell, wantsAny } from './audience.ts'
+
+type TellableMovement = Pick<MovementRow, 'tenantId' | 'id' | 'currency' | 'movement'>
 
 /**
  * Tells destinations of the movements that `replace` writes for the first time; where a late event only rewrites one, nobody
@@ -22,26 +25,54 @@ export async function tellingMovements(
   const listeners = (await listWanted(client, 'movements')).filter(({ tenantId }) => tenants.has(tenantId))
   const audience: Audience = { ofTenant: Map.groupBy(listeners, ({ tenantId }) => tenantId) }
   const added = await replace(listeners.length > 0)
-  const wanted = added.filter(({ tenantId }) => wantsAny(audience, tenantId, 'movements'))
+  // What lies ahead is told when it is there: until then it may still change.
+  await tellMovements(
+    { client, now },
+    audience,
+    added.filter(({ movement }) => movement.at <= now.getTime()),
+  )
+}
+
+/** Each once, however often it is written: its id is made of the account, the currency and the moment. */
+async function tellMovements(
+  { client, now }: Deriving,
+  audience: Audience,
+  movements: TellableMovement[],
+): Promise<void> {
+  const wanted = movements.filter(({ tenantId }) => wantsAny(audience, tenantId, 'movements'))
   for (const [tenantId, own] of Map.groupBy(wanted, movement => movement.tenantId)) {
-    const names = await accountNames(client, tenantId, [...new Set(own.map(({ id }) => id))])
+    const known = await toldBefore(client, tenantId, own.map(movementId))
+    const fresh = own.filter(movement => !known.has(movementId(movement)))
+    const names = await accountNames(client, tenantId, [...new Set(fresh.map(({ id }) => id))])
     await tell(
       { client },
       audience,
-      own.map(movement => messageOf(movement, names.get(movement.id) ?? null, now)),
+      fresh.map(movement => messageOf(movement, names.get(movement.id) ?? null, now)),
     )
   }
 }
 
-function messageOf(
-  { tenantId, id, currency, movement }: MovementRow,
-  name: string | null,
-  at: Date,
-): Message {
+/** Tells of movements whose time has come since this was last done. */
+export async function tellDueMovements({ client, now }: Deriving): Promise<void> {
+  const since = await lockMovementClock(client, now)
+  if (since === null) return
+  const listeners = await listWanted(client, 'movements')
+  if (listeners.length === 0) return
+  const ofTenant = Map.groupBy(listeners, ({ tenantId }) => tenantId)
+  const due = await movementsBetween(client, [...ofTenant.keys()], { since, until: now })
+  await tellMovements({ client, now }, { ofTenant }, due)
+}
+
+function movementId({ tenantId, id, currency, movement }: TellableMovement): string {
+  return idOfText(JSON.stringify(['movement', tenantId, id, currency, movement.at]))
+}
+
+function messageOf(moved: TellableMovement, name: string | null, at: Date): Message {
+  const { tenantId, id, currency, movement } = moved
   const main = mainChange(movement.changes)
   const money = (minor: number) => toMajor(minor, currency)
   return {
-    ...{ tenantId, id: newEntryId(at.getTime()), at, what: 'movements', object: id },
+    ...{ tenantId, id: movementId(moved), at, what: 'movements', object: id },
     type: `movement.${movement.type}`,
     data: JSON.stringify({
       occurred_at: new Date(movement.at),

@@ -110,15 +110,6 @@ export async function disableDestinations(db: Db, reason: string): Promise<numbe
   return rowCount ?? 0
 }
 
-/** The secrets and headers of every destination, as they are encrypted. */
-export async function sealedOfDestinations(db: Db): Promise<{ destinationId: string; sealed: string }[]> {
-  const { rows } = await db.query<{ destinationId: string; sealed: string }>(
-    `select d.id as "destinationId", secret ->> 'sealed' as sealed
-     from destinations d, jsonb_array_elements(d.secrets) secret where d.deleted_at is null order by 1`,
-  )
-  return rows
-}
-
 export type DestinationState = {
   lastAttemptAt: Date | null
   lastSuccessAt: Date | null

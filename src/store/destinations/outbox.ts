@@ -1,6 +1,6 @@
 import type { Wanted, What } from '../../domain/destinations/destinations.ts'
 import { copyTable, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
-import type { Db } from '../../postgres/database.ts'
+import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 /** Something that destinations are told. */
 export type Message = {
@@ -29,14 +29,32 @@ export const insertMessages = copyTable<Message>('outbox', {
 
 export type Queued = { destinationId: string; tenantId: number; id: string; at: Date }
 
-export const insertQueued = copyTable<Queued>('delivery_queue', {
-  destination_id: text(({ destinationId }) => destinationId),
-  id: uuid(({ id }) => id),
-  at: timestamp(({ at }) => at),
-  tenant_id: int4(({ tenantId }) => tenantId),
-  attempts: int4(() => 0),
-  next_attempt_at: timestamp(({ at }) => at),
-})
+/** What waits already stays as it is. */
+export async function insertQueued(db: Db, queued: Queued[]): Promise<void> {
+  await queryPrepared(
+    db,
+    `insert into delivery_queue (destination_id, id, at, tenant_id, next_attempt_at)
+     select destination_id, id, at, tenant_id, at
+     from unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::int[]) as q (destination_id, id, at, tenant_id)
+     on conflict do nothing`,
+    [
+      queued.map(({ destinationId }) => destinationId),
+      queued.map(({ id }) => id),
+      queued.map(({ at }) => at),
+      queued.map(({ tenantId }) => tenantId),
+    ],
+  )
+}
+
+/** Of these ids, those that were told before. */
+export async function toldBefore(db: Db, tenantId: number, ids: string[]): Promise<Set<string>> {
+  const { rows } = await queryPrepared<{ id: string }>(
+    db,
+    'select id from outbox where tenant_id = $1 and id = any($2::uuid[])',
+    [tenantId, ids],
+  )
+  return new Set(rows.map(({ id }) => id))
+}
 
 const REPLAYED_AT_A_TIME = 5_000
 

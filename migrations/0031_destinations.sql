@@ -81,3 +81,10 @@ create table delivery_attempts (
   next_attempt_at timestamptz
 ) partition by range (attempted_at);
 create index delivery_attempts_by_time on delivery_attempts (tenant_id, destination_id, attempted_at, id);
+
+-- Up to when movements were told to destinations: those that lie ahead (a cancellation, the end of a discount) are told in their time.
+create table movements_told (
+  one_row boolean primary key default true check (one_row),
+  until timestamptz not null
+);
+insert into movements_told (until) values (now());
