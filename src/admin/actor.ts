@@ -12,6 +12,15 @@ export type Actor = {
   requestId: string | null
 }
 
+/** Kontor itself. */
+export const SYSTEM: Actor = {
+  name: 'system',
+  role: 'admin',
+  tenantId: null,
+  ip: null,
+  requestId: null,
+}
+
 export function commandLineActor(user: string): Actor {
   return { name: `cli:${user}`, role: 'admin', tenantId: null, ip: null, requestId: null }
 }

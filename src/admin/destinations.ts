@@ -21,7 +21,7 @@ import {
 } from '../store/destinations/destinations.ts'
 import { queueAgain } from '../store/destinations/outbox.ts'
 import { type Attempt, type AttemptPage, listAttempts } from '../store/destinations/queue.ts'
-import { type Actor, sees } from './actor.ts'
+import { type Actor, SYSTEM, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { DESTINATION_FIELDS, type DestinationSettings } from './destination-settings.ts'
 import { AdminError, notFound, refuse } from './error.ts'
@@ -180,8 +180,6 @@ export async function disableFailing(pool: pg.Pool, id: string, reason: string):
     })
   })
 }
-
-const SYSTEM: Actor = { name: 'system', role: 'admin', tenantId: null, ip: null, requestId: null }
 
 async function makeDestination(
   tx: Db,

@@ -5,6 +5,7 @@ import { newEntryId } from '../domain/ids.ts'
 import { anonymiseBilling } from '../pipeline/billing/erasure.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
+import { anonymiseArchivable } from '../store/archive/archive.ts'
 import {
   anonymiseSaleMessages,
   deleteEventMessages,
@@ -77,6 +78,7 @@ export async function eraseEffects(
       erased.orders += await reduceOrders(client, tenantId, orderIds, KEPT_ORDER_FIELDS)
       const saleKeys = sales.map(({ saleKey }) => saleKey)
       await anonymiseSaleMessages(client, tenantId, saleKeys)
+      await anonymiseArchivable(client, tenantId, saleKeys)
       await deleteRecordMessages(
         client,
         tenantId,

@@ -1,5 +1,6 @@
 import { Command, CommanderError, type Option } from '@commander-js/extra-typings'
 import { version } from '../config/version.ts'
+import { addArchive } from './archive.ts'
 import { addAudit } from './audit.ts'
 import { addBackup } from './backup.ts'
 import { addCheckConfig } from './check-config.ts'
@@ -52,6 +53,7 @@ export function buildProgram(out: Output): Command {
   addKey(program, out)
   addSource(program, out)
   addDestination(program, out)
+  addArchive(program, out)
   addDeadLetters(program, out)
   addSnapshot(program, out)
   addPerson(program, out)

@@ -108,6 +108,10 @@ function contradictions(config: Config): string[] {
   for (const key of ['natsCreds', 'natsSystemUrl', 'natsSynced', 'natsAllowUnsynced'] as const)
     if (config.natsUrl === null && config[key])
       faults.push(`${name(key)} is set, but ${name('natsUrl')} is not. Set it, or leave both unset.`)
+  const isBucket = config.archiveUrl?.startsWith('s3:') ?? false
+  for (const key of ['awsAccessKeyId', 'awsSecretAccessKey'] as const)
+    if (isBucket && config[key] === null)
+      faults.push(`${name('archiveUrl')} is a bucket and needs ${name(key)}: set it.`)
   return [...faults, ...signInFaults(config, name)]
 }
 

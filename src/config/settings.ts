@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
+import { archiveSettings } from './archive-settings.ts'
 import { natsSettings } from './nats-settings.ts'
 import { setting, withoutDefault } from './setting.ts'
 import { signInSettings } from './sign-in-settings.ts'
@@ -291,6 +292,7 @@ export const settings = {
     read: httpUrl,
   }),
   ...natsSettings,
+  ...archiveSettings,
   ...signInSettings,
   requestTimeoutMs: setting({
     name: 'KONTOR_REQUEST_TIMEOUT',

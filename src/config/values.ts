@@ -70,6 +70,15 @@ export const postgresUrl: Read<string> = text => {
     : undefined
 }
 
+/** A directory of this machine, or a bucket and what stands before the names in it. */
+export const archiveUrl: Read<string> = text => {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || url.search !== '' || url.hash !== '' || url.username !== '') return undefined
+  const isDirectory = url.protocol === 'file:' && url.hostname === '' && url.pathname.length > 1
+  const isBucket = url.protocol === 's3:' && /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(url.hostname)
+  return isDirectory || isBucket ? text : undefined
+}
+
 /** Without the slash at its end. */
 export const httpUrl: Read<string> = text => {
   const url = URL.canParse(text) ? new URL(text) : undefined

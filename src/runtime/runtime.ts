@@ -1,11 +1,14 @@
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
+import { openArchive } from '../admin/archive.ts'
 import { loadMasterKeys, openSecrets } from '../admin/secrets.ts'
 import type { Config } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import type { App, Surface } from '../http/app.ts'
 import { buildServer } from '../http/server.ts'
 import { openAccept } from '../intake/accept.ts'
+import { startArchive } from '../jobs/archive.ts'
+import { openStorage } from '../jobs/archive-storage.ts'
 import { startDeliveries } from '../jobs/deliveries.ts'
 import { type Job, startJobs } from '../jobs/jobs.ts'
 import { ledgerUpkeep } from '../jobs/ledger.ts'
@@ -23,6 +26,7 @@ import { initialisePostgresLog } from '../log/postgres/initialise.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { brokenConnection, type Connection, openPool } from '../postgres/database.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
+import { archiveState } from '../store/archive/archive.ts'
 import { watchConfigVersion } from '../store/tenants/config-version.ts'
 import { openDirectory } from '../store/tenants/directory.ts'
 import type { LoggerOptions } from '../telemetry/logging.ts'
@@ -97,6 +101,8 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
       ...(runsWorkers ? upkeep(options, parts) : []),
     ]
 
+    // Closed after the workers: what they applied last is archived too.
+    if (runsWorkers) await openArchiving(options, parts, onClose)
     // Stopped after the surfaces: whoever waits for an effect is still answered.
     let workers: Workers | null = null
     onClose(async () => workers?.stop())
@@ -208,6 +214,31 @@ function upkeep({ config, log: logger }: RuntimeOptions, { pool, log, now }: Par
     dailySnapshots(pool, now),
     ...leftBehind({ pool, log }),
   ]
+}
+
+async function openArchiving(
+  { config, log: logger }: RuntimeOptions,
+  { pool }: Parts,
+  onClose: OnClose,
+): Promise<void> {
+  const { archiveUrl: url } = config
+  if (url === null) {
+    const { enabled } = await archiveState(pool)
+    if (enabled)
+      logger.warn('The archive is on, and KONTOR_ARCHIVE_URL is not set: set it, or run `kontor archive disable`.')
+    return
+  }
+  if (!(await openArchive(pool, url)))
+    logger.warn('The archive is disabled, and nothing is written: see `kontor archive status`.')
+  const storage = await openStorage(url, {
+    endpoint: config.awsEndpointUrl,
+    region: config.awsRegion ?? config.awsDefaultRegion,
+    accessKeyId: config.awsAccessKeyId,
+    secretAccessKey: config.awsSecretAccessKey,
+    sessionToken: config.awsSessionToken,
+  })
+  const archive = startArchive({ pool, storage, flushMs: config.archiveFlushMs, logger })
+  onClose(() => archive.stop())
 }
 
 // For what is due, for what came of it, and one to spare.

@@ -19,6 +19,7 @@ import {
   storedTables,
   withoutTimeouts,
 } from '../../postgres/tables.ts'
+import { disableArchive } from '../../store/archive/archive.ts'
 import { disableDestinations } from '../../store/destinations/destinations.ts'
 import { AdminError } from '../error.ts'
 import type { Backup, BackupSummary, Progress, TableStart } from './contents.ts'
@@ -29,7 +30,7 @@ export type Restored = BackupSummary & {
   /** Entries that were accepted and not processed yet. */
   waiting: number
   /** What the copy does not do by itself, so that it does not speak for the original. */
-  disabled: { destinations: number }
+  disabled: { destinations: number; archive: boolean }
   /** Tables that are not Kontor's. */
   leftOut: string[]
 }
@@ -62,7 +63,7 @@ export async function restore({
 }): Promise<Restored> {
   refuseNewer(backup)
   const { header, footer } = backup
-  const disabled = { destinations: 0 }
+  const disabled = { destinations: 0, archive: false }
   const leftOut = await inStreamingTransaction(pool, 'begin', async client => {
     await withoutTimeouts(client)
     // A server that is started meanwhile waits, and finds everything there.
@@ -79,6 +80,7 @@ export async function restore({
     await applyMigrations(client)
     await beginEra(client)
     await markDrained(client)
+    disabled.archive = await disableArchive(client, 'Restored from a backup.')
     disabled.destinations = await disableDestinations(client, 'Restored from a backup.')
     const known = new Set(tables.map(({ name }) => name))
     return header.tables.map(({ name }) => name).filter(name => !known.has(name))

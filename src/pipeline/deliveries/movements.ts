@@ -1,4 +1,5 @@
 import { mainChange } from '../../domain/billing/movements.ts'
+import { withoutNamespaces } from '../../domain/billing/namespace.ts'
 import { idOfText } from '../../domain/ids.ts'
 import { toMajor } from '../../domain/money.ts'
 import type { MovementRow } from '../../store/billing/accounts.ts'
@@ -10,6 +11,7 @@ import { accountNames } from '../../store/reports/accounts.ts'
 import type { Deriving } from '../unit.ts'
 import { type Audience, tell, wantsAny } from './audience.ts'
 
+type Told = Pick<Audience, 'ofTenant'>
 type TellableMovement = Pick<MovementRow, 'tenantId' | 'id' | 'currency' | 'movement'>
 
 /**
@@ -23,7 +25,7 @@ export async function tellingMovements(
 ): Promise<void> {
   const tenants = new Set(accounts.map(({ tenantId }) => tenantId))
   const listeners = (await listWanted(client, 'movements')).filter(({ tenantId }) => tenants.has(tenantId))
-  const audience: Audience = { ofTenant: Map.groupBy(listeners, ({ tenantId }) => tenantId) }
+  const audience: Told = { ofTenant: Map.groupBy(listeners, ({ tenantId }) => tenantId) }
   const added = await replace(listeners.length > 0)
   // What lies ahead is told when it is there: until then it may still change.
   await tellMovements(
@@ -36,7 +38,7 @@ export async function tellingMovements(
 /** Each once, however often it is written: its id is made of the account, the currency and the moment. */
 async function tellMovements(
   { client, now }: Deriving,
-  audience: Audience,
+  audience: Told,
   movements: TellableMovement[],
 ): Promise<void> {
   const wanted = movements.filter(({ tenantId }) => wantsAny(audience, tenantId, 'movements'))
@@ -76,14 +78,14 @@ function messageOf(moved: TellableMovement, name: string | null, at: Date): Mess
     type: `movement.${movement.type}`,
     data: JSON.stringify({
       occurred_at: new Date(movement.at),
-      customer: id,
+      customer: withoutNamespaces(id),
       customer_name: name,
       currency,
       movement_type: movement.type,
       mrr_before: money(movement.before),
       mrr_after: money(movement.after),
       mrr_delta: money(movement.after - movement.before),
-      subscription_ids: movement.changes.map(({ subscriptionId }) => subscriptionId),
+      subscription_ids: movement.changes.map(({ subscriptionId }) => withoutNamespaces(subscriptionId)),
       cause: main?.cause ?? 'other',
       event_id: main?.eventId ?? null,
     }),

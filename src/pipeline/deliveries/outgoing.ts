@@ -1,11 +1,12 @@
 import { newEntryId } from '../../domain/ids.ts'
+import { type Archivable, insertArchivable } from '../../store/archive/archive.ts'
 import type { Message } from '../../store/destinations/outbox.ts'
 import { peopleOfNodes } from '../../store/events/events.ts'
 import { eventText, recordText } from '../../store/export/row-texts.ts'
 import { loadRecords } from '../../store/records/records.ts'
 import type { EventListener, FreshEvent } from '../events/fresh-event.ts'
 import type { RecordListener } from '../records/records.ts'
-import { type AudienceOf, isWantedByAny, tell, wantsAny } from './audience.ts'
+import { type AudienceOf, isNobody, isWantedByAny, tell, wantsAny } from './audience.ts'
 
 const typeOf = ({ event }: FreshEvent) => `event.${event.eventType}`
 
@@ -13,7 +14,8 @@ const typeOf = ({ event }: FreshEvent) => `event.${event.eventType}`
 export function outgoingEvents(audienceOf: AudienceOf): EventListener {
   return async (transaction, events) => {
     const audience = await audienceOf(transaction)
-    if (audience.ofTenant.size === 0) return
+    if (isNobody(audience)) return
+    if (audience.isArchived) await insertArchivable(transaction.client, events.map(archivable))
     const wanted = events.filter(fresh =>
       isWantedByAny(audience, fresh.tenantId, { what: 'events', type: typeOf(fresh) }),
     )
@@ -38,6 +40,11 @@ export function outgoingEvents(audienceOf: AudienceOf): EventListener {
       }),
     )
   }
+}
+
+function archivable({ tenantId, event }: FreshEvent): Archivable {
+  const { id, receivedAt, occurredAt } = event
+  return { tenantId, what: 'events', id, receivedAt, occurredAt, bytes: event.payload.length, body: null }
 }
 
 /** Tells destinations of records as they are now. */

@@ -1,9 +1,10 @@
 import { newEntryId } from '../../domain/ids.ts'
+import { type Archivable, insertArchivable } from '../../store/archive/archive.ts'
 import { type SaleRef, type SaleState, saleStates } from '../../store/conversions/changes.ts'
 import type { Message } from '../../store/destinations/outbox.ts'
 import { conversionText } from '../../store/export/row-texts.ts'
 import type { Transaction } from '../unit.ts'
-import { type AudienceOf, tell, wantsAny } from './audience.ts'
+import { type AudienceOf, isNobody, tell, wantsAny } from './audience.ts'
 
 /** Tells of conversions by comparing them before and after: a sale is written in several places, in several steps. */
 export type SaleChanges = {
@@ -22,8 +23,10 @@ export function openSaleChanges(audienceOf: AudienceOf): SaleChanges {
       keptIn.set(transaction, kept)
       transaction.beforeSales = async refs => {
         const audience = await audienceOf(transaction)
-        if (audience.ofTenant.size === 0) return
-        const wanted = refs.filter(({ tenantId }) => wantsAny(audience, tenantId, 'conversions'))
+        if (isNobody(audience)) return
+        const wanted = audience.isArchived
+          ? refs
+          : refs.filter(({ tenantId }) => wantsAny(audience, tenantId, 'conversions'))
         if (wanted.length === 0) return
         // What was kept under another name before may have been written since: what it is now is not what it was.
         const known = new Set(kept.refs.map(refText))
@@ -38,27 +41,51 @@ export function openSaleChanges(audienceOf: AudienceOf): SaleChanges {
       const kept = keptIn.get(transaction)
       if (!kept || kept.refs.length === 0) return
       const { client, now } = transaction
-      const after = await saleStates(client, kept.refs)
-      await tell(transaction, await audienceOf(transaction), messagesOf(kept.before, after, now))
+      const changes = changesOf(kept.before, await saleStates(client, kept.refs))
+      if (changes.length === 0) return
+      const audience = await audienceOf(transaction)
+      if (audience.isArchived)
+        await insertArchivable(
+          client,
+          changes.map(change => archivable(change, now)),
+        )
+      const wanted = changes.filter(({ state }) => wantsAny(audience, state.tenantId, 'conversions'))
+      await tell(
+        transaction,
+        audience,
+        wanted.map(change => messageOf(change, now)),
+      )
     },
   }
 }
 
-/** What changed, as messages. A row that is not listed is not there for those who are told. */
-export function messagesOf(before: Map<string, SaleState>, after: SaleState[], at: Date): Message[] {
+type Change = { verb: 'created' | 'updated' | 'deleted'; state: SaleState }
+
+/** A row that is not listed is not there for those who are told. */
+function changesOf(before: Map<string, SaleState>, after: SaleState[]): Change[] {
   const now = new Map(after.map(state => [idText(state), state]))
-  const changes = [...new Set([...before.keys(), ...now.keys()])].flatMap(key => {
+  return [...new Set([...before.keys(), ...now.keys()])].flatMap((key): Change[] => {
     const [was, is] = [before, now].map(states => listed(states.get(key))) as [Listed, Listed]
     if (is && !was) return [{ verb: 'created', state: is }]
     if (was && !is) return [{ verb: 'deleted', state: was }]
     return was && is && facts(was) !== facts(is) ? [{ verb: 'updated', state: is }] : []
   })
-  return changes.map(({ verb, state }) => ({
+}
+
+function messageOf({ verb, state }: Change, at: Date): Message {
+  return {
     ...{ tenantId: state.tenantId, id: newEntryId(at.getTime()), at, what: 'conversions' },
     type: `conversion.${verb}`,
     object: state.id,
     data: conversionText(state),
-  }))
+  }
+}
+
+/** One row a change, which says what it was and when. */
+function archivable({ verb, state }: Change, at: Date): Archivable {
+  const { tenantId, id, occurredAt } = state
+  const body = `${JSON.stringify({ change: verb, changed_at: at }).slice(0, -1)},${conversionText(state).slice(1)}`
+  return { tenantId, what: 'conversions', id, receivedAt: at, occurredAt, bytes: body.length, body }
 }
 
 type Listed = SaleState | null

@@ -125,6 +125,32 @@ export function eventPage(tenantId: number, page: TimePage): { text: string; val
   return { text, values }
 }
 
+/**
+ * Events by their ids, whether conversions or not, in no order. No index knows conversions by their ids: they are looked for among
+ * what came in between two moments.
+ */
+export async function loadEvents(
+  db: Db,
+  tenantId: number,
+  { ids, occurredAt, since, until }: { ids: string[]; occurredAt: Date[]; since: Date; until: Date },
+): Promise<EventRow[]> {
+  const { rows } = await queryPrepared<EventRow>(
+    db,
+    `select ${COLUMNS} from unnest($2::uuid[], $3::timestamptz[]) as k (id, occurred_at) cross join lateral (
+       select * from events where tenant_id = $1 and occurred_at = k.occurred_at and id = k.id and not conversion offset 0) e ${PERSON}`,
+    [tenantId, ids, occurredAt],
+  )
+  if (rows.length === ids.length) return rows
+  const found = new Set(rows.map(({ id }) => id))
+  const missing = ids.filter(id => !found.has(id))
+  const { rows: conversions } = await db.query<EventRow>(
+    `select ${COLUMNS} from events e ${PERSON}
+     where e.tenant_id = $1 and e.received_at >= $2 and e.received_at < $3 and e.conversion and e.id = any($4::uuid[])`,
+    [tenantId, since, until, missing],
+  )
+  return [...rows, ...conversions]
+}
+
 /** By our ids, whether conversions or not. */
 export async function findEvents(db: Db, tenantId: number, ids: string[]): Promise<EventRow[]> {
   const { rows } = await db.query<EventRow>(

@@ -1,0 +1,62 @@
+import { ByteWriter, type ColumnSource, ParquetWriter, schemaFromColumnData } from 'hyparquet-writer'
+import type { Cell, Column, ColumnType } from './columns.ts'
+
+const TYPES: Record<ColumnType, NonNullable<ColumnSource['type']>> = {
+  text: 'STRING',
+  timestamp: 'TIMESTAMP',
+  number: 'DOUBLE',
+  boolean: 'BOOLEAN',
+  json: 'STRING',
+}
+
+// A row group is held as a whole.
+const GROUP_ROWS = 20_000
+const GROUP_CHARS = 32 * 1_048_576
+
+/** Snappy unless said; the compressor has to be brought along. */
+type Compression = Pick<ConstructorParameters<typeof ParquetWriter>[0], 'codec' | 'compressors'>
+
+/** A Parquet file, row group by row group. JSON is text in it: every reader has functions for that. */
+export async function* parquetBytes<Row>(
+  columns: Column<Row>[],
+  pages: AsyncIterable<Row[]>,
+  compression: Compression = {},
+): AsyncGenerator<Uint8Array> {
+  const writer = new ByteWriter()
+  const sources = (data: Cell[][]) =>
+    columns.map(({ name, type }, i): ColumnSource => ({ name, type: TYPES[type], data: data[i] as never }))
+  const empty = () => columns.map((): Cell[] => [])
+  const schema = schemaFromColumnData({ columnData: sources(empty()) })
+  const file = new ParquetWriter({ writer, schema, ...compression })
+  let data = empty()
+  let chars = 0
+  const takeBytes = () => {
+    const bytes = writer.getBytes().slice()
+    writer.index = 0
+    return bytes
+  }
+  const writeGroup = async () => {
+    await file.write({ columnData: sources(data), rowGroupSize: GROUP_ROWS * 2 })
+    data = empty()
+    chars = 0
+    return takeBytes()
+  }
+  for await (const rows of pages) {
+    for (const row of rows) {
+      for (const [i, column] of columns.entries()) {
+        const cell = cellOf(column, row)
+        data[i]!.push(cell)
+        if (typeof cell === 'string') chars += cell.length
+      }
+    }
+    if (data[0]!.length >= GROUP_ROWS || chars >= GROUP_CHARS) yield await writeGroup()
+  }
+  if (data[0]!.length > 0) yield await writeGroup()
+  await file.finish()
+  yield takeBytes()
+}
+
+function cellOf<Row>({ type, of }: Column<Row>, row: Row): Cell {
+  const cell = of(row)
+  return type === 'number' && typeof cell === 'string' ? Number(cell) : (cell ?? null)
+}

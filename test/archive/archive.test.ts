@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { archiveView, switchArchive } from '../../src/admin/archive.ts'
+import { SYSTEM } from '../../src/admin/actor.ts'
+import { flushArchive } from '../../src/jobs/archive.ts'
+import { openStorage, type Storage } from '../../src/jobs/archive-storage.ts'
+import { startServer, type TestTenant } from '../server.ts'
+import { startBucket } from './bucket.ts'
+import { type Query, openDuckdb } from './duckdb.ts'
+
+const directory = await mkdtemp(join(tmpdir(), 'kontor-archive-'))
+// Files are closed when a test says so.
+const server = await startServer({
+  KONTOR_ARCHIVE_URL: `file://${directory}`,
+  KONTOR_ARCHIVE_FLUSH: '1h',
+})
+const duckdb = await openDuckdb()
+after(async () => {
+  await server.close()
+  await duckdb?.close()
+  await rm(directory, { recursive: true })
+})
+
+const NO_S3 = { endpoint: null, region: null, accessKeyId: null, secretAccessKey: null, sessionToken: null }
+const storage = await openStorage(`file://${directory}`, NO_S3)
+const flush = (into: Storage = storage) =>
+  flushArchive({ pool: server.pool, storage: into, owner: randomUUID() })
+const post = (path: string, key: string, body: object) =>
+  server.request(path, { method: 'POST', key, body: JSON.stringify(body) })
+const batch = (tenant: TestTenant, from: number, count: number) =>
+  post('/v1/batch', tenant.trackingKey, {
+    batch: Array.from({ length: count }, (_, i) => ({
+      ...{ type: 'track', messageId: `m-${from + i}`, anonymousId: `v-${i}` },
+      event: i % 10 === 0 ? 'purchase' : 'page_view',
+      properties: { n: from + i, amount: 5, currency: 'EUR', text: 'ä"\n' },
+    })),
+  })
+const filesOf = async () =>
+  (await readdir(directory, { recursive: true })).filter(name => name.endsWith('.parquet')).sort()
+const skip = duckdb === null ? 'DuckDB is not installed here' : false
+const ask: Query = (sql, ...values) => duckdb!.query(sql, ...values)
+const events = (root = directory) => `read_parquet('${root}/*/table=events/*/*/*.parquet', hive_partitioning = true)`
+const conversions = `read_parquet('${directory}/*/table=conversions/*/*/*.parquet', hive_partitioning = true)`
+
+test('every event stands in exactly one file, as the API shows it, whatever is killed when', { skip }, async () => {
+  const { tenant } = server
+  await batch(tenant, 0, 500)
+  await server.settled()
+  let puts = 0
+  const dying: Storage = {
+    async put(path, bytes) {
+      puts++
+      if (puts === 1) throw new Error('killed before it was written')
+      await storage.put(path, bytes)
+      if (puts === 2) throw new Error('killed after it was written')
+    },
+  }
+  await assert.rejects(flush(dying), /before/)
+  await assert.rejects(flush(dying), /after/)
+  const [written] = await filesOf()
+  const bytes = await readFile(join(directory, written!))
+  // More comes in before whoever comes next goes on: it does not get into the file that was begun.
+  await batch(tenant, 500, 300)
+  await server.settled()
+  await Promise.all([flush(), flush()])
+  await flush()
+  assert.deepEqual(await readFile(join(directory, written!)), bytes)
+  const [counted] = await ask(
+    `select count(*)::int as rows, count(distinct id)::int as ids, count(distinct payload ->> '$.properties.n')::int as sent,
+       count(*) filter (conversion)::int as sales from ${events()} where tenant = ?`,
+    tenant.id,
+  )
+  assert.deepEqual(counted, { rows: 800, ids: 800, sent: 800, sales: 80 })
+  const listed = (await server.request('/v1/events?limit=1', { key: tenant.privateKey })).body.results[0]
+  const [row] = await ask(
+    `select id, event_type, visitor, profile_id, payload, meta, epoch_ms(occurred_at)::double as occurred_at
+     from ${events()} where id = ?`,
+    listed.id,
+  )
+  assert.deepEqual(
+    { ...row, payload: JSON.parse(row!.payload as string), meta: JSON.parse(row!.meta as string) },
+    {
+      ...{ id: listed.id, event_type: listed.event_type, visitor: listed.visitor },
+      ...{ profile_id: listed.profile_id, payload: listed.payload, meta: listed.meta },
+      occurred_at: Date.parse(listed.occurred_at),
+    },
+  )
+  const [file] = await ask(`select distinct compression from parquet_metadata('${directory}/${written}')`)
+  assert.equal(file!.compression, 'ZSTD')
+  const view = await archiveView(server.pool)
+  assert.equal(view.waiting, 0)
+  assert.ok(view.rows >= 800)
+  const { length } = await filesOf()
+  assert.equal(view.files, length)
+  // Two portions, each of events and conversions, over the end of an hour at most.
+  assert.ok(length >= 4 && length <= 8, `${length} files`)
+})
+
+test('a conversion has one row for each change', { skip }, async () => {
+  const tenant = await server.anotherTenant('changes')
+  const order = (total: number, at: string) =>
+    post('/v1/orders', tenant.privateKey, {
+      ...{ entityType: 'order', id: 'o-1', sourceUpdatedAt: at },
+      data: { total, currency: 'EUR' },
+    })
+  await order(10, '2026-01-01T00:00:00Z')
+  await server.settled()
+  await order(12.5, '2026-01-02T00:00:00Z')
+  await server.settled()
+  await flush()
+  const rows = await ask(
+    `select change, amount, source_object_id from ${conversions} where tenant = ? order by changed_at`,
+    tenant.id,
+  )
+  assert.deepEqual(rows, [
+    { change: 'created', amount: 10, source_object_id: 'o-1' },
+    { change: 'updated', amount: 12.5, source_object_id: 'o-1' },
+  ])
+})
+
+test('an erased person gets into no file, and into none of a sale that waits', { skip }, async () => {
+  const tenant = await server.tenantOfServers('erasing')
+  await post('/v1/track', tenant.trackingKey, { event_type: 'page_view', visitor: 'v-gone', user_id: 'u-gone' })
+  await post('/v1/identify', tenant.trackingKey, {
+    ...{ type: 'identify', anonymousId: 'v-gone', userId: 'u-gone', messageId: 'm-gone' },
+    traits: { email: 'gone@example.com' },
+  })
+  await post('/v1/track', tenant.trackingKey, { event_type: 'convert', visitor: 'v-gone', data: { amount: 3 } })
+  await server.settled()
+  await server.admin.erasures.erase({ tenant: tenant.id, email: 'gone@example.com' })
+  await flush()
+  assert.deepEqual(await ask(`select id from ${events()} where tenant = ?`, tenant.id), [])
+  assert.deepEqual(
+    await ask(`select visitor, amount from ${conversions} where tenant = ?`, tenant.id),
+    [{ visitor: null, amount: 3 }],
+  )
+})
+
+test('what DuckDB is asked in the guide, it answers', { skip }, async () => {
+  const guide = await readFile(new URL('../../docs/guides/archive.md', import.meta.url), 'utf8')
+  const queries = [...guide.matchAll(/```sql\n([\s\S]*?)```/g)].map(([, sql]) => sql!)
+  assert.ok(queries.length >= 3)
+  for (const sql of queries) {
+    const rows = await ask(sql.replaceAll('/srv/archive', directory).replace(/;\s*$/, ''))
+    assert.ok(rows.length > 0, sql)
+  }
+})
+
+test('a bucket takes files too, and one that is away loses nothing', async () => {
+  const bucket = await startBucket()
+  after(bucket.close)
+  const s3 = await openStorage('s3://archive/some/prefix', { ...NO_S3, ...bucket.access, endpoint: bucket.url })
+  await batch(server.tenant, 5_000, 10)
+  await server.settled()
+  const away = await openStorage('s3://archive/x', { ...NO_S3, ...bucket.access, endpoint: 'http://127.0.0.1:1' })
+  await assert.rejects(flush(away))
+  await flush(s3)
+  const names = await bucket.names()
+  assert.equal(names.filter(name => name.includes('/table=events/')).length, 1)
+  assert.match(names[0]!, /^some\/prefix\/tenant=ten_\d+\/table=\w+\/date=\d{4}-\d\d-\d\d\/hour=\d\d\/[-0-9a-f]{36}\.parquet$/)
+  const refused = await openStorage('s3://archive', {
+    ...{ ...NO_S3, ...bucket.access, endpoint: bucket.url },
+    accessKeyId: 'NOBODY',
+  })
+  await assert.rejects(refused.put('x.parquet', Buffer.from('x')), /S3 answered 403/)
+})
+
+test('disabled, nothing is noted; enabled again, what comes from then on is', async () => {
+  await switchArchive(server.pool, SYSTEM, false)
+  await batch(server.tenant, 10_000, 5)
+  await server.settled()
+  assert.equal((await archiveView(server.pool)).waiting, 0)
+  await switchArchive(server.pool, SYSTEM, true)
+  await post('/v1/track', server.tenant.trackingKey, { event_type: 'page_view', visitor: 'v-1' })
+  await server.settled()
+  assert.equal((await archiveView(server.pool)).waiting, 1)
+  const before = (await filesOf()).length
+  // A stop closes the files.
+  await server.restart()
+  assert.equal((await filesOf()).length, before + 1)
+})
