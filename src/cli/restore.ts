@@ -58,7 +58,9 @@ export function addRestore(program: Command, out: Output): void {
 /** The original may still be running: nobody is to be told everything twice. */
 function sayDisabled({ destinations, archive }: Restored['disabled'], out: Output): void {
   if (archive)
-    out.say('The archive is disabled: set another KONTOR_ARCHIVE_URL and run `kontor archive enable` to write one.')
+    out.say(
+      'The archive is disabled: set another KONTOR_ARCHIVE_URL and run `kontor archive enable` to write one.',
+    )
   if (destinations > 0)
     out.say(
       `${destinations === 1 ? 'One destination is' : `${destinations} destinations are`} disabled: \`kontor destination enable ID\` lets this copy send.`,

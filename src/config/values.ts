@@ -73,7 +73,7 @@ export const postgresUrl: Read<string> = text => {
 /** A directory of this machine, or a bucket and what stands before the names in it. */
 export const archiveUrl: Read<string> = text => {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (!url || url.search !== '' || url.hash !== '' || url.username !== '') return undefined
+  if (url?.search !== '' || url.hash !== '' || url.username !== '') return undefined
   const isDirectory = url.protocol === 'file:' && url.hostname === '' && url.pathname.length > 1
   const isBucket = url.protocol === 's3:' && /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(url.hostname)
   return isDirectory || isBucket ? text : undefined

@@ -68,7 +68,11 @@ async function s3Storage({ hostname: bucket, pathname }: URL, access: S3Access):
     async put(path, bytes) {
       const name = [prefix, path].filter(part => part !== '').join('/')
       const answer = await client.fetch(`${base}/${name.split('/').map(encodeURIComponent).join('/')}`, {
-        ...{ method: 'PUT', body: bytes as Uint8Array<ArrayBuffer>, signal: AbortSignal.timeout(PUT_TIMEOUT_MS) },
+        ...{
+          method: 'PUT',
+          body: bytes as Uint8Array<ArrayBuffer>,
+          signal: AbortSignal.timeout(PUT_TIMEOUT_MS),
+        },
         headers: { 'content-type': 'application/vnd.apache.parquet' },
       })
       const text = await answer.text()

@@ -225,7 +225,9 @@ async function openArchiving(
   if (url === null) {
     const { enabled } = await archiveState(pool)
     if (enabled)
-      logger.warn('The archive is on, and KONTOR_ARCHIVE_URL is not set: set it, or run `kontor archive disable`.')
+      logger.warn(
+        'The archive is on, and KONTOR_ARCHIVE_URL is not set: set it, or run `kontor archive disable`.',
+      )
     return
   }
   if (!(await openArchive(pool, url)))

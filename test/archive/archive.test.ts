@@ -4,13 +4,13 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { archiveView, switchArchive } from '../../src/admin/archive.ts'
 import { SYSTEM } from '../../src/admin/actor.ts'
+import { archiveView, switchArchive } from '../../src/admin/archive.ts'
 import { flushArchive } from '../../src/jobs/archive.ts'
 import { openStorage, type Storage } from '../../src/jobs/archive-storage.ts'
 import { startServer, type TestTenant } from '../server.ts'
 import { startBucket } from './bucket.ts'
-import { type Query, openDuckdb } from './duckdb.ts'
+import { openDuckdb, type Query } from './duckdb.ts'
 
 const directory = await mkdtemp(join(tmpdir(), 'kontor-archive-'))
 // Files are closed when a test says so.
@@ -43,10 +43,13 @@ const filesOf = async () =>
   (await readdir(directory, { recursive: true })).filter(name => name.endsWith('.parquet')).sort()
 const skip = duckdb === null ? 'DuckDB is not installed here' : false
 const ask: Query = (sql, ...values) => duckdb!.query(sql, ...values)
-const events = (root = directory) => `read_parquet('${root}/*/table=events/*/*/*.parquet', hive_partitioning = true)`
+const events = (root = directory) =>
+  `read_parquet('${root}/*/table=events/*/*/*.parquet', hive_partitioning = true)`
 const conversions = `read_parquet('${directory}/*/table=conversions/*/*/*.parquet', hive_partitioning = true)`
 
-test('every event stands in exactly one file, as the API shows it, whatever is killed when', { skip }, async () => {
+test('every event stands in exactly one file, as the API shows it, whatever is killed when', {
+  skip,
+}, async () => {
   const { tenant } = server
   await batch(tenant, 0, 500)
   await server.settled()
@@ -124,20 +127,27 @@ test('a conversion has one row for each change', { skip }, async () => {
 
 test('an erased person gets into no file, and into none of a sale that waits', { skip }, async () => {
   const tenant = await server.tenantOfServers('erasing')
-  await post('/v1/track', tenant.trackingKey, { event_type: 'page_view', visitor: 'v-gone', user_id: 'u-gone' })
+  await post('/v1/track', tenant.trackingKey, {
+    event_type: 'page_view',
+    visitor: 'v-gone',
+    user_id: 'u-gone',
+  })
   await post('/v1/identify', tenant.trackingKey, {
     ...{ type: 'identify', anonymousId: 'v-gone', userId: 'u-gone', messageId: 'm-gone' },
     traits: { email: 'gone@example.com' },
   })
-  await post('/v1/track', tenant.trackingKey, { event_type: 'convert', visitor: 'v-gone', data: { amount: 3 } })
+  await post('/v1/track', tenant.trackingKey, {
+    event_type: 'convert',
+    visitor: 'v-gone',
+    data: { amount: 3 },
+  })
   await server.settled()
   await server.admin.erasures.erase({ tenant: tenant.id, email: 'gone@example.com' })
   await flush()
   assert.deepEqual(await ask(`select id from ${events()} where tenant = ?`, tenant.id), [])
-  assert.deepEqual(
-    await ask(`select visitor, amount from ${conversions} where tenant = ?`, tenant.id),
-    [{ visitor: null, amount: 3 }],
-  )
+  assert.deepEqual(await ask(`select visitor, amount from ${conversions} where tenant = ?`, tenant.id), [
+    { visitor: null, amount: 3 },
+  ])
 })
 
 test('what DuckDB is asked in the guide, it answers', { skip }, async () => {
@@ -153,15 +163,26 @@ test('what DuckDB is asked in the guide, it answers', { skip }, async () => {
 test('a bucket takes files too, and one that is away loses nothing', async () => {
   const bucket = await startBucket()
   after(bucket.close)
-  const s3 = await openStorage('s3://archive/some/prefix', { ...NO_S3, ...bucket.access, endpoint: bucket.url })
+  const s3 = await openStorage('s3://archive/some/prefix', {
+    ...NO_S3,
+    ...bucket.access,
+    endpoint: bucket.url,
+  })
   await batch(server.tenant, 5_000, 10)
   await server.settled()
-  const away = await openStorage('s3://archive/x', { ...NO_S3, ...bucket.access, endpoint: 'http://127.0.0.1:1' })
+  const away = await openStorage('s3://archive/x', {
+    ...NO_S3,
+    ...bucket.access,
+    endpoint: 'http://127.0.0.1:1',
+  })
   await assert.rejects(flush(away))
   await flush(s3)
   const names = await bucket.names()
   assert.equal(names.filter(name => name.includes('/table=events/')).length, 1)
-  assert.match(names[0]!, /^some\/prefix\/tenant=ten_\d+\/table=\w+\/date=\d{4}-\d\d-\d\d\/hour=\d\d\/[-0-9a-f]{36}\.parquet$/)
+  assert.match(
+    names[0]!,
+    /^some\/prefix\/tenant=ten_\d+\/table=\w+\/date=\d{4}-\d\d-\d\d\/hour=\d\d\/[-0-9a-f]{36}\.parquet$/,
+  )
   const refused = await openStorage('s3://archive', {
     ...{ ...NO_S3, ...bucket.access, endpoint: bucket.url },
     accessKeyId: 'NOBODY',
