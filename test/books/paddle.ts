@@ -129,5 +129,6 @@ function transactionTypes({ collection, subscription }: Invoice, what: string): 
   if (what === 'paid') return ['transaction.paid', 'transaction.completed']
   if (what === 'payment_failed')
     return ['transaction.payment_failed', ...(subscription ? ['transaction.past_due'] : [])]
+  if (what === 'voided') return ['transaction.canceled']
   return what === 'overdue' ? ['transaction.past_due'] : []
 }

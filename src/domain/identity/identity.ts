@@ -1,5 +1,6 @@
 import type { NormalizedEvent } from '../events/events.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
+import { customerIn } from '../providers/customers.ts'
 import { stripeObject } from '../providers/stripe/event.ts'
 
 /** Something a person is known by. Identities seen together belong to one profile. */
@@ -57,6 +58,12 @@ export function identitiesOf(event: NormalizedEvent): Identity[] {
 }
 
 function addContact(found: Identity[], event: NormalizedEvent): void {
+  const customer = customerIn(event.subject)
+  if (customer) {
+    add(found, 'contact', idOf(customer.id))
+    add(found, 'email', emailOf(customer.email))
+    return
+  }
   const stripe = stripeObject(event.subject)
   const object = stripe ?? event.subject
   if (stripe || /^(?:subscription|invoice|refund)\./.test(event.eventType)) {

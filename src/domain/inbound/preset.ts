@@ -36,6 +36,8 @@ export type Preset = {
   contradiction?(headers: Headers, body: JsonObject): string | null
   /** The business object inside the body. */
   subject(body: JsonObject): JsonObject
+  /** When it happened, as ISO 8601 or Unix time, where that stands elsewhere than in `occurred_at`. */
+  occurredAt?(body: JsonObject): unknown
   /** The buyer's user id, where `user_id` in the body is somebody else's. */
   userId?(body: JsonObject): string | null
   /** An unsigned request that only asks whether somebody is there. It is answered, and that is all. */

@@ -1,3 +1,4 @@
+import { instant } from '../billing/fields.ts'
 import type { InboundContext } from '../events/events.ts'
 import { MAX_EVENT_TYPE_LENGTH } from '../events/events.ts'
 import { type Draft, idField, isLongerThan, looseId, nameField } from '../events/normalize/draft.ts'
@@ -21,7 +22,7 @@ export function readWebhook(item: JsonObject, context: InboundContext, faults: F
   }
   const subject = wrapped && isObject(item.payload) ? item.payload : (provider?.subject ?? item)
   const object = stripeObject(subject) ?? subject
-  const ownTime = ownTimeOf(item, subject)
+  const ownTime = provider?.ownTime ?? ownTimeOf(item, subject)
   return {
     ...typeOf(item, provider ? provider.eventType : item.event_type, context.eventTypeOverride, faults),
     kind: null,
@@ -58,6 +59,7 @@ type ProviderFacts = {
   eventId: string | null
   subject: JsonObject
   contradiction?: string | null
+  ownTime?: Date | null
   /** Undefined: where others have it. */
   userId?: string | null
 }
@@ -72,11 +74,17 @@ function providerFacts(item: JsonObject, context: InboundContext): ProviderFacts
       eventId: preset.eventId(context.headers, item),
       subject: preset.subject(item),
       contradiction: preset.contradiction?.(context.headers, item) ?? null,
+      ...(preset.occurredAt && { ownTime: timeOf(preset.occurredAt(item)) }),
       ...(preset.userId && { userId: preset.userId(item) }),
     }
   }
   if (!isStripeEvent(item)) return null
   return { eventType: item.type as string, eventId: item.id as string, subject: item }
+}
+
+function timeOf(value: unknown): Date | null {
+  const at = instant(value)
+  return at === null ? null : new Date(at)
 }
 
 const ID_REQUIRED =

@@ -1,5 +1,5 @@
 // Paddle Billing's entities, as its notifications carry them; amounts are text in minor units.
-import { iso } from '../calendar.ts'
+import { DAY, iso } from '../calendar.ts'
 import { netOf } from '../invoicing.ts'
 import type { Coupon, Customer, Discount, Invoice, Item, Payment, Price, Subscription } from '../model.ts'
 import { sum } from '../money.ts'
@@ -168,7 +168,7 @@ export function transactionData(invoice: Invoice, attempts: Payment[]) {
   const isSent = invoice.collection === 'send_invoice'
   return {
     id: transactionId(invoice.id),
-    status: invoice.status === 'paid' ? 'completed' : isLate ? 'past_due' : isSent ? 'billed' : 'ready',
+    status: statusOf(invoice, isLate, isSent),
     customer_id: invoice.customer,
     address_id: addressId(invoice.customer),
     business_id: null,
@@ -178,7 +178,7 @@ export function transactionData(invoice: Invoice, attempts: Payment[]) {
     origin: ORIGINS[invoice.reason],
     collection_mode: isSent ? 'manual' : 'automatic',
     discount_id: invoice.discounts.length > 0 ? discountId(invoice.discounts[0]!.coupon.id) : null,
-    billing_details: isSent ? { payment_terms: { interval: 'day', frequency: 30 } } : null,
+    billing_details: isSent ? { payment_terms: { interval: 'day', frequency: daysOf(invoice) } } : null,
     billing_period:
       invoice.subscription === null
         ? null
@@ -223,6 +223,16 @@ export function transactionData(invoice: Invoice, attempts: Payment[]) {
     payments: attempts.map(paymentData).reverse(),
     custom_data: null,
   }
+}
+
+function daysOf({ dueAt, finalizedAt }: Invoice): number {
+  return Math.round((dueAt! - finalizedAt!) / DAY)
+}
+
+function statusOf({ status }: Invoice, isLate: boolean, isSent: boolean): string {
+  if (status === 'paid') return 'completed'
+  if (status === 'void') return 'canceled'
+  return isLate ? 'past_due' : isSent ? 'billed' : 'ready'
 }
 
 const ORIGINS: Record<Invoice['reason'], string> = {

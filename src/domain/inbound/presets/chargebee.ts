@@ -14,5 +14,6 @@ export const chargebee: Preset = {
   },
   eventType: (_headers, body) => textOf(body.event_type),
   eventId: (_headers, body) => textOf(body.id),
+  occurredAt: body => body.occurred_at,
   subject: wholeBody,
 }

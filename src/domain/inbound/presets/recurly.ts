@@ -28,5 +28,6 @@ export const recurly: Preset = {
     const parts = [id, textOf(body.object_type), textOf(body.event_type), textOf(body.event_time)]
     return id === null ? null : parts.filter(part => part !== null).join('/')
   },
+  occurredAt: body => body.event_time,
   subject: wholeBody,
 }

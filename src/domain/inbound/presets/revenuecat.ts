@@ -10,6 +10,7 @@ export const revenuecat: Preset = {
   verify: ({ headers, secrets }) => verifyCredential(headers.authorization?.trim(), secrets, 'revenuecat'),
   eventType: (_headers, body) => textOf(isObject(body.event) ? body.event.type : null),
   eventId: (_headers, body) => textOf(isObject(body.event) ? body.event.id : null),
+  occurredAt: body => (isObject(body.event) ? body.event.event_timestamp_ms : null),
   subject: wholeBody,
   userId(body) {
     const id = textOf(isObject(body.event) ? body.event.app_user_id : null)

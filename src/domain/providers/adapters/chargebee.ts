@@ -63,8 +63,10 @@ function subscriptionOf(event: ProviderEvent, subscription: Fields): Told {
       trial_end: subscription.trial_end,
       current_period_start: subscription.current_term_start,
       current_period_end: subscription.current_term_end ?? subscription.next_billing_at,
-      cancel_at:
-        status === 'non_renewing' ? (subscription.cancelled_at ?? subscription.current_term_end) : null,
+      // scheduled while it runs, also within a trial; without a date at the end of the term
+      cancel_at: isEnded
+        ? null
+        : (subscription.cancelled_at ?? (status === 'non_renewing' ? subscription.current_term_end : null)),
       canceled_at: isEnded ? subscription.cancelled_at : subscription.cancel_schedule_created_at,
       ended_at: isEnded ? subscription.cancelled_at : null,
       resumes_at: subscription.resume_date,

@@ -119,7 +119,7 @@ function invoiceOf(event: ProviderEvent, data: Fields): Told {
       amount_paid: isPaid ? amount(totals.grand_total ?? totals.total) : 0,
       amount_remaining: isPaid ? 0 : amount(totals.balance),
       attempt_count: failures.length,
-      due_date: dueDateOf(data),
+      due_date: dueDateOf(event, data),
       finalized_at: data.billed_at ?? data.created_at,
       paid_at: isPaid ? (captured ?? event.body.occurred_at) : null,
       failure_code: isPaid ? null : failures[0]?.error_code,
@@ -127,15 +127,16 @@ function invoiceOf(event: ProviderEvent, data: Fields): Told {
   }
 }
 
-/** Of what is paid by invoice: so many days after it was billed. */
-function dueDateOf(data: Fields): number | null {
+/** Of what is paid by invoice: so many days after it was billed, or when Paddle says that it has passed. */
+function dueDateOf({ eventType, occurredAt }: ProviderEvent, data: Fields): number | null {
   const terms = fieldsOf(fieldsOf(data.billing_details)?.payment_terms)
   const billedAt = instant(data.billed_at)
   const units: Record<string, number> = { day: 1, week: 7, month: 30, year: 365 }
   const days = units[text(terms?.interval) ?? '']
   const frequency = whole(terms?.frequency, 0)
-  if (billedAt === null || !days || frequency === null || data.collection_mode !== 'manual') return null
-  return billedAt + frequency * days * DAY_MS
+  if (data.collection_mode !== 'manual') return null
+  const due = billedAt !== null && days && frequency !== null ? billedAt + frequency * days * DAY_MS : null
+  return eventType === 'transaction.past_due' ? Math.min(due ?? occurredAt, occurredAt) : due
 }
 
 /** Of adjustments only those take money away that go back to the customer; credits reduce what is owed. */
