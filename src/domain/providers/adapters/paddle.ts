@@ -72,6 +72,8 @@ function itemOf(item: Fields, subscription: Fields): Fields {
   // a price that Paddle converts is told in its own currency: what is charged is not said
   const isOwn = knownCurrency(unit?.currency_code) === knownCurrency(subscription.currency_code)
   return {
+    // a new price of the same product is the same item
+    id: price.product_id,
     price_id: price.id,
     product_id: price.product_id,
     name: text(fieldsOf(item.product)?.name) ?? price.name ?? price.description,
