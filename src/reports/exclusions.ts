@@ -3,9 +3,19 @@ import type { Instant, ReasonCode, SubscriptionStatus } from '../domain/billing/
 import { type Slice, slicesOf } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
 import { segmentsOfSubscriptions } from '../store/reports/accounts.ts'
-import { type ExcludedItem, excludedSlice, foreignSlice, pendingSlice } from '../store/reports/exclusions.ts'
+import {
+  type ExcludedItem,
+  excludedByReason,
+  excludedSlice,
+  foreignSlice,
+  pendingSlice,
+  type ReasonSum,
+  unlinkedInvoices,
+} from '../store/reports/exclusions.ts'
+import type { SourceFigures } from '../store/reports/totals.ts'
 import type { Ledger } from './ledger.ts'
-import type { ReportList, ReportQuestion } from './question.ts'
+import { openLedger } from './open-ledger.ts'
+import { type ReportList, type ReportQuestion, sum } from './question.ts'
 
 export type ExclusionEntry = {
   subscriptionId: string
@@ -66,4 +76,69 @@ export function exclusionList(
       ].map(({ code, ...exclusion }) => ({ ...exclusion, reasonCode: code, ...REASONS[code] }))
     },
   }
+}
+
+/** Items that do not count: of the currency or of none, and of other currencies. */
+export function excludedItems(
+  figures: SourceFigures[],
+  currency: string,
+): { excluded: number; foreign: number } {
+  const isOwn = (source: SourceFigures) => source.currency === currency || source.currency === ''
+  return {
+    excluded: sum(figures, source => (isOwn(source) ? source.itemsExcluded : 0)),
+    foreign: sum(figures, source => (isOwn(source) ? 0 : source.itemRows)),
+  }
+}
+
+export type ExclusionReport = { byReason: ReasonEntry[]; exclusions: ReportList<ExclusionEntry> }
+
+export type ReasonEntry = {
+  reasonCode: ReasonCode
+  reason: string
+  items: number
+  /** Of those that can be priced. */
+  excludedMrr: number
+  unpriced: number
+}
+
+/** All that does not count, and what it comes to by reason; the most items first. */
+export async function exclusionReport(db: Db, question: ReportQuestion): Promise<ExclusionReport> {
+  const ledger = await openLedger(db, question)
+  const figures = await ledger.figures(question.asOf, question.asOf)
+  const pending = ledger.narrowed ? 0 : (await unlinkedInvoices(db, question)).pending
+  const unseen = await pendingSlice(db, question, { offset: 0, limit: pending })
+  const sums = ledger.narrowed
+    ? sumsOf([...ledger.narrowed.excluded, ...ledger.narrowed.foreign])
+    : await excludedByReason(db, question)
+  const all = unseen.map(({ isForeign }): ReasonSum => {
+    const reason = isForeign ? 'other_currency' : 'pending_subscription'
+    return { reason, items: 1, excludedMrr: 0, unpriced: 1 }
+  })
+  return {
+    byReason: merged([...sums, ...all])
+      .map(({ reason, ...own }) => ({ reasonCode: reason, reason: REASONS[reason].reason, ...own }))
+      .sort((a, b) => b.items - a.items || (a.reasonCode < b.reasonCode ? -1 : 1)),
+    exclusions: exclusionList(db, question, ledger, {
+      ...excludedItems(figures, question.currency),
+      pending,
+    }),
+  }
+}
+
+function sumsOf(items: ExcludedItem[]): ReasonSum[] {
+  return items.map(({ reason, excludedMrr }) => ({
+    reason,
+    items: 1,
+    excludedMrr: excludedMrr ?? 0,
+    unpriced: excludedMrr === null ? 1 : 0,
+  }))
+}
+
+function merged(sums: ReasonSum[]): ReasonSum[] {
+  return [...Map.groupBy(sums, own => own.reason)].map(([reason, own]) => ({
+    reason,
+    items: sum(own, part => part.items),
+    excludedMrr: sum(own, part => part.excludedMrr),
+    unpriced: sum(own, part => part.unpriced),
+  }))
 }

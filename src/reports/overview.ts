@@ -1,13 +1,12 @@
 import { arpaOf, arrOf } from '../domain/billing/mrr.ts'
 import { type Rates, ratesOf } from '../domain/billing/rates.ts'
 import type { Db } from '../postgres/database.ts'
-import type { SourceFigures } from '../store/reports/totals.ts'
 import { type AccountEntry, accountList } from './accounts.ts'
 import { type SourceEntry, sourceList } from './acquisition.ts'
 import { openAgenda } from './agenda.ts'
 import { cashSince } from './cash.ts'
 import { type Coverage, readCoverage } from './coverage.ts'
-import { type ExclusionEntry, exclusionList } from './exclusions.ts'
+import { type ExclusionEntry, excludedItems, exclusionList } from './exclusions.ts'
 import { openIssues } from './issues.ts'
 import { type MovementTotals, movementTotals } from './movements.ts'
 import { openLedger } from './open-ledger.ts'
@@ -93,14 +92,5 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
     ),
     acquisitionSources: await sourceList(db, question, { figures, kept, isThenCovered }),
     exclusions: exclusionList(db, question, ledger, { ...excludedItems(figures, currency), pending }),
-  }
-}
-
-/** Items that do not count: of the currency or of none, and of other currencies. */
-function excludedItems(figures: SourceFigures[], currency: string): { excluded: number; foreign: number } {
-  const isOwn = (source: SourceFigures) => source.currency === currency || source.currency === ''
-  return {
-    excluded: sum(figures, source => (isOwn(source) ? source.itemsExcluded : 0)),
-    foreign: sum(figures, source => (isOwn(source) ? 0 : source.itemRows)),
   }
 }

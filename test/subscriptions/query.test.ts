@@ -28,6 +28,9 @@ const ROUTES = {
   history: {},
   breakdown: { by: 'plan' },
   cash: {},
+  exclusions: {},
+  trials: {},
+  dunning: {},
   'cash/facts': { date: '2026-01-31' },
 }
 
@@ -166,6 +169,9 @@ test('as CSV a list is exported whole, with all digits, and formulas are defused
     history: 'date',
     breakdown: 'plan',
     cash: 'date',
+    exclusions: 'subscription_id',
+    trials: 'subscription_id',
+    dunning: 'invoice_id',
     'cash/facts': 'occurred_at',
   }
   for (const [report, first] of Object.entries(defaults)) {

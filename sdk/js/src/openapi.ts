@@ -2670,6 +2670,228 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/subscriptions/dunning": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Payments that failed in a window: recovered, lost or open
+         * @description One row an invoice, by when a payment of it first failed: failed = recovered + lost + open. Lost is what was written off or voided, and what is open when its subscription ends. With `Accept: text/csv` all of them are exported.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    as_of?: string;
+                    /** @description Only accounts of this country, as the breakdown names it */
+                    country?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    interval?: string;
+                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default invoices */
+                    list?: "invoices";
+                    /** @description Page of invoices */
+                    page: number;
+                    /** @description Rows of each list; more than 100 is served as 100 */
+                    page_size: number;
+                    /** @description Only items of this plan, as the breakdown names it */
+                    plan?: string;
+                    /** @description Invoices of which a payment first failed after this; default: all */
+                    since?: string;
+                    /** @description Only accounts that came from there */
+                    source?: string;
+                    /** @description Only subscriptions of this status */
+                    status?: string;
+                    /** @description Up to and including this, as_of at the latest; default: as_of */
+                    until?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            count: number;
+                            currency: string;
+                            page: number;
+                            page_size: number;
+                            pages: number;
+                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            policy: Record<string, unknown>;
+                            results: {
+                                /** @description What was owed then */
+                                amount: number;
+                                customer: string | null;
+                                /**
+                                 * Format: date-time
+                                 * @description When a payment first failed
+                                 */
+                                failed_at: string;
+                                failure_code: string | null;
+                                failure_message: string | null;
+                                invoice_id: string;
+                                invoice_number: string | null;
+                                /** @enum {unknown} */
+                                outcome: "recovered" | "lost" | "open";
+                                resolved_at: string | null;
+                                subscription_id: string | null;
+                            }[];
+                            /** Format: date-time */
+                            since: string;
+                            totals: {
+                                failed: {
+                                    /** @description Major units of the currency */
+                                    amount: number;
+                                    count: number;
+                                };
+                                lost: {
+                                    /** @description Major units of the currency */
+                                    amount: number;
+                                    count: number;
+                                };
+                                open: {
+                                    /** @description Major units of the currency */
+                                    amount: number;
+                                    count: number;
+                                };
+                                recovered: {
+                                    /** @description Major units of the currency */
+                                    amount: number;
+                                    count: number;
+                                };
+                                recovery_rate: number | null;
+                            };
+                            /** Format: date-time */
+                            until: string;
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/subscriptions/exclusions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What does not count, and what it comes to by reason
+         * @description The list of the overview, summed by reason. With `Accept: text/csv` all of it is exported.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    as_of?: string;
+                    /** @description Only accounts of this country, as the breakdown names it */
+                    country?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    interval?: string;
+                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default exclusions */
+                    list?: "exclusions";
+                    /** @description Page of exclusions */
+                    page: number;
+                    /** @description Rows of each list; more than 100 is served as 100 */
+                    page_size: number;
+                    /** @description Only items of this plan, as the breakdown names it */
+                    plan?: string;
+                    /** @description Only accounts that came from there */
+                    source?: string;
+                    /** @description Only subscriptions of this status */
+                    status?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            by_reason: {
+                                /** @description The gross MRR that those would have which can be priced */
+                                excluded_mrr: number;
+                                items: number;
+                                reason: string;
+                                reason_code: string;
+                                /** @description Those that cannot be priced */
+                                unpriced: number;
+                            }[];
+                            count: number;
+                            currency: string;
+                            page: number;
+                            page_size: number;
+                            pages: number;
+                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            policy: Record<string, unknown>;
+                            results: {
+                                customer: string | null;
+                                excluded_mrr: number | null;
+                                fix_hint: string;
+                                item_id: string | null;
+                                reason: string;
+                                reason_code: string;
+                                /** Format: date-time */
+                                since: string;
+                                status: string | null;
+                                subscription_id: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/subscriptions/history": {
         parameters: {
             query?: never;
@@ -3218,6 +3440,110 @@ export interface paths {
                             policy: Record<string, unknown>;
                             /** @enum {unknown} */
                             retention_base: "first_instant" | "end_of_month";
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/subscriptions/trials": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Trials that began in a window, and what became of them
+         * @description started = converted + expired + running. A trial converts when the subscription becomes active or past due. With `Accept: text/csv` all of them are exported.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    as_of?: string;
+                    /** @description Only accounts of this country, as the breakdown names it */
+                    country?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    interval?: string;
+                    /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default trials */
+                    list?: "trials";
+                    /** @description Page of trials */
+                    page: number;
+                    /** @description Rows of each list; more than 100 is served as 100 */
+                    page_size: number;
+                    /** @description Only items of this plan, as the breakdown names it */
+                    plan?: string;
+                    /** @description Trials that began after this; default: all */
+                    since?: string;
+                    /** @description Only accounts that came from there */
+                    source?: string;
+                    /** @description Only subscriptions of this status */
+                    status?: string;
+                    /** @description Up to and including this, as_of at the latest; default: as_of */
+                    until?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** Format: date-time */
+                            as_of: string;
+                            count: number;
+                            currency: string;
+                            page: number;
+                            page_size: number;
+                            pages: number;
+                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            policy: Record<string, unknown>;
+                            results: {
+                                customer: string;
+                                ended_at: string | null;
+                                /** @description What it came to when it converted */
+                                mrr: number;
+                                /** @enum {unknown} */
+                                outcome: "converted" | "expired" | "running";
+                                plan_names: string[];
+                                /** Format: date-time */
+                                started_at: string;
+                                subscription_id: string;
+                                trial_end: string | null;
+                            }[];
+                            /** Format: date-time */
+                            since: string;
+                            totals: {
+                                conversion_rate: number | null;
+                                converted: number;
+                                expired: number;
+                                running: number;
+                                started: number;
+                            };
+                            /** Format: date-time */
+                            until: string;
                         };
                     };
                 };

@@ -61,6 +61,8 @@ export function openSubscriptions(api: Api) {
     items: listOf('account', 'items', 'page'),
     timeline: listOf('account', 'timeline', 'timeline_page'),
     movements: listOf('movements', 'results', 'page'),
+    trials: listOf('trials', 'results', 'page'),
+    failedInvoices: listOf('dunning', 'results', 'page'),
     cashFacts: listOf('cash/facts', 'results', 'page'),
   }
 }

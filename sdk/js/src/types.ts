@@ -75,6 +75,9 @@ export type ReportName =
   | 'history'
   | 'breakdown'
   | 'cash'
+  | 'exclusions'
+  | 'trials'
+  | 'dunning'
   | 'cash/facts'
 
 type ReportGet<Name extends ReportName> = Get<`/v1/subscriptions/${Name}`>

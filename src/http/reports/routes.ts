@@ -1,18 +1,14 @@
 import { Type } from 'typebox'
-import type { Fault } from '../../domain/fault.ts'
-import { parseTimestamp } from '../../domain/time.ts'
-import { momentIn } from '../../domain/time-zone.ts'
 import { accountReport } from '../../reports/account.ts'
 import { acquisitionReport } from '../../reports/acquisition.ts'
 import { attentionReport } from '../../reports/attention.ts'
-import { movementReport, type Window } from '../../reports/movements.ts'
+import { movementReport } from '../../reports/movements.ts'
 import { overviewReport } from '../../reports/overview.ts'
-import type { ReportQuestion } from '../../reports/question.ts'
 import { retentionReport } from '../../reports/retention.ts'
 import type { RetentionBase } from '../../store/reports/movements.ts'
 import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
-import type { ReportQuery } from './query.ts'
+import { outcomeRoutes } from './outcomes.ts'
 import { type ReportDeps, reportRoute } from './report.ts'
 import {
   AccountBody,
@@ -31,11 +27,11 @@ import {
   shownOverview,
   shownRetention,
 } from './shown.ts'
+import { WindowQuery, windowFaults, windowOf } from './window.ts'
 
 const CSV = 'With `Accept: text/csv` one of the lists is exported instead.'
 const WindowDays = (description: string) => Type.Integer({ enum: [30, 60, 90], default: 30, description })
 const MAX_MONTHS = 60
-const BEGINNING = new Date('0001-01-01T00:00:00Z')
 
 /** The four reports, and more. */
 export function subscriptionRoutes(app: App, deps: ReportDeps): void {
@@ -76,6 +72,7 @@ export function subscriptionRoutes(app: App, deps: ReportDeps): void {
   movementRoutes(app, deps)
   seriesRoutes(app, deps)
   cashRoutes(app, deps)
+  outcomeRoutes(app, deps)
 }
 
 function accountRoute(app: App, deps: ReportDeps): void {
@@ -112,17 +109,7 @@ function movementRoutes(app: App, deps: ReportDeps): void {
     description:
       'After `since` and up to `until`, at their effective instants: opening + new + expansion + reactivation − contraction − churn = closing. With `Accept: text/csv` all of them are exported.',
     pages: { movements: 'page' },
-    own: {
-      since: Type.Optional(
-        Type.String({ format: 'timestamp', description: 'Movements after this; default: all' }),
-      ),
-      until: Type.Optional(
-        Type.String({
-          format: 'timestamp',
-          description: 'Up to and including this, as_of at the latest; default: as_of',
-        }),
-      ),
-    },
+    own: WindowQuery('Movements'),
     body: MovementsBody,
     faults: windowFaults,
     flat: 'movements',
@@ -158,17 +145,3 @@ function movementRoutes(app: App, deps: ReportDeps): void {
       ),
   })
 }
-
-function windowFaults({ since, until }: ReportQuery): Fault[] {
-  const [from, to] = [parseTimestamp(since), parseTimestamp(until)]
-  return from && to && from > to ? [{ pointer: '/since', message: 'must not be after until' }] : []
-}
-
-function windowOf({ asOf, policy }: ReportQuestion, { since, until }: ReportQuery): Window {
-  const moment = (text: unknown) => momentIn(policy.timeZone, text)
-  const to = moment(until) ?? asOf
-  const last = earlier(to, asOf)
-  return { since: earlier(moment(since) ?? BEGINNING, last), until: last }
-}
-
-const earlier = (a: Date, b: Date) => new Date(Math.min(a.getTime(), b.getTime()))

@@ -235,6 +235,38 @@ export const CashFactRow = Type.Object({
   ...CashFigures,
 })
 
+export const ReasonRow = Type.Object({
+  reason_code: Text,
+  reason: Text,
+  items: Count,
+  excluded_mrr: money('The gross MRR that those would have which can be priced'),
+  unpriced: Type.Integer({ minimum: 0, description: 'Those that cannot be priced' }),
+})
+
+export const TrialRow = Type.Object({
+  subscription_id: Text,
+  customer: Text,
+  plan_names: Type.Array(Text),
+  started_at: Time,
+  trial_end: MaybeTime,
+  outcome: Type.Enum(['converted', 'expired', 'running']),
+  ended_at: MaybeTime,
+  mrr: money('What it came to when it converted'),
+})
+
+export const DunningRow = Type.Object({
+  invoice_id: Text,
+  invoice_number: MaybeText,
+  subscription_id: MaybeText,
+  customer: MaybeText,
+  failed_at: time('When a payment first failed'),
+  failure_code: MaybeText,
+  failure_message: MaybeText,
+  amount: money('What was owed then'),
+  outcome: Type.Enum(['recovered', 'lost', 'open']),
+  resolved_at: MaybeTime,
+})
+
 export const CohortRow = Type.Object({
   cohort: Type.String({ description: 'The month in which its accounts first paid', examples: ['2026-01'] }),
   month: Type.Integer({ description: 'Months after the first: 0 is the end of the month they began in' }),

@@ -22,9 +22,9 @@ import {
   UpcomingBillingRow,
 } from './rows.ts'
 
-const Amount = Type.Number({ description: 'Major units of the currency' })
-const Count = Type.Integer({ minimum: 0 })
-const Time = Type.String({ format: 'timestamp' })
+export const Amount = Type.Number({ description: 'Major units of the currency' })
+export const Count = Type.Integer({ minimum: 0 })
+export const Time = Type.String({ format: 'timestamp' })
 const MaybeTime = Type.Union([Time, Type.Null()])
 
 const POLICY = statedPolicy(DEFAULT_POLICY)
@@ -53,6 +53,13 @@ function reportOf(facts: Record<string, TSchema>, lists: Record<string, TObject>
     },
     { examples: [{ currency: 'EUR', as_of: '2026-03-31T09:30:00.000Z', ...example, policy: POLICY }] },
   )
+}
+
+export const Share = Type.Number({ minimum: 0, description: 'A fraction of 1' })
+
+/** A report whose only list is the answer itself, page by page. */
+export function flatReportOf(facts: Record<string, TSchema>, row: TObject, example: object) {
+  return reportOf({ ...facts, ...pageOf(row).properties }, {}, example)
 }
 
 export const Coverage = Type.Object({

@@ -149,3 +149,25 @@ export async function feedTimes(
   )
   return rows[0]!
 }
+
+export type ReasonSum = { reason: ReasonCode; items: number; excludedMrr: number; unpriced: number }
+
+/** What the items of `excludedSlice` and `foreignSlice` come to, by reason. */
+export async function excludedByReason(db: Db, { tenantId, currency, asOf }: Scope): Promise<ReasonSum[]> {
+  const { rows } = await queryPrepared<ReasonSum>(
+    db,
+    `select reason, count(*) as items, coalesce(sum(excluded_mrr), 0)::bigint as "excludedMrr",
+       count(*) filter (where excluded_mrr is null) as unpriced
+     from (
+       select reason, excluded_mrr from billing_items
+       where tenant_id = $1 and currency in ($2, '') and reason is not null and since <= $3 and valid_from <= $3
+         and valid_to > $3
+       union all
+       select case reason when 'test_mode' then reason else 'other_currency' end, null from billing_items
+       where tenant_id = $1 and currency not in ($2, '') and valid_from <= $3 and valid_to > $3
+     ) items
+     group by reason`,
+    [tenantId, currency, asOf],
+  )
+  return rows
+}

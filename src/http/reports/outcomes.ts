@@ -1,0 +1,161 @@
+/** What became of trials and of failed payments, and what does not count. */
+
+import { Type } from 'typebox'
+import { toMajor } from '../../domain/money.ts'
+import { type DunningReport, dunningReport } from '../../reports/dunning.ts'
+import { exclusionReport } from '../../reports/exclusions.ts'
+import { trialReport } from '../../reports/trials.ts'
+import type { App } from '../app.ts'
+import { nothing, page } from './examples.ts'
+import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
+import { DunningRow, ExclusionRow, jsonRow, ReasonRow, TrialRow } from './rows.ts'
+import { Amount, Count, flatReportOf, Share, Time } from './schemas.ts'
+import { WindowQuery, windowFaults, windowOf } from './window.ts'
+
+const MaybeShare = Type.Union([Share, Type.Null()])
+
+export function outcomeRoutes(app: App, deps: ReportDeps): void {
+  reportRoute(app, deps, {
+    path: '/v1/subscriptions/exclusions',
+    summary: 'What does not count, and what it comes to by reason',
+    description: 'The list of the overview, summed by reason. With `Accept: text/csv` all of it is exported.',
+    pages: { exclusions: 'page' },
+    flat: 'exclusions',
+    body: ExclusionsBody,
+    async build(db, question) {
+      const { byReason, exclusions } = await exclusionReport(db, question)
+      const reasons = byReason.map(reason => jsonRow(ReasonRow, reason, question.currency))
+      return { facts: { by_reason: reasons }, lists: { exclusions: shown(ExclusionRow, exclusions) } }
+    },
+  })
+  reportRoute(app, deps, {
+    path: '/v1/subscriptions/trials',
+    summary: 'Trials that began in a window, and what became of them',
+    description:
+      'started = converted + expired + running. A trial converts when the subscription becomes active or past due. With `Accept: text/csv` all of them are exported.',
+    pages: { trials: 'page' },
+    flat: 'trials',
+    own: WindowQuery('Trials that began'),
+    body: TrialsBody,
+    faults: windowFaults,
+    async build(db, question, query) {
+      const { since, until, totals, trials } = await trialReport(db, question, windowOf(question, query))
+      const { conversionRate, ...counts } = totals
+      return {
+        facts: { since, until, totals: { ...counts, conversion_rate: conversionRate } },
+        lists: { trials: shown(TrialRow, trials) },
+      }
+    },
+  })
+  reportRoute(app, deps, {
+    path: '/v1/subscriptions/dunning',
+    summary: 'Payments that failed in a window: recovered, lost or open',
+    description:
+      'One row an invoice, by when a payment of it first failed: failed = recovered + lost + open. Lost is what was written off or voided, and what is open when its subscription ends. With `Accept: text/csv` all of them are exported.',
+    pages: { invoices: 'page' },
+    flat: 'invoices',
+    own: WindowQuery('Invoices of which a payment first failed'),
+    body: DunningBody,
+    faults: windowFaults,
+    build: async (db, question, query) =>
+      shownDunning(await dunningReport(db, question, windowOf(question, query)), question.currency),
+  })
+}
+
+function shownDunning(report: DunningReport, currency: string): ShownReport {
+  const { since, until, totals, invoices } = report
+  const sum = ({ count, amount }: { count: number; amount: number }) => ({
+    count,
+    amount: toMajor(amount, currency),
+  })
+  return {
+    facts: {
+      since,
+      until,
+      totals: {
+        failed: sum(totals.failed),
+        recovered: sum(totals.recovered),
+        lost: sum(totals.lost),
+        open: sum(totals.open),
+        recovery_rate: totals.recoveryRate,
+      },
+    },
+    lists: { invoices: shown(DunningRow, invoices) },
+  }
+}
+
+const ExclusionsBody = flatReportOf({ by_reason: Type.Array(ReasonRow) }, ExclusionRow, {
+  by_reason: [
+    {
+      reason_code: 'trialing',
+      reason: 'The subscription is in its trial.',
+      items: 1,
+      excluded_mrr: 49,
+      unpriced: 0,
+    },
+  ],
+  ...nothing,
+})
+
+const Window = { since: Time, until: Time }
+const window = { since: '2026-03-01T00:00:00.000Z', until: '2026-03-31T09:30:00.000Z' }
+
+const TrialsBody = flatReportOf(
+  {
+    ...Window,
+    totals: Type.Object({
+      started: Count,
+      converted: Count,
+      expired: Count,
+      running: Count,
+      conversion_rate: MaybeShare,
+    }),
+  },
+  TrialRow,
+  {
+    ...window,
+    totals: { started: 1, converted: 0, expired: 0, running: 1, conversion_rate: null },
+    ...page({
+      subscription_id: 'sub_7',
+      customer: 'cus_43',
+      plan_names: ['Team'],
+      started_at: '2026-03-25T00:00:00.000Z',
+      trial_end: '2026-04-08T00:00:00.000Z',
+      outcome: 'running',
+      ended_at: null,
+      mrr: 0,
+    }),
+  },
+)
+
+const Sum = Type.Object({ count: Count, amount: Amount })
+
+const DunningBody = flatReportOf(
+  {
+    ...Window,
+    totals: Type.Object({ failed: Sum, recovered: Sum, lost: Sum, open: Sum, recovery_rate: MaybeShare }),
+  },
+  DunningRow,
+  {
+    ...window,
+    totals: {
+      failed: { count: 1, amount: 49 },
+      recovered: { count: 0, amount: 0 },
+      lost: { count: 0, amount: 0 },
+      open: { count: 1, amount: 49 },
+      recovery_rate: null,
+    },
+    ...page({
+      invoice_id: 'in_9',
+      invoice_number: 'A-0009',
+      subscription_id: 'sub_9',
+      customer: 'cus_9',
+      failed_at: '2026-03-28T10:00:00.000Z',
+      failure_code: 'card_declined',
+      failure_message: 'Your card was declined.',
+      amount: 49,
+      outcome: 'open',
+      resolved_at: null,
+    }),
+  },
+)

@@ -1,0 +1,53 @@
+import type { Segment } from '../../domain/billing/timeline.ts'
+import type { SubscriptionStatus } from '../../domain/billing/types.ts'
+import { type Db, queryPrepared } from '../../postgres/database.ts'
+import type { Scope } from './scope.ts'
+
+export type Trial = {
+  /** As it began. */
+  segment: Segment
+  startedAt: Date
+  /** What came after it, up to `asOf`; null: it is still running. */
+  next: { status: SubscriptionStatus; at: Date; mrr: number } | null
+}
+
+type TrialRow = {
+  body: string
+  startedAt: Date
+  status: SubscriptionStatus | null
+  endedAt: Date | null
+  mrr: number | null
+}
+
+// A trial begins where a subscription was not on trial right before.
+const TRIALS = `
+select s.body, s.valid_from as "startedAt", n.status, n.valid_from as "endedAt", n.mrr
+from (
+  select subscription_id, valid_from, body from billing_segments
+  where tenant_id = $1 and currency = $2 and status = 'trialing' and valid_from > $4 and valid_from <= $5
+    and valid_from <= $3 and body ->> 'testMode' is null offset 0) s
+left join lateral (
+  select status from billing_segments
+  where tenant_id = $1 and subscription_id = s.subscription_id and valid_from < s.valid_from
+  order by valid_from desc limit 1) p on true
+left join lateral (
+  select status, valid_from, mrr from billing_segments
+  where tenant_id = $1 and subscription_id = s.subscription_id and valid_from > s.valid_from and valid_from <= $3
+    and status <> 'trialing'
+  order by valid_from limit 1) n on true
+where p.status is distinct from 'trialing'
+order by s.valid_from, s.subscription_id`
+
+/** Trials that began in (since, until], the oldest first, as they stood at `asOf`. */
+export async function trialsBetween(
+  db: Db,
+  { tenantId, currency, asOf }: Scope,
+  { since, until }: { since: Date; until: Date },
+): Promise<Trial[]> {
+  const { rows } = await queryPrepared<TrialRow>(db, TRIALS, [tenantId, currency, asOf, since, until])
+  return rows.map(({ body, startedAt, status, endedAt, mrr }) => ({
+    segment: JSON.parse(body),
+    startedAt,
+    next: status === null ? null : { status, at: endedAt!, mrr: mrr! },
+  }))
+}
