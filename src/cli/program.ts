@@ -13,6 +13,7 @@ import { addErase } from './erase.ts'
 import { explain } from './errors.ts'
 import { addEvents } from './events.ts'
 import { examples } from './examples.ts'
+import { addExport } from './export.ts'
 import { addImport } from './import.ts'
 import { addKey } from './key.ts'
 import { addMigrate } from './migrate.ts'
@@ -61,6 +62,7 @@ export function buildProgram(out: Output): Command {
   addEvents(program, out)
   addAudit(program, out)
   addImport(program, out)
+  addExport(program, out)
   addBackup(program, out)
   addRestore(program, out)
   addData(program, out)

@@ -1,10 +1,15 @@
 import { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Static, type TSchema, Type } from 'typebox'
 import { isUuid } from '../domain/ids.ts'
 import { storableText } from '../domain/json/json.ts'
 import { NullableText } from '../domain/shapes.ts'
 import { parseTimestamp } from '../domain/time.ts'
+import type { Column } from '../reports/export/columns.ts'
+import { csvLine, csvText } from '../reports/export/csv.ts'
 import type { TimePage } from '../store/events/events.ts'
+import { wantsCsv } from './csv.ts'
+import { sendJson } from './json.ts'
 import { problems } from './problems.ts'
 
 const MAX_LIMIT = 100
@@ -118,30 +123,67 @@ export const TimeList = <Item extends TSchema>(item: Item) =>
 /** Rows of a page; `isCut`: it may have more, which are asked for once these are on their way. */
 type Portion<Row> = { rows: Row[]; isCut: boolean }
 
-type ListOfPortions<Row> = {
+export type ListOfPortions<Row> = {
   limit: number
   /** At most so many rows after this one. */
   read(limit: number, after: Row | null): Promise<Portion<Row>>
   /** A row as JSON. */
   text(row: Row): string
-  /** What follows the rows. */
-  end(last: Row | undefined, hasMore: boolean): string
+  /** What is needed to go on after this row. */
+  placeOf(row: Row): string[]
+  /** What follows the rows; the cursor is null on the last page. */
+  end(cursor: string | null): string
+}
+
+/** A list as JSON, or as CSV with `Accept: text/csv`. */
+export async function sendList<Row>(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  list: ListOfPortions<Row>,
+  columns: Column<Row>[],
+): Promise<FastifyReply> {
+  return wantsCsv(request) ? csvList(reply, list, columns) : sendJson(reply, await portionedList(list))
 }
 
 /** The answer with a list. A large page is a stream of portions: it is never held as a whole. */
-export async function portionedList<Row>(list: ListOfPortions<Row>): Promise<string | Readable> {
-  const { limit, read, text, end } = list
+async function portionedList<Row>(list: ListOfPortions<Row>): Promise<string | Readable> {
+  const { limit, read, text, end, placeOf } = list
   // One row more than the page shows: it tells whether there is another page.
   const first = await read(limit + 1, null)
   if (first.isCut) return Readable.from(streamedList(list, first), { objectMode: true, highWaterMark: 1 })
   const rows = first.rows.slice(0, limit)
-  return `${LIST_BEGIN}${rows.map(text).join(',')}${end(rows.at(-1), first.rows.length > limit)}`
+  const cursor = first.rows.length > limit ? encodeCursor(placeOf(rows.at(-1)!)) : null
+  return `${LIST_BEGIN}${rows.map(text).join(',')}${end(cursor)}`
+}
+
+/** The same rows as CSV. The cursor of the next page is in the header `x-next-cursor`, unless the page is a large one. */
+async function csvList<Row>(
+  reply: FastifyReply,
+  { limit, read, placeOf }: ListOfPortions<Row>,
+  columns: Column<Row>[],
+): Promise<FastifyReply> {
+  const lines = (rows: Row[]) => rows.map(row => csvLine(columns.map(({ of }) => csvText(of(row))))).join('')
+  const first = await read(limit + 1, null)
+  const hasMore = !first.isCut && first.rows.length > limit
+  if (hasMore) reply.header('x-next-cursor', encodeCursor(placeOf(first.rows[limit - 1]!)))
+  async function* text(): AsyncGenerator<string> {
+    yield csvLine(columns.map(({ name }) => name))
+    for (let [portion, shown] = [first, 0]; ; ) {
+      const rows = portion.rows.slice(0, limit - shown)
+      yield lines(rows)
+      shown += rows.length
+      if (!portion.isCut || rows.length === 0 || shown === limit) return
+      portion = await read(limit - shown, rows.at(-1)!)
+    }
+  }
+  reply.header('content-type', 'text/csv; charset=utf-8')
+  return reply.send(Readable.from(text(), { objectMode: true, highWaterMark: 1 }))
 }
 
 const LIST_BEGIN = '{"results":['
 
 async function* streamedList<Row>(
-  { limit, read, text, end }: ListOfPortions<Row>,
+  { limit, read, text, end, placeOf }: ListOfPortions<Row>,
   first: Portion<Row>,
 ): AsyncGenerator<string> {
   yield LIST_BEGIN
@@ -151,7 +193,7 @@ async function* streamedList<Row>(
   while (portion.rows.length > 0) {
     const count = portion.rows.length
     for (const row of portion.rows) {
-      if (shown === limit) return yield end(last, true)
+      if (shown === limit) return yield end(encodeCursor(placeOf(last!)))
       yield shown === 0 ? text(row) : `,${text(row)}`
       last = row
       shown++
@@ -163,27 +205,26 @@ async function* streamedList<Row>(
     const { rows, isCut } = await read(most, last!)
     portion = { rows, isCut: isCut || (rows.length === most && most < left) }
   }
-  yield end(last, false)
+  yield end(null)
 }
 
 type TimeRow = { occurredAt: Date; id: string }
 
 /** The answer to a query by time, newest first; `text` writes a row as JSON. */
-export async function timeList<Row extends TimeRow>(
+export function timeList<Row extends TimeRow>(
   query: Static<typeof TimeQuery>,
   read: (page: TimePage) => Promise<Portion<Row>>,
   text: (row: Row) => string,
-): Promise<string | Readable> {
+): ListOfPortions<Row> {
   const page = timePage(query)
-  return portionedList({
+  return {
     limit: rowLimit(query),
     read: (limit, after) => read(after ? { ...page, offset: 0, after, limit } : { ...page, limit }),
     text,
-    end(last, hasMore) {
-      const cursor = hasMore && last ? encodeCursor([last.occurredAt.toISOString(), last.id]) : null
-      return `],"limit":${rowLimit(query)},"offset":${page.offset},"has_more":${hasMore},"next_cursor":${JSON.stringify(cursor)}}`
-    },
-  })
+    placeOf: ({ occurredAt, id }) => [occurredAt.toISOString(), id],
+    end: cursor =>
+      `],"limit":${rowLimit(query)},"offset":${page.offset},"has_more":${cursor !== null},"next_cursor":${JSON.stringify(cursor)}}`,
+  }
 }
 
 function timePage(query: Static<typeof TimeQuery>): Omit<TimePage, 'limit'> {

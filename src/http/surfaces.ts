@@ -34,6 +34,7 @@ import { scriptRoute } from './events/script.ts'
 import { eventSeriesRoute } from './events/series.ts'
 import { trackRoute } from './events/track.ts'
 import { welcomeRoute } from './events/welcome.ts'
+import { exportRoutes } from './export/routes.ts'
 import { type InboundOptions, inboundRoute } from './inbound/receive.ts'
 import { operationRoute } from './records/operations.ts'
 import { recordRoutes } from './records/records.ts'
@@ -58,6 +59,7 @@ export function dataSurface(options: Credentials & { pool: pg.Pool; log: Log; ac
       conversionSeriesRoute(app, options) // GET /v1/conversions/series
       lookupRoutes(app, options) //         GET /v1/events/:id, /v1/events/lookup
       subscriptionRoutes(app, options) //   GET /v1/subscriptions/{overview,attention,acquisition,account,movements,retention}
+      exportRoutes(app, options) //         GET /v1/export/{products,contacts,orders,events,conversions,subscriptions,movements}
     },
   }
 }

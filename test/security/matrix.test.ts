@@ -59,6 +59,14 @@ const WHO: Record<string, Who> = {
   'GET /v1/subscriptions/dunning': privately('subscriptions:read'),
   'GET /v1/subscriptions/cash/facts': privately('subscriptions:read'),
 
+  'GET /v1/export/products': privately('products:read'),
+  'GET /v1/export/contacts': privately('contacts:read'),
+  'GET /v1/export/orders': privately('orders:read'),
+  'GET /v1/export/events': privately('events:read'),
+  'GET /v1/export/conversions': privately('conversions:read'),
+  'GET /v1/export/subscriptions': privately('subscriptions:read'),
+  'GET /v1/export/movements': privately('subscriptions:read'),
+
   'POST /v1/track': tracking,
   'POST /v1/identify': tracking,
   'POST /v1/page': tracking,

@@ -2,11 +2,12 @@ import type pg from 'pg'
 import { Type } from 'typebox'
 import { SOURCE_TYPES } from '../../domain/events/events.ts'
 import { Nullable, NullableText, Timestamp, Uuid } from '../../domain/shapes.ts'
+import { CONVERSION_COLUMNS } from '../../reports/export/columns.ts'
 import { listConversions } from '../../store/conversions/conversions.ts'
+import type { TimePage } from '../../store/events/events.ts'
 import { conversionText } from '../../store/export/row-texts.ts'
 import type { App } from '../app.ts'
-import { sendJson } from '../json.ts'
-import { TimeList, TimeQuery, timeList } from '../paging.ts'
+import { sendList, TimeList, TimeQuery, timeList } from '../paging.ts'
 
 const ConversionBody = Type.Object({
   id: Uuid,
@@ -34,18 +35,18 @@ export function conversionListRoute(app: App, { pool }: { pool: pg.Pool }): void
       schema: {
         tags: ['Events'],
         summary: 'List conversions, newest first; one sale is one row',
+        description: 'With `Accept: text/csv` the same rows as CSV.',
         querystring: TimeQuery,
         response: { 200: TimeList(ConversionBody) },
       },
     },
-    async ({ query, caller }, reply) =>
-      sendJson(
-        reply,
-        await timeList(
-          query,
-          async page => ({ rows: await listConversions(pool, caller.tenantId, page), isCut: false }),
-          conversionText,
-        ),
-      ),
+    async (request, reply) => {
+      const { query, caller } = request
+      const read = async (page: TimePage) => ({
+        rows: await listConversions(pool, caller.tenantId, page),
+        isCut: false,
+      })
+      return sendList(request, reply, timeList(query, read, conversionText), CONVERSION_COLUMNS)
+    },
   )
 }

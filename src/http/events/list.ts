@@ -1,9 +1,9 @@
 import type pg from 'pg'
+import { EVENT_COLUMNS } from '../../reports/export/columns.ts'
 import { listEvents } from '../../store/events/events.ts'
 import { eventText } from '../../store/export/row-texts.ts'
 import type { App } from '../app.ts'
-import { sendJson } from '../json.ts'
-import { TimeList, TimeQuery, timeList } from '../paging.ts'
+import { sendList, TimeList, TimeQuery, timeList } from '../paging.ts'
 import { EventBody } from './schemas.ts'
 
 export function eventListRoute(app: App, { pool }: { pool: pg.Pool }): void {
@@ -14,11 +14,15 @@ export function eventListRoute(app: App, { pool }: { pool: pg.Pool }): void {
       schema: {
         tags: ['Events'],
         summary: 'List events that are not conversions, newest first',
+        description: 'With `Accept: text/csv` the same rows as CSV.',
         querystring: TimeQuery,
         response: { 200: TimeList(EventBody) },
       },
     },
-    async ({ query, caller }, reply) =>
-      sendJson(reply, await timeList(query, page => listEvents(pool, caller.tenantId, page), eventText)),
+    async (request, reply) => {
+      const { query, caller } = request
+      const list = timeList(query, page => listEvents(pool, caller.tenantId, page), eventText)
+      return sendList(request, reply, list, EVENT_COLUMNS)
+    },
   )
 }

@@ -1,23 +1,25 @@
-import type { Readable } from 'node:stream'
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
 import type { EntityType } from '../../domain/records/records.ts'
 import { parseTimestamp } from '../../domain/time.ts'
+import { type Column, RECORD_COLUMNS } from '../../reports/export/columns.ts'
 import { recordText } from '../../store/export/row-texts.ts'
 import { findProduct, findRecord, type ListedRecord, listRecords } from '../../store/records/records.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
 import {
   decodeCursor,
-  encodeCursor,
   isTimestamp,
+  type ListOfPortions,
   PagedList,
   pageParameters,
-  portionedList,
   rowLimit,
+  sendList,
 } from '../paging.ts'
 import { problems } from '../problems.ts'
 import { StoredRecordBody, withArticle } from './schemas.ts'
+
+const DELETED: Column<ListedRecord> = { name: 'deleted', type: 'boolean', of: row => row.deleted }
 
 const ListQuery = Type.Object({
   ...pageParameters,
@@ -55,27 +57,31 @@ export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: p
       schema: {
         tags: ['Records'],
         summary: `List ${entityType}s in the order of their last change here`,
+        description: 'With `Accept: text/csv` the same rows as CSV.',
         querystring: ListQuery,
         response: { 200: PagedList(StoredRecordBody) },
       },
     },
-    async (request, reply) =>
-      sendJson(reply, await listText(pool, request.caller.tenantId, entityType, request.query)),
+    async (request, reply) => {
+      const list = listOf(pool, request.caller.tenantId, entityType, request.query)
+      const columns = request.query.include_deleted ? [...RECORD_COLUMNS, DELETED] : RECORD_COLUMNS
+      return sendList(request, reply, list, columns)
+    },
   )
 }
 
-function listText(
+function listOf(
   pool: pg.Pool,
   tenantId: number,
   entityType: EntityType,
   query: Static<typeof ListQuery>,
-): Promise<string | Readable> {
+): ListOfPortions<ListedRecord> {
   // Any text can be an id.
   const begin = decodeCursor(query.cursor, isTimestamp, () => true)
   const after = begin && { changedAt: begin[0], id: begin[1] }
-  return portionedList({
+  return {
     limit: rowLimit(query),
-    read: (limit, last: ListedRecord | null) =>
+    read: (limit, last) =>
       listRecords(pool, tenantId, entityType, {
         limit,
         updatedSince: parseTimestamp(query.updated_since),
@@ -83,9 +89,7 @@ function listText(
         after: last ?? after,
       }),
     text: row => recordText(row, query.include_deleted),
-    end(last, hasMore) {
-      const cursor = hasMore && last ? encodeCursor([last.changedAt, last.id]) : null
-      return `],"next_cursor":${JSON.stringify(cursor)}}`
-    },
-  })
+    placeOf: ({ changedAt, id }) => [changedAt, id],
+    end: cursor => `],"next_cursor":${JSON.stringify(cursor)}}`,
+  }
 }

@@ -6,10 +6,12 @@ import type { Fault } from '../../domain/fault.ts'
 import type { Slice } from '../../domain/list-slices.ts'
 import { momentIn } from '../../domain/time-zone.ts'
 import type { Db } from '../../postgres/database.ts'
+import { csvLine } from '../../reports/export/csv.ts'
 import type { ReportList, ReportQuestion } from '../../reports/question.ts'
 import { inSnapshot } from '../../reports/snapshot.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'
 import type { App } from '../app.ts'
+import { wantsCsv } from '../csv.ts'
 import { filterOf, pageOf, querySchema, type ReportQuery, readCurrency, sliceOf } from './query.ts'
 import { jsonRow, type Row, textRow } from './rows.ts'
 
@@ -96,10 +98,6 @@ export function reportRoute(app: App, { pool, now }: ReportDeps, route: ReportRo
   )
 }
 
-function wantsCsv(request: FastifyRequest): boolean {
-  return /\btext\/csv\b/i.test(request.headers.accept ?? '')
-}
-
 async function jsonBody(
   { currency, asOf, policy }: ReportQuestion,
   route: ReportRoute,
@@ -161,15 +159,4 @@ async function csvText(
     }
   }
   return lines.join('')
-}
-
-function csvLine(cells: string[]): string {
-  return `${cells.map(csvCell).join(',')}\r\n`
-}
-
-/** What a spreadsheet would take for a formula gets an apostrophe: names come from strangers. */
-function csvCell(text: string): string {
-  const isFormula = /^[=+@\t\r]|^-(?![\d.]+$)/.test(text)
-  const safe = isFormula ? `'${text}` : text
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

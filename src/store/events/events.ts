@@ -66,7 +66,7 @@ export type TimePage = {
   after: { occurredAt: Date; id: string } | null
 }
 
-const COLUMNS = `e.id, e.event_type as "eventType", e.occurred_at as "occurredAt", e.received_at as "receivedAt", e.source,
+export const EVENT_COLUMNS = `e.id, e.event_type as "eventType", e.occurred_at as "occurredAt", e.received_at as "receivedAt", e.source,
   e.source_type as "sourceType", e.source_config_id as "sourceConfigId", e.inbound_event_id as "inboundEventId",
   e.provider_event_id as "providerEventId", e.visitor, e.session_id as "sessionId", e.conversion, e.payload, e.headers,
   e.meta, i.profile, contact.value as "contactId"`
@@ -79,7 +79,7 @@ export const CONTACT_OF_PROFILE = `
   order by r.id is null, c.node limit 1`
 
 // The profile is read through the node, so that what is learnt later shows in rows that came earlier.
-const PERSON = `
+export const EVENT_PERSON = `
   left join identities i on i.tenant_id = e.tenant_id and i.node = e.node
   left join lateral (${CONTACT_OF_PROFILE}) contact on true`
 
@@ -115,13 +115,13 @@ export function eventPage(tenantId: number, page: TimePage): { text: string; val
   }
   values.push(page.limit, page.offset)
   // The sum is of sizes that stand beside the payloads: none is read for it.
-  const text = `select ${COLUMNS}, e.bytes from (
+  const text = `select ${EVENT_COLUMNS}, e.bytes from (
       select *, sum(octet_length(payload)) over (order by occurred_at desc, id desc rows unbounded preceding) as bytes
       from (
         select * from events e where ${where.join(' and ')}
         order by e.occurred_at desc, e.id desc limit $${values.length - 1} offset $${values.length}
       ) found
-    ) e ${PERSON} where e.bytes - octet_length(e.payload) < ${PORTION_BYTES} order by e.occurred_at desc, e.id desc`
+    ) e ${EVENT_PERSON} where e.bytes - octet_length(e.payload) < ${PORTION_BYTES} order by e.occurred_at desc, e.id desc`
   return { text, values }
 }
 
@@ -154,7 +154,7 @@ export async function loadEvents(
 /** By our ids, whether conversions or not. */
 export async function findEvents(db: Db, tenantId: number, ids: string[]): Promise<EventRow[]> {
   const { rows } = await db.query<EventRow>(
-    `select ${COLUMNS} from events e ${PERSON}
+    `select ${EVENT_COLUMNS} from events e ${EVENT_PERSON}
      where e.tenant_id = $1 and e.received_at = any($2::timestamptz[]) and e.id = any($3::uuid[])`,
     [tenantId, ids.map(timeOfId), ids],
   )

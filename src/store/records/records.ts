@@ -60,7 +60,7 @@ export type StoredRecord = {
   updatedAt: Date
 }
 
-const COLUMNS = `entity_type as "entityType", id, external_id as "externalId", source_updated_at as "sourceUpdatedAt", data,
+export const RECORD_COLUMNS = `entity_type as "entityType", id, external_id as "externalId", source_updated_at as "sourceUpdatedAt", data,
   deleted, created_at as "createdAt", updated_at as "updatedAt"`
 
 export async function findRecord(
@@ -71,7 +71,7 @@ export async function findRecord(
 ): Promise<StoredRecord | null> {
   const { rows } = await queryPrepared<StoredRecord>(
     db,
-    `select ${COLUMNS} from records where tenant_id = $1 and entity_type = $2 and id = $3 and not deleted`,
+    `select ${RECORD_COLUMNS} from records where tenant_id = $1 and entity_type = $2 and id = $3 and not deleted`,
     [tenantId, entityType, id],
   )
   return rows[0] ?? null
@@ -97,10 +97,10 @@ export async function findProduct(db: Db, tenantId: number, skuOrId: string): Pr
   const { rows } = await queryPrepared<StoredRecord>(
     db,
     `select * from (
-       (select ${COLUMNS}, 0 as rank from records where tenant_id = $1 and sku = $2 and not deleted
+       (select ${RECORD_COLUMNS}, 0 as rank from records where tenant_id = $1 and sku = $2 and not deleted
         order by source_updated_at desc, id limit 1)
        union all
-       select ${COLUMNS}, 1 from records where tenant_id = $1 and entity_type = 'product' and id = $2 and not deleted
+       select ${RECORD_COLUMNS}, 1 from records where tenant_id = $1 and entity_type = 'product' and id = $2 and not deleted
      ) found order by rank limit 1`,
     [tenantId, skuOrId],
   )
@@ -116,7 +116,7 @@ export type ListedRecord = StoredRecord & RecordCursor
 const PORTION_BYTES = 2_097_152
 
 // Only what is stored compressed has to be unpacked for its size; records of less than 2 KB are not.
-const SIZE = `case when data is null then 0 when pg_column_compression(data) is null then pg_column_size(data)
+export const RECORD_BYTES = `case when data is null then 0 when pg_column_compression(data) is null then pg_column_size(data)
   else octet_length(data::text) end`
 
 /**
@@ -136,11 +136,11 @@ export async function listRecords(
 ): Promise<{ rows: ListedRecord[]; isCut: boolean }> {
   const { rows } = await queryPrepared<ListedRecord & { bytes: number }>(
     db,
-    `select ${COLUMNS}, to_char(updated_at at time zone 'UTC', ${VERSION_FORMAT}) as "changedAt", bytes
+    `select ${RECORD_COLUMNS}, to_char(updated_at at time zone 'UTC', ${VERSION_FORMAT}) as "changedAt", bytes
      from (
        select *, sum(size) over (order by updated_at, id rows unbounded preceding) as bytes
        from (
-         select *, ${SIZE} as size from records
+         select *, ${RECORD_BYTES} as size from records
          where tenant_id::bigint = $1 and entity_type || '' = $2 and (updated_at, id) > ($3::timestamptz, $4) and (not deleted or $5)
          order by updated_at, id limit $6
        ) found

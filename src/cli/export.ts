@@ -1,0 +1,98 @@
+import { createWriteStream } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { Argument, type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { parseTenantId } from '../domain/tenants/tenants.ts'
+import { parseTimestamp } from '../domain/time.ts'
+import { exportBytes, FORMATS } from '../reports/export/export.ts'
+import { TABLES, tableNamed } from '../reports/export/tables.ts'
+import { UsageError } from './errors.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
+import { openProgressLine } from './progress-line.ts'
+import { dataOption, requireData, withDatabase } from './session.ts'
+
+const NOTES = `
+Rows have the fields of the API's lists; nested values are JSON text in CSV and Parquet. Each row is there once, also while
+more arrive. The bounds are inclusive, of occurred_at (events, conversions, movements), updatedAt (records) or updated_at
+(subscriptions). With --out it prints {"file", "rows", "bytes", "seconds"}; the file is there once it is whole.`
+
+export function addExport(program: Command, out: Output): void {
+  program
+    .command('export')
+    .description('Write out records, events, conversions, subscriptions or movements.')
+    .addArgument(new Argument('<what>', 'what to write out').choices([...TABLES]))
+    .addOption(new Option('--tenant <tenant>', 'the id or the name of the tenant').makeOptionMandatory())
+    .option('--since <ISO>', 'from this moment on', momentOf)
+    .option('--until <ISO>', 'up to and including this moment', momentOf)
+    .addOption(
+      new Option('--format <format>', 'of the file').choices([...FORMATS]).default('ndjson' as const),
+    )
+    .option('--out <file>', 'write it there instead of to stdout')
+    .addOption(dataOption())
+    .addHelpText('after', NOTES)
+    .addHelpText(
+      'after',
+      examples(
+        'kontor export events --tenant acme --since 2026-01-01 --format parquet --out events.parquet',
+        'kontor export contacts --tenant acme --format csv --out contacts.csv',
+      ),
+    )
+    .action(async (what, options) => {
+      const { since = null, until = null, format, out: file } = options
+      if (since && until && since > until) throw new UsageError('--since is after --until.')
+      if (format === 'parquet' && file === undefined && process.stdout.isTTY)
+        throw new UsageError('Parquet is not for reading on a terminal: give --out FILE.')
+      await requireData(options)
+      await withDatabase(options, out, async ({ admin, pool }) => {
+        const tenant = await admin.tenants.show(options.tenant!)
+        const startedAt = performance.now()
+        const line = openProgressLine('rows')
+        let rows = 0
+        const onRows = (count: number) => {
+          rows += count
+          line.show(rows, null)
+        }
+        const wanted = { table: tableNamed(what), window: { since, until }, format, onRows }
+        const bytes = exportBytes(pool, parseTenantId(tenant.id)!, wanted)
+        const written = file === undefined ? await toStdout(bytes) : await toFile(resolve(file), bytes)
+        line.end()
+        const seconds = Math.round(performance.now() - startedAt) / 1000
+        if (file !== undefined) out.json({ file: resolve(file), rows, bytes: written, seconds })
+      })
+    })
+}
+
+function momentOf(text: string): Date {
+  const moment = parseTimestamp(text)
+  if (!moment)
+    throw new InvalidArgumentError('It must be an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z.')
+  return moment
+}
+
+/** Under another name until it is whole. */
+async function toFile(path: string, bytes: AsyncIterable<Uint8Array>): Promise<number> {
+  const part = `${path}.part`
+  const stream = createWriteStream(part, { mode: 0o600 })
+  try {
+    await pipeline(Readable.from(bytes), stream)
+    await rename(part, path)
+  } catch (error) {
+    await rm(part, { force: true })
+    throw error
+  }
+  return stream.bytesWritten
+}
+
+async function toStdout(bytes: AsyncIterable<Uint8Array>): Promise<number> {
+  let written = 0
+  for await (const part of bytes) {
+    written += part.length
+    await new Promise<void>((done, fail) =>
+      process.stdout.write(part, error => (error ? fail(error) : done())),
+    )
+  }
+  return written
+}

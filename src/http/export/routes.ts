@@ -1,0 +1,98 @@
+import { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+import type pg from 'pg'
+import { type Static, Type } from 'typebox'
+import { parseTimestamp } from '../../domain/time.ts'
+import { CONTENT_TYPES, exportBytes, FORMATS } from '../../reports/export/export.ts'
+import { TABLES, type TableName, tableNamed } from '../../reports/export/tables.ts'
+import type { App } from '../app.ts'
+import { problems } from '../problems.ts'
+
+// Each holds some megabytes, however slowly it is read.
+const MAX_AT_A_TIME = 16
+const RETRY_AFTER_S = 10
+
+const BOUNDS: Record<TableName, string> = {
+  products: 'updatedAt',
+  contacts: 'updatedAt',
+  orders: 'updatedAt',
+  events: 'occurred_at',
+  conversions: 'occurred_at',
+  subscriptions: 'updated_at',
+  movements: 'occurred_at',
+}
+
+const exportQuery = (name: TableName) =>
+  Type.Object({
+    format: Type.Enum([...FORMATS], { default: 'ndjson' }),
+    since: Type.Optional(
+      Type.String({ format: 'timestamp', description: `Inclusive lower bound of ${BOUNDS[name]}` }),
+    ),
+    until: Type.Optional(
+      Type.String({ format: 'timestamp', description: `Inclusive upper bound of ${BOUNDS[name]}` }),
+    ),
+  })
+
+/** Whole tables as files. A file that ends early is told from a whole one by the connection, which breaks off. */
+export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
+  let underWay = 0
+  for (const name of TABLES) {
+    const table = tableNamed(name)
+    app.get(
+      `/v1/export/${name}`,
+      {
+        // It would read it all.
+        exposeHeadRoute: false,
+        config: { scope: table.scope, problems: [429] },
+        schema: {
+          tags: [name === 'subscriptions' || name === 'movements' ? 'Subscriptions' : 'Export'],
+          summary: `Export ${name}`,
+          description:
+            'Streamed, in rows with the fields of the lists. Each row is there once, also while more arrive. Nested values are JSON text in CSV and Parquet.',
+          querystring: exportQuery(name),
+          response: {
+            200: {
+              description: 'The file',
+              content: Object.fromEntries(
+                Object.values(CONTENT_TYPES).map(type => [type.split(';')[0]!, { schema: Type.String() }]),
+              ),
+            },
+          },
+        },
+      },
+      async ({ query, caller }, reply) => {
+        const window = windowOf(query)
+        if (underWay >= MAX_AT_A_TIME)
+          throw problems.tooManyRequests(
+            RETRY_AFTER_S,
+            `${MAX_AT_A_TIME} exports are under way: try again later.`,
+          )
+        const bytes = exportBytes(pool, caller.tenantId, { table, window, format: query.format })
+        // Whether there is a database at all is known before the answer begins.
+        const first = await bytes.next()
+        const stream = Readable.from(whole(first, bytes), { objectMode: true, highWaterMark: 1 })
+        underWay++
+        stream.once('close', () => {
+          underWay--
+          bytes.return(undefined).catch(() => undefined)
+        })
+        reply.header('content-type', CONTENT_TYPES[query.format])
+        reply.header('content-disposition', `attachment; filename="${name}.${query.format}"`)
+        return (reply as FastifyReply).send(stream)
+      },
+    )
+  }
+}
+
+async function* whole<T>(first: IteratorResult<T>, rest: AsyncGenerator<T>): AsyncGenerator<T> {
+  if (first.done) return
+  yield first.value
+  yield* rest
+}
+
+function windowOf(query: Static<ReturnType<typeof exportQuery>>) {
+  const [since, until] = [parseTimestamp(query.since), parseTimestamp(query.until)]
+  if (since && until && since > until)
+    throw problems.invalid([{ pointer: '/since', message: 'must not be after until' }])
+  return { since, until }
+}

@@ -1,0 +1,62 @@
+import type { Db } from '../../postgres/database.ts'
+import type { Window } from '../../store/export/pages.ts'
+import { csvLine, csvText } from './csv.ts'
+import type { AnyTable, Table } from './tables.ts'
+
+export const FORMATS = ['ndjson', 'csv', 'parquet'] as const
+export type Format = (typeof FORMATS)[number]
+
+export const CONTENT_TYPES: Record<Format, string> = {
+  ndjson: 'application/x-ndjson; charset=utf-8',
+  csv: 'text/csv; charset=utf-8',
+  parquet: 'application/vnd.apache.parquet',
+}
+
+type Export = { table: AnyTable; window: Window; format: Format; onRows?: (count: number) => void }
+
+/** A whole table as a file, piece by piece; no more than a few portions of it are in memory. */
+export function exportBytes(
+  db: Db,
+  tenantId: number,
+  { table, window, format, onRows }: Export,
+): AsyncGenerator<Uint8Array> {
+  // Pages and columns of one table belong together, whatever its rows are.
+  const { columns, text, pages } = table as unknown as Table<unknown>
+  const all = counted(pages(db, tenantId, window), onRows)
+  switch (format) {
+    case 'ndjson':
+      return textBytes('', rows => `${rows.map(text).join('\n')}\n`, all)
+    case 'csv':
+      return textBytes(
+        csvLine(columns.map(({ name }) => name)),
+        rows => rows.map(row => csvLine(columns.map(({ of }) => csvText(of(row))))).join(''),
+        all,
+      )
+    case 'parquet':
+      return lazily(async () => (await import('./parquet.ts')).parquetBytes(columns, all))
+  }
+}
+
+async function* counted<Row>(
+  pages: AsyncIterable<Row[]>,
+  onRows?: (count: number) => void,
+): AsyncGenerator<Row[]> {
+  for await (const rows of pages) {
+    if (rows.length === 0) continue
+    onRows?.(rows.length)
+    yield rows
+  }
+}
+
+async function* textBytes<Row>(
+  begin: string,
+  write: (rows: Row[]) => string,
+  pages: AsyncIterable<Row[]>,
+): AsyncGenerator<Uint8Array> {
+  if (begin !== '') yield Buffer.from(begin)
+  for await (const rows of pages) yield Buffer.from(write(rows))
+}
+
+async function* lazily<T>(open: () => Promise<AsyncGenerator<T>>): AsyncGenerator<T> {
+  yield* await open()
+}
