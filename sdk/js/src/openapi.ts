@@ -86,7 +86,9 @@ export interface paths {
         };
         /**
          * List contacts in the order of their last change here
-         * @description Scope: `contacts:read`.
+         * @description With `Accept: text/csv` the same rows as CSV.
+         *
+         *     Scope: `contacts:read`.
          */
         get: {
             parameters: {
@@ -514,7 +516,9 @@ export interface paths {
         };
         /**
          * List conversions, newest first; one sale is one row
-         * @description Scope: `conversions:read`.
+         * @description With `Accept: text/csv` the same rows as CSV.
+         *
+         *     Scope: `conversions:read`.
          */
         get: {
             parameters: {
@@ -671,7 +675,9 @@ export interface paths {
         };
         /**
          * List events that are not conversions, newest first
-         * @description Scope: `events:read`.
+         * @description With `Accept: text/csv` the same rows as CSV.
+         *
+         *     Scope: `events:read`.
          */
         get: {
             parameters: {
@@ -1102,7 +1108,9 @@ export interface paths {
         };
         /**
          * List orders in the order of their last change here
-         * @description Scope: `orders:read`.
+         * @description With `Accept: text/csv` the same rows as CSV.
+         *
+         *     Scope: `orders:read`.
          */
         get: {
             parameters: {
@@ -1530,7 +1538,9 @@ export interface paths {
         };
         /**
          * List products in the order of their last change here
-         * @description Scope: `products:read`.
+         * @description With `Accept: text/csv` the same rows as CSV.
+         *
+         *     Scope: `products:read`.
          */
         get: {
             parameters: {
@@ -3708,6 +3718,17 @@ export interface components {
         /** @description Unsupported media type */
         "problem-415": {
             headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description Too many requests */
+        "problem-429": {
+            headers: {
+                /** @description Seconds */
+                "retry-after"?: number;
                 [name: string]: unknown;
             };
             content: {

@@ -45,7 +45,7 @@ export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
         exposeHeadRoute: false,
         config: { scope: table.scope, problems: [429] },
         schema: {
-          tags: [name === 'subscriptions' || name === 'movements' ? 'Subscriptions' : 'Export'],
+          tags: ['Export'],
           summary: `Export ${name}`,
           description:
             'Streamed, in rows with the fields of the lists. Each row is there once, also while more arrive. Nested values are JSON text in CSV and Parquet.',
