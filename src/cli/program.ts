@@ -20,6 +20,7 @@ import { addMigrate } from './migrate.ts'
 import type { Output } from './output.ts'
 import { addPerson } from './person.ts'
 import { addPolicy } from './policy.ts'
+import { addReconcile } from './reconcile.ts'
 import { addRestore } from './restore.ts'
 import { dataOption } from './session.ts'
 import { addSnapshot } from './snapshot.ts'
@@ -63,6 +64,7 @@ export function buildProgram(out: Output): Command {
   addAudit(program, out)
   addImport(program, out)
   addExport(program, out)
+  addReconcile(program, out)
   addBackup(program, out)
   addRestore(program, out)
   addData(program, out)

@@ -293,6 +293,13 @@ export const settings = {
   }),
   ...natsSettings,
   ...archiveSettings,
+  stripeApiUrl: setting({
+    name: 'KONTOR_STRIPE_API_URL',
+    default: 'https://api.stripe.com',
+    meaning: 'Where `kontor reconcile stripe --key` asks for what Stripe has.',
+    expects: 'an http or https address, for example https://api.stripe.com',
+    read: httpUrl,
+  }),
   ...signInSettings,
   requestTimeoutMs: setting({
     name: 'KONTOR_REQUEST_TIMEOUT',

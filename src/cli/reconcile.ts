@@ -1,0 +1,84 @@
+import { type Command, Option } from '@commander-js/extra-typings'
+import { reconcileStripe } from '../admin/reconcile.ts'
+import { parseTenantId } from '../domain/tenants/tenants.ts'
+import { openInput } from '../import/input.ts'
+import { jsonDocuments } from '../import/json-documents.ts'
+import { isRejection, type Rejection, type Row } from '../import/row.ts'
+import { stripeReading } from '../import/stripe.ts'
+import { stripeRows } from '../import/stripe-api.ts'
+import { UsageError } from './errors.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
+import { secretOptions } from './secret-options.ts'
+import { dataOption, requireData, withDatabase } from './session.ts'
+
+const NOTES = `
+Subscriptions are compared by status, currency and what they cost a month before discounts; invoices by status, currency, total
+and amount paid; refunds by amount. What only one side has is a difference too. What is in test mode is left out.
+Prints {"compared", "differences", "difference"}: the last is their number. The exit code is 1 unless it is 0.`
+
+export function addReconcile(program: Command, out: Output): void {
+  const group = program
+    .command('reconcile')
+    .description('Compare the ledger with a billing system, thing by thing.')
+    .addHelpText('after', examples('kontor reconcile stripe stripe.ndjson --tenant acme'))
+  group
+    .command('stripe')
+    .description('Compare subscriptions, invoices and refunds with a Stripe account.')
+    .argument(
+      '[file]',
+      'what the list endpoints answer, as for `kontor import stripe`; - reads standard input',
+    )
+    .addOption(new Option('--tenant <tenant>', 'the id or the name of the tenant').makeOptionMandatory())
+    .option(
+      '--key <key>',
+      'a (restricted, reading) key of the account, to ask Stripe itself; - reads standard input',
+    )
+    .option('--key-file <file>', 'a file that holds the key')
+    .addOption(dataOption())
+    .addHelpText('after', NOTES)
+    .addHelpText(
+      'after',
+      examples(
+        'kontor reconcile stripe stripe.ndjson --tenant acme',
+        'kontor reconcile stripe --key-file stripe.key --tenant acme',
+      ),
+    )
+    .action(async (file, options) => {
+      const { key } = await secretOptions({ key: { value: options.key, file: options.keyFile } })
+      if ((file === undefined) === (key === undefined))
+        throw new UsageError('Give a file, or a key of the account (--key, --key-file).')
+      await requireData(options)
+      await withDatabase(options, out, async ({ admin, pool, config }) => {
+        const tenant = await admin.tenants.show(options.tenant!)
+        const input = await openInput(file ?? '-', new Date())
+        const rows =
+          key === undefined ? jsonDocuments(input.chunks()) : stripeRows({ url: config.stripeApiUrl, key })
+        const events = eventsOf(rows, input.time, out)
+        const result = await reconcileStripe(pool, parseTenantId(tenant.id)!, events)
+        out.json(result)
+        if (result.difference > 0) out.exitCode = 1
+      })
+    })
+}
+
+/** Objects as events; those that the ledger does not read are none of its business, those that cannot be read are told. */
+async function* eventsOf(
+  rows: AsyncIterable<(Row | Rejection)[]>,
+  time: Date,
+  out: Output,
+): AsyncGenerator<unknown> {
+  const reading = stripeReading({ time })
+  for await (const page of rows) {
+    for (const row of page) {
+      if (isRejection(row)) {
+        out.say(`Line ${row.line}: ${row.reason}`)
+        out.exitCode = 1
+        continue
+      }
+      // events tell what was, objects what is
+      if (row.cells.object === 'event') continue
+      for (const read of reading.push(row)) if (!isRejection(read)) yield JSON.parse(read.text)
+    }
+  }
+}

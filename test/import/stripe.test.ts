@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { business } from '../books/business.ts'
+import { ndjsonOf, pagesOf, type StripeLists, stripeLists } from '../books/stripe/lists.ts'
+import { stripeEvents } from '../books/stripe.ts'
+import { kontor, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
+import { startServer, TEST_SECRET_KEY } from '../server.ts'
+
+const server = await startServer()
+after(server.close)
+useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
+type Body = any
+
+const history = business({ seed: 5, months: 8, accounts: 25 })
+const lists = stripeLists(history, 'new', { expand: true })
+const { subscription_items: _, invoice_lines: __, ...importable } = lists
+const { subscriptions, invoices, refunds } = lists
+
+async function run(
+  t: { after(f: () => void): void },
+  command: string,
+  content: string,
+  tenant: string,
+  ...more: string[]
+) {
+  const file = join(await temporaryDirectory(t as never), 'stripe.json')
+  await writeFile(file, content)
+  const url = command === 'import' ? ['--url', server.url] : []
+  return kontor(command, 'stripe', file, '--tenant', tenant, ...url, ...more)
+}
+
+const mrr = async (tenant: { privateKey: string }) =>
+  (await server.request('/v1/subscriptions/overview?currency=EUR', { key: tenant.privateKey })).body.mrr
+
+test("a Stripe account's lists are imported once and reconcile to nothing", async t => {
+  const tenant = await server.anotherTenant('account')
+  const content = ndjsonOf(importable)
+  const objects = content.trimEnd().split('\n').length
+  const first = await run(t, 'import', content, 'account')
+  assert.equal(first.code, 0, first.err)
+  const { seconds: _s, ...counts } = first.json() as Body
+  assert.deepEqual(counts, { read: objects, accepted: objects, duplicates: 0, rejected: 0 })
+  const before = await mrr(tenant)
+  assert.ok(before > 0)
+
+  // the same as pages, spread over many lines, and with a time of its own
+  const pages = Object.entries(importable).flatMap(([name, list]) => pagesOf(name, list, 10))
+  const again = await run(t, 'import', pages.map(page => JSON.stringify(page, null, 2)).join('\n'), 'account')
+  assert.deepEqual((again.json() as Body).duplicates, objects, again.err)
+  assert.equal(await mrr(tenant), before)
+
+  const reconciled = await run(t, 'reconcile', content, 'account')
+  assert.deepEqual((reconciled.json() as Body).differences, [])
+  assert.equal((reconciled.json() as Body).difference, 0)
+  assert.equal(reconciled.code, 0)
+})
+
+test('every difference is named by id, and counted', async t => {
+  const paid = invoices.find(({ status, livemode }) => status === 'paid' && livemode !== false)!
+  const active = subscriptions.find(({ status, livemode }) => status === 'active' && livemode !== false)!
+  const changed = ndjsonOf({
+    subscriptions: [
+      ...subscriptions.filter(({ id }) => id !== active.id),
+      { ...active, status: 'past_due' },
+      { ...active, id: 'sub_unheard_of' },
+    ],
+    invoices: invoices.filter(({ id }) => id !== paid.id),
+  } as Partial<StripeLists>)
+  const run1 = await run(t, 'reconcile', changed, 'account')
+  assert.equal(run1.code, 1)
+  const { differences, difference } = run1.json() as Body
+  assert.deepEqual(
+    differences.map(({ object, id, field, stripe, kontor: ours }: Body) => [object, id, field, stripe, ours]),
+    [
+      ['subscription', active.id, 'status', 'past_due', 'active'],
+      ['subscription', 'sub_unheard_of', 'existence', 'active', null],
+      ['invoice', paid.id, 'existence', null, 'there'],
+    ],
+  )
+  assert.equal(difference, 3)
+})
+
+test('live webhooks and an import meet in the same subscriptions', async t => {
+  const tenant = await server.anotherTenant('live')
+  const source = await server.admin.sources.create({
+    ...{
+      tenant: tenant.id,
+      type: 'webhook',
+      namespace: 'stripe',
+      rate_limit: { events: 1_000_000, per_seconds: 1 },
+    },
+  })
+  const events = stripeEvents(history, 'new')
+  for (let from = 0; from < events.length; from += 200)
+    await server.request(source.path, {
+      method: 'POST',
+      key: source.token!,
+      body: JSON.stringify(events.slice(from, from + 200)),
+    })
+  await server.settled()
+  const before = await mrr(tenant)
+  const done = await run(t, 'import', ndjsonOf(importable), 'live')
+  assert.equal(done.code, 0, done.err)
+  assert.equal(await mrr(tenant), before)
+  const reconciled = await run(t, 'reconcile', ndjsonOf({ subscriptions, invoices, refunds }), 'live')
+  assert.deepEqual((reconciled.json() as Body).differences, [])
+})
+
+/** Stripe's list endpoints: pages, keys, and now and then no time for us. */
+let address = ''
+let requests = 0
+const stripe = createServer((request, response) => {
+  const { pathname, searchParams: query } = new URL(request.url!, 'http://stripe')
+  const answer = (status: number, body: object) => {
+    response.writeHead(status, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(body))
+  }
+  if (request.headers.authorization !== 'Bearer rk_live_reading')
+    return answer(401, { error: { message: 'Invalid API Key provided', type: 'invalid_request_error' } })
+  if (++requests % 5 === 0)
+    return answer(429, { error: { type: 'rate_limit_error', message: 'Too many requests' } })
+  const name = pathname.replace('/v1/', '') as keyof StripeLists
+  const all = name === 'subscriptions' && query.get('status') !== 'all' ? [] : lists[name]
+  const after = query.get('starting_after')
+  const from = after === null ? 0 : all.findIndex(({ id }) => id === after) + 1
+  const limit = Math.min(Number(query.get('limit')), 100)
+  answer(200, {
+    object: 'list',
+    url: pathname,
+    has_more: from + limit < all.length,
+    data: all.slice(from, from + limit),
+  })
+})
+before(async () => {
+  await new Promise<void>(resolve => stripe.listen(0, '127.0.0.1', resolve))
+  address = `http://127.0.0.1:${(stripe.address() as { port: number }).port}`
+})
+after(() => stripe.close())
+
+test('Stripe itself is asked with a key, page by page', async () => {
+  process.env.KONTOR_STRIPE_API_URL = address
+  try {
+    const run1 = await kontor('reconcile', 'stripe', '--tenant', 'account', '--key', 'rk_live_reading')
+    assert.equal(run1.code, 0, run1.err)
+    const { compared, difference } = run1.json() as Body
+    assert.equal(difference, 0)
+    assert.equal(compared.invoice, invoices.filter(({ livemode }) => livemode !== false).length)
+    const refused = await kontor('reconcile', 'stripe', '--tenant', 'account', '--key', 'rk_live_wrong')
+    assert.equal(refused.code, 1)
+    assert.match(refused.err, /answered 401: Invalid API Key/)
+  } finally {
+    delete process.env.KONTOR_STRIPE_API_URL
+  }
+  assert.equal((await kontor('reconcile', 'stripe', '--tenant', 'account')).code, 2)
+})
