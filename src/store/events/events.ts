@@ -136,15 +136,15 @@ export async function loadEvents(
 ): Promise<EventRow[]> {
   const { rows } = await queryPrepared<EventRow>(
     db,
-    `select ${COLUMNS} from unnest($2::uuid[], $3::timestamptz[]) as k (id, occurred_at) cross join lateral (
-       select * from events where tenant_id = $1 and occurred_at = k.occurred_at and id = k.id and not conversion offset 0) e ${PERSON}`,
+    `select ${EVENT_COLUMNS} from unnest($2::uuid[], $3::timestamptz[]) as k (id, occurred_at) cross join lateral (
+       select * from events where tenant_id = $1 and occurred_at = k.occurred_at and id = k.id and not conversion offset 0) e ${EVENT_PERSON}`,
     [tenantId, ids, occurredAt],
   )
   if (rows.length === ids.length) return rows
   const found = new Set(rows.map(({ id }) => id))
   const missing = ids.filter(id => !found.has(id))
   const { rows: conversions } = await db.query<EventRow>(
-    `select ${COLUMNS} from events e ${PERSON}
+    `select ${EVENT_COLUMNS} from events e ${EVENT_PERSON}
      where e.tenant_id = $1 and e.received_at >= $2 and e.received_at < $3 and e.conversion and e.id = any($4::uuid[])`,
     [tenantId, since, until, missing],
   )

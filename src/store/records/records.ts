@@ -86,7 +86,7 @@ export async function loadRecords(
     db,
     `select k.tenant_id as "tenantId", r.* from unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, entity_type, id)
      cross join lateral (
-       select ${COLUMNS} from records where tenant_id = k.tenant_id and entity_type = k.entity_type and id = k.id offset 0) r`,
+       select ${RECORD_COLUMNS} from records where tenant_id = k.tenant_id and entity_type = k.entity_type and id = k.id offset 0) r`,
     [keys.map(key => key.tenantId), keys.map(key => key.entityType), keys.map(key => key.id)],
   )
   return rows
