@@ -201,3 +201,58 @@ test('series of what an earlier version kept are there after it', async () => {
     { grain: 'minute', at: '12-31 22:30', event_type: '', sum: '2 5 EUR' },
   ])
 })
+
+test('money that an earlier version knew is cash after it, once, and its sums are of these rows', async () => {
+  await atVersion(files.findIndex(({ name }) => name.endsWith('_billing_cash.sql')))
+  // by invoice: of a subscription or not, paid, told in two states, not paid, paid with nothing
+  await pool.query(
+    `insert into billing_invoices (tenant_id, id, subscription_id, currency)
+     values (1, 'in_1', 'sub_1', 'EUR'), (1, 'in_2', null, 'EUR'), (1, 'in_3', 'sub_1', 'EUR'), (1, 'in_4', 'sub_1', 'EUR')`,
+  )
+  await pool.query(
+    `insert into billing_invoice_states (tenant_id, invoice_id, valid_from, valid_to, currency, subscription_id, invoiced_at,
+       total, collected_at, amount_paid, hash, body)
+     select 1, i.id, i.starts::timestamptz, i.ends::timestamptz, 'EUR', b.subscription_id, '2026-01-01', 1000, i.paid::timestamptz,
+       i.amount, gen_random_uuid(), '{}'
+     from (values ('in_1', '2026-01-01', '2026-01-02', null, 0), ('in_1', '2026-01-02', 'infinity', '2026-01-02 23:59Z', 1000),
+       ('in_2', '2026-01-01', 'infinity', '2026-01-03Z', 500), ('in_3', '2026-01-01', 'infinity', null, 0),
+       ('in_4', '2026-01-01', 'infinity', '2026-01-01Z', 0)) as i (id, starts, ends, paid, amount)
+     join billing_invoices b on b.tenant_id = 1 and b.id = i.id`,
+  )
+  await pool.query(
+    `insert into billing_refunds (tenant_id, id, invoice_id, charge_id, currency, amount, created_at, counted, body)
+     values (1, 're_1', 'in_1', 'ch_1', 'EUR', 300, '2026-01-03Z', true, '{}'), (1, 're_2', 'in_1', null, 'EUR', 300, '2026-01-03Z', false, '{}'),
+       (1, 're_3', 'in_2', null, 'EUR', 100, '2026-01-03Z', true, '{}'), (1, 're_4', null, 'ch_9', 'EUR', 900, '2026-01-03Z', true, '{}')`,
+  )
+  await pool.query(
+    `insert into billing_cash_days (tenant_id, day, currency, invoiced, invoices, collected, payments)
+     values (1, '2026-01-01', 'EUR', 4000, 4, 0, 1), (1, '2026-01-02', 'EUR', 0, 0, 1000, 1), (1, '2026-01-03', 'EUR', 0, 0, 100, 1)`,
+  )
+  await migrate(pool)
+  const { rows: cash } = await pool.query(
+    'select owner, kind, id, amount, recurring from billing_cash order by owner, kind',
+  )
+  assert.deepEqual(cash, [
+    { owner: 'invoice in_1', kind: 'payment', id: 'in_1', amount: 1000, recurring: true },
+    { owner: 'invoice in_1', kind: 'refund', id: 're_1', amount: 300, recurring: true },
+    { owner: 'invoice in_2', kind: 'payment', id: 'in_2', amount: 500, recurring: false },
+    { owner: 'invoice in_2', kind: 'refund', id: 're_3', amount: 100, recurring: false },
+  ])
+  const { rows: days } = await pool.query(
+    `select to_char(day, 'DD') as day, sum(invoiced)::int as invoiced, sum(collected)::int as collected, sum(payments)::int as payments,
+       sum(refunded)::int as refunded, sum(one_off)::int as one_off from billing_cash_days group by day order by day`,
+  )
+  const nothing = { invoiced: 0, collected: 0, payments: 0, refunded: 0, one_off: 0 }
+  assert.deepEqual(days, [
+    { ...nothing, day: '01', invoiced: 4000 },
+    { ...nothing, day: '02', collected: 1000, payments: 1 },
+    { ...nothing, day: '03', refunded: 300, one_off: 400 },
+  ])
+  const { rows: refunds } = await pool.query(
+    'select id, payment_id from billing_refunds where payment_id is not null order by id',
+  )
+  assert.deepEqual(refunds, [
+    { id: 're_1', payment_id: 'ch_1' },
+    { id: 're_4', payment_id: 'ch_9' },
+  ])
+})

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { eventually } from '../eventually.ts'
 import { makeSource } from '../inbound/source.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
-import { type Body, reportOf, shuffled } from './shop.ts'
+import { type Body, subscription as many, reportOf, shuffled } from './shop.ts'
 
 type Fields = Record<string, unknown>
 
@@ -198,6 +199,27 @@ test("another tenant's coupon says nothing", async () => {
     [event('customer.subscription.created', START, subscription({ discounts: ['di_1'] }), undefined, NEW)],
   ])
   assert.deepEqual([mrr, exclusions.results[0].reason_code], [0, 'discount_terms_unknown'])
+})
+
+test('a discount of more subscriptions than one transaction derives reaches all of them', async () => {
+  const tenant = await server.anotherTenant('many of one customer')
+  const feed = await makeSource(server, {
+    ...{ tenant: tenant.id, type: 'cdp', billing: true, namespace: 'stripe', max_body_bytes: 8_388_608 },
+    rate_limit: { events: 1_000_000, per_seconds: 1 },
+  })
+  const properties = (id: string) => many(id, { customer: 'cus_1', started_at: '2024-01-10' })
+  const batch = Array.from({ length: 510 }, (_, i) => ({
+    ...{ type: 'track', event: 'subscription.created', properties: properties(`sub_${i}`) },
+  }))
+  assert.equal((await feed.post({ batch })).status, 200)
+  const ofCustomer = discount('di_1', { subscription: null, coupon: coupon() })
+  const { mrr } = await told('', [[event('customer.discount.created', START, ofCustomer)]], tenant)
+  // 500 of them with the event, the others by and by
+  assert.ok(mrr === 4600 || mrr === 4590, `${mrr}`)
+  await eventually('the others', async () => {
+    const report = await reportOf(server, 'overview', { as_of: AS_OF }, tenant)
+    return report.mrr === 4590
+  })
 })
 
 test('customers name their accounts, by the newest word on them', async () => {
