@@ -132,7 +132,7 @@ test('in a year there is every kind of movement, in euros and dollars, and somet
   const byCustomer = new Map<string, DerivedSubscription['segments']>()
   for (const versions of subscriptions.values())
     for (const segment of deriveSubscription(versions).segments) put(byCustomer, segment.customer!, segment)
-  const ledgers = [...byCustomer.values()].flatMap(deriveAccount)
+  const ledgers = [...byCustomer.values()].flatMap(segments => deriveAccount(segments))
   const types = new Set(ledgers.flatMap(({ movements }) => movements.map(({ type }) => type)))
   const all: MovementType[] = ['new', 'expansion', 'contraction', 'churn', 'reactivation']
   assert.deepEqual([...types].sort(), all.sort())

@@ -54,6 +54,27 @@ export function accountStates(segments: SegmentFigures[]): AccountState[] {
   )
 }
 
+/**
+ * The same from `at` on: of the segments that end then or later, going on from the states that held right before. Returns
+ * those too, as they are now.
+ */
+export function continueStates(
+  segments: SegmentFigures[],
+  at: Instant,
+  before: AccountState[],
+): AccountState[] {
+  const clipped = segments
+    .filter(({ to }) => to === null || to > at)
+    .map(segment => (segment.from < at ? { ...segment, from: at } : segment))
+  const states = Map.groupBy(accountStates(clipped), ({ currency }) => currency)
+  for (const last of before) {
+    const own = states.get(last.currency) ?? []
+    const cut = { ...last, to: at }
+    states.set(last.currency, own[0]?.from === at ? mergeEqual([cut, ...own]) : [cut, ...own])
+  }
+  return [...states.values()].flat()
+}
+
 function statesOf(currency: string | null, segments: SegmentFigures[]): AccountState[] {
   const changes = new Map<Instant, { segment: SegmentFigures; sign: 1 | -1 }[]>()
   const note = (at: Instant, segment: SegmentFigures, sign: 1 | -1) =>

@@ -73,14 +73,17 @@ function itemCause(before: ItemState[], after: ItemState[]): Cause | null {
   if (isAdded) return 'item_added'
   if (isRemoved) return 'item_removed'
   if (has((a, b) => a.productId !== b.productId || planOf(a) !== planOf(b))) return 'plan'
-  if (
-    has(
-      (a, b) =>
-        a.unitAmount !== b.unitAmount || a.interval !== b.interval || a.intervalCount !== b.intervalCount,
-    )
-  )
-    return 'price'
+  if (has((a, b) => isOtherTerm(a, b) || (a.unitAmount !== b.unitAmount && !isOfTiers(a, b)))) return 'price'
   return has((a, b) => a.quantity !== b.quantity) ? 'quantity' : null
+}
+
+function isOtherTerm(a: ItemState, b: ItemState): boolean {
+  return a.interval !== b.interval || a.intervalCount !== b.intervalCount
+}
+
+/** Another quantity of one price may cost another amount each: told as an average, tiers look like that. */
+function isOfTiers(a: ItemState, b: ItemState): boolean {
+  return a.priceId !== null && a.priceId === b.priceId && a.quantity !== b.quantity
 }
 
 /** Without products, another price is another plan only where it goes by another name. */

@@ -26,7 +26,7 @@ export function deriveInvoice(versions: InvoiceVersion[], attempts: FailedAttemp
   const paidBy = ordered.find(version => version.status === 'paid')?.sourceAt ?? null
   const dated = ordered.map(version => withDates(version, finalizedBy, paidBy))
   let failure: PaymentFailure | null = null
-  const states = spansOf(dated, holdsFrom).flatMap(span => {
+  const states = spansOf(dated, true, holdsFrom).flatMap(span => {
     failure = span.version.failure ?? failure
     return statesOf(span, failure)
   })

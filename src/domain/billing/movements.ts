@@ -33,8 +33,14 @@ type Priced = Pick<Segment, 'subscriptionId' | 'from' | 'to' | 'currency' | 'mrr
 
 type Value = Pick<Priced, 'mrr' | 'cause' | 'eventId'>
 
-/** All segments of one account's subscriptions, in any order and in all their currencies. */
-export function deriveAccount(segments: Priced[]): AccountLedger[] {
+/** From when on to derive, and in which currencies the account had moved before. */
+export type LedgerStart = { at: Instant; movedIn: Set<string> }
+
+/**
+ * All segments of one account's subscriptions, in any order and in all their currencies; with `start`, those that end then
+ * or later.
+ */
+export function deriveAccount(segments: Priced[], start: LedgerStart | null = null): AccountLedger[] {
   const currencies = [...new Set(segments.map(segment => segment.currency))].filter(code => code !== null)
   return currencies
     .sort()
@@ -42,12 +48,14 @@ export function deriveAccount(segments: Priced[]): AccountLedger[] {
       ledgerOf(
         currency,
         segments.filter(segment => segment.currency === currency),
+        start,
       ),
     )
     .filter(ledger => ledger.movements.length > 0)
 }
 
-function ledgerOf(currency: string, segments: Priced[]): AccountLedger {
+function ledgerOf(currency: string, segments: Priced[], start: LedgerStart | null): AccountLedger {
+  const current = new Map<string, number>()
   const byInstant = new Map<Instant, Map<string, Value>>()
   const set = (at: Instant, subscriptionId: string, value: Value) => {
     const values = byInstant.get(at) ?? new Map<string, Value>()
@@ -55,19 +63,21 @@ function ledgerOf(currency: string, segments: Priced[]): AccountLedger {
   }
   // in order of time a segment's end comes before the start of the next one, which overwrites it
   for (const segment of [...segments].sort((a, b) => a.from - b.from)) {
-    set(segment.from, segment.subscriptionId, segment)
+    if (start && segment.from < start.at) current.set(segment.subscriptionId, segment.mrr)
+    else set(segment.from, segment.subscriptionId, segment)
     if (segment.to !== null) set(segment.to, segment.subscriptionId, { mrr: 0 })
   }
   const movements: Movement[] = []
-  const current = new Map<string, number>()
-  let total = 0
+  let isFirst = !start?.movedIn.has(currency)
+  let total = [...current.values()].reduce((sum, mrr) => sum + mrr, 0)
   for (const at of [...byInstant.keys()].sort((a, b) => a - b)) {
     const changes = changesAt(byInstant.get(at)!, current)
     const after = changes.reduce((sum, change) => sum + change.after - change.before, total)
     for (const change of changes) current.set(change.subscriptionId, change.after)
     if (after === total) continue
-    movements.push({ at, type: typeOf(total, after, movements.length === 0), before: total, after, changes })
+    movements.push({ at, type: typeOf(total, after, isFirst), before: total, after, changes })
     total = after
+    isFirst = false
   }
   return { currency, movements }
 }

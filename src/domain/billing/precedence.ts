@@ -6,6 +6,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { contentText } from './content.ts'
 import type {
+  Discount,
   InvoiceStatus,
   InvoiceVersion,
   Refund,
@@ -75,40 +76,65 @@ function isChain(group: SubscriptionVersion[]): boolean {
   return group.length > 1 && group.length <= LONGEST_CHAIN && group.some(version => version.before)
 }
 
-type Link = { version: SubscriptionVersion; before: string | null; after: string }
+/** The states that a change leads from and to, as far as every API version tells them in the same way. */
+type Link = {
+  version: SubscriptionVersion
+  before: string | null
+  after: string
+  /** The state before, in the words of its own API version. */
+  exactlyBefore: string | null
+}
 
 /** Each after the one whose outcome it changed, from the state that came before all of them. */
 function chained(group: SubscriptionVersion[], previous: SubscriptionVersion | null): SubscriptionVersion[] {
-  let rest = group.map(
-    (version): Link => ({
+  let rest = group.map((version): Link => {
+    const before = version.before ? { ...version, ...version.before } : null
+    return {
       version,
-      before: version.before ? stateText({ ...version, ...version.before }) : null,
-      after: stateText(version),
-    }),
-  )
+      before: before && alikeText(before),
+      after: alikeText(version),
+      exactlyBefore: before && stateText(before),
+    }
+  })
   const ordered: SubscriptionVersion[] = []
   let last = previous
-  let state = previous && stateText(previous)
   while (rest.length > 0) {
-    const following = rest.filter(link => link.before !== null && link.before === state)
-    // of several that follow, first one from which it goes on: what leads nowhere comes last
-    const goesOn = (link: Link) => rest.some(other => other !== link && other.before === link.after)
-    const follows = following.find(goesOn) ?? following[0]
-    // two endpoints tell one state in two shapes: then what changed has to do
-    const continues = () => rest.find(({ version }) => last && version.before && hadBefore(version, last))
-    const begins = () => rest.find(link => !rest.some(other => other !== link && other.after === link.before))
-    const next = follows ?? continues() ?? begins() ?? rest[0]!
+    const next =
+      (last && following(rest, last)) ?? (last && continuing(rest, last)) ?? beginning(rest) ?? rest[0]!
     ordered.push(next.version)
     last = next.version
-    state = next.after
     rest = rest.filter(link => link !== next)
   }
   return ordered
 }
 
+/**
+ * What says that it is so already comes first; then, of several that follow, one from which it goes on: what leads nowhere
+ * comes last.
+ */
+function following(rest: Link[], last: SubscriptionVersion): Link | undefined {
+  const [state, exactState] = [alikeText(last), stateText(last)]
+  const saysNothingNew = (link: Link) =>
+    link.after === state && (link.before === null || link.before === state)
+  const goesOn = (link: Link) => rest.some(other => other !== link && other.before === link.after)
+  const links = rest.filter(link => link.before === state)
+  const first = (found: Link[]) => found.find(link => link.exactlyBefore === exactState) ?? found[0]
+  return first(rest.filter(saysNothingNew)) ?? first(links.filter(goesOn)) ?? first(links)
+}
+
+/** What it changed was as it says, whatever else is said otherwise. */
+function continuing(rest: Link[], last: SubscriptionVersion): Link | undefined {
+  return rest.find(({ version }) => version.before && hadBefore(version, last))
+}
+
+function beginning(rest: Link[]): Link | undefined {
+  return rest.find(link => !rest.some(other => other !== link && other.after === link.before))
+}
+
 function hadBefore({ before }: SubscriptionVersion, state: SubscriptionVersion): boolean {
-  const changed = Object.entries(before!) as [keyof SubscriptionFacts, unknown][]
-  return changed.length > 0 && changed.every(([name, value]) => isDeepStrictEqual(state[name] ?? null, value))
+  const [was, is] = [alike(before!), alike(state) as Partial<SubscriptionFacts>]
+  const changed = Object.entries(was) as [keyof SubscriptionFacts, unknown][]
+  return changed.length > 0 && changed.every(([name, value]) => isDeepStrictEqual(is[name] ?? null, value))
 }
 
 function stateText(version: SubscriptionVersion): string {
@@ -116,6 +142,26 @@ function stateText(version: SubscriptionVersion): string {
   const { before: _before, eventId: _event, ...facts } = rest
   // left out and null say the same
   return contentText(Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== null)))
+}
+
+function alikeText(version: SubscriptionVersion): string {
+  return stateText(alike(version))
+}
+
+/** Newer versions tell the periods of items and discounts by id, older ones tell neither. */
+function alike<Facts extends Partial<SubscriptionFacts>>(facts: Facts): Facts {
+  const byId = (discounts: Discount[]) =>
+    discounts.map(discount => (discount.id === undefined ? discount : { id: discount.id }))
+  return {
+    ...facts,
+    ...(facts.discounts && { discounts: byId(facts.discounts) }),
+    ...(facts.items && {
+      items: facts.items.map(item => ({
+        ...item,
+        ...{ currentPeriodStart: null, currentPeriodEnd: null, discounts: byId(item.discounts) },
+      })),
+    }),
+  } as Facts
 }
 
 /** `versions` in the order in which they arrived. */

@@ -1,10 +1,13 @@
-import { accountStates } from '../../domain/billing/account-states.ts'
+import { type AccountState, accountStates, continueStates } from '../../domain/billing/account-states.ts'
 import { deriveAccount } from '../../domain/billing/movements.ts'
+import type { Instant } from '../../domain/billing/types.ts'
 import { dayOf } from '../../domain/time.ts'
 import type { Db } from '../../postgres/database.ts'
 import {
+  type AccountPast,
   type AccountRow,
   type AccountSegment,
+  loadAccountPasts,
   loadAccountSegments,
   lockAccounts,
   type MovementRow,
@@ -23,6 +26,10 @@ type AccountNews = {
   nodes?: Map<string, number>
   /** Something was learnt of the people behind these accounts. */
   isPersonNews?: boolean
+  /** By account, from when on its segments are others; without it all may be. */
+  since?: Map<string, Instant>
+  /** They are told anew by another policy. */
+  isRestated?: boolean
 }
 
 /**
@@ -36,23 +43,67 @@ export async function deriveAccounts(
 ): Promise<void> {
   if (keys.length === 0) return
   const rows = await lockAccounts(client, keys)
-  const segments = Map.groupBy(await loadAccountSegments(client, keys), ({ tenantId, account }) =>
-    keyText({ tenantId, id: account }),
-  )
+  const owners = rows.map(row => ({ ...row, since: sinceOf(row, news) }))
+  const loaded = await loadAccountSegments(client, owners)
+  const segments = Map.groupBy(loaded, segmentAccount)
   const segmentsOf = (key: ObjectKey) => segments.get(keyText(key)) ?? []
-  const accounts = await attribute(client, rows, segmentsOf, news)
+  // what an account says itself of where it came from is on all of its rows
+  const restated = owners.filter(
+    row => row.since !== null && segmentsOf(row).some(segment => isOtherSource(row, segment)),
+  )
+  if (restated.length > 0) {
+    const whole = restated.map(row => ({ ...row, since: null }))
+    for (const row of restated) row.since = null
+    for (const [key, own] of Map.groupBy(await loadAccountSegments(client, whole), segmentAccount))
+      segments.set(key, own)
+  }
+  const accounts = await attribute(client, owners, segmentsOf, news)
+  await writeAccounts({ client, now }, accounts, segmentsOf, news)
+}
+
+/** From when on the rows of an account may be others; null: all of them, as its source may be another. */
+function sinceOf(row: AccountRow, { since, nodes, isPersonNews }: AccountNews): Instant | null {
+  const node = nodes?.get(keyText(row)) ?? row.node
+  const from = isPersonNews || node !== row.node ? undefined : since?.get(keyText(row))
+  // what ends or happens at that very instant is part of it
+  return from === undefined ? null : from - 1
+}
+
+function segmentAccount({ tenantId, account }: AccountSegment): string {
+  return keyText({ tenantId, id: account })
+}
+
+function isOtherSource({ ownAcquisitionId }: AccountRow, { acquisitionId }: AccountSegment): boolean {
+  return acquisitionId !== 0 && acquisitionId !== ownAcquisitionId
+}
+
+type DerivedAccount = AccountRow & { since: Instant | null }
+
+/** Writes states and movements as they are now. */
+async function writeAccounts(
+  { client, now }: Deriving,
+  accounts: DerivedAccount[],
+  segmentsOf: (key: ObjectKey) => AccountSegment[],
+  { isRestated = false }: AccountNews,
+): Promise<void> {
+  const partial = accounts.flatMap(({ tenantId, id, since }) =>
+    since === null ? [] : [{ tenantId, id, since }],
+  )
+  const pasts = Map.groupBy(partial.length > 0 ? await loadAccountPasts(client, partial) : [], keyText)
+  const pastsOf = (key: ObjectKey) => pasts.get(keyText(key)) ?? []
   const states = accounts.flatMap(account =>
-    accountStates(segmentsOf(account)).map(state => ({
+    statesOf(account, segmentsOf(account), pastsOf(account)).map(state => ({
       ...account,
       state,
       acquisitionId: acquisitionOf(account),
     })),
   )
-  await replaceStates(client, keys, states)
-  const movements = accounts.flatMap(account =>
-    movementsOf(account, segmentsOf(account), acquisitionOf(account)),
-  )
-  await tellingMovements({ client, now }, keys, telling => replaceMovements(client, keys, movements, telling))
+  await replaceStates(client, accounts, states)
+  const movements = accounts.flatMap(account => movementsOf(account, segmentsOf(account), pastsOf(account)))
+  const replace = (telling: boolean) => replaceMovements(client, accounts, movements, telling)
+  // by another policy nothing has happened: nobody is told
+  if (isRestated) await replace(false)
+  else await tellingMovements({ client, now }, accounts, replace)
   const firsts = Map.groupBy(states, ({ tenantId }) => tenantId)
   await coverDays(
     client,
@@ -65,6 +116,19 @@ export async function deriveAccounts(
   )
 }
 
+function statesOf(
+  { since }: DerivedAccount,
+  segments: AccountSegment[],
+  pasts: AccountPast[],
+): AccountState[] {
+  if (since === null) return accountStates(segments)
+  return continueStates(
+    segments,
+    since + 1,
+    pasts.flatMap(({ state }) => state ?? []),
+  )
+}
+
 /** By its own word, else by its first touch: as billing_accounts.acquisition_id tells it too. */
 function acquisitionOf({ ownAcquisitionId, touchAcquisitionId }: AccountRow): number {
   return ownAcquisitionId > 0 ? ownAcquisitionId : touchAcquisitionId
@@ -73,14 +137,14 @@ function acquisitionOf({ ownAcquisitionId, touchAcquisitionId }: AccountRow): nu
 /** Where accounts came from, and under which name they are known; what changed is written. */
 async function attribute(
   db: Db,
-  rows: AccountRow[],
+  rows: DerivedAccount[],
   segmentsOf: (key: ObjectKey) => AccountSegment[],
   { nodes, isPersonNews = false }: AccountNews,
-): Promise<AccountRow[]> {
+): Promise<DerivedAccount[]> {
   const now = rows.map(row => ({
     ...row,
     node: nodes?.get(keyText(row)) ?? row.node,
-    ownAcquisitionId: ownAcquisition(segmentsOf(row)),
+    ownAcquisitionId: row.since === null ? ownAcquisition(segmentsOf(row)) : row.ownAcquisitionId,
   }))
   const isOther = (account: AccountRow, i: number) =>
     account.node !== rows[i]!.node || account.ownAcquisitionId !== rows[i]!.ownAcquisitionId
@@ -97,7 +161,11 @@ async function attribute(
 }
 
 /** Looks up `wanted` of the accounts. What was learnt of a person who has been erased since stays as it is. */
-async function withFirstTouches(db: Db, accounts: AccountRow[], wanted: AccountRow[]): Promise<AccountRow[]> {
+async function withFirstTouches(
+  db: Db,
+  accounts: DerivedAccount[],
+  wanted: DerivedAccount[],
+): Promise<DerivedAccount[]> {
   const people = wanted.flatMap(({ tenantId, node }) => (node === null ? [] : [{ tenantId, node }]))
   if (people.length === 0) return accounts
   const touches = await firstTouches(db, people)
@@ -125,12 +193,18 @@ function isBefore(a: AccountSegment, b: AccountSegment): boolean {
 }
 
 function movementsOf(
-  { tenantId, id }: ObjectKey,
+  account: DerivedAccount,
   segments: AccountSegment[],
-  acquisitionId: number,
+  pasts: AccountPast[],
 ): MovementRow[] {
-  return deriveAccount(segments).flatMap(({ currency, movements }) => {
-    let payingSince = 0
+  const { tenantId, id, since } = account
+  const moved = new Map(
+    pasts.flatMap(past => (past.moved && past.currency !== null ? [[past.currency, past.moved]] : [])),
+  )
+  const start = since === null ? null : { at: since + 1, movedIn: new Set(moved.keys()) }
+  return deriveAccount(segments, start).flatMap(({ currency, movements }) => {
+    const past = moved.get(currency)
+    let payingSince = past?.payingSince ?? 0
     return movements.map((movement, i) => {
       if (movement.before === 0) payingSince = movement.at
       return {
@@ -138,11 +212,11 @@ function movementsOf(
         id,
         currency,
         movement,
-        firstAt: movements[0]!.at,
-        firstMrr: movements[0]!.after,
-        previousAt: movements[i - 1]?.at ?? null,
+        firstAt: past?.firstAt ?? movements[0]!.at,
+        firstMrr: past?.firstMrr ?? movements[0]!.after,
+        previousAt: movements[i - 1]?.at ?? past?.at ?? null,
         payingSince,
-        acquisitionId,
+        acquisitionId: acquisitionOf(account),
       }
     })
   })

@@ -4,7 +4,7 @@ import { changeIn, isPlain } from '../../domain/billing/namespace.ts'
 import type { BillingChange } from '../../domain/billing/types.ts'
 import { countUnrecognized, keepNamespaces } from '../../store/billing/feed.ts'
 import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/keys.ts'
-import { insertVersions, type NewVersion } from '../../store/billing/versions.ts'
+import { insertVersions, type NewVersion, type ObjectNews } from '../../store/billing/versions.ts'
 import type { EventListener, FreshEvent } from '../events/fresh-event.ts'
 import { shareTurn } from '../turns.ts'
 import type { Transaction } from '../unit.ts'
@@ -71,7 +71,7 @@ export async function applyBilling(transaction: Transaction, facts: BillingFact[
   const named = facts.filter(({ namespace }) => !isPlain(namespace))
   if (named.length > 0) await keepNamespaces(client, named)
   const changed = await insertVersions(client, distinctVersions(facts.flatMap(versionsOf)))
-  const news = (kind: NewVersion['kind']): ObjectKey[] => changed.filter(object => object.kind === kind)
+  const news = (kind: NewVersion['kind']) => changed.filter(object => object.kind === kind)
   const subscriptions = distinctKeys([...news('subscription'), ...outdated])
   const invoices = news('invoice')
   const payments = news('payment')
@@ -80,6 +80,7 @@ export async function applyBilling(transaction: Transaction, facts: BillingFact[
     await applySubscriptions(transaction, subscriptions, {
       named: subscriptionsNamedBy(facts),
       nodes: nodesOf(facts),
+      since: sinceOf(news('subscription'), outdated),
     })
   }
   if (invoices.length + payments.length + refunds.length > 0) {
@@ -123,6 +124,13 @@ async function learnTerms(transaction: Transaction, facts: BillingFact[]): Promi
   if (tenantIds.length === 0) return []
   await shareTurn(transaction, tenantIds)
   return applyTerms(transaction, terms, deriving)
+}
+
+/** From when on there is news of subscriptions, but for those that read otherwise at any time. */
+function sinceOf(news: ObjectNews[], outdated: ObjectKey[]): Map<string, number> {
+  const since = new Map(news.map(object => [keyText(object), object.sourceAt.getTime()]))
+  for (const key of outdated) since.delete(keyText(key))
+  return since
 }
 
 /** A batch may tell the same twice. */

@@ -2,15 +2,15 @@ import { figuresOf } from '../../domain/billing/account-states.ts'
 import { contentHash } from '../../domain/billing/content.ts'
 import { itemRanges } from '../../domain/billing/item-states.ts'
 import type { Policy } from '../../domain/billing/policy.ts'
-import { deriveSubscription, type Segment } from '../../domain/billing/timeline.ts'
-import type { SubscriptionVersion } from '../../domain/billing/types.ts'
+import type { Instant } from '../../domain/billing/types.ts'
 import type { Db } from '../../postgres/database.ts'
 import { shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import { acquisitionIds } from '../../store/billing/acquisitions.ts'
-import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/keys.ts'
+import { keyText, type ObjectKey } from '../../store/billing/keys.ts'
 import { policiesOf } from '../../store/billing/policies.ts'
 import { addRestated } from '../../store/billing/restatement.ts'
 import {
+  itemStarts,
   loadSegments,
   lockSubscriptions,
   replaceItems,
@@ -18,54 +18,63 @@ import {
   type SegmentRow,
 } from '../../store/billing/subscriptions.ts'
 import { takeOutdated } from '../../store/billing/terms.ts'
-import { loadVersions } from '../../store/billing/versions.ts'
 import type { Deriving } from '../unit.ts'
 import { deriveAccounts } from './accounts.ts'
 import { writeAgenda } from './agenda.ts'
-import { termsNamedBy } from './terms.ts'
+import { type Derived, deriveSubscriptions } from './derivation.ts'
 
 type SubscriptionNews = {
   /** Subscriptions that only an invoice speaks of so far. */
   named: ObjectKey[]
   /** By subscription, under which node it was last seen. */
   nodes: Map<string, number>
+  /** By subscription, the earliest time of which something new was told; without it all may read otherwise. */
+  since?: Map<string, Instant>
   /** By which to derive, where it is not the one that their tenants follow. */
   policy?: Policy
 }
 
-type Derived = ObjectKey & { segments: Segment[] }
-
 /**
- * Derives subscriptions anew from all that is known of them, and then their accounts. Whoever calls shares the locks on
+ * Derives subscriptions anew from what is known of them, and then their accounts. Whoever calls shares the locks on
  * who is who and on terms.
  */
 export async function applySubscriptions(
   transaction: Deriving,
   keys: ObjectKey[],
-  { named, nodes, policy }: SubscriptionNews,
+  { named, nodes, since, policy }: SubscriptionNews,
 ): Promise<void> {
   const { client, now } = transaction
   await lockSubscriptions(client, keys, named)
   if (keys.length === 0) return
-  const known = await loadVersions<SubscriptionVersion>(client, 'subscription', keys)
-  const terms = await termsNamedBy(client, known)
   const policyOf = policy ? () => policy : await followedPolicies(client, keys)
-  const derived = [...Map.groupBy(known, keyText).values()].map((versions): Derived => {
-    const { tenantId, id } = versions[0]!
-    const told = versions.map(({ version, eventId }) => ({ ...version, eventId }))
-    const { segments } = deriveSubscription(told, terms.get(tenantId), policyOf(tenantId))
-    return { tenantId, id, segments: isOfTwo(versions) ? segments.map(withCollision) : segments }
-  })
+  const derived = await deriveSubscriptions(transaction, keys, { policyOf, since: since ?? new Map() })
   const accounts = await writeSegments(transaction, derived)
-  await replaceItems(
-    client,
-    keys,
-    derived.flatMap(({ tenantId, id, segments }) =>
-      itemRanges(segments).map(range => ({ tenantId, id, ...range })),
-    ),
-  )
+  await writeItems(client, derived)
   await writeAgenda(client, derived, now.getTime())
-  await deriveAccounts(transaction, accounts, { nodes: nodesOfAccounts(derived, nodes) })
+  await deriveAccounts(transaction, accounts.keys, {
+    nodes: nodesOfAccounts(derived, nodes),
+    since: accounts.since,
+    isRestated: policy !== undefined,
+  })
+}
+
+/** An item that goes on at the beginning of what was derived began as it is known. */
+async function writeItems(db: Db, derived: Derived[]): Promise<void> {
+  const continued = derived.flatMap(({ since, ...key }) => (since === null ? [] : [{ ...key, since }]))
+  const starts = new Map(
+    (continued.length > 0 ? await itemStarts(db, continued) : []).map(start => [
+      `${keyText(start)} ${start.place}`,
+      start.from.getTime(),
+    ]),
+  )
+  const ranges = derived.flatMap(({ tenantId, id, segments, since }) =>
+    itemRanges(segments).map(range => {
+      const key = { tenantId, id }
+      const start = range.from === since ? starts.get(`${keyText(key)} ${range.place}`) : undefined
+      return { ...key, ...range, ...(start !== undefined && { from: start }) }
+    }),
+  )
+  await replaceItems(db, derived, ranges)
 }
 
 /** The policies of these tenants. Where another is to come, these subscriptions are to be derived by it then. */
@@ -82,24 +91,11 @@ async function followedPolicies(
   return tenantId => policies.get(tenantId)?.policy
 }
 
-/** Whether two sources tell one id with two customers: two things in one namespace. */
-function isOfTwo(versions: { sourceId: string | null; version: SubscriptionVersion }[]): boolean {
-  const customers = new Map<string, Set<string>>()
-  for (const { sourceId, version } of versions) {
-    if (sourceId === null || version.customer === null) continue
-    const own = customers.get(sourceId) ?? new Set()
-    customers.set(sourceId, own.add(version.customer))
-  }
-  const sets = [...customers.values()]
-  return sets.some((own, i) => sets.some((other, j) => i !== j && ![...own].some(id => other.has(id))))
-}
-
-function withCollision(segment: Segment): Segment {
-  return { ...segment, cautions: [...(segment.cautions ?? []), 'id_of_two_customers'] }
-}
+/** Accounts whose segments are others, and for those that were derived from a time on: from when. */
+type ChangedAccounts = { keys: ObjectKey[]; since: Map<string, Instant> }
 
 /** Writes what changed, and returns the accounts that had or have a part in it. */
-async function writeSegments({ client }: Deriving, derived: Derived[]): Promise<ObjectKey[]> {
+async function writeSegments({ client }: Deriving, derived: Derived[]): Promise<ChangedAccounts> {
   const before = await loadSegments(client, derived)
   const rows = derived.flatMap(({ tenantId, id, segments }) =>
     segments.map(segment => ({ tenantId, id, segment, hash: contentHash(segment) })),
@@ -118,10 +114,32 @@ async function writeSegments({ client }: Deriving, derived: Derived[]): Promise<
     gone,
     added.map((row, i): SegmentRow => ({ ...row, figures: figuresOf(row.segment), acquisitionId: ids[i]! })),
   )
-  return distinctKeys([
-    ...gone.map(({ tenantId, account }) => ({ tenantId, id: account })),
-    ...added.map(({ tenantId, segment }) => ({ tenantId, id: segment.account })),
+  const isContinued = new Set(derived.filter(({ since }) => since !== null).map(keyText))
+  return changedAccounts([
+    ...gone.map(row => ({ ...row, isContinued: isContinued.has(keyText(row)) })),
+    ...added.map(row => ({
+      ...row.segment,
+      tenantId: row.tenantId,
+      isContinued: isContinued.has(keyText(row)),
+    })),
   ])
+}
+
+function changedAccounts(
+  rows: { tenantId: number; account: string; from: Instant; isContinued: boolean }[],
+): ChangedAccounts {
+  const accounts = Map.groupBy(rows, ({ tenantId, account }) => keyText({ tenantId, id: account }))
+  const since = new Map<string, Instant>()
+  for (const [key, own] of accounts)
+    if (own.every(row => row.isContinued))
+      since.set(
+        key,
+        own.reduce((first, { from }) => Math.min(first, from), Number.POSITIVE_INFINITY),
+      )
+  return {
+    keys: [...accounts.values()].map(([row]) => ({ tenantId: row!.tenantId, id: row!.account })),
+    since,
+  }
 }
 
 function nodesOfAccounts(derived: Derived[], nodes: Map<string, number>): Map<string, number> {

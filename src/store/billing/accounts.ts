@@ -2,7 +2,7 @@ import type { AccountState, SegmentFigures } from '../../domain/billing/account-
 import type { Cause } from '../../domain/billing/causes.ts'
 import type { Movement } from '../../domain/billing/movements.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { type DerivedTable, replaceRows, replacing, returningAdded } from './derived.ts'
+import { type DerivedTable, type OwnerSince, replaceRowsSince, replacing, returningAdded } from './derived.ts'
 import { endText, instantOf, keyColumns, type ObjectKey, sortedKeys, timeText } from './keys.ts'
 import { STATE_EFFECTS } from './sums.ts'
 
@@ -61,18 +61,19 @@ export type AccountSegment = SegmentFigures & {
   eventId: string | null
 }
 
-/** All segments of these accounts, without what is only shown. */
-export async function loadAccountSegments(db: Db, accounts: ObjectKey[]): Promise<AccountSegment[]> {
+/** The segments of these accounts that reach beyond `since`, without what is only shown. */
+export async function loadAccountSegments(db: Db, accounts: OwnerSince[]): Promise<AccountSegment[]> {
   const { rows } = await queryPrepared<StoredSegmentFigures>(
     db,
-    `select k.tenant_id as "tenantId", k.account, s.* from unnest($1::int[], $2::text[]) as k (tenant_id, account)
+    `select k.tenant_id as "tenantId", k.account, s.*
+     from unnest($1::int[], $2::text[], $3::timestamptz[]) as k (tenant_id, account, since)
      cross join lateral (
        select subscription_id as "subscriptionId", valid_from as "from", valid_to as "to", currency,
          started_at as "startedAt", mrr, committed_mrr as "committedMrr", acquisition_id as "acquisitionId",
          item_rows as "itemRows", items, items_priced as "pricedItems", items_excluded as "excludedItems", cause,
          event_id as "eventId"
-       from billing_segments where tenant_id = k.tenant_id and account = k.account offset 0) s`,
-    keyColumns(accounts),
+       from billing_segments where tenant_id = k.tenant_id and account = k.account and valid_to > k.since offset 0) s`,
+    [...keyColumns(accounts), accounts.map(({ since }) => (since === null ? '-infinity' : timeText(since)))],
   )
   return rows.map(row => ({
     ...row,
@@ -94,6 +95,7 @@ const STATES: DerivedTable = {
   name: 'billing_account_states',
   owner: 'account',
   key: ['currency', 'valid_from'],
+  until: 'valid_to',
   values: [
     'valid_to',
     'acquisition_id',
@@ -112,7 +114,7 @@ const REPLACE_STATES = replacing(STATES, STATE_EFFECTS)
 /** With the sums of days that they are part of. */
 export async function replaceStates(
   db: Db,
-  accounts: ObjectKey[],
+  accounts: OwnerSince[],
   states: (ObjectKey & { state: AccountState; acquisitionId: number })[],
 ): Promise<void> {
   const rows = states.map(({ tenantId, id, state, acquisitionId }) => ({
@@ -131,7 +133,7 @@ export async function replaceStates(
     items_priced: state.pricedItems,
     items_excluded: state.excludedItems,
   }))
-  await replaceRows(db, REPLACE_STATES, accounts, rows)
+  await replaceRowsSince(db, REPLACE_STATES, accounts, rows)
 }
 
 export type MovementRow = ObjectKey & {
@@ -158,6 +160,7 @@ const MOVEMENTS: DerivedTable = {
   name: 'billing_movements',
   owner: 'account',
   key: ['currency', 'occurred_at'],
+  until: 'occurred_at',
   values: [...MOVEMENT_VALUES, 'changes'],
   compared: row => `(${MOVEMENT_VALUES.map(column => `${row}.${column}`).join(', ')}, ${row}.changes::text)`,
 }
@@ -167,7 +170,7 @@ const REPLACE_MOVEMENTS_TELLING = replacing(MOVEMENTS, returningAdded(MOVEMENTS)
 /** Where it is asked for (`telling`), returns the movements that are there for the first time. */
 export async function replaceMovements(
   db: Db,
-  accounts: ObjectKey[],
+  accounts: OwnerSince[],
   movements: MovementRow[],
   telling: boolean,
 ): Promise<MovementRow[]> {
@@ -187,7 +190,7 @@ export async function replaceMovements(
     changes: movement.changes,
   }))
   const statement = telling ? REPLACE_MOVEMENTS_TELLING : REPLACE_MOVEMENTS
-  const added = await replaceRows<AddedMovement>(db, statement, accounts, rows)
+  const added = await replaceRowsSince<AddedMovement>(db, statement, accounts, rows)
   if (!telling || added.length === 0) return []
   const keys = new Set(
     added.map(row => movementKey(row.tenant_id, row.account, row.currency, row.occurred_at.getTime())),
@@ -201,4 +204,63 @@ type AddedMovement = { tenant_id: number; account: string; currency: string; occ
 
 function movementKey(tenantId: number, account: string, currency: string, at: number): string {
   return JSON.stringify([tenantId, account, currency, at])
+}
+
+/** How an account stood in one currency, and how it had last moved, right after `since`. */
+export type AccountPast = ObjectKey & {
+  currency: string | null
+  state: AccountState | null
+  moved: { at: number; firstAt: number; firstMrr: number; payingSince: number } | null
+}
+
+/** What reaches beyond `since` began at it or before; movements up to it, and it included. */
+export async function loadAccountPasts(
+  db: Db,
+  accounts: (ObjectKey & { since: number })[],
+): Promise<AccountPast[]> {
+  const columns = [...keyColumns(accounts), accounts.map(({ since }) => timeText(since))]
+  const { rows: states } = await queryPrepared<
+    ObjectKey &
+      Omit<AccountState, 'from' | 'to' | 'currency'> & { currency: string; from: Date; to: Date | number }
+  >(
+    db,
+    `select k.tenant_id as "tenantId", k.account as id, s.*
+     from unnest($1::int[], $2::text[], $3::timestamptz[]) as k (tenant_id, account, since)
+     cross join lateral (
+       select currency, valid_from as "from", valid_to as "to", mrr, committed_mrr as "committedMrr", subscriptions,
+         active_subscriptions as "activeSubscriptions", item_rows as "itemRows", items, items_priced as "pricedItems",
+         items_excluded as "excludedItems"
+       from billing_account_states
+       where tenant_id = k.tenant_id and account = k.account and valid_from <= k.since and valid_to > k.since offset 0) s`,
+    columns,
+  )
+  const { rows: moved } = await queryPrepared<
+    ObjectKey & { currency: string; at: Date; firstAt: Date; firstMrr: number; payingSince: Date }
+  >(
+    db,
+    `select k.tenant_id as "tenantId", k.account as id, m.*
+     from unnest($1::int[], $2::text[], $3::timestamptz[]) as k (tenant_id, account, since)
+     cross join lateral (
+       select distinct on (currency) currency, occurred_at as at, first_at as "firstAt", first_mrr as "firstMrr",
+         paying_since as "payingSince"
+       from billing_movements
+       where tenant_id = k.tenant_id and account = k.account and occurred_at <= k.since
+       order by currency, occurred_at desc) m`,
+    columns,
+  )
+  return [
+    ...states.map(({ tenantId, id, currency, from, to, ...figures }) => ({
+      ...{ tenantId, id, currency: currency || null, moved: null },
+      state: { ...figures, currency: currency || null, from: from.getTime(), to: instantOf(to) },
+    })),
+    ...moved.map(({ tenantId, id, currency, at, firstAt, firstMrr, payingSince }) => ({
+      ...{ tenantId, id, currency, state: null },
+      moved: {
+        at: at.getTime(),
+        firstAt: firstAt.getTime(),
+        firstMrr,
+        payingSince: payingSince.getTime(),
+      },
+    })),
+  ]
 }

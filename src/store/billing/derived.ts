@@ -1,5 +1,5 @@
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { keyColumns, type ObjectKey } from './keys.ts'
+import { keyColumns, type ObjectKey, timeText } from './keys.ts'
 
 /** A table whose rows are derived, all those of one owner together, and written only where they changed. */
 export type DerivedTable = {
@@ -10,14 +10,17 @@ export type DerivedTable = {
   key: readonly string[]
   /** The other columns. */
   values: readonly string[]
+  /** The column that tells whether a row reaches into the time that is replaced: all of time unless said. */
+  until?: string
   /** What tells whether a row changed, of `new` or of `old`; all values unless said. */
   compared?: (row: 'new' | 'old') => string
 }
 
 /**
  * The statement that makes the rows of some owners ($1 tenants, $2 owners) what they are to be ($3, a JSON array of
- * rows) and leaves alone what is as it was. `old` are the rows that hold no longer, `new` those that hold instead:
- * `effects` continues the statement with what follows from them. Owners are locked by whoever calls.
+ * rows) and leaves alone what is as it was. Of tables with `until`, only the rows that reach beyond
+ * $4 are replaced. `old` are the rows that hold no longer, `new` those that hold instead: `effects` continues the
+ * statement with what follows from them. Owners are locked by whoever calls.
  */
 export function replacing(table: DerivedTable, effects = 'select'): string {
   const key = ['tenant_id', table.owner, ...table.key]
@@ -26,12 +29,14 @@ export function replacing(table: DerivedTable, effects = 'select'): string {
   const compared = table.compared ?? (row => `(${table.values.map(column => `${row}.${column}`).join(', ')})`)
   const unlike = (row: 'new' | 'old', other: 'new' | 'old', others: string) => `not exists (
       select from ${others} ${other} where ${sameRow(other, row)} and ${compared(other)} is not distinct from ${compared(row)})`
+  const since = table.until === undefined ? '' : ', $4::timestamptz[]'
   return `
 with wanted as materialized (
   select ${columns} from json_populate_recordset(null::${table.name}, $3)
 ), had as materialized (
-  select r.* from unnest($1::int[], $2::text[]) as k (tenant_id, owner) cross join lateral (
-    select ${columns} from ${table.name} t where t.tenant_id = k.tenant_id and t.${table.owner} = k.owner offset 0) r
+  select r.* from unnest($1::int[], $2::text[]${since}) as k (tenant_id, owner${since && ', since'}) cross join lateral (
+    select ${columns} from ${table.name} t where t.tenant_id = k.tenant_id and t.${table.owner} = k.owner
+      ${since && `and t.${table.until} > k.since`} offset 0) r
 ), old as materialized (
   select * from had old where ${unlike('old', 'new', 'wanted')}
 ), new as materialized (
@@ -62,4 +67,19 @@ export async function replaceRows<Row extends object = never>(
   rows: object[],
 ): Promise<Row[]> {
   return (await queryPrepared<Row>(db, statement, [...keyColumns(owners), JSON.stringify(rows)])).rows
+}
+
+/** An owner of rows, of which those are replaced that reach beyond `since`; null: all of them. */
+export type OwnerSince = ObjectKey & { since: number | null }
+
+/** Runs such a statement of a table with `until`. */
+export async function replaceRowsSince<Row extends object = never>(
+  db: Db,
+  statement: string,
+  owners: OwnerSince[],
+  rows: object[],
+): Promise<Row[]> {
+  const since = owners.map(({ since }) => (since === null ? '-infinity' : timeText(since)))
+  const values = [...keyColumns(owners), JSON.stringify(rows), since]
+  return (await queryPrepared<Row>(db, statement, values)).rows
 }

@@ -51,6 +51,11 @@ export async function eraseNames(
      where tenant_id = $1 and (kind = 'subscription' and object_id = any($2) or kind = 'invoice' and object_id = any($3))`,
     [tenantId, subscriptions, invoices],
   )
+  // what is derived next is derived from the beginning
+  await db.query('update billing_subscriptions set checkpoint = null where tenant_id = $1 and id = any($2)', [
+    tenantId,
+    subscriptions,
+  ])
   await db.query(
     `update billing_segments set body = ${NAMELESS} where tenant_id = $1 and subscription_id = any($2)`,
     [tenantId, subscriptions],

@@ -1,7 +1,7 @@
 import type { ItemRange } from '../../domain/billing/item-states.ts'
 import type { Segment } from '../../domain/billing/timeline.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { type DerivedTable, replaceRows, replacing } from './derived.ts'
+import { type DerivedTable, type OwnerSince, replaceRowsSince, replacing } from './derived.ts'
 import { endText, keyColumns, type ObjectKey, timeText } from './keys.ts'
 import { ensureRows, lockRows } from './locking.ts'
 
@@ -16,14 +16,16 @@ export async function lockSubscriptions(db: Db, seen: ObjectKey[], named: Object
 
 export type StoredSegment = ObjectKey & { from: number; account: string; hash: string }
 
-export async function loadSegments(db: Db, keys: ObjectKey[]): Promise<StoredSegment[]> {
+/** Those that begin at `since` or later. */
+export async function loadSegments(db: Db, keys: OwnerSince[]): Promise<StoredSegment[]> {
   const { rows } = await queryPrepared<Omit<StoredSegment, 'from'> & { from: Date }>(
     db,
-    `select k.tenant_id as "tenantId", k.id, s.* from unnest($1::int[], $2::text[]) as k (tenant_id, id)
+    `select k.tenant_id as "tenantId", k.id, s.*
+     from unnest($1::int[], $2::text[], $3::timestamptz[]) as k (tenant_id, id, since)
      cross join lateral (
        select valid_from as "from", account, replace(hash::text, '-', '') as hash from billing_segments
-       where tenant_id = k.tenant_id and subscription_id = k.id offset 0) s`,
-    keyColumns(keys),
+       where tenant_id = k.tenant_id and subscription_id = k.id and valid_from >= k.since offset 0) s`,
+    [...keyColumns(keys), keys.map(({ since }) => (since === null ? '-infinity' : timeText(since)))],
   )
   return rows.map(row => ({ ...row, from: row.from.getTime() }))
 }
@@ -87,13 +89,14 @@ const ITEMS: DerivedTable = {
   name: 'billing_items',
   owner: 'subscription_id',
   key: ['place', 'valid_from'],
+  until: 'valid_to',
   values: ['valid_to', 'currency', 'item_id', 'reason', 'excluded_mrr', 'since', 'started_at'],
 }
 const REPLACE_ITEMS = replacing(ITEMS)
 
 export async function replaceItems(
   db: Db,
-  subscriptions: ObjectKey[],
+  subscriptions: OwnerSince[],
   ranges: (ObjectKey & ItemRange)[],
 ): Promise<void> {
   const rows = ranges.map(range => ({
@@ -109,7 +112,25 @@ export async function replaceItems(
     since: timeText(range.since),
     started_at: timeText(range.startedAt),
   }))
-  await replaceRows(db, REPLACE_ITEMS, subscriptions, rows)
+  await replaceRowsSince(db, REPLACE_ITEMS, subscriptions, rows)
+}
+
+/** By place, since when an item is what it is at `since`. */
+export async function itemStarts(
+  db: Db,
+  subscriptions: (ObjectKey & { since: number })[],
+): Promise<(ObjectKey & { place: number; from: Date })[]> {
+  const { rows } = await queryPrepared<ObjectKey & { place: number; from: Date }>(
+    db,
+    `select k.tenant_id as "tenantId", k.id, i.place, i.valid_from as "from"
+     from unnest($1::int[], $2::text[], $3::timestamptz[]) as k (tenant_id, id, since)
+     cross join lateral (
+       select place, valid_from from billing_items
+       where tenant_id = k.tenant_id and subscription_id = k.id and valid_from <= k.since and valid_to > k.since
+       offset 0) i`,
+    [...keyColumns(subscriptions), subscriptions.map(({ since }) => timeText(since))],
+  )
+  return rows
 }
 
 /** Segments of these subscriptions that hold at `from` or later, in their order. */

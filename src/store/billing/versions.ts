@@ -16,20 +16,20 @@ export type NewVersion = ObjectKey & {
   body: string
 }
 
+/** `sourceAt`: the earliest time that the news are of. */
+export type ObjectNews = ObjectKey & { kind: VersionKind; sourceAt: Date }
+
 /** Keeps what was not said before, and returns the objects about which there is news. */
-export async function insertVersions(
-  db: Db,
-  versions: NewVersion[],
-): Promise<(ObjectKey & { kind: VersionKind })[]> {
-  const { rows } = await queryPrepared<ObjectKey & { kind: VersionKind }>(
+export async function insertVersions(db: Db, versions: NewVersion[]): Promise<ObjectNews[]> {
+  const { rows } = await queryPrepared<ObjectNews>(
     db,
     `with added as (
        insert into billing_versions (tenant_id, kind, object_id, hash, source_at, event_id, event_type, body, source_id)
        select * from unnest($1::int[], $2::text[], $3::text[], $4::uuid[], $5::timestamptz[], $6::uuid[], $7::text[],
          $8::json[], $9::text[]) as v (tenant_id, kind, object_id, hash, source_at, event_id, event_type, body, source_id)
        order by tenant_id, kind, object_id, hash
-       on conflict do nothing returning tenant_id, kind, object_id)
-     select distinct tenant_id as "tenantId", kind, object_id as id from added`,
+       on conflict do nothing returning tenant_id, kind, object_id, source_at)
+     select tenant_id as "tenantId", kind, object_id as id, min(source_at) as "sourceAt" from added group by 1, 2, 3`,
     [
       versions.map(version => version.tenantId),
       versions.map(version => version.kind),
@@ -60,6 +60,26 @@ export async function loadVersions<Version>(
        select source_id, event_id, body from billing_versions
        where tenant_id = k.tenant_id and kind = $1 and object_id = k.id order by event_id offset 0) v`,
     [kind, ...keyColumns(keys)],
+  )
+  return rows.map(({ body, ...key }) => ({ ...key, version: JSON.parse(body) }))
+}
+
+/** The same of subscriptions, as far as it is of `from` or later. */
+export async function loadVersionsSince<Version>(
+  db: Db,
+  keys: (ObjectKey & { from: number })[],
+): Promise<(ObjectKey & { sourceId: string | null; eventId: string; version: Version })[]> {
+  const { rows } = await queryPrepared<
+    ObjectKey & { sourceId: string | null; eventId: string; body: string }
+  >(
+    db,
+    `select k.tenant_id as "tenantId", k.id, v.source_id as "sourceId", v.event_id as "eventId", v.body
+     from unnest($1::int[], $2::text[], $3::timestamptz[]) as k (tenant_id, id, since)
+     cross join lateral (
+       select source_id, event_id, body from billing_versions
+       where tenant_id = k.tenant_id and kind = 'subscription' and object_id = k.id and source_at >= k.since
+       order by event_id offset 0) v`,
+    [...keyColumns(keys), keys.map(({ from }) => timeText(from))],
   )
   return rows.map(({ body, ...key }) => ({ ...key, version: JSON.parse(body) }))
 }
