@@ -6,7 +6,6 @@ import type { Db } from '../../postgres/database.ts'
 import {
   loadCheckpoints,
   type StoredCheckpoint,
-  type StoredContinuation,
   saveCheckpoints,
 } from '../../store/billing/checkpoints.ts'
 import { keyText, type ObjectKey } from '../../store/billing/keys.ts'
