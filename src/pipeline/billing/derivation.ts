@@ -3,11 +3,7 @@ import type { Policy } from '../../domain/billing/policy.ts'
 import { continueSubscription, deriveSubscription, type Segment } from '../../domain/billing/timeline.ts'
 import type { Instant, SubscriptionVersion } from '../../domain/billing/types.ts'
 import type { Db } from '../../postgres/database.ts'
-import {
-  loadCheckpoints,
-  type StoredCheckpoint,
-  saveCheckpoints,
-} from '../../store/billing/checkpoints.ts'
+import { loadCheckpoints, type StoredCheckpoint, saveCheckpoints } from '../../store/billing/checkpoints.ts'
 import { keyText, type ObjectKey } from '../../store/billing/keys.ts'
 import { loadVersions, loadVersionsSince } from '../../store/billing/versions.ts'
 import type { Deriving } from '../unit.ts'
