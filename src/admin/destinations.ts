@@ -169,15 +169,22 @@ export function destinationAdmin(deps: Deps) {
 
 /** When Kontor itself disables it: in its own name. */
 export async function disableFailing(pool: pg.Pool, id: string, reason: string): Promise<void> {
-  await inTransaction(pool, async tx => {
-    const destination = await lockDestination(tx, id)
-    if (destination === null || !destination.enabled) return
-    await updateDestination(tx, { ...destination, enabled: false, disabledReason: reason })
-    await recordChange(tx, SYSTEM, {
-      ...{ action: 'destination.disable', target: id, tenantId: destination.tenantId },
-      before: { enabled: true, disabled_reason: null },
-      after: { enabled: false, disabled_reason: reason },
-    })
+  await inTransaction(pool, tx => disableDestination(tx, SYSTEM, id, reason))
+}
+
+export async function disableDestination(
+  tx: Db,
+  actor: Actor,
+  id: string,
+  reason: string | null,
+): Promise<void> {
+  const destination = await lockDestination(tx, id)
+  if (destination === null || !destination.enabled) return
+  await updateDestination(tx, { ...destination, enabled: false, disabledReason: reason })
+  await recordChange(tx, actor, {
+    ...{ action: 'destination.disable', target: id, tenantId: destination.tenantId },
+    before: { enabled: true, disabled_reason: null },
+    after: { enabled: false, disabled_reason: reason },
   })
 }
 

@@ -13,6 +13,7 @@ import type { Role } from '../domain/tenants/roles.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { DAY_MS, HOUR_MS, parseTimestamp } from '../domain/time.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
+import { type Destination, listDestinationsMadeWith } from '../store/destinations/destinations.ts'
 import { listSourcesMadeWith, type Source } from '../store/inbound/sources.ts'
 import {
   type ApiKey,
@@ -28,6 +29,7 @@ import {
 } from '../store/tenants/keys.ts'
 import { type Actor, requireAllTenants, requireRole, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
+import { disableDestination } from './destinations.ts'
 import { AdminError, notFound, refuse } from './error.ts'
 import { faultsOfKeyLimits, faultsOfNewKey, given, type KeyLimitsInput, type NewKey } from './new-key.ts'
 import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap } from './overlap.ts'
@@ -98,7 +100,7 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     },
     /**
      * Tells what was made with the key and is still good, also by keys that it made; `withMade` ends that too: keys are
-     * revoked, sources disabled.
+     * revoked, sources and destinations disabled.
      */
     async revoke(id: string, { withMade = false } = {}): Promise<RevokedKey> {
       return inTransaction(pool, async tx => {
@@ -107,16 +109,23 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         if (key.createdBy !== actor.name) requireRole(actor, 'admin')
         const made = await madeWith(tx, actor, id)
         const revoked = await endKey(tx, actor, key)
-        if (!withMade)
-          return { ...revoked, made: madeView(made.keys.map(keyView), made.sources.map(sourceView)) }
+        const destinations = made.destinations.map(({ id, tenantId, name }) => ({
+          ...{ id, tenant: publicTenantId(tenantId), name, enabled: !withMade },
+        }))
+        if (!withMade) {
+          const { keys, sources } = made
+          return { ...revoked, made: madeView(keys.map(keyView), sources.map(sourceView), destinations) }
+        }
         const keys: KeyView[] = []
         for (const other of made.keys) keys.push(await endKey(tx, actor, other))
         const sources = await Promise.all(made.sources.map(source => disableSource(tx, actor, source.id)))
+        for (const { id } of destinations) await disableDestination(tx, actor, id, null)
         return {
           ...revoked,
           made: madeView(
             keys,
             sources.filter(source => source !== null),
+            destinations,
           ),
         }
       })
@@ -138,14 +147,26 @@ function isOwnReadKey({ kind, scopes, expires_at }: NewKey, now: Date): boolean 
   )
 }
 
-async function madeWith(tx: Db, actor: Actor, id: string): Promise<{ keys: ApiKey[]; sources: Source[] }> {
+async function madeWith(
+  tx: Db,
+  actor: Actor,
+  id: string,
+): Promise<{ keys: ApiKey[]; sources: Source[]; destinations: Destination[] }> {
   const keys = (await listKeysMadeWith(tx, id, new Date())).filter(key => sees(actor, key.tenantId))
-  const sources = await listSourcesMadeWith(tx, [id, ...keys.map(key => key.id)])
-  return { keys, sources: sources.filter(source => sees(actor, source.tenantId)) }
+  const makers = [id, ...keys.map(key => key.id)]
+  const isSeen = ({ tenantId }: { tenantId: number }) => sees(actor, tenantId)
+  return {
+    keys,
+    sources: (await listSourcesMadeWith(tx, makers)).filter(isSeen),
+    destinations: (await listDestinationsMadeWith(tx, makers)).filter(isSeen),
+  }
 }
 
-function madeView(keys: KeyView[], sources: SourceView[]): RevokedKey['made'] {
-  return { keys, sources: sources.map(({ id, tenant, name, enabled }) => ({ id, tenant, name, enabled })) }
+type Made = RevokedKey['made']
+
+function madeView(keys: KeyView[], sources: SourceView[], destinations: Made['destinations']): Made {
+  const shown = sources.map(({ id, tenant, name, enabled }) => ({ id, tenant, name, enabled }))
+  return { keys, sources: shown, destinations }
 }
 
 export async function endKey(tx: Db, actor: Actor, key: ApiKey): Promise<KeyView> {

@@ -53,8 +53,8 @@ function decrypt(key: Buffer, iv: Buffer, tag: Buffer, data: Buffer): string | n
   }
 }
 
-/** Of the sources' signing secrets, those that none of the master keys opens. */
-export async function unopenedSecrets(db: Db, secrets: Secrets): Promise<{ sourceId: string }[]> {
+/** Of the signing secrets of sources and destinations, those that none of the master keys opens. */
+export async function unopenedSecrets(db: Db, secrets: Secrets): Promise<{ ownerId: string }[]> {
   return (await sealedSecrets(db)).filter(({ sealed }) => {
     try {
       secrets.open(sealed)

@@ -172,23 +172,32 @@ export const RotatedKey = Type.Object(
 )
 export type RotatedKey = Static<typeof RotatedKey>
 
+const Made = Type.Object({
+  id: Type.String(),
+  tenant: Type.String(),
+  name: Type.String(),
+  enabled: Type.Boolean(),
+})
+
 /** What was made with a key, also by keys that it made, and was still good when it was revoked. */
 export const RevokedKey = Type.Object(
   {
     ...key,
     made: Type.Object({
       keys: Type.Array(KeyView),
-      sources: Type.Array(
-        Type.Object({
-          id: Type.String(),
-          tenant: Type.String(),
-          name: Type.String(),
-          enabled: Type.Boolean(),
-        }),
-      ),
+      sources: Type.Array(Made),
+      destinations: Type.Array(Made),
     }),
   },
-  { examples: [{ ...KEY_EXAMPLE, revoked_at: '2026-01-31T09:30:00.000Z', made: { keys: [], sources: [] } }] },
+  {
+    examples: [
+      {
+        ...KEY_EXAMPLE,
+        revoked_at: '2026-01-31T09:30:00.000Z',
+        made: { keys: [], sources: [], destinations: [] },
+      },
+    ],
+  },
 )
 export type RevokedKey = Static<typeof RevokedKey>
 

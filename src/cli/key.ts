@@ -182,10 +182,13 @@ function addRevoke(key: Command, out: Output): void {
     .description('End a key for good. Every node refuses it within two seconds.')
     .argument('<id>', 'the id of the key (key_…), as `kontor key list` shows it')
     .addOption(dataOption())
-    .option('--with-made', 'also end what was made with it: keys are revoked, sources disabled')
+    .option(
+      '--with-made',
+      'also end what was made with it: keys are revoked, sources and destinations disabled',
+    )
     .addHelpText(
       'after',
-      '\n"made" in the answer lists the keys and sources that were made with it and were still good.',
+      '\n"made" in the answer lists the keys, sources and destinations that were made with it and were still good.',
     )
     .addHelpText(
       'after',

@@ -111,6 +111,6 @@ async function bringSecrets({
   out.say(
     `${unopened === 1 ? 'One signing secret does' : `${unopened} signing secrets do`} not open with the master key here: ` +
       `before the server starts, ${isEmbedded ? `put the old secret.key into ${dataDir}, or ` : ''}` +
-      'set KONTOR_SECRET_KEY to the old one. Without it their sources answer 503.',
+      'set KONTOR_SECRET_KEY to the old one. Without it their sources answer 503, and destinations are sent nothing.',
   )
 }

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
+import { SYSTEM } from '../../src/admin/actor.ts'
+import { destinationAdmin } from '../../src/admin/destinations.ts'
+import { openSecrets } from '../../src/admin/secrets.ts'
+import { startDeliveries } from '../../src/jobs/deliveries.ts'
 import { eventually } from '../eventually.ts'
-import { startServer, type TestTenant } from '../server.ts'
+import { startServer, TEST_SECRET_KEY, type TestTenant } from '../server.ts'
 import { created, ended, inDays, item, send, updated } from '../subscriptions/shop.ts'
 import { startReceiver } from './receiver.ts'
 
@@ -316,4 +320,68 @@ test('an erased person is in no message that is kept or still to be sent', async
     later.map(({ body }) => body.type),
     ['conversion.created'],
   )
+})
+
+test('an operator of another tenant finds no destination, and all faults of a new one are named at once', async () => {
+  const tenant = await server.anotherTenant('watched')
+  const made = await destinations.create({ tenant: tenant.id, url: `${receiver.url}/watched` })
+  const { key } = await server.admin.keys.create({ kind: 'admin', tenant: server.tenant.id })
+  const paths = ['', '/deliveries']
+  for (const path of paths)
+    assert.equal((await server.request(`/admin/v1/destinations/${made.id}${path}`, { key })).status, 404)
+  for (const verb of ['test', 'enable', 'disable'])
+    assert.equal(
+      (await server.request(`/admin/v1/destinations/${made.id}/${verb}`, { method: 'POST', key })).status,
+      404,
+    )
+  const bad = await post('/admin/v1/destinations', key, {
+    ...{ tenant: server.tenant.id, url: 'ftp://x', what: ['everything'], event_types: ['a*b'], color: 'red' },
+    headers: { Host: 'x', 'webhook-id': '1', 'x-ok': 'two\r\nlines' },
+  })
+  assert.equal(bad.status, 400)
+  const pointers = bad.body.errors.map(({ pointer }: { pointer: string }) => pointer)
+  assert.deepEqual(pointers.sort(), ['/color', '/event_types', '/headers', '/url', '/what'])
+  const careful = destinationAdmin({
+    ...{ pool: server.pool, actor: SYSTEM, allowPrivate: false },
+    secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]),
+  })
+  for (const url of ['http://example.com/', 'https://10.0.0.1/', 'https://localhost:9/'])
+    await assert.rejects(careful.create({ tenant: tenant.id, url }), { code: 'invalid_request' })
+})
+
+test('revoking a key tells of the destinations made with it, and ends them where that is wanted', async () => {
+  const { id, key } = await server.admin.keys.create({ kind: 'admin' })
+  const url = `${receiver.url}/leak`
+  const made = await post('/admin/v1/destinations', key, { tenant: server.tenant.id, url, what: ['records'] })
+  assert.equal(made.status, 201)
+  const revoked = await server.admin.keys.revoke(id, { withMade: true })
+  assert.deepEqual(
+    revoked.made.destinations.map(destination => [destination.id, destination.enabled]),
+    [[made.body.id, false]],
+  )
+  assert.equal((await destinations.show(made.body.id)).enabled, false)
+})
+
+test('two nodes share the sending: what waits is sent once', async () => {
+  const tenant = await server.anotherTenant('fleet')
+  const made = await destinations.create({
+    tenant: tenant.id,
+    url: `${receiver.url}/fleet`,
+    what: ['events'],
+  })
+  const second = startDeliveries({
+    ...{ pool: server.pool, allowPrivate: true, now: () => new Date() },
+    secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]),
+    ...{ logger: { warn() {} }, counted() {} },
+  })
+  const batch = Array.from({ length: 300 }, (_, i) => ({
+    ...{ type: 'track', event: 'page_view', messageId: `f-${i}`, anonymousId: 'v' },
+  }))
+  for (let i = 0; i < 3; i++)
+    await post('/v1/batch', tenant.trackingKey, { batch: batch.slice(i * 100, i * 100 + 100) })
+  await server.settled()
+  await drained(made.id)
+  await second.stop()
+  assert.equal(receiver.on('/fleet').length, 300)
+  assert.equal(new Set(receiver.on('/fleet').map(({ body }) => body.data.id)).size, 300)
 })

@@ -205,7 +205,7 @@ export const sources: Check = async patient => {
   const { pool, secrets, databaseNow } = patient
   const silent = await silentSources(pool, { days: 8, activeDays: 3 })
   const backlogs = await countBacklog(pool, await listBacklogged(pool))
-  const closed = new Set((await unopenedSecrets(pool, secrets)).map(({ sourceId }) => sourceId))
+  const closed = new Set((await unopenedSecrets(pool, secrets)).map(({ ownerId }) => ownerId))
   return [
     ...silent.map(
       ({ id, name, tenantId, lastAt, days }): Finding => ({
@@ -228,13 +228,17 @@ export const sources: Check = async patient => {
           ),
         }),
       ),
-    ...[...closed].map(
-      (id): Finding => ({
+    ...[...closed].map((id): Finding => {
+      const isSource = id.startsWith('src_')
+      const rotate = isSource ? `source rotate ${id} --signing-secret` : `destination rotate ${id}`
+      return {
         code: 'secrets_closed',
-        what: `The signing secret of source ${id} does not open with the master key here.`,
-        means: 'The source answers 503, and its senders keep what they have.',
-        help: `Bring back secret.key or KONTOR_SECRET_KEY; or: ${kontor(patient, `source rotate ${id} --signing-secret`)}`,
-      }),
-    ),
+        what: `The signing secret of ${isSource ? 'source' : 'destination'} ${id} does not open with the master key here.`,
+        means: isSource
+          ? 'The source answers 503, and its senders keep what they have.'
+          : 'Nothing is sent to it; what is to be sent waits.',
+        help: `Bring back secret.key or KONTOR_SECRET_KEY; or: ${kontor(patient, rotate)}`,
+      }
+    }),
   ]
 }

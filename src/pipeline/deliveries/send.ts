@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto'
 import { lookup } from 'node:dns'
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
@@ -8,7 +9,7 @@ import { signedHeaders } from '../../domain/destinations/signing.ts'
 import { storableText } from '../../domain/json/json.ts'
 
 /** Where to, as whom. */
-export type Target = { url: string; keys: readonly Buffer[]; headers: Readonly<Record<string, string>> }
+export type Target = { url: string; keys: readonly KeyObject[]; headers: Readonly<Record<string, string>> }
 
 export type Sent = {
   isDelivered: boolean

@@ -65,6 +65,16 @@ export async function listDestinations(db: Db, tenantId: number): Promise<Destin
   return rows.map(toDestination)
 }
 
+/** Enabled destinations that were made with one of these keys. */
+export async function listDestinationsMadeWith(db: Db, keyIds: string[]): Promise<Destination[]> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from destinations d
+     where d.created_by = any($1) and d.enabled and d.deleted_at is null order by d.created_at, d.id`,
+    [keyIds],
+  )
+  return rows.map(toDestination)
+}
+
 export type Listed = Pick<Destination, 'id' | 'tenantId' | 'what' | 'eventTypes' | 'enabled'>
 
 /** Of all tenants, without what only sending needs; `what`: those that want it. */

@@ -65,11 +65,14 @@ export async function insertSource(db: Db, source: NewSource): Promise<Source> {
   return toSource(rows[0]!)
 }
 
-/** The signing secrets of every source, as they are encrypted. */
-export async function sealedSecrets(db: Db): Promise<{ sourceId: string; sealed: string }[]> {
-  const { rows } = await db.query<{ sourceId: string; sealed: string }>(
-    `select s.id as "sourceId", secret ->> 'sealed' as sealed
-     from sources s, jsonb_array_elements(s.signing_secrets) secret where s.deleted_at is null order by 1`,
+/** The signing secrets of every source and destination, as they are encrypted. */
+export async function sealedSecrets(db: Db): Promise<{ ownerId: string; sealed: string }[]> {
+  const { rows } = await db.query<{ ownerId: string; sealed: string }>(
+    `select s.id as "ownerId", secret ->> 'sealed' as sealed
+     from sources s, jsonb_array_elements(s.signing_secrets) secret where s.deleted_at is null
+     union all
+     select d.id, secret ->> 'sealed' from destinations d, jsonb_array_elements(d.secrets) secret where d.deleted_at is null
+     order by 1`,
   )
   return rows
 }
