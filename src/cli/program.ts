@@ -4,6 +4,7 @@ import { addArchive } from './archive.ts'
 import { addAudit } from './audit.ts'
 import { addBackup } from './backup.ts'
 import { addCheckConfig } from './check-config.ts'
+import { addCompletion } from './completion.ts'
 import { addData } from './data.ts'
 import { addDeadLetters } from './dead-letters.ts'
 import { addDemo } from './demo.ts'
@@ -16,6 +17,7 @@ import { examples } from './examples.ts'
 import { addExport } from './export.ts'
 import { addImport } from './import.ts'
 import { addKey } from './key.ts'
+import { addLogs } from './logs.ts'
 import { addMigrate } from './migrate.ts'
 import type { Output } from './output.ts'
 import { addPerson } from './person.ts'
@@ -27,6 +29,7 @@ import { addSnapshot } from './snapshot.ts'
 import { addSource } from './source.ts'
 import { addStart } from './start.ts'
 import { addStatus } from './status.ts'
+import { addTail } from './tail.ts'
 import { addTenant } from './tenant.ts'
 
 const NOTES = `
@@ -56,6 +59,8 @@ export function buildProgram(out: Output): Command {
   addSource(program, out)
   addDestination(program, out)
   addArchive(program, out)
+  addTail(program, out)
+  addLogs(program, out)
   addDeadLetters(program, out)
   addSnapshot(program, out)
   addPerson(program, out)
@@ -68,6 +73,7 @@ export function buildProgram(out: Output): Command {
   addBackup(program, out)
   addRestore(program, out)
   addData(program, out)
+  addCompletion(program, out)
   program.addHelpText('after', NOTES)
   program.addHelpText(
     'after',

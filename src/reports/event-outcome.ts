@@ -15,6 +15,7 @@ import {
   type InboundReceipt,
   type WaitingEntry,
 } from '../store/events/lookups.ts'
+import { eventText } from '../store/export/row-texts.ts'
 import { findProcessed, processedKey } from '../store/inbound/processed.ts'
 import { listSources } from '../store/inbound/sources.ts'
 
@@ -173,4 +174,22 @@ function waitingOutcome(id: string, waiting: WaitingEntry): EventOutcome {
   const retried = lastError === null ? null : `${FAILED} so far; it will be tried again`
   const reason = state === 'deferred' ? "over its source's volume limit: waits for budget" : retried
   return { id, status: state, reason, receivedAt: entry.receivedAt, waiting }
+}
+
+/** As JSON. */
+export function outcomeText({ id, status, reason, receivedAt, ...more }: EventOutcome): string {
+  const { letter, waiting, event } = more
+  const facts = JSON.stringify({
+    id,
+    status,
+    reason,
+    received_at: receivedAt,
+    duplicate_of: more.duplicateOf ?? null,
+    attempts: letter?.attempts ?? waiting?.attempts ?? null,
+    next_attempt_at: waiting?.nextAttemptAt ?? null,
+    failed_at: letter?.failedAt ?? null,
+    replayed_at: letter?.replayedAt ?? null,
+    replayed_as: letter?.replayedAs ?? null,
+  })
+  return `${facts.slice(0, -1)},"conversion":${event?.conversion ?? null},"event":${event ? eventText(event) : null}}`
 }

@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream'
-import { setTimeout as pause } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type pg from 'pg'
 import { Type } from 'typebox'
 import { storableText } from '../../domain/json/json.ts'
+import { followNewest } from '../../reports/newest.ts'
 import { listEvents } from '../../store/events/events.ts'
 import { eventText } from '../../store/export/row-texts.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
@@ -11,11 +11,9 @@ import type { App } from '../app.ts'
 import { authenticatePrivate } from '../auth.ts'
 import { problems } from '../problems.ts'
 
-const EVERY_MS = 1_000
 // Proxies end connections on which nothing comes for a minute.
 const SIGN_EVERY_MS = 15_000
 const NEWEST = 50
-const REMEMBERED = 1_000
 // Each is a small query a second.
 const MOST_AT_ONCE = 50
 
@@ -85,18 +83,13 @@ type Row = Awaited<ReturnType<typeof listEvents>>['rows'][number]
 type Following = { newest(): Promise<Row[]>; mayGoOn(): Promise<boolean>; signal: AbortSignal }
 
 async function* follow({ newest, mayGoOn, signal }: Following): AsyncGenerator<string> {
-  const seen = new Set((await newest()).map(({ id }) => id))
   yield ': following\n\n'
   let signAt = Date.now()
-  while (await pause(EVERY_MS, true, { signal }).catch(() => false)) {
+  for await (const fresh of followNewest({ newest, signal })) {
     if (!(await mayGoOn())) return
-    const fresh = (await newest()).filter(({ id }) => !seen.has(id)).reverse()
-    if (fresh.length > 0 || Date.now() - signAt >= SIGN_EVERY_MS) {
-      yield fresh.map(row => `event: event\nid: ${row.id}\ndata: ${eventText(row)}\n\n`).join('') || ': \n\n'
-      signAt = Date.now()
-    }
-    for (const { id } of fresh) seen.add(id)
-    for (const id of seen) if (seen.size > REMEMBERED) seen.delete(id)
+    if (fresh.length === 0 && Date.now() - signAt < SIGN_EVERY_MS) continue
+    yield fresh.map(row => `event: event\nid: ${row.id}\ndata: ${eventText(row)}\n\n`).join('') || ': \n\n'
+    signAt = Date.now()
   }
 }
 

@@ -3,8 +3,7 @@ import { Type } from 'typebox'
 import { isUuid } from '../../domain/ids.ts'
 import { storableText } from '../../domain/json/json.ts'
 import type { Log } from '../../log/log.ts'
-import { type EventOutcome, eventOutcome, outcomeOfSent } from '../../reports/event-outcome.ts'
-import { eventText } from '../../store/export/row-texts.ts'
+import { eventOutcome, outcomeOfSent, outcomeText } from '../../reports/event-outcome.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
 import { problems } from '../problems.ts'
@@ -73,21 +72,4 @@ export function lookupRoutes(app: App, deps: Deps): void {
       return sendJson(reply, outcomeText(outcome))
     },
   )
-}
-
-function outcomeText({ id, status, reason, receivedAt, ...more }: EventOutcome): string {
-  const { letter, waiting, event } = more
-  const facts = JSON.stringify({
-    id,
-    status,
-    reason,
-    received_at: receivedAt,
-    duplicate_of: more.duplicateOf ?? null,
-    attempts: letter?.attempts ?? waiting?.attempts ?? null,
-    next_attempt_at: waiting?.nextAttemptAt ?? null,
-    failed_at: letter?.failedAt ?? null,
-    replayed_at: letter?.replayedAt ?? null,
-    replayed_as: letter?.replayedAs ?? null,
-  })
-  return `${facts.slice(0, -1)},"conversion":${event?.conversion ?? null},"event":${event ? eventText(event) : null}}`
 }

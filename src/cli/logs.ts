@@ -1,0 +1,59 @@
+import type { Command } from '@commander-js/extra-typings'
+import { AdminError } from '../admin/error.ts'
+import { tenantNamed } from '../admin/tenants.ts'
+import { isUuid } from '../domain/ids.ts'
+import { type EventOutcome, eventOutcome, outcomeOfSent, outcomeText } from '../reports/event-outcome.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
+import { currentUser, dataOption, withDatabase } from './session.ts'
+
+const NOTES = `
+Prints what GET /v1/events/:id answers, and the way in words on stderr. Exit code 1 if nothing is known of it.`
+
+export function addLogs(program: Command, out: Output): void {
+  program
+    .command('logs')
+    .description('Show what became of an event.')
+    .argument('<id>', 'its id here, or the one that its sender gave it')
+    .requiredOption('--tenant <tenant>', 'its id or its name')
+    .option('--source <id>', 'the source that received it (src_…), where ids of senders repeat')
+    .addOption(dataOption())
+    .addHelpText('after', NOTES)
+    .addHelpText(
+      'after',
+      examples(
+        'kontor logs 0197f6d2-7c1e-7000-8a51-9b1f3a2c4d5e --tenant acme',
+        'kontor logs evt_1PqX --tenant acme --source src_4fTzQ9aXw2LmN8pB',
+      ),
+    )
+    .action((id, options) =>
+      withDatabase(options, out, async ({ pool, log }) => {
+        const tenant = await tenantNamed(pool, currentUser(), options.tenant)
+        const own = isUuid(id) ? await eventOutcome({ pool, log }, tenant.id, id.toLowerCase()) : null
+        const query = { sentId: id, sourceId: options.source }
+        const outcome = own ?? (await outcomeOfSent({ pool, log }, tenant.id, query))
+        if (!outcome)
+          throw new AdminError(
+            'not_found',
+            'unknown_event',
+            `Nothing is known of an event ${JSON.stringify(id)} of this tenant.`,
+          )
+        for (const line of wayOf(outcome)) out.say(line)
+        out.json(JSON.parse(outcomeText(outcome)))
+      }),
+    )
+}
+
+function wayOf({ status, reason, receivedAt, event, letter, waiting, duplicateOf }: EventOutcome): string[] {
+  const way = [`✓ received   ${receivedAt.toISOString()}`]
+  if (event)
+    way.push(`✓ normalized ${event.eventType}, ${event.source}, happened ${event.occurredAt.toISOString()}`)
+  if (status === 'stored') way.push(`✓ applied    ${event?.conversion ? 'as a conversion' : 'as an event'}`)
+  else if (status === 'duplicate') way.push(`✗ duplicate  of ${duplicateOf}`)
+  else if (status === 'queued' || status === 'deferred')
+    way.push(`… ${status.padEnd(10)} ${reason ?? 'waits to be applied'}`)
+  else way.push(`✗ ${status.padEnd(10)} ${reason ?? ''}`)
+  if (waiting?.nextAttemptAt) way.push(`… next try   ${waiting.nextAttemptAt.toISOString()}`)
+  if (letter?.replayedAs) way.push(`✓ replayed   as ${letter.replayedAs}`)
+  return way
+}

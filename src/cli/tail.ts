@@ -1,0 +1,112 @@
+import { styleText } from 'node:util'
+import { Argument, type Command, InvalidArgumentError } from '@commander-js/extra-typings'
+import { tenantNamed } from '../admin/tenants.ts'
+import type { DeadLetterView } from '../admin/views.ts'
+import { followNewest } from '../reports/newest.ts'
+import { type ConversionRow, listConversions } from '../store/conversions/conversions.ts'
+import { type EventRow, listEvents } from '../store/events/events.ts'
+import { conversionText, eventText, plainNumber } from '../store/export/row-texts.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
+import { currentUser, dataOption, type Session, withDatabase } from './session.ts'
+
+const NOTES = `
+On a terminal a line each; in a pipe one JSON object a line, as the API lists them. Ctrl-C ends it. Looks every second at the
+newest: what happened long ago is in the lists of the API only.`
+
+const KINDS = ['events', 'conversions', 'refused'] as const
+type Kind = (typeof KINDS)[number]
+
+const NEWEST = 100
+const MOST_BEFORE = 1_000
+
+export function addTail(program: Command, out: Output): void {
+  program
+    .command('tail')
+    .description('Follow what comes in.')
+    .addArgument(new Argument('[what]', 'what to follow').choices(KINDS).default('events' as const))
+    .requiredOption('--tenant <tenant>', 'its id or its name')
+    .option('--last <n>', 'how many of those that are there to show first', countOf, 10)
+    .option('--event-type <type>', 'only events of this type')
+    .addOption(dataOption())
+    .addHelpText('after', NOTES)
+    .addHelpText(
+      'after',
+      examples(
+        'kontor tail --tenant acme',
+        'kontor tail conversions --tenant acme | jq .amount',
+        'kontor tail refused --tenant acme --last 50',
+      ),
+    )
+    .action((what, options) =>
+      withDatabase(options, out, async session => {
+        const source = await sourceOf(session, what, options)
+        const print = (lines: Line[]) => {
+          for (const { text, json } of lines) out.print(`${process.stdout.isTTY ? text : json}\n`)
+        }
+        print((await source(options.last)).reverse())
+        for await (const fresh of followNewest({ newest: () => source(NEWEST), signal: untilStopped() }))
+          print(fresh)
+      }),
+    )
+}
+
+type Line = { id: string; text: string; json: string }
+
+async function sourceOf(
+  { pool, admin }: Session,
+  what: Kind,
+  { tenant, eventType = null }: { tenant: string; eventType?: string | null },
+): Promise<(limit: number) => Promise<Line[]>> {
+  if (what === 'refused')
+    return async limit => (await admin.deadLetters.list({ tenant, limit })).map(refusedLine)
+  const tenantId = (await tenantNamed(pool, currentUser(), tenant)).id
+  const page = (limit: number) => ({ limit, offset: 0, since: null, until: null, after: null, eventType })
+  if (what === 'conversions')
+    return async limit => (await listConversions(pool, tenantId, page(limit))).map(conversionLine)
+  return async limit => (await listEvents(pool, tenantId, page(limit))).rows.map(eventLine)
+}
+
+function eventLine(row: EventRow): Line {
+  const parts = [row.source, row.contactId ?? row.visitor, row.id]
+  return { id: row.id, text: lineOf(row.occurredAt, 'cyan', row.eventType, parts), json: eventText(row) }
+}
+
+function conversionLine(row: ConversionRow): Line {
+  const amount = row.amount === null ? null : `${plainNumber(row.amount)} ${row.currency ?? ''}`
+  const parts = [amount, row.source, row.contactId ?? row.visitor, row.id]
+  const text = lineOf(row.occurredAt, 'green', row.conversionType, parts)
+  return { id: row.id, text, json: conversionText(row) }
+}
+
+function refusedLine(letter: DeadLetterView): Line {
+  const parts = [letter.error, letter.id]
+  const text = lineOf(new Date(letter.failed_at), 'red', letter.reason, parts)
+  return { id: letter.id, text, json: JSON.stringify(letter) }
+}
+
+/** In the time of whoever looks. */
+function lineOf(at: Date, colour: 'cyan' | 'green' | 'red', what: string, parts: (string | null)[]): string {
+  const time = at.toLocaleString('sv-SE', { dateStyle: 'short', timeStyle: 'medium' })
+  const shown = parts.filter(part => part !== null).map(printable)
+  return [styleText('dim', time), styleText(colour, printable(what)), ...shown].join('  ')
+}
+
+/** What somebody sent may not move the cursor, nor change what the terminal does. */
+function printable(text: string): string {
+  return text.replaceAll(/\p{Cc}/gu, ' ')
+}
+
+function untilStopped(): AbortSignal {
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+  // The reader of a pipe has seen enough.
+  process.stdout.once('error', () => stop.abort())
+  return stop.signal
+}
+
+function countOf(text: string): number {
+  const count = Number(text)
+  if (/^\d+$/.test(text) && count <= MOST_BEFORE) return count
+  throw new InvalidArgumentError(`It must be a number from 0 to ${MOST_BEFORE}.`)
+}
