@@ -6,10 +6,13 @@ import { cohortChanges, movementSlice, movementsOfAccount } from '../store/repor
 import { lostAccounts, movedBetween, sourceFigures } from '../store/reports/totals.ts'
 import { filteredLedger } from './filtered-ledger.ts'
 import type { Ledger } from './ledger.ts'
+import { nettedLedger } from './netted-ledger.ts'
 import type { ReportQuestion } from './question.ts'
 
 export async function openLedger(db: Db, question: ReportQuestion): Promise<Ledger> {
-  return isFiltered(question.filter) ? filteredLedger(db, question) : keptLedger(db, question)
+  const ledger = isFiltered(question.filter) ? await filteredLedger(db, question) : keptLedger(db, question)
+  const { netWithinDay, timeZone } = question.policy
+  return netWithinDay ? nettedLedger(ledger, timeZone) : ledger
 }
 
 function keptLedger(db: Db, question: ReportQuestion): Ledger {

@@ -190,3 +190,78 @@ test('a change of policy is a line in history, with what it did to MRR, and neve
   const { totals } = await reportOf(server, 'movements', {}, tenant)
   assert.deepEqual([totals.new, totals.churn, totals.reactivation, totals.closing_mrr], [100, 20, 0, 80])
 })
+
+test('movements of an account on one day of the time zone are one, where the policy says so', async () => {
+  const tenant = await server.anotherTenant('netted')
+  const seats = (id: string, at: string, amount: number) =>
+    updated(id, { started_at: '2026-01-05T10:00:00Z', updated_at: at, items: [item(amount)] })
+  await send(
+    server,
+    [
+      seats('n1', '2026-01-05T10:00:00Z', 10),
+      // up and down again on the 10th; up twice within a day of Berlin that is two of UTC
+      seats('n1', '2026-01-10T10:00:00Z', 30),
+      seats('n1', '2026-01-10T18:00:00Z', 10),
+      seats('n1', '2026-01-11T23:30:00Z', 20),
+      seats('n1', '2026-01-12T09:00:00Z', 40),
+    ],
+    tenant,
+  )
+  const moved = async () => {
+    const { totals, results, count } = await reportOf(server, 'movements', {}, tenant)
+    const history = await reportOf(
+      server,
+      'history',
+      { interval: 'day', from: '2026-01-12', to: '2026-01-12' },
+      tenant,
+    )
+    const rows = results.map((row: Record<string, unknown>) => [
+      row.occurred_at,
+      row.movement_type,
+      row.mrr_delta,
+    ])
+    assert.equal(count, rows.length)
+    assert.equal(totals.opening_mrr + totals.new + totals.expansion - totals.contraction, totals.closing_mrr)
+    return {
+      rows: rows.slice(1),
+      expansion: totals.expansion,
+      contraction: totals.contraction,
+      day: history.results[0].expansion,
+    }
+  }
+  assert.deepEqual((await moved()).rows.length, 4)
+  await applied(tenant, { net_within_day: true, time_zone: 'Europe/Berlin' })
+  assert.deepEqual(await moved(), {
+    rows: [['2026-01-12T09:00:00.000Z', 'expansion', 30]],
+    expansion: 30,
+    contraction: 0,
+    day: 30,
+  })
+  await applied(tenant, { time_zone: 'UTC' })
+  const { rows, day } = await moved()
+  assert.deepEqual([rows.map((row: unknown[]) => row[2]), day], [[10, 20], 20])
+})
+
+test('while the ledger is restated every report is by the one policy or by the other, and new events are in it', async () => {
+  const tenant = await server.anotherTenant('beside')
+  const paused = (id: string) => [created(id), updated(id, { status: 'paused', updated_at: inDays(-5) })]
+  const ids = Array.from({ length: 120 }, (_, n) => `b${n}`)
+  await send(server, ids.flatMap(paused), tenant)
+  const { version } = await server.admin.policies.set(tenant.id, { pause: 'keep' })
+  const late = send(
+    server,
+    [...paused('late'), ...ids.slice(0, 40).map(id => updated(id, { updated_at: inDays(-1) }))],
+    tenant,
+  )
+  const seen = new Set<string>()
+  for (;;) {
+    const { policy, mrr } = await reportOf(server, 'overview', {}, tenant)
+    const isNew = policy.version === version
+    assert.ok((isNew ? [1200, 1210] : [0, 400]).includes(mrr), `${mrr} by ${policy.version}`)
+    seen.add(policy.version)
+    if (isNew) break
+  }
+  await late
+  const { mrr, policy } = await reportOf(server, 'overview', {}, tenant)
+  assert.deepEqual([mrr, policy.pause], [1210, 'keep'])
+})

@@ -75,7 +75,7 @@ function ledgerOf(currency: string, segments: Priced[], start: LedgerStart | nul
     const after = changes.reduce((sum, change) => sum + change.after - change.before, total)
     for (const change of changes) current.set(change.subscriptionId, change.after)
     if (after === total) continue
-    movements.push({ at, type: typeOf(total, after, isFirst), before: total, after, changes })
+    movements.push({ at, type: movementType(total, after, isFirst), before: total, after, changes })
     total = after
     isFirst = false
   }
@@ -105,7 +105,7 @@ export function mainChange(changes: MovementChange[]): MovementChange | undefine
 }
 
 /** An account's first rise is new, every later one from nothing a reactivation. */
-function typeOf(before: number, after: number, isFirst: boolean): MovementType {
+export function movementType(before: number, after: number, isFirst: boolean): MovementType {
   if (before === 0) return isFirst ? 'new' : 'reactivation'
   if (after === 0) return 'churn'
   return after > before ? 'expansion' : 'contraction'
