@@ -7,8 +7,8 @@ import { endWithUs } from './end.ts'
 
 const root = join(import.meta.dirname, '../..')
 const preload = join(import.meta.dirname, 'clock-preload.mjs')
-// A start on a busy machine, with recovery of PostgreSQL and a start that failed before.
-const START_PATIENCE_MS = 120_000
+// A start on a busy machine, beside a fault that keeps PostgreSQL away: a dump and restore of a gigabyte.
+const START_PATIENCE_MS = 300_000
 
 export type Role = 'server' | 'http' | 'worker'
 
@@ -79,7 +79,10 @@ export function kontorProcess(options: ProcessOptions) {
         return
       }
       if (!hasEnded(launched)) await end(launched, 'SIGKILL')
-      if (Date.now() > deadline) throw new Error(`${name} did not start:\n${lastWords(options.logFile)}`)
+      if (Date.now() > deadline) {
+        state = 'stopped' // it may be started again, once what kept it from starting is over
+        throw new Error(`${name} did not start:\n${lastWords(options.logFile)}`)
+      }
       await sleep(500)
     }
   }
