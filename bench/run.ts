@@ -8,6 +8,7 @@ import { type Summary, summarise } from './profile.ts'
 import type { Bar, Scenario } from './scenario.ts'
 import { batch } from './scenarios/batch.ts'
 import { drain } from './scenarios/drain.ts'
+import { engines } from './scenarios/engines.ts'
 import { eventsList } from './scenarios/events-list.ts'
 import { inbound, inboundFlood } from './scenarios/inbound.ts'
 import { memory } from './scenarios/memory.ts'
@@ -21,6 +22,7 @@ import { track } from './scenarios/track.ts'
 const scenarios: Record<string, Scenario> = {
   track,
   batch,
+  engines,
   inbound,
   'inbound-flood': inboundFlood,
   'records-write': recordsWrite,

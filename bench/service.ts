@@ -8,7 +8,9 @@ import { promisify } from 'node:util'
 import type pg from 'pg'
 import { type EmbeddedConnection, joinCluster } from '../embedded-postgres/cluster.ts'
 import { announcedServer } from '../src/cli/server-file.ts'
+import { readConfig } from '../src/config/config.ts'
 import { openPool } from '../src/postgres/database.ts'
+import { natsOf, openLog } from '../src/runtime/log.ts'
 
 const root = join(import.meta.dirname, '..')
 const main = join(root, 'src/main.ts')
@@ -16,15 +18,20 @@ const main = join(root, 'src/main.ts')
 export type Service = Awaited<ReturnType<typeof startService>>
 
 /** The real thing: `kontor start` as its users run it, on an embedded database that is thrown away after. */
-export async function startService(options: { profileTo?: string | undefined } = {}) {
+export async function startService(
+  options: { profileTo?: string | undefined; settings?: Record<string, string> } = {},
+) {
+  const { settings = {} } = options
   const directory = await mkdtemp(join(tmpdir(), 'kontor-bench-'))
   await chmod(directory, 0o711)
   const dataDir = join(directory, 'data')
   if (options.profileTo) await recordStatements(dataDir)
-  let child = await run(dataDir, [], options.profileTo)
+  let child = await run(dataDir, [], { settings, profileTo: options.profileTo })
   let url = (await announcedServer(dataDir))!.url
   const cluster = await joinCluster({ name: 'kontor', dataDir, log: () => {} })
   const pool = openPool({ connection: cluster.connection, max: 2, name: 'bench', onError: () => {} })
+  const nats = natsOf(readConfig(settings))
+  const { log, close: closeLog } = openLog({ pool, nats, name: 'bench' })
   const privateKey = await createKey(dataDir, 'private')
   const trackingKey = await createKey(dataDir, 'tracking')
   const { rows } = await pool.query<{ id: number }>(`select id from tenants where name = 'default'`)
@@ -44,12 +51,16 @@ export async function startService(options: { profileTo?: string | undefined } =
     tracking: `Bearer ${trackingKey}`,
     async restart(flags: string[]) {
       await stopProcess(child)
-      child = await run(dataDir, flags)
+      child = await run(dataDir, flags, { settings })
       url = (await announcedServer(dataDir))!.url
     },
-    drained: () => drained(pool),
+    async drained() {
+      await drained(pool)
+      while (((await log.outside?.untilRead(0)) ?? 0) > 0) await sleep(20)
+    },
     async stop() {
       if (options.profileTo) await saveStatements(pool, options.profileTo)
+      await closeLog()
       await pool.end()
       await stopProcess(child)
       await cluster.stop()
@@ -86,13 +97,17 @@ async function nodeFlags(): Promise<string[]> {
   return (scripts.start as string).split(' ').filter(word => word.startsWith('--'))
 }
 
-async function run(dataDir: string, flags: string[], profileTo?: string): Promise<ChildProcess> {
+async function run(
+  dataDir: string,
+  flags: string[],
+  { settings, profileTo }: { settings: Record<string, string>; profileTo?: string | undefined },
+): Promise<ChildProcess> {
   const profiling = profileTo ? ['--cpu-prof', `--cpu-prof-dir=${profileTo}`] : []
   const child = spawn(
     process.execPath,
     [...(await nodeFlags()), ...profiling, main, 'start', '--port', '0', '--data', dataDir, ...flags],
     {
-      env: { ...process.env, KONTOR_OPS_PORT: 'off', KONTOR_LOG_LEVEL: 'warn' },
+      env: { ...process.env, KONTOR_OPS_PORT: 'off', KONTOR_LOG_LEVEL: 'warn', ...settings },
       stdio: ['ignore', 'ignore', 'pipe'],
     },
   )

@@ -63,6 +63,7 @@ ${settings}
     port,
     url: `nats://127.0.0.1:${port}`,
     start,
+    isRunning: () => child !== null && child.exitCode === null && child.signalCode === null,
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),
     freeze: () => child!.kill('SIGSTOP'),

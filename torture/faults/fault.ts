@@ -59,6 +59,7 @@ export async function heal({ processes, proxies, postgres, disk, nats }: Deploym
   for (const proxy of proxies.values()) proxy.set({ kind: 'fair' })
   for (const process of processes) process.thaw()
   nats?.thaw()
+  if (nats && !nats.isRunning()) await nats.start()
   await setClock(processes, 0)
   if (postgres.isOurs && (await postgres.postmasterPid()) === null) await postgres.start()
   await startAll(processes)

@@ -15,6 +15,8 @@ export type Link = {
   open(): void
   /** Waits for it; refuses with what stands in the way. */
   ready(withinMs?: number): Promise<Linked>
+  /** Something went wrong there: the stream is looked at anew, for it may be gone. */
+  renew(): void
   /** Called with every stream that was found: the first time, and after each time that NATS was away. */
   onFound(listener: (linked: Linked) => Promise<void>): void
   close(): Promise<void>
@@ -28,6 +30,7 @@ export type LinkLogger = {
 const AGAIN_MS = 500
 const AGAIN_WHEN_REFUSED_MS = 5_000
 const READY_WITHIN_MS = 5_000
+const RENEW_EVERY_MS = 1_000
 
 /** Nothing is opened before it is asked for. */
 export function openLink(
@@ -41,12 +44,14 @@ export function openLink(
   let isOpening = false
   let isClosed = false
   let lastError: unknown = null
+  let foundAt = -Infinity
 
   async function find(): Promise<void> {
     connected ??= await watched(await connectTo(settings.access, name))
     const found = { ...connected, stream: await ensureStream(connected, settings) }
     for (const listener of listeners) await listener(found)
     linked = found
+    foundAt = performance.now()
     lastError = null
     for (const { resolve } of waiting) resolve(found)
     waiting.clear()
@@ -108,6 +113,11 @@ export function openLink(
         clearTimeout(timer)
         waiting.delete(waiter)
       })
+    },
+    renew() {
+      if (linked === null || performance.now() - foundAt < RENEW_EVERY_MS) return
+      linked = null
+      void keepFinding()
     },
     onFound: listener => listeners.push(listener),
     async close() {

@@ -35,6 +35,7 @@ export function openPublisher(link: Link, stream: string): Publisher {
         return
       } catch (error) {
         if (isFull(error)) throw new StreamFull(`The stream ${stream} is full`, { cause: error })
+        link.renew()
         if (performance.now() + AGAIN_MS < deadline) {
           await sleep(AGAIN_MS)
           continue

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { connectTo } from '../../src/log/jetstream/access.ts'
+import { leaveStreams } from '../../src/log/jetstream/left-streams.ts'
+import { openJetStreamLog } from '../../src/log/jetstream/log.ts'
+import type { NatsSettings } from '../../src/log/jetstream/settings.ts'
+import { compareVersions } from '../../src/log/jetstream/stream.ts'
+import { eventually } from '../eventually.ts'
+import { type TestNats, testNats, withoutNats } from '../nats.ts'
+import { anAppend, bodies, readAll } from './entries.ts'
+import { openTestLog } from './open.ts'
+import { natsSettings } from './open-jetstream.ts'
+
+const ACCOUNTS = `
+accounts {
+  SYS { users: [{ user: sys, password: sys-password }] }
+  APP { jetstream: enabled, users: [{ user: app, password: app-password }] }
+}
+system_account: SYS
+`
+
+describe('a stream and what it stands on', { skip: withoutNats }, () => {
+  let nats: TestNats
+  let postgres: Awaited<ReturnType<typeof openTestLog>>
+  let names = 0
+  before(async () => {
+    nats = await testNats({ synced: true, settings: ACCOUNTS })
+    postgres = await openTestLog()
+  })
+  after(async () => {
+    await postgres.close()
+    await nats.end()
+  })
+
+  const access = (user: string) => ({
+    ...natsSettings(nats.url).access,
+    ...{ user, password: `${user}-password` },
+  })
+  const settingsOf = (given: Partial<NatsSettings> = {}) =>
+    natsSettings(nats.url, { access: access('app'), stream: `moves-${++names}`, ...given })
+  async function opened(settings: NatsSettings) {
+    const log = openJetStreamLog({
+      ...{ pool: postgres.pool, settings, postgres: postgres.log },
+      ...{ name: 'test', isWriter: true },
+    })
+    await log.start(10_000).catch(async error => {
+      await log.close()
+      throw error
+    })
+    return log
+  }
+  const anEvent = (body: string) => anAppend({ kind: 'events', body })
+  async function manage<T>(work: (manager: Awaited<ReturnType<typeof connectTo>>['manager']) => Promise<T>) {
+    const { connection, manager } = await connectTo(access('app'), 'test')
+    return work(manager).finally(() => connection.close())
+  }
+
+  test('what was in the PostgreSQL log before is read before what came to NATS after', async () => {
+    const log = await opened(settingsOf())
+    await postgres.log.append([anEvent('1'), anEvent('2')])
+    await log.append([anEvent('3')])
+    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['1', '2', '3'])
+    await log.close()
+  })
+
+  test('a start without NATS is refused while the stream holds something unread, and says how much', async () => {
+    const settings = settingsOf()
+    const log = await opened(settings)
+    await log.append([anEvent('a'), anEvent('b'), anEvent('c')])
+    await log.close()
+    // Nobody may ask there without credentials: what is known of it counts.
+    await assert.rejects(
+      leaveStreams(postgres.pool, null),
+      /3 when it was last seen.*kontor start --surfaces worker/s,
+    )
+    const other = settingsOf()
+    await assert.rejects(leaveStreams(postgres.pool, other), /holds 3 entries that are not processed/)
+    const again = await opened(settings)
+    assert.equal((await readAll(again, postgres.pool)).length, 3)
+    await again.close()
+    await leaveStreams(postgres.pool, null)
+  })
+
+  test('what is promised is what is known, and not more', async () => {
+    const promise = async (given: Partial<NatsSettings>) => {
+      const log = await opened(settingsOf(given))
+      const status = await log.status()
+      await log.close()
+      return status.promise
+    }
+    assert.equal(await promise({}), 'process-crash only')
+    assert.equal(await promise({ isSynced: true }), 'synced')
+    assert.equal(await promise({ systemAccess: access('sys') }), 'synced')
+    assert.ok(compareVersions('2.9.10', '2.10.27') < 0)
+    assert.ok(compareVersions('2.10.27', '2.10.27') === 0)
+    assert.ok(compareVersions('2.11.0-RC.1', '2.10.27') > 0)
+  })
+
+  test('a stream that was loosened, or is not ours, is refused in words', async () => {
+    const settings = settingsOf()
+    await (await opened(settings)).close()
+    await manage(async manager => {
+      const { config } = await manager.streams.info(settings.stream)
+      await manager.streams.update(settings.stream, { ...config, discard: 'old' })
+    })
+    await assert.rejects(opened(settings), /discards old messages/)
+    const foreign = settingsOf()
+    await manage(manager => manager.streams.add({ name: foreign.stream, subjects: [`${foreign.stream}.x`] }))
+    await assert.rejects(opened(foreign), /did not make it/)
+    await assert.rejects(opened({ ...settingsOf(), access: access('nobody') }), /authorization/i)
+  })
+
+  test('a stream that was deleted is made again, and read from its beginning', async () => {
+    const settings = settingsOf()
+    const log = await opened(settings)
+    await log.append([anEvent('before'), anEvent('gone')])
+    await readAll(log, postgres.pool)
+    await manage(manager => manager.streams.delete(settings.stream))
+    await eventually('the stream to be there again', async () => {
+      return log.append([anEvent('after')]).then(
+        () => true,
+        () => false,
+      )
+    })
+    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['after'])
+    await log.close()
+  })
+
+  test('a server that lost what it had not synced gives its numbers again, and they are read', async () => {
+    const settings = settingsOf()
+    const log = await opened(settings)
+    await log.append([anEvent('read')])
+    await readAll(log, postgres.pool)
+    await log.close()
+    await postgres.pool.query('update jetstream_cursors set seq = 1000 where stream = $1', [settings.stream])
+    const again = await opened(settings)
+    await again.append([anEvent('number 2 again')])
+    assert.deepEqual(bodies(await readAll(again, postgres.pool)), ['number 2 again'])
+    await again.close()
+  })
+
+  test('a publish that is repeated adds nothing twice', async () => {
+    const settings = settingsOf()
+    const log = await opened(settings)
+    const event = anEvent('once')
+    await Promise.all([log.append([event]), log.append([event])])
+    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['once'])
+    await log.close()
+  })
+})
