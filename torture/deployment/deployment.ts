@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Random } from '../random.ts'
 import { type Disk, mountDisk } from './disk.ts'
-import { type Nats, startNats } from './nats.ts'
+import { type NatsCluster, startNatsCluster } from './nats.ts'
 import { steadyPort } from './ports.ts'
 import { embeddedPostgres, type OwnPostgres, ownPostgres, type Postgres } from './postgres.ts'
 import { type KontorProcess, kontorProcess, type Role } from './process.ts'
@@ -31,7 +31,7 @@ export type Deployment = {
   /** By the process whose network it is; only in a fleet. */
   proxies: Map<KontorProcess, Network>
   disk: Disk | null
-  nats: Nats | null
+  nats: NatsCluster | null
   /** The one that serves the admin API, and starts first. */
   first: KontorProcess
   /** The fleet goes over to another PostgreSQL. */
@@ -52,7 +52,9 @@ export type DeploymentOptions = {
   onDeath: (words: string) => void
 }
 
-type Parts = DeploymentOptions & { disk: Disk | null; nats: Nats | null; dataDir: string }
+type Parts = DeploymentOptions & { disk: Disk | null; nats: NatsCluster | null; dataDir: string }
+
+const NATS_SERVERS: Record<Mode, number> = { single: 1, fleet: 3 }
 
 /** `kontor start` on one machine, or HTTP processes and workers on a PostgreSQL of their own. */
 export async function deploy(options: DeploymentOptions): Promise<Deployment> {
@@ -60,7 +62,7 @@ export async function deploy(options: DeploymentOptions): Promise<Deployment> {
   const dataDir = join(directory, 'disk/data')
   const disk = conditions.disk ? await mountDisk(join(directory, 'disk'), say) : null
   await mkdir(join(directory, 'disk'), { recursive: true, mode: 0o711 })
-  const nats = options.hasNats ? await startNats(join(directory, 'nats'), { synced: true }) : null
+  const nats = options.hasNats ? await startNatsCluster(join(directory, 'nats'), NATS_SERVERS[options.mode]) : null
   const parts = { ...options, disk, nats, dataDir }
   return options.mode === 'single' ? deploySingle(parts) : deployFleet(parts)
 }

@@ -71,6 +71,43 @@ ${settings}
   }
 }
 
+/** Several servers as one: clients are given all of their addresses. */
+export type NatsCluster = {
+  url: string
+  servers: Nats[]
+  /** All of them run, and none of them is frozen. */
+  heal(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** They sync before they acknowledge. */
+export async function startNatsCluster(directory: string, count: number): Promise<NatsCluster> {
+  const routes: number[] = []
+  while (routes.length < count) routes.push(await steadyPort())
+  const servers: Nats[] = []
+  for (const [i, route] of routes.entries()) {
+    const settings =
+      count === 1
+        ? ''
+        : `server_name: nats-${i}
+cluster { name: kontor, listen: "127.0.0.1:${route}", routes: [${routes.map(port => `"nats://127.0.0.1:${port}"`).join(', ')}] }`
+    servers.push(await startNats(join(directory, String(i)), { synced: true, settings }))
+  }
+  return {
+    url: servers.map(({ url }) => url).join(','),
+    servers,
+    async heal() {
+      for (const server of servers) {
+        if (server.isRunning()) server.thaw()
+        else await server.start()
+      }
+    },
+    async stop() {
+      await Promise.all(servers.map(server => server.stop()))
+    },
+  }
+}
+
 function isOpen(port: number): Promise<boolean> {
   return new Promise(resolve => {
     const socket = connect(port, '127.0.0.1', () => {

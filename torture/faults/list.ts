@@ -1,7 +1,7 @@
 import { clockAhead, clockBehind, lateEvents, oldBacklog, westernTimeZone } from './clock.ts'
 import { diskFull } from './disk.ts'
 import type { Fault } from './fault.ts'
-import { freezeNats, killNats } from './nats.ts'
+import { freezeNats, killAllNats, killNats, rollNats } from './nats.ts'
 import { blackHole, cutOffWorker, resettingNetwork, slowNetwork, truncatingNetwork } from './network.ts'
 import {
   foreignTransaction,
@@ -43,4 +43,6 @@ export const FAULTS: readonly Fault[] = [
   dumpAndRestore,
   killNats,
   freezeNats,
+  killAllNats,
+  rollNats,
 ]

@@ -27,10 +27,12 @@ export async function settled(deployment: Deployment, admin: Admin, patienceMs: 
 
 const unknown = (words: string): Waiting => ({ things: Infinity, words })
 
-async function whatWaits({ processes, postgres }: Deployment, admin: Admin): Promise<Waiting[]> {
+async function whatWaits({ processes, postgres, nats }: Deployment, admin: Admin): Promise<Waiting[]> {
   const metrics = await fetch(`${processes[0]!.opsUrl}/metrics`).then(response => response.text())
   const lags = [...metrics.matchAll(/^kontor_pipeline_lag_entries\{(.*)\} (\d+)$/gm)]
   if (lags.length === 0) return [unknown('no metric tells the lag')]
+  if (nats && !lags.some(([, where]) => where!.includes('jetstream/')))
+    return [unknown('no metric tells the lag on NATS')]
   const lagging = lags
     .filter(([, , lag]) => lag !== '0')
     .map(([, where, lag]) => ({ things: Number(lag), words: `${lag} entries wait (${where})` }))
