@@ -11,6 +11,8 @@ export type StartedServer = {
   /** What a command needs to reach it; empty where it finds it by itself. */
   dataFlag: string
   surfaces: readonly Surface[]
+  /** What an acknowledged event on NATS survives; null without NATS. */
+  promise: string | null
   /** Only this machine can reach it. */
   isLoopback: boolean
 }
@@ -53,7 +55,7 @@ function heading({ version, url, isLoopback }: StartedServer): string[] {
   return ['', `Kontor ${version} is running at ${url}`, ...note]
 }
 
-function addresses({ url, opsUrl, data, surfaces }: StartedServer): string[] {
+function addresses({ url, opsUrl, data, promise, surfaces }: StartedServer): string[] {
   const hasHttp = surfaces.some(surface => surface !== 'worker')
   return [
     ...(surfaces.includes('console')
@@ -62,6 +64,7 @@ function addresses({ url, opsUrl, data, surfaces }: StartedServer): string[] {
     ...(hasHttp ? [`  API reference   ${url}/docs`] : []),
     `  Operations      ${opsUrl === null ? 'no operations port' : `${opsUrl}/healthz, /readyz, /metrics`}`,
     `  Data            ${data}`,
+    ...(promise === null ? [] : [`  Events          in JetStream, acknowledged means: ${promise}`]),
     `  Stop            Ctrl-C, or kill -TERM ${process.pid}`,
   ]
 }

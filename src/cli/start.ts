@@ -133,6 +133,7 @@ async function greet(pool: pg.Pool, config: Config, runtime: Addresses, out: Out
     version,
     url: config.publicUrl ?? runtime.url,
     opsUrl: runtime.opsUrl,
+    promise: runtime.promise,
     data: config.databaseUrl === null ? config.dataDir : withoutPassword(config.databaseUrl),
     dataFlag: isElsewhere ? ` --data '${config.dataDir}'` : '',
     surfaces: config.surfaces,
@@ -161,7 +162,7 @@ async function withPool<T>(connection: Connection, work: (pool: pg.Pool) => Prom
   return work(pool).finally(() => pool.end())
 }
 
-type Addresses = { url: string; opsUrl: string | null }
+type Addresses = { url: string; opsUrl: string | null; promise: string | null }
 
 function announcement({ url, opsUrl }: Addresses, processes: number) {
   const started_at = new Date().toISOString()

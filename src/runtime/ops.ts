@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { type Ops, type OpsMetrics, startOps } from '../http/ops.ts'
+import type { JetStreamLog } from '../log/jetstream/log.ts'
 import type { Log } from '../log/log.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
@@ -28,10 +29,18 @@ export function watchParts(
   })
 }
 
+type OpsParts = {
+  pool: pg.Pool
+  jetstream: JetStreamLog | null
+  metrics: OpsMetrics
+  logger: Logger
+  disk: Disk
+}
+
 /** A taken operations port stops the service only when it was asked for by name. */
 export async function openOps(
   config: Config,
-  { pool, metrics, logger, disk }: { pool: pg.Pool; metrics: OpsMetrics; logger: Logger; disk: Disk },
+  { pool, jetstream, metrics, logger, disk }: OpsParts,
 ): Promise<Ops | null> {
   if (config.opsPort === null) return null
   const readiness = async () => {
@@ -39,7 +48,8 @@ export async function openOps(
     await pool.query('select 1')
     const database = `answered in ${Math.round(performance.now() - started)} ms`
     // Ready all the same: reads go on.
-    return { ok: true, checks: { database, disk: diskText(disk) } }
+    const nats = jetstream && { nats: jetstream.promise() ?? 'away: events are answered 503' }
+    return { ok: true, checks: { database, disk: diskText(disk), ...nats } }
   }
   try {
     return await startOps({ port: config.opsPort, host: config.opsHost, metrics, readiness })

@@ -47,6 +47,8 @@ export type Runtime = {
   /** Called after something was appended here. */
   onAppend: Log['onAppend']
   sampleMetrics(): Promise<MetricsSample>
+  /** What an acknowledged event on NATS survives, in words; null without NATS. */
+  promise: string | null
   close(): Promise<void>
 }
 
@@ -121,11 +123,14 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     }
     const { contentType } = metrics
     const text = async () => metrics.text(await processes?.metrics())
-    const ops = await openOps(config, { pool, metrics: { contentType, text }, logger, disk })
+    const ops = await openOps(config, { ...parts, metrics: { contentType, text }, logger })
     if (ops) onClose(() => ops.close())
     const opsUrl = ops && `http://${config.opsHost}:${ops.port}`
     const url = http ? urlOf(http, config.host) : processes!.url
-    return { url, opsUrl, http, onAppend: log.onAppend, sampleMetrics: metrics.sample, close }
+    return {
+      ...{ url, opsUrl, http, onAppend: log.onAppend, sampleMetrics: metrics.sample, close },
+      promise: parts.jetstream ? (parts.jetstream.promise() ?? 'NATS is away') : null,
+    }
   } catch (error) {
     await close()
     throw error

@@ -62,7 +62,9 @@ export async function deploy(options: DeploymentOptions): Promise<Deployment> {
   const dataDir = join(directory, 'disk/data')
   const disk = conditions.disk ? await mountDisk(join(directory, 'disk'), say) : null
   await mkdir(join(directory, 'disk'), { recursive: true, mode: 0o711 })
-  const nats = options.hasNats ? await startNatsCluster(join(directory, 'nats'), NATS_SERVERS[options.mode]) : null
+  const nats = options.hasNats
+    ? await startNatsCluster(join(directory, 'nats'), NATS_SERVERS[options.mode])
+    : null
   const parts = { ...options, disk, nats, dataDir }
   return options.mode === 'single' ? deploySingle(parts) : deployFleet(parts)
 }

@@ -7,18 +7,24 @@ import { ensureStream, type Stream } from './stream.ts'
 
 export type Linked = Connected & { stream: Stream }
 
-/** The way to the stream: there, or being looked for. */
+/**
+ * The way to the stream: there, or being looked for. Whoever reads has to know that it is still the same one; whoever writes does not, and goes on
+ * while a cluster that lost a server cannot answer that yet.
+ */
 export type Link = {
-  /** null while NATS is away, or the stream has not been looked at since. */
+  /** The stream, as it was seen since NATS was last away; null until then. */
   current(): Linked | null
   /** Looks for it from here on. */
   open(): void
   /** Waits for it; refuses with what stands in the way. */
   ready(withinMs?: number): Promise<Linked>
+  /** The stream as it was last seen, while there is a connection; null while there is none. */
+  writable(): Linked | null
+  writableWithin(ms: number): Promise<Linked>
   /** Something went wrong there: the stream is looked at anew, for it may be gone. */
   renew(): void
   /** Called with every stream that was found: the first time, and after each time that NATS was away. */
-  onFound(listener: (linked: Linked) => Promise<void>): void
+  onFound(listener: (linked: Linked) => void): void
   close(): Promise<void>
 }
 
@@ -32,29 +38,46 @@ const AGAIN_WHEN_REFUSED_MS = 5_000
 const READY_WITHIN_MS = 5_000
 const RENEW_EVERY_MS = 1_000
 
+type Waiter = { resolve(linked: Linked): void; reject(error: unknown): void }
+
+function tell(waiters: Set<Waiter>, linked: Linked): void {
+  for (const { resolve } of waiters) resolve(linked)
+  waiters.clear()
+}
+
 /** Nothing is opened before it is asked for. */
 export function openLink(
   settings: NatsSettings,
   { name, logger }: { name: string; logger?: LinkLogger },
 ): Link {
-  const listeners: ((linked: Linked) => Promise<void>)[] = []
-  const waiting = new Set<{ resolve(linked: Linked): void; reject(error: unknown): void }>()
+  const listeners: ((linked: Linked) => void)[] = []
+  const readers = new Set<Waiter>()
+  const writers = new Set<Waiter>()
   let connected: Connected | null = null
   let linked: Linked | null = null
+  /** What was found last. */
+  let known: Linked | null = null
+  let isConnected = false
+  /** Of the connections there were: what is found on one says nothing of the next. */
+  let connections = 0
   let isOpening = false
   let isClosed = false
   let lastError: unknown = null
   let foundAt = -Infinity
 
+  const writable = () => (isConnected ? known : null)
+
   async function find(): Promise<void> {
-    connected ??= await watched(await connectTo(settings.access, name))
+    connected ??= watched(await connectTo(settings.access, name))
+    const connection = connections
     const found = { ...connected, stream: await ensureStream(connected, settings) }
-    for (const listener of listeners) await listener(found)
-    linked = found
+    if (connection !== connections) throw new LogUnavailable('NATS went away again')
+    for (const listener of listeners) listener(found)
+    linked = known = found
     foundAt = performance.now()
     lastError = null
-    for (const { resolve } of waiting) resolve(found)
-    waiting.clear()
+    tell(readers, found)
+    tell(writers, found)
   }
 
   async function keepFinding(): Promise<void> {
@@ -70,7 +93,7 @@ export function openLink(
           const refused = isRefusal(error)
           logger?.warn({ reason: reasonOf(error) }, 'the log on NATS cannot be reached')
           // Whoever starts is to hear of it at once; others go on waiting until their time is over.
-          if (refused) for (const { reject } of waiting) reject(error)
+          if (refused) for (const { reject } of [...readers, ...writers]) reject(error)
           await sleep(refused ? AGAIN_WHEN_REFUSED_MS : AGAIN_MS, undefined, { ref: false })
         }
       }
@@ -79,41 +102,54 @@ export function openLink(
     }
   }
 
+  function went(): void {
+    connections++
+    isConnected = false
+    linked = null
+  }
+
   /** After NATS was away, the stream may be another one. */
-  async function watched(fresh: Connected): Promise<Connected> {
+  function watched(fresh: Connected): Connected {
+    isConnected = true
     void (async () => {
       for await (const { type } of fresh.connection.status()) {
-        if (type === 'disconnect') linked = null
-        if (type === 'reconnect') void keepFinding()
+        if (type === 'disconnect') went()
+        if (type !== 'reconnect') continue
+        isConnected = true
+        if (known) tell(writers, known)
+        void keepFinding()
       }
     })()
     void fresh.connection.closed().then(() => {
-      linked = null
-      connected = null
+      went()
+      connected = known = null
       if (!isClosed) void keepFinding()
     })
     return fresh
   }
 
+  function wait(waiters: Set<Waiter>, withinMs: number): Promise<Linked> {
+    if (isClosed) return Promise.reject(new LogUnavailable('The log on NATS is closed'))
+    void keepFinding()
+    const { promise, resolve, reject } = Promise.withResolvers<Linked>()
+    const waiter = { resolve, reject }
+    waiters.add(waiter)
+    const timer = setTimeout(
+      () => reject(new LogUnavailable(`NATS is away${lastError ? `: ${reasonOf(lastError)}` : ''}`)),
+      withinMs,
+    )
+    return promise.finally(() => {
+      clearTimeout(timer)
+      waiters.delete(waiter)
+    })
+  }
+
   return {
     current: () => linked,
     open: () => void keepFinding(),
-    async ready(withinMs = READY_WITHIN_MS) {
-      if (linked) return linked
-      if (isClosed) throw new LogUnavailable('The log on NATS is closed')
-      void keepFinding()
-      const { promise, resolve, reject } = Promise.withResolvers<Linked>()
-      const waiter = { resolve, reject }
-      waiting.add(waiter)
-      const timer = setTimeout(
-        () => reject(new LogUnavailable(`NATS is away${lastError ? `: ${reasonOf(lastError)}` : ''}`)),
-        withinMs,
-      )
-      return promise.finally(() => {
-        clearTimeout(timer)
-        waiting.delete(waiter)
-      })
-    },
+    ready: async (withinMs = READY_WITHIN_MS) => linked ?? wait(readers, withinMs),
+    writable,
+    writableWithin: async ms => writable() ?? wait(writers, ms),
     renew() {
       if (linked === null || performance.now() - foundAt < RENEW_EVERY_MS) return
       linked = null
@@ -123,7 +159,7 @@ export function openLink(
     async close() {
       isClosed = true
       const open = connected
-      linked = null
+      went()
       await open?.connection.close()
     },
   }

@@ -20,6 +20,8 @@ export type JetStreamLog = Log & {
   /** Waits for NATS, for so long; throws where it refuses. */
   start(withinMs: number): Promise<void>
   status(): Promise<JetStreamStatus>
+  /** What an acknowledged event survives; null while NATS is away. */
+  promise(): Promised | null
   /** Makes room where there is little, and writes down how much is unread. */
   keepUp(): Promise<void>
   close(): Promise<void>
@@ -81,13 +83,13 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     return group
   }
   /** Before the stream was seen, as it would be made: a flush is cut again where it is published. */
-  const partitions = () => link.current()?.stream.partitions ?? settings.partitions
+  const partitions = () => link.writable()?.stream.partitions ?? settings.partitions
   const partitionFor = ({ tenantId, orderingKey }: Entry) => partitionOf(tenantId, orderingKey, partitions())
 
   async function publish(appends: Append[]): Promise<void> {
     const impossible = appends.find(({ entry }) => entry.body.includes('\0') || entry.context.includes('\0'))
     if (impossible) throw new Error(`The entry ${impossible.entry.id} holds what PostgreSQL cannot`)
-    if (link.current() === null) await link.ready()
+    await publisher.reach()
     const byPartition = Map.groupBy(appends, ({ entry }) => partitionFor(entry))
     try {
       await Promise.all([...byPartition].map(([partition, some]) => publisher.publish(partition, some)))
@@ -227,6 +229,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         unread: info && (await unreadNow()),
       }
     },
+    promise: () => link.writable()?.stream.promise ?? null,
     async keepUp() {
       const linked = link.current()
       if (linked === null) return
@@ -273,7 +276,7 @@ function openEntered(link: Link, { pool, settings: { stream } }: JetStreamOption
     })
     return entering
   }
-  link.onFound(async linked => void start(linked).catch(() => {}))
+  link.onFound(linked => void start(linked).catch(() => {}))
 
   return {
     /** Null until then; looks after it in the meantime. */

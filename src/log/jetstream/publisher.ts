@@ -13,20 +13,32 @@ const ATTEMPT_MS = 2_000
 const AGAIN_MS = 100
 
 export type Publisher = {
+  /** The stream, as soon as it can be written to; not for longer than an acknowledgement is waited for. */
+  reach(): Promise<Linked>
   /** Resolves when the stream has acknowledged all of it. */
   publish(partition: number, appends: Append[]): Promise<void>
 }
 
 export function openPublisher(link: Link, stream: string): Publisher {
   let isSilent = false
+  const deadlineMs = () => (isSilent ? DEADLINE_WHEN_SILENT_MS : DEADLINE_MS)
+
+  async function reach(): Promise<Linked> {
+    try {
+      return link.writable() ?? (await link.writableWithin(deadlineMs()))
+    } catch (error) {
+      isSilent = true
+      throw error
+    }
+  }
 
   /** An unclear outcome is cleared by publishing again under the same id: what is there already is not added twice. */
   async function send(subject: string, payload: Uint8Array, id: string, headersOf: HeadersOf): Promise<void> {
-    const deadline = performance.now() + (isSilent ? DEADLINE_WHEN_SILENT_MS : DEADLINE_MS)
+    const deadline = performance.now() + deadlineMs()
     for (;;) {
       const left = deadline - performance.now()
       try {
-        const linked = link.current() ?? (await link.ready(Math.max(1, left)))
+        const linked = link.writable() ?? (await link.writableWithin(Math.max(1, left)))
         const timeout = Math.max(1, Math.min(ATTEMPT_MS, deadline - performance.now()))
         const headers = headersOf(linked)
         const options = { msgID: id, timeout, retries: 0, expect: { streamName: stream } }
@@ -58,8 +70,9 @@ export function openPublisher(link: Link, stream: string): Publisher {
   }
 
   return {
+    reach,
     async publish(partition, appends) {
-      const { connection } = link.current() ?? (await link.ready(isSilent ? 1 : undefined))
+      const { connection } = await reach()
       for (const packed of pack(appends, connection.info!.max_payload)) await sendPacked(partition, packed)
     },
   }

@@ -8,7 +8,15 @@ import { type Facts, readFacts, unpack } from './messages.ts'
 import { partSubject, subjectOf } from './settings.ts'
 
 /** A message of a partition, read. */
-export type Message = { seq: number; at: Date; facts: Facts; entries: Entry[]; storedBytes: number[] }
+export type Message = {
+  seq: number
+  at: Date
+  facts: Facts
+  entries: Entry[]
+  storedBytes: number[]
+  /** Parts of it are not there: it was read elsewhere meanwhile, or they have not arrived at that server yet. */
+  isIncomplete?: true
+}
 
 const MAX_BYTES_PER_PARTITION = 250_000
 // So much is fetched ahead of each partition, or one message if that has more.
@@ -89,6 +97,7 @@ export function openReader(
       // Its cursor was found elsewhere meanwhile.
       if (message === null || buffer.next !== from) return
       buffer.messages.push(message)
+      if (message.isIncomplete) warn(partition, new Error(`parts of message ${message.seq} are not there`))
       buffer.bytes += sum(message.storedBytes)
       buffer.next = message.seq + 1
     }
@@ -134,7 +143,8 @@ export function openReader(
       if (facts.parts > 0 && source) void forgetParts(source, stream, partition, facts.id).catch(() => {})
     }
     // Another process has read on, or the database is an older one now.
-    if (seq < buffer.from || seq > buffer.next) Object.assign(buffer, { messages: [], bytes: 0, next: seq })
+    const isAnew = seq < buffer.from || seq > buffer.next || buffer.messages[0]?.isIncomplete
+    if (isAnew) Object.assign(buffer, { messages: [], bytes: 0, next: seq })
     buffer.from = seq
     return buffer
   }
@@ -174,7 +184,7 @@ export function openReader(
 
 function freshIn({ messages, takenTo }: Buffered): number {
   let entries = 0
-  for (const message of messages) if (message.seq >= takenTo) entries += message.entries.length
+  for (const message of messages) if (message.seq >= takenTo) entries += Math.max(1, message.entries.length)
   return entries
 }
 
@@ -182,7 +192,8 @@ function freshIn({ messages, takenTo }: Buffered): number {
 function cutOf(messages: Message[], cursor: Cursor, maxEntries: number): Taken {
   const taken: Taken = { partition: partitionName(cursor.partition), entries: [], position: null }
   let bytes = 0
-  for (const { seq, entries, storedBytes } of messages) {
+  for (const { seq, entries, storedBytes, isIncomplete } of messages) {
+    if (isIncomplete) return taken
     const from = seq === cursor.seq ? cursor.ord : 0
     for (let ord = from; ord < entries.length; ord++) {
       if (taken.entries.length >= maxEntries || bytes >= MAX_BYTES_PER_PARTITION) return taken
@@ -208,8 +219,10 @@ export async function getNext(
   })
   if (found === null) return null
   const facts = readFacts(found.header)
+  const head = { seq: found.seq, at: found.time, facts }
   const payload = facts.parts > 0 ? await readParts(linked, stream, partition, facts) : found.data
-  return { seq: found.seq, at: found.time, facts, ...unpack(payload, facts) }
+  if (payload === null) return { ...head, entries: [], storedBytes: [], isIncomplete: true }
+  return { ...head, ...unpack(payload, facts) }
 }
 
 async function readParts(
@@ -217,13 +230,13 @@ async function readParts(
   stream: string,
   partition: number,
   { id, parts }: Facts,
-): Promise<Uint8Array> {
+): Promise<Uint8Array | null> {
   const found: Uint8Array[] = []
   for (let part = 0; part < parts; part++) {
     const message = await manager.direct.getMessage(stream, {
       last_by_subj: partSubject(stream, partition, id, part),
     })
-    if (message === null) throw new Error(`Part ${part} of the entry ${id} is not in the stream`)
+    if (message === null) return null
     found.push(message.data)
   }
   return Buffer.concat(found)

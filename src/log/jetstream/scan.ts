@@ -48,8 +48,9 @@ export async function lagOf(linked: Linked, stream: string, cursor: Cursor): Pro
   const first = await getNext(linked, stream, cursor.partition, cursor.seq)
   if (first === null) return { entries: 0, oldestAt: null }
   const unread = restOf(first, cursor)
-  let entries = unread.length
-  let oldest = Math.min(...unread.map(({ receivedAt }) => receivedAt.getTime()))
+  // Of an incomplete one, what its header says.
+  let entries = first.isIncomplete ? first.facts.entries : unread.length
+  let oldest = Math.min(first.facts.to, ...unread.map(({ receivedAt }) => receivedAt.getTime()))
   let counted = 0
   const subject = subjectOf(stream, cursor.partition)
   for await (const { facts, left } of heads(linked, stream, { subject, seq: first.seq + 1 })) {
