@@ -91,7 +91,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
 
   try {
     const parts = await openParts(options, onClose)
-    const { pool, log, metrics, directory, disk } = parts
+    const { log, metrics, directory } = parts
     const { processes } = options
     const opened = processes ? NO_SURFACES : await openSurfaces(config, parts)
     onClose(opened.close)
