@@ -8,6 +8,7 @@ import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS, parseTimestamp } from '../domain/time.ts'
 import { leadsToPrivate, openSender } from '../pipeline/deliveries/send.ts'
 import { bodyOf, headersOf, targetOf } from '../pipeline/deliveries/target.ts'
+import { databaseNow } from '../postgres/clock.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import {
   type Destination,
@@ -93,7 +94,7 @@ export function destinationAdmin(deps: Deps) {
     ): Promise<DestinationView & { secret: string }> {
       refuse(faultsOfOverlap(overlapHours))
       const secret = newSigningSecret()
-      const until = new Date(Date.now() + overlapHours * HOUR_MS).toISOString()
+      const until = new Date((await databaseNow(pool)).getTime() + overlapHours * HOUR_MS).toISOString()
       const rotated = await change(id, 'rotate', destination => ({
         secrets: [
           { sealed: secrets.seal(secret), hint: hintOf(secret), expires_at: null },
@@ -115,10 +116,10 @@ export function destinationAdmin(deps: Deps) {
     /** Sends a message now, and tells what came of it. It is not repeated, and not in the log of deliveries. */
     async test(id: string): Promise<DestinationTest> {
       const destination = await own(id)
-      const at = new Date()
+      const at = await databaseNow(pool)
       const message = { id: newEntryId(at.getTime()), at, type: 'kontor.test' }
       const data = JSON.stringify({ message: 'A test of this destination.', destination: id })
-      const sender = openSender(deps)
+      const sender = openSender({ ...deps, now: () => at })
       try {
         const body = bodyOf({ ...message, data })
         const target = targetOf(destination, secrets, at)

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { DAY_MS, HOUR_MS } from '../domain/time.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { dropPartitionsBefore, type PartitionedTable } from '../postgres/partitions.ts'
-import { oldestQueued } from '../store/destinations/outbox.ts'
+import { dropQueuedBefore, oldestQueued } from '../store/destinations/outbox.ts'
 import { deleteDeadLettersBefore } from '../store/entries/dead-letters.ts'
 import { oldestWaiting } from '../store/entries/parked.ts'
 import {
@@ -82,6 +82,7 @@ async function dropExpired(
     ['delivery_attempts', ago(settings.deliveriesRetentionMs)],
   ]
   if (settings.eventsRetentionMs !== null) limits.push(['events', ago(settings.eventsRetentionMs)])
+  await dropQueuedBefore(pool, ago(settings.deliveriesRetentionMs))
   const failures: unknown[] = []
   for (const [table, limit] of limits) {
     const onDrop = table === 'events' ? dropEventSums : undefined

@@ -158,6 +158,28 @@ test('a source that fell silent, one that is held back for hours, one whose secr
   assert.match((await found({ secrets: others })).get('secrets_closed')!, new RegExp(source.id))
 })
 
+test('a destination that takes nothing, one that was disabled, an archive that cannot be written', async () => {
+  const { id } = await admin.destinations.create({ tenant: tenant.id, url: 'https://203.0.113.7/hooks' })
+  await findsOnly(
+    'destination_failing',
+    new RegExp(`${id}.*nothing for 2 h: answered 500.*deliveries ${id}`),
+    {
+      make: `update destination_states set failing_since = now() - interval '2 hours', last_error = 'answered 500'`,
+      undo: 'update destination_states set failing_since = null',
+    },
+  )
+  await findsOnly('destination_disabled', /It answered 410 Gone/, {
+    make: `update destinations set enabled = false, disabled_reason = 'It answered 410 Gone.'`,
+    undo: 'update destinations set enabled = true, disabled_reason = null',
+  })
+  await findsOnly('archive_failing', /no such bucket → .*archive status/, {
+    make: `with on_now as (update archive_state set enabled = true)
+           update archive_progress set error = 'no such bucket', failed_at = now()`,
+    undo: 'with off_now as (update archive_state set enabled = false) update archive_progress set error = null',
+  })
+  await admin.destinations.delete(id)
+})
+
 test('clocks that differ, retention that is held, a disk that is nearly full', async () => {
   const ahead = await found({ now: () => new Date(Date.now() + 365 * DAY_MS) })
   assert.match(ahead.get('clock_off')!, /365 days ahead of/)

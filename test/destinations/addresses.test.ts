@@ -53,7 +53,7 @@ test('a URL into a private network is refused however it is written', () => {
 
 test('a name that leads into a private network by the time it is sent to is not connected to', async () => {
   const receiver = await startReceiver()
-  const sender = openSender({ allowPrivate: false })
+  const sender = openSender({ allowPrivate: false, now: () => new Date() })
   after(async () => {
     sender.close()
     await receiver.close()

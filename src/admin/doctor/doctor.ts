@@ -10,11 +10,12 @@ import { rootTables } from '../../postgres/tables.ts'
 import { type Check, type Finding, kontor, LIMITS, type Limits, type Patient } from './finding.ts'
 import { clocks, disk, durability } from './machine.ts'
 import { stream } from './nats.ts'
+import { outward } from './outward.ts'
 import { claims, failing, processing, sources, transactions, upkeep } from './pipeline.ts'
 
 /** What tells of the machine needs no tables of Kontor. */
 const OF_ANY_DATABASE: Check[] = [clocks, disk, durability, transactions]
-const OF_KONTOR: Check[] = [processing, failing, upkeep, claims, sources, stream]
+const OF_KONTOR: Check[] = [processing, failing, upkeep, claims, sources, stream, outward]
 
 type Options = Omit<Patient, 'databaseNow' | 'limits'> & { limits?: Limits }
 

@@ -38,7 +38,14 @@ export type Sender = {
  * Posts messages. A name is resolved for each connection, and the connection goes to the address that was checked: a name that
  * answers with another address the next time leads nowhere. Redirects are answers like others, and no delivery.
  */
-export function openSender({ allowPrivate }: { allowPrivate: boolean }): Sender {
+export function openSender({
+  allowPrivate,
+  now,
+}: {
+  allowPrivate: boolean
+  /** Receivers refuse what was signed long ago: a node whose clock is wrong must not sign by it. */
+  now: () => Date
+}): Sender {
   const options = { keepAlive: true, timeout: IDLE_SOCKET_MS, ...(!allowPrivate && { lookup: publicLookup }) }
   const agents = { 'http:': new HttpAgent(options), 'https:': new HttpsAgent(options) }
   const underWay = new Set<AbortController>()
@@ -58,7 +65,7 @@ export function openSender({ allowPrivate }: { allowPrivate: boolean }): Sender 
       const address = literalAddress(url.hostname)
       if (!allowPrivate && address !== null && isPrivateAddress(address)) throw new PrivateAddress(address)
       if (!allowPrivate && url.protocol !== 'https:') throw new Error('only https is allowed')
-      const timestampS = Math.floor(Date.now() / 1_000)
+      const timestampS = Math.floor(now().getTime() / 1_000)
       const answer = await post(url, {
         agent: agents[url.protocol as keyof typeof agents],
         headers: {
@@ -76,7 +83,7 @@ export function openSender({ allowPrivate }: { allowPrivate: boolean }): Sender 
       return over({
         ...{ isDelivered, status, response },
         error: isDelivered ? null : `answered ${status}`,
-        retryAfterMs: retryAfterMs(answer.headers['retry-after'], Date.now()),
+        retryAfterMs: retryAfterMs(answer.headers['retry-after'], now().getTime()),
       })
     } catch (error) {
       return over({ error: wordsOf(aborting.signal.aborted ? aborting.signal.reason : error) })

@@ -75,6 +75,24 @@ export async function listDestinationsMadeWith(db: Db, keyIds: string[]): Promis
   return rows.map(toDestination)
 }
 
+export type FailingDestination = Pick<Destination, 'id' | 'tenantId' | 'name' | 'disabledReason'> & {
+  failingSince: Date | null
+  lastError: string | null
+}
+
+/** Destinations that have failed since before a moment, and those that Kontor disabled. */
+export async function listFailing(db: Db, before: Date): Promise<FailingDestination[]> {
+  const { rows } = await db.query<FailingDestination>(
+    `select d.id, d.tenant_id as "tenantId", d.name, d.disabled_reason as "disabledReason", s.failing_since as "failingSince",
+       s.last_error as "lastError"
+     from destinations d join destination_states s on s.destination_id = d.id
+     where d.deleted_at is null and case when d.enabled then s.failing_since < $1 else d.disabled_reason is not null end
+     order by d.created_at, d.id`,
+    [before],
+  )
+  return rows
+}
+
 export type Listed = Pick<Destination, 'id' | 'tenantId' | 'what' | 'eventTypes' | 'enabled'>
 
 /** Of all tenants, without what only sending needs; `what`: those that want it. */

@@ -93,8 +93,18 @@ export async function queueAgain(
   return last ? { queued: last.queued, last: { at: last.at, id: last.id } } : null
 }
 
-/** What is still to be sent came up no earlier than this. */
+/** What is still to be sent to enabled destinations came up no earlier than this. */
 export async function oldestQueued(db: Db): Promise<Date | null> {
-  const { rows } = await db.query<{ oldest: Date | null }>('select min(at) as oldest from delivery_queue')
+  const { rows } = await db.query<{ oldest: Date | null }>(
+    `select min(q.at) as oldest from destinations d join delivery_queue q on q.destination_id = d.id where d.enabled`,
+  )
   return rows[0]!.oldest
+}
+
+/** What waits for a destination that has been disabled for as long is not kept for ever. */
+export async function dropQueuedBefore(db: Db, before: Date): Promise<void> {
+  await db.query(
+    `delete from delivery_queue q using destinations d where d.id = q.destination_id and not d.enabled and q.at < $1`,
+    [before],
+  )
 }
