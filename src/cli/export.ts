@@ -89,10 +89,13 @@ async function toFile(path: string, bytes: AsyncIterable<Uint8Array>): Promise<n
 async function toStdout(bytes: AsyncIterable<Uint8Array>): Promise<number> {
   let written = 0
   for await (const part of bytes) {
-    written += part.length
-    await new Promise<void>((done, fail) =>
-      process.stdout.write(part, error => (error ? fail(error) : done())),
+    const error = await new Promise<NodeJS.ErrnoException | null | undefined>(done =>
+      process.stdout.write(part, done),
     )
+    // `kontor export … | head` has seen enough
+    if (error?.code === 'EPIPE') break
+    if (error) throw error
+    written += part.length
   }
   return written
 }

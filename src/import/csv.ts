@@ -97,7 +97,8 @@ function headerOf(cells: string[]): string[] {
 }
 
 function cellsOf(columns: string[], record: string[]): Record<string, string> {
-  const cells: Record<string, string> = {}
+  // a column may be called __proto__
+  const cells: Record<string, string> = Object.create(null)
   for (let i = 0; i < columns.length; i++) {
     const cell = record[i]!
     if (cell !== '' && columns[i] !== '') cells[columns[i]!] = cell
