@@ -226,8 +226,8 @@ function faultsOfNewSource(tenant: string, { type, ...settings }: Unchecked): Fa
 
 /** Some providers' secrets are encoded: what does not decode would sign nothing. */
 function faultsOfSecret(secret: unknown, preset: unknown): Fault[] {
-  if (typeof secret !== 'string' || secret === GENERATE || typeof preset !== 'string') return []
-  const fault = presetNamed(preset)?.secretFault?.(secret) ?? null
+  if (typeof secret !== 'string' || typeof preset !== 'string') return []
+  const fault = presetNamed(preset)?.secretFault?.(secretFrom(secret)) ?? null
   return fault === null ? [] : [{ pointer: '/signing_secret', message: `must be ${fault}` }]
 }
 

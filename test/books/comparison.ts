@@ -211,8 +211,9 @@ async function compareAcquisition({ books, currency, asOf, report, compare }: Mo
 }
 
 /** Intervals of several units go by names of their own, so only the plain ones are held against each other. */
-async function compareBreakdowns({ books, currency, asOf, report, compare }: Month): Promise<void> {
+async function compareBreakdowns({ books, shape, currency, asOf, report, compare }: Month): Promise<void> {
   for (const by of ['plan', 'interval', 'source', 'country'] as const) {
+    if (by === 'plan' && !shape.tellsPlanNames) continue
     const answer = await report('breakdown', `&by=${by}`)
     const theirs = new Map<string, Body>((answer?.results ?? []).map((row: Body) => [row[by], row]))
     for (const { key, mrr, accounts, subscriptions } of books.breakdown(currency, asOf, by)) {

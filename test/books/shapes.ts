@@ -19,9 +19,10 @@ export type Shape = {
   /** What the provider calls an invoice of ours, and whether it names items. */
   invoiceName(id: string): string
   hasItemIds: boolean
+  tellsPlanNames: boolean
 }
 
-const BY_OUR_NAMES = { invoiceName: (id: string) => id, hasItemIds: true }
+const BY_OUR_NAMES = { invoiceName: (id: string) => id, hasItemIds: true, tellsPlanNames: true }
 
 export const SHAPES: Record<string, Shape> = {
   canonical: {
@@ -41,6 +42,7 @@ export const SHAPES: Record<string, Shape> = {
     ],
     invoiceName: transactionId,
     hasItemIds: false,
+    tellsPlanNames: true,
   },
   chargebee: {
     features: CHARGEBEE_FEATURES,
@@ -50,6 +52,8 @@ export const SHAPES: Record<string, Shape> = {
     ],
     invoiceName: id => id,
     hasItemIds: false,
+    // an item goes by the id of its price
+    tellsPlanNames: false,
   },
 }
 

@@ -58,7 +58,8 @@ export function identitiesOf(event: NormalizedEvent): Identity[] {
 }
 
 function addContact(found: Identity[], event: NormalizedEvent): void {
-  const customer = customerIn(event.subject)
+  // only sources tell of billing
+  const customer = event.sourceConfigId === null ? null : customerIn(event.subject)
   if (customer) {
     add(found, 'contact', idOf(customer.id))
     add(found, 'email', emailOf(customer.email))

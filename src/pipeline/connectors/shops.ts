@@ -18,7 +18,7 @@ import { entryOf, type Telling, writeOf } from './telling.ts'
 export function shopRecords(applyRecords: ApplyRecords): EventKindOptions['records'] {
   return async (transaction, events) => {
     const tellings = events.flatMap(({ tenantId, event }) =>
-      event.makesRecords ? shopChanges(event).map((change): Telling => ({ tenantId, event, change })) : [],
+      shopChanges(event).map((change): Telling => ({ tenantId, event, change })),
     )
     if (tellings.length === 0) return
     const { client } = transaction

@@ -25,7 +25,7 @@ export type EventKindOptions = {
   conversionTypes: ConversionTypes
   /** Sees that there is room for events of these moments; throws BeginAgain where there is none yet. */
   ensureMonths(moments: Date[]): void
-  /** What events say of records. Before anything else: records are locked before people, here as in their own entries. */
+  /** What events of shops say of records. Before anything else: records are locked before people, here as in their own entries. */
   records: (transaction: Transaction, events: Pick<FreshEvent, 'tenantId' | 'event'>[]) => Promise<void>
   /** How long ago, at most, an event of a public key may have happened, where its tenant has nothing set. */
   floorMs: number | null
@@ -52,10 +52,12 @@ async function apply(
   options.ensureMonths(units.map(({ work }) => work.occurredAt))
   const { fresh, duplicates } = await withoutDuplicates(transaction, units)
   if (fresh.length > 0) {
-    await options.records(
-      transaction,
-      fresh.map(({ entry, work }) => ({ tenantId: entry.tenantId, event: work })),
-    )
+    const ofShops = fresh.filter(({ work }) => work.makesRecords)
+    if (ofShops.length > 0)
+      await options.records(
+        transaction,
+        ofShops.map(({ entry, work }) => ({ tenantId: entry.tenantId, event: work })),
+      )
     const nodes = await options.identities.resolve(
       transaction,
       fresh.map(({ entry, work }) => ({

@@ -211,6 +211,66 @@ test('shopify: an order is one conversion with its contact, a cancelled and a re
   assert.equal(await record('orders/5001'), null)
 })
 
+test('of webhooks and writes that come at once from several sides, the newest stays', async () => {
+  const shops = [
+    await makeSource(server, { preset: 'shopify' }),
+    await makeSource(server, { preset: 'shopify' }),
+  ]
+  const moment = (n: number) => new Date(Date.UTC(2024, 0, 1, 0, 0, n)).toISOString()
+  const numbers = Array.from({ length: 48 }, (_, i) => (i * 29) % 48)
+  await Promise.all(
+    numbers.map(async n => {
+      const id = 6000 + (n % 3)
+      if (n % 4 === 3) {
+        const body = {
+          entityType: 'order',
+          id: String(id),
+          sourceUpdatedAt: moment(n),
+          data: { total: n, currency: 'USD' },
+        }
+        const { status } = await server.request('/v1/orders', {
+          ...{ method: 'POST', key: server.tenant.privateKey, body: JSON.stringify(body) },
+        })
+        assert.equal(status, 202)
+      } else
+        await shopify(
+          shops[n % 2]!,
+          'orders/updated',
+          order(id, { updated_at: moment(n), total_price: String(n) }),
+        )
+      await shopify(
+        shops[n % 2]!,
+        'products/update',
+        product(
+          6000,
+          moment(n),
+          n === 47 ? [variant(61, 'S'), variant(62, 'M')] : [variant(61, 'S'), variant(63 + n, 'X')],
+        ),
+      )
+    }),
+  )
+  for (const [id, amount] of [
+    ['6000', 45],
+    ['6001', 46],
+    ['6002', 47],
+  ] as const) {
+    assert.equal((await record(`orders/${id}`)).sourceUpdatedAt, moment(amount))
+    assert.deepEqual(
+      (await conversionsOf(id)).map(row => row.amount),
+      [amount],
+    )
+  }
+  await server.settled()
+  const { rows } = await server.pool.query(
+    `select id from records where entity_type = 'product' and id like '6000%' and not deleted order by id`,
+  )
+  assert.deepEqual(
+    rows.map(({ id }) => id),
+    ['6000/61', '6000/62'],
+  )
+  assert.equal((await record('products/6000%2F62')).data.sku, 'SKU-62')
+})
+
 test('shopify: the staff who took orders in the shop are nobody’s user id', async () => {
   const shop = await makeSource(server, { preset: 'shopify' })
   for (const [id, email] of [
