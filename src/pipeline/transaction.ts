@@ -90,6 +90,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       const failures: Failure[] = []
       const heldBack: Unit[] = []
       await keepRejected(client, [...rejected.values()].flat(), logger)
+      for (const kind of Object.values(kinds)) await kind.lock?.(transaction, units)
       if (careful)
         await applyCarefully({ transaction, units, apply, failures, heldBack, undoable: afterCommit })
       else await apply(transaction, units)

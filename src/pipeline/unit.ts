@@ -49,6 +49,8 @@ export type Deriving = Pick<Transaction, 'client' | 'now'>
 export type Kind<Work = unknown> = {
   /** Reads an entry into units; what can never take effect comes back as dead letters. */
   decode(entry: Entry): { works: Work[]; rejected: NewDeadLetter[] }
+  /** Takes locks that have to be there before any unit, of whatever kind, takes effect. */
+  lock?(transaction: Transaction, units: Unit[]): Promise<void>
   /** Applies units in their order, set-based. Runs in the worker's transaction; throwing undoes all of it. */
   apply(transaction: Transaction, units: Unit<Work>[]): Promise<void>
   /** The entry that holds just these works: what is parked or dead-lettered. */

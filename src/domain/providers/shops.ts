@@ -1,8 +1,9 @@
 /** Shops, whose webhooks become records. */
 
+import type { EntityType } from '../records/records.ts'
 import type { ShopChange, ShopEvent } from './shops/shop.ts'
-import { shopifyChanges } from './shops/shopify.ts'
-import { woocommerceChanges } from './shops/woocommerce.ts'
+import { SHOPIFY_TOPIC, shopifyChanges } from './shops/shopify.ts'
+import { WOOCOMMERCE_TOPIC, woocommerceChanges } from './shops/woocommerce.ts'
 
 const SHOPS: Record<string, (event: ShopEvent) => ShopChange[]> = {
   shopify: shopifyChanges,
@@ -11,6 +12,18 @@ const SHOPS: Record<string, (event: ShopEvent) => ShopChange[]> = {
 
 export function isShop(preset: string | null): boolean {
   return preset !== null && Object.hasOwn(SHOPS, preset)
+}
+
+const TYPES: Record<string, EntityType> = {
+  ...{ products: 'product', customers: 'contact', orders: 'order', refunds: 'order' },
+  ...{ product: 'product', customer: 'contact', order: 'order' },
+}
+
+/** Which records the event may tell of, by its topic; null: none. */
+export function shopType({ preset, headers }: Pick<ShopEvent, 'preset' | 'headers'>): EntityType | null {
+  const topic = headers[preset === 'woocommerce' ? WOOCOMMERCE_TOPIC : SHOPIFY_TOPIC] ?? ''
+  const [resource = ''] = topic.split(/[/.]/)
+  return Object.hasOwn(TYPES, resource) ? TYPES[resource]! : null
 }
 
 /** What the event says of records, in the order in which it does. Never throws. */

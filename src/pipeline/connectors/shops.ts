@@ -1,46 +1,44 @@
+import type { NormalizedEvent } from '../../domain/events/events.ts'
 import type { ShopChange } from '../../domain/providers/shops/shop.ts'
-import { shopChanges } from '../../domain/providers/shops.ts'
+import { shopChanges, shopType } from '../../domain/providers/shops.ts'
 import type { EntityType } from '../../domain/records/records.ts'
 import { timestampText } from '../../domain/time.ts'
 import { type Family, loadFamilies, recordsOfHandles } from '../../store/records/families.ts'
 import { lockRecordTypes } from '../../store/records/tombstones.ts'
 import type { EventKindOptions } from '../events/events.ts'
 import type { Change } from '../records/change.ts'
-import type { ApplyRecords } from '../records/records.ts'
+import { type ApplyRecords, locksFor, strictest } from '../records/records.ts'
 import type { Transaction } from '../unit.ts'
 import { refundedOrders } from './refunds.ts'
 import { entryOf, type Telling, writeOf } from './telling.ts'
 
 /**
- * Webhooks of shops change records, in the transaction of their events. Events of one record come in several partitions,
- * beside the writes of the data API: so the types are locked as those do who delete by name, alone.
+ * Webhooks of shops change records, in the transaction of their events. What is told of one record comes in several
+ * partitions, beside the writes of the data API: so the types are locked as those do who delete by name, alone, and before
+ * anything else. (Locked only when an event came to it, two workers that both had written records waited for each other.)
  */
 export function shopRecords(applyRecords: ApplyRecords): EventKindOptions['records'] {
-  return async (transaction, events) => {
-    const tellings = events.flatMap(({ tenantId, event }) =>
-      shopChanges(event).map((change): Telling => ({ tenantId, event, change })),
-    )
-    if (tellings.length === 0) return
-    const { client } = transaction
-    await lockRecordTypes(client, locksFor(tellings))
-    const changes = await changesOf(client, tellings)
-    if (changes.length > 0) await applyRecords(transaction, changes)
-    const refunds = await refundedOrders(client, tellings)
-    if (refunds.length > 0) await applyRecords(transaction, refunds)
+  return {
+    async lock({ client }, units) {
+      const exclusive = units.flatMap(unit => {
+        const event = unit.entry.kind === 'events' ? (unit.work as NormalizedEvent | undefined) : undefined
+        const entityType = event?.makesRecords ? shopType(event) : null
+        return entityType ? [{ tenantId: unit.entry.tenantId, entityType, exclusive: true }] : []
+      })
+      if (exclusive.length === 0) return
+      const writes = units.filter(unit => unit.entry.kind === 'record' && unit.work !== undefined)
+      await lockRecordTypes(client, strictest([...locksFor(writes as Change[]), ...exclusive]))
+    },
+    async apply(transaction, events) {
+      const tellings = events.flatMap(({ tenantId, event }) =>
+        shopChanges(event).map((change): Telling => ({ tenantId, event, change })),
+      )
+      const changes = await changesOf(transaction.client, tellings)
+      if (changes.length > 0) await applyRecords(transaction, changes)
+      const refunds = await refundedOrders(transaction.client, tellings)
+      if (refunds.length > 0) await applyRecords(transaction, refunds)
+    },
   }
-}
-
-function locksFor(tellings: Telling[]) {
-  const types = new Map<string, { tenantId: number; entityType: EntityType; exclusive: true }>()
-  for (const { tenantId, change } of tellings)
-    types.set(`${tenantId} ${typeOf(change)}`, { tenantId, entityType: typeOf(change), exclusive: true })
-  return [...types.values()]
-}
-
-function typeOf(change: ShopChange): EntityType {
-  if (change.op === 'write') return change.record.entityType
-  if (change.op === 'delete') return change.entityType
-  return change.op === 'product' ? 'product' : 'order'
 }
 
 /** In the order of the tellings, each on what those before it left. */

@@ -25,8 +25,11 @@ export type EventKindOptions = {
   conversionTypes: ConversionTypes
   /** Sees that there is room for events of these moments; throws BeginAgain where there is none yet. */
   ensureMonths(moments: Date[]): void
-  /** What events of shops say of records. Before anything else: records are locked before people, here as in their own entries. */
-  records: (transaction: Transaction, events: Pick<FreshEvent, 'tenantId' | 'event'>[]) => Promise<void>
+  /** What events of shops say of records. */
+  records: {
+    lock: NonNullable<Kind['lock']>
+    apply(transaction: Transaction, events: Pick<FreshEvent, 'tenantId' | 'event'>[]): Promise<void>
+  }
   /** How long ago, at most, an event of a public key may have happened, where its tenant has nothing set. */
   floorMs: number | null
   listeners: EventListener[]
@@ -36,6 +39,7 @@ export function eventKind(options: EventKindOptions): Kind<NormalizedEvent> {
   return {
     decode: entry => decode(entry, options.floorMs),
     narrow,
+    lock: options.records.lock,
     apply: (transaction, units) => apply(options, transaction, units),
     deadLetter: deadLetterOf,
     recordFailure: keepFailure,
@@ -54,7 +58,7 @@ async function apply(
   if (fresh.length > 0) {
     const ofShops = fresh.filter(({ work }) => work.makesRecords)
     if (ofShops.length > 0)
-      await options.records(
+      await options.records.apply(
         transaction,
         ofShops.map(({ entry, work }) => ({ tenantId: entry.tenantId, event: work })),
       )

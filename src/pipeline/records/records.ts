@@ -110,17 +110,24 @@ async function applyChanges({ client }: Transaction, units: Change[]) {
   return { statuses: units.map(unit => statuses.get(unit)!), changed: [...changed.values()] }
 }
 
-function locksFor(units: Change[]) {
-  const locks = new Map<
-    string,
-    { tenantId: number; entityType: RecordChange['entityType']; exclusive: boolean }
-  >()
-  for (const { entry, work } of units) {
-    const key = `${entry.tenantId} ${work.entityType}`
-    const exclusive = work.op === 'delete-by-name' || (locks.get(key)?.exclusive ?? false)
-    locks.set(key, { tenantId: entry.tenantId, entityType: work.entityType, exclusive })
+type RecordLock = { tenantId: number; entityType: RecordChange['entityType']; exclusive: boolean }
+
+export function locksFor(units: Change[]): RecordLock[] {
+  return strictest(
+    units.map(({ entry: { tenantId }, work: { op, entityType } }) => ({
+      ...{ tenantId, entityType, exclusive: op === 'delete-by-name' },
+    })),
+  )
+}
+
+/** One lock for each tenant and type. */
+export function strictest(locks: RecordLock[]): RecordLock[] {
+  const found = new Map<string, RecordLock>()
+  for (const lock of locks) {
+    const key = `${lock.tenantId} ${lock.entityType}`
+    if (!found.get(key)?.exclusive) found.set(key, lock)
   }
-  return [...locks.values()]
+  return [...found.values()]
 }
 
 type Newest = { unit: Change<RecordWrite | RecordDelete>; version: Version }

@@ -14,11 +14,11 @@ import {
   timeOf,
 } from './shop.ts'
 
-const TOPIC = 'x-shopify-topic'
+export const SHOPIFY_TOPIC = 'x-shopify-topic'
 const TRIGGERED_AT = 'x-shopify-triggered-at'
 
 export function shopifyChanges(event: ShopEvent): ShopChange[] {
-  const [resource, action] = (event.headers[TOPIC] ?? '').split('/')
+  const [resource, action] = (event.headers[SHOPIFY_TOPIC] ?? '').split('/')
   const { subject } = event
   if (resource === 'refunds' && action === 'create') return refundOf(event)
   const id = idIn(subject.id)

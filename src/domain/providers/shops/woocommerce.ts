@@ -4,13 +4,13 @@ import { listOf } from '../../billing/fields.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
 import { idIn, present, type ShopChange, type ShopEvent, sharedText, timeOf } from './shop.ts'
 
-const TOPIC = 'x-wc-webhook-topic'
+export const WOOCOMMERCE_TOPIC = 'x-wc-webhook-topic'
 
 /** Carts, not orders. */
 const DRAFTS = new Set(['checkout-draft', 'auto-draft'])
 
 export function woocommerceChanges(event: ShopEvent): ShopChange[] {
-  const [resource, action] = (event.headers[TOPIC] ?? '').split('.')
+  const [resource, action] = (event.headers[WOOCOMMERCE_TOPIC] ?? '').split('.')
   const { subject } = event
   const id = idIn(subject.id)
   if (id === null || !(resource === 'product' || resource === 'customer' || resource === 'order')) return []
