@@ -115,8 +115,9 @@ async function compareOverview({ books, currency, asOf, report, compare }: Month
 async function compareAccounts({ books, currency, asOf, report, compare }: Month): Promise<void> {
   const theirs = new Map<string, number>()
   for (const row of await rowsOf(report, 'overview', 'accounts', 'page')) theirs.set(row.customer, row.mrr)
+  // a discount of the customer may be older than the first subscription
   for (const account of books.inCurrency(currency))
-    if (account.steps[0]!.at <= asOf)
+    if (account.steps.some(({ at, values }) => at <= asOf && values.size > 0))
       compare(
         `account ${account.customer} mrr`,
         major(books.mrrAt(account, asOf), currency),
@@ -247,7 +248,7 @@ async function compareHistory(
         compare(`${name} ${field}`, money(amount), other?.[field])
     }
   }
-  const cohorts = await rowsOf(report, 'retention', 'cohorts', 'page', '&months=24')
+  const cohorts = await rowsOf(report, 'retention', 'cohorts', 'page', '&months=60')
   const theirs = new Map(cohorts.map(row => [`${row.cohort} ${row.month}`, row]))
   for (const row of books.retention(currency, asOf)) {
     const other = theirs.get(`${iso(row.cohort).slice(0, 7)} ${row.month}`)

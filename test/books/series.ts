@@ -33,6 +33,7 @@ export function seriesOf(accounts: Accounts, { invoiceVersions }: Cash) {
     const had = inCurrency(currency).filter(account => mrrAt(account, opens) > 0)
     const left = had.filter(account => mrrAt(account, at) === 0).length
     const { mrr, activeAccounts } = totalsAt(currency, at)
+    const arpa = activeAccounts > 0 ? Math.floor(mrr / activeAccounts + 0.5) : 0
     const lost = contraction + churn
     const won = expansion + reactivation
     const customerChurn = ratio(left, had.length)
@@ -43,8 +44,8 @@ export function seriesOf(accounts: Accounts, { invoiceVersions }: Cash) {
       gross_revenue_retention: ratio(opening - lost, opening),
       net_revenue_retention: ratio(opening - lost + won, opening),
       quick_ratio: ratio(fresh + won, lost),
-      /** In minor units. */
-      ltv: activeAccounts > 0 && customerChurn ? mrr / activeAccounts / customerChurn : null,
+      /** In minor units, of the average as it is shown. */
+      ltv: left > 0 ? Math.round((arpa * had.length) / left) : null,
     }
   }
 

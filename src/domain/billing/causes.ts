@@ -32,7 +32,11 @@ export function causeOf(before: State, after: State, at: Instant, discountEnds: 
   if (isPastGrace(after) && !isPastGrace(before)) return 'cancellation_failed_payment'
   const byStatus = before.status === after.status ? null : statusCause(before, after)
   if (byStatus) return byStatus
-  return itemCause(before.items, after.items) ?? discountCause(before.items, after.items, at, discountEnds)
+  const byItems = itemCause(before.items, after.items)
+  if (byItems) return byItems
+  // what does not count by its status has no discount taken off: that it is now is no change of the discount
+  const isByStatus = before.status !== after.status && (before.mrr === 0 || after.mrr === 0)
+  return isByStatus ? 'other' : discountCause(before.items, after.items, at, discountEnds)
 }
 
 /** It is past due for longer than the policy lets it count. */
