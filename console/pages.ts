@@ -74,6 +74,11 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     title: 'Subscriptions',
     load: () => import('./pages/subscriptions/acquisition.ts'),
   },
+  cohorts: {
+    section: 'subscriptions',
+    title: 'Subscriptions',
+    load: () => import('./pages/subscriptions/cohorts.ts'),
+  },
   excluded: {
     section: 'subscriptions',
     title: 'Subscriptions',

@@ -15,6 +15,7 @@ const PATTERNS = {
   subscriptions: 'subscriptions',
   attention: 'subscriptions/attention',
   acquisition: 'subscriptions/acquisition',
+  cohorts: 'subscriptions/cohorts',
   excluded: 'subscriptions/excluded',
   account: 'subscriptions/account',
   sources: 'sources',

@@ -4,8 +4,10 @@ import type {
   AccountReport,
   AcquisitionReport,
   AttentionReport,
+  BreakdownReport,
   HistoryReport,
   OverviewReport,
+  RetentionReport,
 } from './report-types.ts'
 import type { Conversion, Event, EventOutcome, List, RecordType, Series, StoredRecord } from './types.ts'
 
@@ -55,6 +57,8 @@ const report =
 export const reports = {
   overview: report<OverviewReport>('overview'),
   history: report<HistoryReport>('history'),
+  breakdown: report<BreakdownReport>('breakdown'),
+  retention: report<RetentionReport>('retention'),
   attention: report<AttentionReport>('attention'),
   acquisition: report<AcquisitionReport>('acquisition'),
   account: report<AccountReport>('account'),

@@ -136,6 +136,15 @@ export type Movements = {
 }
 type Cash = { amount: Money; count: number }
 
+export type RateName =
+  | 'customer_churn_rate'
+  | 'gross_mrr_churn_rate'
+  | 'net_mrr_churn_rate'
+  | 'gross_revenue_retention'
+  | 'net_revenue_retention'
+  | 'quick_ratio'
+  | 'ltv'
+
 export type OverviewReport = {
   currency: string
   as_of: Time
@@ -150,6 +159,10 @@ export type OverviewReport = {
   invoiced: Cash
   collected: Cash
   movements: Movements
+  /** Of the same window. */
+  rates: Record<RateName, Maybe<Amount>>
+  /** The formulas of the rates. */
+  policy: { rates: Record<string, Maybe<string>> }
   accounts: Paged<Account>
   exclusions: Paged<Exclusion>
 }
@@ -167,6 +180,32 @@ export type HistoryRow = {
   net: Money
 }
 export type HistoryReport = { currency: string; interval: string; results: HistoryRow[] }
+export type BreakdownRow = {
+  plan?: string
+  interval?: string
+  source?: string
+  country?: string
+  mrr: Money
+  accounts: number
+  subscriptions: number
+}
+export type BreakdownReport = {
+  currency: string
+  by: 'plan' | 'interval' | 'source' | 'country'
+  mrr: Money
+  results: BreakdownRow[]
+}
+/** How a cohort stood so many months after it began. */
+export type Cohort = {
+  cohort: string
+  month: number
+  starting_accounts: number
+  starting_mrr: Money
+  logo_retention: Maybe<Amount>
+  gross_revenue_retention: Maybe<Amount>
+  net_revenue_retention: Maybe<Amount>
+}
+export type RetentionReport = { currency: string; months: number; cohorts: Paged<Cohort> }
 export type AttentionReport = {
   currency: string
   days: number

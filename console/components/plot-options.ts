@@ -48,7 +48,12 @@ export function plotOptions(Drawing: typeof uPlot, drawn: Drawn, element: HTMLEl
       { ...axis, grid: { show: false }, values: times, space: 70, size: 30, incrs: INCREMENTS[unit] },
       { ...axis, size: widthOfAxis, values: (_plot, ticks) => ticks.map(tick => axisShown(tick)) },
     ],
-    scales: { y: { range: (_plot, lowest, highest) => rangeOf(lowest, highest) } },
+    scales: {
+      y: { range: (_plot, lowest, highest) => rangeOf(lowest, highest) },
+      ...(drawn.isStacked && {
+        x: { range: (_plot, first, last) => withRoom(first, last, drawn.moments.length) },
+      }),
+    },
     series: [
       { label: 'When', value: (_plot, at) => (at === null ? NONE : shortTime(new Date(at * 1000), unit)) },
       ...(drawn.isStacked ? bars(Drawing, drawn, colour) : lines(Drawing, drawn, colour)),
@@ -119,6 +124,12 @@ export function stacked(series: Series[]): (number | null)[][] {
 /** As wide as the longest number on it. */
 function widthOfAxis(_plot: uPlot, values: string[] | null): number {
   return 16 + 7 * Math.max(3, ...(values ?? []).map(value => value.length))
+}
+
+/** Half a step at both ends, where bars would be cut. */
+function withRoom(first: number, last: number, count: number): [number, number] {
+  const half = (last - first) / Math.max(1, count - 1) / 2
+  return [first - half, last + half]
 }
 
 /** From zero, so that small changes look small. */

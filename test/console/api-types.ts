@@ -34,6 +34,7 @@ export type Checks = [
   Holds<data.EventOutcome, Static<typeof EventOutcomeBody>>,
   Holds<Omit<data.StoredRecord, 'data'>, Static<typeof StoredRecordBody>>,
   Holds<Fields<reports.HistoryRow>, Fields<Static<typeof rows.HistoryRow>>>,
+  Holds<Fields<reports.Cohort>, Fields<Static<typeof rows.CohortRow>>>,
   Holds<Fields<reports.Account>, Fields<Static<typeof rows.AccountRow>>>,
   Holds<Fields<reports.Exclusion>, Fields<Static<typeof rows.ExclusionRow>>>,
   Holds<Fields<reports.PaymentIssue>, Fields<Static<typeof rows.PaymentIssueRow>>>,

@@ -15,6 +15,7 @@ const REPORTS = [
   'subscriptions',
   'subscriptions/attention',
   'subscriptions/acquisition',
+  'subscriptions/cohorts',
   'subscriptions/excluded',
 ]
 

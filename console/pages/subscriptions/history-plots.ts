@@ -1,11 +1,18 @@
 import type { VNode } from 'preact'
-import { negate, toNumber } from '../../amount.ts'
+import { isZero, negate, toNumber } from '../../amount.ts'
 import type { HistoryReport } from '../../api/report-types.ts'
 import { Plot } from '../../components/plot.ts'
 import { compact, money, type TimeUnit } from '../../format.ts'
 import { h } from '../../html.ts'
 
 type HistoryProps = { history: HistoryReport; height?: number }
+
+/** From when there was something: the empty time before says nothing. */
+export function sinceTheFirst(history: HistoryReport): HistoryReport {
+  const { results } = history
+  const first = results.findIndex(row => !isZero(row.mrr) || !isZero(row.new) || !isZero(row.churn))
+  return { ...history, results: results.slice(Math.max(0, Math.min(first - 1, results.length - 2))) }
+}
 
 /** MRR at the end of each stretch of time. */
 export function MrrPlot({ history: { results, currency, interval }, height = 200 }: HistoryProps): VNode {

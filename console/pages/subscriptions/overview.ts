@@ -1,16 +1,23 @@
 import type { VNode } from 'preact'
 import { reports } from '../../api/data.ts'
-import type { Account, OverviewReport } from '../../api/report-types.ts'
+import type { Account, HistoryReport, OverviewReport } from '../../api/report-types.ts'
+import { nullOn } from '../../api/request.ts'
+import { SelectFilter } from '../../components/form.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
 import { Section, Tiles } from '../../components/page.ts'
 import { Prose } from '../../components/prose.ts'
 import { type Column, PagedTable } from '../../components/table.ts'
 import { Day } from '../../components/time.ts'
-import { lowerWords, money, number, percent, plural, text } from '../../format.ts'
+import { lowerWords, money, number, percent, plural, text, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
+import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
-import { link } from '../../router.ts'
+import { link, linkWith, type Route } from '../../router.ts'
+import { Breakdown, dimensionOf } from './breakdown.ts'
 import { Headline, MovementBars } from './figures.ts'
+import { firstOf, INTERVALS, intervalOf } from './history.ts'
+import { MovementPlot, MrrPlot, sinceTheFirst } from './history-plots.ts'
+import { RatesTable } from './rates.ts'
 import { reportIn, type Scope, scopeOf } from './report.ts'
 import { AccountLink, hasSubscriptions, NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
 
@@ -19,9 +26,16 @@ export const page = definePage(
   async ({ route, signal }) => {
     const scope = await scopeOf(route.query, signal)
     const query = { ...scope, page: route.query.get('page') }
-    return { scope, report: await reportIn(scope, reports.overview(query, signal)) }
+    const interval = intervalOf(route.query)
+    const from = firstOf(interval, scope.as_of)
+    const [report, history, breakdown] = await Promise.all([
+      reportIn(scope, reports.overview(query, signal)),
+      nullOn(404, reports.history({ ...scope, interval, from }, signal)),
+      nullOn(404, reports.breakdown({ ...scope, by: dimensionOf(route.query) }, signal)),
+    ])
+    return { scope, report, history, breakdown }
   },
-  ({ data: { scope, report }, route }) => {
+  ({ data: { scope, report, history, breakdown }, route }) => {
     if (!hasSubscriptions(report))
       return h(ReportPage, { name: 'subscriptions', scope }, h(NoSubscriptions, {}))
     return h(
@@ -29,7 +43,10 @@ export const page = definePage(
       { name: 'subscriptions', scope },
       h(Headline, { report }),
       report.coverage.subscriptions_included === 0 && h(NothingCounts, { report }),
+      history && h(Section, { title: 'Over time' }, h(OverTime, { history, route })),
       h(Section, { title: 'Last 30 days' }, h(MovementBars, { report }), h(Cash, { report })),
+      h(Section, { title: 'Rates of the last 30 days' }, h(RatesTable, { report })),
+      breakdown && h(Section, { title: 'What it is made of' }, h(Breakdown, { report: breakdown, route })),
       h(Section, { title: 'Needs attention' }, h(AttentionCounts, { report, scope })),
       h(
         Section,
@@ -48,6 +65,24 @@ export const page = definePage(
 )
 
 type ReportProps = { report: OverviewReport }
+
+/** MRR, and what moved it. */
+function OverTime({ history: whole, route }: { history: HistoryReport; route: Route }): VNode {
+  const history = sinceTheFirst(whole)
+  return html`
+    ${h(SelectFilter, {
+      id: 'interval',
+      label: 'By the',
+      options: INTERVALS.map(({ name }) => [name, words(name)] as const),
+      value: history.interval,
+      onChange: chosen => go(linkWith(route, { interval: chosen })),
+    })}
+    <div class="plots">
+      <div><h3>MRR</h3>${h(MrrPlot, { history })}</div>
+      <div><h3>Movements</h3>${h(MovementPlot, { history, height: 200 })}</div>
+    </div>
+  `
+}
 
 function NothingCounts({ report: { exclusions, currency } }: ReportProps): VNode {
   const excluded =

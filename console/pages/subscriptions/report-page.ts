@@ -16,6 +16,7 @@ const TABS = [
   { name: 'subscriptions', title: 'Overview' },
   { name: 'attention', title: 'Attention' },
   { name: 'acquisition', title: 'Acquisition' },
+  { name: 'cohorts', title: 'Cohorts' },
   { name: 'excluded', title: 'Excluded' },
 ] as const
 

@@ -1,0 +1,97 @@
+import type { VNode } from 'preact'
+import { toNumber } from '../../amount.ts'
+import { reports } from '../../api/data.ts'
+import type { Cohort } from '../../api/report-types.ts'
+import { SelectField } from '../../components/form.ts'
+import { EmptyState } from '../../components/notice.ts'
+import { money, NONE, percent, plural } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { go } from '../../navigation.ts'
+import { definePage } from '../../page-definition.ts'
+import { link } from '../../router.ts'
+import { reportIn, type Scope, scopeOf } from './report.ts'
+import { NoSubscriptions, ReportPage } from './report-page.ts'
+
+const MEASURES = [
+  ['net_revenue_retention', 'Net revenue'],
+  ['gross_revenue_retention', 'Gross revenue'],
+  ['logo_retention', 'Accounts'],
+] as const
+type Measure = (typeof MEASURES)[number][0]
+
+const MONTHS = 12
+
+/** What each month's new accounts still pay, month by month. */
+export const page = definePage(
+  'cohorts',
+  async ({ route: { query }, signal }) => {
+    const scope = await scopeOf(query, signal)
+    const measure = MEASURES.find(([name]) => name === query.get('measure'))?.[0] ?? MEASURES[0][0]
+    const asked = { ...scope, months: MONTHS, page_size: 100 }
+    return { scope, measure, report: await reportIn(scope, reports.retention(asked, signal)) }
+  },
+  ({ data: { scope, measure, report } }) => {
+    if (!report) return h(ReportPage, { name: 'cohorts', scope }, h(NoSubscriptions, {}))
+    const filter = h(SelectField, {
+      id: 'measure',
+      label: 'Retained',
+      options: MEASURES,
+      value: measure,
+      onChange: chosen => go(link('cohorts', { ...scope, measure: chosen })),
+    })
+    return h(
+      ReportPage,
+      { name: 'cohorts', scope, filter },
+      html`<p class="faint">A row is the accounts that first paid in a month; a column is how much of that was left so many months later.</p>`,
+      report.cohorts.count === 0
+        ? h(EmptyState, { title: `Nobody has paid in ${scope.currency} in the last ${MONTHS} months.` })
+        : h(HeatMap, { rows: report.cohorts.results, measure, scope }),
+    )
+  },
+)
+
+function HeatMap({ rows, measure, scope }: { rows: Cohort[]; measure: Measure; scope: Scope }): VNode {
+  const cohorts = [...Map.groupBy(rows, ({ cohort }) => cohort)].toSorted(([a], [b]) => (a < b ? 1 : -1))
+  const months = Array.from({ length: Math.max(...rows.map(({ month }) => month)) + 1 }, (_, month) => month)
+  return html`
+    <div class="scroller" role="region" aria-label="Retention by cohort" tabindex="0">
+      <table class="heat">
+        <caption class="unseen">Retention by cohort, in months after the first payment</caption>
+        <thead>
+          <tr>
+            <th scope="col">Cohort</th>
+            <th scope="col" class="number">Began with</th>
+            ${months.map(month => html`<th scope="col" class="number">${month}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${cohorts.map(
+            ([name, own]) => html`
+              <tr key=${name}>
+                <th scope="row" class="whole">${name}</th>
+                <td class="number" title=${plural(own[0]!.starting_accounts, 'account')}>
+                  ${money(own[0]!.starting_mrr, scope.currency)}
+                </td>
+                ${months.map(month =>
+                  cellOf(
+                    own.find(row => row.month === month),
+                    measure,
+                  ),
+                )}
+              </tr>
+            `,
+          )}
+        </tbody>
+      </table>
+    </div>
+  `
+}
+
+/** The more is left, the fuller the colour. */
+function cellOf(row: Cohort | undefined, measure: Measure): VNode {
+  const value = row?.[measure]
+  if (value === undefined) return html`<td></td>`
+  if (value === null) return html`<td class="number">${NONE}</td>`
+  const depth = Math.min(10, Math.max(0, Math.round(toNumber(value) * 10)))
+  return html`<td class=${`number h${depth}`}>${percent(Math.round(toNumber(value) * 100) / 100)}</td>`
+}
