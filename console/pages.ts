@@ -7,6 +7,7 @@ export type Section =
   | 'conversions'
   | 'records'
   | 'subscriptions'
+  | 'people'
   | 'sources'
   | 'keys'
   | 'dead-letters'
@@ -88,6 +89,18 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     section: 'subscriptions',
     title: 'Account',
     load: () => import('./pages/subscriptions/account.ts'),
+  },
+  people: {
+    section: 'people',
+    title: 'People',
+    isAdministration: true,
+    load: () => import('./pages/people/people.ts'),
+  },
+  person: {
+    section: 'people',
+    title: 'Person',
+    isAdministration: true,
+    load: () => import('./pages/people/person.ts'),
   },
   sources: {
     section: 'sources',

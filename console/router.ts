@@ -18,6 +18,8 @@ const PATTERNS = {
   cohorts: 'subscriptions/cohorts',
   excluded: 'subscriptions/excluded',
   account: 'subscriptions/account',
+  people: 'people',
+  person: 'people/:id',
   sources: 'sources',
   newSource: 'sources/new',
   source: 'sources/:id',

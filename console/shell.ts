@@ -22,6 +22,7 @@ const DATA: MenuItem[] = [
   { section: 'subscriptions', title: 'Subscriptions', href: link('subscriptions') },
 ]
 const ADMINISTRATION: MenuItem[] = [
+  { section: 'people', title: 'People', href: link('people') },
   { section: 'sources', title: 'Sources', href: link('sources') },
   { section: 'keys', title: 'Keys', href: link('keys') },
   { section: 'dead-letters', title: 'Dead letters', href: link('deadLetters') },

@@ -8,12 +8,15 @@ import type {
   CreatedSource,
   DeadLetter,
   DeadLetterWithBody,
+  ErasurePreview,
+  ErasureReceipt,
   Health,
   JsonObject,
   Key,
   List,
   NewKey,
   NewSource,
+  Person,
   Receipt,
   Rejection,
   ReplayOrder,
@@ -84,4 +87,28 @@ export const deadLetters = {
 
 export const audit = {
   list: (query: Query, signal?: Signal) => fromAdmin<List<AuditRow>>('/audit', { query, signal }),
+}
+
+const personPath = (id: string) => `/people/${encodeURIComponent(id)}`
+
+export const people = {
+  show: (tenant: string, id: string, signal?: Signal) =>
+    fromAdmin<Person>(personPath(id), { query: { tenant }, signal }),
+  /** All that is held of them, told apart by `type`. */
+  everything: (tenant: string, id: string) =>
+    fromAdmin<JsonObject[]>(`${personPath(id)}/export`, { query: { tenant, format: 'json' } }),
+  /** The same as a file. */
+  async save(tenant: string, id: string): Promise<void> {
+    const rows = await people.everything(tenant, id)
+    const file = new Blob([JSON.stringify(rows, null, 2)], { type: 'application/json' })
+    const link = document.createElement('a')
+    link.href = URL.createObjectURL(file)
+    link.download = `${id}.json`
+    link.click()
+    URL.revokeObjectURL(link.href)
+  },
+  wouldErase: (tenant: string, id: string) =>
+    post<ErasurePreview>('/erasures', { tenant, profile: id, dry_run: true }),
+  erase: (tenant: string, id: string) =>
+    post<ErasureReceipt>('/erasures', { tenant, profile: id, confirm: true }),
 }

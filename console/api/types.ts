@@ -205,3 +205,25 @@ export type Health = {
   deferred: { events: number; oldest_at: Maybe<Time> }
   disk_free: Maybe<number>
 }
+
+export type PersonName = {
+  kind: string
+  value: string
+  first_seen_at: Time
+  moved_on_at: Maybe<Time>
+  joined_at: Maybe<Time>
+  cause: Maybe<{ kind: string; id: string }>
+}
+export type Person = {
+  profile_id: string
+  tenant: string
+  names: PersonName[]
+  contact: Maybe<{ id: string; name: Maybe<string>; email: Maybe<string>; company: Maybe<string> }>
+  merged_profiles: string[]
+  events: number
+  conversions: number
+}
+/** How much of each an erasure takes. */
+export type Erased = Record<string, number>
+export type ErasurePreview = { would_erase: Erased }
+export type ErasureReceipt = { id: string; erased: Erased }

@@ -18,6 +18,9 @@ type Fields<Row> = { [Name in keyof Row]: null extends Row[Name] ? 'nullable' | 
 export type Checks = [
   Holds<data.Tenant, views.TenantView>,
   Holds<data.Health, views.HealthView>,
+  Holds<data.Person, views.PersonView>,
+  Holds<data.ErasurePreview, views.ErasurePreview>,
+  Holds<data.ErasureReceipt, views.ErasureReceipt>,
   Holds<data.Key, views.KeyView>,
   Holds<data.CreatedKey, views.CreatedKey>,
   Holds<data.RotatedKey, views.RotatedKey>,

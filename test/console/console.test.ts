@@ -303,6 +303,34 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('link', { name: 'came_later' }).waitFor()
   })
 
+  await t.test(
+    'a person is found by any name, read on one time line, and erased after typing who',
+    async () => {
+      await post('/v1/identify', server.tenant.trackingKey, {
+        anonymousId: 'v-ada',
+        userId: 'ada',
+        traits: { plan: 'pro' },
+      })
+      await server.settled()
+      await open(page, 'people', 'People')
+      await page.getByLabel('Person').fill('visitor:v-ada')
+      await page.getByRole('button', { name: 'Find' }).click()
+      await page.getByRole('row', { name: /ada user/ }).waitFor()
+      await page.getByRole('button', { name: 'Read it' }).click()
+      await page.getByRole('link', { name: 'identify' }).waitFor()
+      await page.getByRole('button', { name: 'See what would go' }).click()
+      const confirmation = page.getByLabel(/^Type prof_\d+ to confirm/)
+      await confirmation.fill('prof_0')
+      await page.getByRole('button', { name: 'Erase for good' }).click()
+      await text(page, 'to confirm.')
+      await confirmation.fill(/prof_\d+/.exec(String(await page.locator('.tiles').textContent()))![0])
+      await page.getByRole('button', { name: 'Erase for good' }).click()
+      await page.getByRole('heading', { name: 'Erased' }).waitFor()
+      const gone = `/admin/v1/people/visitor:v-ada?tenant=${server.tenant.id}`
+    assert.equal((await server.request(gone, { key: adminKey })).status, 404)
+    },
+  )
+
   await t.test('a record is listed and opened', async () => {
     const data = { sku: 'MUG 01/a', name: 'Mug', price: 12.9 }
     const product = { entityType: 'product', id: 'p-1', sourceUpdatedAt: '2026-01-31T09:30:00Z', data }

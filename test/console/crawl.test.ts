@@ -175,6 +175,7 @@ test('every page and link in Chromium', { timeout: 900_000 }, async t => {
     for (const name of [
       'event',
       'record',
+      'person',
       'account',
       'source',
       'newSource',

@@ -65,7 +65,7 @@ function Details({ event }: { event: Event }): VNode {
           event.provider_event_id && ["Provider's id", event.provider_event_id],
           ['Visitor', text(event.visitor)],
           ['Session', text(event.session_id)],
-          ['Profile', text(event.profile_id)],
+          ['Profile', profileLink(event.profile_id)],
           ['Contact', contactLink(event.contact_id)],
         ],
       }),
@@ -81,6 +81,10 @@ function Details({ event }: { event: Event }): VNode {
 
 function sourceLink(id: string): ComponentChildren {
   return isAdmin.value ? html`<a href=${link('source', { id })}>${id}</a>` : id
+}
+
+function profileLink(id: string | null): ComponentChildren {
+  return id !== null && isAdmin.value ? html`<a href=${link('person', { id })}>${id}</a>` : text(id)
 }
 
 function contactLink(id: string | null): ComponentChildren {
