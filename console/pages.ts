@@ -10,6 +10,7 @@ export type Section =
   | 'people'
   | 'sources'
   | 'keys'
+  | 'issues'
   | 'dead-letters'
   | 'audit'
 
@@ -125,6 +126,12 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     title: 'Keys',
     isAdministration: true,
     load: () => import('./pages/keys/keys.ts'),
+  },
+  issues: {
+    section: 'issues',
+    title: 'Issues',
+    isAdministration: true,
+    load: () => import('./pages/issues/issues.ts'),
   },
   deadLetters: {
     section: 'dead-letters',

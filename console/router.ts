@@ -24,6 +24,7 @@ const PATTERNS = {
   newSource: 'sources/new',
   source: 'sources/:id',
   keys: 'keys',
+  issues: 'issues',
   deadLetters: 'dead-letters',
   deadLetter: 'dead-letters/:id',
   audit: 'audit',

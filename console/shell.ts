@@ -25,6 +25,7 @@ const ADMINISTRATION: MenuItem[] = [
   { section: 'people', title: 'People', href: link('people') },
   { section: 'sources', title: 'Sources', href: link('sources') },
   { section: 'keys', title: 'Keys', href: link('keys') },
+  { section: 'issues', title: 'Issues', href: link('issues') },
   { section: 'dead-letters', title: 'Dead letters', href: link('deadLetters') },
   { section: 'audit', title: 'Audit', href: link('audit') },
 ]

@@ -11,6 +11,7 @@ import type {
   ErasurePreview,
   ErasureReceipt,
   Health,
+  Issue,
   JsonObject,
   Key,
   List,
@@ -41,6 +42,8 @@ export const tenants = {
   list: (signal?: Signal) => fromAdmin<List<Tenant>>('/tenants', { signal }),
   health: (id: string, signal?: Signal) =>
     fromAdmin<Health>(`/tenants/${encodeURIComponent(id)}/health`, { signal }),
+  issues: (id: string, signal?: Signal) =>
+    fromAdmin<List<Issue>>(`/tenants/${encodeURIComponent(id)}/issues`, { signal }),
 }
 
 export const keys = {

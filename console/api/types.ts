@@ -121,7 +121,14 @@ export type DeadLetter = {
   replayed_as: Maybe<string>
 }
 export type DeadLetterWithBody = DeadLetter & { body: string }
-export type ReplayOrder = { tenant: string | null; id?: string; reason?: string; all?: boolean }
+export type ReplayOrder = {
+  tenant: string | null
+  id?: string
+  source?: string
+  reason?: string
+  cause?: string
+  all?: boolean
+}
 export type AuditRow = {
   id: string
   at: Time
@@ -227,3 +234,16 @@ export type Person = {
 export type Erased = Record<string, number>
 export type ErasurePreview = { would_erase: Erased }
 export type ErasureReceipt = { id: string; erased: Erased }
+
+/** Failures that have one cause. */
+export type Issue = {
+  kind: 'dead_letters' | 'refused'
+  cause: string
+  reason: Maybe<string>
+  source_config_id: Maybe<string>
+  count: number
+  first_at: Time
+  last_at: Time
+  example: string
+  example_id: Maybe<string>
+}

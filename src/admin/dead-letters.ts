@@ -28,6 +28,7 @@ export type DeadLetterQuery = {
   tenant?: string | undefined
   source?: string | undefined
   reason?: string | undefined
+  cause?: string | undefined
   limit: number
   before?: { failedAt: Date; id: string } | undefined
 }
@@ -38,6 +39,7 @@ export type ReplayQuery = {
   id?: string | undefined
   source?: string | undefined
   reason?: string | undefined
+  cause?: string | undefined
   all?: boolean | undefined
 }
 
@@ -84,6 +86,7 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
         tenantId: await tenantIdOf(query.tenant),
         sourceId: query.source,
         reason: query.reason,
+        cause: query.cause,
         limit: query.limit,
         before: query.before,
       })
@@ -109,6 +112,7 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
         id: query.id,
         sourceId: query.source,
         reason: query.reason,
+        cause: query.cause,
         failedBefore: await databaseNow(pool),
       }
       if (query.id !== undefined && !(await findDeadLetter(pool, filter.tenantId, query.id)))
@@ -131,24 +135,28 @@ async function recordReplay(
   filter: DeadLetterFilter,
   taken: Entry[],
 ): Promise<void> {
-  const { id, sourceId, reason } = filter
+  const { id, sourceId, reason, cause } = filter
   const isOfOneTenant = id !== undefined || sourceId !== undefined
   await recordChange(tx, actor, {
     action: 'dead_letter.replay',
     target: id ?? sourceId ?? null,
     tenantId: filter.tenantId ?? (isOfOneTenant ? taken[0]!.tenantId : null),
-    after: { reason: reason ?? null, dead_letters: taken.length + (await countDeadLetters(tx, filter)) },
+    after: {
+      reason: reason ?? null,
+      ...(cause !== undefined && { cause }),
+      dead_letters: taken.length + (await countDeadLetters(tx, filter)),
+    },
   })
 }
 
-function faultsOf({ id, source, reason, all }: ReplayQuery) {
+function faultsOf({ id, source, reason, cause, all }: ReplayQuery) {
   const faults = []
   if (id !== undefined && !isUuid(id))
     faults.push({ pointer: '/id', message: 'must be the id of a dead letter' })
   if (reason !== undefined && !DEAD_LETTER_REASONS.includes(reason as never))
     faults.push({ pointer: '/reason', message: `must be one of ${DEAD_LETTER_REASONS.join(', ')}` })
-  if (id === undefined && source === undefined && reason === undefined && all !== true)
-    faults.push({ pointer: '', message: 'must say which: id, source, reason, or all: true' })
+  if ([id, source, reason, cause].every(given => given === undefined) && all !== true)
+    faults.push({ pointer: '', message: 'must say which: id, source, reason, cause, or all: true' })
   return faults
 }
 

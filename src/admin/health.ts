@@ -1,10 +1,11 @@
 import type pg from 'pg'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import type { Log } from '../log/log.ts'
+import { groupLetters, groupRefusals, type LetterGroup, type RefusalGroup } from '../store/entries/issues.ts'
 import { failuresOf } from '../store/health/failures.ts'
 import type { Actor } from './actor.ts'
 import { tenantNamed } from './tenants.ts'
-import type { HealthView } from './views.ts'
+import type { HealthView, IssueView } from './views.ts'
 
 /** How a tenant stands, for those who look after it. */
 export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; actor: Actor }) {
@@ -21,6 +22,33 @@ export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; act
         deferred: { events: failures.deferred, oldest_at: failures.deferredSince?.toISOString() ?? null },
       }
     },
+    /** What fails and was refused, by cause: the newest last failure first. */
+    async issues(tenant: string): Promise<IssueView[]> {
+      const { id } = await tenantNamed(pool, actor, tenant)
+      const letters = await groupLetters(pool, id, MOST_ISSUES)
+      const refusals = await groupRefusals(pool, id, MOST_ISSUES)
+      return [...letters.map(letterIssue), ...refusals.map(refusalIssue)].sort((a, b) =>
+        a.last_at < b.last_at ? 1 : -1,
+      )
+    },
+  }
+}
+
+const MOST_ISSUES = 100
+
+function letterIssue(group: LetterGroup): IssueView {
+  return {
+    ...{ kind: 'dead_letters', cause: group.cause, reason: group.reason, source_config_id: group.sourceId },
+    ...{ count: group.count, first_at: group.firstAt.toISOString(), last_at: group.lastAt.toISOString() },
+    ...{ example: group.exampleError, example_id: group.exampleId },
+  }
+}
+
+function refusalIssue(group: RefusalGroup): IssueView {
+  return {
+    ...{ kind: 'refused', cause: group.code, reason: null, source_config_id: group.sourceId },
+    ...{ count: group.count, first_at: group.firstAt.toISOString(), last_at: group.lastAt.toISOString() },
+    ...{ example: group.detail, example_id: null },
   }
 }
 

@@ -480,6 +480,22 @@ export const HealthView = Type.Object({
 })
 export type HealthView = Static<typeof HealthView>
 
+/** Failures that have one cause. */
+export const IssueView = Type.Object({
+  kind: Type.Enum(['dead_letters', 'refused']),
+  cause: Type.String({
+    description: 'Of dead letters the error without what varies, of refused requests their code',
+  }),
+  reason: NullableText,
+  source_config_id: NullableText,
+  count: Count,
+  first_at: Timestamp,
+  last_at: Timestamp,
+  example: Type.String({ description: 'The newest error or refusal, in full' }),
+  example_id: Nullable(Type.String({ format: 'uuid', description: 'The newest dead letter' })),
+})
+export type IssueView = Static<typeof IssueView>
+
 const Told = Nullable(
   Type.Unsafe<object>(Type.Object({}, { description: 'Only what differs; never a secret' })),
 )

@@ -8,7 +8,7 @@ import { auditRoute } from './admin/audit.ts'
 import { deadLetterRoutes } from './admin/dead-letters.ts'
 import { destinationRoutes } from './admin/destinations.ts'
 import { erasureRoutes } from './admin/erasure.ts'
-import { healthRoute } from './admin/health.ts'
+import { healthRoutes } from './admin/health.ts'
 import { keyRoutes } from './admin/keys.ts'
 import { adminOf } from './admin/operator.ts'
 import { peopleRoutes } from './admin/people.ts'
@@ -110,7 +110,7 @@ export function adminSurface({
     register(app) {
       app.addHook('onRequest', authenticateAdmin(options))
       tenantRoutes(app, parts) //           GET, POST /admin/v1/tenants; GET, PATCH …/:id
-      healthRoute(app, { ...parts, diskFree: options.disk.free }) // GET /admin/v1/tenants/:id/health
+      healthRoutes(app, { ...parts, diskFree: options.disk.free }) // GET /admin/v1/tenants/:id/{health,issues}
       keyRoutes(app, parts) //              GET, POST /admin/v1/keys; POST …/:id/{rotate,revoke}
       sourceRoutes(app, parts) //           GET, POST /admin/v1/sources; GET, PATCH, DELETE …/:id; POST …/:id/{rotate,enable,disable}
       sourceTestRoute(app, parts) //        POST /admin/v1/sources/:id/test

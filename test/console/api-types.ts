@@ -18,6 +18,7 @@ type Fields<Row> = { [Name in keyof Row]: null extends Row[Name] ? 'nullable' | 
 export type Checks = [
   Holds<data.Tenant, views.TenantView>,
   Holds<data.Health, views.HealthView>,
+  Holds<data.Issue, views.IssueView>,
   Holds<data.Person, views.PersonView>,
   Holds<data.ErasurePreview, views.ErasurePreview>,
   Holds<data.ErasureReceipt, views.ErasureReceipt>,

@@ -7,6 +7,7 @@ import { gunzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
 import { literal, quoted } from '../../console/shell-text.ts'
 import { launchChromium } from '../chromium.ts'
+import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
 import { goTo, openTab, signIn } from './tab.ts'
 
@@ -327,7 +328,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
       await page.getByRole('button', { name: 'Erase for good' }).click()
       await page.getByRole('heading', { name: 'Erased' }).waitFor()
       const gone = `/admin/v1/people/visitor:v-ada?tenant=${server.tenant.id}`
-    assert.equal((await server.request(gone, { key: adminKey })).status, 404)
+      assert.equal((await server.request(gone, { key: adminKey })).status, 404)
     },
   )
 
@@ -404,8 +405,11 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByLabel('Key').waitFor()
     assert.equal(await page.evaluate('sessionStorage.length + localStorage.length'), 0)
-    const key = (await keysOfTenant()).find(({ id }) => id === made[0]!.id)
-    assert.notEqual(key!.revoked_at, null)
+    // The page does not wait for it.
+    await eventually('the key to be revoked', async () => {
+      const key = (await keysOfTenant()).find(({ id }) => id === made[0]!.id)
+      return key!.revoked_at !== null
+    })
   })
 
   await t.test('all this without a script error and without a request to anybody else', async () => {

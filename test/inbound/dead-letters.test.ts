@@ -173,6 +173,44 @@ test('in bulk: by tenant, by reason, all; letters of others stay', async () => {
   assert.equal(seen, 1200)
 })
 
+test('failures are told by cause, and those of one cause are replayed; others and neighbours stay', async () => {
+  const [tenant, other] = [await server.anotherTenant('causes'), await server.anotherTenant('neighbours')]
+  const batch = [
+    ...Array.from({ length: 3 }, (_, i) => ({ type: 'track', messageId: `nameless-${i}` })),
+    { type: 'track', event: 'x'.repeat(201), messageId: 'long' },
+    { type: 'track', event: 'good', messageId: 'good' },
+  ]
+  for (const { trackingKey } of [tenant, other])
+    await server.request('/v1/batch', { method: 'POST', key: trackingKey, body: JSON.stringify({ batch }) })
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  await server.request(source.path, { method: 'POST', key: 'not-its-token', body: '{}' })
+  await server.settled()
+  const issuesOf = async (id: string) =>
+    (await server.request(`/admin/v1/tenants/${id}/issues`, { key })).body.results as Record<string, string>[]
+  await eventually('the refusal', async () => (await issuesOf(tenant.id)).length === 3)
+  const issues = await issuesOf(tenant.id)
+  const shown = issues.map(({ kind, cause, count }) => ({ kind, cause, count }))
+  assert.deepEqual(
+    shown.toSorted((a, b) => (a.cause! < b.cause! ? -1 : 1)),
+    [
+      { kind: 'dead_letters', cause: 'event is required', count: 3 },
+      { kind: 'dead_letters', cause: 'event must not be longer than … characters', count: 1 },
+      { kind: 'refused', cause: 'invalid_credentials', count: 1 },
+    ],
+  )
+  const { example_id } = issues.find(({ cause }) => cause === 'event is required')!
+  assert.equal((await server.request(`/admin/v1/dead-letters/${example_id}`, { key })).status, 200)
+  const listed = await server.request(
+    `/admin/v1/dead-letters?tenant=${tenant.id}&cause=${encodeURIComponent('event is required')}`,
+    { key },
+  )
+  assert.equal(listed.body.results.length, 3)
+  const { body } = await replay({ tenant: tenant.id, cause: 'event is required' })
+  assert.deepEqual(body, { replayed: 3, remaining: 0 })
+  assert.equal((await replay({ tenant: tenant.id, cause: 'nothing like it' })).body.replayed, 0)
+  assert.equal((await issuesOf(other.id)).find(({ cause }) => cause === 'event is required')!.count, 3)
+})
+
 test('a record keeps its operation: failed before the replay, applied after', async () => {
   await server.pool.query(`
     create function refuse_record() returns trigger language plpgsql as $$

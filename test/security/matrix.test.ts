@@ -94,6 +94,7 @@ const WHO: Record<string, Who> = {
   'GET /admin/v1/tenants/:id': admins('viewer'),
   'PATCH /admin/v1/tenants/:id': admins('admin'),
   'GET /admin/v1/tenants/:id/health': admins('viewer'),
+  'GET /admin/v1/tenants/:id/issues': admins('viewer'),
   'GET /admin/v1/tenants/:id/policy': admins('viewer'),
   'PUT /admin/v1/tenants/:id/policy': admins('admin'),
   'GET /admin/v1/keys': admins('viewer'),

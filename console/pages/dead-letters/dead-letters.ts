@@ -26,6 +26,7 @@ const REASONS = [
 const filterOf = (query: URLSearchParams) => ({
   tenant: tenant.peek(),
   reason: query.get('reason'),
+  cause: query.get('cause'),
   limit: ROWS,
 })
 
@@ -35,6 +36,7 @@ export const page = definePage(
   ({ data, route: { query }, refresh }) => {
     const problem = useSignal<unknown>(null)
     const reason = query.get('reason')
+    const cause = query.get('cause')
     const replay = async (order: Omit<ReplayOrder, 'tenant'>) => {
       const { replayed, remaining } = await deadLetters.replay({ tenant: tenant.peek(), ...order })
       announce(`${plural(replayed, 'dead letter')} replayed, ${number(remaining)} left`)
@@ -44,7 +46,7 @@ export const page = definePage(
       const what =
         'Each one is processed again, with the settings of today. What fails again comes back here.'
       if (await confirmed({ title: 'Replay all of them?', text: what, yes: 'Replay all' }))
-        await replay(reason ? { reason } : { all: true })
+        await replay({ ...(reason && { reason }), ...(cause ? { cause } : !reason && { all: true }) })
     }
     return h(
       Page,
@@ -61,8 +63,10 @@ export const page = definePage(
         label: 'Reason',
         options: REASONS,
         value: reason ?? '',
-        onChange: chosen => go(link('deadLetters', { reason: chosen })),
+        onChange: chosen => go(link('deadLetters', { reason: chosen, cause })),
       }),
+      cause !== null &&
+        html`<p>Of one cause: <strong>${cause}</strong>. <a href=${link('deadLetters', { reason })}>All causes</a></p>`,
       h(ProblemArea, { problem }),
       h(GrowingTable<DeadLetter>, {
         caption: 'Dead letters',

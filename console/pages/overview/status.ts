@@ -29,7 +29,7 @@ function issuesIn({ activity: { health, lastRefused }, revenue }: StatusProps): 
   return [
     health &&
       health.dead_letters.open > 0 &&
-      html`<a href=${link('deadLetters')}>${plural(health.dead_letters.open, 'dead letter')}</a>: replay or leave.`,
+      html`<a href=${link('deadLetters')}>${plural(health.dead_letters.open, 'dead letter')}</a>, <a href=${link('issues')}>by cause</a>.`,
     health &&
       health.refused.last_24_hours > 0 &&
       html`${plural(health.refused.last_24_hours, 'webhook request')} refused in 24 hours${refusal(lastRefused)}.`,

@@ -8,6 +8,9 @@ import type { AdminOf } from './operator.ts'
 import { ById, bySource, byTenant, whole } from './schemas.ts'
 
 const documented = { tags: ['Admin: dead letters'], security: security.admin }
+const byCause = {
+  cause: Type.Optional(Type.String({ description: 'As GET /admin/v1/tenants/:id/issues names it' })),
+}
 // A request should not run for minutes: it can be repeated.
 const AT_MOST = 10_000
 
@@ -28,6 +31,7 @@ function readRoutes(app: App, admin: AdminOf): void {
           ...byTenant,
           ...bySource,
           reason: Type.Optional(Type.Enum([...DEAD_LETTER_REASONS])),
+          ...byCause,
           ...pageParameters,
         }),
         response: {
@@ -69,7 +73,7 @@ function replayRoute(app: App, admin: AdminOf): void {
       config: { role: 'operator', problems: [404] },
       schema: {
         ...documented,
-        summary: 'Replay dead letters: one, those of a source or a reason, or all',
+        summary: 'Replay dead letters: one, those of a source, a reason or a cause, or all',
         description: `Each dead letter is replayed once, and events are read with the source's current settings. A request replays at most about ${AT_MOST}; repeat it until remaining is 0.`,
         body: Type.Object(
           {
@@ -77,6 +81,7 @@ function replayRoute(app: App, admin: AdminOf): void {
             id: Type.Optional(Type.String()),
             ...bySource,
             reason: Type.Optional(Type.Enum([...DEAD_LETTER_REASONS])),
+            ...byCause,
             all: Type.Optional(Type.Boolean()),
           },
           {

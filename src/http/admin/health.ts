@@ -1,10 +1,10 @@
-import { HealthView } from '../../admin/views.ts'
+import { HealthView, IssueView } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'
-import { ById } from './schemas.ts'
+import { ById, List } from './schemas.ts'
 
-export function healthRoute(
+export function healthRoutes(
   app: App,
   { admin, diskFree }: { admin: AdminOf; diskFree: () => number | null },
 ): void {
@@ -23,6 +23,23 @@ export function healthRoute(
     async request => ({
       ...(await admin(request).health.show(request.params.id)),
       disk_free: diskFree(),
+    }),
+  )
+  app.get(
+    '/admin/v1/tenants/:id/issues',
+    {
+      config: { problems: [404] },
+      schema: {
+        tags: ['Admin: tenants'],
+        security: security.admin,
+        summary: 'What fails, by cause: open dead letters and refused requests, the newest first',
+        params: ById,
+        response: { 200: List(IssueView) },
+      },
+    },
+    async request => ({
+      results: await admin(request).health.issues(request.params.id),
+      next_cursor: null,
     }),
   )
 }

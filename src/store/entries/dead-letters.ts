@@ -2,6 +2,7 @@ import type { DeadLetterReason } from '../../domain/dead-letters.ts'
 import type { Entry, EntryKind } from '../../domain/entry.ts'
 import type { Db } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
+import { CAUSE } from './issues.ts'
 
 export type NewDeadLetter = {
   /** The id of the event or operation, so that a second failure after a replay meets the first. */
@@ -66,6 +67,8 @@ export type DeadLetterFilter = {
   id?: string | undefined
   sourceId?: string | undefined
   reason?: string | undefined
+  /** As groups of them are named: see issues.ts. */
+  cause?: string | undefined
   /** Only what failed before this moment. */
   failedBefore?: Date | undefined
 }
@@ -83,7 +86,7 @@ export async function listDeadLetters(
     `select ${COLUMNS} from tenants t cross join lateral (
        select * from dead_letters d
        where d.tenant_id = t.id and ($2::text is null or d.source_id = $2) and ($3::text is null or d.reason = $3)
-         and d.replayed_at is null and ($4::timestamptz is null or (d.failed_at, d.id) < ($4, $5::uuid))
+         and ($7::text is null or ${CAUSE} = $7) and d.replayed_at is null and ($4::timestamptz is null or (d.failed_at, d.id) < ($4, $5::uuid))
        order by d.failed_at desc, d.id desc limit $6
      ) d
      where $1::int is null or t.id = $1
@@ -95,6 +98,7 @@ export async function listDeadLetters(
       filter.before?.failedAt ?? null,
       filter.before?.id ?? null,
       filter.limit,
+      filter.cause ?? null,
     ],
   )
   return rows
@@ -127,7 +131,7 @@ export async function countDeadLetters(
 
 const CHOSEN = `($1::int is null or tenant_id = $1) and ($2::uuid is null or id = $2)
   and ($3::text is null or source_id = $3) and ($4::text is null or reason = $4)
-  and ($5::timestamptz is null or failed_at < $5) and replayed_at is null`
+  and ($5::timestamptz is null or failed_at < $5) and ($6::text is null or ${CAUSE} = $6) and replayed_at is null`
 
 function chosenValues(filter: DeadLetterFilter): unknown[] {
   return [
@@ -136,6 +140,7 @@ function chosenValues(filter: DeadLetterFilter): unknown[] {
     filter.sourceId ?? null,
     filter.reason ?? null,
     filter.failedBefore ?? null,
+    filter.cause ?? null,
   ]
 }
 
@@ -153,10 +158,10 @@ export async function takeForReplay(
        select d.tenant_id as chosen_tenant, d.id as chosen_id from (
          select tenant_id, id, sum(bytes) over (order by received_at, id) - bytes as bytes_before from (
            select tenant_id, id, received_at, pg_column_size(body) as bytes from dead_letters
-           where ${CHOSEN} order by received_at, id limit $6
+           where ${CHOSEN} order by received_at, id limit $7
          ) oldest
        ) sized join dead_letters d on d.tenant_id = sized.tenant_id and d.id = sized.id
-       where sized.bytes_before < $7 and d.replayed_at is null
+       where sized.bytes_before < $8 and d.replayed_at is null
        for update of d skip locked
      ) chosen
      where d.tenant_id = chosen_tenant and d.id = chosen_id

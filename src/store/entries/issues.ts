@@ -1,0 +1,54 @@
+import type { Db } from '../../postgres/database.ts'
+
+/** Failures of one cause: how many, since when, and one of them. */
+export type LetterGroup = {
+  kind: 'record' | 'events'
+  reason: string
+  sourceId: string | null
+  cause: string
+  count: number
+  firstAt: Date
+  lastAt: Date
+  exampleId: string
+  exampleError: string
+}
+
+export type RefusalGroup = {
+  sourceId: string
+  code: string
+  count: number
+  firstAt: Date
+  lastAt: Date
+  detail: string
+}
+
+// What differs from one failure to the next though the cause is the same: ids, numbers, what was quoted.
+const VARYING = `'("[^"]*"|''[^'']*''|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\\d+)'`
+
+/** The cause of a dead letter: its error without what varies. */
+export const CAUSE = `left(regexp_replace(error, ${VARYING}, '…', 'gi'), 300)`
+
+/** Dead letters that nobody has decided on, by their cause, the most first. */
+export async function groupLetters(db: Db, tenantId: number, limit: number): Promise<LetterGroup[]> {
+  const { rows } = await db.query<LetterGroup>(
+    `select kind, reason, source_id as "sourceId", ${CAUSE} as cause, count(*) as count, min(failed_at) as "firstAt",
+       max(failed_at) as "lastAt", (array_agg(id order by failed_at desc, id desc))[1] as "exampleId",
+       (array_agg(error order by failed_at desc, id desc))[1] as "exampleError"
+     from dead_letters where tenant_id = $1 and replayed_at is null
+     group by 1, 2, 3, 4 order by 5 desc, 7 desc limit $2`,
+    [tenantId, limit],
+  )
+  return rows
+}
+
+/** Refused requests of sources, by source and code; those that were only counted too. */
+export async function groupRefusals(db: Db, tenantId: number, limit: number): Promise<RefusalGroup[]> {
+  const { rows } = await db.query<RefusalGroup>(
+    `select r.source_id as "sourceId", r.code, sum(1 + r.suppressed)::bigint as count, min(r.rejected_at) as "firstAt",
+       max(r.rejected_at) as "lastAt", (array_agg(r.detail order by r.id desc))[1] as detail
+     from sources s join rejections r on r.tenant_id = s.tenant_id and r.source_id = s.id
+     where s.tenant_id = $1 and s.deleted_at is null group by 1, 2 order by 3 desc, 5 desc limit $2`,
+    [tenantId, limit],
+  )
+  return rows
+}
