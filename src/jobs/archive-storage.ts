@@ -59,10 +59,11 @@ async function s3Storage({ hostname: bucket, pathname }: URL, access: S3Access):
     ...(access.sessionToken !== null && { sessionToken: access.sessionToken }),
     ...{ service: 's3', region, retries: 3 },
   })
-  // With an endpoint of one's own the bucket stands in the path: names of machines seldom have it.
-  const base = access.endpoint
-    ? `${access.endpoint.replace(/\/$/, '')}/${bucket}`
-    : `https://${bucket}.s3.${region}.amazonaws.com`
+  // With an endpoint of one's own the bucket stands in the path: names of machines seldom have it. Nor does a certificate
+  // name a bucket that has dots.
+  const endpoint = access.endpoint?.replace(/\/$/, '') ?? `https://s3.${region}.amazonaws.com`
+  const isInPath = access.endpoint !== null || bucket.includes('.')
+  const base = isInPath ? `${endpoint}/${bucket}` : `https://${bucket}.s3.${region}.amazonaws.com`
   const prefix = pathname.replace(/^\/|\/$/g, '')
   return {
     async put(path, bytes) {
