@@ -60,6 +60,7 @@ const PURGE_EVERY_MS = 1_000
 const MAX_CANDIDATES = 50
 const POLL_MS = 50
 const LAG_WITHIN_MS = 2_000
+const HALF_READ_MS = 10_000
 
 export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   const { pool, settings, postgres, name, logger, isWriter = false } = options
@@ -103,6 +104,13 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     if (performance.now() - purgedAt < PURGE_EVERY_MS) return
     purgedAt = performance.now()
     await purgeRead(await link.ready(), stream, await listCursors(pool, stream))
+  }
+
+  /** Returns when no message is read by half, or that takes long: it can only be purged whole. */
+  async function wholeMessages(): Promise<void> {
+    const deadline = performance.now() + HALF_READ_MS
+    const isHalf = async () => (await listCursors(pool, stream)).some(({ ord }) => ord > 0)
+    while ((await isHalf()) && performance.now() < deadline) await sleep(POLL_MS)
   }
 
   async function lags(withinMs?: number) {
@@ -210,6 +218,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         }
       },
       async forgetRead() {
+        await wholeMessages()
         await purgeRead(await link.ready(), stream, await listCursors(pool, stream))
       },
     },

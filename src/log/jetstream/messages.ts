@@ -36,14 +36,14 @@ type Row = [
   storedBytes: number,
 ]
 
-// Headers count for NATS's limit as well.
-const HEADER_BYTES = 8_192
+// Headers count for NATS's limit as well: the client's own, beside what is told of the message.
+const HEADER_BYTES = 1_024
 
 /** As few messages as hold them, in their order. */
 export function pack(appends: Append[], maxPayload: number): Packed[] {
-  const limit = maxPayload - HEADER_BYTES
   const text = Buffer.from(JSON.stringify(appends.map(rowOf)))
   const facts = factsOf(appends)
+  const limit = maxPayload - HEADER_BYTES - JSON.stringify(facts).length
   if (text.length <= limit) return [{ payload: text, facts, parts: [] }]
   const compressed = zstdCompressSync(text)
   if (compressed.length <= limit)

@@ -73,13 +73,6 @@ export function openReader(
     return buffer
   }
 
-  /** What was fetched from a stream that may be another one now is fetched again. */
-  function follow(current: Linked): void {
-    if (source?.stream.created !== current.stream.created || current.stream.lastSeq < source.stream.lastSeq)
-      buffers.clear()
-    source = current
-  }
-
   function fill(partition: number, current: Linked): Promise<void> {
     const buffer = bufferOf(partition)
     buffer.filling ??= fetchAhead(current, partition, buffer)
@@ -120,15 +113,20 @@ export function openReader(
     clearTimeout(timer)
   }
 
-  /** Those with something to read, at random: several workers spread over them. */
+  /**
+   * Those with something to read, at random: several workers spread over them. Last those of which all was taken before: that may
+   * have come to nothing.
+   */
   function candidates(limit: TakeOptions, isHeld: (partition: number) => boolean): number[] {
     const chosen: number[] = []
     let entries = 0
-    for (const [partition, buffer] of shuffled([...buffers])) {
-      if (buffer.messages.length === 0 || isHeld(partition)) continue
+    const filled = shuffled([...buffers])
+      .filter(([partition, { messages }]) => messages.length > 0 && !isHeld(partition))
+      .map(([partition, buffer]) => ({ partition, fresh: freshIn(buffer) }))
+    for (const { partition, fresh } of filled.sort((a, b) => Math.sign(b.fresh) - Math.sign(a.fresh))) {
       if (chosen.length >= limit.maxPartitions || entries >= HEAVY_ENTRIES) break
       chosen.push(partition)
-      entries += freshIn(buffer)
+      entries += fresh
     }
     return chosen
   }
@@ -153,7 +151,9 @@ export function openReader(
     async take(db, options, isHeld) {
       const current = linked()
       if (current) {
-        if (current !== source) follow(current)
+        // After NATS was away, its numbers may mean something else: what was fetched before is fetched again.
+        if (current !== source) buffers.clear()
+        source = current
         await refresh(current)
       }
       const named = options.alsoPartitions.flatMap(name => partitionNumber(name) ?? [])
