@@ -10,6 +10,7 @@ import { type KeyAdmin, keyAdmin } from './keys.ts'
 import { type PeopleAdmin, peopleAdmin } from './people.ts'
 import { type PolicyAdmin, policyAdmin } from './policies.ts'
 import { type PurgeAdmin, purgeAdmin } from './purge.ts'
+import { type RateAdmin, rateAdmin } from './rates.ts'
 import { type ReceiptAdmin, receiptAdmin } from './receipts.ts'
 import type { Secrets } from './secrets.ts'
 import { type SourceTestAdmin, sourceTestAdmin } from './source-test.ts'
@@ -21,6 +22,7 @@ export type Admin = {
   tenants: TenantAdmin
   health: HealthAdmin
   policies: PolicyAdmin
+  rates: RateAdmin
   keys: KeyAdmin
   sources: SourceAdmin
   sourceTests: SourceTestAdmin
@@ -51,6 +53,7 @@ export function openAdmin({
     tenants: tenantAdmin({ pool, actor }),
     health: healthAdmin({ pool, log, actor }),
     policies: policyAdmin({ pool, actor }),
+    rates: rateAdmin({ pool, actor }),
     keys: keyAdmin({ pool, actor }),
     sources: sourceAdmin({ pool, secrets, actor }),
     sourceTests: sourceTestAdmin({ pool, log, actor }),

@@ -22,6 +22,7 @@ import { addMigrate } from './migrate.ts'
 import type { Output } from './output.ts'
 import { addPerson } from './person.ts'
 import { addPolicy } from './policy.ts'
+import { addRates } from './rates.ts'
 import { addReconcile } from './reconcile.ts'
 import { addRestore } from './restore.ts'
 import { dataOption } from './session.ts'
@@ -55,6 +56,7 @@ export function buildProgram(out: Output): Command {
   addDemo(program, out)
   addTenant(program, out)
   addPolicy(program, out)
+  addRates(program, out)
   addKey(program, out)
   addSource(program, out)
   addDestination(program, out)

@@ -54,6 +54,7 @@ const WHO: Record<string, Who> = {
   'GET /v1/subscriptions/history': privately('subscriptions:read'),
   'GET /v1/subscriptions/breakdown': privately('subscriptions:read'),
   'GET /v1/subscriptions/cash': privately('subscriptions:read'),
+  'GET /v1/subscriptions/consolidated': privately('subscriptions:read'),
   'GET /v1/subscriptions/exclusions': privately('subscriptions:read'),
   'GET /v1/subscriptions/trials': privately('subscriptions:read'),
   'GET /v1/subscriptions/dunning': privately('subscriptions:read'),

@@ -176,3 +176,84 @@ test('exclusions by reason are what the rows add up to', async () => {
     ['trialing', 3, 22],
   )
 })
+
+test('all currencies in one: by the rate of the day, with what rates did apart, and what lacks a rate named', async () => {
+  const tenant = await server.anotherTenant('consolidated')
+  const day = (days: number) => inDays(days).slice(0, 10)
+  const csv = [
+    'Date,USD,JPY,CYP,',
+    // no rate for the day of the report, nor for ten days before
+    `${day(-10)},1.25,160,N/A,`,
+    `${day(-20)},1.6,N/A,0.58,`,
+    `${day(-40)},2,200,0.58,`,
+  ].join('\n')
+  await server.admin.rates.import(tenant.id, csv)
+  const imported = await server.admin.rates.import(tenant.id, csv)
+  assert.deepEqual([imported.days, imported.currencies, imported.rates], [3, 2, 5])
+  const events = [
+    created('eur', { items: [item(10)] }),
+    created('usd', { currency: 'USD', items: [item(100)] }),
+    updated('usd', { currency: 'USD', updated_at: inDays(-15), items: [item(140)] }),
+    created('jpy', { currency: 'JPY', items: [item(1000)] }),
+    ended('jpy', inDays(-5), { currency: 'JPY', items: [item(1000)] }),
+    created('brl', { currency: 'BRL', items: [item(33)] }),
+    created('gone', { currency: 'CHF' }),
+    ended('gone', inDays(-50), { currency: 'CHF' }),
+  ]
+  await send(server, events, tenant)
+  const euro = await reportOf(server, 'consolidated', {}, tenant)
+  const row = (currency: string) => euro.results.find((own: Body) => own.currency === currency)
+  assert.deepEqual(euro.missing_rates, ['BRL'])
+  assert.deepEqual(euro.older_rates, ['JPY', 'USD'])
+  assert.deepEqual(
+    [row('USD').own_mrr, row('USD').rate, row('USD').rate_date, row('USD').mrr],
+    [140, 0.8, day(-10), 112],
+  )
+  // 100 at 1 / 2, then 40 at 1 / 1.6, in the end 140 at 1 / 1.25
+  assert.deepEqual([row('USD').opening_mrr, row('USD').expansion, row('USD').fx], [50, 25, 37])
+  // 1,000 at 1 / 200, gone at 1 / 160
+  assert.deepEqual(
+    [row('JPY').opening_mrr, row('JPY').churn, row('JPY').fx, row('JPY').mrr],
+    [5, 6.25, 1.25, 0],
+  )
+  assert.deepEqual(
+    [row('BRL').own_mrr, row('BRL').rate, row('BRL').mrr, row('CHF')],
+    [33, null, null, undefined],
+  )
+  for (const currency of ['EUR', 'USD', 'JPY', 'BRL']) {
+    for (const as_of of [inDays(0), inDays(-12), inDays(-99)]) {
+      const { results, mrr, movements } = await reportOf(server, 'consolidated', { currency, as_of }, tenant)
+      const total = (field: string) =>
+        results.reduce((sum: number, own: Body) => sum + cents(own[field] ?? 0), 0)
+      assert.equal(cents(mrr), total('mrr'))
+      const { window_days: _, ...parts } = movements
+      for (const part of Object.keys(parts)) assert.equal(cents(parts[part]), total(part), part)
+      const { new: added, expansion, reactivation, contraction, churn, fx } = parts
+      const real = added + expansion + reactivation - contraction - churn
+      assert.equal(cents(parts.opening_mrr + real + fx), cents(parts.closing_mrr))
+    }
+  }
+  const dollars = await reportOf(server, 'consolidated', { currency: 'USD' }, tenant)
+  assert.equal(dollars.mrr, 140 + 12.5)
+  // another tenant has no rates
+  const other = await server.anotherTenant('without rates')
+  await send(server, [created('usd', { currency: 'USD' })], other)
+  assert.deepEqual((await reportOf(server, 'consolidated', {}, other)).missing_rates, ['USD'])
+})
+
+test('rates that are not as the ECB writes them are refused in words, and nothing is taken in', async () => {
+  const refusal = async (csv: string) =>
+    server.admin.rates.import(server.tenant.id, csv).then(
+      () => 'taken',
+      (error: Error) => error.message,
+    )
+  assert.match(await refusal(''), /first line must be Date/)
+  assert.match(await refusal('Datum;USD\n2026-01-01;1'), /first line must be Date/)
+  assert.match(await refusal('Date,USD\n2026-02-30,1.1'), /line 2 begins with "2026-02-30"/)
+  assert.match(await refusal('Date,USD\n2026-02-02,1.1\n2026-02-03,-1'), /line 3 has "-1" for USD/)
+  assert.match(await refusal('Date,USD\n2026-02-02,N/A'), /no rate in it/)
+  const { rows } = await server.pool.query('select count(*)::int as n from exchange_rates where day = $1', [
+    '2026-02-02',
+  ])
+  assert.equal(rows[0].n, 0)
+})

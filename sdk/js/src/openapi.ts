@@ -2680,6 +2680,111 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/subscriptions/consolidated": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * MRR of all currencies in one, by the rates that you supplied
+         * @description One row a currency, with the rate that was used; `currency` is that of the report. opening + new + expansion + reactivation − contraction − churn + fx = closing, over 30 days. Rates come with `kontor rates import`. With `Accept: text/csv` as CSV.
+         *
+         *     Scope: `subscriptions:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    /** @description The report as it stood then; default now. A bare date is the beginning of that day in the time zone of the policy */
+                    as_of?: string;
+                    /** @description Only accounts of this country, as the breakdown names it */
+                    country?: string;
+                    /** @description ISO 4217, any case. Totals stay in this currency. */
+                    currency: string;
+                    /** @description Only items that are billed in this interval, as the breakdown names it */
+                    interval?: string;
+                    /** @description Only items of this plan, as the breakdown names it */
+                    plan?: string;
+                    /** @description Only accounts that came from there */
+                    source?: string;
+                    /** @description Only subscriptions of this status */
+                    status?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            active_subscriptions: number;
+                            /** @description Major units of the currency */
+                            arr: number;
+                            /** Format: date-time */
+                            as_of: string;
+                            currency: string;
+                            /** @description Currencies that lack a rate */
+                            missing_rates: string[];
+                            movements: {
+                                churn: number;
+                                closing_mrr: number;
+                                contraction: number;
+                                expansion: number;
+                                /** @description What rates did: closing − opening − everything else */
+                                fx: number;
+                                new: number;
+                                opening_mrr: number;
+                                reactivation: number;
+                                window_days: number;
+                            };
+                            /** @description Major units of the currency */
+                            mrr: number;
+                            /** @description Currencies whose rate is of an earlier day */
+                            older_rates: string[];
+                            /** @description How MRR is counted: the settings of the tenant, their version, and all the rules */
+                            policy: Record<string, unknown>;
+                            results: {
+                                active_subscriptions: number;
+                                churn: number | null;
+                                closing_mrr: number | null;
+                                contraction: number | null;
+                                /** @description The currency of the subscriptions */
+                                currency: string;
+                                expansion: number | null;
+                                fx: number | null;
+                                mrr: number | null;
+                                new: number | null;
+                                opening_mrr: number | null;
+                                /** @description In that currency */
+                                own_mrr: number;
+                                rate: number | null;
+                                rate_date: string | null;
+                                reactivation: number | null;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/subscriptions/dunning": {
         parameters: {
             query?: never;

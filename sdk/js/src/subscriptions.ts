@@ -49,6 +49,8 @@ export function openSubscriptions(api: Api) {
     breakdown: report('breakdown'),
     /** What was invoiced and paid, by day, week or month. */
     cash: report('cash'),
+    /** MRR of all currencies in one, by the rates that the tenant supplied. */
+    consolidated: report('consolidated'),
 
     // The lists of the reports, row by row over all pages.
     accounts: listOf('overview', 'accounts', 'page'),

@@ -75,6 +75,7 @@ export type ReportName =
   | 'history'
   | 'breakdown'
   | 'cash'
+  | 'consolidated'
   | 'exclusions'
   | 'trials'
   | 'dunning'

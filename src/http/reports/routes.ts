@@ -8,6 +8,7 @@ import { retentionReport } from '../../reports/retention.ts'
 import type { RetentionBase } from '../../store/reports/movements.ts'
 import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
+import { consolidatedRoute } from './consolidated.ts'
 import { outcomeRoutes } from './outcomes.ts'
 import { type ReportDeps, reportRoute } from './report.ts'
 import {
@@ -73,6 +74,7 @@ export function subscriptionRoutes(app: App, deps: ReportDeps): void {
   seriesRoutes(app, deps)
   cashRoutes(app, deps)
   outcomeRoutes(app, deps)
+  consolidatedRoute(app, deps)
 }
 
 function accountRoute(app: App, deps: ReportDeps): void {

@@ -267,6 +267,38 @@ export const DunningRow = Type.Object({
   resolved_at: MaybeTime,
 })
 
+const ExchangedMovements = {
+  opening_mrr: money(),
+  new: money(),
+  expansion: money(),
+  contraction: money(),
+  churn: money(),
+  reactivation: money(),
+  fx: money('What rates did: closing − opening − everything else'),
+  closing_mrr: money(),
+}
+
+export const ExchangedTotals = Type.Object(ExchangedMovements)
+
+export const CurrencyRow = Type.Object({
+  currency: Type.String({ description: 'The currency of the subscriptions' }),
+  own_mrr: Type.Number({ description: 'In that currency' }),
+  active_subscriptions: Count,
+  rate: maybe(
+    Type.Number({ description: 'Units of the report’s currency for one unit; null: there is none' }),
+  ),
+  rate_date: maybe(Type.String({ description: 'The day whose rate that is' })),
+  mrr: maybe(money('In the currency of the report')),
+  opening_mrr: maybe(money('By the rate of that day')),
+  new: maybe(money('By the rates of their days')),
+  expansion: maybe(money()),
+  contraction: maybe(money()),
+  churn: maybe(money()),
+  reactivation: maybe(money()),
+  fx: maybe(money('What rates did')),
+  closing_mrr: maybe(money()),
+})
+
 export const CohortRow = Type.Object({
   cohort: Type.String({ description: 'The month in which its accounts first paid', examples: ['2026-01'] }),
   month: Type.Integer({ description: 'Months after the first: 0 is the end of the month they began in' }),

@@ -39,7 +39,7 @@ function pageOf(row: TObject) {
   })
 }
 
-function reportOf(facts: Record<string, TSchema>, lists: Record<string, TObject>, example: object) {
+export function reportOf(facts: Record<string, TSchema>, lists: Record<string, TObject>, example: object) {
   return Type.Object(
     {
       currency: Type.String(),

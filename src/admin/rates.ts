@@ -1,0 +1,98 @@
+import { parse } from 'csv-parse/sync'
+import type pg from 'pg'
+import type { DailyRate } from '../domain/billing/exchange.ts'
+import { knownCurrency, parseDecimal } from '../domain/money.ts'
+import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { inTransaction } from '../postgres/database.ts'
+import { putRates } from '../store/billing/exchange-rates.ts'
+import type { Actor } from './actor.ts'
+import { recordChange } from './audit.ts'
+import { AdminError } from './error.ts'
+import { tenantNamed } from './tenants.ts'
+
+export type RateAdmin = ReturnType<typeof rateAdmin>
+
+export type ImportedRates = {
+  tenant: string
+  days: number
+  currencies: number
+  rates: number
+  first: string
+  last: string
+}
+
+const RATES_AT_A_TIME = 10_000
+
+export function rateAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
+  return {
+    /** `csv`: as the European Central Bank publishes it (eurofxref-hist.csv). The same file twice changes nothing. */
+    async import(idOrName: string, csv: string): Promise<ImportedRates> {
+      const { id } = await tenantNamed(pool, actor, idOrName)
+      const rates = ratesIn(csv)
+      const days = [...new Set(rates.map(rate => rate.day))].sort()
+      const imported: ImportedRates = {
+        tenant: publicTenantId(id),
+        days: days.length,
+        currencies: new Set(rates.map(rate => rate.currency)).size,
+        rates: rates.length,
+        first: days[0]!,
+        last: days.at(-1)!,
+      }
+      await inTransaction(pool, async tx => {
+        for (let done = 0; done < rates.length; done += RATES_AT_A_TIME) {
+          await putRates(tx, id, rates.slice(done, done + RATES_AT_A_TIME))
+        }
+        await recordChange(tx, actor, {
+          action: 'rates.import',
+          target: imported.tenant,
+          tenantId: id,
+          before: null,
+          after: imported,
+        })
+      })
+      return imported
+    },
+  }
+}
+
+/** One row a day, one column a currency, `N/A` or nothing where there is no rate. */
+export function ratesIn(csv: string): DailyRate[] {
+  const [header = [], ...lines] = parse(csv, {
+    bom: true,
+    trim: true,
+    skip_empty_lines: true,
+    relax_column_count: true,
+  }) as string[][]
+  if (header[0] !== 'Date') {
+    throw unreadable('its first line must be Date, then currencies: Date,USD,JPY,…')
+  }
+  const rates = new Map<string, DailyRate>()
+  for (const [i, [day = '', ...cells]] of lines.entries()) {
+    if (!isDay(day)) throw unreadable(`line ${i + 2} begins with ${JSON.stringify(day)}, which is no date`)
+    for (const [column, cell] of cells.entries()) {
+      const currency = knownCurrency(header[column + 1])
+      // currencies that are gone stand in the file too
+      if (currency === null || cell === '' || cell === 'N/A') continue
+      const rate = parseDecimal(cell)
+      if (rate === null || rate.digits <= 0n) {
+        throw unreadable(`line ${i + 2} has ${JSON.stringify(cell)} for ${currency}, which is no rate`)
+      }
+      rates.set(`${currency} ${day}`, { currency, day, rate: cell })
+    }
+  }
+  if (rates.size === 0) throw unreadable('there is no rate in it')
+  return [...rates.values()]
+}
+
+function isDay(text: string): boolean {
+  const date = /^\d{4}-\d\d-\d\d$/.test(text) ? new Date(`${text}T00:00:00Z`) : null
+  return date !== null && !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text)
+}
+
+function unreadable(why: string): AdminError {
+  return new AdminError(
+    'invalid',
+    'invalid_request',
+    `The file is not one of the European Central Bank: ${why}.`,
+  )
+}

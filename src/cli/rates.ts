@@ -1,0 +1,27 @@
+import { readFile } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
+import type { Command } from '@commander-js/extra-typings'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
+import { dataOption, withDatabase } from './session.ts'
+
+export function addRates(program: Command, out: Output): void {
+  const rates = program
+    .command('rates')
+    .description('Daily exchange rates, for the report that puts all currencies into one.')
+  const example = 'kontor rates import eurofxref-hist.csv --tenant acme'
+  rates.addHelpText('after', examples(example))
+  rates
+    .command('import')
+    .description(
+      'Take in rates as the European Central Bank publishes them (CSV). Rates that are there are replaced.',
+    )
+    .argument('<file>', 'eurofxref-hist.csv, or - for standard input')
+    .requiredOption('--tenant <tenant>', 'its id or its name')
+    .addOption(dataOption())
+    .addHelpText('after', examples(example))
+    .action(async (file, { tenant, ...options }) => {
+      const csv = file === '-' ? await text(process.stdin) : await readFile(file, 'utf8')
+      await withDatabase(options, out, async ({ admin }) => out.json(await admin.rates.import(tenant, csv)))
+    })
+}

@@ -1,0 +1,176 @@
+import { type Exchange, exchanged, openExchange, rateNumber } from '../domain/billing/exchange.ts'
+import type { MovementType } from '../domain/billing/movements.ts'
+import { arrOf } from '../domain/billing/mrr.ts'
+import { toMajor } from '../domain/money.ts'
+import { DAY_MS, type Day, dayOf } from '../domain/time.ts'
+import type { Db } from '../postgres/database.ts'
+import { ratesBetween } from '../store/billing/exchange-rates.ts'
+import type { SourceFigures } from '../store/reports/totals.ts'
+import type { Ledger } from './ledger.ts'
+import { openLedger } from './open-ledger.ts'
+import { daysFrom, listOf, type ReportList, type ReportQuestion, sum } from './question.ts'
+
+const WINDOW_DAYS = 30
+const TYPES: MovementType[] = ['new', 'expansion', 'contraction', 'churn', 'reactivation']
+
+/** opening + new + expansion + reactivation − contraction − churn + fx = closing */
+export type ExchangedMovements = Record<MovementType, number> & {
+  openingMrr: number
+  /** What rates did. */
+  fx: number
+  closingMrr: number
+}
+
+export type ConsolidatedReport = {
+  mrr: number
+  arr: number
+  activeSubscriptions: number
+  windowDays: number
+  /** Of the currencies that have every rate which that takes. */
+  movements: ExchangedMovements
+  /** Currencies that lack a rate, today's or an older one's. */
+  missingRates: string[]
+  /** Currencies whose rate is not of the day of the report. */
+  olderRates: string[]
+  currencies: ReportList<CurrencyEntry>
+}
+
+export type CurrencyEntry = {
+  currency: string
+  /** Major units of its own currency. */
+  ownMrr: number
+  activeSubscriptions: number
+  rate: number | null
+  rateDate: Day | null
+  /** In the currency of the report; null without a rate. */
+  mrr: number | null
+} & { [Name in keyof ExchangedMovements]: number | null }
+
+/** MRR of all currencies in one, by the rates of its day; what rates did to it apart from what customers did. */
+export async function consolidatedReport(db: Db, question: ReportQuestion): Promise<ConsolidatedReport> {
+  const { tenantId, currency: target, asOf } = question
+  const since = daysFrom(asOf, -WINDOW_DAYS)
+  const ledger = await openLedger(db, question)
+  const figures = await ledger.figures(asOf, since)
+  const named = [...Map.groupBy(figures, source => source.currency)].filter(([code]) => code !== '')
+  const window = { first: dayOf(since), last: dayOf(asOf) }
+  const rates = await ratesBetween(db, tenantId, [...named.map(([code]) => code), target], window)
+  const exchangeOn = openExchange(rates)
+  const entries: CurrencyEntry[] = []
+  for (const [currency, own] of named) {
+    // each currency has movements of its own
+    const itsLedger = currency === target ? ledger : await openLedger(db, { ...question, currency })
+    const moved = await movedByDay(itsLedger, since, asOf)
+    const isEmpty = own.every(({ mrr, cohortMrr }) => mrr === 0 && cohortMrr === 0)
+    if (isEmpty && moved.every(({ moved: on }) => Object.keys(on).length === 0)) continue
+    const exchange = (day: Day) => exchangeOn(currency, target, day)
+    entries.push(currencyEntry({ currency, target, own, moved, exchange, window }))
+  }
+  return {
+    ...totalsOf(entries),
+    ...ratesOf(entries, target, window.last),
+    windowDays: WINDOW_DAYS,
+    currencies: listOf(entries.sort(bySize)),
+  }
+}
+
+type DayMoves = { day: Day; moved: Partial<Record<MovementType, number>> }
+
+/** What moved in (since, asOf], by UTC day: rates are of days. */
+async function movedByDay(ledger: Ledger, since: Date, asOf: Date): Promise<DayMoves[]> {
+  const [begin, end] = [since.getTime() + 1, asOf.getTime() + 1]
+  const midnights: number[] = []
+  for (let at = (Math.floor(begin / DAY_MS) + 1) * DAY_MS; at < end; at += DAY_MS) midnights.push(at)
+  const bounds = [begin, ...midnights, end].map(at => new Date(at))
+  const moved = await ledger.movedWithin(bounds)
+  return moved.map((own, i) => ({ day: dayOf(bounds[i]!), moved: own }))
+}
+
+function currencyEntry(of: {
+  currency: string
+  target: string
+  own: SourceFigures[]
+  moved: DayMoves[]
+  exchange: (day: Day) => Exchange | null
+  window: { first: Day; last: Day }
+}): CurrencyEntry {
+  const { currency, target, own, moved, exchange, window } = of
+  const convert = (minor: number, by: Exchange | null) => by && exchanged(minor, currency, target, by)
+  const now = exchange(window.last)
+  const ownMrr = sum(own, source => source.mrr)
+  const mrr = convert(ownMrr, now)
+  const openingMrr = convert(
+    sum(own, source => source.cohortMrr),
+    exchange(window.first),
+  )
+  const amounts = TYPES.map(type => {
+    const days = moved.map(({ day, moved: on }) => (on[type] ? convert(on[type], exchange(day)) : 0))
+    return [type, days.includes(null) ? null : sum(days, amount => amount ?? 0)] as const
+  })
+  const byType = Object.fromEntries(amounts) as Record<MovementType, number | null>
+  return {
+    currency,
+    ownMrr: toMajor(ownMrr, currency),
+    activeSubscriptions: sum(own, source => source.activeSubscriptions),
+    rate: now && rateNumber(now),
+    rateDate: now?.day ?? null,
+    mrr,
+    ...withFx({ ...byType, openingMrr, closingMrr: mrr }),
+  }
+}
+
+/** What is left when customers have done theirs, rates did. Nothing is told of a window that lacks a rate. */
+function withFx(parts: Record<MovementType | 'openingMrr' | 'closingMrr', number | null>) {
+  const { new: added, expansion, contraction, churn, reactivation, openingMrr, closingMrr } = parts
+  const isKnown = Object.values(parts).every(part => part !== null)
+  if (!isKnown) return NOTHING_KNOWN
+  const real = added! + expansion! + reactivation! - contraction! - churn!
+  return { ...parts, fx: closingMrr! - openingMrr! - real }
+}
+
+const NOTHING_KNOWN = {
+  openingMrr: null,
+  new: null,
+  expansion: null,
+  contraction: null,
+  churn: null,
+  reactivation: null,
+  fx: null,
+  closingMrr: null,
+}
+
+function totalsOf(entries: CurrencyEntry[]) {
+  const mrr = sum(entries, entry => entry.mrr ?? 0)
+  const total = (field: keyof ExchangedMovements) => sum(entries, entry => entry[field] ?? 0)
+  return {
+    mrr,
+    arr: arrOf(mrr),
+    activeSubscriptions: sum(entries, entry => (entry.mrr === null ? 0 : entry.activeSubscriptions)),
+    movements: {
+      openingMrr: total('openingMrr'),
+      new: total('new'),
+      expansion: total('expansion'),
+      contraction: total('contraction'),
+      churn: total('churn'),
+      reactivation: total('reactivation'),
+      fx: total('fx'),
+      closingMrr: total('closingMrr'),
+    },
+  }
+}
+
+function ratesOf(entries: CurrencyEntry[], target: string, day: Day) {
+  const named = (isOne: (entry: CurrencyEntry) => boolean) =>
+    entries
+      .filter(isOne)
+      .map(entry => entry.currency)
+      .sort()
+  return {
+    missingRates: named(entry => entry.mrr === null || entry.openingMrr === null),
+    olderRates: named(({ currency, rateDate }) => currency !== target && rateDate !== null && rateDate < day),
+  }
+}
+
+function bySize(a: CurrencyEntry, b: CurrencyEntry): number {
+  return (b.mrr ?? -1) - (a.mrr ?? -1) || (a.currency < b.currency ? -1 : 1)
+}
