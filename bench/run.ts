@@ -10,6 +10,8 @@ import { batch } from './scenarios/batch.ts'
 import { drain } from './scenarios/drain.ts'
 import { engines } from './scenarios/engines.ts'
 import { eventsList } from './scenarios/events-list.ts'
+import { exportRows } from './scenarios/export.ts'
+import { importRows } from './scenarios/import.ts'
 import { inbound, inboundFlood } from './scenarios/inbound.ts'
 import { memory } from './scenarios/memory.ts'
 import { mixed } from './scenarios/mixed.ts'
@@ -30,6 +32,8 @@ const scenarios: Record<string, Scenario> = {
   'events-list': eventsList,
   reports,
   'reports-million': reportsMillion,
+  import: importRows,
+  export: exportRows,
   mixed,
   drain,
   start,

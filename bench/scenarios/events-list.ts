@@ -10,7 +10,7 @@ const DEPTH = 999_000
 export const eventsList: Scenario = async options => {
   const service = await startService(options)
   try {
-    await fill(service)
+    await fillEvents(service)
     const reading = { connections: 8, seconds: options.seconds / 2, authorization: service.private }
     const page = (query: string) => [{ method: 'GET' as const, path: `/v1/events?limit=50${query}` }]
     const first = await loadService(service, { ...reading, traffic: page('') })
@@ -31,7 +31,7 @@ export const eventsList: Scenario = async options => {
 }
 
 /** Straight into the table: how they would come in is not the question here. */
-async function fill(service: Service): Promise<void> {
+export async function fillEvents(service: Service): Promise<void> {
   await service.pool.query(
     `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, visitor, payload)
      select $1, gen_random_uuid(), at, at, 'page_view', false, 'tracking', 'tracking', 'visitor-' || n % 5000,

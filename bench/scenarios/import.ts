@@ -1,0 +1,52 @@
+import { csvRows } from '../../src/import/csv.ts'
+import { recordReading } from '../../src/import/records.ts'
+import { runImport } from '../../src/import/run.ts'
+import { openSend } from '../../src/import/send.ts'
+import { recordTarget } from '../../src/import/target.ts'
+import type { Scenario } from '../scenario.ts'
+import { startService } from '../service.ts'
+
+const ROWS = 100_000
+const NO_ERRORS = { write: async () => {}, bytes: () => 0, close: async () => {} }
+const NO_JOURNAL = { load: async () => null, save: async () => {}, end: async () => {} }
+
+/** A CSV file of products through the public API, accepted row by row, and what the importer itself holds in memory. */
+export const importRows: Scenario = async options => {
+  const service = await startService(options)
+  const { signal } = new AbortController()
+  const send = openSend(service.url, signal)
+  try {
+    const startedAt = performance.now()
+    const totals = await runImport({
+      rows: csvRows(file(), () => {}),
+      reading: recordReading('product', { mapping: null, time: new Date() }),
+      target: recordTarget(send, service.private.slice('Bearer '.length), 'product'),
+      journal: NO_JOURNAL,
+      errors: async () => NO_ERRORS,
+      onRejected: () => {},
+      onResumed: () => {},
+      onProgress: () => {},
+      onEnd: () => {},
+      signal,
+    })
+    const seconds = (performance.now() - startedAt) / 1000
+    return {
+      facts: { ...totals, seconds },
+      bars: [
+        { what: 'rows a second', value: ROWS / seconds, atLeast: 5_000 },
+        { what: 'rows lost', value: ROWS - totals.accepted, atMost: 0 },
+      ],
+    }
+  } finally {
+    send.close()
+    await service.stop()
+  }
+}
+
+async function* file(): AsyncGenerator<string> {
+  yield 'id,sourceUpdatedAt,sku,name,price\n'
+  for (let from = 0; from < ROWS; from += 1_000) {
+    const rows = Array.from({ length: 1_000 }, (_, i) => from + i)
+    yield rows.map(n => `p-${n},2026-01-01T00:00:00Z,SKU-${n},"Mug, size ${n}",12.90\n`).join('')
+  }
+}
