@@ -54,7 +54,7 @@ export function destinationAdmin(deps: Deps) {
     const changed = await inTransaction(pool, async tx => {
       const destination = await lockDestination(tx, id)
       if (destination === null || !sees(actor, destination.tenantId)) throw notFound('destination', id)
-      const changed = await updateDestination(tx, { ...destination, ...decide(destination) })
+      const changed = await updateDestination(tx, destination, decide(destination))
       const [before, after] = [destination, changed].map(one => audited(one, secrets))
       const { tenantId } = destination
       await recordChange(tx, actor, { action: `destination.${verb}`, target: id, tenantId, before, after })
@@ -181,7 +181,7 @@ export async function disableDestination(
 ): Promise<void> {
   const destination = await lockDestination(tx, id)
   if (destination === null || !destination.enabled) return
-  await updateDestination(tx, { ...destination, enabled: false, disabledReason: reason })
+  await updateDestination(tx, destination, { enabled: false, disabledReason: reason })
   await recordChange(tx, actor, {
     ...{ action: 'destination.disable', target: id, tenantId: destination.tenantId },
     before: { enabled: true, disabled_reason: null },

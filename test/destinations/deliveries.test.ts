@@ -202,6 +202,8 @@ test('after five days without a success a destination is disabled', async () => 
     `update destination_states set failing_since = now() - interval '5 days 1 hour' where destination_id = $1`,
     [made.id],
   )
+  // Another name is no better answer.
+  await destinations.update(made.id, { name: 'renamed' })
   await makeDue(made.id)
   await eventually('it is disabled', async () => !(await destinations.show(made.id)).enabled)
   receiver.answerWith((_, response) => response.writeHead(200).end())

@@ -106,8 +106,13 @@ export async function listWanted(db: Db, what: What | null = null): Promise<List
   return rows
 }
 
-/** Writes the changeable parts. A destination that is enabled anew has failed no longer. */
-export async function updateDestination(db: Db, destination: Destination): Promise<Destination> {
+/** Writes the changeable parts. One that is enabled anew, or leads elsewhere, has not failed yet. */
+export async function updateDestination(
+  db: Db,
+  before: Destination,
+  changes: Partial<Destination>,
+): Promise<Destination> {
+  const destination = { ...before, ...changes }
   const { id, name, url, what, eventTypes, enabled, disabledReason, secrets, headers } = destination
   const { rows } = await db.query<Row>(
     `update destinations d set name = $2, url = $3, what = $4, event_types = $5, enabled = $6, disabled_reason = $7,
@@ -118,7 +123,7 @@ export async function updateDestination(db: Db, destination: Destination): Promi
       ...[JSON.stringify(secrets), headers],
     ],
   )
-  if (enabled)
+  if (enabled && (!before.enabled || url !== before.url))
     await db.query('update destination_states set failing_since = null where destination_id = $1', [id])
   return toDestination(rows[0]!)
 }
