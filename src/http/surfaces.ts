@@ -26,6 +26,7 @@ import type { SignIn } from './console/sign-in-routes.ts'
 import { conversionListRoute } from './conversions/list.ts'
 import { conversionSeriesRoute } from './conversions/series.ts'
 import { openCors } from './cors.ts'
+import { listsAsCsv } from './csv.ts'
 import { cdpRoutes, settingsRoute } from './events/cdp.ts'
 import { eventListRoute } from './events/list.ts'
 import { liveRoute } from './events/live.ts'
@@ -109,6 +110,7 @@ export function adminSurface({
     name: 'admin',
     register(app) {
       app.addHook('onRequest', authenticateAdmin(options))
+      app.addHook('onSend', listsAsCsv)
       tenantRoutes(app, parts) //           GET, POST /admin/v1/tenants; GET, PATCH …/:id
       healthRoutes(app, { ...parts, diskFree: options.disk.free }) // GET /admin/v1/tenants/:id/{health,issues}
       keyRoutes(app, parts) //              GET, POST /admin/v1/keys; POST …/:id/{rotate,revoke}

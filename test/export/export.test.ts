@@ -266,6 +266,21 @@ test('lists answer CSV where it is accepted', async () => {
   }
 })
 
+test('lists of the admin API answer CSV too, and nothing else does', async () => {
+  const { key } = await server.admin.keys.create({ kind: 'admin' })
+  const headers = { accept: 'text/csv' }
+  for (const path of [`keys?tenant=${shop.id}`, 'tenants', 'audit?limit=2']) {
+    const answer = await server.request(`/admin/v1/${path}`, { key, headers })
+    assert.match(answer.headers.get('content-type')!, /^text\/csv/, path)
+    const { body } = await server.request(`/admin/v1/${path}`, { key })
+    const rows = parse(answer.body, { columns: true }) as Row[]
+    assert.equal(rows.length, (body.results ?? body).length, path)
+  }
+  const single = await server.request(`/admin/v1/tenants/${shop.id}`, { key, headers })
+  assert.equal(single.body.name, 'shop')
+  assert.equal((await server.request('/admin/v1/tenants', { headers })).status, 401)
+})
+
 test('the command writes the same file, and an import takes it in again', async t => {
   const directory = await temporaryDirectory(t)
   const file = join(directory, 'events.ndjson')
