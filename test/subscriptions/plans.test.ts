@@ -9,11 +9,15 @@ import { openPool } from '../../src/postgres/database.ts'
 import { accountReport } from '../../src/reports/account.ts'
 import { acquisitionReport } from '../../src/reports/acquisition.ts'
 import { attentionReport } from '../../src/reports/attention.ts'
+import { cashReport } from '../../src/reports/cash.ts'
+import { consolidatedReport } from '../../src/reports/consolidated.ts'
+import { dunningReport } from '../../src/reports/dunning.ts'
 import { historyReport } from '../../src/reports/history.ts'
 import { movementReport } from '../../src/reports/movements.ts'
 import { overviewReport } from '../../src/reports/overview.ts'
 import type { ReportList, ReportQuestion } from '../../src/reports/question.ts'
 import { retentionReport } from '../../src/reports/retention.ts'
+import { trialReport } from '../../src/reports/trials.ts'
 import { readOneState } from '../../src/store/reports/snapshot.ts'
 import { testDatabase } from '../database.ts'
 import { DAY_MS, inDays, subscription } from './shop.ts'
@@ -218,6 +222,10 @@ const REPORTS: Record<string, Build> = {
   account: (db, question) => accountReport(db, question, { customer: 'cus_50', subscriptionId: null }),
   movements: (db, question) => movementReport(db, question, { since: days(-30), until: NOW }),
   retention: (db, question) => retentionReport(db, question, { months: 3, base: 'end_of_month' }),
+  cash: (db, question) => cashReport(db, question, { interval: 'week', from: days(-80), to: null }),
+  trials: (db, question) => trialReport(db, question, { since: days(-80), until: NOW }),
+  dunning: (db, question) => dunningReport(db, question, { since: days(-80), until: NOW }),
+  consolidated: consolidatedReport,
   history: (db, question) => historyReport(db, question, { interval: 'week', from: days(-80), to: null }),
 }
 
