@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Entry } from '../domain/entry.ts'
+import type { Entry, EntryKind } from '../domain/entry.ts'
 
 /** An idempotency key to be consumed with the entry: both become durable together, or neither. */
 export type Claim = { key: string; bodyHash: Buffer; entityType: string; recordId: string | null }
@@ -74,8 +74,8 @@ export type Log = {
   lag(): Promise<{ partition: PartitionName; entries: number; oldestAt: Date | null }[]>
   /** The first use of an idempotency key, while it is kept. */
   firstUse(tenantId: number, key: string): Promise<FirstUse | null>
-  /** An entry that is still in the log, by its id. */
-  find(tenantId: number, id: string): Promise<Entry | null>
+  /** An entry that is still in the log, by its id; looked for where entries of that kind are, if it is given. */
+  find(tenantId: number, id: string, kind?: EntryKind): Promise<Entry | null>
   /** What of it lies outside of PostgreSQL, where no SQL finds it; null: nothing does. */
   outside: OutsideLog | null
 }

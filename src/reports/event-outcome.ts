@@ -3,7 +3,7 @@ import type { Entry } from '../domain/entry.ts'
 import type { EventContext } from '../domain/events/events.ts'
 import { normalize } from '../domain/events/normalize/normalize.ts'
 import { entryIdOf } from '../domain/ids.ts'
-import type { Log } from '../log/log.ts'
+import { type Log, LogUnavailable } from '../log/log.ts'
 import { type EventRow, findEvents } from '../store/events/events.ts'
 import {
   type EventLetter,
@@ -73,7 +73,9 @@ export async function outcomeOfSent(
 ): Promise<EventOutcome | null> {
   const sourceIds =
     sourceId === undefined ? [null, ...(await listSources(pool, tenantId)).map(({ id }) => id)] : [sourceId]
-  const waiting = await waitingWith({ pool, log }, tenantId, JSON.stringify(sentId).slice(1, -1))
+  const text = JSON.stringify(sentId).slice(1, -1)
+  const outside = await unreadOutside(log, tenantId, text)
+  const waiting = [...outside.waiting, ...(await findWaitingWith(pool, tenantId, text))]
   const firsts = await firstsOf(pool, tenantId, sentId, sourceIds)
   const ends = firsts.length > 0 ? await endsOf(pool, tenantId, firsts) : new Map<string, EventOutcome>()
   for (const first of firsts) {
@@ -88,14 +90,21 @@ export async function outcomeOfSent(
     const item = items.find(({ inboundEventId, sourceId: of }) => inboundEventId === sentId && of === source)
     if (item) return waitingOutcome(item.id, item.held)
   }
+  if (outside.failure) throw outside.failure
   return null
 }
 
-/** What lies outside of PostgreSQL first: what is read meanwhile is found within. */
-async function waitingWith({ pool, log }: Deps, tenantId: number, text: string): Promise<WaitingEntry[]> {
-  const outside = (await log.outside?.unreadWith(tenantId, text)) ?? []
-  const unread = outside.map(entry => ({ entry, state: 'queued' as const, ...UNTRIED }))
-  return [...unread, ...(await findWaitingWith(pool, tenantId, text))]
+type Outside = { waiting: WaitingEntry[]; failure: LogUnavailable | null }
+
+/** Before what waits within: what is read meanwhile is found there. While it cannot be asked, what is stored is told all the same. */
+async function unreadOutside(log: Log, tenantId: number, text: string): Promise<Outside> {
+  try {
+    const entries = (await log.outside?.unreadWith(tenantId, text)) ?? []
+    return { waiting: entries.map(entry => ({ entry, state: 'queued', ...UNTRIED })), failure: null }
+  } catch (error) {
+    if (!(error instanceof LogUnavailable)) throw error
+    return { waiting: [], failure: error }
+  }
 }
 
 const UNTRIED = { lastError: null, attempts: 0, nextAttemptAt: null }

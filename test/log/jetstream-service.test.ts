@@ -137,7 +137,11 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
       headers: { prefer: 'wait=10' },
     })
     assert.deepEqual([record.status, record.body.status], [202, 'applied'])
-    assert.equal((await server.request('/v1/events', { key: server.tenant.privateKey })).status, 200)
+    const reads = async (path: string) =>
+      (await server.request(path, { key: server.tenant.privateKey })).status
+    assert.equal(await reads('/v1/events'), 200)
+    assert.equal(await reads('/v1/events/lookup?event_id=n-1'), 200)
+    assert.equal(await reads('/v1/operations/01890000-0000-7000-8000-000000000000'), 404)
     await nats.start()
     await eventually('NATS to be used again', async () => {
       return (await send('/v1/track/', { event_type: 'away', event_id: 'a-1' })).status === 200

@@ -39,7 +39,7 @@ export function operationRoute(app: App, { pool, log }: { pool: pg.Pool; log: Lo
 }
 
 async function findQueued(pool: pg.Pool, log: Log, tenantId: number, id: string): Promise<Entry | null> {
-  const entry = (await log.find(tenantId, id)) ?? (await findParked(pool, tenantId, id))
+  const entry = (await log.find(tenantId, id, 'record')) ?? (await findParked(pool, tenantId, id))
   return entry?.kind === 'record' ? entry : null
 }
 

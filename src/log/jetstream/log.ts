@@ -178,8 +178,10 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       return [...(await postgres.lag()), ...ours]
     },
     firstUse: postgres.firstUse,
-    async find(tenantId, id) {
-      return (await postgres.find(tenantId, id)) ?? findEntry(await link.ready(), stream, tenantId, id)
+    async find(tenantId, id, kind) {
+      const found = await postgres.find(tenantId, id)
+      if (found !== null || kind === 'record') return found
+      return findEntry(await link.ready(), stream, tenantId, id)
     },
     outside: {
       async unread(tenantId, receivedBy) {
