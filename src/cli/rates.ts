@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 import type { Command } from '@commander-js/extra-typings'
+import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { dataOption, withDatabase } from './session.ts'
@@ -21,7 +22,15 @@ export function addRates(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples(example))
     .action(async (file, { tenant, ...options }) => {
-      const csv = file === '-' ? await text(process.stdin) : await readFile(file, 'utf8')
+      const csv = file === '-' ? await text(process.stdin) : await readRates(file)
       await withDatabase(options, out, async ({ admin }) => out.json(await admin.rates.import(tenant, csv)))
     })
+}
+
+async function readRates(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    throw new UsageError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+  }
 }
