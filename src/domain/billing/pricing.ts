@@ -67,17 +67,20 @@ export function linesOf(terms: Terms): LinesAt {
   }
 }
 
-/** When discounts of the subscription, of its items or of the customer run out. */
-export function discountEnds({ discounts, items, inherited = [] }: Terms): Instant[] {
-  return [...discounts, ...items.flatMap(item => item.discounts), ...inherited].flatMap(
-    ({ endsAt }) => endsAt ?? [],
-  )
+function allDiscounts({ discounts, items, inherited = [] }: Terms): Discount[] {
+  return [...discounts, ...items.flatMap(item => item.discounts), ...inherited]
+}
+
+/** When discounts of the subscription, of its items or of the customer run out by themselves. */
+export function discountEnds(terms: Terms): Instant[] {
+  return allDiscounts(terms).flatMap(({ endsAt, isCut }) => (isCut ? [] : (endsAt ?? [])))
 }
 
 /** Every instant at which a discount of the subscription, of an item or of the customer begins or ends, in order. */
 export function discountChanges(terms: Terms): Instant[] {
   const starts = (terms.inherited ?? []).map(({ startsAt }) => startsAt!)
-  return [...new Set([...discountEnds(terms), ...starts])].sort((a, b) => a - b)
+  const ends = allDiscounts(terms).flatMap(({ endsAt }) => endsAt ?? [])
+  return [...new Set([...ends, ...starts])].sort((a, b) => a - b)
 }
 
 /** One line an item, in their order. */

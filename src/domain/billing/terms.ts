@@ -138,7 +138,9 @@ function inheritedDiscounts(terms: Term[], currency: string | null, known: Known
       i + 1 < inOrder.length ? startOf(inOrder[i + 1]!) : null,
     ]
     const limits = ends.filter(end => end !== null)
-    return { ...discount, startsAt: startOf(term), endsAt: limits.length > 0 ? Math.min(...limits) : null }
+    const endsAt = limits.length > 0 ? Math.min(...limits) : null
+    const isCut = endsAt !== discount.endsAt
+    return { ...discount, startsAt: startOf(term), endsAt, ...(isCut && { isCut }) }
   })
 }
 

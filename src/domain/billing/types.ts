@@ -121,6 +121,8 @@ export type Discount = {
   amountOff: number | null
   duration: 'forever' | 'once' | 'repeating' | 'unknown'
   endsAt: Instant | null
+  /** It was taken away or replaced then, before its time. */
+  isCut?: true
   /** Only items of these products; null: all. */
   productIds: string[] | null
 }

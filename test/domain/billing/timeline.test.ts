@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deriveAccount } from '../../../src/domain/billing/movements.ts'
-import type { SubscriptionVersion } from '../../../src/domain/billing/types.ts'
+import { knownTerms } from '../../../src/domain/billing/terms.ts'
+import { deriveSubscription } from '../../../src/domain/billing/timeline.ts'
+import type { Instant, SubscriptionVersion } from '../../../src/domain/billing/types.ts'
 import { at, derive, item, mrrAt, type Payload, segmentAt, version } from './subscriptions.ts'
 
 function day(instant: number | null): string | null {
@@ -340,4 +342,28 @@ hostile.forEach((given, index) => {
       assert.equal(new Set(ids).size, ids.length)
     }
   })
+})
+
+test("a customer's discount that is taken away before its time is no discount that ran out", () => {
+  const coupon = {
+    percentOff: '10',
+    amountsOff: {},
+    duration: 'repeating' as const,
+    months: 3,
+    productIds: null,
+  }
+  const term = { kind: 'discount' as const, id: 'di_1', customer: 'acme', ofCustomer: true, coupon }
+  const causeWith = (deletedAt?: Instant) => {
+    const told = {
+      ...term,
+      sourceAt: at('2025-01-01'),
+      startsAt: at('2025-01-01'),
+      ...(deletedAt && { deletedAt }),
+    }
+    return deriveSubscription([version()], knownTerms([told])).segments.at(-1)!.cause
+  }
+  assert.deepEqual(
+    [causeWith(), causeWith(at('2025-02-10')), causeWith(at('2025-04-01'))],
+    ['discount_end', 'discount', 'discount_end'],
+  )
 })
