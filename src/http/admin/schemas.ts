@@ -102,7 +102,8 @@ export const RevocationBody = Type.Object(
   {
     with_made: Type.Optional(
       Type.Boolean({
-        description: 'Also end what was made with it: keys are revoked, sources and destinations disabled. Default: false',
+        description:
+          'Also end what was made with it: keys are revoked, sources and destinations disabled. Default: false',
       }),
     ),
   },
