@@ -15,7 +15,7 @@ export type Budgets = {
   giveBack(sourceId: string, limit: RateLimit, unused: number): Promise<void>
 }
 
-type Limiter = Pick<RateLimiterMemory, 'consume' | 'reward'>
+type Limiter = Pick<RateLimiterMemory, 'consume' | 'reward' | 'delete'>
 type Taken = { granted: number; emptyForMs: number }
 
 /** memory: each node has budgets of its own; postgres: all nodes share them. */
@@ -71,17 +71,27 @@ function newLimiter({ store, pool }: { store: string; pool: pg.Pool }, limit: Ra
   })
 }
 
+// The limiter counts by the clock of its node. A bucket that lasts longer than any does was made by one that was ahead by a year, or
+// is seen by one that is behind, and is made anew: it would hold its source back for as long as the clocks were apart.
+const CLOCKS_APART_MS = 60_000
+
 /**
  * The limiter takes all or refuses, and counts either way. Whoever is refused has emptied the bucket: what was in it
  * is theirs, and the rest is handed back. Nobody can have been let through in between.
  */
 async function takeFrom(limiter: Limiter, key: string, limit: RateLimit, wanted: number): Promise<Taken> {
+  const isOfAnotherTime = (ms: number) => ms > limit.per_seconds * 1_000 + CLOCKS_APART_MS
   try {
-    await limiter.consume(key, wanted)
+    const { msBeforeNext } = await limiter.consume(key, wanted)
+    if (isOfAnotherTime(msBeforeNext)) await limiter.delete(key)
     return { granted: wanted, emptyForMs: 0 }
   } catch (refusal) {
     if (refusal instanceof Error) throw refusal
     const { consumedPoints, msBeforeNext } = refusal as RateLimiterRes
+    if (isOfAnotherTime(msBeforeNext)) {
+      await limiter.delete(key)
+      return { granted: 0, emptyForMs: 0 }
+    }
     const over = Math.min(wanted, consumedPoints - limit.events)
     // In the next period it would be a gift.
     if (msBeforeNext > 0) await limiter.reward(key, over)
@@ -111,7 +121,7 @@ function shared(
       takes: coalesce({
         async run(wanted: number[]) {
           const { granted, emptyForMs } = await take(sourceId, limit, sum(wanted))
-          bucket.emptyUntil = Date.now() + emptyForMs
+          bucket.emptyUntil = performance.now() + emptyForMs
           return sharesOf(granted, wanted)
         },
         ...TAKES,
@@ -126,12 +136,12 @@ function shared(
   return {
     async take(sourceId, limit, wanted) {
       const { takes, emptyUntil } = bucketOf(sourceId, limit)
-      return Date.now() < emptyUntil ? 0 : (await takes.submit([wanted]))[0]!
+      return performance.now() < emptyUntil ? 0 : (await takes.submit([wanted]))[0]!
     },
     async takeAll(sourceId, limit, wanted) {
       const granted = await this.take(sourceId, limit, wanted)
       if (granted === wanted) return null
-      const retryAfterMs = bucketOf(sourceId, limit).emptyUntil - Date.now()
+      const retryAfterMs = bucketOf(sourceId, limit).emptyUntil - performance.now()
       await this.giveBack(sourceId, limit, granted)
       return { retryAfterMs }
     },

@@ -256,6 +256,21 @@ test('what waits drains at the pace of its source, event by event as in batches'
   assert.equal((await eventsOf(server, source.id)).length, 3_001)
 })
 
+test('a clock that was a year ahead holds no source back once it is right again', async t => {
+  const limit = { events: 1, per_seconds: 1 }
+  for (const store of ['postgres', 'memory'] as const) {
+    const [node, other] = [1, 2].map(() => openBudgets({ store, pool: server.pool }))
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 365 * 86_400_000 })
+    assert.equal(await node!.take('src_ahead', limit, 1), 1)
+    t.mock.timers.reset()
+    for (const budgets of [node!, other!])
+      await eventually(
+        `${store} to have budget again`,
+        async () => (await budgets.take('src_ahead', limit, 1)) === 1,
+      )
+  }
+})
+
 test('nodes that share budgets in PostgreSQL let through what one would, and lose nothing', async () => {
   const settings = { KONTOR_VOLUME_STORE: 'postgres' }
   const nodes: Runtime[] = []
