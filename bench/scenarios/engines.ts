@@ -24,7 +24,7 @@ export const engines: Scenario = async ({ connections, seconds }) => {
   try {
     for (let round = 0; round < ROUNDS; round++)
       for (const engine of ['postgres', 'jetstream'] as const)
-        await measure(services[engine], { connections, seconds: seconds / ROUNDS }, rates[engine])
+        await measure(services[engine], { connections, seconds: Math.ceil(seconds / ROUNDS) }, rates[engine])
     const share = (of: 'track' | 'batch') => median(rates.jetstream[of]) / median(rates.postgres[of])
     return {
       facts: rates,
