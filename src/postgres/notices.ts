@@ -16,16 +16,18 @@ export function listenForNotices(
   let stopped = false
 
   async function connect(): Promise<void> {
+    let fresh: pg.PoolClient | null = null
     try {
-      const fresh = await pool.connect()
-      if (stopped) return fresh.release()
-      client = fresh
-      fresh.on('notification', heard)
-      fresh.on('error', () => reconnect(fresh))
-      fresh.on('end', () => reconnect(fresh))
-      await fresh.query(`listen ${channel}`)
+      const connected = await pool.connect()
+      if (stopped) return connected.release()
+      client = fresh = connected
+      connected.on('notification', heard)
+      connected.on('error', () => reconnect(connected))
+      connected.on('end', () => reconnect(connected))
+      await connected.query(`listen ${channel}`)
     } catch {
-      reconnect(client)
+      // Its own connection: where that has told of its end already, another one is on its way, and two would leave one open for ever.
+      reconnect(fresh)
     }
   }
 

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import type { Socket } from 'node:net'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { inTransaction, isUnavailable, openPool } from '../../src/postgres/database.ts'
+import { listenForNotices } from '../../src/postgres/notices.ts'
 import { endStuckSessions } from '../../src/postgres/sessions.ts'
 import { testDatabase } from '../database.ts'
 import { eventually } from '../eventually.ts'
@@ -111,4 +113,38 @@ test('a session that stands still after it has written is ended; one that waits 
   await reading!.query('commit')
   // A session that is being ended needs a moment for it.
   await eventually('the others to be left', async () => (await written()).join() === 'kontor,somebody')
+})
+
+test('whoever listens has one connection, also after the one it had broke while it began to listen', {
+  timeout: 60_000,
+}, async () => {
+  const own = openPool({ connection: { url: database.url }, max: 4, name: 'listening', onError: () => {} })
+  let connections = 0
+  const breaking: Pick<pg.Pool, 'connect'> = {
+    connect: async () => {
+      const client = await own.connect()
+      if (++connections > 1) return client
+      const query = client.query.bind(client) as (text: string) => Promise<unknown>
+      const broken = async () => {
+        const failing = query('select pg_sleep(10)')
+        const { stream } = (client as unknown as { connection: { stream: Socket } }).connection
+        stream.destroy(new Error('read ECONNRESET'))
+        return failing
+      }
+      return Object.assign(client, { query: broken }) as unknown as pg.PoolClient
+    },
+  }
+  const heard = Promise.withResolvers<void>()
+  const listening = listenForNotices(breaking as pg.Pool, 'broken_once', heard.resolve)
+  await eventually('somebody to listen', async () => {
+    const { rowCount } = await own.query(
+      `select from pg_stat_activity where application_name = 'listening' and query = 'listen broken_once'`,
+    )
+    return rowCount! > 0
+  })
+  await own.query('notify broken_once')
+  await heard.promise
+  await listening.stop()
+  await own.end()
+  assert.equal(connections, 2)
 })
