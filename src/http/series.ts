@@ -2,9 +2,8 @@ import { type Static, type TSchema, Type } from 'typebox'
 import { INTERVALS, MAX_BUCKETS } from '../domain/buckets.ts'
 import { storableText } from '../domain/json/json.ts'
 import { Timestamp } from '../domain/shapes.ts'
-import { momentIn } from '../domain/time-zone.ts'
+import { parseTimestamp } from '../domain/time.ts'
 import type { SeriesBucket, SeriesRequest, Sum } from '../reports/series.ts'
-
 import { plainNumber } from '../store/export/row-texts.ts'
 import { problems } from './problems.ts'
 
@@ -49,8 +48,9 @@ export function seriesRequest(
   query: Static<typeof SeriesQuery>,
   { now, timeZone }: { now: Date; timeZone: string },
 ): SeriesRequest {
-  const since = momentIn(timeZone, query.since)
-  const until = momentIn(timeZone, query.until)
+  // As in the lists that these count: a bare date is midnight in UTC, whatever the zone of the buckets.
+  const since = parseTimestamp(query.since)
+  const until = parseTimestamp(query.until)
   if (since && until && since > until)
     throw problems.invalid([{ pointer: '/since', message: 'must not be after until' }])
   return {

@@ -1,4 +1,4 @@
-import { Ajv2020, type ErrorObject, type Options } from 'ajv/dist/2020.js'
+import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from 'ajv/dist/2020.js'
 import type { Fault } from '../domain/fault.ts'
 import { pointerToken } from '../domain/json/json.ts'
 import { parseTimestamp } from '../domain/time.ts'
@@ -45,8 +45,31 @@ function newAjv(coerceTypes: boolean): Ajv2020 {
 export function validatorCompiler() {
   const strictly = newAjv(false)
   const coercing = newAjv(true)
-  return ({ schema, httpPart }: { schema: unknown; httpPart?: string | undefined }) =>
-    (httpPart === 'body' ? strictly : coercing).compile(schema as Schema)
+  return ({ schema, httpPart }: { schema: unknown; httpPart?: string | undefined }) => {
+    if (httpPart === 'body') return strictly.compile(schema as Schema)
+    return withPlainIntegers(coercing.compile(schema as Schema), schema as Schema)
+  }
+}
+
+const INTEGER = /^-?\d+$/
+
+/** Converting takes 1e3, 0x10 and " 1" for integers too; nobody who means a number writes it so. */
+function withPlainIntegers(validate: ValidateFunction, { properties }: Schema): ValidateFunction {
+  const integers = Object.entries((properties ?? {}) as Record<string, Schema>).flatMap(([name, { type }]) =>
+    type === 'integer' ? [name] : [],
+  )
+  if (integers.length === 0) return validate
+  const check = (parameters: Record<string, unknown>) => {
+    for (const name of integers) {
+      const text = parameters[name]
+      if (typeof text === 'string' && !INTEGER.test(text)) parameters[name] = 'no integer'
+    }
+    const isValid = validate(parameters)
+    check.errors = validate.errors
+    return isValid
+  }
+  check.errors = validate.errors
+  return check as unknown as ValidateFunction
 }
 
 /**

@@ -262,6 +262,8 @@ test('buckets are those of the tenant’s time zone, also when clocks are change
       ['2026-03-27T23:00', 1],
       ['2026-03-28T23:00', 2],
       ['2026-03-29T22:00', 1],
+      // a bare date is midnight in UTC, as in lists
+      ['2026-03-30T22:00', 0],
     ],
   ])
   assert.deepEqual(await inZone('Asia/Kolkata', days), [
@@ -269,6 +271,7 @@ test('buckets are those of the tenant’s time zone, also when clocks are change
       ['2026-03-27T18:30', 0],
       ['2026-03-28T18:30', 2],
       ['2026-03-29T18:30', 2],
+      ['2026-03-30T18:30', 0],
     ],
   ])
   assert.deepEqual(
@@ -281,6 +284,26 @@ test('buckets are those of the tenant’s time zone, also when clocks are change
     ],
   )
   assert.equal((await inZone('America/New_York', 'interval=day')).length, 30)
+})
+
+test('an empty event type is no event type: nothing has it', async () => {
+  const tenant = await server.anotherTenant('empty type')
+  await server.request('/v1/orders', {
+    ...{ method: 'POST', key: tenant.privateKey },
+    body: json({
+      ...{ entityType: 'order', id: 'o-1', sourceUpdatedAt: new Date().toISOString() },
+      data: { total_price: 5, currency: 'EUR' },
+    }),
+  })
+  await server.settled()
+  const counted = async (query: string) =>
+    (await series(tenant, 'conversions', query)).results.reduce(
+      (sum: number, { count }: Row) => sum + count,
+      0,
+    )
+  assert.equal(await counted('interval=day'), 1)
+  assert.equal(await counted('interval=day&event_type=order'), 1)
+  assert.equal(await counted('interval=day&event_type='), 0)
 })
 
 test('what cannot be answered is refused in words', async () => {

@@ -129,6 +129,9 @@ test('query parameters are converted, completed and checked; unknown ones are ig
     ['limit=1.5', 'must be an integer'],
     ['limit=', 'must be an integer'],
     ['limit=ten', 'must be an integer'],
+    ['limit=1e1', 'must be an integer'],
+    ['limit=0x1', 'must be an integer'],
+    ['limit=%201', 'must be an integer'],
     ['limit=1&limit=2', 'must be an integer'],
   ]) {
     const answer = await app.inject(`/q?${query}`)

@@ -28,11 +28,11 @@ export async function readConversionSeries(
          from (
            select at, event_type, conversion_type, source, currency, count, amount from conversion_sums
            where tenant_id = $1 and grain = $5 and at >= $2 and at < $3
-             and ($6::text is null or event_type = $6 or conversion_type = $6)
+             and ($6::text is null or $6 <> '' and $6 in (event_type, conversion_type))
            union all
            select minute, event_type, conversion_type, source, currency, count, amount from conversion_sums_added
            where tenant_id = $1 and minute >= $2 and minute < $3
-             and ($6::text is null or event_type = $6 or conversion_type = $6)
+             and ($6::text is null or $6 <> '' and $6 in (event_type, conversion_type))
          ) s group by 1, 2, 3
        ) s group by 1, 2, 3 having sum(count) <> 0
      ), largest as (
