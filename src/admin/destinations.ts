@@ -236,13 +236,9 @@ async function faultsOf(input: Unchecked, { allowPrivate }: Deps): Promise<Fault
   return faults
 }
 
-const CREDENTIAL = /authorization|cookie|signature|token|secret|key|password/i
-
+/** Their names: nobody can tell by a name whether its value is a secret. */
 function shownHeaders(destination: Destination, secrets: Secrets): Record<string, string> {
-  const headers = headersOf(destination, secrets)
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, CREDENTIAL.test(name) ? '…' : value]),
-  )
+  return Object.fromEntries(Object.keys(headersOf(destination, secrets)).map(name => [name, '…']))
 }
 
 /** What the audit keeps. */

@@ -1,13 +1,16 @@
+import { databaseNow } from '../postgres/clock.ts'
 import type { Output } from './output.ts'
 import type { Session } from './session.ts'
 
 const PATIENCE_MS = 60_000
 const POLL_MS = 100
+// Nodes count on from PostgreSQL's clock by their own.
+const CLOCKS_DIFFER_MS = 1_000
 
 /** Waits until all that was accepted so far has taken effect; false when nothing moves. */
-export async function applied({ log }: Session, out: Output): Promise<boolean> {
-  const sentBy = Date.now()
-  let [fewest, movedAt] = [Number.POSITIVE_INFINITY, sentBy]
+export async function applied({ pool, log }: Session, out: Output): Promise<boolean> {
+  const sentBy = (await databaseNow(pool)).getTime() + CLOCKS_DIFFER_MS
+  let [fewest, movedAt] = [Number.POSITIVE_INFINITY, Date.now()]
   for (;;) {
     const waiting = (await log.lag()).filter(
       ({ oldestAt }) => oldestAt !== null && oldestAt.getTime() <= sentBy,

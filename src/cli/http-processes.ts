@@ -26,8 +26,8 @@ const RESTART_AFTER_MS = 1_000
 const METRICS_WITHIN_MS = 1_000
 
 /**
- * Several processes that serve requests on one port: they take turns at connections, and each is a node of its own on the
- * same log and store. This one looks after them; it hears of what they append, and of their metrics.
+ * Several processes that serve requests on one port: whoever is free takes the next connection, and each is a node of its own
+ * on the same log and store. This one looks after them; it hears of what they append, and of their metrics.
  */
 export async function openHttpProcesses(
   data: HttpProcessData & { count: number; logger: Logger },
@@ -37,6 +37,9 @@ export async function openHttpProcesses(
   const asks = new Map<number, (sample: MetricsSample) => void>()
   let lastAsk = 0
   let isStopping = false
+  // Each takes connections from the port itself. Handed out in turn, one that is on its way to a process when that dies is
+  // left open and never answered.
+  cluster.schedulingPolicy = cluster.SCHED_NONE
   cluster.setupPrimary({
     exec: fileURLToPath(new URL('./http-process-main.ts', import.meta.url)),
     args: [],

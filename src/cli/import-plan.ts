@@ -81,6 +81,7 @@ function checkColumns(columns: string[], { table, preset, mapping }: How & { tab
       : table === 'events'
         ? ['event_type']
         : ['id', 'sourceUpdatedAt']
+  if (!preset && !mapping) refuseBothFieldAndObject(columns)
   const missing = required
     .filter(names => ![names].flat().some(name => columns.includes(name)))
     .map(names => [names].flat()[0]!)
@@ -92,4 +93,16 @@ function checkColumns(columns: string[], { table, preset, mapping }: How & { tab
       ? 'The map names it; check its spelling.'
       : 'A map file (--map) says which column it is; "sourceUpdatedAt": "now" takes the time of the file.'
   throw new FileFault(`The file has no column ${named}. ${why}`)
+}
+
+/** A field cannot have a value and fields of its own: one of the two would be lost. */
+function refuseBothFieldAndObject(columns: string[]): void {
+  for (const name of columns) {
+    const inner = columns.find(other => name !== '' && other.startsWith(`${name}.`))
+    if (inner === undefined) continue
+    const [field, object] = [name, inner].map(text => JSON.stringify(text))
+    throw new FileFault(
+      `The columns ${field} and ${object} exclude each other: ${field} is a field or has fields. Rename one, or use a map file (--map).`,
+    )
+  }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { faultOfUrl, isPrivateAddress } from '../../src/domain/destinations/addresses.ts'
-import { isWanted } from '../../src/domain/destinations/destinations.ts'
+import { isWanted, retryAfterMs, retryDelayMs } from '../../src/domain/destinations/destinations.ts'
 import { openSender } from '../../src/pipeline/deliveries/send.ts'
 import { startReceiver } from './receiver.ts'
 
@@ -77,4 +77,18 @@ test('event types are exact names or beginnings, and filter events only', () => 
   assert.equal(wants('events', 'event.signup.late'), false)
   assert.equal(wants('records', 'product.updated'), true)
   assert.equal(wants('movements', 'movement.new'), false)
+})
+
+test('what a receiver asks for with Retry-After is waited, up to a day, however large the number', () => {
+  const day = 86_400_000
+  for (const [value, expected] of [
+    ['120', 120_000],
+    ['604800', day],
+    ['999999999999', day],
+    ['Fri, 31 Dec 9999 23:59:59 GMT', day],
+    ['soon', 5_000],
+  ] as const) {
+    const asked = retryAfterMs(value, Date.parse('2026-01-01T00:00:00Z'))
+    assert.equal(retryDelayMs(1, { retryAfterMs: asked, random: 0 }), expected, value)
+  }
 })

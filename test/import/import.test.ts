@@ -143,6 +143,7 @@ test('what is not a table of commas, or lacks a column, is refused in words', as
     ['id;sourceUpdatedAt;sku\n1;2026-01-01;x\n', /separated by semicolons/],
     ['id\tsourceUpdatedAt\n1\t2\n', /separated by tabs/],
     ['id,id,sourceUpdatedAt\n1,1,2\n', /two columns "id"/],
+    ['id,sourceUpdatedAt,a,a.b\n1,2026-01-01,1,2\n', /"a" and "a\.b" exclude each other/],
     ['Handle,Title\na,b\n', /no column "id", "sourceUpdatedAt".*--map/s],
     ['', /empty/],
     ['id,sourceUpdatedAt,n\n1,2026-01-01,"never\n2,2026-01-01,x\n', /line 2.*never closed/],

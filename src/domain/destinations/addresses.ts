@@ -21,6 +21,7 @@ const PRIVATE_IPV6: [string, number][] = [
   ['::', 96], // unspecified, loopback, and IPv4 in an old spelling
   ['100::', 64],
   ['fc00::', 7],
+  ['2001:db8::', 32], // for documentation
   ['fe80::', 10],
   ['fec0::', 10],
   ['ff00::', 8],

@@ -48,13 +48,13 @@ export function retryDelayMs(
 ): number | null {
   const delay = RETRY_AFTER_MS[attempts - 1]
   if (delay === undefined) return null
-  return Math.round(Math.max(delay, Math.min(retryAfterMs, MAX_RETRY_AFTER_MS)) * (1 + JITTER * random))
+  return Math.max(Math.round(delay * (1 + JITTER * random)), Math.min(retryAfterMs, MAX_RETRY_AFTER_MS))
 }
 
 /** The header's value: seconds, or a date. */
 export function retryAfterMs(value: string | undefined, now: number): number | undefined {
   if (value === undefined) return undefined
-  if (/^\s*\d{1,9}\s*$/.test(value)) return Number(value) * 1_000
+  if (/^\s*\d+\s*$/.test(value)) return Number(value) * 1_000
   const at = Date.parse(value)
   return Number.isNaN(at) ? undefined : Math.max(0, at - now)
 }

@@ -46,14 +46,18 @@ async function changesOf(client: Transaction['client'], tellings: Telling[]): Pr
   const products = tellings.flatMap(({ tenantId, event, change }) =>
     change.op === 'product' ? [{ tenantId, event, change }] : [],
   )
-  const families = await knownFamilies(client, products)
+  const families = await knownFamilies(client, tellings)
   const imported = await importedRecords(client, products)
   return tellings.flatMap(telling => {
     const { tenantId, change } = telling
     if (change.op === 'delete') return [deleteOf(telling, change.entityType, change.id)]
     if (change.op === 'write') {
       const { id } = change.record
-      const family = families.get(familyText({ tenantId, id: id.slice(0, Math.max(0, id.indexOf('/'))) }))
+      const parentId = parentOf(change)
+      const family = parentId === null ? undefined : families.get(familyText({ tenantId, id: parentId }))
+      const parent = parentId === null ? undefined : family?.get(parentId)
+      // It went with its product, whichever of the two came first.
+      if (parent && !parent.isLive && parent.at >= change.at) return []
       family?.set(id, { at: change.at, isLive: true })
       return [writeOf(telling, change.record)]
     }
@@ -80,7 +84,11 @@ function productChanges(
 ): Change[] {
   if (isSnapshot && [...family.values()].some(known => known.at > at)) return []
   const staying = new Set([...records.map(record => record.id), ...kept])
-  const gone = [...family].flatMap(([member, { isLive }]) => (isLive && !staying.has(member) ? [member] : []))
+  // Whoever has told of the product later knew better what belongs to it.
+  const isStale = (family.get(id)?.at ?? '') > at
+  const gone = [...family].flatMap(([member, { isLive }]) =>
+    isLive && !isStale && !staying.has(member) ? [member] : [],
+  )
   // also where it was never seen: what is older and comes later stays deleted
   const deleted = records.length === 0 ? [...new Set([id, ...gone])] : gone
   for (const member of deleted) family.set(member, { at, isLive: false })
@@ -91,14 +99,22 @@ function productChanges(
   ]
 }
 
+/** The product that a variation is told of alone; null: it is no variation. */
+function parentOf(change: Extract<ShopChange, { op: 'write' }>): string | null {
+  const { entityType, id } = change.record
+  const end = entityType === 'product' ? id.indexOf('/') : -1
+  return end < 0 ? null : id.slice(0, end)
+}
+
 async function knownFamilies(
   client: Transaction['client'],
-  products: Telling[],
+  tellings: Telling[],
 ): Promise<Map<string, KnownFamily>> {
   const families = new Map<string, Family>()
-  for (const { tenantId, change } of products)
-    if (change.op === 'product')
-      families.set(familyText({ tenantId, id: change.id }), { tenantId, id: change.id })
+  for (const { tenantId, change } of tellings) {
+    const id = change.op === 'product' ? change.id : change.op === 'write' ? parentOf(change) : null
+    if (id !== null) families.set(familyText({ tenantId, id }), { tenantId, id })
+  }
   if (families.size === 0) return new Map()
   const known = new Map<string, KnownFamily>([...families.keys()].map(text => [text, new Map()]))
   for (const row of await loadFamilies(client, [...families.values()]))

@@ -233,7 +233,7 @@ test('viewers read, operators switch and replay, the rest is for admins; 403 nam
   const { source } = await things('roles')
   const viewer = (await call('POST', '/admin/v1/keys', { kind: 'admin', role: 'viewer' })).json()
   const operator = (await call('POST', '/admin/v1/keys', { kind: 'admin', role: 'operator' })).json()
-  const operating = [/^\/admin\/v1\/sources\/:id\/(enable|disable|test)$/, /\/replay$/]
+  const operating = [/^\/admin\/v1\/(sources|destinations)\/:id\/(enable|disable|test)$/, /\/replay$/]
   const checked = [/^\/admin\/v1\/keys$/, /\/keys\/:id\/revoke$/]
   for (const { method, url } of app.routeTable) {
     if (!url.startsWith('/admin/') || method === 'HEAD' || checked.some(path => path.test(url))) continue

@@ -352,9 +352,16 @@ test('woocommerce: products, variations, customers and orders; a cart is no orde
   )
   await woocommerce(shop, 'product.updated', { ...parent, ...at('2017-03-24T10:00:00'), variations: [733] })
   assert.equal(await record('products/W-732'), null)
+  // What was told earlier and comes later takes nothing away.
+  await woocommerce(shop, 'product.updated', { ...parent, ...at('2017-03-23T12:00:00'), variations: [] })
   assert.equal((await record('products/W-733')).data.price, '9.00')
   await woocommerce(shop, 'product.deleted', { id: 799 })
-  for (const gone of ['799', 'W-733']) assert.equal(await record(`products/${gone}`), null)
+  const late = { id: 734, parent_id: 799, type: 'variation', name: 'Late', sku: 'W-734', price: '9.00' }
+  await woocommerce(shop, 'product.created', { ...late, date_modified_gmt: '2017-03-24T11:00:00' })
+  for (const gone of ['799', 'W-733', 'W-734']) assert.equal(await record(`products/${gone}`), null)
+  const simple = { id: 800, type: 'simple', name: 'Without a date of its making', sku: 'W-800', price: '2' }
+  await woocommerce(shop, 'product.updated', { ...simple, date_modified_gmt: '2017-03-24T11:00:00' })
+  assert.equal((await record('products/W-800')).id, '800')
 
   await woocommerce(shop, 'customer.created', {
     ...{

@@ -15,8 +15,9 @@ export function woocommerceChanges(event: ShopEvent): ShopChange[] {
   const id = idIn(subject.id)
   if (id === null || !(resource === 'product' || resource === 'customer' || resource === 'order')) return []
   if (action === 'deleted') return [deletionOf(event, resource, id)]
-  if (subject.date_created === undefined && subject.date_created_gmt === undefined) return []
-  const at = timeOf(event, ...datesOf(subject, 'date_modified'), ...datesOf(subject, 'date_created'))
+  const dates = [...datesOf(subject, 'date_modified'), ...datesOf(subject, 'date_created')]
+  if (dates.every(date => date === undefined)) return []
+  const at = timeOf(event, ...dates)
   if (resource === 'product') return [productOf(event, id, at)]
   if (resource === 'order' && DRAFTS.has(String(subject.status))) return []
   const fields = resource === 'order' ? orderFields(subject) : customerFields(subject)
