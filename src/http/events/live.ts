@@ -21,10 +21,11 @@ type Deps = { pool: pg.Pool; directory: Directory; now: () => Date }
 
 /** Events as they come in, as server-sent events. What comes faster than a screen can show is left out. */
 export function liveRoute(app: App, { pool, ...deps }: Deps): void {
-  const closing = new AbortController()
-  app.addHook('preClose', async () => closing.abort())
+  const streams = new Set<AbortController>()
+  app.addHook('preClose', async () => {
+    for (const stream of streams) stream.abort()
+  })
   const authenticate = authenticatePrivate(deps)
-  let open = 0
   app.get(
     '/v1/events/live',
     {
@@ -49,23 +50,22 @@ export function liveRoute(app: App, { pool, ...deps }: Deps): void {
       },
     },
     (request, reply) => {
-      if (open >= MOST_AT_ONCE) throw problems.unavailable('Too many follow events at once.')
-      open++
-      const gone = new AbortController()
+      if (streams.size >= MOST_AT_ONCE) throw problems.unavailable('Too many follow events at once.')
+      // By hand: a signal that is made of others may be forgotten together with them, and then never comes.
+      const ending = new AbortController()
+      streams.add(ending)
+      const timer = setTimeout(() => ending.abort(), request.query.seconds * 1000)
       reply.raw.once('close', () => {
-        open--
-        gone.abort()
+        clearTimeout(timer)
+        streams.delete(ending)
+        ending.abort()
       })
       const eventType = request.query.event_type === undefined ? null : storableText(request.query.event_type)
       const page = { limit: NEWEST, offset: 0, since: null, until: null, after: null, eventType }
       const stream = follow({
         newest: async () => (await listEvents(pool, request.caller.tenantId, page)).rows,
         mayGoOn: () => isStillAllowed(authenticate, request, reply),
-        signal: AbortSignal.any([
-          gone.signal,
-          closing.signal,
-          AbortSignal.timeout(request.query.seconds * 1000),
-        ]),
+        signal: ending.signal,
       })
       return (
         reply
