@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts'
 import { openLogger } from '../telemetry/logging.ts'
 import { joinEmbedded } from './embedded.ts'
 import type { Output } from './output.ts'
-import { announcedServer } from './server-file.ts'
+import { announcedServer, answersAt } from './server-file.ts'
 
 export type ReachedServer = {
   url: string
@@ -19,23 +19,13 @@ type ServerOptions = { config: Config; url: string | undefined; out: Output }
 export async function reachServer({ config, url, out }: ServerOptions): Promise<ReachedServer> {
   if (url !== undefined) return lasting(url.replace(/\/+$/, ''))
   const running = config.databaseUrl === null ? await announcedServer(config.dataDir) : null
-  if (running && (await answers(running.url))) return lasting(running.url)
+  if (running && (await answersAt(running.url))) return lasting(running.url)
   out.say('No server runs here: starting one for as long as this takes.')
   return ownServer(config, out)
 }
 
 function lasting(url: string): ReachedServer {
   return { url, lasts: true, readUrl: url, close: async () => {} }
-}
-
-async function answers(url: string): Promise<boolean> {
-  try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(2_000) })
-    await response.body?.cancel()
-    return response.status < 500
-  } catch {
-    return false
-  }
 }
 
 async function ownServer(config: Config, out: Output): Promise<ReachedServer> {

@@ -30,3 +30,14 @@ export async function announcedServer(dataDir: string): Promise<RunningServer | 
     return null
   }
 }
+
+/** Whether somebody answers there. */
+export async function answersAt(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(2_000) })
+    await response.body?.cancel()
+    return response.status < 500
+  } catch {
+    return false
+  }
+}

@@ -11,7 +11,7 @@ import { listStalled, type StalledPartition } from '../store/entries/stalled.ts'
 import { newestMigration } from '../store/tenants/settings.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { announcedServer } from './server-file.ts'
+import { announcedServer, answersAt } from './server-file.ts'
 import { dataOption, type Session, withDatabase } from './session.ts'
 
 const NOTES = `
@@ -100,16 +100,6 @@ async function serverOf(config: Config) {
     server !== null && (await answersAt(server.ops_url ? `${server.ops_url}/healthz` : server.url))
   if (!server || !answers) return NOT_RUNNING
   return { running: true, ...server }
-}
-
-async function answersAt(url: string): Promise<boolean> {
-  try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(2_000) })
-    await response.body?.cancel()
-    return response.status < 500
-  } catch {
-    return false
-  }
 }
 
 function stalledView({ partition, failedAt, error }: StalledPartition) {

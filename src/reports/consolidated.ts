@@ -1,5 +1,5 @@
 import { type Exchange, exchanged, openExchange, rateNumber } from '../domain/billing/exchange.ts'
-import type { MovementType } from '../domain/billing/movements.ts'
+import { MOVEMENT_TYPES, type MovementType } from '../domain/billing/movements.ts'
 import { arrOf } from '../domain/billing/mrr.ts'
 import { toMajor } from '../domain/money.ts'
 import { DAY_MS, type Day, dayOf } from '../domain/time.ts'
@@ -11,7 +11,6 @@ import { openLedger } from './open-ledger.ts'
 import { daysFrom, listOf, type ReportList, type ReportQuestion, sum } from './question.ts'
 
 const WINDOW_DAYS = 30
-const TYPES: MovementType[] = ['new', 'expansion', 'contraction', 'churn', 'reactivation']
 
 /** opening + new + expansion + reactivation − contraction − churn + fx = closing */
 export type ExchangedMovements = Record<MovementType, number> & {
@@ -103,7 +102,7 @@ function currencyEntry(of: {
     sum(own, source => source.cohortMrr),
     exchange(window.first),
   )
-  const amounts = TYPES.map(type => {
+  const amounts = MOVEMENT_TYPES.map(type => {
     const days = moved.map(({ day, moved: on }) => (on[type] ? convert(on[type], exchange(day)) : 0))
     return [type, days.includes(null) ? null : sum(days, amount => amount ?? 0)] as const
   })

@@ -4,7 +4,8 @@ import type { Cause } from './causes.ts'
 import type { Segment } from './timeline.ts'
 import type { Instant } from './types.ts'
 
-export type MovementType = 'new' | 'expansion' | 'contraction' | 'churn' | 'reactivation'
+export const MOVEMENT_TYPES = ['new', 'expansion', 'contraction', 'churn', 'reactivation'] as const
+export type MovementType = (typeof MOVEMENT_TYPES)[number]
 
 export type Movement = {
   at: Instant

@@ -1,6 +1,7 @@
 import { type Static, type TObject, Type } from 'typebox'
 import { CAUSES } from '../../domain/billing/causes.ts'
 import type { Dimension } from '../../domain/billing/dimensions.ts'
+import { MOVEMENT_TYPES } from '../../domain/billing/movements.ts'
 import { withoutNamespaces } from '../../domain/billing/namespace.ts'
 import { majorText, toMajor } from '../../domain/money.ts'
 import { OpenObject } from '../../domain/shapes.ts'
@@ -165,7 +166,7 @@ export const MovementListRow = Type.Object({
   occurred_at: Time,
   customer: Text,
   customer_name: MaybeText,
-  movement_type: Type.Enum(['new', 'expansion', 'contraction', 'churn', 'reactivation']),
+  movement_type: Type.Enum([...MOVEMENT_TYPES]),
   mrr_before: money(),
   mrr_after: money(),
   mrr_delta: money(),

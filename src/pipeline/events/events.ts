@@ -4,6 +4,7 @@ import type { EventContext, NormalizedEvent } from '../../domain/events/events.t
 import { itemAlone, MAX_NAMED_REJECTIONS, normalize } from '../../domain/events/normalize/normalize.ts'
 import { identitiesOf } from '../../domain/identity/identity.ts'
 import { itemId } from '../../domain/ids.ts'
+import { DAY_MS } from '../../domain/time.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import { insertEvents } from '../../store/events/events.ts'
 import { claimEvents, type EventClaim, processedKey } from '../../store/inbound/processed.ts'
@@ -16,8 +17,6 @@ import { sumEvents } from '../sums/sums.ts'
 import type { Kind, Transaction, Unit } from '../unit.ts'
 import type { EventListener, FreshEvent } from './fresh-event.ts'
 import { keepFailure, keepInboundResults } from './inbound-results.ts'
-
-const DAY_MS = 86_400_000
 
 export type EventKindOptions = {
   identities: Identities

@@ -1,5 +1,6 @@
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { keyColumns, type ObjectKey } from './keys.ts'
+import type { ObjectKey } from './keys.ts'
+import { noteSubscriptions } from './noted.ts'
 import type { PendingPolicy } from './policies.ts'
 
 /** What another policy may change. */
@@ -42,14 +43,8 @@ export async function noteRestated(
 }
 
 /** They have been derived while another policy is to come. */
-export async function addRestated(db: Db, keys: ObjectKey[]): Promise<void> {
-  await queryPrepared(
-    db,
-    `insert into billing_restated (tenant_id, subscription_id)
-     select tenant_id, id from unnest($1::int[], $2::text[]) as k (tenant_id, id)
-     order by tenant_id, id collate "C" on conflict do nothing`,
-    keyColumns(keys),
-  )
+export function addRestated(db: Db, keys: ObjectKey[]): Promise<void> {
+  return noteSubscriptions(db, 'billing_restated', keys)
 }
 
 /** Takes all of a tenant. */

@@ -1,6 +1,7 @@
 import type { Term, TermKind } from '../../domain/billing/types.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { keyColumns, type ObjectKey } from './keys.ts'
+import { noteSubscriptions } from './noted.ts'
 
 export type TermKey = ObjectKey & { kind: TermKind }
 
@@ -99,14 +100,8 @@ export async function subscriptionsReading(db: Db, keys: TermKey[]): Promise<Obj
 }
 
 /** These subscriptions are derived anew by and by. */
-export async function queueSubscriptions(db: Db, keys: ObjectKey[]): Promise<void> {
-  await queryPrepared(
-    db,
-    `insert into billing_outdated (tenant_id, subscription_id)
-     select tenant_id, id from unnest($1::int[], $2::text[]) as k (tenant_id, id)
-     order by tenant_id, id collate "C" on conflict do nothing`,
-    keyColumns(keys),
-  )
+export function queueSubscriptions(db: Db, keys: ObjectKey[]): Promise<void> {
+  return noteSubscriptions(db, 'billing_outdated', keys)
 }
 
 /** Takes some from the queue; others pass over what is taken until the caller's transaction ends. */

@@ -1,9 +1,8 @@
 /** Lago: objects under the name that `object_type` gives, known by their `lago_id`; amounts in minor units. */
 
 import { type Fields, fieldsOf, instant, listOf, text } from '../../billing/fields.ts'
+import { DAY_MS } from '../../time.ts'
 import { type Adapter, majorOf, type ProviderEvent, type Told } from '../adapter.ts'
-
-const DAY_MS = 86_400_000
 
 export const lago: Adapter = {
   recognizes: body =>

@@ -3,9 +3,8 @@
 import { decimalOrNull, type Fields, fieldsOf, instant, listOf, text, whole } from '../../billing/fields.ts'
 import type { CouponTerms } from '../../billing/types.ts'
 import { knownCurrency, toMinor } from '../../money.ts'
+import { DAY_MS } from '../../time.ts'
 import { type Adapter, majorOf, type ProviderEvent, type Told } from '../adapter.ts'
-
-const DAY_MS = 86_400_000
 
 export const paddle: Adapter = {
   recognizes: body =>

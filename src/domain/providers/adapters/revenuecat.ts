@@ -2,9 +2,8 @@
 
 import { type Fields, fieldsOf, instant, text } from '../../billing/fields.ts'
 import { parseDecimal } from '../../money.ts'
+import { DAY_MS } from '../../time.ts'
 import type { Adapter, Told } from '../adapter.ts'
-
-const DAY_MS = 86_400_000
 
 /** Known, and nothing to the ledger. A change of product takes effect with the renewal that follows. */
 const SILENT = new Set([

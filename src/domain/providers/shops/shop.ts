@@ -73,3 +73,13 @@ export function present(fields: JsonObject): JsonObject {
     Object.entries(fields).filter(([, value]) => value !== undefined && value !== null && value !== ''),
   )
 }
+
+/** A line of an order; each shop has a name of its own for the variant. */
+export function lineFields(line: JsonObject, variant: string): JsonObject {
+  const { name, sku, quantity, price } = line
+  return present({
+    ...{ name, sku, quantity, price },
+    product_id: idIn(line.product_id),
+    variant_id: idIn(line[variant]),
+  })
+}

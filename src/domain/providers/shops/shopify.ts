@@ -5,6 +5,7 @@ import { isObject, type JsonObject } from '../../json/json.ts'
 import { decimalText, parseDecimal } from '../../money.ts'
 import {
   idIn,
+  lineFields,
   MAX_VARIANTS,
   present,
   type ShopChange,
@@ -140,19 +141,9 @@ function orderFields(order: JsonObject): JsonObject {
     fulfillment_status: order.fulfillment_status,
     source_name: order.source_name,
     tags: order.tags,
-    line_items: listOf(order.line_items).filter(isObject).map(lineFields),
-  })
-}
-
-function lineFields(line: JsonObject): JsonObject {
-  const { name, sku, quantity, price } = line
-  return present({
-    name,
-    sku,
-    quantity,
-    price,
-    product_id: idIn(line.product_id),
-    variant_id: idIn(line.variant_id),
+    line_items: listOf(order.line_items)
+      .filter(isObject)
+      .map(line => lineFields(line, 'variant_id')),
   })
 }
 

@@ -2,7 +2,7 @@
 
 import { listOf } from '../../billing/fields.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
-import { idIn, present, type ShopChange, type ShopEvent, sharedText, timeOf } from './shop.ts'
+import { idIn, lineFields, present, type ShopChange, type ShopEvent, sharedText, timeOf } from './shop.ts'
 
 export const WOOCOMMERCE_TOPIC = 'x-wc-webhook-topic'
 
@@ -101,18 +101,8 @@ function orderFields(order: JsonObject): JsonObject {
     created_at: order.date_created_gmt ?? order.date_created,
     paid_at: order.date_paid_gmt ?? order.date_paid,
     status: order.status,
-    line_items: listOf(order.line_items).filter(isObject).map(lineFields),
-  })
-}
-
-function lineFields(line: JsonObject): JsonObject {
-  const { name, sku, quantity, price } = line
-  return present({
-    name,
-    sku,
-    quantity,
-    price,
-    product_id: idIn(line.product_id),
-    variant_id: idIn(line.variation_id),
+    line_items: listOf(order.line_items)
+      .filter(isObject)
+      .map(line => lineFields(line, 'variation_id')),
   })
 }
