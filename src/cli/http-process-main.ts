@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
 import { startRuntime } from '../runtime/runtime.ts'
 import { openLogger } from '../telemetry/logging.ts'
 import { keepHeapSmall } from './heap.ts'
@@ -18,7 +19,9 @@ const runtime = await startRuntime({
   log: openLogger(logging),
   isOneOfSeveral: true,
 }).catch(async (error: NodeJS.ErrnoException) => {
-  tell({ is: 'failed', message: error.message, code: error.code })
+  const { message, code, syscall } = error
+  const { address, port } = error as Partial<AddressInfo>
+  tell({ is: 'failed', message, details: { code, syscall, address, port } })
   process.disconnect()
   return process.exit(1)
 })

@@ -16,7 +16,7 @@ export type ToHttpProcess = { tell: 'metrics'; ask: number } | { tell: 'stop' }
 
 export type FromHttpProcess =
   | { is: 'listening'; url: string }
-  | { is: 'failed'; message: string; code: string | undefined }
+  | { is: 'failed'; message: string; details: Record<string, unknown> }
   | { is: 'appended' }
   | { is: 'metrics'; ask: number; sample: MetricsSample }
 
@@ -57,7 +57,7 @@ export async function openHttpProcesses(
         if (message.is === 'appended') for (const listener of listeners) listener()
         else if (message.is === 'metrics') asks.get(message.ask)?.(message.sample)
         else if (message.is === 'listening') resolve(message.url)
-        else reject(Object.assign(new Error(message.message), { code: message.code }))
+        else reject(Object.assign(new Error(message.message), message.details))
       })
       worker.once('error', reject)
       worker.once('exit', code =>

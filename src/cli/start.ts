@@ -94,7 +94,12 @@ async function serve({
   const processes = hasSeveralProcesses(config)
     ? await openHttpProcesses({ config, connection, logging, count: config.processes, logger: log })
     : null
-  const runtime = await startRuntime({ config, connection, log, threadLogging: logging, processes })
+  const runtime = await startRuntime({ config, connection, log, threadLogging: logging, processes }).catch(
+    async error => {
+      await processes?.close()
+      throw error
+    },
+  )
   try {
     if (isEmbedded) await announceServer(config.dataDir, announcement(runtime, processes?.count ?? 1))
     await Promise.race([

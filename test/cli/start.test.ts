@@ -157,6 +157,9 @@ test('a taken port is told in words, with exit code 1', async t => {
   const second = startKontor(t, ['start', '--port', port!], env)
   assert.equal(await second.ended, 1)
   assert.match(second.err(), new RegExp(`Port ${port} .* is taken`))
+  const several = startKontor(t, ['start', '--port', port!], { ...env, KONTOR_PROCESSES: '2' })
+  assert.equal(await several.ended, 1)
+  assert.match(several.err(), new RegExp(`Port ${port} .* is taken`))
   assert.equal(await stop(first), 0)
 })
 
