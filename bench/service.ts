@@ -31,7 +31,7 @@ export async function startService(
   const cluster = await joinCluster({ name: 'kontor', dataDir, log: () => {} })
   const pool = openPool({ connection: cluster.connection, max: 2, name: 'bench', onError: () => {} })
   const nats = natsOf(readConfig(settings))
-  const { log, close: closeLog } = openLog({ pool, nats, name: 'bench' })
+  const { log, close: closeLog } = await openLog({ pool, nats, name: 'bench' })
   const privateKey = await createKey(dataDir, 'private')
   const trackingKey = await createKey(dataDir, 'tracking')
   const { rows } = await pool.query<{ id: number }>(`select id from tenants where name = 'default'`)

@@ -1,5 +1,11 @@
-import { processOutput } from './cli/output.ts'
-import { runCommand } from './cli/program.ts'
+import { enableCompileCache } from 'node:module'
+import { fileURLToPath } from 'node:url'
+
+// Half a second of each start is stripping types and compiling; from the second start on it is read from here. Where that
+// cannot be written nothing is kept, and nothing said.
+enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url)))
+const { processOutput } = await import('./cli/output.ts')
+const { runCommand } = await import('./cli/program.ts')
 
 // `kontor … | head` closes the pipe before all is written, and wants to hear nothing of it.
 process.stdout.on('error', error => {

@@ -46,7 +46,7 @@ export async function startServer(
     name: 'kontor test',
     onError: () => undefined,
   })
-  const { log, close: closeLog } = openLog({ pool, nats: natsOf(config), name: 'kontor test' })
+  const { log, close: closeLog } = await openLog({ pool, nats: natsOf(config), name: 'kontor test' })
   const admin = openAdmin({
     pool,
     log,

@@ -1,4 +1,3 @@
-import { parse } from 'csv-parse/sync'
 import type pg from 'pg'
 import type { DailyRate } from '../domain/billing/exchange.ts'
 import { knownCurrency, parseDecimal } from '../domain/money.ts'
@@ -28,7 +27,7 @@ export function rateAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     /** `csv`: as the European Central Bank publishes it (eurofxref-hist.csv). The same file twice changes nothing. */
     async import(idOrName: string, csv: string): Promise<ImportedRates> {
       const { id } = await tenantNamed(pool, actor, idOrName)
-      const rates = ratesIn(csv)
+      const rates = await ratesIn(csv)
       const days = [...new Set(rates.map(rate => rate.day))].sort()
       const imported: ImportedRates = {
         tenant: publicTenantId(id),
@@ -56,7 +55,9 @@ export function rateAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
 }
 
 /** One row a day, one column a currency, `N/A` or nothing where there is no rate. */
-export function ratesIn(csv: string): DailyRate[] {
+export async function ratesIn(csv: string): Promise<DailyRate[]> {
+  // Loaded here: every command and every start would wait for it.
+  const { parse } = await import('csv-parse/sync')
   const [header = [], ...lines] = parse(csv, {
     bom: true,
     trim: true,

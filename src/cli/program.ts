@@ -1,37 +1,9 @@
 import { Command, CommanderError, type Option } from '@commander-js/extra-typings'
 import { version } from '../config/version.ts'
-import { addArchive } from './archive.ts'
-import { addAudit } from './audit.ts'
-import { addBackup } from './backup.ts'
-import { addCheckConfig } from './check-config.ts'
-import { addCompletion } from './completion.ts'
-import { addData } from './data.ts'
-import { addDeadLetters } from './dead-letters.ts'
-import { addDemo } from './demo.ts'
-import { addDestination } from './destination.ts'
-import { addDoctor } from './doctor.ts'
-import { addErase } from './erase.ts'
 import { explain } from './errors.ts'
-import { addEvents } from './events.ts'
 import { examples } from './examples.ts'
-import { addExport } from './export.ts'
-import { addImport } from './import.ts'
-import { addKey } from './key.ts'
-import { addLogs } from './logs.ts'
-import { addMigrate } from './migrate.ts'
 import type { Output } from './output.ts'
-import { addPerson } from './person.ts'
-import { addPolicy } from './policy.ts'
-import { addRates } from './rates.ts'
-import { addReconcile } from './reconcile.ts'
-import { addRestore } from './restore.ts'
 import { dataOption } from './session.ts'
-import { addSnapshot } from './snapshot.ts'
-import { addSource } from './source.ts'
-import { addStart } from './start.ts'
-import { addStatus } from './status.ts'
-import { addTail } from './tail.ts'
-import { addTenant } from './tenant.ts'
 
 const NOTES = `
 Commands print their result as JSON on stdout (one object, or an array for a list) and everything else on stderr.
@@ -39,8 +11,40 @@ Exit codes: 0 done, 1 failed, 2 not used as it should be.
 They reach the database of DATABASE_URL, or the embedded one in the data directory, also beside a running server.
 Settings: docs/configuration.md`
 
-/** Every command there is, in the order of the help. */
-export function buildProgram(out: Output): Command {
+/** Every command there is, in the order of the help. Each is loaded when it is called: all of them are half a second of work. */
+const COMMANDS: Record<string, () => Promise<(program: Command, out: Output) => void>> = {
+  start: async () => (await import('./start.ts')).addStart,
+  status: async () => (await import('./status.ts')).addStatus,
+  doctor: async () => (await import('./doctor.ts')).addDoctor,
+  migrate: async () => (await import('./migrate.ts')).addMigrate,
+  'check-config': async () => (await import('./check-config.ts')).addCheckConfig,
+  demo: async () => (await import('./demo.ts')).addDemo,
+  tenant: async () => (await import('./tenant.ts')).addTenant,
+  policy: async () => (await import('./policy.ts')).addPolicy,
+  rates: async () => (await import('./rates.ts')).addRates,
+  key: async () => (await import('./key.ts')).addKey,
+  source: async () => (await import('./source.ts')).addSource,
+  destination: async () => (await import('./destination.ts')).addDestination,
+  archive: async () => (await import('./archive.ts')).addArchive,
+  tail: async () => (await import('./tail.ts')).addTail,
+  logs: async () => (await import('./logs.ts')).addLogs,
+  'dead-letters': async () => (await import('./dead-letters.ts')).addDeadLetters,
+  snapshot: async () => (await import('./snapshot.ts')).addSnapshot,
+  person: async () => (await import('./person.ts')).addPerson,
+  erase: async () => (await import('./erase.ts')).addErase,
+  events: async () => (await import('./events.ts')).addEvents,
+  audit: async () => (await import('./audit.ts')).addAudit,
+  import: async () => (await import('./import.ts')).addImport,
+  export: async () => (await import('./export.ts')).addExport,
+  reconcile: async () => (await import('./reconcile.ts')).addReconcile,
+  backup: async () => (await import('./backup.ts')).addBackup,
+  restore: async () => (await import('./restore.ts')).addRestore,
+  data: async () => (await import('./data.ts')).addData,
+  completion: async () => (await import('./completion.ts')).addCompletion,
+}
+
+/** With every command, or with the one that the words begin with. */
+export async function buildProgram(out: Output, words: readonly string[] = []): Promise<Command> {
   const program = new Command('kontor')
     .description(`Kontor ${version}: commerce data, event ingestion and inbound webhooks.`)
     .version(version, '-v, --version', 'print the version')
@@ -48,34 +52,7 @@ export function buildProgram(out: Output): Command {
     .configureOutput({ writeOut: out.print, writeErr: text => out.say(text.trimEnd()) })
     .configureHelp({ subcommandTerm: command => command.name(), helpWidth: 120 })
     .exitOverride()
-  addStart(program, out)
-  addStatus(program, out)
-  addDoctor(program, out)
-  addMigrate(program, out)
-  addCheckConfig(program, out)
-  addDemo(program, out)
-  addTenant(program, out)
-  addPolicy(program, out)
-  addRates(program, out)
-  addKey(program, out)
-  addSource(program, out)
-  addDestination(program, out)
-  addArchive(program, out)
-  addTail(program, out)
-  addLogs(program, out)
-  addDeadLetters(program, out)
-  addSnapshot(program, out)
-  addPerson(program, out)
-  addErase(program, out)
-  addEvents(program, out)
-  addAudit(program, out)
-  addImport(program, out)
-  addExport(program, out)
-  addReconcile(program, out)
-  addBackup(program, out)
-  addRestore(program, out)
-  addData(program, out)
-  addCompletion(program, out)
+  for (const add of await Promise.all(chosen(words[0]).map(load => load()))) add(program, out)
   program.addHelpText('after', NOTES)
   program.addHelpText(
     'after',
@@ -83,6 +60,12 @@ export function buildProgram(out: Output): Command {
   )
   polish(program)
   return program
+}
+
+/** The help and a completion speak of all commands; so does the answer to a word that is none. */
+function chosen(name: string | undefined) {
+  if (name !== undefined && name !== 'completion' && Object.hasOwn(COMMANDS, name)) return [COMMANDS[name]!]
+  return Object.values(COMMANDS)
 }
 
 /** What help and errors of every command have in common. */
@@ -116,7 +99,7 @@ function requireLast(command: Command, required: readonly Option[]): void {
 
 /** Runs what the words of the command line ask for and returns the exit code. */
 export async function runCommand(words: string[], out: Output): Promise<number> {
-  const program = buildProgram(out)
+  const program = await buildProgram(out, words)
   let command: Command | undefined
   // `kontor --data DIR tenant list` is as good as `kontor tenant list --data DIR`.
   program.addOption(dataOption()).hook('preAction', (_, chosen) => {

@@ -35,7 +35,7 @@ export async function withBareDatabase<T>(
   const embedded = config.databaseUrl === null ? await joinEmbedded(config, out) : null
   const connection = embedded?.connection ?? { url: config.databaseUrl! }
   const pool = openPool({ connection, max: 2, name: 'kontor command', onError: () => {} })
-  const { log, jetstream, close } = openLog({ pool, nats: natsOf(config), name: 'kontor command' })
+  const { log, jetstream, close } = await openLog({ pool, nats: natsOf(config), name: 'kontor command' })
   try {
     return await work({ pool, config, log, jetstream })
   } finally {

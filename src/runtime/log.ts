@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Config } from '../config/config.ts'
 import type { LinkLogger } from '../log/jetstream/link.ts'
-import { type JetStreamLog, openJetStreamLog } from '../log/jetstream/log.ts'
+import type { JetStreamLog } from '../log/jetstream/log.ts'
 import type { NatsAccess, NatsSettings } from '../log/jetstream/settings.ts'
 import { type Log, LogUnavailable } from '../log/log.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
@@ -19,9 +19,11 @@ export type LogOptions = {
 }
 
 /** The log of the installation: in PostgreSQL, or with NATS_URL in JetStream for events. It connects when it is first used. */
-export function openLog({ pool, nats, ...options }: LogOptions): OpenedLog {
+export async function openLog({ pool, nats, ...options }: LogOptions): Promise<OpenedLog> {
   const postgres = openPostgresLog({ pool })
   if (nats === null) return { log: postgres, jetstream: null, close: async () => {} }
+  // A tenth of a second of loading, for those who use it.
+  const { openJetStreamLog } = await import('../log/jetstream/log.ts')
   const jetstream = openJetStreamLog({ pool, settings: nats, postgres, ...options })
   return { log: jetstream, jetstream, close: jetstream.close }
 }

@@ -155,7 +155,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   const now = options.now ?? clock.now
   const nats = natsOf(config)
   await leaveStreams(pool, nats)
-  const { log, jetstream, close } = openLog({
+  const { log, jetstream, close } = await openLog({
     pool,
     nats,
     name: 'kontor',

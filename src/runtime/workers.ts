@@ -71,7 +71,7 @@ export async function startWorkers(
       listeners: [billingEvents(), outgoingEvents(audienceOf)],
     }) as Kind,
   }
-  const { log, close } = openLog({ pool, nats, name: 'kontor worker', logger })
+  const { log, close } = await openLog({ pool, nats, name: 'kontor worker', logger })
   const saleChanges = openSaleChanges(audienceOf)
   const runTransaction = openTransactions({ pool, log, kinds, saleChanges, logger })
   const scheduler = openScheduler({ runTransaction, workers, onAppend, logger })

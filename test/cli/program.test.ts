@@ -14,7 +14,7 @@ function levelsOf(command: Command, words: string[] = []): Level[] {
   return [{ words, command }, ...below.flat()]
 }
 
-const levels = levelsOf(buildProgram(processOutput()))
+const levels = levelsOf(await buildProgram(processOutput()))
 const examplesIn = (help: string) => help.split('\nExamples:\n')[1]!.trimEnd().split('\n')
 
 test('help is there on every level, with examples', async () => {
