@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { MAX_EVENT_TYPE_LENGTH } from '../domain/events/events.ts'
 import type { Fault } from '../domain/fault.ts'
+import { type IpMode, isIpMode } from '../domain/tenants/ip-addresses.ts'
 import {
   parseEventsFloor,
   parseTenantId,
@@ -16,7 +17,11 @@ import { AdminError, notFound, refuse } from './error.ts'
 import type { TenantView } from './views.ts'
 
 /** As the admin API takes it. */
-export type TenantChange = { conversion_types?: string[] | null; events_floor?: string | null }
+export type TenantChange = {
+  conversion_types?: string[] | null
+  events_floor?: string | null
+  ip_addresses?: string
+}
 
 export type TenantAdmin = ReturnType<typeof tenantAdmin>
 
@@ -47,6 +52,7 @@ export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       refuse([
         ...faultsOfTypes(change.conversion_types ?? []),
         ...faultsOfFloor(change.events_floor ?? 'off'),
+        ...faultsOfMode(change.ip_addresses ?? 'keep'),
       ])
       const { id } = await tenantNamed(pool, actor, idOrName)
       return inTransaction(pool, async tx => {
@@ -125,10 +131,19 @@ function faultsOfFloor(floor: string): Fault[] {
     : []
 }
 
-function changeOf({ conversion_types: types, events_floor: floor }: TenantChange): Partial<Tenant> {
+function faultsOfMode(mode: string): Fault[] {
+  return isIpMode(mode) ? [] : [{ pointer: '/ip_addresses', message: 'must be keep, truncate or drop' }]
+}
+
+function changeOf({
+  conversion_types: types,
+  events_floor: floor,
+  ip_addresses: mode,
+}: TenantChange): Partial<Tenant> {
   return {
     ...(types !== undefined && { conversionTypes: types && [...new Set(types)] }),
     ...(floor !== undefined && { eventsFloorDays: floor === null ? null : parseEventsFloor(floor)! }),
+    ...(mode !== undefined && { ipAddresses: mode as IpMode }),
   }
 }
 
@@ -142,6 +157,7 @@ export function tenantView(tenant: Tenant): TenantView {
     name: tenant.name,
     conversion_types: tenant.conversionTypes,
     events_floor: tenant.eventsFloorDays === null ? null : shownEventsFloor(tenant.eventsFloorDays),
+    ip_addresses: tenant.ipAddresses,
     created_at: tenant.createdAt.toISOString(),
   }
 }

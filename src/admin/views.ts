@@ -4,6 +4,7 @@ import { MAX_EVENT_TYPE_LENGTH, SOURCE_TYPES } from '../domain/events/events.ts'
 import { IDENTITY_KINDS } from '../domain/identity/identity.ts'
 import { RECEIPT_OUTCOMES } from '../domain/inbound/receipts.ts'
 import { Nullable, NullableText, NullableTimestamp, OpenObject, Timestamp, Uuid } from '../domain/shapes.ts'
+import { IP_MODES } from '../domain/tenants/ip-addresses.ts'
 import { KeyLimits } from '../domain/tenants/key-limits.ts'
 import { KEY_KINDS, SCOPES } from '../domain/tenants/keys.ts'
 import { ROLES } from '../domain/tenants/roles.ts'
@@ -27,12 +28,18 @@ export const EventsFloor = Nullable(
   }),
 )
 
+export const IpAddresses = Type.Enum([...IP_MODES], {
+  description:
+    'What becomes of IP addresses that come in with events, before anything is written: kept, cut to their network (IPv4 /24, IPv6 /48), or dropped',
+})
+
 export const TenantView = Type.Object(
   {
     id: Type.String(),
     name: Type.String(),
     conversion_types: ConversionTypes,
     events_floor: EventsFloor,
+    ip_addresses: IpAddresses,
     created_at: Timestamp,
   },
   {
@@ -42,6 +49,7 @@ export const TenantView = Type.Object(
         name: 'acme',
         conversion_types: null,
         events_floor: null,
+        ip_addresses: 'keep',
         created_at: '2026-01-31T09:30:00.000Z',
       },
     ],

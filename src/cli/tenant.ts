@@ -1,4 +1,5 @@
-import type { Command } from '@commander-js/extra-typings'
+import { type Command, Option } from '@commander-js/extra-typings'
+import { IP_MODES } from '../domain/tenants/ip-addresses.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
@@ -46,9 +47,15 @@ function addUpdate(tenant: Command, out: Output): void {
     .command('update')
     .description('Change the settings of a tenant.')
     .argument('<tenant>', 'the id or the name of a tenant')
-    .requiredOption(
+    .option(
       '--events-floor <time>',
       'how long ago an event of a public tracking key may say it happened: 3650d, off, or default for KONTOR_EVENTS_FLOOR',
+    )
+    .addOption(
+      new Option(
+        '--ip-addresses <mode>',
+        'what becomes of IP addresses that come in with events: kept, cut to their network, or dropped',
+      ).choices(IP_MODES),
     )
     .addOption(dataOption())
     .addHelpText(
@@ -57,14 +64,22 @@ function addUpdate(tenant: Command, out: Output): void {
         'kontor tenant update acme --events-floor 365d',
         'kontor tenant update acme --events-floor off',
         'kontor tenant update acme --events-floor default',
+        'kontor tenant update acme --ip-addresses truncate',
       ),
     )
-    .action((tenant, { eventsFloor, ...options }) =>
-      withDatabase(options, out, async ({ admin }) => {
-        const floor = eventsFloor === 'default' ? null : eventsFloor
-        out.json(await admin.tenants.update(tenant, { events_floor: floor }))
-      }),
-    )
+    .action(async (tenant, { eventsFloor, ipAddresses, ...options }) => {
+      if (eventsFloor === undefined && ipAddresses === undefined)
+        throw new UsageError('Say what to change: --events-floor or --ip-addresses.')
+      const floor = eventsFloor === 'default' ? null : eventsFloor
+      await withDatabase(options, out, async ({ admin }) =>
+        out.json(
+          await admin.tenants.update(tenant, {
+            ...(floor !== undefined && { events_floor: floor }),
+            ...(ipAddresses !== undefined && { ip_addresses: ipAddresses }),
+          }),
+        ),
+      )
+    })
 }
 
 const CONVERSIONS_NOTES = `

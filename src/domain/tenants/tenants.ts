@@ -1,3 +1,5 @@
+import type { IpMode } from './ip-addresses.ts'
+
 export type Tenant = {
   id: number
   name: string
@@ -5,6 +7,7 @@ export type Tenant = {
   conversionTypes: string[] | null
   /** How many days ago an event of a public key may say it happened; 0: any time; null: what the installation says. */
   eventsFloorDays: number | null
+  ipAddresses: IpMode
   createdAt: Date
 }
 

@@ -1,7 +1,7 @@
 import { type TSchema, Type } from 'typebox'
 import { DESTINATION_SETTINGS } from '../../admin/destination-settings.ts'
 import { SECRET_FIELDS, SOURCE_SETTINGS } from '../../admin/source-settings.ts'
-import { ConversionTypes, EventsFloor } from '../../admin/views.ts'
+import { ConversionTypes, EventsFloor, IpAddresses } from '../../admin/views.ts'
 import { SOURCE_TYPES } from '../../domain/events/events.ts'
 import { isObject, type JsonObject } from '../../domain/json/json.ts'
 import { Nullable, OpenObject } from '../../domain/shapes.ts'
@@ -29,10 +29,16 @@ export const bySource = { source: Type.Optional(Type.String({ description: 'Id o
 
 export const NewTenantBody = Type.Object({ name: Type.String() }, { ...whole, examples: [{ name: 'acme' }] })
 export const TenantChangeBody = Type.Object(
-  { conversion_types: Type.Optional(ConversionTypes), events_floor: Type.Optional(EventsFloor) },
+  {
+    conversion_types: Type.Optional(ConversionTypes),
+    events_floor: Type.Optional(EventsFloor),
+    ip_addresses: Type.Optional(IpAddresses),
+  },
   {
     ...{ ...whole, minProperties: 1 },
-    examples: [{ conversion_types: ['purchase', 'demo.booked'], events_floor: '3650d' }],
+    examples: [
+      { conversion_types: ['purchase', 'demo.booked'], events_floor: '3650d', ip_addresses: 'truncate' },
+    ],
   },
 )
 

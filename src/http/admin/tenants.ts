@@ -45,7 +45,8 @@ export function tenantRoutes(app: App, { admin }: { admin: AdminOf }): void {
     {
       schema: {
         ...documented,
-        summary: 'Set which event types count as conversions, and how old an event may be',
+        summary:
+          'Set which event types count as conversions, how old an event may be, and what becomes of IP addresses',
         params: ById,
         body: TenantChangeBody,
         response: { 200: TenantView },

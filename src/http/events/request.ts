@@ -1,8 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { EventContext, Inspection, RejectedItem } from '../../domain/events/events.ts'
-import { type Body, MAX_NAMED_REJECTIONS } from '../../domain/events/normalize/normalize.ts'
+import { type Body, MAX_NAMED_REJECTIONS, openBody } from '../../domain/events/normalize/normalize.ts'
 import { isObject } from '../../domain/json/json.ts'
+import { keptAddress, withoutAddresses } from '../../domain/tenants/ip-addresses.ts'
 import { type Accept, eventEntry } from '../../intake/accept.ts'
 import type { Budgets, RateLimit } from '../../intake/volume.ts'
 import type { Append } from '../../log/log.ts'
@@ -20,7 +21,7 @@ export type EventRouteOptions = {
 const KEPT_HEADERS = ['content-type', 'user-agent', 'x-request-id'] as const
 
 type Facts = {
-  ip: string
+  ip: string | null
   headers: Record<string, string>
   keyId: string
   trusted?: true
@@ -69,7 +70,7 @@ export function factsOf(request: FastifyRequest, { key }: Caller): Facts {
   }
   const { event_types: allowedTypes } = key.limits
   return {
-    ip: request.ip,
+    ip: keptAddress(key.ipAddresses, request.ip),
     headers,
     keyId: key.id,
     ...(key.server && { trusted: true }),
@@ -87,7 +88,8 @@ export async function acceptEvents(
   now: Date,
 ): Promise<RejectedItem[]> {
   if (body.fault !== null) throw problems.malformed(`${body.fault}.`)
-  const { inspection, append } = eventEntry(tenantId, body, context, now)
+  const kept = key.ipAddresses === 'keep' ? body : openBody(withoutAddresses(key.ipAddresses, body.original))
+  const { inspection, append } = eventEntry(tenantId, kept, context, now)
   const { length: events } = inspection.accepted
   if (events === 0) throw refusalOf(inspection, '/batch')
   if (key.limits.rate_limit)

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { openBody } from '../../domain/events/normalize/normalize.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../../domain/inbound/source-config.ts'
+import { headersWithoutAddresses, keptAddress, withoutAddresses } from '../../domain/tenants/ip-addresses.ts'
 import { type Inbound, inboundContext } from '../../intake/inbound.ts'
 import type { Traces } from '../../intake/traces.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
@@ -78,10 +79,17 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
   request.markAuthenticated()
   const turn = options.inbound.turn(source, raw.length)
   if (turn) await turn
-  const body = openBody(text)
+  const { ipAddresses } = source
+  const body = openBody(withoutAddresses(ipAddresses, text))
   if (body.fault !== null) throw problems.malformed(`${body.fault}.`)
-  const headers = keptHeaders(request.raw.headers, source, credentials.preset, options.signatureHeader)
-  const context = inboundContext(source, { ip: request.ip, headers, signature })
+  const context = inboundContext(source, {
+    ip: keptAddress(ipAddresses, request.ip),
+    headers: headersWithoutAddresses(
+      ipAddresses,
+      keptHeaders(request.raw.headers, source, credentials.preset, options.signatureHeader),
+    ),
+    signature,
+  })
   const { inspection, received } = await options.inbound.receive(source, body, context, now)
   if (received === null) throw refusalOf(inspection, '')
   const { accepted, duplicates, deferred, rejected, dropped } = received

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { faultText } from '../../domain/fault.ts'
+import { keptAddress } from '../../domain/tenants/ip-addresses.ts'
 import type { NewRejection } from '../../store/inbound/rejections.ts'
 import type { RawBody } from '../body.ts'
 
@@ -11,14 +12,18 @@ export function rejectionOf(request: FastifyRequest, now: Date): Omit<NewRejecti
   // 5xx is our fault, not the sender's.
   if (problem === null || target === null || problem.status >= 500) return null
   const { source } = target
+  const ip = keptAddress(source.ipAddresses, request.ip)
   return {
     tenantId: source.tenantId,
     sourceId: source.id,
     rejectedAt: now,
     status: problem.status,
     code: problem.code === 'malformed_json' ? 'unparsable_json' : problem.code,
-    detail: detailOf(problem).slice(0, MAX_TEXT),
-    ip: request.ip,
+    // a refused address is named in the reason
+    detail: detailOf(problem)
+      .replaceAll(request.ip, ip ?? 'its address')
+      .slice(0, MAX_TEXT),
+    ip,
     userAgent: request.headers['user-agent']?.slice(0, MAX_TEXT) ?? null,
     bytes: bytesOf(request),
   }

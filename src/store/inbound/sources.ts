@@ -1,6 +1,7 @@
 import type { SourceType } from '../../domain/events/events.ts'
 import type { PresetName } from '../../domain/inbound/presets.ts'
 import { DEFAULT_SOURCE_CONFIG, type SourceConfig } from '../../domain/inbound/source-config.ts'
+import type { IpMode } from '../../domain/tenants/ip-addresses.ts'
 import type { Db } from '../../postgres/database.ts'
 
 /** `hash`: SHA-256 of the token, in hex. */
@@ -17,6 +18,8 @@ export type Source = {
   tokens: SourceToken[]
   signingSecrets: SealedSecret[]
   config: SourceConfig
+  /** What its tenant has set. */
+  ipAddresses: IpMode
   createdBy: string | null
   createdAt: Date
   updatedAt: Date
@@ -29,7 +32,7 @@ type Row = Omit<Source, 'tokens' | 'signingSecrets' | 'config'> & {
 }
 
 const COLUMNS = `id, tenant_id as "tenantId", name, type, preset, enabled, tokens, signing_secrets as "signingSecrets", config,
-  created_by as "createdBy", created_at as "createdAt", updated_at as "updatedAt"`
+  (select t.ip_addresses from tenants t where t.id = tenant_id) as "ipAddresses", created_by as "createdBy", created_at as "createdAt", updated_at as "updatedAt"`
 
 export type NewSource = Pick<
   Source,

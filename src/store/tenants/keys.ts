@@ -74,17 +74,21 @@ export async function insertKey(
 }
 
 /** A key with what its tenant has set for what comes in with it. */
-export type KeyOfTenant = ApiKey & Pick<Tenant, 'eventsFloorDays'>
+export type KeyOfTenant = ApiKey & OfTenant
+
+type OfTenant = Pick<Tenant, 'eventsFloorDays' | 'ipAddresses'>
 
 export async function findKeyByHash(db: Db, hash: Buffer): Promise<KeyOfTenant | null> {
-  const { rows } = await queryPrepared<Row & Pick<Tenant, 'eventsFloorDays'>>(
+  const { rows } = await queryPrepared<Row & OfTenant>(
     db,
-    `select ${COLUMNS}, (select events_floor_days from tenants t where t.id = tenant_id) as "eventsFloorDays"
+    `select ${COLUMNS}, (select events_floor_days from tenants t where t.id = tenant_id) as "eventsFloorDays",
+       coalesce((select ip_addresses from tenants t where t.id = tenant_id), 'keep') as "ipAddresses"
      from api_keys where hash = $1`,
     [hash],
   )
   const row = rows[0]
-  return row ? { ...keyOf(row), eventsFloorDays: row.eventsFloorDays } : null
+  if (!row) return null
+  return { ...keyOf(row), eventsFloorDays: row.eventsFloorDays, ipAddresses: row.ipAddresses }
 }
 
 /** Keys of a tenant, admin keys that are bound to it included. */

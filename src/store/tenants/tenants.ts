@@ -1,7 +1,7 @@
 import { parseTenantId, type Tenant } from '../../domain/tenants/tenants.ts'
 import type { Db } from '../../postgres/database.ts'
 
-const COLUMNS = `id, name, conversion_types as "conversionTypes", events_floor_days as "eventsFloorDays",
+const COLUMNS = `id, name, conversion_types as "conversionTypes", events_floor_days as "eventsFloorDays", ip_addresses as "ipAddresses",
   created_at as "createdAt"`
 
 /** Returns null when the name is taken. */
@@ -40,11 +40,10 @@ export async function lockTenant(db: Db, id: number): Promise<Tenant | null> {
 
 export async function updateTenant(
   db: Db,
-  { id, conversionTypes, eventsFloorDays }: Pick<Tenant, 'id' | 'conversionTypes' | 'eventsFloorDays'>,
+  { id, conversionTypes, eventsFloorDays, ipAddresses }: Omit<Tenant, 'name' | 'createdAt'>,
 ): Promise<void> {
-  await db.query('update tenants set conversion_types = $2, events_floor_days = $3 where id = $1', [
-    id,
-    conversionTypes,
-    eventsFloorDays,
-  ])
+  await db.query(
+    'update tenants set conversion_types = $2, events_floor_days = $3, ip_addresses = $4 where id = $1',
+    [id, conversionTypes, eventsFloorDays, ipAddresses],
+  )
 }
