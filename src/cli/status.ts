@@ -48,20 +48,24 @@ const EMPTY = {
   tenants: 0,
   pipeline: null,
   jetstream: null,
+  backlog: null,
   dead_letters: 0,
   expiring_keys: [],
   retention_held: null,
 }
 
-async function databaseOf({ pool, admin, jetstream }: Session) {
+async function databaseOf({ pool, config, admin, jetstream: nats }: Session) {
+  const waiting = pipelineOf(await openPostgresLog({ pool }).lag())
+  const jetstream = nats && (await jetstreamOf(nats))
   return {
     schema: await newestMigration(pool),
     tenants: (await admin.tenants.list()).length,
     pipeline: {
-      ...pipelineOf(await openPostgresLog({ pool }).lag()),
+      ...waiting,
       stalled: (await listStalled(pool)).map(stalledView),
     },
-    jetstream: jetstream && (await jetstreamOf(jetstream)),
+    jetstream,
+    backlog: backlogOf(waiting.waiting + (jetstream?.unread ?? 0), config.maxBacklog),
     dead_letters: await countDeadLetters(pool),
     expiring_keys: (await admin.keys.expiringSoon()).map(({ id, kind, tenant, expires_at }) => ({
       id,
@@ -87,6 +91,11 @@ const NOT_RUNNING = {
 async function jetstreamOf(jetstream: JetStreamLog) {
   const { maxBytes, ...status } = await jetstream.status()
   return { ...status, max_bytes: maxBytes }
+}
+
+/** What waits in both logs, and how much may before what comes in is answered 503. */
+function backlogOf(entries: number, max: number | null) {
+  return { entries, max, is_full: max !== null && entries >= max }
 }
 
 async function serverOf(config: Config) {

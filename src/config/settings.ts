@@ -236,6 +236,15 @@ export const settings = {
     expects: 'a size from 1MiB to 16GiB, for example 64MiB',
     read: bytes(2 ** 20, 2 ** 34),
   }),
+  maxBacklog: setting({
+    name: 'KONTOR_MAX_BACKLOG',
+    default: '10000000',
+    meaning:
+      'How many accepted entries (a record write, an event, a batch or a webhook is one) may wait in the log to be processed; beyond it events, ' +
+      'webhooks and record writes are answered 503 while everything is still read. `off`: any number.',
+    expects: 'a number from 1000 to 1000000000 or "off", for example 10000000',
+    read: orOff(integer(1_000, 1_000_000_000)),
+  }),
   minFreeDisk: setting({
     name: 'KONTOR_MIN_FREE_DISK',
     default: '5%',

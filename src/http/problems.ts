@@ -164,6 +164,16 @@ export const problems = {
       cause,
     })
   },
+  backlogFull(retryAfterS: number) {
+    return new Problem({
+      status: 503,
+      code: 'backlog_full',
+      title: 'Service overloaded',
+      detail:
+        'More was accepted than is processed at the moment: nothing is taken in until less of it waits.',
+      headers: { 'retry-after': wholeSeconds(retryAfterS) },
+    })
+  },
   overloaded(cause?: unknown) {
     return new Problem({
       status: 503,

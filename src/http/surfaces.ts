@@ -40,16 +40,19 @@ import { type InboundOptions, inboundRoute } from './inbound/receive.ts'
 import { operationRoute } from './records/operations.ts'
 import { recordRoutes } from './records/records.ts'
 import { subscriptionRoutes } from './reports/routes.ts'
-import { type Room, refuseWithoutRoom } from './room.ts'
+import { type Room, refuseWithBacklog, refuseWithoutRoom, type Waiting } from './room.ts'
 
 /** Every surface, its credentials and its routes. What all servers have (/openapi.json, /docs) is in openapi.ts. */
 
 type Credentials = { directory: Directory; now: () => Date }
 
-export function dataSurface(options: Credentials & { pool: pg.Pool; log: Log; accept: Accept }): Surface {
+export function dataSurface(
+  options: Credentials & { pool: pg.Pool; log: Log; accept: Accept; backlog: Waiting },
+): Surface {
   return {
     name: 'data',
     register(app) {
+      app.addHook('onRequest', refuseWithBacklog(options.backlog))
       app.addHook('onRequest', authenticatePrivate(options))
       recordRoutes(app, options) //         POST, DELETE, GET /v1/{products,contacts,orders}; GET …/:id; POST …/batch
       operationRoute(app, options) //       GET /v1/operations/:operationId
@@ -66,7 +69,7 @@ export function dataSurface(options: Credentials & { pool: pg.Pool; log: Log; ac
 }
 
 export function eventSurface(
-  options: Credentials & { accept: Accept; budgets: Budgets; disk: Room },
+  options: Credentials & { accept: Accept; budgets: Budgets; disk: Room; backlog: Waiting },
 ): Surface {
   return {
     name: 'events',
@@ -79,6 +82,7 @@ export function eventSurface(
         const keyed = scope as unknown as App
         const receiving = { ...options, trackingCaller: trackingCaller(options) }
         keyed.addHook('onRequest', refuseWithoutRoom(options.disk))
+        keyed.addHook('onRequest', refuseWithBacklog(options.backlog))
         keyed.addHook('onRequest', authenticateTracking({ ...options, optional: true }))
         trackRoute(keyed, receiving) //     POST /v1/track
         cdpRoutes(keyed, receiving) //      POST /v1/{identify,page,batch,…}, /beacon/v1/batch, /api/s/:type, …
@@ -87,11 +91,12 @@ export function eventSurface(
   }
 }
 
-export function inboundSurface(options: InboundOptions & { disk: Room }): Surface {
+export function inboundSurface(options: InboundOptions & { disk: Room; backlog: Waiting }): Surface {
   return {
     name: 'inbound',
     register(app) {
       app.addHook('onRequest', refuseWithoutRoom(options.disk))
+      app.addHook('onRequest', refuseWithBacklog(options.backlog))
       inboundRoute(app, options) //         POST /ingest/inbound/:sourceConfigId
     },
   }

@@ -3,24 +3,25 @@ import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { type Ops, type OpsMetrics, startOps } from '../http/ops.ts'
 import type { JetStreamLog } from '../log/jetstream/log.ts'
-import type { Log } from '../log/log.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
 import { listStalled } from '../store/entries/stalled.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { type Backlog, backlogText } from './backlog.ts'
 import { type Disk, diskText } from './disk.ts'
 
 /** What /metrics tells of the parts, read when it is asked for. */
 export function watchParts(
   metrics: Metrics,
-  { pool, log, disk }: { pool: pg.Pool; log: Log; disk: Disk },
+  { pool, backlog, disk }: { pool: pg.Pool; backlog: Backlog; disk: Disk },
 ): void {
   metrics.watchDisk(disk.free)
   metrics.watchDeadLetters(() => countDeadLetters(pool))
   metrics.watchStalled(async () => (await listStalled(pool)).length)
   metrics.watchRetention(async () => (await retentionHeldBy(pool)) !== null)
+  metrics.watchBacklog(backlog)
   metrics.watchPipeline(async () => {
-    const lags = await log.lag()
+    const lags = await backlog.lags()
     return lags.map(({ partition, entries, oldestAt }) => ({
       partition,
       entries,
@@ -35,12 +36,13 @@ type OpsParts = {
   metrics: OpsMetrics
   logger: Logger
   disk: Disk
+  backlog: Backlog
 }
 
 /** A taken operations port stops the service only when it was asked for by name. */
 export async function openOps(
   config: Config,
-  { pool, jetstream, metrics, logger, disk }: OpsParts,
+  { pool, jetstream, metrics, logger, disk, backlog }: OpsParts,
 ): Promise<Ops | null> {
   if (config.opsPort === null) return null
   const readiness = async () => {
@@ -49,7 +51,7 @@ export async function openOps(
     const database = `answered in ${Math.round(performance.now() - started)} ms`
     // Ready all the same: reads go on.
     const nats = jetstream && { nats: jetstream.promise() ?? 'away: events are answered 503' }
-    return { ok: true, checks: { database, disk: diskText(disk), ...nats } }
+    return { ok: true, checks: { database, disk: diskText(disk), backlog: backlogText(backlog), ...nats } }
   }
   try {
     return await startOps({ port: config.opsPort, host: config.opsHost, metrics, readiness })

@@ -6,7 +6,7 @@ import type { Config } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import type { App, Surface } from '../http/app.ts'
 import { buildServer } from '../http/server.ts'
-import { openAccept } from '../intake/accept.ts'
+import { type AcceptMetrics, openAccept } from '../intake/accept.ts'
 import { startArchive } from '../jobs/archive.ts'
 import { openStorage } from '../jobs/archive-storage.ts'
 import { startDeliveries } from '../jobs/deliveries.ts'
@@ -31,6 +31,7 @@ import { watchConfigVersion } from '../store/tenants/config-version.ts'
 import { openDirectory } from '../store/tenants/directory.ts'
 import type { LoggerOptions } from '../telemetry/logging.ts'
 import { type Metrics, type MetricsSample, openMetrics } from '../telemetry/metrics.ts'
+import { type Backlog, watchBacklog } from './backlog.ts'
 import { openClock } from './clock.ts'
 import { freeOf, type ReadFree, watchDisk } from './disk.ts'
 import { isStorageAway, natsOf, openLog } from './log.ts'
@@ -167,8 +168,10 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   const metrics = openMetrics()
   const disk = await watchDisk(options.readFree ?? freeOf(config), config.minFreeDisk)
   onClose(async () => disk.stop())
+  const backlog = watchBacklog(log.lag, { max: config.maxBacklog, processes: config.processes })
+  onClose(async () => backlog.stop())
   metrics.watchPool('requests', () => pool)
-  if (!options.isOneOfSeveral) watchParts(metrics, { pool, log, disk })
+  if (!options.isOneOfSeveral) watchParts(metrics, { pool, backlog, disk })
 
   const isEmbedded = config.databaseUrl === null
   const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
@@ -179,11 +182,21 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
     append: log.append,
     groupOf: log.groupOf,
     maxPendingBytes: config.maxPendingBytes,
-    metrics: metrics.accept,
+    metrics: counted(metrics, backlog),
   })
   onClose(drained)
   onClose(() => directory.writeUses())
-  return { pool, log, jetstream, accept, directory, secrets, metrics, disk, now }
+  return { pool, log, jetstream, accept, directory, secrets, metrics, disk, backlog, now }
+}
+
+function counted({ accept }: Metrics, backlog: Backlog): AcceptMetrics {
+  return {
+    ...accept,
+    flushed(entries, seconds) {
+      accept.flushed(entries, seconds)
+      backlog.appended(entries)
+    },
+  }
 }
 
 // A NATS that is restarted together with Kontor has so long; then Kontor starts without it, and answers 503 for events.

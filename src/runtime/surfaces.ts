@@ -20,6 +20,7 @@ import type { JetStreamLog } from '../log/jetstream/log.ts'
 import type { Log } from '../log/log.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Backlog } from './backlog.ts'
 import type { Disk } from './disk.ts'
 
 /** What surfaces are built from. */
@@ -32,6 +33,7 @@ export type Parts = {
   secrets: Secrets
   metrics: Metrics
   disk: Disk
+  backlog: Backlog
   now: () => Date
 }
 
@@ -76,7 +78,7 @@ async function openInboundSurface(
   config: Config,
   parts: Parts & { budgets: Budgets },
 ): Promise<OpenedSurfaces> {
-  const { pool, directory, secrets, metrics, disk, now } = parts
+  const { pool, directory, secrets, metrics, disk, backlog, now } = parts
   const overflow = openOverflow({ pool, maxPendingBytes: config.maxPendingBytes })
   // Before the first request: what comes now queues behind what was left waiting.
   await overflow.refresh()
@@ -84,7 +86,7 @@ async function openInboundSurface(
   const pace = openPace({ maxWaitingBytes: config.maxPendingBytes })
   const inbound = openInbound({ ...parts, overflow, traces, pace })
   const surface = inboundSurface({
-    ...{ directory, inbound, traces, metrics, disk, now },
+    ...{ directory, inbound, traces, metrics, disk, backlog, now },
     openSecret: secrets.open,
     signatureHeader: config.signatureHeader,
   })

@@ -28,6 +28,8 @@ export type Metrics = {
   watchRetention(isHeld: () => Promise<boolean>): void
   /** The free part of the disk; null: not known, and left out. */
   watchDisk(free: () => number | null): void
+  /** What waits in the log, and how much may; null: not counted yet, or no limit. */
+  watchBacklog(backlog: { entries(): number | null; max: number | null }): void
   watchPool(name: string, counts: () => PoolCounts): void
   contentType: string
   /** Together with those of other processes of this node, if there are any. */
@@ -113,12 +115,15 @@ export function openMetrics(): Metrics {
         registry,
         'kontor_disk_free_ratio',
         'Free part of the disk of the embedded PostgreSQL; of another it is not known',
-        async () => {
-          const ratio = free()
-          if (ratio === null) throw new Error('the disk is not known')
-          return ratio
-        },
+        async () => known(free()),
       ),
+    watchBacklog({ entries, max }) {
+      const limit = 'KONTOR_MAX_BACKLOG: beyond it what comes in is answered 503'
+      watchNumber(registry, 'kontor_backlog_entries', 'Accepted and not yet processed', async () =>
+        known(entries()),
+      )
+      if (max !== null) watchNumber(registry, 'kontor_backlog_limit_entries', limit, async () => max)
+    },
     watchPool: poolMetrics(registry),
     contentType: registry.contentType,
     async text(others = []) {
@@ -233,6 +238,12 @@ function watchPipeline(registry: Registry, read: () => Promise<Lag[]>): void {
     'Age of the oldest entry that waits to be processed',
     lag => lag.seconds,
   )
+}
+
+/** What is not known is left out of the scrape. */
+function known(value: number | null): number {
+  if (value === null) throw new Error('not known')
+  return value
 }
 
 function watchNumber(registry: Registry, name: string, help: string, read: () => Promise<number>): void {

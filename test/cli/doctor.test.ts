@@ -35,6 +35,7 @@ async function found(options: Partial<Options> = {}): Promise<Map<string, string
       disk: async () => null,
       dataDir: null,
       minFreeDisk: 0.05,
+      maxBacklog: null,
       processedRetentionMs: 90 * DAY_MS,
     },
     ...options,
@@ -88,9 +89,11 @@ test('no server; no worker beside a server; nothing wrong where both are', async
   }
 })
 
-test('a backlog that is old, with its age', async () => {
+test('a backlog that is old, with its age; one that is nearly as large as it may be', async () => {
   await append(new Date(Date.now() - 10 * 60_000))
   assert.match((await found()).get('backlog_old')!, /^One entry .* for 10 min/)
+  assert.match((await found({ maxBacklog: 1 })).get('backlog_full')!, /KONTOR_MAX_BACKLOG is 1\./)
+  assert.ok(!(await found({ maxBacklog: 1_000 })).has('backlog_full'))
   await pool.query('delete from log')
   assert.ok(!(await found()).has('backlog_old'))
 })

@@ -110,6 +110,7 @@ async function metricNames(): Promise<Set<string>> {
   metrics.watchStalled(async () => 0)
   metrics.watchRetention(async () => false)
   metrics.watchDisk(() => 1)
+  metrics.watchBacklog({ entries: () => 0, max: 1 })
   const names = new Set(['up'])
   for (const [, name, type] of (await metrics.text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
     names.add(name!)

@@ -15,6 +15,7 @@ export type FindingCode =
   | 'no_server'
   | 'no_worker'
   | 'backlog_old'
+  | 'backlog_full'
   | 'partition_stuck'
   | 'transaction_open'
   | 'vacuum_held'
@@ -55,6 +56,8 @@ export type Patient = {
   disk: () => Promise<Disk | null>
   /** The part of the disk below which events and webhooks are turned away; null: never. */
   minFreeDisk: number | null
+  /** The most entries that may wait to be processed; null: any number. */
+  maxBacklog: number | null
   processedRetentionMs: number
   limits: Limits
 }

@@ -19,15 +19,17 @@ import { ago, type Check, type Finding, kontor, lasting, some, startWorker } fro
 const CLOCK_OFF_S = 10
 const OLD_PARKED_MS = 5 * 60_000
 const REJECTED_A_DAY = 100
+const NEARLY_FULL = 0.8
 
 /** Whether someone processes what comes in, and keeps up. */
 export const processing: Check = async patient => {
-  const { pool, log, databaseNow, limits, dataDir } = patient
+  const { pool, log, databaseNow, limits, dataDir, maxBacklog } = patient
   const { servers, workers } = await countSessions(pool)
   const lags = (await log.lag()).filter(({ entries }) => entries > 0)
   const waiting = lags.reduce((sum, { entries }) => sum + entries, 0)
   const oldest = lags.flatMap(({ oldestAt }) => oldestAt ?? []).sort((a, b) => a.getTime() - b.getTime())[0]
   const isOld = oldest !== undefined && databaseNow.getTime() - oldest.getTime() > limits.backlogS * 1_000
+  const more = `raise KONTOR_WORKERS${dataDir === null ? ', or start another `kontor start --surfaces worker`' : ''}`
   return [
     servers + workers > 0
       ? null
@@ -50,7 +52,16 @@ export const processing: Check = async patient => {
           code: 'backlog_old',
           what: `${some(waiting, 'entry', 'entries')} wait to be processed in ${lags.length} of the log's partitions, the oldest for ${ago(oldest, databaseNow)}.`,
           means: 'What was accepted since then does not show yet. Nothing is lost.',
-          help: `The other findings tell why. Where there are none, more arrives than is processed: raise KONTOR_WORKERS${dataDir === null ? ', or start another `kontor start --surfaces worker`' : ''}`,
+          help: `The other findings tell why. Where there are none, more arrives than is processed: ${more}`,
+        }
+      : null,
+    maxBacklog !== null && waiting >= maxBacklog * NEARLY_FULL
+      ? {
+          code: 'backlog_full',
+          what: `${some(waiting, 'entry', 'entries')} wait to be processed, and KONTOR_MAX_BACKLOG is ${maxBacklog.toLocaleString('en')}.`,
+          means:
+            'At that number events, webhooks and record writes are answered 503 until less waits; senders keep what they have.',
+          help: `See that workers run and keep up: ${more}; or raise KONTOR_MAX_BACKLOG, where the disk has room`,
         }
       : null,
   ]

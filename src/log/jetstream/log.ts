@@ -61,6 +61,8 @@ const MAX_CANDIDATES = 50
 const POLL_MS = 50
 const LAG_WITHIN_MS = 2_000
 const HALF_READ_MS = 10_000
+// Whoever watches the backlog counts as often: what it found is taken over.
+const RECENT_MS = 2_500
 
 export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   const { pool, settings, postgres, name, logger, isWriter = false } = options
@@ -73,6 +75,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   const reader = openReader(stream, { linked: entered.current, logger })
   const heldBy = openHeld()
   let purgedAt = -Infinity
+  let counted = { unread: 0, at: -Infinity }
 
   const groups = new Map<number, FlushGroup>()
   function groupOf(partition: number): FlushGroup {
@@ -116,18 +119,23 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   async function lags(withinMs?: number) {
     const linked = await entered.ready(withinMs)
     const cursors = await listCursors(pool, stream)
-    return Promise.all(
+    const lags = await Promise.all(
       cursors.map(async cursor => ({
         partition: partitionName(cursor.partition),
         ...(await lagOf(linked, stream, cursor)),
       })),
     )
+    counted = { unread: lags.reduce((sum, { entries }) => sum + entries, 0), at: performance.now() }
+    return lags
   }
   async function noteLast(): Promise<void> {
     const unread = await unreadNow()
     await noteUnread(pool, stream, { unread, isDrained: unread === 0 })
   }
-  const unreadNow = async () => (await lags()).reduce((sum, { entries }) => sum + entries, 0)
+  async function unreadNow(): Promise<number> {
+    await lags()
+    return counted.unread
+  }
 
   return {
     async append(batch, { client } = {}) {
@@ -247,7 +255,9 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       const info = await infoOf(linked, stream)
       if (info && info.config.max_bytes > 0 && info.state.bytes > info.config.max_bytes * PURGE_FROM)
         await makeRoom()
-      await noteUnread(pool, stream, { unread: await unreadNow(), isDrained: false })
+      const isRecent = performance.now() - counted.at < RECENT_MS
+      const unread = isRecent ? counted.unread : await unreadNow()
+      await noteUnread(pool, stream, { unread, isDrained: false })
     },
     async close() {
       // What it says now is what a start without NATS goes by.

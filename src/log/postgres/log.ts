@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Entry } from '../../domain/entry.ts'
 import { timeOfId } from '../../domain/ids.ts'
 import { type Column, copyTable, int2, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
-import { afterCommit, isConflict, transactionOn, withClient } from '../../postgres/database.ts'
+import { afterCommit, isConflict, queryLong, transactionOn, withClient } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
 import { makingPartitions } from '../../postgres/partitions.ts'
 import type { Append, Appended, FlushGroup, Log } from '../log.ts'
@@ -81,7 +81,10 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
       return () => listeners.delete(listener)
     },
     async lag() {
-      const { rows } = await pool.query<{ partition: number; entries: number; oldestAt: Date | null }>(LAG)
+      const { rows } = await queryLong<{ partition: number; entries: number; oldestAt: Date | null }>(
+        pool,
+        LAG,
+      )
       return rows.map(({ partition, ...waiting }) => ({ partition: partitionName(partition), ...waiting }))
     },
     async firstUse(tenantId, key) {
