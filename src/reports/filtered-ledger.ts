@@ -145,18 +145,16 @@ function byMrr(accounts: Account[], currency: string, at: Instant): string[] {
     .map(account => account.name)
 }
 
-function figuresOfAccounts(accounts: Account[]): Pick<Ledger, 'figures' | 'moved' | 'lostAccounts'> {
-  const windows = (since: Date, until: Date) =>
-    accounts.map(({ acquisitionId, movements }) => ({
-      acquisitionId,
-      opening: mrrAt(movements, since.getTime()),
-      closing: mrrAt(movements, until.getTime()),
-      within: movements.filter(({ at }) => at > since.getTime() && at <= until.getTime()),
-    }))
+function figuresOfAccounts(accounts: Account[]): Pick<Ledger, 'figures' | 'moved'> {
   return {
     figures: async (at, then) => sourceFiguresOf(accounts, at.getTime(), then.getTime()),
     async moved(since, until): Promise<Moved> {
-      const changes = windows(since, until)
+      const changes = accounts.map(({ acquisitionId, movements }) => ({
+        acquisitionId,
+        opening: mrrAt(movements, since.getTime()),
+        closing: mrrAt(movements, until.getTime()),
+        within: movements.filter(({ at }) => at > since.getTime() && at <= until.getTime()),
+      }))
       const kept = new Map<number, number>()
       for (const { acquisitionId, opening, closing } of changes) {
         if (opening > 0) kept.set(acquisitionId, (kept.get(acquisitionId) ?? 0) + closing - opening)
@@ -170,10 +168,9 @@ function figuresOfAccounts(accounts: Account[]): Pick<Ledger, 'figures' | 'moved
         amount: sum(own, ({ before, after }) => Math.abs(after - before)),
         count: own.length,
       }))
-      return { sums, kept }
+      const lost = changes.filter(({ opening, closing }) => opening > 0 && closing === 0)
+      return { sums, kept, lostAccounts: lost.length }
     },
-    lostAccounts: async (since, until) =>
-      windows(since, until).filter(({ opening, closing }) => opening > 0 && closing === 0).length,
   }
 }
 

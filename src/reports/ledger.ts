@@ -16,8 +16,6 @@ export type Ledger = {
   figures(at: Date, then: Date): Promise<SourceFigures[]>
   /** In (since, until]. */
   moved(since: Date, until: Date): Promise<Moved>
-  /** Accounts that had MRR at `since` and have none at `until`. */
-  lostAccounts(since: Date, until: Date): Promise<number>
   /** Right before each of these times. */
   standings(bounds: Date[]): Promise<Standing[]>
   /** Between each of these times and the next. */

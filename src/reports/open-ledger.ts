@@ -3,7 +3,7 @@ import type { Db } from '../postgres/database.ts'
 import { accountSlice, segmentsOfAccounts } from '../store/reports/accounts.ts'
 import { movedWithin, standingsBefore } from '../store/reports/history.ts'
 import { cohortChanges, movementSlice, movementsOfAccount } from '../store/reports/movements.ts'
-import { lostAccounts, movedBetween, sourceFigures } from '../store/reports/totals.ts'
+import { movedBetween, sourceFigures } from '../store/reports/totals.ts'
 import { filteredLedger } from './filtered-ledger.ts'
 import type { Ledger } from './ledger.ts'
 import { nettedLedger } from './netted-ledger.ts'
@@ -20,7 +20,6 @@ function keptLedger(db: Db, question: ReportQuestion): Ledger {
   return {
     figures: (at, then) => sourceFigures(db, tenantId, at, then),
     moved: (since, until) => movedBetween(db, tenantId, currency, since, until),
-    lostAccounts: (since, until) => lostAccounts(db, tenantId, currency, since, until),
     standings: bounds => standingsBefore(db, question, bounds),
     movedWithin: bounds => movedWithin(db, question, bounds),
     cohorts: (since, base) =>

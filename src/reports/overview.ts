@@ -49,7 +49,7 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
   const agenda = await openAgenda(db, question, WINDOW_DAYS, narrowed)
   const issues = (await openIssues(db, question, narrowed)).counts
   const cash = await cashSince(db, question, since, narrowed)
-  const { sums, kept } = await ledger.moved(since, asOf)
+  const { sums, kept, lostAccounts } = await ledger.moved(since, asOf)
   const openingMrr = sum(own, source => source.cohortMrr)
   const movements = movementTotals(sums, openingMrr, mrr)
   const arpa = arpaOf(mrr, activeAccounts)
@@ -81,7 +81,7 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
       moved: movements,
       openingMrr,
       openingAccounts: sum(own, source => source.cohortAccounts),
-      lostAccounts: await ledger.lostAccounts(since, asOf),
+      lostAccounts,
       arpa,
     }),
     accounts: accountList(

@@ -77,6 +77,8 @@ export type Moved = {
   sums: MovementSums
   /** By source: how the MRR changed of accounts that had some at the beginning. */
   kept: Map<number, number>
+  /** How many accounts had MRR at the beginning and have none at the end. */
+  lostAccounts: number
 }
 
 /** What happened in (since, until]. */
@@ -105,44 +107,20 @@ export async function movedBetween(
   const kept = new Map<number, number>()
   const add = (id: number, delta: number) => kept.set(id, (kept.get(id) ?? 0) + delta)
   for (const row of rows) if (row.kept) add(row.acquisitionId, row.delta)
-  for (const { acquisitionId, mrr } of await returned(db, values)) add(acquisitionId, mrr)
+  const back = await returned(db, values)
+  for (const { acquisitionId, mrr } of back) add(acquisitionId, mrr)
+  // An account that paid at the beginning loses all of that once; after it, it may come back and go again.
+  const left = rows.filter(row => row.kept && row.type === 'churn').reduce((sum, row) => sum + row.count, 0)
   const byType = Map.groupBy(rows, row => row.type)
   return {
     kept,
+    lostAccounts: left - back.filter(({ mrr }) => mrr > 0).length,
     sums: [...byType].map(([type, own]) => ({
       type,
       amount: Math.abs(own.reduce((sum, row) => sum + row.delta, 0)),
       count: own.reduce((sum, row) => sum + row.count, 0),
     })),
   }
-}
-
-/** How many accounts had MRR at `since` and have none at `until`: of those that lost all, who did not come back. */
-export async function lostAccounts(
-  db: Db,
-  tenantId: number,
-  currency: string,
-  since: Date,
-  until: Date,
-): Promise<number> {
-  const { rows } = await queryPrepared<{ count: number }>(
-    db,
-    `select count(*) as count from (
-       select distinct account from billing_movements
-       where tenant_id = $1 and currency = $2 and type = 'churn' and occurred_at > $3 and occurred_at <= $4
-     ) c
-     cross join lateral (
-       select mrr_before from billing_movements
-       where tenant_id = $1 and account = c.account and currency = $2 and occurred_at > $3 and occurred_at <= $4
-       order by occurred_at limit 1) first
-     cross join lateral (
-       select mrr_after from billing_movements
-       where tenant_id = $1 and account = c.account and currency = $2 and occurred_at > $3 and occurred_at <= $4
-       order by occurred_at desc limit 1) last
-     where first.mrr_before > 0 and last.mrr_after = 0`,
-    [tenantId, currency, since, until],
-  )
-  return rows[0]!.count
 }
 
 /** What accounts have that paid at the beginning, left and came back within the window. Few do. */
