@@ -152,7 +152,7 @@ test('an erased person gets into no file, and into none of a sale that waits', {
 
 test('what DuckDB is asked in the guide, it answers', { skip }, async () => {
   const guide = await readFile(new URL('../../docs/guides/archive.md', import.meta.url), 'utf8')
-  const queries = [...guide.matchAll(/```sql\n([\s\S]*?)```/g)].map(([, sql]) => sql!)
+  const queries = [...guide.matchAll(/```sql[^\n]*\n([\s\S]*?)```/g)].map(([, sql]) => sql!)
   assert.ok(queries.length >= 3)
   for (const sql of queries) {
     const rows = await ask(sql.replaceAll('/srv/archive', directory).replace(/;\s*$/, ''))

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { globSync } from 'node:fs'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { useDatabase } from '../cli/kontor.ts'
+import { startServer, TEST_SECRET_KEY } from '../server.ts'
+import { type Block, blocksOf, commandsOf, fileOf, reasonNotToRun } from './blocks.ts'
+import { openPlaceholders, type Placeholders } from './placeholders.ts'
+import { assertAnswer, assertPrinted } from './printed.ts'
+import { openTerminal, type Ran, startCommands, type Terminal } from './terminal.ts'
+
+/** What a guide says is done, block by block, on one server; see CONTRIBUTING.md for what a block can be marked with. */
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const guides = [...globSync('docs/guides/*.md', { cwd: root }).sort(), 'README.md']
+const only = process.env.KONTOR_TEST_GUIDE // one name, while writing it
+
+const server = await startServer({ KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true' })
+const commands = await startCommands(() => server.url)
+useDatabase(server.databaseUrl, {
+  KONTOR_SECRET_KEY: TEST_SECRET_KEY,
+  KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true',
+})
+const { key: adminKey } = await server.admin.keys.create({ kind: 'admin' })
+// Below the repository, so that programs find its packages.
+let directory: string
+before(async () => {
+  await mkdir(join(root, 'node_modules/.cache'), { recursive: true })
+  directory = await mkdtemp(join(root, 'node_modules/.cache/guides-'))
+})
+after(async () => {
+  process.chdir(root)
+  await commands.close()
+  await server.close()
+  await rm(directory, { recursive: true })
+})
+
+for (const guide of guides) {
+  const name = basename(guide, '.md')
+  if (only && name !== only) continue
+  test(`${guide} does what it says, from top to bottom`, async t => {
+    const blocks = blocksOf(await readFile(join(root, guide), 'utf8'))
+    const here = join(directory, name)
+    await mkdir(here)
+    process.chdir(here)
+    const tenant = await server.anotherTenant(`guide-${name}`)
+    const placeholders = openPlaceholders({
+      ...{ tenant, adminKey, url: server.url, hooksUrl: `${commands.url}/hooks` },
+    })
+    const terminal = await openTerminal(here, environmentOf(tenant), commands.url)
+    t.after(terminal.close)
+    let last: Ran | null = null
+    for (const block of blocks) {
+      const where = `${guide}:${block.line}`
+      if (reasonNotToRun(block) !== null) continue
+      const file = fileOf(block)
+      if (file !== null) await writeFile(join(here, basename(file)), placeholders.fill(block.text))
+      else if (block.language === 'sh') last = await typeIn({ block, terminal, placeholders, guide })
+      else if (block.notes === 'answer') assertAnswer(last?.out ?? '', block.text, where)
+      else if (PROGRAMS[block.language]) last = await runProgram({ block, here, placeholders, where })
+      else if (block.language === 'sql') await server.pool.query(block.text)
+      else if (block.language === 'json' && !/…|\{\{/.test(block.text)) JSON.parse(block.text)
+      if (last) placeholders.learn(last.out)
+      await server.settled()
+    }
+  })
+}
+
+test('what guides write in TypeScript compiles', async () => {
+  const project = join(directory, 'types')
+  await mkdir(project)
+  for (const guide of guides) {
+    const blocks = blocksOf(await readFile(join(root, guide), 'utf8'))
+    const written = blocks.filter(block => block.language === 'ts' && reasonNotToRun(block) === null)
+    // A guide's blocks are one program, but for those that are files of their own.
+    const program = written.filter(block => fileOf(block) === null)
+    if (program.length > 0) await writeFile(join(project, `${basename(guide, '.md')}.ts`), textOf(program))
+    for (const block of written) {
+      const file = fileOf(block)
+      if (file !== null) await writeFile(join(project, basename(file)), fromItsPlace(block.text, file))
+    }
+  }
+  await writeFile(join(project, 'tsconfig.json'), JSON.stringify(COMPILER_OPTIONS))
+  const compiler = join(root, 'node_modules/typescript/bin/tsc')
+  const complaints = await run(process.execPath, [compiler, '-p', project, '--pretty', 'false']).then(
+    ({ stdout }) => stdout,
+    ({ stdout }) => stdout,
+  )
+  assert.equal(complaints, '')
+})
+
+const run = promisify(execFile)
+
+const COMPILER_OPTIONS = {
+  extends: join(root, 'tsconfig.json'),
+  compilerOptions: {
+    lib: ['es2024', 'dom', 'dom.iterable'],
+    verbatimModuleSyntax: false,
+    paths: {
+      '@kontor/sdk': [join(root, 'sdk/js/src/index.ts')],
+      '@kontor/sdk/webhooks': [join(root, 'sdk/js/src/webhooks.ts')],
+    },
+  },
+  include: ['*.ts'],
+  exclude: [],
+}
+
+const textOf = (blocks: Block[]) => blocks.map(({ text }) => text).join('\n')
+
+/** A file that the guide has somewhere in this repository: its imports are seen from there. */
+function fromItsPlace(text: string, file: string): string {
+  const place = new URL(file, `file://${root}`)
+  return text.replace(/from '(\.[^']+)'/g, (_, path) => `from '${fileURLToPath(new URL(path, place))}'`)
+}
+
+function environmentOf(tenant: { privateKey: string; trackingKey: string }): Record<string, string> {
+  return {
+    KONTOR_URL: server.url,
+    KONTOR_PRIVATE_KEY: tenant.privateKey,
+    KONTOR_TRACKING_KEY: tenant.trackingKey,
+  }
+}
+
+type Step = { block: Block; terminal: Terminal; placeholders: Placeholders; guide: string }
+
+async function typeIn({ block, terminal, placeholders, guide }: Step): Promise<Ran> {
+  let last: Ran = { code: 0, out: '', err: '' }
+  for (const { text, line, expected } of commandsOf(block)) {
+    last = await expectDone(terminal.run(placeholders.fill(text)), `${guide}:${line}`)
+    for (const words of expected) assertPrinted(last.out + last.err, words, `${guide}:${line}`)
+    placeholders.learn(last.out)
+    await server.settled()
+  }
+  return last
+}
+
+async function expectDone(running: Promise<Ran>, where: string): Promise<Ran> {
+  const ran = await running
+  assert.equal(ran.code, 0, `${where} failed: ${ran.err}${ran.out}`)
+  return ran
+}
+
+/** By language: who runs it, and how its file's name ends. */
+const PROGRAMS: Record<string, [program: string, ending: string]> = {
+  js: [process.execPath, 'mjs'],
+  python: ['python3', 'py'],
+}
+
+type Program = { block: Block; here: string; placeholders: Placeholders; where: string }
+
+async function runProgram({ block, here, placeholders, where }: Program): Promise<Ran> {
+  const [program, ending] = PROGRAMS[block.language]!
+  const file = join(here, `line-${block.line}.${ending}`)
+  await writeFile(file, placeholders.fill(block.text))
+  const env = { PATH: process.env.PATH, ...placeholders.environment() }
+  const running = run(program, [file], { env, timeout: 60_000 })
+  const { stdout, stderr } = await running.catch(error => assert.fail(`${where}: ${error.stderr}`))
+  return { code: 0, out: stdout, err: stderr }
+}

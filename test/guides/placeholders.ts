@@ -1,0 +1,51 @@
+import type { TestTenant } from '../server.ts'
+
+export type Placeholders = ReturnType<typeof openPlaceholders>
+
+type Known = { tenant: TestTenant; adminKey: string; url: string; hooksUrl: string }
+
+const PREFIXES = ['src_', 'tok_', 'trk_', 'adm_', 'private-', 'whsec_', 'dst_', 'key_', 'prof_'] as const
+const PRINTED = /\b(src_|tok_|trk_|adm_|private-|whsec_|dst_|key_|prof_)[\w+/=-]{6,}/g
+const PRINTED_ID = /\b0[0-9a-f]{7}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/
+
+/**
+ * What a reader puts in where a guide writes `src_…`: what a command before has printed, the newest of its kind; `019c…` is an
+ * id of an event, an operation or a receipt. Before anything was printed, a key is the one of the first start.
+ */
+export function openPlaceholders({ tenant, adminKey, url, hooksUrl }: Known) {
+  const values: Record<string, string> = {
+    'private-': tenant.privateKey,
+    trk_: tenant.trackingKey,
+    adm_: adminKey,
+    whsec_: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+  }
+  return {
+    /** Tenants are the guide's own, so that guides do not meet. */
+    fill(text: string): string {
+      return text
+        .replace(
+          /\b(src_|tok_|trk_|adm_|private-|whsec_|dst_|key_|prof_|019c)…/g,
+          (whole, prefix) => values[prefix] ?? whole,
+        )
+        .replaceAll(/https:\/\/kontor\.example\.com|http:\/\/localhost:8080/g, url)
+        .replaceAll('https://example.com/hooks', hooksUrl)
+        .replaceAll(/\b(?:acme|default)\b/g, tenant.name)
+    },
+    learn(printed: string): void {
+      for (const prefix of PREFIXES) {
+        const found = [...printed.matchAll(PRINTED)].find(([, kind]) => kind === prefix)
+        if (found) values[prefix] = found[0]
+      }
+      const id = PRINTED_ID.exec(printed)
+      if (id) values['019c'] = id[0]
+    },
+    /** For programs, which read what they need from there. */
+    environment: () => ({
+      KONTOR_URL: url,
+      KONTOR_PRIVATE_KEY: values['private-']!,
+      KONTOR_TRACKING_KEY: values.trk_!,
+      ...(values.tok_ && { TOKEN: values.tok_ }),
+      ...(values.whsec_ && { SECRET: values.whsec_ }),
+    }),
+  }
+}
