@@ -3,6 +3,7 @@ import { after, before, describe, test } from 'node:test'
 import type pg from 'pg'
 import type { EntityType, RecordName } from '../../src/domain/records/records.ts'
 import { openPool } from '../../src/postgres/database.ts'
+import { keepHandles, productsOfHandles } from '../../src/store/records/handles.ts'
 import { findProduct, findRecord, listRecords, loadVersions } from '../../src/store/records/records.ts'
 import {
   deleteByNames,
@@ -102,6 +103,19 @@ const questions: Question[] = [
   ['newer records of a name', client => deletesSurvived(client, deletes).then(set => [...set]), 0, 6 * KEYS],
   ['a record by id', async client => [await findRecord(client, 1, 'product', 'p-77')], 1],
   ['a product by sku', async client => [await findProduct(client, 1, 's-77')], 1],
+  [
+    'products by handle',
+    async client => {
+      const handles = numbers.map(n => ({ tenantId: 1, handle: `h-${n}`, productId: `p-${n}` }))
+      await keepHandles(
+        client,
+        handles.map(handle => ({ ...handle, toldAt: '2026-02-01T00:00:00Z' })),
+      )
+      return productsOfHandles(client, handles)
+    },
+    KEYS,
+    12 * KEYS,
+  ],
   [
     'the last page of a list',
     async client => {

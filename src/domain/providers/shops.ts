@@ -1,6 +1,6 @@
 /** Shops, whose webhooks become records. */
 
-import type { EntityType } from '../records/records.ts'
+import type { EntityType, RecordWrite } from '../records/records.ts'
 import type { ShopChange, ShopEvent } from './shops/shop.ts'
 import { SHOPIFY_TOPIC, shopifyChanges } from './shops/shopify.ts'
 import { WOOCOMMERCE_TOPIC, woocommerceChanges } from './shops/woocommerce.ts'
@@ -24,6 +24,16 @@ export function shopType({ preset, headers }: Pick<ShopEvent, 'preset' | 'header
   const topic = headers[preset === 'woocommerce' ? WOOCOMMERCE_TOPIC : SHOPIFY_TOPIC] ?? ''
   const [resource = ''] = topic.split(/[/.]/)
   return Object.hasOwn(TYPES, resource) ? TYPES[resource]! : null
+}
+
+/** The handle by which a row of Shopify's file goes, which knows no ids; null where it is no such row. */
+export function handleInFile({
+  entityType,
+  id,
+  data: { handle, source },
+}: Pick<RecordWrite, 'entityType' | 'id' | 'data'>): string | null {
+  if (entityType !== 'product' || typeof handle !== 'string' || source !== undefined) return null
+  return id === handle || id.startsWith(`${handle}/`) ? handle : null
 }
 
 /** What the event says of records, in the order in which it does. Never throws. */

@@ -6,11 +6,20 @@ import { type Cells, cellsIn, present } from './cells.ts'
 export const woocommerceProducts = {
   entityType: 'product',
   columns: ['ID', 'Type', 'Name'],
-  reading: (time: Date): Reading =>
-    rowByRow(({ line, cells }) => {
+  reading: (time: Date): Reading => {
+    // parents stand before their variations, whose ids are larger
+    const parents = new Map<string, string>()
+    return rowByRow(({ line, cells }) => {
       const product = cellsIn(cells)
+      const id = idOf(product, parents)
+      if (id === null)
+        return {
+          line,
+          column: 'Parent',
+          reason: `${product.text('Parent')} stands in no row above: export all types`,
+        }
       return recordItem('product', line, {
-        id: idOf(product),
+        id,
         sourceUpdatedAt: time.toISOString(),
         data: present({
           sku: product.text('SKU'),
@@ -32,15 +41,23 @@ export const woocommerceProducts = {
           attributes: attributesOf(product),
         }),
       })
-    }),
+    })
+  },
 } as const
 
-/** `<parent>/<id>` of a variation whose parent is named by its id, as everywhere; by its SKU, `<id>`. */
-function idOf(product: Cells): string | undefined {
+/**
+ * `<parent>/<id>` of a variation, as everywhere; null where its parent is not known: one that has a SKU is named by it.
+ * `parents`: ids by SKU, to which this row is added.
+ */
+function idOf(product: Cells, parents: Map<string, string>): string | null | undefined {
   const id = product.text('ID')
-  const parent = /^id:(\d+)$/.exec(product.text('Parent') ?? '')?.[1]
-  const isVariation = product.text('Type')?.split(',')[0]?.trim() === 'variation'
-  return id && parent && isVariation ? `${parent}/${id}` : id
+  const sku = product.text('SKU')
+  const type = product.text('Type')?.split(',')[0]?.trim()
+  if (id && sku && type?.startsWith('variable')) parents.set(sku, id)
+  const named = product.text('Parent')
+  if (type !== 'variation' || !id || named === undefined) return id
+  const parent = /^id:(\d+)$/.exec(named)?.[1] ?? parents.get(named)
+  return parent === undefined ? null : `${parent}/${id}`
 }
 
 const MOST_ATTRIBUTES = 20

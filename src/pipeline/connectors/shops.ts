@@ -4,10 +4,12 @@ import { shopChanges, shopType } from '../../domain/providers/shops.ts'
 import type { EntityType } from '../../domain/records/records.ts'
 import { timestampText } from '../../domain/time.ts'
 import { type Family, loadFamilies, recordsOfHandles } from '../../store/records/families.ts'
+import { keepHandles } from '../../store/records/handles.ts'
 import { lockRecordTypes } from '../../store/records/tombstones.ts'
 import type { EventKindOptions } from '../events/events.ts'
 import type { Change } from '../records/change.ts'
-import { type ApplyRecords, locksFor, strictest } from '../records/records.ts'
+import { locksFor, strictest } from '../records/locks.ts'
+import type { ApplyRecords } from '../records/records.ts'
 import type { Transaction } from '../unit.ts'
 import { refundedOrders } from './refunds.ts'
 import { entryOf, type Telling, writeOf } from './telling.ts'
@@ -43,35 +45,34 @@ export function shopRecords(applyRecords: ApplyRecords): EventKindOptions['recor
 
 /** In the order of the tellings, each on what those before it left. */
 async function changesOf(client: Transaction['client'], tellings: Telling[]): Promise<Change[]> {
-  const products = tellings.flatMap(({ tenantId, event, change }) =>
-    change.op === 'product' ? [{ tenantId, event, change }] : [],
-  )
   const families = await knownFamilies(client, tellings)
-  const imported = await importedRecords(client, products)
-  return tellings.flatMap(telling => {
-    const { tenantId, change } = telling
-    if (change.op === 'delete') return [deleteOf(telling, change.entityType, change.id)]
-    if (change.op === 'write') {
-      const { id } = change.record
-      const parentId = parentOf(change)
-      const family = parentId === null ? undefined : families.get(familyText({ tenantId, id: parentId }))
-      const parent = parentId === null ? undefined : family?.get(parentId)
-      // It went with its product, whichever of the two came first.
-      if (parent && !parent.isLive && parent.at >= change.at) return []
-      family?.set(id, { at: change.at, isLive: true })
-      return [writeOf(telling, change.record)]
-    }
-    if (change.op === 'refund') return []
-    const family = families.get(familyText({ tenantId, id: change.id }))!
-    const handles = imported.get(familyText({ tenantId, id: change.handle ?? '' })) ?? []
-    // a file's time may be later than the product's: what came before this webhook gives way to it
-    const receivedAt = timestampText(telling.event.receivedAt.toISOString())!
-    const importedAt = change.at > receivedAt ? change.at : receivedAt
-    return [
-      ...productChanges(telling, change, family),
-      ...handles.map(id => deleteOf(telling, 'product', id, importedAt)),
-    ]
-  })
+  const imported = await importedRecords(client, tellings)
+  return tellings.flatMap(telling => [
+    ...toldChanges(telling, families),
+    ...(imported.get(telling) ?? []).map(id => deleteOf(telling, 'product', id, importedUntil(telling))),
+  ])
+}
+
+function toldChanges(telling: Telling, families: Map<string, KnownFamily>): Change[] {
+  const { tenantId, change } = telling
+  if (change.op === 'refund') return []
+  if (change.op === 'delete') return [deleteOf(telling, change.entityType, change.id)]
+  if (change.op === 'product')
+    return productChanges(telling, change, families.get(familyText({ tenantId, id: change.id }))!)
+  const { id } = change.record
+  const parentId = parentOf(change)
+  const family = parentId === null ? undefined : families.get(familyText({ tenantId, id: parentId }))
+  const parent = parentId === null ? undefined : family?.get(parentId)
+  // It went with its product, whichever of the two came first.
+  if (parent && !parent.isLive && parent.at >= change.at) return []
+  family?.set(id, { at: change.at, isLive: true })
+  return [writeOf(telling, change.record)]
+}
+
+/** A file's time may be later than the product's: what came before this webhook gives way to it. */
+function importedUntil({ event, change }: Telling): string {
+  const receivedAt = timestampText(event.receivedAt.toISOString())!
+  return change.at > receivedAt ? change.at : receivedAt
 }
 
 /** When each record of a product was last told, by id. */
@@ -122,19 +123,27 @@ async function knownFamilies(
   return known
 }
 
+/** What came by a file of the products that are told here, which goes by their handles. Those are kept. */
 async function importedRecords(
   client: Transaction['client'],
-  products: Telling[],
-): Promise<Map<string, string[]>> {
-  const handles = products.flatMap(({ tenantId, change }) =>
-    change.op === 'product' && change.handle !== null && change.handle !== change.id
-      ? [{ tenantId, handle: change.handle }]
-      : [],
-  )
-  const distinct = new Map(handles.map(entry => [familyText({ ...entry, id: entry.handle }), entry]))
-  const rows = distinct.size > 0 ? await recordsOfHandles(client, [...distinct.values()]) : []
+  tellings: Telling[],
+): Promise<Map<Telling, string[]>> {
+  const named = tellings.flatMap(telling => {
+    const { tenantId, change } = telling
+    if (change.op !== 'product' || change.handle === null || change.handle === change.id) return []
+    return [{ telling, tenantId, handle: change.handle, productId: change.id, toldAt: change.at }]
+  })
+  if (named.length === 0) return new Map()
+  await keepHandles(client, named)
+  const distinct = new Map(named.map(entry => [familyText({ ...entry, id: entry.handle }), entry]))
+  const rows = await recordsOfHandles(client, [...distinct.values()])
   const found = Map.groupBy(rows, ({ tenantId, handle }) => familyText({ tenantId, id: handle }))
-  return new Map([...found].map(([text, own]) => [text, own.map(({ id }) => id)]))
+  return new Map(
+    named.map(({ telling, tenantId, handle }) => [
+      telling,
+      (found.get(familyText({ tenantId, id: handle })) ?? []).map(({ id }) => id),
+    ]),
+  )
 }
 
 function familyText({ tenantId, id }: Family): string {

@@ -15,6 +15,8 @@ import { loadVersions, type RecordKey, type RecordRow, upsertRecords } from '../
 import { lockRecordTypes } from '../../store/records/tombstones.ts'
 import type { Kind, Transaction } from '../unit.ts'
 import type { Change } from './change.ts'
+import { locksFor } from './locks.ts'
+import { rowsToldByShops } from './shop-files.ts'
 import { applyNameDeletes, isDeletedByName, keyOf, type Tombstones, tombstonesFor } from './tombstones.ts'
 
 /** For what is derived from records: called with every record whose state changed. */
@@ -37,12 +39,15 @@ export function recordKind(applyRecords: ApplyRecords): Kind<RecordChange> {
     },
     narrow: entry => entry,
     async apply(transaction, units) {
-      const statuses = await applyRecords(transaction, units)
+      const told = await rowsToldByShops(transaction.client, units)
+      const applied = told.size > 0 ? units.filter(unit => !told.has(unit)) : units
+      const outcomes = applied.length > 0 ? await applyRecords(transaction, applied) : []
+      const statuses = new Map(applied.map((unit, i) => [unit, outcomes[i]!]))
       await insertOperations(
         transaction.client,
-        units.map((unit, i) => ({
+        units.map(unit => ({
           ...operationOf(unit.entry, unit.work),
-          status: statuses[i]!,
+          status: statuses.get(unit) ?? 'superseded',
           error: null,
         })),
       )
@@ -108,26 +113,6 @@ async function applyChanges({ client }: Transaction, units: Change[]) {
     }
   }
   return { statuses: units.map(unit => statuses.get(unit)!), changed: [...changed.values()] }
-}
-
-type RecordLock = { tenantId: number; entityType: RecordChange['entityType']; exclusive: boolean }
-
-export function locksFor(units: Change[]): RecordLock[] {
-  return strictest(
-    units.map(({ entry: { tenantId }, work: { op, entityType } }) => ({
-      ...{ tenantId, entityType, exclusive: op === 'delete-by-name' },
-    })),
-  )
-}
-
-/** One lock for each tenant and type. */
-export function strictest(locks: RecordLock[]): RecordLock[] {
-  const found = new Map<string, RecordLock>()
-  for (const lock of locks) {
-    const key = `${lock.tenantId} ${lock.entityType}`
-    if (!found.get(key)?.exclusive) found.set(key, lock)
-  }
-  return [...found.values()]
 }
 
 type Newest = { unit: Change<RecordWrite | RecordDelete>; version: Version }

@@ -1,4 +1,5 @@
 import { type Db, queryPrepared } from '../../postgres/database.ts'
+import type { Handle } from './handles.ts'
 import { VERSION_FORMAT } from './records.ts'
 
 /** A product of a shop: its own record, and those of its variants (`<id>/<variant>`). */
@@ -25,12 +26,9 @@ export async function loadFamilies(db: Db, families: Family[]): Promise<FamilyMe
   return rows
 }
 
-/** Of products that were imported from a shop's file, which has no ids: the records that go by the handle. */
-export async function recordsOfHandles(
-  db: Db,
-  handles: { tenantId: number; handle: string }[],
-): Promise<{ tenantId: number; handle: string; id: string }[]> {
-  const { rows } = await queryPrepared<{ tenantId: number; handle: string; id: string }>(
+/** Of products that were imported from a shop's file: the records that go by the handle. */
+export async function recordsOfHandles(db: Db, handles: Handle[]): Promise<(Handle & { id: string })[]> {
+  const { rows } = await queryPrepared<Handle & { id: string }>(
     db,
     `select h.tenant_id as "tenantId", h.handle, r.id
      from unnest($1::int[], $2::text[]) as h (tenant_id, handle)
