@@ -1,29 +1,36 @@
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { backgroundCores } from './cpu.ts'
 import { hasWrk } from './load.ts'
+import { printPlan } from './plan.ts'
 import { type Summary, summarise } from './profile.ts'
+import { writeReport } from './report.ts'
+import { movesSince, type Result, worseBy } from './result.ts'
 import type { Bar, Scenario } from './scenario.ts'
 import { batch } from './scenarios/batch.ts'
 import { drain } from './scenarios/drain.ts'
 import { engines } from './scenarios/engines.ts'
 import { eventsList } from './scenarios/events-list.ts'
 import { exportRows } from './scenarios/export.ts'
+import { hotKey } from './scenarios/hot-key.ts'
 import { importRows } from './scenarios/import.ts'
 import { inbound, inboundFlood } from './scenarios/inbound.ts'
 import { memory } from './scenarios/memory.ts'
 import { mixed } from './scenarios/mixed.ts'
+import { neighbours } from './scenarios/neighbours.ts'
 import { recordsRead } from './scenarios/records-read.ts'
 import { recordsWrite } from './scenarios/records-write.ts'
 import { reports, reportsMillion } from './scenarios/reports.ts'
+import { stages } from './scenarios/stages.ts'
 import { start } from './scenarios/start.ts'
 import { track } from './scenarios/track.ts'
 
 const scenarios: Record<string, Scenario> = {
   track,
   batch,
+  stages,
   engines,
   inbound,
   'inbound-flood': inboundFlood,
@@ -35,10 +42,19 @@ const scenarios: Record<string, Scenario> = {
   import: importRows,
   export: exportRows,
   mixed,
+  neighbours,
+  'hot-key': hotKey,
   drain,
   start,
   memory,
 }
+/** The better part of an hour: only by name. */
+const BY_NAME_ONLY = ['reports-million']
+
+const root = join(import.meta.dirname, '..')
+const directory = join(import.meta.dirname, 'results')
+const latest = join(directory, 'latest.json')
+const baseline = join(import.meta.dirname, 'baseline.json')
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -46,46 +62,101 @@ const { values, positionals } = parseArgs({
     seconds: { type: 'string', default: '8' },
     connections: { type: 'string', default: '64' },
     profile: { type: 'boolean', default: false },
+    quick: { type: 'boolean', default: false },
+    'save-baseline': { type: 'boolean', default: false },
+    events: { type: 'string' },
+    retention: { type: 'string' },
+    tenants: { type: 'string' },
+    single: { type: 'string' },
   },
 })
 
-const unknown = positionals.filter(name => !(name in scenarios))
-if (positionals.length === 0 || unknown.length > 0) {
-  console.error(`Usage: npm run bench -- NAME... [--seconds 8] [--connections 64] [--profile]
-NAME: ${Object.keys(scenarios).join(', ')}`)
-  process.exit(1)
+const unknown = positionals.filter(name => !(name in scenarios) && name !== 'plan')
+if (unknown.length > 0) {
+  console.error(`Usage: npm run bench [-- NAME...] [--seconds 8] [--quick] [--connections 64] [--profile] [--save-baseline]
+       npm run bench -- plan --events 50000 [--retention 90] [--tenants 200] [--single 0.2]
+NAME: ${Object.keys(scenarios).join(', ')}
+Without a name all but ${BY_NAME_ONLY.join(', ')}; then docs/performance.md is written anew, and what moved against bench/baseline.json is told.`)
+  process.exit(2)
 }
 
-let allHeld = true
-for (const name of positionals) allHeld = (await run(name)) && allHeld
-process.exit(allHeld ? 0 : 1)
+if (positionals[0] === 'plan') {
+  printPlan(readResults(latest) ?? readResults(baseline) ?? [], values)
+} else {
+  process.exit((await runAll(positionals)) ? 0 : 1)
+}
 
-async function run(name: string): Promise<boolean> {
+async function runAll(names: string[]): Promise<boolean> {
+  const isWhole = names.length === 0
+  const chosen = isWhole ? Object.keys(scenarios).filter(name => !BY_NAME_ONLY.includes(name)) : names
+  const results: Result[] = []
+  mkdirSync(directory, { recursive: true })
+  for (const name of chosen) {
+    const result = await run(name)
+    results.push(result)
+    save(join(directory, `${name}.json`), result)
+  }
+  const before = readResults(baseline)
+  tellMoves(before ?? [], results)
+  if (isWhole) {
+    save(latest, results)
+    writeReport({ results, baseline: before, root })
+    console.log('\nbench/results/latest.json and docs/performance.md are written.')
+  }
+  if (values['save-baseline'])
+    save(
+      baseline,
+      results.map(({ facts, ...result }) => ({ ...result, facts: costsOnly(facts) })),
+    )
+  return results.every(({ bars, failed }) => !failed && bars.every(bar => bar.held))
+}
+
+async function run(name: string): Promise<Result> {
   const profileTo = values.profile ? mkdtempSync(join(tmpdir(), 'kontor-profile-')) : undefined
   const noise = await backgroundCores()
-  const { facts, bars } = await scenarios[name]!({
-    seconds: Number(values.seconds),
-    connections: Number(values.connections),
-    profileTo,
-  })
-  const result = {
+  const about = {
     scenario: name,
     at: new Date().toISOString(),
     machine: { cores: cpus().length, cpu: cpus()[0]?.model, node: process.version },
-    generator: hasWrk() ? 'wrk' : 'autocannon',
+    generator: hasWrk() ? ('wrk' as const) : ('autocannon' as const),
     coresBusyBefore: noise,
-    bars: bars.map(bar => ({ ...bar, held: isHeld(bar) })),
-    facts,
-    ...(profileTo && { profile: summarise(profileTo) }),
   }
-  const directory = join(import.meta.dirname, 'results')
-  mkdirSync(directory, { recursive: true })
-  writeFileSync(join(directory, `${name}.json`), `${JSON.stringify(result, null, 2)}\n`)
-  console.log(`\n${name} (${result.generator}, ${noise?.toFixed(2) ?? '?'} cores busy before)`)
-  for (const bar of bars) console.log(`  ${isHeld(bar) ? 'held  ' : 'MISSED'} ${inWords(bar)}`)
-  console.log(JSON.stringify(facts, null, 1))
-  if (result.profile) show(result.profile)
-  return bars.every(isHeld)
+  console.log(`\n${name} (${about.generator}, ${noise?.toFixed(2) ?? '?'} cores busy before)`)
+  try {
+    const { facts, bars } = await scenarios[name]!({
+      seconds: values.quick ? 3 : Number(values.seconds),
+      connections: Number(values.connections),
+      profileTo,
+    })
+    for (const bar of bars) console.log(`  ${isHeld(bar) ? 'held  ' : 'MISSED'} ${inWords(bar)}`)
+    // A whole run is read from its report.
+    if (positionals.length > 0) console.log(JSON.stringify(facts, null, 1))
+    const profile = profileTo && summarise(profileTo)
+    if (profile) show(profile)
+    return {
+      ...about,
+      bars: bars.map(bar => ({ ...bar, held: isHeld(bar) })),
+      facts,
+      ...(profile && { profile }),
+    }
+  } catch (error) {
+    // The others are measured all the same.
+    console.error(error)
+    return { ...about, bars: [], facts: {}, failed: (error as Error).message }
+  }
+}
+
+function tellMoves(before: Result[], results: Result[]): void {
+  const moves = movesSince(before, results)
+  if (before.length === 0 || moves.length === 0) return
+  console.log('\nMoved against bench/baseline.json:')
+  for (const move of moves) {
+    const { scenario, what, value, before: was, change } = move
+    const percent = `${change > 0 ? '+' : ''}${Math.round(change * 100)} %`
+    console.log(
+      `  ${worseBy(move) > 0 ? 'worse ' : 'better'} ${percent.padStart(7)}  ${scenario}: ${what}: ${short(was)} → ${short(value)}`,
+    )
+  }
 }
 
 function show({ functions, parts, statements }: Summary): void {
@@ -100,5 +171,30 @@ function isHeld({ value, atLeast, atMost }: Bar): boolean {
 
 function inWords({ what, value, atLeast, atMost }: Bar): string {
   const bar = atLeast === undefined ? `at most ${atMost}` : `at least ${atLeast}`
-  return `${what}: ${Number(value.toPrecision(4))} (${bar})`
+  return `${what}: ${short(value)} (${bar})`
+}
+
+function short(value: number): number {
+  return Number(value.toPrecision(4))
+}
+
+/** The stored run keeps what is compared, and what plans are made of. */
+function costsOnly(facts: unknown): Record<string, unknown> {
+  const kept = Object.entries(facts as Record<string, unknown>).flatMap(
+    ([key, value]): [string, unknown][] => {
+      if (typeof value === 'number' || key === 'kept') return [[key, value]]
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
+      const inside = costsOnly(value)
+      return Object.keys(inside).length > 0 ? [[key, inside]] : []
+    },
+  )
+  return Object.fromEntries(kept)
+}
+
+function readResults(path: string): Result[] | null {
+  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Result[]) : null
+}
+
+function save(path: string, value: unknown): void {
+  writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`)
 }

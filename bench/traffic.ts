@@ -27,18 +27,26 @@ export function trackingEvents(): Sent[] {
 
 /** Batches as the SDKs of customer-data platforms send them: 100 events of some persons, message ids all different. */
 export function cdpBatches(): Sent[] {
+  return batchesOf((batch, item) => cdpEvent((batch * 100 + item * 7) % VISITORS, item))
+}
+
+/** The same of one person: everything has one ordering key. */
+export function cdpBatchesOfOnePerson(): Sent[] {
+  return batchesOf((_, item) => cdpEvent(0, item))
+}
+
+function batchesOf(eventOf: (batch: number, item: number) => unknown): Sent[] {
   return range(50, batch => ({
     method: 'POST',
     path: '/v1/batch',
     body: JSON.stringify({
       sentAt: new Date().toISOString(),
-      batch: range(100, item => cdpEvent(batch, item)),
+      batch: range(100, item => eventOf(batch, item)),
     }),
   }))
 }
 
-function cdpEvent(batch: number, item: number) {
-  const person = (batch * 100 + item * 7) % VISITORS
+function cdpEvent(person: number, item: number) {
   const common = {
     messageId: `m-@@-${item}`,
     anonymousId: `visitor-${person}`,

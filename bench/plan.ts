@@ -1,0 +1,143 @@
+import type { Result } from './result.ts'
+import type { KindCost, StageFacts } from './scenarios/stages.ts'
+
+export type PlanQuestion = {
+  eventsPerSecond: number
+  retentionDays: number
+  tenants: number
+  /** How many of them come one by one; the others in batches of 100. */
+  singleShare: number
+}
+
+export type Plan = {
+  /** Busy cores at that rate. */
+  httpCores: number
+  workerCores: number
+  postgresCores: number
+  httpProcesses: number
+  workers: number
+  partitions: number
+  walMegabytesPerSecond: number
+  syncsPerSecond: number
+  keptGigabytesPerDay: number
+  diskGigabytes: number
+  postgresClusters: number
+  tenantsPerCluster: number
+  /** Of the log on JetStream, each doing some hundreds of synced messages a second. */
+  streamPartitions: number
+}
+
+// What is left for peaks, for reports and for what else the machine does.
+const BUSY_AT_MOST = 0.6
+// Cores of a PostgreSQL server that most people can rent.
+const CLUSTER_CORES = 32
+// One partition is worked on by one transaction at a time; more of them than workers, so that none waits for a slow neighbour.
+const PARTITIONS_AT_LEAST = 16
+const PARTITIONS_AT_MOST = 256 // of KONTOR_LOG_PARTITIONS
+const SYNCED_MESSAGES_PER_SECOND = 300
+const EVENTS_PER_MESSAGE = 100
+// KONTOR_LOG_RETENTION, unless told otherwise; it stands beside what is kept for good.
+const LOG_DAYS = 7
+const PASSING_TABLES = ['log']
+const HEADROOM_OF_DISK = 1.3
+
+/** How many machines a rate takes, from what one event was measured to cost. */
+export function planFor(
+  { eventsPerSecond, retentionDays, tenants, singleShare }: PlanQuestion,
+  costs: StageFacts,
+): Plan {
+  const mixed = (of: (kind: KindCost) => number) =>
+    singleShare * of(costs.single) + (1 - singleShare) * of(costs.batched)
+  const cores = (of: (kind: KindCost) => number) => (eventsPerSecond * mixed(of)) / 1e6
+  const httpCores = cores(kind => kind.accept.nodeUs)
+  const workerCores = cores(kind => kind.process.nodeUs)
+  const postgresCores = cores(kind => kind.accept.postgresUs + kind.process.postgresUs)
+  const perPartition = 1e6 / mixed(kind => kind.process.nodeUs + kind.process.postgresUs)
+  const passing = mixed(kind => bytesOf(kind, name => PASSING_TABLES.includes(name)))
+  const kept = mixed(kind => bytesOf(kind, name => !PASSING_TABLES.includes(name)))
+  const perDay = (bytes: number) => (bytes * eventsPerSecond * 86_400) / 1e9
+  const postgresClusters = Math.max(1, Math.ceil(postgresCores / (CLUSTER_CORES * BUSY_AT_MOST)))
+  return {
+    httpCores,
+    workerCores,
+    postgresCores,
+    httpProcesses: Math.max(1, Math.ceil(httpCores / BUSY_AT_MOST)),
+    workers: Math.max(1, Math.ceil(workerCores / BUSY_AT_MOST)),
+    partitions: Math.min(
+      PARTITIONS_AT_MOST,
+      Math.max(
+        PARTITIONS_AT_LEAST,
+        powerOfTwo(eventsPerSecond / postgresClusters / perPartition / BUSY_AT_MOST),
+      ),
+    ),
+    walMegabytesPerSecond:
+      (eventsPerSecond * mixed(kind => kind.accept.walBytes + kind.process.walBytes)) / 1e6,
+    syncsPerSecond: eventsPerSecond * mixed(kind => kind.accept.syncs + kind.process.syncs),
+    keptGigabytesPerDay: perDay(kept),
+    diskGigabytes: (perDay(kept) * retentionDays + perDay(passing) * LOG_DAYS) * HEADROOM_OF_DISK,
+    postgresClusters,
+    tenantsPerCluster: Math.ceil(tenants / postgresClusters),
+    streamPartitions: Math.max(
+      4,
+      powerOfTwo(eventsPerSecond / EVENTS_PER_MESSAGE / SYNCED_MESSAGES_PER_SECOND),
+    ),
+  }
+}
+
+/** Events a second that so many cores can take in and work on, when they do nothing else. */
+export function ratePossible(costs: KindCost, cores: number): number {
+  const { accept, process } = costs
+  return (cores * 1e6) / (accept.nodeUs + accept.postgresUs + process.nodeUs + process.postgresUs)
+}
+
+function bytesOf({ kept }: KindCost, isMeant: (table: string) => boolean): number {
+  return Object.entries(kept).reduce((sum, [name, bytes]) => (isMeant(name) ? sum + bytes : sum), 0)
+}
+
+const powerOfTwo = (least: number) => 2 ** Math.ceil(Math.log2(Math.max(1, least)))
+
+export function costsIn(results: Result[]): StageFacts | null {
+  return (
+    (results.find(({ scenario, failed }) => scenario === 'stages' && !failed)?.facts as StageFacts) ?? null
+  )
+}
+
+type Words = {
+  events?: string | undefined
+  retention?: string | undefined
+  tenants?: string | undefined
+  single?: string | undefined
+}
+
+export function printPlan(results: Result[], words: Words): void {
+  const costs = costsIn(results)
+  const question = {
+    eventsPerSecond: Number(words.events),
+    retentionDays: Number(words.retention ?? 90),
+    tenants: Number(words.tenants ?? 1),
+    singleShare: Number(words.single ?? 0.2),
+  }
+  if (costs === null)
+    throw new Error('No costs are measured yet: run `npm run bench -- stages --save-baseline`.')
+  if (!Object.values(question).every(value => value >= 0) || !(question.eventsPerSecond > 0))
+    throw new Error(
+      'Usage: npm run bench -- plan --events 50000 [--retention 90] [--tenants 200] [--single 0.2]',
+    )
+  console.log(planInWords(question, planFor(question, costs)))
+}
+
+export function planInWords(question: PlanQuestion, plan: Plan): string {
+  const { eventsPerSecond, retentionDays, tenants, singleShare } = question
+  const n = (value: number) =>
+    (value < 10 ? Number(value.toPrecision(2)) : Math.round(value)).toLocaleString('en')
+  return [
+    `${n(eventsPerSecond)} events a second of ${n(tenants)} tenant${tenants === 1 ? '' : 's'}, ${Math.round(singleShare * 100)} % one by one, kept for ${n(retentionDays)} days`,
+    '',
+    `HTTP        ${n(plan.httpCores)} cores busy: ${n(plan.httpProcesses)} processes`,
+    `Workers     ${n(plan.workerCores)} cores busy: ${n(plan.workers)} workers, KONTOR_LOG_PARTITIONS=${plan.partitions}`,
+    `PostgreSQL  ${n(plan.postgresCores)} cores busy: ${n(plan.postgresClusters)} cluster${plan.postgresClusters === 1 ? '' : 's'} of at most ${CLUSTER_CORES} cores, ${n(plan.tenantsPerCluster)} tenants each`,
+    `WAL         ${n(plan.walMegabytesPerSecond)} MB/s, ${n(plan.syncsPerSecond)} syncs a second`,
+    `Disk        ${n(plan.keptGigabytesPerDay)} GB a day, ${n(plan.diskGigabytes)} GB in all`,
+    `JetStream   ${n(plan.streamPartitions)} partitions, where the log is there`,
+  ].join('\n')
+}

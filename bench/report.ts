@@ -1,0 +1,138 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { costsIn, ratePossible } from './plan.ts'
+import { type Bars, barChart, stackedChart } from './plots.ts'
+import { figuresOf, movesSince, type Result, worseBy } from './result.ts'
+import type { Bar } from './scenario.ts'
+import type { StageFacts } from './scenarios/stages.ts'
+
+/** docs/performance.md with its plots, from a whole run. */
+export function writeReport({
+  results,
+  baseline,
+  root,
+}: {
+  results: Result[]
+  baseline: Result[] | null
+  root: string
+}): void {
+  const plots = join(root, 'docs/performance')
+  mkdirSync(plots, { recursive: true })
+  const costs = costsIn(results)
+  writeFileSync(join(plots, 'rates.svg'), barChart('A second, on this machine', ratesIn(results)))
+  if (costs) writeFileSync(join(plots, 'costs.svg'), stackedChart('CPU µs of one, by stage', stagesOf(costs)))
+  writeFileSync(join(root, 'docs/performance.md'), pageOf(results, baseline, costs))
+}
+
+const RATES: Record<string, [scenario: string, pick: (facts: Facts) => number | undefined]> = {
+  'single events': ['track', facts => facts.full?.perSecond],
+  'events in batches of 100, to their rows': [
+    'batch',
+    facts => facts.processedEvents && facts.processedEvents / facts.accepted.doneAfterS,
+  ],
+  'record writes, to their rows': ['records-write', facts => facts.appliedPerSecond],
+  'record reads': ['records-read', facts => facts.byId?.perSecond],
+  'webhook events in batches of 100': ['inbound', facts => facts.batchEventsProcessedPerSecond],
+  'a backlog, worked off': ['drain', facts => facts.drainedPerSecond],
+  'rows imported': ['import', facts => facts.seconds && facts.accepted / facts.seconds],
+  'events exported': ['export', facts => facts.seconds && facts.rows / facts.seconds],
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: each scenario has facts of its own
+type Facts = Record<string, any>
+
+function ratesIn(results: Result[]): Bars {
+  return Object.entries(RATES).flatMap(([name, [scenario, pick]]) => {
+    const value = pick((results.find(result => result.scenario === scenario)?.facts ?? {}) as Facts)
+    return value ? [{ name, value }] : []
+  })
+}
+
+function stagesOf({ single, batched, record }: StageFacts) {
+  const kinds = { 'a single event': single, 'an event in a batch': batched, 'a record write': record }
+  return Object.entries(kinds).map(([name, { accept, process }]) => ({
+    name,
+    parts: {
+      'taken in, Node': accept.nodeUs,
+      'taken in, PostgreSQL': accept.postgresUs,
+      'worked on, Node': process.nodeUs,
+      'worked on, PostgreSQL': process.postgresUs,
+    },
+  }))
+}
+
+function pageOf(results: Result[], baseline: Result[] | null, costs: StageFacts | null): string {
+  const [first] = results
+  const busy = results.map(({ coresBusyBefore }) => coresBusyBefore ?? 0)
+  return `# Performance
+
+Written by \`npm run bench\` on ${first!.at.slice(0, 10)}: ${first!.machine.cores} cores (${first!.machine.cpu?.trim()}), Node ${first!.machine.node.slice(1)}, the embedded PostgreSQL, load from ${first!.generator} on the same machine.
+Others kept ${Math.min(...busy).toFixed(1)} to ${Math.max(...busy).toFixed(1)} cores busy before a scenario began: rates are this machine's on that day, shares and ratios are measured within one run and say the same elsewhere.
+
+![What it does a second](performance/rates.svg)
+
+${costs ? costsPart(costs, results) : ''}
+## Bars
+
+${results.map(scenarioPart).join('\n')}
+${movesPart(baseline, results)}`
+}
+
+function costsPart(costs: StageFacts, results: Result[]): string {
+  const rows = Object.entries({
+    'a single event': costs.single,
+    'an event in a batch of 100': costs.batched,
+    'a record write': costs.record,
+  })
+  const predicted = ratePossible(costs.batched, results[0]!.machine.cores)
+  const batch = results.find(({ scenario }) => scenario === 'batch')?.bars[0]?.value
+  return `## What one costs
+
+![CPU by stage](performance/costs.svg)
+
+| | taken in: Node | PostgreSQL | WAL | syncs | worked on: Node | PostgreSQL | WAL | syncs | kept |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+${rows
+  .map(([name, { accept, process, kept }]) => {
+    const stage = ({ nodeUs, postgresUs, walBytes, syncs }: typeof accept) =>
+      `${number(nodeUs)} µs | ${number(postgresUs)} µs | ${number(walBytes)} B | ${number(syncs)}`
+    const bytes = Object.values(kept).reduce((sum, each) => sum + each, 0)
+    return `| ${name} | ${stage(accept)} | ${stage(process)} | ${number(bytes)} B |`
+  })
+  .join('\n')}
+
+${batch ? `From these, ${results[0]!.machine.cores} cores that do nothing else could do ${number(predicted)} events a second in batches; with the load generator on the same cores ${number(batch)} were measured.` : ''}
+[What that means for a fleet](scale.md).
+
+`
+}
+
+function scenarioPart({ scenario, bars, failed }: Result): string {
+  if (failed) return `**${scenario}** did not run: ${failed}\n`
+  const rows = bars.map(
+    bar => `| ${bar.what} | ${number(bar.value)} | ${barOf(bar)} | ${bar.held ? '✓' : 'missed'} |`,
+  )
+  return `**${scenario}**\n\n| | measured | bar | |\n|---|--:|--:|---|\n${rows.join('\n')}\n`
+}
+
+function movesPart(baseline: Result[] | null, results: Result[]): string {
+  if (baseline === null) return ''
+  const known = new Set(baseline.flatMap(figuresOf).map(({ scenario, what }) => `${scenario} ${what}`))
+  const moves = movesSince(baseline, results)
+  if (known.size === 0) return ''
+  const since = `against the stored run of ${baseline[0]!.at.slice(0, 10)}`
+  if (moves.length === 0) return `## What moved\n\nNothing by more than 15 % ${since}.\n`
+  const rows = moves.map(move => {
+    const { scenario, what, before, value, change } = move
+    return `| ${scenario} | ${what} | ${number(before)} | ${number(value)} | ${change > 0 ? '+' : ''}${Math.round(change * 100)} % | ${worseBy(move) > 0 ? 'worse' : 'better'} |`
+  })
+  return `## What moved\n\nBy more than 15 % ${since}:\n\n| scenario | | was | is | | |\n|---|---|--:|--:|--:|---|\n${rows.join('\n')}\n`
+}
+
+function barOf({ atLeast, atMost }: Bar): string {
+  return atLeast === undefined ? `≤ ${number(atMost!)}` : `≥ ${number(atLeast)}`
+}
+
+function number(value: number): string {
+  return (Math.abs(value) >= 100 ? Math.round(value) : Number(value.toPrecision(3))).toLocaleString('en')
+}

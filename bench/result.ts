@@ -1,0 +1,81 @@
+import type { Bar } from './scenario.ts'
+
+/** What one scenario came to. */
+export type Result = {
+  scenario: string
+  at: string
+  machine: { cores: number; cpu: string | undefined; node: string }
+  generator: 'wrk' | 'autocannon'
+  /** By others, before it began: the noise to expect. */
+  coresBusyBefore: number | null
+  bars: (Bar & { held: boolean })[]
+  facts: Record<string, unknown>
+  /** It ended with this instead. */
+  failed?: string
+}
+
+/** A number that is held against the one of the stored run. */
+export type Figure = {
+  scenario: string
+  what: string
+  value: number
+  isBetter: 'higher' | 'lower'
+  unit: string
+}
+
+/** Bars, and what it all cost in processor time: the steadiest number on a machine that others use as well. */
+export function figuresOf({ scenario, bars, facts }: Result): Figure[] {
+  const ofBars = bars.map(({ what, value, atLeast }) => ({
+    scenario,
+    what,
+    value,
+    isBetter: atLeast === undefined ? ('lower' as const) : ('higher' as const),
+    unit: '',
+  }))
+  const costs = costsIn(facts).map(({ path, value }) => ({
+    scenario,
+    what: path,
+    value,
+    isBetter: 'lower' as const,
+    unit: 'µs',
+  }))
+  return [...ofBars, ...costs]
+}
+
+const COSTS = { nodeUs: 'Node', postgresUs: 'PostgreSQL' }
+
+function costsIn(value: unknown, path: string[] = []): { path: string; value: number }[] {
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, each]) => {
+    if (key in COSTS && typeof each === 'number')
+      return [
+        {
+          path: `${path.join(' ')}: CPU of ${COSTS[key as keyof typeof COSTS]}`.replace(/^: /, ''),
+          value: each,
+        },
+      ]
+    return costsIn(each, [...path, key])
+  })
+}
+
+export type Move = Figure & { before: number; change: number }
+
+// Twice the scatter of two runs on a machine that nobody else uses.
+const MOVED = 0.15
+
+/** Figures that are not what they were, the worst first. */
+export function movesSince(baseline: Result[], results: Result[]): Move[] {
+  const key = ({ scenario, what }: Figure) => `${scenario} ${what}`
+  const before = new Map(baseline.flatMap(figuresOf).map(figure => [key(figure), figure.value]))
+  return results
+    .flatMap(figuresOf)
+    .flatMap(figure => {
+      const was = before.get(key(figure))
+      if (was === undefined || was === 0 || figure.value === 0) return []
+      return [{ ...figure, before: was, change: figure.value / was - 1 }]
+    })
+    .filter(({ change }) => Math.abs(change) > MOVED)
+    .sort((a, b) => worseBy(b) - worseBy(a))
+}
+
+export const worseBy = ({ isBetter, change }: Move) => (isBetter === 'higher' ? -change : change)

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { planFor, planInWords, ratePossible } from '../../bench/plan.ts'
+import { figuresOf, movesSince, type Result } from '../../bench/result.ts'
+import type { KindCost, StageFacts } from '../../bench/scenarios/stages.ts'
+
+const stage = (nodeUs: number, postgresUs: number) => ({ nodeUs, postgresUs, walBytes: 500, syncs: 0.01 })
+const single: KindCost = {
+  count: 1_000,
+  accept: stage(100, 50),
+  process: stage(40, 60),
+  kept: { log: 400, events: 600, identities: 100 },
+}
+const batched: KindCost = { ...single, accept: stage(20, 5), process: stage(15, 30) }
+const costs: StageFacts = { single, batched, record: single }
+const question = { eventsPerSecond: 10_000, retentionDays: 30, tenants: 10, singleShare: 0 }
+
+test('a plan is what one event costs, times the rate, with room to breathe', () => {
+  const plan = planFor(question, costs)
+  assert.deepEqual([plan.httpCores, plan.workerCores, plan.postgresCores], [0.2, 0.15, 0.35])
+  assert.deepEqual([plan.httpProcesses, plan.workers, plan.postgresClusters], [1, 1, 1])
+  assert.equal(plan.walMegabytesPerSecond, 10)
+  // 700 bytes an event are kept, 400 pass through the log for a week
+  assert.equal(plan.keptGigabytesPerDay, (700 * 10_000 * 86_400) / 1e9)
+  assert.equal(
+    Math.round(plan.diskGigabytes),
+    Math.round(((700 * 30 + 400 * 7) * 10_000 * 86_400 * 1.3) / 1e9),
+  )
+  assert.match(planInWords(question, plan), /^10,000 events a second of 10 tenants/)
+})
+
+test('more events never take fewer machines, and more than one cluster shares the tenants', () => {
+  const rates = [1, 1_000, 50_000, 1_000_000, 10_000_000].map(eventsPerSecond =>
+    planFor({ ...question, eventsPerSecond }, costs),
+  )
+  for (const [i, plan] of rates.entries()) {
+    const next = rates[i + 1]
+    if (!next) continue
+    for (const part of ['httpProcesses', 'workers', 'postgresClusters', 'diskGigabytes'] as const)
+      assert.ok(next[part] >= plan[part], part)
+  }
+  const { postgresClusters, tenantsPerCluster } = rates.at(-1)!
+  assert.ok(postgresClusters > 1)
+  assert.ok(postgresClusters * tenantsPerCluster >= question.tenants)
+})
+
+test('a rate that cores can do is one that the plan has cores for', () => {
+  const rate = ratePossible(batched, 2)
+  const { httpCores, workerCores, postgresCores } = planFor({ ...question, eventsPerSecond: rate }, costs)
+  assert.ok(Math.abs(httpCores + workerCores + postgresCores - 2) < 1e-9)
+})
+
+test('what moved is told with its direction: bars and costs, not scatter, the worst first', () => {
+  const run = (share: number, nodeUs: number, p99: number): Result[] => [
+    {
+      scenario: 'track',
+      at: '2026-01-01T00:00:00Z',
+      machine: { cores: 2, cpu: 'x', node: 'v24' },
+      generator: 'wrk',
+      coresBusyBefore: 0,
+      bars: [
+        { what: 'share', value: share, atLeast: 0.3, held: true },
+        { what: 'p99', value: p99, atMost: 5, held: true },
+      ],
+      facts: { full: { nodeUs, perSecond: 1 } },
+    },
+  ]
+  const moves = movesSince(run(0.4, 100, 3), run(0.3, 110, 1))
+  assert.deepEqual(
+    moves.map(({ what, before, value }) => [what, before, value]),
+    [
+      ['share', 0.4, 0.3],
+      ['p99', 3, 1],
+    ],
+  )
+  assert.deepEqual(
+    figuresOf(run(1, 2, 3)[0]!).map(({ what, value }) => [what, value]),
+    [
+      ['share', 1],
+      ['p99', 3],
+      ['full: CPU of Node', 2],
+    ],
+  )
+})
