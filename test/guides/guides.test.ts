@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { globSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { useDatabase } from '../cli/kontor.ts'
+import { testDatabase } from '../database.ts'
 import { startServer, TEST_SECRET_KEY } from '../server.ts'
 import { type Block, blocksOf, commandsOf, fileOf, reasonNotToRun } from './blocks.ts'
 import { openPlaceholders, type Placeholders } from './placeholders.ts'
@@ -17,9 +18,10 @@ import { openTerminal, type Ran, startCommands, type Terminal } from './terminal
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const guides = [...globSync('docs/guides/*.md', { cwd: root }).sort(), 'README.md']
-const only = process.env.KONTOR_TEST_GUIDE // one name, while writing it
+const only = process.env.KONTOR_TEST_GUIDE?.split(',') // names, while writing them
 
 const server = await startServer({ KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true' })
+const empty = await testDatabase({ empty: true }) // for the guide that moves to one
 const commands = await startCommands(() => server.url)
 useDatabase(server.databaseUrl, {
   KONTOR_SECRET_KEY: TEST_SECRET_KEY,
@@ -36,12 +38,13 @@ after(async () => {
   process.chdir(root)
   await commands.close()
   await server.close()
+  await empty.drop()
   await rm(directory, { recursive: true })
 })
 
 for (const guide of guides) {
   const name = basename(guide, '.md')
-  if (only && name !== only) continue
+  if (only && !only.includes(name)) continue
   test(`${guide} does what it says, from top to bottom`, async t => {
     const blocks = blocksOf(await readFile(join(root, guide), 'utf8'))
     const here = join(directory, name)
@@ -49,7 +52,7 @@ for (const guide of guides) {
     process.chdir(here)
     const tenant = await server.anotherTenant(`guide-${name}`)
     const placeholders = openPlaceholders({
-      ...{ tenant, adminKey, url: server.url, hooksUrl: `${commands.url}/hooks` },
+      ...{ tenant, adminKey, url: server.url, hooksUrl: `${commands.url}/hooks`, emptyDatabase: empty.url },
     })
     const terminal = await openTerminal(here, environmentOf(tenant), commands.url)
     t.after(terminal.close)
@@ -81,7 +84,10 @@ test('what guides write in TypeScript compiles', async () => {
     if (program.length > 0) await writeFile(join(project, `${basename(guide, '.md')}.ts`), textOf(program))
     for (const block of written) {
       const file = fileOf(block)
-      if (file !== null) await writeFile(join(project, basename(file)), fromItsPlace(block.text, file))
+      if (file === null) continue
+      const place = file.startsWith('src/') ? basename(file) : join(basename(guide, '.md'), file)
+      await mkdir(join(project, dirname(place)), { recursive: true })
+      await writeFile(join(project, place), file.startsWith('src/') ? asIfIn(file, block.text) : block.text)
     }
   }
   await writeFile(join(project, 'tsconfig.json'), JSON.stringify(COMPILER_OPTIONS))
@@ -105,14 +111,14 @@ const COMPILER_OPTIONS = {
       '@kontor/sdk/webhooks': [join(root, 'sdk/js/src/webhooks.ts')],
     },
   },
-  include: ['*.ts'],
+  include: ['**/*.ts'],
   exclude: [],
 }
 
 const textOf = (blocks: Block[]) => blocks.map(({ text }) => text).join('\n')
 
-/** A file that the guide has somewhere in this repository: its imports are seen from there. */
-function fromItsPlace(text: string, file: string): string {
+/** A file that belongs into this repository: its imports are seen from there. */
+function asIfIn(file: string, text: string): string {
   const place = new URL(file, `file://${root}`)
   return text.replace(/from '(\.[^']+)'/g, (_, path) => `from '${fileURLToPath(new URL(path, place))}'`)
 }

@@ -2,7 +2,7 @@ import type { TestTenant } from '../server.ts'
 
 export type Placeholders = ReturnType<typeof openPlaceholders>
 
-type Known = { tenant: TestTenant; adminKey: string; url: string; hooksUrl: string }
+type Known = { tenant: TestTenant; adminKey: string; url: string; hooksUrl: string; emptyDatabase: string }
 
 const PREFIXES = ['src_', 'tok_', 'trk_', 'adm_', 'private-', 'whsec_', 'dst_', 'key_', 'prof_'] as const
 const PRINTED = /\b(src_|tok_|trk_|adm_|private-|whsec_|dst_|key_|prof_)[\w+/=-]{6,}/g
@@ -12,7 +12,7 @@ const PRINTED_ID = /\b0[0-9a-f]{7}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
  * What a reader puts in where a guide writes `src_…`: what a command before has printed, the newest of its kind; `019c…` is an
  * id of an event, an operation or a receipt. Before anything was printed, a key is the one of the first start.
  */
-export function openPlaceholders({ tenant, adminKey, url, hooksUrl }: Known) {
+export function openPlaceholders({ tenant, adminKey, url, hooksUrl, emptyDatabase }: Known) {
   const values: Record<string, string> = {
     'private-': tenant.privateKey,
     trk_: tenant.trackingKey,
@@ -29,6 +29,7 @@ export function openPlaceholders({ tenant, adminKey, url, hooksUrl }: Known) {
         )
         .replaceAll(/https:\/\/kontor\.example\.com|http:\/\/localhost:8080/g, url)
         .replaceAll('https://example.com/hooks', hooksUrl)
+        .replaceAll('postgres://kontor:PASSWORD@db.internal/kontor', emptyDatabase)
         .replaceAll(/\b(?:acme|default)\b/g, tenant.name)
     },
     learn(printed: string): void {

@@ -24,7 +24,7 @@ export async function openTerminal(
   const setup = `set -o pipefail
 curl() { command curl -sS --fail-with-body --max-time 30 "$@"; }
 kontor() {
-  printf '%s\\0' "$@" | command curl -sS --data-binary @- -D .head -o .out ${commandsUrl}
+  printf '%s\\0' "$@" | command curl -sS --data-binary @- -H "x-database-url: $DATABASE_URL" -D .head -o .out ${commandsUrl}
   cat .out; cat .err >&2
   return "$(sed -n 's/^x-exit-code: //p' .head | tr -d '\\r')"
 }
@@ -78,7 +78,9 @@ export async function startCommands(serverUrl: () => string) {
       request.resume()
       return void response.writeHead(204).end()
     }
-    const { code, out, err } = await runLine(await wordsIn(request), serverUrl())
+    const { code, out, err } = await on(request.headers['x-database-url'], async () =>
+      runLine(await wordsIn(request), serverUrl()),
+    )
     await writeFile('.err', err.join('')) // in the directory of the shell, which is also this process's
     response.writeHead(200, { 'x-exit-code': code }).end(out.join(''))
   })
@@ -89,6 +91,17 @@ export async function startCommands(serverUrl: () => string) {
       server.closeAllConnections()
       await once(server.close(), 'close')
     },
+  }
+}
+
+/** With another database, where the shell has been told one. */
+async function on<T>(databaseUrl: string | string[] | undefined, run: () => Promise<T>): Promise<T> {
+  const before = process.env.DATABASE_URL
+  if (databaseUrl) process.env.DATABASE_URL = String(databaseUrl)
+  try {
+    return await run()
+  } finally {
+    process.env.DATABASE_URL = before
   }
 }
 
