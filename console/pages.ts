@@ -9,6 +9,7 @@ export type Section =
   | 'subscriptions'
   | 'people'
   | 'sources'
+  | 'destinations'
   | 'keys'
   | 'issues'
   | 'dead-letters'
@@ -120,6 +121,24 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     title: 'Source',
     isAdministration: true,
     load: () => import('./pages/sources/source.ts'),
+  },
+  destinations: {
+    section: 'destinations',
+    title: 'Destinations',
+    isAdministration: true,
+    load: () => import('./pages/destinations/destinations.ts'),
+  },
+  newDestination: {
+    section: 'destinations',
+    title: 'New destination',
+    isAdministration: true,
+    load: () => import('./pages/destinations/new-destination.ts'),
+  },
+  destination: {
+    section: 'destinations',
+    title: 'Destination',
+    isAdministration: true,
+    load: () => import('./pages/destinations/destination.ts'),
   },
   keys: {
     section: 'keys',

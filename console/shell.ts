@@ -24,6 +24,7 @@ const DATA: MenuItem[] = [
 const ADMINISTRATION: MenuItem[] = [
   { section: 'people', title: 'People', href: link('people') },
   { section: 'sources', title: 'Sources', href: link('sources') },
+  { section: 'destinations', title: 'Destinations', href: link('destinations') },
   { section: 'keys', title: 'Keys', href: link('keys') },
   { section: 'issues', title: 'Issues', href: link('issues') },
   { section: 'dead-letters', title: 'Dead letters', href: link('deadLetters') },

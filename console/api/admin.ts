@@ -1,6 +1,13 @@
 import type { Query } from '../query.ts'
 import { fromAdmin } from './client.ts'
 import type {
+  CreatedDestination,
+  Delivery,
+  Destination,
+  DestinationSettings,
+  DestinationTest,
+} from './destination-types.ts'
+import type {
   ArchivedEvent,
   AuditRow,
   Backlog,
@@ -71,6 +78,28 @@ export const sources = {
   rotate: (id: string, what: SecretKind, overlapHours: number) =>
     post<RotatedSource>(`${sourcePath(id)}/rotate`, { what, overlap_hours: overlapHours }),
   test: (id: string) => post<SourceTest>(`${sourcePath(id)}/test`, {}),
+}
+
+const destinationPath = (id: string) => `/destinations/${encodeURIComponent(id)}`
+
+export const destinations = {
+  list: (tenant: string, signal?: Signal) =>
+    fromAdmin<List<Destination>>('/destinations', { query: { tenant }, signal }),
+  find: (id: string, signal?: Signal) => fromAdmin<Destination>(destinationPath(id), { signal }),
+  create: (tenant: string, settings: DestinationSettings) =>
+    post<CreatedDestination>('/destinations', { tenant, ...settings }),
+  change: (id: string, settings: DestinationSettings) =>
+    fromAdmin<Destination>(destinationPath(id), { method: 'PATCH', body: settings }),
+  remove: (id: string) => fromAdmin<null>(destinationPath(id), { method: 'DELETE' }),
+  setEnabled: (id: string, isEnabled: boolean) =>
+    post<Destination>(`${destinationPath(id)}/${isEnabled ? 'enable' : 'disable'}`),
+  /** Messages are signed with the one before too, for so many hours. */
+  rotate: (id: string, overlapHours: number) =>
+    post<CreatedDestination>(`${destinationPath(id)}/rotate`, { overlap_hours: overlapHours }),
+  test: (id: string) => post<DestinationTest>(`${destinationPath(id)}/test`),
+  replay: (id: string, since: string) => post<{ queued: number }>(`${destinationPath(id)}/replay`, { since }),
+  deliveries: (id: string, query: Query, signal?: Signal) =>
+    fromAdmin<List<Delivery>>(`${destinationPath(id)}/deliveries`, { query, signal }),
 }
 
 export const inbound = {

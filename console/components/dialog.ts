@@ -35,7 +35,14 @@ export function DialogHost(): VNode | null {
 
 function ModalDialog({ dialog }: { dialog: OpenDialog }): VNode {
   const element = useRef<HTMLDialogElement>(null)
-  useEffect(() => element.current!.showModal(), [])
+  useEffect(() => {
+    const opened = element.current!
+    opened.showModal()
+    // A link in it leads away from what it was about.
+    const left = () => opened.close('')
+    addEventListener('hashchange', left)
+    return () => removeEventListener('hashchange', left)
+  }, [])
   const closed = () => {
     openDialog.value = null
     dialog.closed(element.current!.returnValue)

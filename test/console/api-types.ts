@@ -1,4 +1,5 @@
 import type { Static } from 'typebox'
+import type * as sent from '../../console/api/destination-types.ts'
 import type * as reports from '../../console/api/report-types.ts'
 import type * as data from '../../console/api/types.ts'
 import type * as views from '../../src/admin/views.ts'
@@ -34,6 +35,10 @@ export type Checks = [
   Holds<data.Backlog, views.BacklogView>,
   Holds<data.DeadLetter, views.DeadLetterView>,
   Holds<data.AuditRow, views.AuditView>,
+  Holds<sent.Destination, views.DestinationView>,
+  Holds<sent.CreatedDestination, views.CreatedDestination>,
+  Holds<sent.DestinationTest, views.DestinationTest>,
+  Holds<sent.Delivery, views.DeliveryView>,
   Holds<data.Event, Static<typeof EventBody>>,
   Holds<data.EventOutcome, Static<typeof EventOutcomeBody>>,
   Holds<Omit<data.StoredRecord, 'data'>, Static<typeof StoredRecordBody>>,

@@ -426,6 +426,8 @@ const VIEWS = [
   ['subscriptions', 'Subscriptions'],
   ['sources', 'Sources'],
   ['sources/new', 'New source'],
+  ['destinations', 'Destinations'],
+  ['destinations/new', 'New destination'],
   ['keys', 'Keys'],
   ['dead-letters', 'Dead letters'],
   ['audit', 'Audit'],

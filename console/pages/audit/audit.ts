@@ -64,10 +64,10 @@ const COLUMNS: Column<AuditRow>[] = [
 
 function targetOf({ action, target }: AuditRow): ComponentChildren {
   if (target === null) return NONE
-  const isThere = action.startsWith('source.') && action !== 'source.delete'
-  return isThere
-    ? html`<a href=${link('source', { id: target })}><code>${target}</code></a>`
-    : html`<code>${target}</code>`
+  const [kind, verb] = action.split('.')
+  const shown = html`<code>${target}</code>`
+  if (verb === 'delete' || (kind !== 'source' && kind !== 'destination')) return shown
+  return html`<a href=${link(kind, { id: target })}>${shown}</a>`
 }
 
 /** Of a change, what was and what is; of something new or gone, nothing: its name says it. */

@@ -1,13 +1,13 @@
 import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { inbound, sources } from '../../api/admin.ts'
-import type { Backlog, Credential, Source } from '../../api/types.ts'
+import type { Backlog, Source } from '../../api/types.ts'
 import { Copyable } from '../../components/copyable.ts'
+import { Credentials } from '../../components/credentials.ts'
 import { ProblemArea } from '../../components/notice.ts'
 import { Facts, Page, Section } from '../../components/page.ts'
-import { Time } from '../../components/time.ts'
 import { number, plural } from '../../format.ts'
-import { h, html } from '../../html.ts'
+import { h } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { ReceiptTable, RejectionTable, ROWS } from './inbound-tables.ts'
 import { type ActionResult, ResultArea, SourceActions } from './source-actions.ts'
@@ -64,16 +64,4 @@ function SourceFacts({ source, backlog }: { source: Source; backlog: Backlog | u
       ['Rate limit', `${number(limit.events)} events per ${number(limit.per_seconds)} s, then ${overflow}`],
     ],
   })
-}
-
-function Credentials({ credentials }: { credentials: Credential[] }): VNode {
-  return html`
-    <span>
-      ${credentials.map(
-        ({ hint, expires_at }, index) => html`
-          ${index > 0 && ', '}<code>${hint}</code>${expires_at && html` until ${h(Time, { at: expires_at })}`}
-        `,
-      )}
-    </span>
-  `
 }

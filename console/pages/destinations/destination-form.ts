@@ -1,0 +1,83 @@
+import type { VNode } from 'preact'
+import { type Destination, type DestinationSettings, WHATS } from '../../api/destination-types.ts'
+import { Form, TextArea, TextField } from '../../components/form.ts'
+import { words } from '../../format.ts'
+import { h, html } from '../../html.ts'
+
+const USUAL = ['events', 'conversions']
+
+type Field = 'name' | 'url' | 'event_types' | 'headers'
+type DestinationFormProps = {
+  submit: string
+  /** What is there already; none for a new one. */
+  destination?: Destination
+  run(settings: DestinationSettings): Promise<void>
+}
+
+export function DestinationForm({ submit, destination, run }: DestinationFormProps): VNode {
+  const names = Object.keys(destination?.headers ?? {})
+  return h(
+    Form<Field>,
+    {
+      key: destination?.updated_at ?? '',
+      submit,
+      layout: 'stacked',
+      run: (values, all) => run(settingsIn(values, all.getAll('what') as string[])),
+    },
+    h(TextField, {
+      ...{ id: 'url', label: 'Address', value: destination?.url ?? '' },
+      placeholder: 'https://example.com/hooks',
+      hint: 'It is posted to, and answers 2xx within 15 seconds.',
+    }),
+    h(TextField, { id: 'name', label: 'Name', value: destination?.name ?? '', placeholder: 'warehouse' }),
+    html`
+      <fieldset>
+        <legend>Is sent</legend>
+        ${WHATS.map(
+          name => html`
+            <label class="check">
+              <input
+                type="checkbox" name="what" value=${name}
+                defaultChecked=${(destination?.what ?? USUAL).includes(name)}
+              />${words(name)}
+            </label>
+          `,
+        )}
+      </fieldset>
+    `,
+    h(TextField, {
+      ...{ id: 'event_types', label: 'Only events of these types', placeholder: 'order.*, signup' },
+      value: destination?.event_types.join(', ') ?? '',
+      hint: 'Exact names, or a beginning and *. Empty: all.',
+    }),
+    h(TextArea, {
+      ...{ id: 'headers', label: 'Headers to send along', value: '', rows: 2 },
+      hint:
+        names.length > 0
+          ? `Set: ${names.join(', ')}. Their values are not shown. Empty: they stay; a line of - takes all away.`
+          : 'One a line, like Authorization: Bearer …',
+    }),
+  )
+}
+
+function settingsIn({ name, url, event_types, headers }: Record<Field, string>, what: string[]) {
+  return {
+    url: url.trim(),
+    what,
+    event_types: event_types.split(/[\s,]+/).filter(Boolean),
+    ...(name.trim() && { name: name.trim() }),
+    ...(headers.trim() && { headers: headersIn(headers) }),
+  }
+}
+
+function headersIn(text: string): Record<string, string> {
+  if (text.trim() === '-') return {}
+  const lines = text.split('\n').filter(line => line.trim() !== '')
+  return Object.fromEntries(
+    lines.map(line => {
+      const colon = line.indexOf(':')
+      if (colon < 1) throw new Error('A header is a line like Authorization: Bearer …')
+      return [line.slice(0, colon).trim(), line.slice(colon + 1).trim()]
+    }),
+  )
+}

@@ -1,0 +1,81 @@
+import { useSignal } from '@preact/signals'
+import type { VNode } from 'preact'
+import { destinations } from '../../api/admin.ts'
+import type { Destination, DestinationSettings } from '../../api/destination-types.ts'
+import { Credentials } from '../../components/credentials.ts'
+import { ProblemArea } from '../../components/notice.ts'
+import { Facts, Page, Section } from '../../components/page.ts'
+import { Ago } from '../../components/time.ts'
+import { plural } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { definePage } from '../../page-definition.ts'
+import { DeliveryTable, ROWS } from './deliveries.ts'
+import { type ActionResult, DestinationActions, ReplayForm, ResultArea } from './destination-actions.ts'
+import { DestinationForm } from './destination-form.ts'
+import { DestinationState, whatOf } from './destination-state.ts'
+
+export const page = definePage(
+  'destination',
+  async ({ route: { params, query }, signal }) => {
+    const [destination, deliveries] = await Promise.all([
+      destinations.find(params.id, signal),
+      destinations.deliveries(params.id, { outcome: query.get('outcome'), limit: ROWS }, signal),
+    ])
+    return { destination, deliveries }
+  },
+  ({ data: { destination, deliveries }, route, refresh }) => {
+    const problem = useSignal<unknown>(null)
+    const result = useSignal<ActionResult | null>(null)
+    const change = async (settings: DestinationSettings) => {
+      await destinations.change(destination.id, settings)
+      await refresh()
+    }
+    return h(
+      Page,
+      {
+        title: destination.name,
+        actions: h(DestinationActions, { destination, problem, result, refresh }),
+      },
+      h(ProblemArea, { problem }),
+      h(ResultArea, { result }),
+      h(DestinationFacts, { destination }),
+      h(
+        Section,
+        { title: 'Deliveries' },
+        h(DeliveryTable, {
+          ...{ id: destination.id, first: deliveries, outcome: route.query.get('outcome') },
+        }),
+      ),
+      destination.enabled && h(Section, { title: 'Replay' }, h(ReplayForm, { destination, result, refresh })),
+      h(
+        Section,
+        { title: 'Settings' },
+        html`<details>
+          <summary>Change</summary>
+          ${h(DestinationForm, { submit: 'Save', destination, run: change })}
+        </details>`,
+      ),
+    )
+  },
+)
+
+function DestinationFacts({ destination }: { destination: Destination }): VNode {
+  const { health, disabled_reason: reason, headers } = destination
+  const names = Object.keys(headers)
+  return h(Facts, {
+    facts: [
+      ['State', [h(DestinationState, { destination }), reason && ` ${reason}`]],
+      health.failing_since && [
+        'Failing since',
+        html`${h(Ago, { at: health.failing_since })}${health.last_error && `: ${health.last_error}`}`,
+      ],
+      ['To be sent', plural(health.pending, 'message')],
+      ['Last delivered', health.last_success_at ? h(Ago, { at: health.last_success_at }) : 'never'],
+      ['Address', destination.url],
+      ['Is sent', whatOf(destination)],
+      ['Secrets', h(Credentials, { credentials: destination.secrets })],
+      names.length > 0 && ['Headers', names.join(', ')],
+      ['Id', html`<code>${destination.id}</code>`],
+    ],
+  })
+}
