@@ -1,8 +1,6 @@
-import { effect, signal, untracked } from '@preact/signals'
+import { computed, effect, signal, untracked } from '@preact/signals'
 import { render, type VNode } from 'preact'
-import { tenants } from './api/admin.ts'
 import { statusOf } from './api/request.ts'
-import type { Tenant } from './api/types.ts'
 import { Announcer } from './components/announcer.ts'
 import { DialogHost } from './components/dialog.ts'
 import { ProblemNotice } from './components/notice.ts'
@@ -10,11 +8,10 @@ import { h, html } from './html.ts'
 import { currentRoute } from './navigation.ts'
 import { clear, endSession, open, signOutReason } from './opening.ts'
 import { SignIn } from './pages/sign-in/sign-in.ts'
-import { chooseTenant, isAdmin, isSignedIn, resume, tenant } from './session.ts'
+import { isSignedIn, resume, tenant } from './session.ts'
 import { Shell } from './shell.ts'
+import { forgetTenants, knownTenants, readTenants } from './tenant-list.ts'
 
-/** The tenants there are, once that is known; none for a private key. */
-const known = signal<Tenant[] | null>(null)
 const failure = signal<unknown>(null)
 /** Until it is known who is signed in, nothing is shown. */
 const isResuming = signal(true)
@@ -33,7 +30,7 @@ function screen(): VNode | null {
   if (!isSignedIn.value) return h(SignIn, { reason: signOutReason.value })
   if (failure.value !== null)
     return html`<main id="main" class="alone">${h(ProblemNotice, { error: failure.value, retry: begin })}</main>`
-  return known.value && h(Shell, { tenants: known.value })
+  return knownTenants.value && h(Shell, { tenants: knownTenants.value })
 }
 
 /** The address holds the route, so that this link must not change it. */
@@ -42,14 +39,11 @@ function skip(event: Event): void {
   document.getElementById('main')?.focus()
 }
 
-/** A session begins with whose data there is. */
 async function begin(): Promise<void> {
   failure.value = null
   signOutReason.value = null
   try {
-    const found = isAdmin.peek() ? (await tenants.list()).results : []
-    if (isAdmin.peek() && !found.some(({ id }) => id === tenant.peek())) chooseTenant(found[0]?.id ?? null)
-    known.value = found
+    await readTenants()
   } catch (error) {
     if (statusOf(error) === 401) endSession(error)
     else failure.value = error
@@ -60,16 +54,19 @@ effect(() => {
   if (isResuming.value) return
   if (isSignedIn.value) untracked(begin)
   else {
-    known.value = null
+    forgetTenants()
     clear()
   }
 })
+
+// Not the list itself: one tenant more changes nothing of the page that is shown.
+const isKnown = computed(() => knownTenants.value !== null)
 
 // Another address or another tenant: another page.
 effect(() => {
   currentRoute.value
   tenant.value
-  if (known.value && isSignedIn.value) untracked(open)
+  if (isKnown.value && isSignedIn.value) untracked(open)
 })
 
 render(h(App, {}), document.getElementById('app')!)

@@ -8,9 +8,11 @@ export type Section =
   | 'records'
   | 'subscriptions'
   | 'people'
+  | 'connect'
   | 'sources'
   | 'destinations'
   | 'keys'
+  | 'tenants'
   | 'issues'
   | 'dead-letters'
   | 'audit'
@@ -104,6 +106,12 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     isAdministration: true,
     load: () => import('./pages/people/person.ts'),
   },
+  connect: {
+    section: 'connect',
+    title: 'Connect',
+    isAdministration: true,
+    load: () => import('./pages/connect/connect.ts'),
+  },
   sources: {
     section: 'sources',
     title: 'Sources',
@@ -145,6 +153,12 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     title: 'Keys',
     isAdministration: true,
     load: () => import('./pages/keys/keys.ts'),
+  },
+  tenants: {
+    section: 'tenants',
+    title: 'Tenants',
+    isAdministration: true,
+    load: () => import('./pages/tenants/tenants.ts'),
   },
   issues: {
     section: 'issues',

@@ -23,11 +23,13 @@ const DATA: MenuItem[] = [
 ]
 const ADMINISTRATION: MenuItem[] = [
   { section: 'people', title: 'People', href: link('people') },
+  { section: 'issues', title: 'Issues', href: link('issues') },
+  { section: 'dead-letters', title: 'Dead letters', href: link('deadLetters') },
+  { section: 'connect', title: 'Connect', href: link('connect', { sender: 'curl' }) },
   { section: 'sources', title: 'Sources', href: link('sources') },
   { section: 'destinations', title: 'Destinations', href: link('destinations') },
   { section: 'keys', title: 'Keys', href: link('keys') },
-  { section: 'issues', title: 'Issues', href: link('issues') },
-  { section: 'dead-letters', title: 'Dead letters', href: link('deadLetters') },
+  { section: 'tenants', title: 'Tenants', href: link('tenants') },
   { section: 'audit', title: 'Audit', href: link('audit') },
 ]
 

@@ -1,5 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
 /** The service refused a request, and a repeat would not help. */
 export class Refused extends Error {
   override name = 'Refused'
@@ -10,6 +8,9 @@ export type Send = (request: Request) => Promise<Record<string, unknown>>
 
 const ATTEMPTS = 25
 const PAUSE_MS = 300
+
+// Not Node's: this runs in browsers, too.
+const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 
 /**
  * Sends JSON and returns the response's. Retries what may be temporary: no connection, 429, 5xx; and 401, because a

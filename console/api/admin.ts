@@ -15,6 +15,7 @@ import type {
   CreatedSource,
   DeadLetter,
   DeadLetterWithBody,
+  DestinationActivity,
   ErasurePreview,
   ErasureReceipt,
   Health,
@@ -34,8 +35,9 @@ import type {
   RotatedSource,
   SecretKind,
   Source,
+  SourceActivity,
   SourceTest,
-  Tenant,
+  TenantSettings,
 } from './types.ts'
 
 /** The admin API: what operators do. */
@@ -46,7 +48,10 @@ const sourcePath = (id: string) => `/sources/${encodeURIComponent(id)}`
 const post = <Body>(path: string, body?: unknown) => fromAdmin<Body>(path, { method: 'POST', body })
 
 export const tenants = {
-  list: (signal?: Signal) => fromAdmin<List<Tenant>>('/tenants', { signal }),
+  list: (signal?: Signal) => fromAdmin<List<TenantSettings>>('/tenants', { signal }),
+  create: (name: string) => post<TenantSettings>('/tenants', { name }),
+  change: (id: string, settings: Pick<TenantSettings, 'conversion_types' | 'events_floor'>) =>
+    fromAdmin<TenantSettings>(`/tenants/${encodeURIComponent(id)}`, { method: 'PATCH', body: settings }),
   health: (id: string, signal?: Signal) =>
     fromAdmin<Health>(`/tenants/${encodeURIComponent(id)}/health`, { signal }),
   issues: (id: string, signal?: Signal) =>
@@ -68,6 +73,8 @@ export const sources = {
   list: (tenant: string | null, signal?: Signal) =>
     fromAdmin<List<Source>>('/sources', { query: { tenant }, signal }),
   find: (id: string, signal?: Signal) => fromAdmin<Source>(sourcePath(id), { signal }),
+  activity: (id: string, signal?: Signal) =>
+    fromAdmin<SourceActivity>(`${sourcePath(id)}/activity`, { signal }),
   create: (source: NewSource) => post<CreatedSource>('/sources', source),
   change: (id: string, settings: JsonObject) =>
     fromAdmin<Source>(sourcePath(id), { method: 'PATCH', body: settings }),
@@ -77,6 +84,9 @@ export const sources = {
   /** The one before stays good for so many hours. */
   rotate: (id: string, what: SecretKind, overlapHours: number) =>
     post<RotatedSource>(`${sourcePath(id)}/rotate`, { what, overlap_hours: overlapHours }),
+  /** The sender's own. */
+  setSecret: (id: string, value: string) =>
+    post<RotatedSource>(`${sourcePath(id)}/rotate`, { what: 'signing_secret', value, overlap_hours: 0 }),
   test: (id: string) => post<SourceTest>(`${sourcePath(id)}/test`, {}),
 }
 
@@ -86,6 +96,8 @@ export const destinations = {
   list: (tenant: string, signal?: Signal) =>
     fromAdmin<List<Destination>>('/destinations', { query: { tenant }, signal }),
   find: (id: string, signal?: Signal) => fromAdmin<Destination>(destinationPath(id), { signal }),
+  activity: (id: string, signal?: Signal) =>
+    fromAdmin<DestinationActivity>(`${destinationPath(id)}/activity`, { signal }),
   create: (tenant: string, settings: DestinationSettings) =>
     post<CreatedDestination>('/destinations', { tenant, ...settings }),
   change: (id: string, settings: DestinationSettings) =>

@@ -16,6 +16,11 @@ export type List<Row> = { results: Row[]; next_cursor: string | null }
 export type Paged<Row> = { results: Row[]; page: number; page_size: number; count: number; pages: number }
 
 export type Tenant = { id: string; name: string }
+export type TenantSettings = Tenant & {
+  conversion_types: Maybe<string[]>
+  events_floor: Maybe<string>
+  created_at: Time
+}
 
 export type KeyKind = 'private' | 'tracking' | 'admin'
 export type Role = 'viewer' | 'operator' | 'admin'
@@ -212,6 +217,10 @@ export type Health = {
   deferred: { events: number; oldest_at: Maybe<Time> }
   disk_free: Maybe<number>
 }
+
+type HoursOfActivity = { last_24_hours: number; by_hour: number[] }
+export type SourceActivity = { received: HoursOfActivity; refused: HoursOfActivity }
+export type DestinationActivity = { delivered: HoursOfActivity; failed: HoursOfActivity }
 
 export type PersonName = {
   kind: string

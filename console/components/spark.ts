@@ -11,7 +11,7 @@ export function Spark({ label, values }: { label: string; values: number[] }): V
   const step = WIDTH / values.length
   const words = `${label}: ${values.map(number).join(', ')}`
   return html`
-    <svg class="spark" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label=${words}>
+    <svg class="spark" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="xMinYMax meet" role="img" aria-label=${words}>
       <title>${words}</title>
       ${values.map((value, index) => {
         const height = value === 0 ? 1 : Math.max(2, (value / highest) * HEIGHT)

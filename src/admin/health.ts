@@ -1,11 +1,15 @@
 import type pg from 'pg'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import type { Log } from '../log/log.ts'
+import { findDestination } from '../store/destinations/destinations.ts'
 import { groupLetters, groupRefusals, type LetterGroup, type RefusalGroup } from '../store/entries/issues.ts'
+import { destinationActivity, sourceActivity } from '../store/health/activity.ts'
 import { failuresOf } from '../store/health/failures.ts'
-import type { Actor } from './actor.ts'
+import { findSource } from '../store/inbound/sources.ts'
+import { type Actor, sees } from './actor.ts'
+import { notFound } from './error.ts'
 import { tenantNamed } from './tenants.ts'
-import type { HealthView, IssueView } from './views.ts'
+import type { DestinationActivity, HealthView, IssueView, SourceActivity } from './views.ts'
 
 /** How a tenant stands, for those who look after it. */
 export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; actor: Actor }) {
@@ -22,6 +26,20 @@ export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; act
         deferred: { events: failures.deferred, oldest_at: failures.deferredSince?.toISOString() ?? null },
       }
     },
+    /** By the hour of the last day: what came of a source. */
+    async source(id: string): Promise<SourceActivity> {
+      const source = await findSource(pool, id)
+      if (source === null || !sees(actor, source.tenantId)) throw notFound('source', id)
+      const { received, refused } = await sourceActivity(pool, source.tenantId, id)
+      return { id, received: hoursOf(received), refused: hoursOf(refused) }
+    },
+    /** The same: what went to a destination. */
+    async destination(id: string): Promise<DestinationActivity> {
+      const destination = await findDestination(pool, id)
+      if (destination === null || !sees(actor, destination.tenantId)) throw notFound('destination', id)
+      const { delivered, failed } = await destinationActivity(pool, destination.tenantId, id)
+      return { id, delivered: hoursOf(delivered), failed: hoursOf(failed) }
+    },
     /** What fails and was refused, by cause: the newest last failure first. */
     async issues(tenant: string): Promise<IssueView[]> {
       const { id } = await tenantNamed(pool, actor, tenant)
@@ -35,6 +53,10 @@ export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; act
 }
 
 const MOST_ISSUES = 100
+
+function hoursOf(by_hour: number[]) {
+  return { last_24_hours: by_hour.reduce((sum, count) => sum + count, 0), by_hour }
+}
 
 function letterIssue(group: LetterGroup): IssueView {
   return {

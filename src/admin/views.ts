@@ -470,6 +470,29 @@ const ByHour = Type.Array(Type.Integer(), {
   description: 'The last 24 hours, oldest first; the last is not over',
 })
 
+const HoursOfActivity = Type.Object({
+  last_24_hours: Count,
+  by_hour: Type.Array(Type.Integer(), {
+    description: 'The last 24 hours, oldest first; the last is not over. Counted up to 10,000 in an hour',
+  }),
+})
+
+/** How much a source brought. */
+export const SourceActivity = Type.Object({
+  id: Type.String(),
+  received: HoursOfActivity,
+  refused: HoursOfActivity,
+})
+export type SourceActivity = Static<typeof SourceActivity>
+
+/** How sending to a destination went: attempts. */
+export const DestinationActivity = Type.Object({
+  id: Type.String(),
+  delivered: HoursOfActivity,
+  failed: HoursOfActivity,
+})
+export type DestinationActivity = Static<typeof DestinationActivity>
+
 /** How a tenant stands. */
 export const HealthView = Type.Object({
   tenant: Type.String(),

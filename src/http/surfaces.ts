@@ -117,7 +117,7 @@ export function adminSurface({
       app.addHook('onRequest', authenticateAdmin(options))
       app.addHook('onSend', listsAsCsv)
       tenantRoutes(app, parts) //           GET, POST /admin/v1/tenants; GET, PATCH …/:id
-      healthRoutes(app, { ...parts, diskFree: options.disk.free }) // GET /admin/v1/tenants/:id/{health,issues}
+      healthRoutes(app, { ...parts, diskFree: options.disk.free }) // GET /admin/v1/tenants/:id/{health,issues}; GET /admin/v1/{sources,destinations}/:id/activity
       keyRoutes(app, parts) //              GET, POST /admin/v1/keys; POST …/:id/{rotate,revoke}
       sourceRoutes(app, parts) //           GET, POST /admin/v1/sources; GET, PATCH, DELETE …/:id; POST …/:id/{rotate,enable,disable}
       sourceTestRoute(app, parts) //        POST /admin/v1/sources/:id/test

@@ -17,7 +17,7 @@ type Holds<Expected, _Promised extends Expected> = true
 type Fields<Row> = { [Name in keyof Row]: null extends Row[Name] ? 'nullable' | 'given' : 'given' }
 
 export type Checks = [
-  Holds<data.Tenant, views.TenantView>,
+  Holds<data.TenantSettings, views.TenantView>,
   Holds<data.Health, views.HealthView>,
   Holds<data.Issue, views.IssueView>,
   Holds<data.Person, views.PersonView>,
@@ -30,6 +30,8 @@ export type Checks = [
   Holds<data.Source, views.SourceView>,
   Holds<data.CreatedSource, views.CreatedSource>,
   Holds<data.RotatedSource, views.RotatedSource>,
+  Holds<data.SourceActivity, views.SourceActivity>,
+  Holds<data.DestinationActivity, views.DestinationActivity>,
   Holds<data.Receipt, views.ReceiptView>,
   Holds<data.Rejection, views.RejectionView>,
   Holds<data.Backlog, views.BacklogView>,

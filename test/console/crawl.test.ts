@@ -188,6 +188,8 @@ test('every page and link in Chromium', { timeout: 900_000 }, async t => {
       'newSource',
       'destination',
       'newDestination',
+      'connect',
+      'tenants',
       'deadLetter',
       'excluded',
     ] as const)

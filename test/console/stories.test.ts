@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { verifyWebhook } from '../../sdk/js/src/webhooks.ts'
@@ -41,6 +42,60 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
   await signIn(page, adminKey)
   await heading(page, 'Overview')
 
+  await t.test('first run: a tenant, a key, the first event, which arrives while one looks', async () => {
+    await page.getByRole('link', { name: 'Tenants' }).click()
+    await heading(page, 'Tenants')
+    await page.getByLabel('Name').fill('acme')
+    await press(page, 'Make the tenant')
+    await text(page, 'Send an event, to do')
+    assert.equal(await page.locator('#tenant option:checked').textContent(), 'acme')
+    await page.locator('main').getByRole('link', { name: 'curl' }).click()
+    await press(page, 'Make a tracking key')
+    await text(page, 'The tracking key is filled in')
+    const command = String(await page.locator('.copyable code').first().textContent())
+    const [, key] = /Bearer (trk_\w+)/.exec(command)!
+    const [, body] = /-d '(.*)'/.exec(command)!
+    await text(page, 'Waiting.')
+    await server.request('/v1/track/', { method: 'POST', key: key!, body: body! })
+    await page.getByRole('link', { name: 'page_view' }).waitFor()
+    await text(page, 'It works: events arrive.')
+    await goTo(page, '#/overview')
+    await text(page, 'Send an event, done')
+  })
+
+  await t.test('a billing system is connected: address there, secret here', async () => {
+    await goTo(page, '#/connect/stripe')
+    await press(page, 'Make the source')
+    await page.getByLabel('Signing secret').fill('whsec_from_stripe')
+    const address = String(await page.locator('.copyable code').first().textContent())
+    await press(page, 'Save the secret')
+    await text(page, 'Bring its signing secret back, done')
+    const t = Math.floor(Date.now() / 1000)
+    const event = { id: 'evt_1', object: 'event', type: 'customer.created', created: t, data: { object: {} } }
+    const body = JSON.stringify(event)
+    const signature = createHmac('sha256', 'whsec_from_stripe').update(`${t}.${body}`).digest('hex')
+    const answer = await server.request(new URL(address).pathname, {
+      ...{ method: 'POST', body },
+      headers: { 'stripe-signature': `t=${t},v1=${signature}` },
+    })
+    assert.deepEqual([answer.status, answer.body.accepted], [200, 1])
+    await page.getByRole('link', { name: 'customer.created' }).waitFor()
+    await page.locator('.steps').getByRole('link', { name: 'Stripe' }).click()
+    await heading(page, 'Stripe')
+    await text(page, 'Received in 24 hours')
+  })
+
+  await t.test('a demo tenant is filled from here', async () => {
+    await goTo(page, '#/tenants')
+    await page.getByLabel('Size').selectOption('0.1')
+    await press(page, 'Fill a demo tenant')
+    await page.locator('#tenant option:checked', { hasText: 'demo' }).waitFor({ state: 'attached' })
+    await heading(page, 'Overview')
+    await server.settled()
+    await page.locator('#tenant').selectOption(server.tenant.id)
+    await text(page, 'First steps')
+  })
+
   await t.test('a destination is made, tested, sent to, replayed, and disabled', async () => {
     await page.getByRole('link', { name: 'Destinations' }).click()
     await page.getByRole('link', { name: 'New destination' }).click()
@@ -70,6 +125,9 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
       await heading(page, 'warehouse')
       return (await page.getByRole('row', { name: /event\.signup.*delivered 204/ }).count()) === 1
     })
+    const [made] = await server.admin.destinations.list(server.tenant.id)
+    const activity = await server.request(`/admin/v1/destinations/${made!.id}/activity`, { key: adminKey })
+    assert.deepEqual([activity.body.delivered.last_24_hours, activity.body.failed.last_24_hours], [1, 0])
     await press(page, 'event.signup')
     await page.getByRole('dialog').getByRole('link').click()
     await heading(page, 'signup')

@@ -358,3 +358,26 @@ test('a bad item in a request that waits behind a failing one leaves one receipt
   assert.deepEqual(receipts, [{ outcome: 'dead_letter' }])
   await server.pool.query(`delete from poison`)
 })
+
+test('what a source brought and what was refused is counted by the hour, for whoever sees the source', async () => {
+  const source = await makeSource(server)
+  await source.post([{ event_type: 'x' }, { event_type: 'y' }])
+  await server.request(source.path, { method: 'POST', key: 'not-its-token', body: '{}' })
+  await server.settled()
+  const path = `/admin/v1/sources/${source.id}/activity`
+  // Refusals are written a moment later.
+  await eventually('the refusal to be counted', async () => {
+    return (await server.request(path, { key })).body.refused.last_24_hours === 1
+  })
+  const { body } = await server.request(path, { key })
+  assert.equal(body.received.last_24_hours, 2)
+  assert.equal(body.received.by_hour.length, 24)
+  // The hour may have turned meanwhile.
+  assert.equal(
+    body.received.by_hour.slice(-2).reduce((sum: number, count: number) => sum + count),
+    2,
+  )
+  const { id: other } = await server.admin.tenants.create({ name: 'of another' })
+  const { key: bound } = await server.admin.keys.create({ kind: 'admin', tenant: other })
+  assert.equal((await server.request(path, { key: bound })).status, 404)
+})

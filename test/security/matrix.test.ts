@@ -123,6 +123,8 @@ const WHO: Record<string, Who> = {
   'POST /admin/v1/destinations/:id/test': admins('operator'),
   'POST /admin/v1/destinations/:id/replay': admins('operator'),
   'GET /admin/v1/destinations/:id/deliveries': admins('viewer'),
+  'GET /admin/v1/destinations/:id/activity': admins('viewer'),
+  'GET /admin/v1/sources/:id/activity': admins('viewer'),
   'GET /admin/v1/receipts': admins('viewer'),
   'GET /admin/v1/archive/:id': admins('viewer'),
   'GET /admin/v1/overflow': admins('viewer'),

@@ -5,6 +5,7 @@ import type { Destination, DestinationSettings } from '../../api/destination-typ
 import { Credentials } from '../../components/credentials.ts'
 import { ProblemArea } from '../../components/notice.ts'
 import { Facts, Page, Section } from '../../components/page.ts'
+import { activitySign, Signs } from '../../components/signs.ts'
 import { Ago } from '../../components/time.ts'
 import { plural } from '../../format.ts'
 import { h, html } from '../../html.ts'
@@ -17,13 +18,14 @@ import { DestinationState, whatOf } from './destination-state.ts'
 export const page = definePage(
   'destination',
   async ({ route: { params, query }, signal }) => {
-    const [destination, deliveries] = await Promise.all([
+    const [destination, deliveries, activity] = await Promise.all([
       destinations.find(params.id, signal),
       destinations.deliveries(params.id, { outcome: query.get('outcome'), limit: ROWS }, signal),
+      destinations.activity(params.id, signal),
     ])
-    return { destination, deliveries }
+    return { destination, deliveries, activity }
   },
-  ({ data: { destination, deliveries }, route, refresh }) => {
+  ({ data: { destination, deliveries, activity }, route, refresh }) => {
     const problem = useSignal<unknown>(null)
     const result = useSignal<ActionResult | null>(null)
     const change = async (settings: DestinationSettings) => {
@@ -38,6 +40,12 @@ export const page = definePage(
       },
       h(ProblemArea, { problem }),
       h(ResultArea, { result }),
+      h(Signs, {
+        signs: [
+          activitySign('Delivered in 24 hours', activity.delivered),
+          activitySign('Failed attempts in 24 hours', activity.failed),
+        ],
+      }),
       h(DestinationFacts, { destination }),
       h(
         Section,

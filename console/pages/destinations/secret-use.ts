@@ -12,17 +12,19 @@ export function SecretUse({ secret }: { secret: string }): VNode {
 }
 
 function receiverCode(secret: string): string {
-  return `import { createServer } from 'node:http'
-import { verifyWebhook } from '@kontor/sdk/webhooks'
-
-const secret = ${JSON.stringify(secret)}
-
-createServer(async (request, response) => {
-  const chunks = []
-  for await (const chunk of request) chunks.push(chunk)
-  const body = Buffer.concat(chunks)
-  const isGenuine = await verifyWebhook({ secret, body, headers: request.headers })
-  response.writeHead(isGenuine ? 204 : 401).end()
-  if (isGenuine) console.log(request.headers['webhook-id'], JSON.parse(body))
-}).listen(3000)`
+  return [
+    `import { createServer } from 'node:http'`,
+    `import { verifyWebhook } from '@kontor/sdk/webhooks'`,
+    '',
+    `const secret = ${JSON.stringify(secret)}`,
+    '',
+    'createServer(async (request, response) => {',
+    '  const chunks = []',
+    '  for await (const chunk of request) chunks.push(chunk)',
+    '  const body = Buffer.concat(chunks)',
+    '  const isGenuine = await verifyWebhook({ secret, body, headers: request.headers })',
+    '  response.writeHead(isGenuine ? 204 : 401).end()',
+    `  if (isGenuine) console.log(request.headers['webhook-id'], JSON.parse(body))`,
+    '}).listen(3000)',
+  ].join('\n')
 }

@@ -5,6 +5,8 @@ import { h, html } from '../../html.ts'
 import { link } from '../../router.ts'
 import { recordCommand, trackCommand, whereKeysAre } from '../../samples.ts'
 import { isAdmin } from '../../session.ts'
+import { type Sender, senderOf } from '../connect/senders.ts'
+import { FillDemo } from '../tenants/fill-demo.ts'
 import type { Activity } from './activity.ts'
 
 type Step = { title: string; isDone: boolean; how: VNode | null }
@@ -16,7 +18,9 @@ export function FirstRun({ begun }: Pick<Activity, 'begun'>): VNode | null {
     {
       title: 'Send an event',
       isDone: begun.event,
-      how: h(Copyable, { text: trackCommand(), label: 'Copy the command' }),
+      how: isAdmin.value
+        ? h(ConnectLinks, { senders: ['curl', 'browser', 'sdk', 'segment'] })
+        : h(Copyable, { text: trackCommand(), label: 'Copy the command' }),
     },
     {
       title: 'Write a record',
@@ -26,10 +30,10 @@ export function FirstRun({ begun }: Pick<Activity, 'begun'>): VNode | null {
     {
       title: 'Connect Stripe, Shopify or another sender of webhooks',
       isDone: begun.source === true,
-      how: isAdmin.value ? html`<p><a href=${link('newSource')}>Make a source</a></p>` : null,
+      how: isAdmin.value ? h(ConnectLinks, { senders: ['stripe', 'shopify', 'woocommerce'] }) : null,
     },
   ]
-  return h(
+  const list = h(
     Section,
     { title: 'First steps' },
     html`
@@ -46,7 +50,21 @@ export function FirstRun({ begun }: Pick<Activity, 'begun'>): VNode | null {
           `,
         )}
       </ol>
-      ${(!begun.event || !begun.record) && html`<p class="faint">${whereKeysAre('tracking')}</p>`}
+      ${!begun.record && html`<p class="faint">${whereKeysAre('private')}</p>`}
     `,
   )
+  const isEmpty = !begun.event && !begun.record
+  return html`${list}${isEmpty && isAdmin.value && h(Section, { title: 'Or look around first' }, h(FillDemo, {}))}`
+}
+
+/** Ways that lead to the first event, each with everything filled in. */
+function ConnectLinks({ senders }: { senders: Sender['name'][] }): VNode {
+  return html`
+    <p>
+      ${senders.map((name, index) => [
+        index > 0 && ' · ',
+        html`<a href=${link('connect', { sender: name })}>${senderOf(name).title}</a>`,
+      ])}
+    </p>
+  `
 }

@@ -1,19 +1,11 @@
-import type { ComponentChildren, VNode } from 'preact'
+import type { VNode } from 'preact'
 import type { Health, SeriesRow } from '../../api/types.ts'
 import { Section } from '../../components/page.ts'
-import { Spark } from '../../components/spark.ts'
+import { type Sign, Signs } from '../../components/signs.ts'
 import { Ago } from '../../components/time.ts'
 import { number, percent } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { link } from '../../router.ts'
-
-type Sign = {
-  label: string
-  value: string
-  note?: ComponentChildren
-  href?: string
-  spark?: { label: string; values: number[] }
-}
 
 /** How the service is doing, each with the last 24 hours where there is something to draw. */
 export function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | null }): VNode {
@@ -48,20 +40,5 @@ export function HealthSigns({ health, hours }: { health: Health; hours: SeriesRo
     },
     free === null ? null : { label: 'Disk used', value: percent(1 - free) },
   ]
-  return h(
-    Section,
-    { title: 'Health' },
-    html`<ul class="tiles small">${signs.map(sign => sign && h(HealthSign, sign))}</ul>`,
-  )
-}
-
-function HealthSign({ label, value, note, href, spark }: Sign): VNode {
-  return html`
-    <li>
-      <span class="label">${href ? html`<a href=${href}>${label}</a>` : label}</span>
-      <strong>${value}</strong>
-      ${note && html`<span class="faint">${note}</span>`}
-      ${spark && spark.values.length > 0 && h(Spark, spark)}
-    </li>
-  `
+  return h(Section, { title: 'Health' }, h(Signs, { signs }))
 }

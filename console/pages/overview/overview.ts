@@ -112,7 +112,7 @@ async function readRevenue(signal: AbortSignal): Promise<Revenue | null> {
 function NoTenant(): VNode {
   return h(EmptyState, {
     title: 'No tenant yet.',
-    text: 'A tenant is whose data it is. Make the first one, then load this page again:',
-    command: 'npm run kontor -- tenant create NAME',
+    text: 'A tenant is whose data it is.',
+    action: html`<a href=${link('tenants')}>Make the first one</a>`,
   })
 }

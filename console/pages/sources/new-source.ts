@@ -40,19 +40,23 @@ const OVERFLOWS = [
 export const page = definePage(
   'newSource',
   async () => null,
-  () => {
+  ({ route: { query } }) => {
     const created = useSignal<CreatedSource | null>(null)
     return h(
       Page,
       { title: 'New source' },
-      created.value ? h(CreatedNotice, { source: created.value }) : h(SourceForm, { created }),
+      created.value
+        ? h(CreatedNotice, { source: created.value })
+        : h(SourceForm, { created, preset: query.get('preset') ?? '' }),
     )
   },
 )
 
 type Field = 'name' | 'type' | 'preset' | 'signing' | 'own_secret' | 'rate' | 'overflow'
 
-function SourceForm({ created }: { created: Signal<CreatedSource | null> }): VNode {
+type SourceFormProps = { created: Signal<CreatedSource | null>; preset: string }
+
+function SourceForm({ created, preset }: SourceFormProps): VNode {
   const signing = useSignal('')
   const create = async (values: FormValues<Field>) => {
     created.value = await sources.create(sourceIn(values))
@@ -66,6 +70,7 @@ function SourceForm({ created }: { created: Signal<CreatedSource | null> }): VNo
       id: 'preset',
       label: 'Preset',
       options: PRESETS,
+      value: preset,
       hint: 'Knows how this sender signs, and where it says what happened.',
     }),
     h(SelectField, {

@@ -92,7 +92,7 @@ function TestResult({ test }: { test: SourceTest }): VNode {
       <ol class="steps">
         ${test.steps.map(
           ({ step, ok: isGood, detail }) =>
-            html`<li>${h(Badge, { text: step, tone: isGood ? 'good' : 'bad' })} ${detail}</li>`,
+            html`<li><p>${h(Badge, { text: step, tone: isGood ? 'good' : 'bad' })}<span>${detail}</span></p></li>`,
         )}
       </ol>
       ${test.archived.map(value => h(JsonView, { value, label: 'The archived result' }))}

@@ -6,6 +6,7 @@ import { Copyable } from '../../components/copyable.ts'
 import { Credentials } from '../../components/credentials.ts'
 import { ProblemArea } from '../../components/notice.ts'
 import { Facts, Page, Section } from '../../components/page.ts'
+import { activitySign, Signs } from '../../components/signs.ts'
 import { number, plural } from '../../format.ts'
 import { h } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
@@ -18,15 +19,16 @@ export const page = definePage(
   'source',
   async ({ route: { params, query }, signal }) => {
     const source = await sources.find(params.id, signal)
-    const [receipts, rejections, backlogs] = await Promise.all([
+    const [receipts, rejections, backlogs, activity] = await Promise.all([
       inbound.receipts({ source: source.id, outcome: query.get('outcome'), limit: ROWS }, signal),
       inbound.rejections({ source: source.id, limit: ROWS }, signal),
       inbound.backlogs(signal),
+      sources.activity(source.id, signal),
     ])
     const backlog = backlogs.results.find(({ source_config_id }) => source_config_id === source.id)
-    return { source, receipts, rejections, backlog }
+    return { source, receipts, rejections, backlog, activity }
   },
-  ({ data: { source, receipts, rejections, backlog }, route, refresh }) => {
+  ({ data: { source, receipts, rejections, backlog, activity }, route, refresh }) => {
     const problem = useSignal<unknown>(null)
     const result = useSignal<ActionResult | null>(null)
     return h(
@@ -34,6 +36,12 @@ export const page = definePage(
       { title: source.name, actions: h(SourceActions, { source, problem, result, refresh }) },
       h(ProblemArea, { problem }),
       h(ResultArea, { result }),
+      h(Signs, {
+        signs: [
+          activitySign('Received in 24 hours', activity.received),
+          activitySign('Refused in 24 hours', activity.refused),
+        ],
+      }),
       h(SourceFacts, { source, backlog }),
       h(
         Section,

@@ -1,4 +1,4 @@
-import { HealthView, IssueView } from '../../admin/views.ts'
+import { DestinationActivity, HealthView, IssueView, SourceActivity } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'
@@ -41,5 +41,35 @@ export function healthRoutes(
       results: await admin(request).health.issues(request.params.id),
       next_cursor: null,
     }),
+  )
+  activityRoutes(app, admin)
+}
+
+function activityRoutes(app: App, admin: AdminOf): void {
+  app.get(
+    '/admin/v1/sources/:id/activity',
+    {
+      schema: {
+        tags: ['Admin: sources'],
+        security: security.admin,
+        summary: 'How much a source brought and how much of it was refused, by the hour of the last day',
+        params: ById,
+        response: { 200: SourceActivity },
+      },
+    },
+    async request => admin(request).health.source(request.params.id),
+  )
+  app.get(
+    '/admin/v1/destinations/:id/activity',
+    {
+      schema: {
+        tags: ['Admin: destinations'],
+        security: security.admin,
+        summary: 'How many attempts to deliver succeeded and failed, by the hour of the last day',
+        params: ById,
+        response: { 200: DestinationActivity },
+      },
+    },
+    async request => admin(request).health.destination(request.params.id),
   )
 }

@@ -35,6 +35,13 @@ const LIBRARIES: Record<string, string> = {
   '@preact/signals-core': '@preact/signals-core',
   uplot: 'uplot/dist/uPlot.esm.js',
 }
+/** The made-up shop that fills a tenant from the console, under the paths that its modules import each other by. */
+const DEMO = {
+  specifier: 'kontor-demo',
+  entry: 'demo/index.ts',
+  folder: 'demo',
+  beside: ['src/domain/time.ts', 'src/domain/billing/calendar.ts'],
+}
 const STYLESHEETS = { 'lib/uplot.css': 'uplot/dist/uPlot.min.css' }
 
 /**
@@ -59,6 +66,10 @@ export async function readConsoleFiles(): Promise<ConsoleFiles> {
     libraries.set(specifier, name)
     await add(name, textOf(source).replace(/\/\/# sourceMappingURL=\S+\s*$/, ''))
   }
+  libraries.set(DEMO.specifier, DEMO.entry)
+  const demo = readdirSync(new URL(`../${DEMO.folder}/`, FOLDER)).map(name => `${DEMO.folder}/${name}`)
+  for (const name of [...demo, ...DEMO.beside])
+    await add(name, withoutTypes(readFileSync(new URL(`../${name}`, FOLDER), 'utf8')))
   for (const [name, source] of Object.entries(STYLESHEETS)) await add(name, textOf(source))
   const tags = [...files].map(([name, file]) => `${name} ${file.asset.etag}`)
   return { version: hash('sha256', tags.sort().join('\n'), 'base64url').slice(0, 12), files, libraries }

@@ -61,11 +61,11 @@ function firstModules(files: ConsoleFiles['files'], libraries: ConsoleFiles['lib
   return [...found]
 }
 
-/** What a module imports when it is loaded, not what it imports later. */
+/** What a module imports when it is loaded, not what it imports later, nor code that it shows. */
 export function importsOf(source: string): string[] {
   return [
     ...source.matchAll(
-      /\b(?:import|export)\b[^'"`;()]*?\bfrom\s*['"]([^'"]+)['"]|\bimport\s*['"]([^'"]+)['"]/g,
+      /(?:^|;)(?:import|export)\b[^'"`;()]*?\bfrom\s*['"]([^'"]+)['"]|(?:^|;)import\s*['"]([^'"]+)['"]/gm,
     ),
   ].map(([, from, bare]) => (from ?? bare)!)
 }

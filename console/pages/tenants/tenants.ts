@@ -1,0 +1,63 @@
+import type { VNode } from 'preact'
+import { tenants } from '../../api/admin.ts'
+import type { TenantSettings } from '../../api/types.ts'
+import { announce } from '../../components/announcer.ts'
+import { Form, TextField } from '../../components/form.ts'
+import { EmptyState } from '../../components/notice.ts'
+import { Page, Section } from '../../components/page.ts'
+import { type Column, Table } from '../../components/table.ts'
+import { Day } from '../../components/time.ts'
+import { h, html } from '../../html.ts'
+import { go } from '../../navigation.ts'
+import { definePage } from '../../page-definition.ts'
+import { link } from '../../router.ts'
+import { chooseTenant, tenant } from '../../session.ts'
+import { readTenants } from '../../tenant-list.ts'
+import { FillDemo } from './fill-demo.ts'
+import { TenantForm } from './tenant-form.ts'
+
+export const page = definePage(
+  'tenants',
+  ({ signal }) => tenants.list(signal),
+  ({ data: { results }, refresh }) => {
+    const chosen = results.find(({ id }) => id === tenant.value)
+    return h(
+      Page,
+      { title: 'Tenants', lead: 'A tenant is whose data it is. Nothing of one is ever seen in another.' },
+      results.length > 0
+        ? h(Table<TenantSettings>, { caption: 'Tenants', columns, rows: results, keyOf: ({ id }) => id })
+        : h(EmptyState, { title: 'No tenant yet.', text: 'Make the first one below.' }),
+      h(Section, { title: 'New tenant' }, h(NewTenantForm, {})),
+      h(Section, { title: 'A tenant to look around in' }, h(FillDemo, {})),
+      chosen &&
+        h(Section, { title: `Settings of ${chosen.name}` }, h(TenantForm, { tenant: chosen, refresh })),
+    )
+  },
+)
+
+const columns: Column<TenantSettings>[] = [
+  { label: 'Name', cell: row => h(TenantName, { row }), kind: 'long' },
+  { label: 'Id', cell: ({ id }) => html`<code>${id}</code>` },
+  { label: 'Made', cell: ({ created_at }) => h(Day, { at: created_at }) },
+]
+
+function TenantName({ row: { id, name } }: { row: TenantSettings }): VNode {
+  if (id === tenant.value) return html`<span>${name} <span class="faint">(chosen)</span></span>`
+  return html`<button type="button" class="link" onClick=${() => chooseTenant(id)}>${name}</button>`
+}
+
+/** Whoever makes a tenant goes on with it. */
+function NewTenantForm(): VNode {
+  const create = async ({ tenant_name: name }: { tenant_name: string }) => {
+    const created = await tenants.create(name.trim())
+    await readTenants()
+    chooseTenant(created.id)
+    announce(`Tenant ${created.name} is made`)
+    go(link('overview'))
+  }
+  return h(
+    Form<'tenant_name'>,
+    { submit: 'Make the tenant', layout: 'filter', run: create },
+    h(TextField, { id: 'tenant_name', label: 'Name', placeholder: 'acme' }),
+  )
+}
