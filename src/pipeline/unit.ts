@@ -38,6 +38,8 @@ export type Transaction = {
   turns?: Turns
   /** To be called before sales are written, by whoever has locked them: for those who are told what changed. */
   beforeSales?: (sales: SaleRef[]) => Promise<void>
+  /** To be called before profiles are joined or parted, where that may change whose contact a person is. */
+  beforePeople?: (profiles: { tenantId: number; profile: number }[]) => Promise<void>
   /** Runs once the effects are committed: for what is remembered in memory. */
   afterCommit(action: () => void): void
 }

@@ -44,11 +44,13 @@ test('a URL into a private network is refused however it is written', () => {
     ],
     ...['https://[::1]/', 'https://[::ffff:10.0.0.1]/', 'https://localhost/', 'https://a.localhost./'],
     ...['https://user:pass@example.com/', 'ftp://example.com/', 'example.com', 'javascript:alert(1)'],
+    ...['https://example.com:0/', 'https://example.com:65536/'],
   ]
   for (const url of refused) assert.notEqual(faultOfUrl(url, { allowPrivate: false }), null, url)
   assert.equal(faultOfUrl('https://example.com/hooks?a=b', { allowPrivate: false }), null)
   assert.equal(faultOfUrl('http://10.0.0.1:8080/', { allowPrivate: true }), null)
-  assert.notEqual(faultOfUrl('file:///etc/passwd', { allowPrivate: true }), null)
+  for (const url of ['file:///etc/passwd', 'http://10.0.0.1:0/'])
+    assert.notEqual(faultOfUrl(url, { allowPrivate: true }), null)
 })
 
 test('a name that leads into a private network by the time it is sent to is not connected to', async () => {

@@ -124,6 +124,35 @@ test('an order and an event of one sale that come together are one conversion.cr
   assert.equal(new Set(got.map(({ data }) => data.id)).size, 1)
 })
 
+test('a sale whose contact becomes known, by a merge too, is told again; another name of the same person is no news', async () => {
+  const tenant = await server.tenantOfServers('whose')
+  const made = await destinations.create({
+    tenant: tenant.id,
+    url: `${receiver.url}/whose`,
+    what: ['conversions'],
+  })
+  const identify = (anonymousId: string, userId: string, email?: string) =>
+    post('/v1/identify', tenant.trackingKey, { type: 'identify', anonymousId, userId, traits: { email } })
+  await track(tenant, { event_type: 'convert', visitor: 'v-w', data: { amount: 5 } })
+  await server.settled()
+  await identify('v-w', 'u-w')
+  await server.settled()
+  await record(tenant, 'contact', 'c-w', '2026-01-01T00:00:00Z', { email: 'w@example.com' })
+  await server.settled()
+  await identify('v-w', 'u-w', 'w@example.com')
+  await server.settled()
+  await identify('v-w2', 'u-w', 'w@example.com')
+  await server.settled()
+  await drained(made.id)
+  const told = receiver.on('/whose').map(({ body }) => [body.type, body.data.contact_id])
+  assert.deepEqual(told.sort(), [
+    ['conversion.created', null],
+    ['conversion.updated', 'c-w'],
+  ])
+  const { results } = (await server.request('/v1/conversions', { key: tenant.privateKey })).body
+  assert.equal(results[0].contact_id, 'c-w')
+})
+
 test('a failed delivery is tried again under the same id, later and later, and no sooner than Retry-After says', async () => {
   const tenant = await server.anotherTenant('retries')
   const made = await destinations.create({

@@ -67,9 +67,10 @@ export function literalAddress(hostname: string): string | null {
 /** What is wrong with the URL of a destination, completing "must …"; null: nothing that can be seen without asking DNS. */
 export function faultOfUrl(text: string, { allowPrivate }: { allowPrivate: boolean }): string | null {
   if (!URL.canParse(text) || text.length > 2_000) return 'be an address like https://example.com/hooks'
-  const { protocol, hostname, username, password } = new URL(text)
+  const { protocol, hostname, port, username, password } = new URL(text)
   if (protocol !== 'https:' && protocol !== 'http:') return 'be an address like https://example.com/hooks'
   if (username !== '' || password !== '') return 'not carry a user or password: put them into a header'
+  if (port === '0') return 'not name port 0, on which nobody listens'
   if (allowPrivate) return null
   if (protocol === 'http:')
     return 'begin with https:// (http only with KONTOR_ALLOW_PRIVATE_DESTINATIONS=true)'

@@ -1,6 +1,6 @@
 import { newEntryId } from '../../domain/ids.ts'
 import { type Archivable, insertArchivable } from '../../store/archive/archive.ts'
-import { type SaleRef, type SaleState, saleStates } from '../../store/conversions/changes.ts'
+import { type SaleRef, type SaleState, saleStates, salesOfProfiles } from '../../store/conversions/changes.ts'
 import type { Message } from '../../store/destinations/outbox.ts'
 import { conversionText } from '../../store/export/row-texts.ts'
 import type { Transaction } from '../unit.ts'
@@ -17,16 +17,24 @@ type Kept = { refs: SaleRef[]; before: Map<string, SaleState> }
 
 export function openSaleChanges(audienceOf: AudienceOf): SaleChanges {
   const keptIn = new WeakMap<Transaction, Kept>()
+
+  /** What is of tenants of whose sales somebody is told. */
+  async function ofListened<T extends { tenantId: number }>(
+    transaction: Transaction,
+    things: T[],
+  ): Promise<T[]> {
+    const audience = await audienceOf(transaction)
+    if (isNobody(audience)) return []
+    if (audience.isArchived) return things
+    return things.filter(({ tenantId }) => wantsAny(audience, tenantId, 'conversions'))
+  }
+
   return {
     begin(transaction) {
       const kept: Kept = { refs: [], before: new Map() }
       keptIn.set(transaction, kept)
       transaction.beforeSales = async refs => {
-        const audience = await audienceOf(transaction)
-        if (isNobody(audience)) return
-        const wanted = audience.isArchived
-          ? refs
-          : refs.filter(({ tenantId }) => wantsAny(audience, tenantId, 'conversions'))
+        const wanted = await ofListened(transaction, refs)
         if (wanted.length === 0) return
         // What was kept under another name before may have been written since: what it is now is not what it was.
         const known = new Set(kept.refs.map(refText))
@@ -35,6 +43,11 @@ export function openSaleChanges(audienceOf: AudienceOf): SaleChanges {
         kept.refs.push(...fresh)
         for (const state of await saleStates(transaction.client, fresh))
           if (!namesOf(state).some(name => known.has(name))) kept.before.set(idText(state), state)
+      }
+      transaction.beforePeople = async profiles => {
+        const wanted = await ofListened(transaction, profiles)
+        const sales = wanted.length > 0 ? await salesOfProfiles(transaction.client, wanted) : []
+        if (sales.length > 0) await transaction.beforeSales!(sales)
       }
     },
     async end(transaction) {

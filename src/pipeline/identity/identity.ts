@@ -137,6 +137,8 @@ async function joinAll(
     // Another worker may have joined them while this one waited for its turn.
     people = { ...(await loadPeople(client, seen)), isNew }
     joins = join(people.sightings)
+    const contacts = contactsMeeting(people, joins)
+    if (contacts.length > 0) await transaction.beforePeople?.(contacts)
     await writeJoins(client, people, joins)
   }
   const survivors = new Set(joins.merges.map(({ into }) => profileOf({ id: null, profile: into })))
@@ -149,6 +151,15 @@ async function joinAll(
     })),
     isNew: [...people.isNew],
   }
+}
+
+/** Profiles that are merged with one that has a contact: their sales may become that contact's. */
+function contactsMeeting({ tenantOfProfile }: People, { merges }: Joins): ProfileKey[] {
+  return merges.flatMap(({ from, into }) =>
+    from.hasContact || into.hasContact
+      ? [from, into].map(profile => ({ tenantId: tenantOfProfile(profile), profile: profile.id }))
+      : [],
+  )
 }
 
 type People = {

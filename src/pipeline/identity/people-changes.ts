@@ -46,6 +46,7 @@ export async function mergePeople(
     [from, into].map(({ profile }) => ({ tenantId, profile })),
   )
   if (facts.reduce((sum, { names }) => sum + names, 0) > MAX_NAMES) return false
+  await transaction.beforePeople?.([from, into].map(({ profile }) => ({ tenantId, profile })))
   const moved = await mergeProfiles(client, [{ tenantId, from: from.profile, into: into.profile }])
   await insertJoins(client, [
     {
@@ -74,6 +75,7 @@ export async function splitPerson(
   if (split === null) return null
   const nodes = await nodesOfProfile(client, tenantId, profile)
   const sales = await salesOfNodes(transaction, tenantId, nodes)
+  await transaction.beforePeople?.([{ tenantId, profile }])
   await undoJoin(client, tenantId, split.undone.id)
   // Two people from now on; but what the one said of the other goes when the other is erased.
   const { node, other } = split.undone

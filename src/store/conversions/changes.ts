@@ -12,6 +12,33 @@ export type SaleState = ConversionRow & {
   isListed: boolean
 }
 
+// Of who has more, the last: a merge must not take for ever.
+const MAX_SALES_OF_PERSON = 1_000
+
+/** Sales whose contact depends on who these people are. */
+export async function salesOfProfiles(
+  db: Db,
+  profiles: { tenantId: number; profile: number }[],
+): Promise<SaleRef[]> {
+  const { rows } = await queryPrepared<SaleRef>(
+    db,
+    `select c.tenant_id as "tenantId", c.sale_key as "saleKey"
+     from (select distinct * from unnest($1::int[], $2::bigint[]) as p (tenant_id, profile)) p
+     cross join lateral (
+       select s.tenant_id, s.sale_key from identities i
+       cross join lateral (
+         select tenant_id, sale_key, occurred_at from conversions
+         where tenant_id = p.tenant_id and coalesce(event_node, order_node) = i.node and listed and order_contact_id is null
+         offset 0
+       ) s
+       where i.tenant_id = p.tenant_id and i.profile = p.profile
+       order by s.occurred_at desc limit ${MAX_SALES_OF_PERSON}
+     ) c`,
+    [profiles.map(({ tenantId }) => tenantId), profiles.map(({ profile }) => profile)],
+  )
+  return rows
+}
+
 export async function saleStates(db: Db, refs: SaleRef[]): Promise<SaleState[]> {
   const keys = refs.filter(ref => ref.saleKey !== undefined)
   const orders = refs.filter(ref => ref.orderId !== undefined)
