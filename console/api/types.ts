@@ -87,7 +87,7 @@ export type SourceTest = {
   archived: JsonObject[]
 }
 
-export type ReceiptOutcome = 'processed' | 'duplicate' | 'dropped' | 'dead_letter' | 'expired'
+export type ReceiptOutcome = 'processed' | 'duplicate' | 'dropped' | 'dead_letter' | 'suppressed' | 'expired'
 export type Receipt = {
   id: string
   inbound_event_id: Maybe<string>

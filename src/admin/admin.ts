@@ -15,6 +15,7 @@ import { type ReceiptAdmin, receiptAdmin } from './receipts.ts'
 import type { Secrets } from './secrets.ts'
 import { type SourceTestAdmin, sourceTestAdmin } from './source-test.ts'
 import { type SourceAdmin, sourceAdmin } from './sources.ts'
+import { type SuppressionAdmin, suppressionAdmin } from './suppressions.ts'
 import { type TenantAdmin, tenantAdmin } from './tenants.ts'
 
 /** What an operator does, for the command line and the admin API alike. */
@@ -31,6 +32,7 @@ export type Admin = {
   deadLetters: DeadLetterAdmin
   people: PeopleAdmin
   erasures: ErasureAdmin
+  suppressions: SuppressionAdmin
   purges: PurgeAdmin
   audit: AuditAdmin
 }
@@ -62,6 +64,7 @@ export function openAdmin({
     deadLetters: deadLetterAdmin({ pool, log, actor }),
     people: peopleAdmin({ pool, actor }),
     erasures: erasureAdmin({ pool, log, actor }),
+    suppressions: suppressionAdmin({ pool, actor }),
     purges: purgeAdmin({ pool, log, actor }),
     audit: auditAdmin({ pool, actor }),
   })

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { nameHash } from '../domain/identity/suppression.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { lockPeople } from '../postgres/locks.ts'
@@ -13,6 +14,7 @@ import {
   takeLeftErasure,
 } from '../store/identity/erasures.ts'
 import { currentProfile, namesLike } from '../store/identity/people.ts'
+import { insertSuppressions } from '../store/identity/suppressions.ts'
 import { type ErasureWork, eraseEffects, eraseWaiting, nodesOf } from './erasure-steps.ts'
 import { oldestUnapplied, resume, type Storage, showingLife, untilApplied } from './long-work.ts'
 import type { ErasureReceipt } from './views.ts'
@@ -24,6 +26,8 @@ export type Subject = { email: string } | { profile: number }
 type Stored = {
   subject: Subject
   waitMs: number
+  /** They are not to be recorded again. */
+  suppress?: boolean
   /** Taken away with the last of them; what was written meanwhile is found by them. */
   names: KnownName[]
   /** What was waiting when it began came in no earlier than this. */
@@ -33,8 +37,8 @@ type Stored = {
 // Give or take the clocks of other nodes.
 const CLOCKS_APART_MS = 60_000
 
-export function storedSubject(subject: Subject, waitMs: number): string {
-  return JSON.stringify({ subject, waitMs, names: [], since: null } satisfies Stored)
+export function storedSubject(subject: Subject, waitMs: number, suppress: boolean): string {
+  return JSON.stringify({ subject, waitMs, suppress, names: [], since: null } satisfies Stored)
 }
 
 /** Runs an erasure from where it stands to its end, and returns the receipt. Whatever was done before is not done twice. */
@@ -101,6 +105,7 @@ async function erasePerson(
     const deleted = await deleteNames(client, tenantId, nodesOf(stored.names))
     receipt.erased.identities += deleted.names
     receipt.erased.touches += deleted.touches
+    if (stored.suppress) receipt.suppressed_names = await suppress(client, erasure, stored.names)
     await advanceErasure(client, {
       ...erasure,
       status: 'sweeping',
@@ -108,6 +113,14 @@ async function erasePerson(
       receipt: JSON.stringify(receipt),
     })
   })
+}
+
+/** From the commit on, whatever comes under one of these names is not recorded. */
+async function suppress(client: pg.PoolClient, erasure: StoredErasure, names: KnownName[]): Promise<number> {
+  const { tenantId } = erasure
+  const hashes = names.map(name => ({ kind: name.kind, hash: nameHash(tenantId, name) }))
+  await insertSuppressions(client, tenantId, erasure.id, hashes)
+  return hashes.length
 }
 
 /** All that the person is known by; an e-mail that nobody was seen under may still stand in what waits. */

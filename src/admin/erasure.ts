@@ -27,6 +27,8 @@ export type ErasureQuery = {
   profile?: string | undefined
   /** Beyond so many names somebody must have looked at them. */
   confirm?: boolean | undefined
+  /** Whatever comes of the person later is not recorded. */
+  suppress?: boolean | undefined
 }
 
 export type ErasureAdmin = ReturnType<typeof erasureAdmin>
@@ -36,7 +38,7 @@ const MAX_NAMES_UNCONFIRMED = 20
 const NOTES = [
   'The log of raw requests keeps what is not listed here until its retention time is over (7 days unless set otherwise). Backups keep what they hold.',
   'Ids of processed events are kept as hashes, so that a late repeat does not bring an event back.',
-  'What a shop or CRM sends again is stored again: erase the person there first.',
+  'What a shop or CRM sends again is stored again, unless the person is suppressed: erase them there first.',
 ]
 
 type Options = Storage & { actor: Actor; waitMs?: number }
@@ -50,7 +52,7 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
     const unapplied = await untilApplied(storage, tenantId, await databaseNow(pool), waitMs)
     const names = await namesOfSubject(pool, tenantId, subject)
     const isSeen = names.some(({ node }) => node !== null)
-    const isHeld = isSeen || unapplied > 0 || (await isAnythingHeld(tenantId, names))
+    const isHeld = isSeen || unapplied > 0 || query.suppress || (await isAnythingHeld(tenantId, names))
     if (!isHeld) throw unknownPerson(query.email ?? query.profile!)
     return { subject, tenantId, names, unapplied }
   }
@@ -73,7 +75,12 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
     const hash = hashOf(tenantId, subject)
     const erasure: StoredErasure = {
       id: newEntryId(requestedAt.getTime()),
-      ...{ tenantId, requestedAt, status: 'erasing', subject: storedSubject(subject, waitMs) },
+      ...{
+        tenantId,
+        requestedAt,
+        status: 'erasing',
+        subject: storedSubject(subject, waitMs, query.suppress === true),
+      },
       receipt: '',
     }
     erasure.receipt = JSON.stringify(newReceipt(erasure, hash.toString('hex'), unapplied))
@@ -81,7 +88,10 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
       await insertErasure(client, { ...erasure, subjectHash: hash })
       // The hash names nobody, and whoever knows the person can find the row again.
       const change = { action: 'person.erase', target: hash.toString('hex'), tenantId }
-      await recordChange(client, actor, { ...change, after: { id: erasure.id } })
+      await recordChange(client, actor, {
+        ...change,
+        after: { id: erasure.id, ...(query.suppress && { suppress: true }) },
+      })
     })
     return erasure
   }

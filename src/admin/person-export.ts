@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { findEvents } from '../store/events/events.ts'
 import { findEventsOf } from '../store/identity/erasures.ts'
 import { namesOfProfile } from '../store/identity/people.ts'
-import { billingOf, conversionsOf, recordsOf } from '../store/identity/person-data.ts'
+import { billingOf, conversionsOf, recordsOf, touchesOf } from '../store/identity/person-data.ts'
 import type { PersonView } from './views.ts'
 
 const AT_A_TIME = 1_000
@@ -34,6 +34,7 @@ export async function* exportPerson(
   const valuesOf = (wanted: string) => names.flatMap(({ kind, value }) => (kind === wanted ? [value] : []))
   const contactIds = valuesOf('contact')
   yield JSON.stringify({ type: 'person', ...person })
+  yield* await touchesOf(pool, tenantId, nodes)
   yield* await recordsOf(pool, tenantId, 'contact', contactIds)
   const conversions = await conversionsOf(pool, tenantId, nodes, contactIds)
   for (const { text } of conversions) yield text

@@ -444,6 +444,9 @@ export const ErasureReceipt = Type.Object({
   requested_at: Timestamp,
   completed_at: NullableTimestamp,
   erased: Erased,
+  suppressed_names: Type.Optional(
+    Type.Integer({ minimum: 0, description: 'Names that are not recorded again, where that was asked for' }),
+  ),
   not_yet_processed: Type.Integer({
     minimum: 0,
     description: 'Entries that came in before and could not be awaited: erase again once they are processed',
@@ -451,6 +454,30 @@ export const ErasureReceipt = Type.Object({
   notes: Type.Array(Type.String()),
 })
 export type ErasureReceipt = Static<typeof ErasureReceipt>
+
+/** Somebody who was erased, and is not recorded again. */
+export const SuppressionView = Type.Object({
+  id: Type.String({ format: 'uuid', description: 'Of the erasure that it came with' }),
+  tenant: Type.String(),
+  suppressed_at: Timestamp,
+  names: Type.Array(Type.Object({ kind: Type.Enum([...IDENTITY_KINDS]), hash: Type.String() }), {
+    description: 'SHA-256 of "<tenant id> <kind> <value>", in hex: nothing else is kept',
+  }),
+})
+export type SuppressionView = Static<typeof SuppressionView>
+
+export const SuppressionList = Type.Object({
+  results: Type.Array(SuppressionView),
+  next_cursor: Type.Null(),
+  not_recorded: Type.Object(
+    { events: Count, records: Count, last_at: NullableTimestamp },
+    { description: 'How much came of these people and was not recorded, since the first of them' },
+  ),
+})
+export type SuppressionList = Static<typeof SuppressionList>
+
+export const RemovedSuppression = Type.Object({ id: Uuid, tenant: Type.String(), names: Count })
+export type RemovedSuppression = Static<typeof RemovedSuppression>
 
 /** What an erasure would take. */
 export const ErasurePreview = Type.Object({

@@ -14,17 +14,24 @@ import type { Output } from './output.ts'
 import { openProgressLine } from './progress-line.ts'
 import { dataOption, requireData, withDatabase } from './session.ts'
 
+const PERSON = 'person'
+
 const NOTES = `
 Rows have the fields of the API's lists; nested values are JSON text in CSV and Parquet. Each row is there once, also while
 more arrive. The bounds are inclusive, of occurred_at (events, conversions, movements), updatedAt (records) or updated_at
-(subscriptions). With --out it prints {"file", "rows", "bytes", "seconds"}; the file is there once it is whole.`
+(subscriptions). A person is one JSON array, its items told apart by type: names and what joined them, touches, contact,
+conversions, orders, billing, events. With --out it prints {"file", "rows", "bytes", "seconds"}; the file is there once it is whole.`
 
 export function addExport(program: Command, out: Output): void {
   program
     .command('export')
-    .description('Write out records, events, conversions, subscriptions or movements.')
-    .addArgument(new Argument('<what>', 'what to write out').choices([...TABLES]))
+    .description(
+      'Write out records, events, conversions, subscriptions or movements, or all that is held of a person.',
+    )
+    .addArgument(new Argument('<what>', 'what to write out').choices([...TABLES, PERSON] as const))
     .addOption(new Option('--tenant <tenant>', 'the id or the name of the tenant').makeOptionMandatory())
+    .option('--email <address>', 'of a person: an e-mail address')
+    .option('--id <id>', 'or a profile id, a user id, a contact id or a visitor')
     .option('--since <ISO>', 'from this moment on', momentOf)
     .option('--until <ISO>', 'up to and including this moment', momentOf)
     .addOption(
@@ -38,10 +45,14 @@ export function addExport(program: Command, out: Output): void {
       examples(
         'kontor export events --tenant acme --since 2026-01-01 --format parquet --out events.parquet',
         'kontor export contacts --tenant acme --format csv --out contacts.csv',
+        'kontor export person --tenant acme --email ada@example.com --out ada.json',
       ),
     )
     .action(async (what, options) => {
       const { since = null, until = null, format, out: file } = options
+      if (what === PERSON) return exportPerson(options, out)
+      if (options.email !== undefined || options.id !== undefined)
+        throw new UsageError('--email and --id are for kontor export person.')
       if (since && until && since > until) throw new UsageError('--since is after --until.')
       if (format === 'parquet' && file === undefined && process.stdout.isTTY)
         throw new UsageError('Parquet is not for reading on a terminal: give --out FILE.')
@@ -63,6 +74,25 @@ export function addExport(program: Command, out: Output): void {
         if (file !== undefined) out.json({ file: resolve(file), rows, bytes: written, seconds })
       })
     })
+}
+
+type PersonOptions = { tenant?: string; email?: string; id?: string; out?: string; data?: string }
+
+/** The same as kontor person export --format json. */
+async function exportPerson({ tenant, email, id, out: file, ...options }: PersonOptions, out: Output) {
+  if ((email === undefined) === (id === undefined))
+    throw new UsageError('Name the person with --email or with --id: one of the two.')
+  await requireData(options)
+  const who = email === undefined ? id! : `email:${email}`
+  await withDatabase(options, out, async ({ admin }) => {
+    const text = await admin.people.export({ tenant: tenant!, id: who, format: 'json' })
+    if (file === undefined) for await (const part of text) out.print(part)
+    else out.json({ file: resolve(file), bytes: await toFile(resolve(file), encoded(text)) })
+  })
+}
+
+async function* encoded(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  for await (const text of texts) yield Buffer.from(text)
 }
 
 function momentOf(text: string): Date {

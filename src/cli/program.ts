@@ -32,6 +32,7 @@ const COMMANDS: Record<string, () => Promise<(program: Command, out: Output) => 
   snapshot: async () => (await import('./snapshot.ts')).addSnapshot,
   person: async () => (await import('./person.ts')).addPerson,
   erase: async () => (await import('./erase.ts')).addErase,
+  suppress: async () => (await import('./suppress.ts')).addSuppress,
   events: async () => (await import('./events.ts')).addEvents,
   audit: async () => (await import('./audit.ts')).addAudit,
   import: async () => (await import('./import.ts')).addImport,

@@ -7,7 +7,7 @@ import type { Directory } from '../store/tenants/directory.ts'
 import { auditRoute } from './admin/audit.ts'
 import { deadLetterRoutes } from './admin/dead-letters.ts'
 import { destinationRoutes } from './admin/destinations.ts'
-import { erasureRoutes } from './admin/erasure.ts'
+import { erasureRoutes, suppressionRoutes } from './admin/erasure.ts'
 import { healthRoutes } from './admin/health.ts'
 import { keyRoutes } from './admin/keys.ts'
 import { adminOf } from './admin/operator.ts'
@@ -127,6 +127,7 @@ export function adminSurface({
       deadLetterRoutes(app, parts) //       GET /admin/v1/dead-letters; GET …/:id; POST …/replay
       peopleRoutes(app, parts) //           GET /admin/v1/people/:id; GET …/export; POST …/{merge,split}
       erasureRoutes(app, parts) //          GET, POST /admin/v1/erasures; GET …/:id
+      suppressionRoutes(app, parts) //      GET /admin/v1/suppressions; DELETE …/:id
       purgeRoutes(app, parts) //            POST /admin/v1/purges; GET …/:id
       auditRoute(app, parts) //             GET /admin/v1/audit
     },

@@ -6,6 +6,7 @@ import type { JetStreamLog } from '../log/jetstream/log.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
 import { listStalled } from '../store/entries/stalled.ts'
+import { totalSuppressed } from '../store/identity/suppressions.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { type Backlog, backlogText } from './backlog.ts'
 import { type Disk, diskText } from './disk.ts'
@@ -17,6 +18,7 @@ export function watchParts(
 ): void {
   metrics.watchDisk(disk.free)
   metrics.watchDeadLetters(() => countDeadLetters(pool))
+  metrics.watchSuppressed(() => totalSuppressed(pool))
   metrics.watchStalled(async () => (await listStalled(pool)).length)
   metrics.watchRetention(async () => (await retentionHeldBy(pool)) !== null)
   metrics.watchBacklog(backlog)

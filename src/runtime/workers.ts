@@ -13,6 +13,7 @@ import { openSaleChanges } from '../pipeline/deliveries/sales.ts'
 import { eventKind } from '../pipeline/events/events.ts'
 import { contactIdentities } from '../pipeline/identity/contacts.ts'
 import { openIdentities } from '../pipeline/identity/identity.ts'
+import { openSuppressions } from '../pipeline/identity/suppressions.ts'
 import { openTouches } from '../pipeline/identity/touches.ts'
 import { openRecords, recordKind } from '../pipeline/records/records.ts'
 import { openScheduler } from '../pipeline/scheduler.ts'
@@ -54,11 +55,11 @@ export async function startWorkers(
   const onPeople = accountAttribution()
   const identities = openIdentities({ onPeople, onMerged: combineSales })
   const audienceOf = openAudience()
-  const applyRecords = openRecords([
-    contactIdentities(identities),
-    orderConversions(identities),
-    outgoingRecords(audienceOf),
-  ])
+  const suppressions = openSuppressions()
+  const applyRecords = openRecords(
+    [contactIdentities(identities), orderConversions(identities), outgoingRecords(audienceOf)],
+    suppressions,
+  )
   const kinds = {
     record: recordKind(applyRecords) as Kind,
     events: eventKind({
@@ -68,7 +69,9 @@ export async function startWorkers(
       ensureMonths: monthKeeper(pool),
       floorMs: eventsFloorMs,
       records: shopRecords(applyRecords),
-      listeners: [billingEvents(), outgoingEvents(audienceOf)],
+      suppressions,
+      ledger: billingEvents(),
+      listeners: [outgoingEvents(audienceOf)],
     }) as Kind,
   }
   const { log, close } = await openLog({ pool, nats, name: 'kontor worker', logger })

@@ -25,6 +25,7 @@ export type Metrics = {
   watchPipeline(read: () => Promise<Lag[]>): void
   watchDeadLetters(read: () => Promise<number>): void
   watchStalled(read: () => Promise<number>): void
+  watchSuppressed(read: () => Promise<number>): void
   watchRetention(isHeld: () => Promise<boolean>): void
   /** The free part of the disk; null: not known, and left out. */
   watchDisk(free: () => number | null): void
@@ -94,6 +95,13 @@ export function openMetrics(): Metrics {
         registry,
         'kontor_dead_letters',
         'Entries that could not be processed and wait for a decision',
+        read,
+      ),
+    watchSuppressed: read =>
+      watchNumber(
+        registry,
+        'kontor_suppressed_items',
+        'Events and records of suppressed people that were not recorded',
         read,
       ),
     watchStalled: read =>

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { keptAddress, withoutAddresses } from '../../src/domain/tenants/ip-addresses.ts'
+import { kontor, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
-import { startServer, type TestServer } from '../server.ts'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, rowsOf } from './rows.ts'
 
 let server: TestServer
@@ -156,4 +157,138 @@ test('without the setting addresses are kept, and the change of it is audited', 
     ['keep', 'drop'],
   )
   await assert.rejects(server.admin.tenants.update(tenant.id, { ip_addresses: 'hide' }), { kind: 'invalid' })
+})
+
+const post = async (path: string, key: string, body: object, status = 200) => {
+  const answer = await server.request(path, { method: 'POST', key, body: json(body) })
+  assert.equal(answer.status, status, json(answer.body))
+  return answer.body
+}
+
+async function comeBack(tenant: TestTenant, source: { id: string; token: string }, n: number) {
+  const email = 'ada.lovelace@example.com'
+  const track = (body: object) => post('/v1/track', tenant.trackingKey, body)
+  await track({ event_type: 'page_view', visitor: 'visitor-of-ada', data: { n } })
+  await track({ event_type: 'login', visitor: `visitor-${n}`, user_id: 'user-of-ada', data: { email } })
+  await track({ event_type: 'page_view', visitor: 'visitor-of-ben', data: { n } })
+  const sale = { order_id: `sale-${n}`, amount: 12.5, currency: 'EUR', email }
+  await track({ event_type: 'convert', visitor: 'visitor-of-ada', data: sale })
+  const subscription = {
+    ...{
+      id: 'sub-ada',
+      customer: 'cus-ada',
+      customer_email: email,
+      customer_name: 'Ada Lovelace',
+      status: 'active',
+    },
+    ...{ currency: 'EUR', started_at: '2026-01-01T00:00:00Z', updated_at: `2026-02-0${n}T00:00:00Z` },
+    items: [{ id: 'i', quantity: n, unit_amount: 10, interval: 'month', interval_count: 1 }],
+  }
+  const hook = { inbound_event_id: `hook-${n}`, event_type: 'subscription.updated', payload: subscription }
+  await post(`/ingest/inbound/${source.id}`, source.token, hook)
+  const sourceUpdatedAt = new Date(Date.now() + n * 1000).toISOString()
+  const record = (entityType: string, id: string, data: object) =>
+    post(`/v1/${entityType}s`, tenant.privateKey, { entityType, id, sourceUpdatedAt, data }, 202)
+  await record('contact', 'cus-ada', { email, name: 'Ada Lovelace' })
+  await record('order', `order-${n}`, {
+    email,
+    total: 49.9,
+    currency: 'EUR',
+    address: { name: 'Ada Lovelace' },
+  })
+  await server.settled()
+}
+
+test('somebody who was erased and suppressed leaves nothing when they come back, and the accounts stay right', async () => {
+  const tenant = await server.tenantOfServers('suppressing')
+  const other = await server.tenantOfServers('not suppressing')
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  const sourceOfOther = await server.admin.sources.create({ tenant: other.id, type: 'webhook' })
+  await comeBack(tenant, source, 1)
+  const erasure = { tenant: tenant.id, email: 'Ada.Lovelace@example.com', suppress: true }
+  const receipt = await post('/admin/v1/erasures', adminKey, erasure, 201)
+  assert.ok(receipt.suppressed_names >= 4, json(receipt))
+  // Raw requests from before the erasure stay in the log for its retention time.
+  await server.pool.query('delete from log where tenant_id = $1', [Number(tenant.id.slice(4))])
+  await comeBack(tenant, source, 2)
+  await comeBack(other, sourceOfOther, 2)
+  for (const name of ['ada.lovelace', 'visitor-of-ada', 'user-of-ada', 'Ada Lovelace'])
+    assert.deepEqual(await traces(tenant.id, name), [], name)
+
+  const events = await rowsOf(server, 'events', { key: tenant.privateKey })
+  assert.deepEqual(
+    events.map(row => row.visitor),
+    ['visitor-of-ben', 'visitor-of-ben'],
+  )
+  const sales = await rowsOf(server, 'conversions', { key: tenant.privateKey })
+  assert.deepEqual(
+    sales.map(row => [row.source_object_id, row.amount, row.profile_id, row.contact_email]).sort(),
+    [
+      ['order-1', 49.9, null, null],
+      ['order-2', 49.9, null, null],
+      ['sale-1', 12.5, null, null],
+      ['sale-2', 12.5, null, null],
+    ],
+  )
+  assert.equal((await server.request('/v1/contacts/cus-ada', { key: tenant.privateKey })).status, 404)
+  const order = await server.request('/v1/orders/order-2', { key: tenant.privateKey })
+  assert.deepEqual(order.body.data, { total: 49.9, currency: 'EUR' })
+  const overview = await server.request('/v1/subscriptions/overview?currency=EUR', { key: tenant.privateKey })
+  assert.equal(overview.body.mrr, 20, 'the ledger goes on')
+  const receipts = await server.request(`/admin/v1/receipts?source=${source.id}&limit=10`, { key: adminKey })
+  assert.deepEqual(
+    receipts.body.results.map((row: { outcome: string }) => row.outcome),
+    ['suppressed', 'processed'],
+  )
+  const ofOther = await rowsOf(server, 'events', { key: other.privateKey })
+  assert.equal(ofOther.length, 4, 'another tenant records the same person')
+
+  const list = await server.request(`/admin/v1/suppressions?tenant=${tenant.id}`, { key: adminKey })
+  assert.equal(list.body.results[0].id, receipt.id)
+  assert.ok(list.body.results[0].names.some((name: { hash: string }) => name.hash === receipt.subject_hash))
+  assert.deepEqual([list.body.not_recorded.events, list.body.not_recorded.records], [4, 2])
+  const removal = `/admin/v1/suppressions/ada.lovelace@example.com?tenant=`
+  const remove = { method: 'DELETE', key: adminKey }
+  assert.equal((await server.request(removal + other.id, remove)).status, 404, 'of another tenant')
+  assert.equal((await server.request(removal + tenant.id, remove)).body.names, receipt.suppressed_names)
+  assert.equal((await server.request(removal + tenant.id, remove)).status, 404, 'once')
+  await comeBack(tenant, source, 3)
+  assert.equal((await rowsOf(server, 'events', { key: tenant.privateKey })).length, 6)
+})
+
+test('somebody nobody has seen yet can be suppressed by e-mail, and repeats of a dropped event stay repeats', async () => {
+  const tenant = await server.tenantOfServers('suppressing ahead')
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  const erasure = { tenant: tenant.id, email: 'new@example.com' }
+  await post('/admin/v1/erasures', adminKey, erasure, 404)
+  await post('/admin/v1/erasures', adminKey, { ...erasure, suppress: true }, 201)
+  const hook = { inbound_event_id: 'once', event_type: 'ticket', payload: { email: 'new@example.com' } }
+  for (let i = 0; i < 2; i++) {
+    await post(`/ingest/inbound/${source.id}`, source.token, hook)
+    await server.settled()
+  }
+  await server.admin.suppressions.remove({ tenant: tenant.id, id: 'new@example.com' })
+  await post(`/ingest/inbound/${source.id}`, source.token, hook)
+  assert.deepEqual(await rowsOf(server, 'events', { key: tenant.privateKey }), [])
+})
+
+test('everything of one person comes out as JSON, by e-mail, on the command line', async () => {
+  const tenant = await server.tenantOfServers('exporting')
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  await comeBack(tenant, source, 1)
+  useDatabase(server.databaseUrl)
+  const done = await kontor(
+    'export',
+    'person',
+    '--tenant',
+    tenant.name,
+    '--email',
+    'Ada.Lovelace@example.com',
+  )
+  assert.equal(done.code, 0, done.err)
+  const types = new Set(JSON.parse(done.out).map((item: { type: string }) => item.type))
+  for (const type of ['person', 'contact', 'conversion', 'order', 'billing_account', 'event'])
+    assert.ok(types.has(type), `${type} in ${[...types]}`)
+  assert.doesNotMatch(done.out, /visitor-of-ben/)
+  assert.equal((await kontor('export', 'person', '--tenant', tenant.name)).code, 2)
 })

@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { appendOf } from '../../src/http/records/change.ts'
 import type { RecordBody } from '../../src/http/records/schemas.ts'
+import { openSuppressions } from '../../src/pipeline/identity/suppressions.ts'
 import { openRecords, recordKind } from '../../src/pipeline/records/records.ts'
 import { openScheduler, type Scheduler } from '../../src/pipeline/scheduler.ts'
 import { openTransactions } from '../../src/pipeline/transaction.ts'
@@ -14,7 +15,7 @@ let opened: Awaited<ReturnType<typeof openTestLog>>
 let scheduler: Scheduler
 before(async () => {
   opened = await openTestLog()
-  const kind = recordKind(openRecords([])) as Kind
+  const kind = recordKind(openRecords([], openSuppressions())) as Kind
   const logger = { error: () => {}, warn: () => {} }
   const runTransaction = openTransactions({ ...opened, kinds: { record: kind, events: kind }, logger })
   scheduler = openScheduler({ runTransaction, workers: 2, onAppend: opened.log.onAppend, logger })

@@ -135,6 +135,8 @@ const WHO: Record<string, Who> = {
   'POST /admin/v1/erasures': admins('admin'),
   'GET /admin/v1/erasures': admins('viewer'),
   'GET /admin/v1/erasures/:id': admins('viewer'),
+  'GET /admin/v1/suppressions': admins('viewer'),
+  'DELETE /admin/v1/suppressions/:id': admins('admin'),
   'POST /admin/v1/purges': admins('admin'),
   'GET /admin/v1/purges/:id': admins('viewer'),
   'GET /admin/v1/people/:id': admins('viewer'),

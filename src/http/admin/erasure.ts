@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { ErasurePreview, ErasureReceipt } from '../../admin/views.ts'
+import { ErasurePreview, ErasureReceipt, RemovedSuppression, SuppressionList } from '../../admin/views.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'
@@ -19,6 +19,12 @@ const NewErasure = Type.Object(
     ),
     dry_run: Type.Optional(
       Type.Boolean({ description: 'Only show what it would take, and the names of the person' }),
+    ),
+    suppress: Type.Optional(
+      Type.Boolean({
+        description:
+          'Record nothing of the person that comes later either: events are dropped, contacts left out, sales kept without a name',
+      }),
     ),
     confirm: Type.Optional(
       Type.Boolean({ description: 'Needed for a person with more than 20 names: they have been looked at' }),
@@ -80,5 +86,39 @@ export function erasureRoutes(app: App, { admin }: { admin: AdminOf }): void {
       results: await admin(request).erasures.list(request.query.tenant),
       next_cursor: null,
     }),
+  )
+}
+
+export function suppressionRoutes(app: App, { admin }: { admin: AdminOf }): void {
+  const querystring = Type.Object({ tenant: Type.String({ description: 'Id or name' }) })
+  app.get(
+    '/admin/v1/suppressions',
+    {
+      config: { problems: [404] },
+      schema: {
+        ...documented,
+        summary: 'List people who were erased and are not recorded again, newest first: the last 1,000',
+        querystring,
+        response: { 200: SuppressionList },
+      },
+    },
+    async request => admin(request).suppressions.list(request.query.tenant),
+  )
+  app.delete(
+    '/admin/v1/suppressions/:id',
+    {
+      config: { body: 'none' },
+      schema: {
+        ...documented,
+        summary: 'Record somebody again, from now on',
+        params: Type.Object({
+          id: Type.String({ description: 'An id of the list, an e-mail address, or the hash of a name' }),
+        }),
+        querystring,
+        response: { 200: RemovedSuppression },
+      },
+    },
+    async request =>
+      admin(request).suppressions.remove({ tenant: request.query.tenant, id: request.params.id }),
   )
 }

@@ -45,7 +45,7 @@ function readRoutes(app: App, admin: AdminOf): void {
         ...documented,
         summary: 'Export everything that is held of a person',
         description:
-          'Names, contact, conversions, orders, billing accounts and events, told apart by type: one a line (ndjson), or an array (json).',
+          'Names, where they came from, contact, conversions, orders, billing accounts and events, told apart by type: one a line (ndjson), or an array (json).',
         params: ById,
         querystring: Type.Object({
           tenant,

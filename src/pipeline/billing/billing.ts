@@ -1,5 +1,6 @@
 import { contentText, digestOf } from '../../domain/billing/content.ts'
 import { readBillingEvent } from '../../domain/billing/feed.ts'
+import { namelessChange } from '../../domain/billing/nameless.ts'
 import { changeIn, isPlain } from '../../domain/billing/namespace.ts'
 import type { BillingChange } from '../../domain/billing/types.ts'
 import { countUnrecognized, keepNamespaces } from '../../store/billing/feed.ts'
@@ -47,9 +48,10 @@ export function billingEvents(): EventListener {
   }
 }
 
-function factOf({ tenantId, event, node }: FreshEvent, change: BillingChange): BillingFact {
+function factOf({ tenantId, event, node, nameless }: FreshEvent, told: BillingChange): BillingFact {
   const { id, eventType, sourceConfigId } = event
   const namespace = event.billingNamespace!
+  const change = changeIn(namespace, told)
   return {
     tenantId,
     eventId: id,
@@ -57,7 +59,7 @@ function factOf({ tenantId, event, node }: FreshEvent, change: BillingChange): B
     sourceId: sourceConfigId,
     namespace,
     node,
-    change: changeIn(namespace, change),
+    change: nameless ? namelessChange(tenantId, change) : change,
   }
 }
 

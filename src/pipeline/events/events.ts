@@ -12,11 +12,13 @@ import { addEventSums } from '../../store/sums/events.ts'
 import { applyConversions, type ConversionEvent } from '../conversions/conversions.ts'
 import type { ConversionTypes } from '../conversions/types.ts'
 import type { Identities } from '../identity/identity.ts'
+import type { Suppressions } from '../identity/suppressions.ts'
 import type { Touches } from '../identity/touches.ts'
 import { sumEvents } from '../sums/sums.ts'
 import type { Kind, Transaction, Unit } from '../unit.ts'
 import type { EventListener, FreshEvent } from './fresh-event.ts'
 import { keepFailure, keepInboundResults } from './inbound-results.ts'
+import { applySuppressed, withoutSuppressed } from './suppressed.ts'
 
 export type EventKindOptions = {
   identities: Identities
@@ -31,6 +33,9 @@ export type EventKindOptions = {
   }
   /** How long ago, at most, an event of a public key may have happened, where its tenant has nothing set. */
   floorMs: number | null
+  suppressions: Suppressions
+  /** What events say of billing. */
+  ledger: EventListener
   listeners: EventListener[]
 }
 
@@ -50,42 +55,50 @@ async function apply(
   transaction: Transaction,
   units: Unit<NormalizedEvent>[],
 ): Promise<void> {
-  const { client } = transaction
   // First: it may have the whole transaction begin again.
   options.ensureMonths(units.map(({ work }) => work.occurredAt))
-  const { fresh, duplicates } = await withoutDuplicates(transaction, units)
-  if (fresh.length > 0) {
-    const ofShops = fresh.filter(({ work }) => work.makesRecords)
-    if (ofShops.length > 0)
-      await options.records.apply(
-        transaction,
-        ofShops.map(({ entry, work }) => ({ tenantId: entry.tenantId, event: work })),
-      )
-    const nodes = await options.identities.resolve(
+  const { fresh: all, duplicates } = await withoutDuplicates(transaction, units)
+  const ofShops = all.filter(({ work }) => work.makesRecords)
+  if (ofShops.length > 0)
+    await options.records.apply(
       transaction,
-      fresh.map(({ entry, work }) => ({
-        tenantId: entry.tenantId,
-        identities: identitiesOf(work),
-        trusted: work.trusted,
-        cause: { kind: 'event', id: work.id },
-      })),
+      ofShops.map(({ entry, work }) => ({ tenantId: entry.tenantId, event: work })),
     )
-    const events = fresh.map(
-      ({ entry, work }, i): FreshEvent => ({ tenantId: entry.tenantId, event: work, node: nodes[i] ?? null }),
-    )
-    const conversions = await conversionsAmong(options, transaction, events)
-    const converting = new Set(conversions.map(({ event }) => event))
-    await insertEvents(
-      client,
-      events.map(fresh => ({ ...fresh, conversion: converting.has(fresh.event) })),
-    )
-    const others = events.filter(({ event }) => !converting.has(event))
-    if (others.length > 0) await addEventSums(client, sumEvents(others))
-    await options.touches.apply(transaction, events)
-    if (conversions.length > 0) await applyConversions(transaction, options.identities, conversions)
-    for (const listener of options.listeners) await listener(transaction, events)
-  }
-  await keepInboundResults(transaction, fresh, duplicates)
+  const { kept: fresh, suppressed } = await withoutSuppressed(options.suppressions, transaction, all)
+  if (fresh.length > 0) await applyFresh(options, transaction, fresh)
+  if (suppressed.length > 0) await applySuppressed(options, transaction, suppressed)
+  await keepInboundResults(transaction, { fresh, duplicates, suppressed })
+}
+
+async function applyFresh(
+  options: EventKindOptions,
+  transaction: Transaction,
+  fresh: Unit<NormalizedEvent>[],
+): Promise<void> {
+  const { client } = transaction
+  const nodes = await options.identities.resolve(
+    transaction,
+    fresh.map(({ entry, work }) => ({
+      tenantId: entry.tenantId,
+      identities: identitiesOf(work),
+      trusted: work.trusted,
+      cause: { kind: 'event', id: work.id },
+    })),
+  )
+  const events = fresh.map(
+    ({ entry, work }, i): FreshEvent => ({ tenantId: entry.tenantId, event: work, node: nodes[i] ?? null }),
+  )
+  const conversions = await conversionsAmong(options, transaction, events)
+  const converting = new Set(conversions.map(({ event }) => event))
+  await insertEvents(
+    client,
+    events.map(fresh => ({ ...fresh, conversion: converting.has(fresh.event) })),
+  )
+  const others = events.filter(({ event }) => !converting.has(event))
+  if (others.length > 0) await addEventSums(client, sumEvents(others))
+  await options.touches.apply(transaction, events)
+  if (conversions.length > 0) await applyConversions(transaction, options.identities, conversions)
+  for (const listener of [options.ledger, ...options.listeners]) await listener(transaction, events)
 }
 
 /** Skips what the processed-event store knows; what is new is marked in it, with the effects or not at all. */

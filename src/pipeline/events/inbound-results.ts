@@ -5,8 +5,7 @@ import type { Transaction, Unit } from '../unit.ts'
 /** Of events from inbound sources: the result goes into the archive, then the receipt is written. */
 export async function keepInboundResults(
   { client }: Transaction,
-  fresh: Unit<NormalizedEvent>[],
-  duplicates: Unit<NormalizedEvent>[],
+  { fresh, duplicates, suppressed }: Record<'fresh' | 'duplicates' | 'suppressed', Unit<NormalizedEvent>[]>,
 ): Promise<void> {
   const processed = fresh.filter(isInbound)
   if (processed.length > 0) {
@@ -26,9 +25,14 @@ export async function keepInboundResults(
     ...duplicates
       .filter(isInbound)
       .map(unit => ({ ...receiptOf(unit), outcome: 'duplicate' as const, detail: null })),
+    ...suppressed
+      .filter(isInbound)
+      .map(unit => ({ ...receiptOf(unit), outcome: 'suppressed' as const, detail: SUPPRESSED })),
   ]
   if (receipts.length > 0) await insertReceipts(client, receipts)
 }
+
+const SUPPRESSED = 'about somebody who was erased and is not to be recorded again'
 
 /** The receipt of an event that is given up; none where it came from no inbound source. */
 export async function keepFailure(

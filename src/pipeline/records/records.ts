@@ -13,6 +13,7 @@ import {
 import { insertOperations } from '../../store/records/operations.ts'
 import { loadVersions, type RecordKey, type RecordRow, upsertRecords } from '../../store/records/records.ts'
 import { lockRecordTypes } from '../../store/records/tombstones.ts'
+import type { Suppressions } from '../identity/suppressions.ts'
 import type { Kind, Transaction } from '../unit.ts'
 import type { Change } from './change.ts'
 import { locksFor } from './locks.ts'
@@ -73,11 +74,15 @@ export function recordKind(applyRecords: ApplyRecords): Kind<RecordChange> {
 export type ApplyRecords = (transaction: Transaction, changes: Change[]) => Promise<OperationOutcome[]>
 
 /** The one way in which records change, whoever tells it. */
-export function openRecords(listeners: RecordListener[]): ApplyRecords {
+export function openRecords(listeners: RecordListener[], suppressions: Suppressions): ApplyRecords {
   return async (transaction, changes) => {
-    const { statuses, changed } = await applyChanges(transaction, changes)
+    const kept = await suppressions.changes(transaction, changes)
+    const recorded = kept.filter(change => change !== null)
+    const { statuses, changed } = await applyChanges(transaction, recorded)
     if (changed.length > 0) for (const listener of listeners) await listener(transaction, changed)
-    return statuses
+    const outcomes = statuses.values()
+    // What an erasure has decided is newer than whatever comes.
+    return kept.map(change => (change === null ? 'superseded' : outcomes.next().value!))
   }
 }
 

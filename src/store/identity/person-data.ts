@@ -65,6 +65,17 @@ export async function billingOf(
   )
 }
 
+/** Where they came from, as far as their events tell. */
+export async function touchesOf(db: Db, tenantId: number, nodes: number[]): Promise<string[]> {
+  return texts(
+    db,
+    `select json_build_object('type', 'touch', 'occurred_at', occurred_at, 'event_id', event_id, 'source', source,
+       'medium', medium, 'campaign', campaign, 'direct', direct)::text as text
+     from touches where tenant_id = $1 and node = any($2::bigint[]) order by occurred_at, node`,
+    [tenantId, nodes],
+  )
+}
+
 async function texts(db: Db, statement: string, values: unknown[]): Promise<string[]> {
   const { rows } = await db.query<{ text: string }>(statement, values)
   return rows.map(({ text }) => text)

@@ -1,0 +1,25 @@
+import { createHash } from 'node:crypto'
+import { objectFields } from '../json/slices.ts'
+import type { RecordWrite } from '../records/records.ts'
+import { publicTenantId } from '../tenants/tenants.ts'
+import { KEPT_ORDER_FIELDS } from './erasure.ts'
+import type { Identity } from './identity.ts'
+
+/** All that is kept of a name that is not to be recorded again. */
+export function nameHash(tenantId: number, { kind, value }: Identity): Buffer {
+  return createHash('sha256')
+    .update(`${publicTenantId(tenantId)} ${kind} ${value}`)
+    .digest()
+}
+
+/** An order as an erasure leaves it: enough for the accounts, and no name. Figures stay as they were written. */
+export function namelessOrder(write: RecordWrite): RecordWrite {
+  const kept = new Map(
+    objectFields(write.dataText).filter(
+      ([key, raw]) => KEPT_ORDER_FIELDS.includes(key) && !/^[[{n]/.test(raw),
+    ),
+  )
+  const dataText = `{${[...kept].map(([key, raw]) => `${JSON.stringify(key)}:${raw}`).join(',')}}`
+  const data = Object.fromEntries([...kept.keys()].map(key => [key, write.data[key]]))
+  return { ...write, externalId: null, data, dataText }
+}

@@ -1,0 +1,131 @@
+import type { IdentityKind } from '../../domain/identity/identity.ts'
+import { entryIdOf } from '../../domain/ids.ts'
+import type { Db } from '../../postgres/database.ts'
+
+/** Those of the tenants who have anybody that is not to be recorded again. */
+export async function suppressingTenants(db: Db, tenantIds: number[]): Promise<Set<number>> {
+  const { rows } = await db.query<{ id: number }>(
+    `select t.id from unnest($1::int[]) as t (id) where exists (select from suppressions s where s.tenant_id = t.id)`,
+    [tenantIds],
+  )
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** Those of the names that are not to be recorded again, as `<tenant> <hex>`. */
+export async function findSuppressed(
+  db: Db,
+  names: { tenantId: number; hash: Buffer }[],
+): Promise<Set<string>> {
+  const { rows } = await db.query<{ text: string }>(
+    `select s.tenant_id || ' ' || encode(s.hash, 'hex') as text
+     from unnest($1::int[], $2::bytea[]) as n (tenant_id, hash)
+     join suppressions s on s.tenant_id = n.tenant_id and s.hash = n.hash`,
+    [names.map(({ tenantId }) => tenantId), names.map(({ hash }) => hash)],
+  )
+  return new Set(rows.map(({ text }) => text))
+}
+
+/** A name that is on the list already stays where it is. */
+export async function insertSuppressions(
+  db: Db,
+  tenantId: number,
+  erasureId: string,
+  names: { kind: IdentityKind; hash: Buffer }[],
+): Promise<void> {
+  await db.query(
+    `insert into suppressions (tenant_id, erasure_id, kind, hash)
+     select $1, $2, n.kind, n.hash from unnest($3::text[], $4::bytea[]) as n (kind, hash)
+     on conflict do nothing`,
+    [tenantId, erasureId, names.map(({ kind }) => kind), names.map(({ hash }) => hash)],
+  )
+}
+
+export type SuppressedPerson = {
+  tenantId: number
+  erasureId: string
+  suppressedAt: Date
+  names: { kind: IdentityKind; hash: string }[]
+}
+
+/** Newest first. */
+export async function listSuppressed(db: Db, tenantId: number, limit: number): Promise<SuppressedPerson[]> {
+  const { rows } = await db.query<Omit<SuppressedPerson, 'names'> & { names: string }>(
+    `select tenant_id as "tenantId", erasure_id as "erasureId", min(suppressed_at) as "suppressedAt",
+       json_agg(json_build_object('kind', kind, 'hash', encode(hash, 'hex')) order by kind, hash)::text as names
+     from suppressions where tenant_id = $1 group by tenant_id, erasure_id
+     order by min(suppressed_at) desc, erasure_id desc limit $2`,
+    [tenantId, limit],
+  )
+  return rows.map(row => ({ ...row, names: JSON.parse(row.names) }))
+}
+
+/** By the erasure that it came with, or by one of the names. Returns how many names are recorded again. */
+export async function deleteSuppressed(
+  db: Db,
+  tenantId: number,
+  { erasureId, hash }: { erasureId: string | null; hash: Buffer | null },
+): Promise<{ erasureId: string; names: number } | null> {
+  const { rows } = await db.query<{ erasureId: string; names: number }>(
+    `with gone as (
+       delete from suppressions where tenant_id = $1 and erasure_id = coalesce($2::uuid,
+         (select erasure_id from suppressions where tenant_id = $1 and hash = $3))
+       returning erasure_id
+     )
+     select erasure_id as "erasureId", count(*)::int as names from gone group by 1`,
+    [tenantId, erasureId, hash],
+  )
+  return rows[0] ?? null
+}
+
+export type SuppressionCount = { tenantId: number; events: number; records: number }
+
+/** In the order of the tenants: two transactions that count for the same ones wait for each other, and end. */
+export async function countSuppressed(db: Db, counts: SuppressionCount[]): Promise<void> {
+  const sorted = [...counts].sort((a, b) => a.tenantId - b.tenantId)
+  await db.query(
+    `insert into suppression_counts as c (tenant_id, events, records, last_at)
+     select t.id, t.events, t.records, now() from unnest($1::int[], $2::bigint[], $3::bigint[]) as t (id, events, records)
+     on conflict (tenant_id) do update
+       set events = c.events + excluded.events, records = c.records + excluded.records, last_at = excluded.last_at`,
+    [
+      sorted.map(count => count.tenantId),
+      sorted.map(count => count.events),
+      sorted.map(count => count.records),
+    ],
+  )
+}
+
+export async function suppressionCount(
+  db: Db,
+  tenantId: number,
+): Promise<{ events: number; records: number; lastAt: Date } | null> {
+  const { rows } = await db.query<{ events: number; records: number; lastAt: Date }>(
+    'select events, records, last_at as "lastAt" from suppression_counts where tenant_id = $1',
+    [tenantId],
+  )
+  return rows[0] ?? null
+}
+
+/** Of all tenants: events and records that were not recorded. */
+export async function totalSuppressed(db: Db): Promise<number> {
+  const { rows } = await db.query<{ total: number }>(
+    'select coalesce(sum(events + records), 0)::bigint as total from suppression_counts',
+  )
+  return rows[0]!.total
+}
+
+/** What they came in with goes from the log too, in the transaction that has read it. */
+export async function deleteLogged(
+  db: Db,
+  things: { tenantId: number; id: string; receivedAt: Date }[],
+): Promise<void> {
+  await db.query(
+    `delete from log l using unnest($1::int[], $2::uuid[], $3::timestamptz[]) as e (tenant_id, id, received_at)
+     where l.tenant_id = e.tenant_id and l.received_at = e.received_at and l.id = e.id`,
+    [
+      things.map(({ tenantId }) => tenantId),
+      things.map(({ id }) => entryIdOf(id)),
+      things.map(({ receivedAt }) => receivedAt),
+    ],
+  )
+}
