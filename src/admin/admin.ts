@@ -15,6 +15,7 @@ import { type ReceiptAdmin, receiptAdmin } from './receipts.ts'
 import type { Secrets } from './secrets.ts'
 import { type SourceTestAdmin, sourceTestAdmin } from './source-test.ts'
 import { type SourceAdmin, sourceAdmin } from './sources.ts'
+import { type SqlAccessAdmin, sqlAccessAdmin } from './sql-access.ts'
 import { type SuppressionAdmin, suppressionAdmin } from './suppressions.ts'
 import { type TenantAdmin, tenantAdmin } from './tenants.ts'
 
@@ -34,6 +35,7 @@ export type Admin = {
   erasures: ErasureAdmin
   suppressions: SuppressionAdmin
   purges: PurgeAdmin
+  sqlAccess: SqlAccessAdmin
   audit: AuditAdmin
 }
 
@@ -66,6 +68,7 @@ export function openAdmin({
     erasures: erasureAdmin({ pool, log, actor }),
     suppressions: suppressionAdmin({ pool, actor }),
     purges: purgeAdmin({ pool, log, actor }),
+    sqlAccess: sqlAccessAdmin({ pool, actor }),
     audit: auditAdmin({ pool, actor }),
   })
 }

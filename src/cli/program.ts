@@ -37,6 +37,7 @@ const COMMANDS: Record<string, () => Promise<(program: Command, out: Output) => 
   audit: async () => (await import('./audit.ts')).addAudit,
   import: async () => (await import('./import.ts')).addImport,
   export: async () => (await import('./export.ts')).addExport,
+  'sql-access': async () => (await import('./sql-access.ts')).addSqlAccess,
   reconcile: async () => (await import('./reconcile.ts')).addReconcile,
   backup: async () => (await import('./backup.ts')).addBackup,
   restore: async () => (await import('./restore.ts')).addRestore,

@@ -11,7 +11,7 @@ import type { JetStreamLog } from '../log/jetstream/log.ts'
 import type { Log } from '../log/log.ts'
 import { initialisePostgresLog } from '../log/postgres/initialise.ts'
 import { databaseNow } from '../postgres/clock.ts'
-import { openPool } from '../postgres/database.ts'
+import { type Connection, openPool } from '../postgres/database.ts'
 import { migrate } from '../postgres/migrate.ts'
 import { ensurePartitions } from '../postgres/partitions.ts'
 import { natsOf, openLog } from '../runtime/log.ts'
@@ -22,7 +22,13 @@ import type { Output } from './output.ts'
 export const dataOption = () =>
   new Option('--data <directory>', 'the data directory (default: KONTOR_DATA_DIR, or ./data)')
 
-type Database = { pool: pg.Pool; config: Config; log: Log; jetstream: JetStreamLog | null }
+type Database = {
+  pool: pg.Pool
+  connection: Connection
+  config: Config
+  log: Log
+  jetstream: JetStreamLog | null
+}
 export type Session = Database & { admin: Admin }
 
 /** Does something with the database of DATABASE_URL or of the data directory, whether a server runs on it or not. */
@@ -37,7 +43,7 @@ export async function withBareDatabase<T>(
   const pool = openPool({ connection, max: 2, name: 'kontor command', onError: () => {} })
   const { log, jetstream, close } = await openLog({ pool, nats: natsOf(config), name: 'kontor command' })
   try {
-    return await work({ pool, config, log, jetstream })
+    return await work({ pool, connection, config, log, jetstream })
   } finally {
     await close()
     await pool.end()

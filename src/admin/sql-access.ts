@@ -1,0 +1,143 @@
+import { randomBytes } from 'node:crypto'
+import type pg from 'pg'
+import { scramVerifier } from '../domain/tenants/scram.ts'
+import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { inTransaction } from '../postgres/database.ts'
+import {
+  createRole,
+  databaseAddress,
+  deleteSqlAccess,
+  disableRole,
+  dropRole,
+  endSessionsOf,
+  excessOf,
+  insertSqlAccess,
+  listSqlAccess,
+  roleExists,
+  type SqlAccess,
+} from '../store/tenants/sql-access.ts'
+import { type Actor, sees } from './actor.ts'
+import { recordChange } from './audit.ts'
+import { AdminError, refuse } from './error.ts'
+import { tenantLimit, tenantNamed } from './tenants.ts'
+
+export type SqlAccessView = {
+  role: string
+  tenant: string
+  name: string
+  created_by: string
+  created_at: string
+}
+export type CreatedSqlAccess = SqlAccessView & { password: string; database: string }
+
+export type SqlAccessAdmin = ReturnType<typeof sqlAccessAdmin>
+
+const MAX_NAME = 100
+const MAY_NOT = '42501'
+
+/** Roles of the database that see one tenant, read only. For the command line: who makes roles has the database anyway. */
+export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
+  return {
+    async create({
+      tenant,
+      name,
+      connections = 5,
+      statementSeconds = 60,
+    }: {
+      tenant: string
+      name: string
+      connections?: number
+      statementSeconds?: number
+    }): Promise<CreatedSqlAccess> {
+      refuse([
+        ...(name.trim() === '' || name.length > MAX_NAME
+          ? [{ pointer: '/name', message: `must have 1 to ${MAX_NAME} characters` }]
+          : []),
+        ...numberFault('/connections', connections, 100),
+        ...numberFault('/statement_seconds', statementSeconds, 86_400),
+      ])
+      const { id: tenantId } = await tenantNamed(pool, actor, tenant)
+      // It tells nobody whose it is: everyone in the cluster can list roles.
+      const role = `kontor_bi_${randomBytes(8).toString('hex')}`
+      const password = randomBytes(24).toString('base64url')
+      const { database, user } = await databaseAddress(pool)
+      const access = await inTransaction(pool, async client => {
+        const verifier = scramVerifier(password, randomBytes(16))
+        await createRole(client, { role, verifier, limits: { connections, statementSeconds } }).catch(
+          error => {
+            throw (error as { code?: string }).code === MAY_NOT ? mayNotMakeRoles(user) : error
+          },
+        )
+        const excess = await excessOf(client, role)
+        if (excess.length > 0) throw seesTooMuch(excess)
+        const made = await insertSqlAccess(client, {
+          role,
+          tenantId,
+          name: name.trim(),
+          createdBy: actor.name,
+        })
+        const after = viewOf(made)
+        await recordChange(client, actor, { action: 'sql_access.create', target: role, tenantId, after })
+        return made
+      })
+      return { ...viewOf(access), password, database }
+    },
+    async list(tenant?: string): Promise<SqlAccessView[]> {
+      return (await listSqlAccess(pool, await tenantLimit(pool, actor, tenant))).map(viewOf)
+    },
+    /** Nothing is seen with it from the commit on. */
+    async revoke(role: string): Promise<SqlAccessView & { role_dropped: boolean }> {
+      const known = (await listSqlAccess(pool, null)).find(access => access.role === role)
+      if (!known || !sees(actor, known.tenantId))
+        throw new AdminError(
+          'not_found',
+          'sql_access_not_found',
+          `There is no SQL access ${JSON.stringify(role)}.`,
+        )
+      await inTransaction(pool, async client => {
+        await deleteSqlAccess(client, role)
+        if (await roleExists(client, role)) await disableRole(client, role)
+        const change = { action: 'sql_access.revoke', target: role, tenantId: known.tenantId }
+        await recordChange(client, actor, { ...change, before: viewOf(known) })
+      })
+      await endSessionsOf(pool, role).catch(() => undefined)
+      // What it left elsewhere in the cluster may hold it; without its row and its login it is a name.
+      const isDropped = await dropRole(pool, role).then(
+        () => true,
+        () => false,
+      )
+      return { ...viewOf(known), role_dropped: isDropped }
+    },
+  }
+}
+
+function numberFault(pointer: string, value: number, most: number) {
+  const isGood = Number.isInteger(value) && value >= 1 && value <= most
+  return isGood ? [] : [{ pointer, message: `must be a whole number from 1 to ${most}` }]
+}
+
+function mayNotMakeRoles(user: string): AdminError {
+  return new AdminError(
+    'conflict',
+    'may_not_make_roles',
+    `The database user ${user} may not make roles. Let it, as a superuser: alter role "${user}" createrole;`,
+  )
+}
+
+function seesTooMuch(excess: string[]): AdminError {
+  return new AdminError(
+    'conflict',
+    'granted_to_public',
+    `A new role could ${excess.join(', ')}, because that is granted to PUBLIC in this database. Revoke it from PUBLIC first.`,
+  )
+}
+
+function viewOf({ role, tenantId, name, createdBy, createdAt }: SqlAccess): SqlAccessView {
+  return {
+    role,
+    tenant: publicTenantId(tenantId),
+    name,
+    created_by: createdBy,
+    created_at: createdAt.toISOString(),
+  }
+}

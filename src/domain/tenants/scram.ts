@@ -1,0 +1,11 @@
+import { createHash, createHmac, pbkdf2Sync } from 'node:crypto'
+
+const ITERATIONS = 4_096
+
+/** What PostgreSQL keeps of a password: so that the password itself is in no statement, and in no log of them. */
+export function scramVerifier(password: string, salt: Buffer): string {
+  const salted = pbkdf2Sync(password, salt, ITERATIONS, 32, 'sha256')
+  const key = (name: string) => createHmac('sha256', salted).update(name).digest()
+  const stored = createHash('sha256').update(key('Client Key')).digest('base64')
+  return `SCRAM-SHA-256$${ITERATIONS}:${salt.toString('base64')}$${stored}:${key('Server Key').toString('base64')}`
+}

@@ -1,0 +1,92 @@
+import type { Db } from '../../postgres/database.ts'
+
+/** A role of the database that sees one tenant through the views of kontor_bi. */
+export type SqlAccess = { role: string; tenantId: number; name: string; createdBy: string; createdAt: Date }
+
+const COLUMNS = 'role, tenant_id as "tenantId", name, created_by as "createdBy", created_at as "createdAt"'
+
+export async function insertSqlAccess(db: Db, access: Omit<SqlAccess, 'createdAt'>): Promise<SqlAccess> {
+  const { rows } = await db.query<SqlAccess>(
+    `insert into sql_access (role, tenant_id, name, created_by) values ($1, $2, $3, $4) returning ${COLUMNS}`,
+    [access.role, access.tenantId, access.name, access.createdBy],
+  )
+  return rows[0]!
+}
+
+/** Of one tenant; null: of all. */
+export async function listSqlAccess(db: Db, tenantId: number | null): Promise<SqlAccess[]> {
+  const { rows } = await db.query<SqlAccess>(
+    `select ${COLUMNS} from sql_access where $1::int is null or tenant_id = $1 order by created_at, role`,
+    [tenantId],
+  )
+  return rows
+}
+
+export async function deleteSqlAccess(db: Db, role: string): Promise<SqlAccess | null> {
+  const { rows } = await db.query<SqlAccess>(`delete from sql_access where role = $1 returning ${COLUMNS}`, [
+    role,
+  ])
+  return rows[0] ?? null
+}
+
+export type RoleLimits = { connections: number; statementSeconds: number }
+
+/** Names come from us alone and have nothing to escape; a statement that makes a role takes no parameters. */
+export async function createRole(
+  db: Db,
+  { role, verifier, limits }: { role: string; verifier: string; limits: RoleLimits },
+): Promise<void> {
+  await db.query(
+    `create role ${role} login noinherit nosuperuser nocreatedb nocreaterole noreplication
+     connection limit ${limits.connections} password '${verifier}'`,
+  )
+  await db.query(`alter role ${role} set statement_timeout = '${limits.statementSeconds}s'`)
+  await db.query(`alter role ${role} set idle_in_transaction_session_timeout = '60s'`)
+  await db.query(`alter role ${role} set default_transaction_read_only = on`)
+  await db.query(`alter role ${role} set search_path = kontor_bi`)
+}
+
+/** What the role could do beyond the views, because somebody granted it to everybody: at most three. */
+export async function excessOf(db: Db, role: string): Promise<string[]> {
+  const { rows } = await db.query<{ what: string }>(
+    `select 'read or change ' || n.nspname || '.' || c.relname as what
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname not in ('pg_catalog', 'information_schema', 'kontor_bi')
+       and n.nspname !~ '^pg_(toast|temp)' and has_schema_privilege($1, n.oid, 'usage')
+       and (has_table_privilege($1, c.oid, 'select, insert, update, delete, truncate')
+         or has_any_column_privilege($1, c.oid, 'select, insert, update'))
+       and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
+     union all
+     select 'make tables in the schema ' || n.nspname from pg_namespace n
+     where n.nspname !~ '^pg_' and has_schema_privilege($1, n.oid, 'create')
+     limit 3`,
+    [role],
+  )
+  return rows.map(({ what }) => what)
+}
+
+/** Its sessions end where we may end them; the others see nothing from their next statement on. */
+export async function disableRole(db: Db, role: string): Promise<void> {
+  await db.query(`alter role ${role} nologin`)
+}
+
+export async function endSessionsOf(db: Db, role: string): Promise<void> {
+  await db.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [role])
+}
+
+export async function dropRole(db: Db, role: string): Promise<void> {
+  await db.query(`drop role if exists ${role}`)
+}
+
+export async function roleExists(db: Db, role: string): Promise<boolean> {
+  const { rows } = await db.query('select from pg_roles where rolname = $1', [role])
+  return rows.length === 1
+}
+
+/** Where whoever has the role finds the database. */
+export async function databaseAddress(db: Db): Promise<{ database: string; user: string }> {
+  const { rows } = await db.query<{ database: string; user: string }>(
+    'select current_database() as database, current_user as user',
+  )
+  return rows[0]!
+}

@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { after, before, test } from 'node:test'
+import pg from 'pg'
+import { kontor, useDatabase } from '../cli/kontor.ts'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
+
+let server: TestServer
+before(async () => {
+  server = await startServer()
+})
+after(() => server.close())
+
+const VIEWS = [
+  'products',
+  'contacts',
+  'orders',
+  'events',
+  'conversions',
+  'subscriptions',
+  'invoices',
+  'movements',
+]
+const SUMS = ['mrr_by_day', 'cash_by_day']
+
+async function post(path: string, key: string, body: object) {
+  const answer = await server.request(path, { method: 'POST', key, body: JSON.stringify(body) })
+  assert.ok(answer.status < 300, JSON.stringify(answer.body))
+}
+
+/** One of everything. */
+async function fill(tenant: TestTenant, mrr: number): Promise<void> {
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  const at = '2026-01-05T00:00:00Z'
+  const record = (entityType: string, id: string, data: object) =>
+    post(`/v1/${entityType}s`, tenant.privateKey, { entityType, id, sourceUpdatedAt: at, data })
+  await record('product', 'p', { sku: 'MUG', name: 'Mug', owner: tenant.name })
+  await record('contact', 'cus', { email: 'Ada@example.com', company: tenant.name })
+  const items = [{ sku: 'MUG' }]
+  await record('order', 'o', {
+    contactId: 'cus',
+    total: 19.9,
+    currency: 'EUR',
+    status: 'paid',
+    created_at: at,
+    items,
+  })
+  await post('/v1/track', tenant.trackingKey, {
+    event_type: 'page_view',
+    visitor: 'v',
+    data: { secret: tenant.name },
+  })
+  const hook = (event_type: string, payload: object) =>
+    post(`/ingest/inbound/${source.id}`, source.token, { inbound_event_id: event_type, event_type, payload })
+  const price = { id: 'i', quantity: 1, unit_amount: mrr, interval: 'month', interval_count: 1, name: 'Pro' }
+  const dates = { currency: 'EUR', started_at: at, updated_at: at }
+  await hook('subscription.created', {
+    id: 'sub',
+    customer: 'cus',
+    status: 'active',
+    ...dates,
+    items: [price],
+  })
+  const invoice = {
+    number: 'R1',
+    subscription: 'sub',
+    customer: 'cus',
+    status: 'paid',
+    currency: 'EUR',
+    total: mrr,
+  }
+  await hook('invoice.paid', {
+    id: 'inv',
+    ...invoice,
+    amount_paid: mrr,
+    amount_due: mrr,
+    created_at: at,
+    paid_at: at,
+    updated_at: at,
+  })
+  await server.settled()
+}
+
+async function connected(connectionString: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString })
+  client.on('error', () => {})
+  await client.connect()
+  return client
+}
+
+test('a role reads its tenant through the views, nothing else, and writes nothing', async () => {
+  useDatabase(server.databaseUrl)
+  const acme = await server.anotherTenant('acme')
+  const rival = await server.anotherTenant('rival')
+  await fill(acme, 29.5)
+  await fill(rival, 1000)
+  const made = await kontor('sql-access', 'create', '--tenant', 'acme', '--name', 'metabase')
+  assert.equal(made.code, 0, made.err)
+  const { role, connection, tenant } = made.json() as { role: string; connection: string; tenant: string }
+  assert.equal(tenant, acme.id)
+  const client = await connected(connection)
+  try {
+    for (const view of [...VIEWS, ...SUMS]) {
+      const { rows } = await client.query(`select * from ${view}`)
+      assert.ok(rows.length >= 1, view)
+      assert.ok(
+        rows.every(row => row.tenant === acme.id),
+        view,
+      )
+      assert.doesNotMatch(JSON.stringify(rows), /rival/)
+    }
+    const one = async (sql: string) => (await client.query(sql)).rows[0]
+    assert.deepEqual(await one('select mrr::float8, status from subscriptions'), {
+      mrr: 29.5,
+      status: 'active',
+    })
+    assert.deepEqual(await one('select total::float8, status, customer from invoices'), {
+      ...{ total: 29.5, status: 'paid', customer: 'cus' },
+    })
+    const today = await one(
+      'select mrr::float8, active_accounts::int from mrr_by_day order by day desc limit 1',
+    )
+    assert.deepEqual(today, { mrr: 29.5, active_accounts: 1 })
+    assert.deepEqual(await one('select amount::float8, currency, contact_id from orders'), {
+      ...{ amount: 19.9, currency: 'EUR', contact_id: 'cus' },
+    })
+
+    // A function that tells what it is handed must not be handed rows of others.
+    const told: string[] = []
+    client.on('notice', notice => told.push(String(notice.message)))
+    const guide = await readFile(new URL('../../docs/guides/bi.md', import.meta.url), 'utf8')
+    const questions = [...guide.matchAll(/```sql\n([\s\S]*?)```/g)].map(match => match[1]!)
+    assert.ok(questions.length >= 8)
+    for (const question of questions) await client.query(question)
+
+    const refused = async (sql: string, code = /^(42501|25006|0A000|2BP01|42P01|55000)$/) =>
+      assert.rejects(client.query(sql), error => code.test((error as { code: string }).code), sql)
+    await client.query('set default_transaction_read_only = off')
+    for (const table of [
+      'records',
+      'events',
+      'log',
+      'api_keys',
+      'tenants',
+      'sources',
+      'sql_access',
+      'billing_segments',
+    ])
+      await refused(`select * from public.${table}`, /^42501$/)
+    await refused(`update sql_access set tenant_id = 1`, /^42(501|P01)$/)
+    await refused(`insert into public.sql_access values ('x', 1, '', '', now())`, /^42501$/)
+    await refused(`insert into products (id) values ('x')`)
+    await refused(`update contacts set email = 'x'`)
+    await refused(`delete from events`)
+    await refused('create table public.mine (id int)', /^42501$/)
+    await refused('create table kontor_bi.mine (id int)', /^42501$/)
+    await refused(
+      `create or replace function kontor_bi.tenant() returns int language sql as 'select 1'`,
+      /^42501$/,
+    )
+    for (const sql of [
+      `select pg_read_file('/etc/passwd')`,
+      `select pg_ls_dir('/')`,
+      `copy products to '/tmp/x'`,
+      `copy (select 1) to program 'id'`,
+      `select lo_import('/etc/passwd')`,
+      `select * from pg_authid`,
+      `set role postgres`,
+      `alter role ${role} superuser`,
+      `alter role ${role} connection limit 100`,
+      `create role other`,
+      'alter system set work_mem = 1',
+      'select pg_reload_conf()',
+    ])
+      await refused(sql, /^(42501|22023|42704)$/)
+    // errors are made to tell of rows that a condition of one's own is asked of
+    await client.query(
+      `select count(*) from products where 1 / (length(data ->> 'owner') - length('rival')) < 1`,
+    )
+    const { rows: others } = await client.query(
+      `select query from pg_stat_activity where usename <> $1 and query is not null and query <> '<insufficient privilege>' and query <> ''`,
+      [role],
+    )
+    assert.deepEqual(others, [])
+    const { rows: stats } = await client.query(`select * from pg_stats where schemaname = 'public'`)
+    assert.deepEqual(stats, [])
+    assert.deepEqual(told, [])
+
+    const revoked = await kontor('sql-access', 'revoke', role)
+    assert.equal(revoked.code, 0, revoked.err)
+    await assert.rejects(connected(connection))
+    await assert.rejects(client.query('select * from products'))
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+  assert.deepEqual((await kontor('sql-access', 'list')).json(), [])
+  assert.equal((await kontor('sql-access', 'revoke', role)).code, 1)
+  const actions = (await server.admin.audit.list({ tenant: acme.id, limit: 2 })).map(({ action }) => action)
+  assert.deepEqual(actions, ['sql_access.revoke', 'sql_access.create'])
+})
+
+test('a role that everybody’s grants would show more is not made', async () => {
+  useDatabase(server.databaseUrl)
+  const tenant = await server.anotherTenant('careful')
+  await server.pool.query('create table shared_notes (id int); grant select on shared_notes to public')
+  const before = await server.pool.query(`select count(*) from pg_roles where rolname like 'kontor_bi_%'`)
+  const refused = await kontor('sql-access', 'create', '--tenant', tenant.name)
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /read or change public\.shared_notes.*granted to PUBLIC/)
+  assert.deepEqual(await server.admin.sqlAccess.list(), [])
+  const after = await server.pool.query(`select count(*) from pg_roles where rolname like 'kontor_bi_%'`)
+  assert.deepEqual(after.rows, before.rows)
+  await server.pool.query('drop table shared_notes')
+})
+
+test('whoever has no row of their own sees nothing in the views, the owner included', async () => {
+  for (const view of [...VIEWS, ...SUMS]) {
+    const { rows } = await server.pool.query(`select count(*)::int as count from kontor_bi.${view}`)
+    assert.equal(rows[0].count, 0, view)
+  }
+})
