@@ -4,8 +4,19 @@ export type Placeholders = ReturnType<typeof openPlaceholders>
 
 type Known = { tenant: TestTenant; adminKey: string; url: string; hooksUrl: string; emptyDatabase: string }
 
-const PREFIXES = ['src_', 'tok_', 'trk_', 'adm_', 'private-', 'whsec_', 'dst_', 'key_', 'prof_'] as const
-const PRINTED = /\b(src_|tok_|trk_|adm_|private-|whsec_|dst_|key_|prof_)[\w+/=-]{6,}/g
+const PREFIXES = [
+  'src_',
+  'tok_',
+  'trk_',
+  'adm_',
+  'private-',
+  'whsec_',
+  'dst_',
+  'key_',
+  'prof_',
+  'kontor_bi_',
+] as const
+const PRINTED = /\b(src_|tok_|trk_|adm_|private-|whsec_|dst_|key_|prof_|kontor_bi_)[\w+/=-]{6,}/g
 const PRINTED_ID = /\b0[0-9a-f]{7}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/
 
 /**
@@ -24,7 +35,7 @@ export function openPlaceholders({ tenant, adminKey, url, hooksUrl, emptyDatabas
     fill(text: string): string {
       return text
         .replace(
-          /\b(src_|tok_|trk_|adm_|private-|whsec_|dst_|key_|prof_|019c)…/g,
+          /\b(src_|tok_|trk_|adm_|private-|whsec_|dst_|key_|prof_|kontor_bi_|019c)…/g,
           (whole, prefix) => values[prefix] ?? whole,
         )
         .replaceAll(/https:\/\/kontor\.example\.com|http:\/\/localhost:8080/g, url)
