@@ -6,32 +6,14 @@ import { announce } from './components/announcer.ts'
 import { ActionButton } from './components/form.ts'
 import { ProblemArea } from './components/notice.ts'
 import { h, html } from './html.ts'
+import { ADMINISTRATION, DATA, type MenuItem } from './menu.ts'
 import { go } from './navigation.ts'
 import { isOpening, section, shown } from './opening.ts'
-import type { Section } from './pages.ts'
+import { openPalette, Palette } from './palette/palette.ts'
 import { link } from './router.ts'
 import { chooseTenant, isAdmin, person, signOut, tenant } from './session.ts'
 
-type MenuItem = { section: Section; title: string; href: string }
-
-const DATA: MenuItem[] = [
-  { section: 'overview', title: 'Overview', href: link('overview') },
-  { section: 'events', title: 'Events', href: link('events') },
-  { section: 'conversions', title: 'Conversions', href: link('conversions') },
-  { section: 'records', title: 'Records', href: link('records', { type: 'products' }) },
-  { section: 'subscriptions', title: 'Subscriptions', href: link('subscriptions') },
-]
-const ADMINISTRATION: MenuItem[] = [
-  { section: 'people', title: 'People', href: link('people') },
-  { section: 'issues', title: 'Issues', href: link('issues') },
-  { section: 'dead-letters', title: 'Dead letters', href: link('deadLetters') },
-  { section: 'connect', title: 'Connect', href: link('connect', { sender: 'curl' }) },
-  { section: 'sources', title: 'Sources', href: link('sources') },
-  { section: 'destinations', title: 'Destinations', href: link('destinations') },
-  { section: 'keys', title: 'Keys', href: link('keys') },
-  { section: 'tenants', title: 'Tenants', href: link('tenants') },
-  { section: 'audit', title: 'Audit', href: link('audit') },
-]
+const IS_APPLE = /Mac|iPhone|iPad/.test(navigator.userAgent)
 
 /** The frame around every page: where one is, and whose data it is. */
 export function Shell({ tenants }: { tenants: Tenant[] }): VNode {
@@ -43,6 +25,10 @@ export function Shell({ tenants }: { tenants: Tenant[] }): VNode {
   const closeMenu = () => {
     isMenuOpen.value = false
   }
+  const find = () => {
+    closeMenu()
+    openPalette()
+  }
   return html`
     <div class="shell">
       <header>
@@ -53,6 +39,9 @@ export function Shell({ tenants }: { tenants: Tenant[] }): VNode {
         >Menu</button>
         <div class=${isMenuOpen.value ? 'menu open' : 'menu'} id="menu">
           ${isAdmin.value && h(TenantPicker, { tenants })}
+          <button type="button" class="finder" aria-keyshortcuts="Control+K Meta+K" onClick=${find}>
+            Go to …<kbd aria-hidden="true">${IS_APPLE ? '⌘K' : 'Ctrl K'}</kbd>
+          </button>
           <nav aria-label="Data">${h(MenuList, { items: DATA, onFollow: closeMenu })}</nav>
           ${
             isAdmin.value &&
@@ -70,6 +59,7 @@ export function Shell({ tenants }: { tenants: Tenant[] }): VNode {
         </div>
       </header>
       ${h(Main, {})}
+      ${h(Palette, {})}
     </div>
   `
 }

@@ -38,7 +38,10 @@ const track = (event: object) =>
 test('stories in Chromium', { timeout: 900_000 }, async t => {
   const browser = await launchChromium(t)
   if (!browser) return
-  const { page, faults, close } = await openTab(browser, server.url)
+  const { page, faults, close } = await openTab(browser, server.url, {
+    // Whatever is looked for is somewhere, and not elsewhere.
+    failing: /404 \(Not Found\)/,
+  })
   await signIn(page, adminKey)
   await heading(page, 'Overview')
 
@@ -143,6 +146,41 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     assert.equal(destination!.enabled, false)
     assert.deepEqual(destination!.what, ['events'])
   })
+
+  await t.test(
+    'anything is reached by the keyboard alone: a page, a record, an event, a person',
+    async () => {
+      const reach = async (typed: string, option: RegExp, title: string) => {
+        await page.keyboard.press('Control+k')
+        await page.getByRole('combobox', { name: 'Page, record, event or person' }).waitFor()
+        await page.keyboard.type(typed)
+        const wanted = page.getByRole('option', { name: option })
+        await wanted.waitFor()
+        for (let step = 0; step < 20 && (await wanted.getAttribute('aria-selected')) !== 'true'; step++)
+          await page.keyboard.press('ArrowDown')
+        assert.equal(await wanted.getAttribute('aria-selected'), 'true')
+        await page.keyboard.press('Enter')
+        await heading(page, title)
+        assert.equal(await page.getByRole('dialog').count(), 0)
+      }
+      const contact = { email: 'ada@example.com', name: 'Ada Lovelace' }
+      await server.request('/v1/contacts', {
+        ...{ method: 'POST', key: server.tenant.privateKey },
+        body: JSON.stringify({
+          ...{ entityType: 'contact', id: 'c-1', sourceUpdatedAt: '2026-01-31T09:30:00Z', data: contact },
+        }),
+      })
+      await track({ event_type: 'looked', event_id: 'sent-1', visitor: 'v-1' })
+      await server.settled()
+      await reach('cohort', /Cohorts and retention/, 'Subscriptions')
+      await reach('c-1', /^c-1 Ada Lovelace.*Contact$/, 'Ada Lovelace')
+      await reach('sent-1', /looked.*Event/, 'looked')
+      await reach('ada@example.com', /ada@example\.com.*Person/, 'Ada Lovelace')
+      await page.keyboard.press('Control+k')
+      await page.keyboard.press('Escape')
+      assert.equal(await page.getByRole('dialog').count(), 0)
+    },
+  )
 
   await t.test('all this without a script error', async () => {
     assert.deepEqual(faults, [])

@@ -1,0 +1,26 @@
+import type { Section } from './pages.ts'
+import { link } from './router.ts'
+
+export type MenuItem = { section: Section; title: string; href: string }
+
+/** What everybody sees. */
+export const DATA: MenuItem[] = [
+  { section: 'overview', title: 'Overview', href: link('overview') },
+  { section: 'events', title: 'Events', href: link('events') },
+  { section: 'conversions', title: 'Conversions', href: link('conversions') },
+  { section: 'records', title: 'Records', href: link('records', { type: 'products' }) },
+  { section: 'subscriptions', title: 'Subscriptions', href: link('subscriptions') },
+]
+
+/** What takes an admin key. */
+export const ADMINISTRATION: MenuItem[] = [
+  { section: 'people', title: 'People', href: link('people') },
+  { section: 'issues', title: 'Issues', href: link('issues') },
+  { section: 'dead-letters', title: 'Dead letters', href: link('deadLetters') },
+  { section: 'connect', title: 'Connect', href: link('connect', { sender: 'curl' }) },
+  { section: 'sources', title: 'Sources', href: link('sources') },
+  { section: 'destinations', title: 'Destinations', href: link('destinations') },
+  { section: 'keys', title: 'Keys', href: link('keys') },
+  { section: 'tenants', title: 'Tenants', href: link('tenants') },
+  { section: 'audit', title: 'Audit', href: link('audit') },
+]
