@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Random } from '../random.ts'
 import { type Disk, mountDisk } from './disk.ts'
-import { type NatsCluster, startNatsCluster } from './nats.ts'
+import { type NatsCluster, startNatsCluster } from './nats-cluster.ts'
 import { steadyPort } from './ports.ts'
 import { embeddedPostgres, type OwnPostgres, ownPostgres, type Postgres } from './postgres.ts'
 import { type KontorProcess, kontorProcess, type Role } from './process.ts'
@@ -63,7 +63,10 @@ export async function deploy(options: DeploymentOptions): Promise<Deployment> {
   const disk = conditions.disk ? await mountDisk(join(directory, 'disk'), say) : null
   await mkdir(join(directory, 'disk'), { recursive: true, mode: 0o711 })
   const nats = options.hasNats
-    ? await startNatsCluster(join(directory, 'nats'), NATS_SERVERS[options.mode])
+    ? await startNatsCluster(join(directory, 'nats'), {
+        count: NATS_SERVERS[options.mode],
+        random: options.random.fork('nats'),
+      })
     : null
   const parts = { ...options, disk, nats, dataDir }
   return options.mode === 'single' ? deploySingle(parts) : deployFleet(parts)

@@ -24,11 +24,11 @@ export type Nats = Awaited<ReturnType<typeof startNats>>
 /** One NATS server with JetStream on disk. `settings`: more lines of its configuration. */
 export async function startNats(
   directory: string,
-  { synced = false, settings = '' }: { synced?: boolean; settings?: string } = {},
+  { synced = false, settings = '', ...options }: { synced?: boolean; settings?: string; port?: number } = {},
 ) {
   if (!natsServer) throw new Error('This needs a nats-server, 2.10.27 or newer (see CONTRIBUTING.md)')
   await mkdir(directory, { recursive: true })
-  const port = await steadyPort()
+  const port = options.port ?? (await steadyPort())
   const file = join(directory, 'nats.conf')
   const sync = synced ? ', sync_interval: always' : ''
   await writeFile(
@@ -68,43 +68,6 @@ ${settings}
     stop: () => end('SIGTERM'),
     freeze: () => child!.kill('SIGSTOP'),
     thaw: () => child!.kill('SIGCONT'),
-  }
-}
-
-/** Several servers as one: clients are given all of their addresses. */
-export type NatsCluster = {
-  url: string
-  servers: Nats[]
-  /** All of them run, and none of them is frozen. */
-  heal(): Promise<void>
-  stop(): Promise<void>
-}
-
-/** They sync before they acknowledge. */
-export async function startNatsCluster(directory: string, count: number): Promise<NatsCluster> {
-  const routes: number[] = []
-  while (routes.length < count) routes.push(await steadyPort())
-  const servers: Nats[] = []
-  for (const [i, route] of routes.entries()) {
-    const settings =
-      count === 1
-        ? ''
-        : `server_name: nats-${i}
-cluster { name: kontor, listen: "127.0.0.1:${route}", routes: [${routes.map(port => `"nats://127.0.0.1:${port}"`).join(', ')}] }`
-    servers.push(await startNats(join(directory, String(i)), { synced: true, settings }))
-  }
-  return {
-    url: servers.map(({ url }) => url).join(','),
-    servers,
-    async heal() {
-      for (const server of servers) {
-        if (server.isRunning()) server.thaw()
-        else await server.start()
-      }
-    },
-    async stop() {
-      await Promise.all(servers.map(server => server.stop()))
-    },
   }
 }
 

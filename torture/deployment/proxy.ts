@@ -15,7 +15,7 @@ type Link = { client: Socket; server: Socket; queued: number }
 
 export type Network = Awaited<ReturnType<typeof openProxy>>
 
-/** The network between one Kontor process and PostgreSQL. */
+/** The network between one process and another. */
 export async function openProxy({ targetPort, random }: { targetPort: number; random: Random }) {
   let weather: Weather = { kind: 'fair' }
   let clearing = Promise.withResolvers<void>()

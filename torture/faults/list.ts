@@ -1,7 +1,7 @@
 import { clockAhead, clockBehind, lateEvents, oldBacklog, westernTimeZone } from './clock.ts'
 import { diskFull } from './disk.ts'
 import type { Fault } from './fault.ts'
-import { freezeNats, killAllNats, killNats, rollNats } from './nats.ts'
+import { cutNats, freezeNats, killAllNats, killNats, rollNats } from './nats.ts'
 import { blackHole, cutOffWorker, resettingNetwork, slowNetwork, truncatingNetwork } from './network.ts'
 import {
   foreignTransaction,
@@ -43,6 +43,7 @@ export const FAULTS: readonly Fault[] = [
   dumpAndRestore,
   killNats,
   freezeNats,
+  cutNats,
   killAllNats,
   rollNats,
 ]

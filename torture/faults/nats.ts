@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { EVERYWHERE, type Fault } from './fault.ts'
 
 /** One of them, in a cluster: the others go on. */
@@ -22,6 +23,22 @@ export const freezeNats: Fault = {
     server.freeze()
     await last(3, 10)
     server.thaw()
+  },
+}
+
+// The servers that are left choose another leader after four to nine seconds, a client looks for another server after four.
+const CUT_OFF_MS = 8_000
+
+/** It lives on its own, and nobody can reach it: those on the other side of the cut have the majority, and go on. */
+export const cutNats: Fault = {
+  name: 'cut-nats',
+  modes: ['fleet'],
+  needs: 'nats',
+  async strike({ deployment: { nats }, random, last }) {
+    nats!.cutOff(random.pick(nats!.servers))
+    await sleep(CUT_OFF_MS)
+    await last(0, 10)
+    await nats!.heal()
   },
 }
 
