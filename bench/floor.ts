@@ -53,7 +53,7 @@ function parsing(_url: string, body: string, response: ServerResponse): void {
 
 /** One primary-key query for the last part of the path. */
 function querying({ connection, tenantId }: Floor & { kind: 'query' }): Answer {
-  const target = 'url' in connection ? { connectionString: connection.url } : connection
+  const target = 'url' in connection ? { connectionString: [connection.url].flat()[0] } : connection
   const pool = new pg.Pool({ ...target, max: 10 })
   return async (url, _body, response) => {
     const [, , types, id] = url.split('/')

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { Mode } from './deployment/deployment.ts'
-import { FAULTS } from './faults/list.ts'
+import { FAULTS, faultNamed } from './faults/list.ts'
 import { overload } from './overload/overload.ts'
 import { run } from './run.ts'
 
@@ -34,12 +34,7 @@ reckoned up. --load is of the usual load, --patience the seconds that recovery m
 
 function faultsNamed(names: string | undefined) {
   if (names === undefined) return FAULTS
-  return names.split(',').map(name => {
-    const fault = FAULTS.find(fault => fault.name === name.trim())
-    if (!fault)
-      throw new Error(`no fault is called ${name}; there are: ${FAULTS.map(({ name }) => name).join(', ')}`)
-    return fault
-  })
+  return names.split(',').map(name => faultNamed(name.trim()))
 }
 
 const print = (words: string) => console.log(words)

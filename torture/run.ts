@@ -94,7 +94,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
 }
 
 function conditionsOf(faults: readonly Fault[]): Conditions {
-  const conditions: Conditions = { env: {}, postgres: {}, clocks: false, disk: false }
+  const conditions: Conditions = { env: {}, postgres: {}, clocks: false, disk: false, standby: false }
   for (const fault of faults) fault.prepare?.(conditions)
   return conditions
 }

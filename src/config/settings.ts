@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { archiveSettings } from './archive-settings.ts'
+import { readDatabaseUrl, withoutPassword } from './database-url.ts'
 import { natsSettings } from './nats-settings.ts'
 import { setting, withoutDefault } from './setting.ts'
 import { signInSettings } from './sign-in-settings.ts'
@@ -15,7 +16,6 @@ import {
   orOff,
   percent,
   port,
-  postgresUrl,
   secretKeys,
   trustedProxies,
   UNIT_MS,
@@ -75,10 +75,12 @@ export const settings = {
   databaseUrl: withoutDefault({
     name: 'DATABASE_URL',
     meaning:
-      'A PostgreSQL of your own (version 15 or newer, also behind a transaction-mode pooler) instead of the embedded one.',
+      'A PostgreSQL of your own (version 15 or newer, also behind a transaction-mode pooler) instead of the embedded one. ' +
+      'With several hosts, separated by commas, the one that can be written to is used, and looked for again when it is lost.',
     expects:
-      'an address with a database name, for example postgres://kontor:PASSWORD@db.internal:5432/kontor',
-    read: postgresUrl,
+      'an address with a database name, for example postgres://kontor:PASSWORD@db.internal:5432/kontor ' +
+      'or postgres://kontor:PASSWORD@db-1:5432,db-2:5432/kontor?target_session_attrs=read-write',
+    read: readDatabaseUrl,
     show: withoutPassword,
   }),
   surfaces: setting({
@@ -324,12 +326,4 @@ export const settings = {
     expects: 'a time from 1s to 10m, for example 10s',
     read: duration(1_000, 600_000),
   }),
-}
-
-export function withoutPassword(address: string): string {
-  if (!URL.canParse(address)) return '(hidden)'
-  const url = new URL(address)
-  if (url.password !== '') url.password = 'hidden'
-  for (const name of url.searchParams.keys()) if (/password/i.test(name)) url.searchParams.set(name, 'hidden')
-  return url.href
 }

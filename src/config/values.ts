@@ -63,13 +63,6 @@ export const userName: Read<string> = text => (/^[A-Za-z_][\w.-]{0,31}$/.test(te
 export const headerName: Read<string> = text =>
   /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/i.test(text) ? text.toLowerCase() : undefined
 
-export const postgresUrl: Read<string> = text => {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  return url && ['postgres:', 'postgresql:'].includes(url.protocol) && url.pathname.length > 1
-    ? text
-    : undefined
-}
-
 /** A directory of this machine, or a bucket and what stands before the names in it. */
 export const archiveUrl: Read<string> = text => {
   const url = URL.canParse(text) ? new URL(text) : undefined

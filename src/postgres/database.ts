@@ -1,11 +1,13 @@
 import { hash } from 'node:crypto'
 import pg from 'pg'
+import { type Hosts, openHosts, refuseReadOnly } from './hosts.ts'
 import { beginWith, limitConnection, type TransactionLimits } from './sessions.ts'
 
 export type Db = { query: pg.Pool['query'] }
 
 export type Connection =
-  | { url: string }
+  /** Several: one for each host; that which can be written to is taken. */
+  | { url: string | string[] }
   | { host: string; port: number; user: string; password: string; database: string }
 
 const JSON_OIDS = new Set([114, 3802])
@@ -31,6 +33,36 @@ class UtcClient extends pg.Client {
   }
 }
 
+type Connected = ((error: Error) => void) | ((error: null, client: pg.Client) => void)
+
+/** Connects to the host that can be written to at that moment. */
+function clientAmong(hosts: Hosts): typeof UtcClient {
+  return class extends UtcClient {
+    override connect(): Promise<pg.Client>
+    override connect(callback: Connected): void
+    override connect(callback?: Connected): Promise<pg.Client> | undefined {
+      const connected = this.#connectToWritable()
+      if (!callback) return connected
+      connected.then(
+        client => callback(null as never, client),
+        (error: Error) => callback(error as never, undefined as never),
+      )
+      return undefined
+    }
+
+    async #connectToWritable(): Promise<pg.Client> {
+      Object.assign(this, await hosts.writable())
+      this.once('error', hosts.doubt)
+      try {
+        return await super.connect()
+      } catch (error) {
+        hosts.doubt()
+        throw error
+      }
+    }
+  }
+}
+
 export function openPool(options: {
   connection: Connection
   max: number
@@ -41,11 +73,12 @@ export function openPool(options: {
   /** Of every transaction that `inTransaction` begins. */
   transactionLimits?: TransactionLimits
 }): pg.Pool {
-  const target =
-    'url' in options.connection ? { connectionString: options.connection.url } : { ...options.connection }
+  const addresses = 'url' in options.connection ? [options.connection.url].flat() : []
+  const hosts = addresses.length > 1 ? openHosts(addresses) : null
+  const target = 'url' in options.connection ? { connectionString: addresses[0] } : { ...options.connection }
   const pool = new pg.Pool({
     ...target,
-    Client: UtcClient,
+    Client: hosts ? clientAmong(hosts) : UtcClient,
     max: options.max,
     application_name: options.name,
     types,
@@ -53,7 +86,10 @@ export function openPool(options: {
     ...(options.queryTimeoutMs !== undefined && { query_timeout: options.queryTimeoutMs }),
     idleTimeoutMillis: 60_000,
     keepAlive: true,
-    onConnect: limitConnection,
+    async onConnect(client: pg.ClientBase) {
+      await limitConnection(client)
+      if (hosts) await refuseReadOnly(client, hosts)
+    },
   })
   begins.set(pool, beginWith(options.transactionLimits))
   // An idle connection that breaks is replaced by the pool; without a listener it would end the process. So would one

@@ -64,6 +64,26 @@ test('no secret is shown, neither in the settings nor in a fault', () => {
     for (const secret of secrets) assert.ok(!shown.includes(secret), shown)
 })
 
+test('an address of PostgreSQL may name several hosts, and asks for one that can be written to', () => {
+  const address = (hosts: string, attributes: string) =>
+    `postgres://k:hunter2@${hosts}/kontor?target_session_attrs=${attributes}`
+  const given = address('db-1:5433,[::1]:5434,db-3', 'read-write')
+  const { config, effective } = inspectConfig({ DATABASE_URL: given })
+  const hosts = ['db-1:5433', '[::1]:5434', 'db-3']
+  assert.deepEqual(
+    config?.databaseUrl,
+    hosts.map(host => address(host, 'read-write')),
+  )
+  const shown = effective.find(({ name }) => name === 'DATABASE_URL')?.value
+  assert.equal(shown, given.replace('hunter2', 'hidden'))
+  for (const wrong of [
+    address('db-1,db-2', 'standby'),
+    address('db-1:5433:1,db-2', 'any'),
+    address('db-1:x,db-2', 'any'),
+  ])
+    assert.equal(inspectConfig({ DATABASE_URL: wrong }).config, null, wrong)
+})
+
 test('master keys are read from hex and base64, and several in their order', () => {
   const other = Buffer.alloc(32, 7)
   const config = readConfig({ KONTOR_SECRET_KEY: `${KEY}, ${other.toString('base64')}` })

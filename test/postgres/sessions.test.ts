@@ -52,6 +52,47 @@ test('every transaction has its limits, and every connection its keepalives, wha
   await own.end()
 })
 
+test('of several hosts the one that can be written to is taken; while there is none, that is an outage', async () => {
+  const away = new URL(database.url)
+  away.port = '1'
+  const name = away.pathname.slice(1)
+  const own = openPool({
+    ...{ connection: { url: [away.href, database.url] }, max: 2, name: 'kontor test' },
+    onError: () => undefined,
+  })
+  const written = () => own.query('insert into written values (1) returning n')
+  const endSessions = () =>
+    pool.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and pid <> pg_backend_pid() and application_name = 'kontor test'`,
+    )
+  assert.equal((await written()).rowCount, 1)
+  await pool.query(`alter database ${name} set default_transaction_read_only = on`)
+  await endSessions()
+  await eventually('an outage that names the host', () =>
+    written().then(
+      () => false,
+      error => {
+        assert.ok(isUnavailable(error), error)
+        return /127\.0\.0\.1:\d+ \(can only be read\)/.test(error.message)
+      },
+    ),
+  )
+  await pool.query(
+    `begin; set transaction read write; alter database ${name} reset default_transaction_read_only; commit`,
+  )
+  await eventually('a host that can be written to', () =>
+    written().then(
+      () => true,
+      error => {
+        assert.ok(isUnavailable(error), error)
+        return false
+      },
+    ),
+  )
+  await own.end()
+})
+
 test('behind a transaction pooler too', async t => {
   const pooler = await startPooler(t, database.url)
   if (!pooler) return

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import type { Mode } from '../../torture/deployment/deployment.ts'
 import { KNOWN_DEFECTS } from '../../torture/faults/known-defects.ts'
-import { FAULTS } from '../../torture/faults/list.ts'
+import { faultNamed } from '../../torture/faults/list.ts'
 import { run } from '../../torture/run.ts'
 
 /**
@@ -12,9 +12,7 @@ import { run } from '../../torture/run.ts'
 export async function quickRun(t: TestContext, mode: Mode, names: string[]): Promise<void> {
   for (const name of names)
     if (KNOWN_DEFECTS[name]) t.diagnostic(`${name} is left out: ${KNOWN_DEFECTS[name]}`)
-  const faults = names
-    .filter(name => !KNOWN_DEFECTS[name])
-    .map(name => FAULTS.find(fault => fault.name === name)!)
+  const faults = names.filter(name => !KNOWN_DEFECTS[name]).map(faultNamed)
   let said = ''
   const { problems, acknowledged, struck } = await run({
     mode,

@@ -7,6 +7,7 @@ import { steadyPort } from './ports.ts'
 import { embeddedPostgres, type OwnPostgres, ownPostgres, type Postgres } from './postgres.ts'
 import { type KontorProcess, kontorProcess, type Role } from './process.ts'
 import { type Network, openProxy } from './proxy.ts'
+import { promote, standbyOf } from './standby.ts'
 
 export type Mode = 'single' | 'fleet'
 
@@ -20,6 +21,8 @@ export type Conditions = {
   clocks: boolean
   /** a disk that can be filled */
   disk: boolean
+  /** a standby that PostgreSQL waits for before it acknowledges */
+  standby: boolean
 }
 
 export type Deployment = {
@@ -36,6 +39,8 @@ export type Deployment = {
   first: KontorProcess
   /** The fleet goes over to another PostgreSQL. */
   moveTo(postgres: OwnPostgres): void
+  /** The primary is killed, the standby takes its place. */
+  failOver(): Promise<void>
   /** Ends everything; the files stay. */
   close(): Promise<void>
 }
@@ -81,6 +86,7 @@ async function deploySingle(parts: Parts): Promise<Deployment> {
     postgres: embeddedPostgres(parts.dataDir),
     proxies: new Map(),
     moveTo: () => {},
+    failOver: () => Promise.reject(new Error('a single server has no standby')),
     async close() {
       await server.terminate()
       await closeParts(parts)
@@ -92,13 +98,18 @@ const WORKERS = 2
 
 async function deployFleet(parts: Parts): Promise<Deployment> {
   let postgres = await ownPostgres(parts.dataDir, parts.conditions.postgres)
+  let standby = parts.conditions.standby
+    ? await standbyOf(postgres, join(parts.directory, 'disk/standby'))
+    : null
   const proxies = new Map<KontorProcess, Network>()
   const env = { KONTOR_SECRET_KEY: '22'.repeat(32), KONTOR_VOLUME_STORE: 'postgres' }
 
   async function node(name: string, role: Role, surfaces: string): Promise<KontorProcess> {
+    const start = (url: string) =>
+      makeProcess(parts, name, role, ['--surfaces', surfaces], { ...env, DATABASE_URL: url })
+    if (standby) return start(urlOfBoth(postgres, standby))
     const proxy = await openProxy({ targetPort: postgres.port, random: parts.random.fork(name) })
-    const own = { ...env, DATABASE_URL: postgres.url(proxy.port) }
-    const made = await makeProcess(parts, name, role, ['--surfaces', surfaces], own)
+    const made = await start(postgres.url(proxy.port))
     proxies.set(made, proxy)
     return made
   }
@@ -119,14 +130,28 @@ async function deployFleet(parts: Parts): Promise<Deployment> {
       postgres = next
       for (const proxy of proxies.values()) proxy.setTarget(next.port)
     },
+    async failOver() {
+      const next = standby
+      if (next === null) throw new Error('there is no standby any more')
+      standby = null
+      await promote(next, postgres)
+      postgres = next
+    },
     async close() {
       for (const proxy of proxies.values()) proxy.set({ kind: 'fair' })
       await Promise.all(processes.map(process => process.terminate()))
       await Promise.all([...proxies.values()].map(proxy => proxy.close()))
       await postgres.stop()
+      await standby?.stop()
       await closeParts(parts)
     },
   }
+}
+
+/** Straight to both: no bad weather lies between. */
+function urlOfBoth(primary: OwnPostgres, standby: OwnPostgres): string {
+  const url = primary.url(primary.port)
+  return `${url.replace(`:${primary.port}/`, `:${primary.port},127.0.0.1:${standby.port}/`)}?target_session_attrs=read-write`
 }
 
 const partsOf = ({ mode, directory, conditions, disk, nats }: Parts) => ({

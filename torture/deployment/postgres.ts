@@ -112,7 +112,7 @@ async function addUser(connection: pg.ClientConfig): Promise<void> {
   }
 }
 
-function pidIn(home: string): number | null {
+export function pidIn(home: string): number | null {
   try {
     const pid = Number(readFileSync(join(home, 'data/postmaster.pid'), 'utf8').split('\n')[0])
     return pid > 0 && isAlive(pid) ? pid : null
@@ -122,7 +122,7 @@ function pidIn(home: string): number | null {
 }
 
 /** At once, and whoever asks: for the end of this process. */
-function endPostgres(home: string): void {
+export function endPostgres(home: string): void {
   const pid = pidIn(home)
   if (pid === null) return
   for (const signal of ['SIGCONT', 'SIGQUIT'] as const) process.kill(pid, signal)

@@ -4,6 +4,7 @@ import type { Fault } from './fault.ts'
 import { cutNats, freezeNats, killAllNats, killNats, rollNats } from './nats.ts'
 import { blackHole, cutOffWorker, resettingNetwork, slowNetwork, truncatingNetwork } from './network.ts'
 import {
+  failOver,
   foreignTransaction,
   freezeBackend,
   freezePostgres,
@@ -47,3 +48,14 @@ export const FAULTS: readonly Fault[] = [
   killAllNats,
   rollNats,
 ]
+
+/** Only where they are asked for by name: what they need leaves no room for others. */
+const BY_NAME: readonly Fault[] = [failOver]
+
+export function faultNamed(name: string): Fault {
+  const all = [...FAULTS, ...BY_NAME]
+  const fault = all.find(fault => fault.name === name)
+  if (!fault)
+    throw new Error(`no fault is called ${name}; there are: ${all.map(({ name }) => name).join(', ')}`)
+  return fault
+}

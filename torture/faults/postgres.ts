@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { backendsOf, type Postgres } from '../deployment/postgres.ts'
+import { PRIMARY } from '../deployment/standby.ts'
 import { EVERYWHERE, type Fault, type Strike } from './fault.ts'
 import { killNow } from './processes.ts'
 
@@ -129,4 +130,15 @@ export const foreignTransaction: Fault = {
     const held = await holdTransaction(deployment.postgres)
     await last(5, 20).finally(() => held.end())
   },
+}
+
+/** The machine of the primary is lost, and its standby promoted. Once in a run: nobody makes it a standby of its own. */
+export const failOver: Fault = {
+  name: 'fail-over',
+  modes: ['fleet'],
+  prepare(conditions) {
+    conditions.standby = true
+    Object.assign(conditions.postgres, PRIMARY)
+  },
+  strike: ({ deployment }) => deployment.failOver(),
 }

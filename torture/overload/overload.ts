@@ -42,7 +42,13 @@ export async function overload(options: OverloadOptions): Promise<boolean> {
       httpNodes: 1,
       say: options.print,
     },
-    conditions: { env: { KONTOR_REQUEST_TIMEOUT: '5s' }, postgres: {}, clocks: false, disk: false },
+    conditions: {
+      env: { KONTOR_REQUEST_TIMEOUT: '5s' },
+      postgres: {},
+      clocks: false,
+      disk: false,
+      standby: false,
+    },
     onDeath: words => faults.push(words),
   })
   const faults: string[] = []
