@@ -41,19 +41,21 @@ import { operationRoute } from './records/operations.ts'
 import { recordRoutes } from './records/records.ts'
 import { subscriptionRoutes } from './reports/routes.ts'
 import { type Room, refuseWithBacklog, refuseWithoutRoom, type Waiting } from './room.ts'
+import { type Turns, takeTurns } from './turns.ts'
 
 /** Every surface, its credentials and its routes. What all servers have (/openapi.json, /docs) is in openapi.ts. */
 
 type Credentials = { directory: Directory; now: () => Date }
 
 export function dataSurface(
-  options: Credentials & { pool: pg.Pool; log: Log; accept: Accept; backlog: Waiting },
+  options: Credentials & { pool: pg.Pool; log: Log; accept: Accept; backlog: Waiting; turns: Turns },
 ): Surface {
   return {
     name: 'data',
     register(app) {
       app.addHook('onRequest', refuseWithBacklog(options.backlog))
       app.addHook('onRequest', authenticatePrivate(options))
+      takeTurns(app, options.turns)
       recordRoutes(app, options) //         POST, DELETE, GET /v1/{products,contacts,orders}; GET …/:id; POST …/batch
       operationRoute(app, options) //       GET /v1/operations/:operationId
       eventListRoute(app, options) //       GET /v1/events
@@ -69,7 +71,7 @@ export function dataSurface(
 }
 
 export function eventSurface(
-  options: Credentials & { accept: Accept; budgets: Budgets; disk: Room; backlog: Waiting },
+  options: Credentials & { accept: Accept; budgets: Budgets; disk: Room; backlog: Waiting; turns: Turns },
 ): Surface {
   return {
     name: 'events',
@@ -84,6 +86,7 @@ export function eventSurface(
         keyed.addHook('onRequest', refuseWithoutRoom(options.disk))
         keyed.addHook('onRequest', refuseWithBacklog(options.backlog))
         keyed.addHook('onRequest', authenticateTracking({ ...options, optional: true }))
+        takeTurns(keyed, options.turns)
         trackRoute(keyed, receiving) //     POST /v1/track
         cdpRoutes(keyed, receiving) //      POST /v1/{identify,page,batch,…}, /beacon/v1/batch, /api/s/:type, …
       })

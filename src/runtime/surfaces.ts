@@ -7,6 +7,7 @@ import type { Surface } from '../http/app.ts'
 import { sessionReader } from '../http/console/session-cookie.ts'
 import type { SignIn } from '../http/console/sign-in-routes.ts'
 import { adminSurface, consoleSurface, dataSurface, eventSurface, inboundSurface } from '../http/surfaces.ts'
+import { openTurns } from '../http/turns.ts'
 import type { Accept } from '../intake/accept.ts'
 import { openInbound } from '../intake/inbound.ts'
 import { openOverflow } from '../intake/overflow.ts'
@@ -45,9 +46,10 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
   const serves = (surface: Config['surfaces'][number]) => config.surfaces.includes(surface)
   const store = config.processes > 1 ? 'postgres' : config.volumeStore
   const budgets = openBudgets({ store, pool: parts.pool })
+  const turns = openTurns()
   const surfaces: Surface[] = []
-  if (serves('data')) surfaces.push(dataSurface(parts))
-  if (serves('events')) surfaces.push(eventSurface({ ...parts, budgets }))
+  if (serves('data')) surfaces.push(dataSurface({ ...parts, turns }))
+  if (serves('events')) surfaces.push(eventSurface({ ...parts, budgets, turns }))
   if (serves('console')) {
     const { allowPrivateDestinations } = config
     const adminFor = openAdmin({ ...parts, allowPrivateDestinations })
