@@ -29,6 +29,7 @@ import {
   readUnjoinedEvents,
   reduceOrders,
 } from '../store/identity/erasures.ts'
+import { deleteRequestsOf } from '../store/inbound/requests.ts'
 import type { ErasureReceipt } from './views.ts'
 
 /** What an erasure works on. Counts are saved in the transaction that they are about, so that a crash falsifies none. */
@@ -58,6 +59,8 @@ export async function eraseEffects(
   const { pool, tenantId, erased, save } = work
   const nodes = nodesOf(names)
   const contactIds = valuesOf(names, 'contact')
+  // Bodies as they came, for developers, of the last days: rather all of them than to search in them.
+  await deleteRequestsOf(pool, tenantId)
   const own = await findEventsOf(pool, tenantId, nodes, receivedSince)
   for (const events of portions([...own, ...(await unjoinedEventsAbout(work, names))])) {
     await inTransaction(pool, async client => {

@@ -1,4 +1,3 @@
-import { styleText } from 'node:util'
 import { Argument, type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { tenantNamed } from '../admin/tenants.ts'
 import type { DeadLetterView } from '../admin/views.ts'
@@ -7,6 +6,7 @@ import { type ConversionRow, listConversions } from '../store/conversions/conver
 import { type EventRow, listEvents } from '../store/events/events.ts'
 import { conversionText, eventText, plainNumber } from '../store/export/row-texts.ts'
 import { examples } from './examples.ts'
+import { lineOf, untilStopped } from './lines.ts'
 import type { Output } from './output.ts'
 import { currentUser, dataOption, type Session, withDatabase } from './session.ts'
 
@@ -83,26 +83,6 @@ function refusedLine(letter: DeadLetterView): Line {
   const parts = [letter.error, letter.id]
   const text = lineOf(new Date(letter.failed_at), 'red', letter.reason, parts)
   return { id: letter.id, text, json: JSON.stringify(letter) }
-}
-
-/** In the time of whoever looks. */
-function lineOf(at: Date, colour: 'cyan' | 'green' | 'red', what: string, parts: (string | null)[]): string {
-  const time = at.toLocaleString('sv-SE', { dateStyle: 'short', timeStyle: 'medium' })
-  const shown = parts.filter(part => part !== null).map(printable)
-  return [styleText('dim', time), styleText(colour, printable(what)), ...shown].join('  ')
-}
-
-/** What somebody sent may not move the cursor, nor change what the terminal does. */
-function printable(text: string): string {
-  return text.replaceAll(/\p{Cc}/gu, ' ')
-}
-
-function untilStopped(): AbortSignal {
-  const stop = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
-  // The reader of a pipe has seen enough.
-  process.stdout.once('error', () => stop.abort())
-  return stop.signal
 }
 
 function countOf(text: string): number {

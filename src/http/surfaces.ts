@@ -37,6 +37,7 @@ import { trackRoute } from './events/track.ts'
 import { welcomeRoute } from './events/welcome.ts'
 import { exportRoutes } from './export/routes.ts'
 import { type InboundOptions, inboundRoute } from './inbound/receive.ts'
+import { requestListRoute } from './inbound/requests.ts'
 import { operationRoute } from './records/operations.ts'
 import { recordRoutes } from './records/records.ts'
 import { subscriptionRoutes } from './reports/routes.ts'
@@ -64,6 +65,7 @@ export function dataSurface(
       eventSeriesRoute(app, options) //     GET /v1/events/series
       conversionSeriesRoute(app, options) // GET /v1/conversions/series
       lookupRoutes(app, options) //         GET /v1/events/:id, /v1/events/lookup
+      requestListRoute(app, options) //     GET /v1/sources/:sourceConfigId/requests
       subscriptionRoutes(app, options) //   GET /v1/subscriptions/{overview,attention,acquisition,account,movements,retention}
       exportRoutes(app, options) //         GET /v1/export/{products,contacts,orders,events,conversions,subscriptions,movements}
     },

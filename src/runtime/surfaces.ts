@@ -12,6 +12,7 @@ import type { Accept } from '../intake/accept.ts'
 import { openInbound } from '../intake/inbound.ts'
 import { openOverflow } from '../intake/overflow.ts'
 import { openPace } from '../intake/pace.ts'
+import { openRequests } from '../intake/requests.ts'
 import { openTraces } from '../intake/traces.ts'
 import { type Budgets, openBudgets } from '../intake/volume.ts'
 import { inboundUpkeep } from '../jobs/inbound-upkeep.ts'
@@ -89,6 +90,7 @@ async function openInboundSurface(
   const inbound = openInbound({ ...parts, overflow, traces, pace })
   const surface = inboundSurface({
     ...{ directory, inbound, traces, metrics, disk, backlog, now },
+    requests: openRequests({ pool }),
     openSecret: secrets.open,
     signatureHeader: config.signatureHeader,
   })

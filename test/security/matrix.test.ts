@@ -45,6 +45,7 @@ const WHO: Record<string, Who> = {
   'GET /v1/events/series': privately('events:read'),
   'GET /v1/conversions': privately('conversions:read'),
   'GET /v1/conversions/series': privately('conversions:read'),
+  'GET /v1/sources/:sourceConfigId/requests': privately('events:read'), // and conversions:read: test/inbound/requests.test.ts
   'GET /v1/subscriptions/overview': privately('subscriptions:read'),
   'GET /v1/subscriptions/attention': privately('subscriptions:read'),
   'GET /v1/subscriptions/acquisition': privately('subscriptions:read'),

@@ -3,6 +3,7 @@ import { openBody } from '../../domain/events/normalize/normalize.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../../domain/inbound/source-config.ts'
 import { headersWithoutAddresses, keptAddress, withoutAddresses } from '../../domain/tenants/ip-addresses.ts'
 import { type Inbound, inboundContext } from '../../intake/inbound.ts'
+import type { Requests } from '../../intake/requests.ts'
 import type { Traces } from '../../intake/traces.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -21,6 +22,7 @@ export type InboundOptions = {
   directory: Directory
   inbound: Inbound
   traces: Traces
+  requests: Requests
   openSecret: OpenSecret
   /** Lower-case name of the header that carries our own signature. */
   signatureHeader: string
@@ -101,5 +103,23 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
   count('deferred', deferred)
   count('dropped', dropped)
   count('rejected', rejected.length - dropped)
-  return { accepted, duplicates, deferred, ...namedRejections(rejected) }
+  const answer = { accepted, duplicates, deferred, ...namedRejections(rejected) }
+  await kept(
+    request,
+    options.requests.keep(source, {
+      ...{ receivedAt: now, body: raw, answer },
+      rawHeaders: request.raw.rawHeaders,
+    }),
+  )
+  return answer
+}
+
+/** For those who listen. What was accepted stays accepted, whether it can be shown to them or not. */
+async function kept(request: FastifyRequest, keeping: Promise<unknown> | null): Promise<void> {
+  if (keeping === null) return
+  try {
+    await keeping
+  } catch (error) {
+    request.log.warn({ err: error }, 'a request is not kept for those who listen')
+  }
 }

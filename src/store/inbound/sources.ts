@@ -20,6 +20,8 @@ export type Source = {
   config: SourceConfig
   /** What its tenant has set. */
   ipAddresses: IpMode
+  /** Until then its requests are kept as they come, for `kontor listen`. */
+  listenedUntil: Date | null
   createdBy: string | null
   createdAt: Date
   updatedAt: Date
@@ -32,7 +34,8 @@ type Row = Omit<Source, 'tokens' | 'signingSecrets' | 'config'> & {
 }
 
 const COLUMNS = `id, tenant_id as "tenantId", name, type, preset, enabled, tokens, signing_secrets as "signingSecrets", config,
-  (select t.ip_addresses from tenants t where t.id = tenant_id) as "ipAddresses", created_by as "createdBy", created_at as "createdAt", updated_at as "updatedAt"`
+  (select t.ip_addresses from tenants t where t.id = tenant_id) as "ipAddresses",
+  listened_until as "listenedUntil", created_by as "createdBy", created_at as "createdAt", updated_at as "updatedAt"`
 
 export type NewSource = Pick<
   Source,

@@ -1,0 +1,94 @@
+import type pg from 'pg'
+import { Type } from 'typebox'
+import { parseTimestamp } from '../../domain/time.ts'
+import { isCursorOfRequests, readRequests } from '../../reports/inbound-requests.ts'
+import type { Directory } from '../../store/tenants/directory.ts'
+import type { App } from '../app.ts'
+import { requireScope } from '../auth.ts'
+import { problems } from '../problems.ts'
+import { InboundAnswer, InboundParams } from './schemas.ts'
+
+// Each is two small queries every half second.
+const MOST_WAITING = 50
+
+const Query = Type.Object({
+  since: Type.Optional(
+    Type.String({ format: 'timestamp', description: 'Inclusive lower bound of received_at' }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ description: 'next_cursor of the answer before. Without it and since: from now on' }),
+  ),
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 50 }),
+  wait: Type.Integer({
+    ...{ minimum: 0, maximum: 30, default: 0 },
+    description: 'Seconds to wait for the first one',
+  }),
+})
+
+const Requests = Type.Object({
+  results: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      received_at: Type.String(),
+      headers: Type.Array(Type.Array(Type.String()), {
+        description: 'Pairs of name and value, as they came; without Authorization, Cookie and keys',
+      }),
+      answer: InboundAnswer,
+      body: Type.String({ description: 'Decompressed, and otherwise as it came' }),
+      body_encoding: Type.Enum(['utf-8', 'base64']),
+    }),
+  ),
+  next_cursor: Type.String({ description: 'Where to go on, also where nothing came' }),
+})
+
+type Deps = { pool: pg.Pool; directory: Directory }
+
+/** The requests of a source as they came, for whoever builds what handles them. */
+export function requestListRoute(app: App, { pool, directory }: Deps): void {
+  const waiting = new Set<AbortController>()
+  app.addHook('preClose', async () => {
+    for (const ending of waiting) ending.abort()
+  })
+  app.get(
+    '/v1/sources/:sourceConfigId/requests',
+    {
+      config: { scope: 'events:read', problems: [503] },
+      schema: {
+        tags: ['Inbound webhooks'],
+        summary: 'The requests of a source as they came, oldest first',
+        description:
+          'Headers and bodies of accepted requests, repeats included: what `kontor listen` shows and forwards. Kept for three days, of sources that somebody listened to in the last seven days and, up to 1,000, of sources in their first day. Needs events:read and conversions:read, because a body may hold either.',
+        params: InboundParams,
+        querystring: Query,
+        response: { 200: Requests },
+      },
+    },
+    async (request, reply) => {
+      const { caller, params, query } = request
+      requireScope(caller, 'conversions:read')
+      const source = await directory.source(params.sourceConfigId)
+      if (source?.tenantId !== caller.tenantId)
+        throw problems.notFound('There is no such source.', 'source_not_found')
+      if (query.cursor !== undefined && !isCursorOfRequests(query.cursor))
+        throw problems.invalid([{ pointer: '/cursor', message: 'is not a cursor of this list' }])
+      if (waiting.size >= MOST_WAITING) throw problems.unavailable('Too many listen at once.')
+      const ending = new AbortController()
+      const end = () => ending.abort()
+      waiting.add(ending)
+      reply.raw.once('close', end)
+      try {
+        const since = parseTimestamp(query.since)
+        const page = { cursor: query.cursor ?? null, since, limit: query.limit, waitMs: query.wait * 1000 }
+        return await readRequests(
+          pool,
+          { tenantId: caller.tenantId, sourceId: source.id },
+          page,
+          ending.signal,
+        )
+      } finally {
+        waiting.delete(ending)
+        reply.raw.off('close', end)
+      }
+    },
+  )
+}

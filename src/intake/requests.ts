@@ -1,0 +1,86 @@
+import type pg from 'pg'
+import { newEntryId } from '../domain/ids.ts'
+import { headersWithoutAddresses, type IpMode, withoutAddresses } from '../domain/tenants/ip-addresses.ts'
+import { DAY_MS } from '../domain/time.ts'
+import { insertRequests, type NewInboundRequest } from '../store/inbound/requests.ts'
+import type { Source } from '../store/inbound/sources.ts'
+import { coalesce } from './coalesce.ts'
+
+/** What was received, as it was received. */
+export type KeptRequest = {
+  receivedAt: Date
+  /** As Node gives them: name, value, name, value … */
+  rawHeaders: readonly string[]
+  body: Buffer
+  answer: object
+}
+
+/** Requests to sources, kept for those who build what handles them. */
+export type Requests = {
+  /** Resolves when it is durable; null where requests of this source are not kept. */
+  keep(source: Source, request: KeptRequest): Promise<unknown> | null
+}
+
+// Who sets a source up wants to see the first requests, before anybody has listened.
+const NEW_MS = DAY_MS
+const MAX_OF_NEW = 1_000
+const MAX_SOURCES = 10_000
+const FLUSHES = { maxItems: 200, maxBytes: 4_000_000, maxInFlight: 1, maxPendingBytes: 64_000_000 }
+
+export function openRequests({ pool }: { pool: pg.Pool }): Requests {
+  const keptOfNew = new Map<string, number>()
+  const writes = coalesce({
+    async run(requests: NewInboundRequest[]) {
+      await insertRequests(pool, requests)
+      return requests
+    },
+    ...FLUSHES,
+  })
+
+  function isKept({ id, createdAt, listenedUntil }: Source, at: Date): boolean {
+    if (listenedUntil !== null && listenedUntil > at) return true
+    if (at.getTime() - createdAt.getTime() > NEW_MS) return false
+    const kept = keptOfNew.get(id) ?? 0
+    if (kept >= MAX_OF_NEW) return false
+    if (keptOfNew.size >= MAX_SOURCES) keptOfNew.clear()
+    keptOfNew.set(id, kept + 1)
+    return true
+  }
+
+  return {
+    keep(source, { receivedAt, rawHeaders, body, answer }) {
+      if (!isKept(source, receivedAt)) return null
+      const request = {
+        ...{ tenantId: source.tenantId, sourceId: source.id, receivedAt },
+        id: newEntryId(receivedAt.getTime()),
+        headers: JSON.stringify(keptHeaders(source.ipAddresses, rawHeaders)),
+        body: keptBody(source.ipAddresses, body),
+        answer: JSON.stringify(answer),
+      }
+      return writes.submit([request], body.length)
+    },
+  }
+}
+
+// Authorization holds the source's token, or the secret itself; signatures stay: what handles the request checks them.
+const CREDENTIALS = new Set(['authorization', 'proxy-authorization', 'cookie', 'x-api-key', 'x-write-key'])
+
+function keptHeaders(mode: IpMode, rawHeaders: readonly string[]): [string, string][] {
+  const headers: [string, string][] = []
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!
+    const key = name.toLowerCase()
+    if (CREDENTIALS.has(key)) continue
+    const value = headersWithoutAddresses(mode, { [key]: rawHeaders[i + 1]! })[key]
+    if (value !== undefined) headers.push([name, value])
+  }
+  return headers
+}
+
+/** To the byte, unless its tenant keeps no addresses and there are some. */
+function keptBody(mode: IpMode, body: Buffer): Buffer {
+  if (mode === 'keep') return body
+  const text = body.toString()
+  const without = withoutAddresses(mode, text)
+  return without === text ? body : Buffer.from(without)
+}

@@ -1,0 +1,105 @@
+import { isUtf8 } from 'node:buffer'
+import { setTimeout as pause } from 'node:timers/promises'
+import type pg from 'pg'
+import type { RejectedItem } from '../domain/events/events.ts'
+import {
+  endOfRequests,
+  extendListening,
+  findListenedUntil,
+  type InboundRequest,
+  listRequests,
+  type RequestPosition,
+} from '../store/inbound/requests.ts'
+
+/** A request to a source as it came: a body that is text as text, any other in base64. */
+export type RequestView = {
+  id: string
+  received_at: string
+  headers: [string, string][]
+  answer: { accepted: number; duplicates: number; deferred: number; rejected: RejectedItem[] }
+  body: string
+  body_encoding: 'utf-8' | 'base64'
+}
+
+/** `next_cursor`: where to go on; there is always one. */
+export type RequestsView = { results: RequestView[]; next_cursor: string }
+
+export type RequestsQuery = {
+  /** Null with no `since`: what comes from now on. */
+  cursor: string | null
+  since: Date | null
+  limit: number
+  /** How long to wait for the first one. */
+  waitMs: number
+}
+
+// A body has up to 8 MiB, and a page as many as fit.
+const MAX_BYTES = 4_000_000
+const LOOK_EVERY_MS = 500
+// Every node knows within two seconds that requests are to be kept.
+const KNOWN_AFTER_MS = 2_000
+
+/** The requests of a source in the order in which they came, none left out and none twice from cursor to cursor. */
+export async function readRequests(
+  pool: pg.Pool,
+  source: { tenantId: number; sourceId: string },
+  query: RequestsQuery,
+  signal: AbortSignal,
+): Promise<RequestsView> {
+  await keepListening(pool, source.sourceId, signal)
+  const { since, limit } = query
+  const until = performance.now() + query.waitMs
+  const first = await endOfRequests(pool)
+  const after = query.cursor === null ? null : positionIn(query.cursor, first)
+  if (after === null && since === null) return { results: [], next_cursor: cursorOf(first) }
+  for (let before = first; ; before = await endOfRequests(pool)) {
+    const found = await listRequests(pool, source, { after, before, since, limit, maxBytes: MAX_BYTES })
+    const last = found.at(-1)
+    if (last) return { results: found.map(requestView), next_cursor: cursorOf(last) }
+    const isOver = signal.aborted || performance.now() + LOOK_EVERY_MS > until
+    if (isOver || !(await pause(LOOK_EVERY_MS, true, { signal }).catch(() => false)))
+      return { results: [], next_cursor: cursorOf(before) }
+  }
+}
+
+/** While somebody listens, everything is kept. */
+async function keepListening(pool: pg.Pool, sourceId: string, signal: AbortSignal): Promise<void> {
+  const { left } = await findListenedUntil(pool, sourceId)
+  if (left === 'enough') return
+  await extendListening(pool, sourceId)
+  if (left === 'none') await pause(KNOWN_AFTER_MS, null, { signal }).catch(() => {})
+}
+
+const CURSOR = /^(\d{1,20})\.(\d{1,10})$/
+
+export function isCursorOfRequests(text: string): boolean {
+  const [, xid, ord] = CURSOR.exec(text) ?? []
+  return xid !== undefined && BigInt(xid) < 2n ** 63n && Number(ord) < 2 ** 31
+}
+
+/** A cursor of another database, from before a move: goes on from now. */
+function positionIn(cursor: string, end: RequestPosition): RequestPosition {
+  const [, xid, ord] = CURSOR.exec(cursor)!
+  return BigInt(xid!) > BigInt(end.xid) ? end : { xid: xid!, ord: Number(ord) }
+}
+
+function cursorOf({ xid, ord }: RequestPosition): string {
+  return `${xid}.${ord}`
+}
+
+function requestView({ id, receivedAt, headers, answer, body }: InboundRequest): RequestView {
+  const encoding = isUtf8(body) ? 'utf-8' : 'base64'
+  return {
+    id,
+    received_at: receivedAt.toISOString(),
+    headers: JSON.parse(headers),
+    answer: JSON.parse(answer),
+    body: body.toString(encoding),
+    body_encoding: encoding,
+  }
+}
+
+/** The bytes that came. */
+export function bodyOf({ body, body_encoding }: RequestView): Buffer {
+  return Buffer.from(body, body_encoding)
+}

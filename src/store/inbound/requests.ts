@@ -1,0 +1,96 @@
+import type { Db } from '../../postgres/database.ts'
+
+/** A request to a source, as it came. */
+export type InboundRequest = {
+  id: string
+  receivedAt: Date
+  /** JSON: pairs of name and value, in their order. */
+  headers: string
+  /** JSON: what it was answered. */
+  answer: string
+  body: Buffer
+}
+
+export type NewInboundRequest = InboundRequest & { tenantId: number; sourceId: string }
+
+/** Where a request stands among those of its source. */
+export type RequestPosition = { xid: string; ord: number }
+
+export async function insertRequests(db: Db, requests: readonly NewInboundRequest[]): Promise<void> {
+  await db.query(
+    `insert into inbound_requests (tenant_id, source_id, ord, id, received_at, headers, answer, bytes, body)
+     select r.tenant_id, r.source_id, r.ord, r.id, r.received_at, r.headers, r.answer, octet_length(r.body), r.body
+     from unnest($1::int[], $2::text[], $3::uuid[], $4::timestamptz[], $5::text[], $6::text[], $7::bytea[])
+       with ordinality as r (tenant_id, source_id, id, received_at, headers, answer, body, ord)`,
+    [
+      requests.map(request => request.tenantId),
+      requests.map(request => request.sourceId),
+      requests.map(request => request.id),
+      requests.map(request => request.receivedAt),
+      requests.map(request => request.headers),
+      requests.map(request => request.answer),
+      requests.map(request => request.body),
+    ],
+  )
+}
+
+/** Everything below it is final: what comes later stands behind. */
+export async function endOfRequests(db: Db): Promise<RequestPosition> {
+  const { rows } = await db.query<{ xid: string }>(
+    'select pg_snapshot_xmin(pg_current_snapshot())::text as xid',
+  )
+  return { xid: rows[0]!.xid, ord: 0 }
+}
+
+export type RequestPage = {
+  after: RequestPosition | null
+  before: RequestPosition
+  since: Date | null
+  limit: number
+  /** No more once they have so much together; the first one comes whatever its size. */
+  maxBytes: number
+}
+
+/** In the order in which they came. */
+export async function listRequests(
+  db: Db,
+  { tenantId, sourceId }: { tenantId: number; sourceId: string },
+  { after, before, since, limit, maxBytes }: RequestPage,
+): Promise<(InboundRequest & RequestPosition)[]> {
+  const { rows } = await db.query<InboundRequest & RequestPosition>(
+    `select id, received_at as "receivedAt", headers, answer, body, xid::text as xid, ord from (
+       select *, sum(bytes) over (order by xid, ord) - bytes as bytes_before from inbound_requests
+       where tenant_id = $1 and source_id = $2 and (xid, ord) > ($3::xid8, $4::int) and xid < $5::xid8
+         and ($6::timestamptz is null or received_at >= $6)
+       order by xid, ord limit $7
+     ) r where bytes_before < $8 order by xid, ord`,
+    [tenantId, sourceId, after?.xid ?? '0', after?.ord ?? 0, before.xid, since, limit, maxBytes],
+  )
+  return rows
+}
+
+/** Until when everything that a source receives is kept. */
+export async function findListenedUntil(
+  db: Db,
+  sourceId: string,
+): Promise<{ left: 'none' | 'little' | 'enough' }> {
+  const { rows } = await db.query<{ left: 'none' | 'little' | 'enough' }>(
+    `select case when listened_until > now() + interval '6 days' then 'enough'
+       when listened_until > now() then 'little' else 'none' end as left from sources where id = $1`,
+    [sourceId],
+  )
+  return rows[0] ?? { left: 'none' }
+}
+
+/** Every node is told: not for every look. */
+export async function extendListening(db: Db, sourceId: string): Promise<void> {
+  await db.query(`update sources set listened_until = now() + interval '7 days' where id = $1`, [sourceId])
+}
+
+export async function deleteRequestsBefore(db: Db, moment: Date): Promise<void> {
+  await db.query('delete from inbound_requests where received_at < $1', [moment])
+}
+
+export async function deleteRequestsOf(db: Db, tenantId: number): Promise<void> {
+  await db.query('delete from inbound_requests where tenant_id = $1', [tenantId])
+}

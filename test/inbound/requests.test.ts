@@ -1,0 +1,214 @@
+// What a source received, as it came: for whoever builds what handles it.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, request as requestHttp } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, type TestContext, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { hears, startKontor } from '../cli/kontor.ts'
+import { eventually } from '../eventually.ts'
+import { startServer } from '../server.ts'
+import { makeSource, rows, signed } from './source.ts'
+
+const server = await startServer({ KONTOR_PORT: String(await freePort()) })
+after(() => server.close())
+
+async function freePort(): Promise<number> {
+  const holder = createServer().listen(0, '127.0.0.1')
+  await once(holder, 'listening')
+  const { port } = holder.address() as AddressInfo
+  await new Promise(resolve => holder.close(resolve))
+  return port
+}
+
+/** As a provider posts, with Node's own client: it leaves headers as they are spelt. */
+async function post(path: string, headers: string[], body: Buffer): Promise<number> {
+  const sending = requestHttp(server.url + path, {
+    method: 'POST',
+    headers: ['Host', 'kontor', ...headers, 'Content-Length', String(body.length)],
+    agent: false,
+  })
+  sending.end(body)
+  const [answer] = await once(sending, 'response')
+  answer.resume()
+  return answer.statusCode
+}
+
+type Handled = { headers: string[]; body: Buffer }
+
+/** A handler that is being built. */
+async function handler(t: TestContext, port = 0) {
+  const handled: Handled[] = []
+  const listening = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    handled.push({ headers: request.rawHeaders, body: Buffer.concat(chunks) })
+    response.writeHead(204).end()
+  }).listen(port, '127.0.0.1')
+  await once(listening, 'listening')
+  t.after(() => listening.close())
+  return { handled, url: `http://127.0.0.1:${(listening.address() as AddressInfo).port}/hook?x=1` }
+}
+
+const list = (id: string, query = '', key = server.tenant.privateKey) =>
+  server.request(`/v1/sources/${id}/requests${query}`, { key })
+
+const EVER = '?since=2020-01-01'
+const eventOf = (id: string) => ({ inbound_event_id: id, event_type: 'order.shipped', payload: { id } })
+
+test('requests are kept as they came, repeats included, without the credentials that came with them', async () => {
+  const source = await makeSource(server, { signing_secret: 'generate' })
+  const body = Buffer.from(
+    `\ufeff{ "inbound_event_id" : "e-1",  "event_type":"ä.b", "payload":{"n":1.0, "z":"\\u0000"} }\n`,
+  )
+  const signature = signed(source.signing_secret!, body.toString())
+  const headers = [
+    'authorization',
+    `Bearer ${source.token}`,
+    'X-Odd-CASE',
+    'ö'.normalize(),
+    'x-service-signature',
+    signature,
+  ]
+  headers[3] = 'twice'
+  headers.push('x-odd-case', 'and again', 'Cookie', 'session=1', 'content-encoding', 'gzip')
+  assert.equal(await post(source.path, headers, gzipSync(body)), 200)
+  assert.equal(await post(source.path, headers, gzipSync(body)), 200)
+  const { status, body: page } = await list(source.id, EVER)
+  assert.equal(status, 200)
+  assert.equal(page.results.length, 2)
+  const [first] = page.results
+  assert.equal(first.body_encoding, 'utf-8')
+  assert.deepEqual(Buffer.from(first.body), body)
+  assert.deepEqual(
+    first.headers.filter(([name]: string[]) => /odd|signature/i.test(name!)),
+    [
+      ['X-Odd-CASE', 'twice'],
+      ['x-service-signature', signature],
+      ['x-odd-case', 'and again'],
+    ],
+  )
+  assert.ok(!/tok_|session=1/.test(JSON.stringify(page)))
+  assert.equal(first.answer.accepted, 1)
+  assert.deepEqual((await list(source.id, `?cursor=${page.next_cursor}`)).body.results, [])
+})
+
+test('from cursor to cursor each request comes once and in its order, also while more arrive', async () => {
+  const source = await makeSource(server)
+  const posts = Array.from({ length: 60 }, (_, i) => source.post(eventOf(`m-${i}`)))
+  const seen: string[] = []
+  let cursor = EVER
+  await eventually('all of them', async () => {
+    const { body } = await list(source.id, `${cursor}&limit=7`)
+    seen.push(...body.results.map(({ body: text }: { body: string }) => JSON.parse(text).inbound_event_id))
+    cursor = `?cursor=${body.next_cursor}`
+    return seen.length >= posts.length
+  })
+  await Promise.all(posts)
+  assert.equal(new Set(seen).size, 60)
+  const waiting = list(source.id, `${cursor}&wait=30`)
+  await source.post(eventOf('the next'))
+  assert.match((await waiting).body.results[0].body, /the next/)
+})
+
+test('requests are for keys that may read all that a body may hold, of their own tenant', async () => {
+  const source = await makeSource(server)
+  await source.post(eventOf('e-1'))
+  const other = await server.anotherTenant('other')
+  assert.equal((await list(source.id, EVER, other.privateKey)).status, 404)
+  assert.equal((await list('src_doesnotexist', EVER)).status, 404)
+  const { key } = await server.admin.keys.create({
+    tenant: server.tenant.id,
+    kind: 'private',
+    scopes: ['events:read'],
+  })
+  const refused = await list(source.id, EVER, key)
+  assert.deepEqual([refused.status, refused.body.code], [403, 'insufficient_scope'])
+  for (const cursor of ['nonsense', '1.1.1', '99999999999999999999.1', '1.4294967296'])
+    assert.equal((await list(source.id, `?cursor=${cursor}`)).status, 400, cursor)
+})
+
+test('an erasure takes the bodies with it, whoever they are about', async () => {
+  const tenant = await server.anotherTenant('forgetful')
+  const source = await makeSource(server, { tenant: tenant.id })
+  await source.post({ ...eventOf('e-1'), payload: { email: 'ada@example.com' } })
+  await server.settled()
+  await server.admin.erasures.erase({ tenant: tenant.id, email: 'ada@example.com' })
+  assert.deepEqual((await list(source.id, EVER, tenant.privateKey)).body.results, [])
+})
+
+test('of a source that is not new, requests are kept once somebody listens', async () => {
+  const source = await makeSource(server)
+  const grownUp = 'update sources set created_at = now() - interval $$2 days$$ where id = $1'
+  await rows(server, grownUp, [source.id])
+  await eventually('the age to be known', async () => {
+    await source.post(eventOf(crypto.randomUUID()))
+    const [count] = await rows<{ kept: number }>(
+      server,
+      'select count(*) as kept from inbound_requests where source_id = $1',
+      [source.id],
+    )
+    await source.post(eventOf(crypto.randomUUID()))
+    const [later] = await rows<{ kept: number }>(
+      server,
+      'select count(*) as kept from inbound_requests where source_id = $1',
+      [source.id],
+    )
+    return later!.kept === count!.kept
+  })
+  const { body } = await list(source.id)
+  await source.post(eventOf('heard'))
+  const { results } = (await list(source.id, `?cursor=${body.next_cursor}&wait=30`)).body
+  assert.equal(results.length, 1)
+})
+
+test('listen forwards what came and what comes as it came, through a restart and a handler that is away', async t => {
+  const source = await makeSource(server)
+  const bytes = (id: string) =>
+    Buffer.from(`{"inbound_event_id": "${id}",\t"event_type":"a.b", "payload": {"n": 1.10} }`)
+  const send = (id: string) =>
+    post(source.path, ['authorization', `Bearer ${source.token}`, 'X-Signature', id], bytes(id))
+  for (const id of ['1', '2', '3']) await send(id)
+  const { handled, url } = await handler(t)
+  const env = { KONTOR_URL: server.url, KONTOR_KEY: server.tenant.privateKey }
+  const listen = startKontor(t, ['listen', source.id, '--forward', url, '--since', '1h', '--json'], env)
+  await eventually('what came before', () => handled.length === 3, { state: listen.err })
+  await server.restart()
+  await send('4')
+  await eventually('what came after the restart', () => handled.length === 4, { state: listen.err })
+  assert.deepEqual(
+    handled.map(({ body }) => body),
+    ['1', '2', '3', '4'].map(bytes),
+  )
+  const pairs = handled[3]!.headers.join('|')
+  assert.match(pairs, /X-Signature\|4/)
+  assert.doesNotMatch(pairs, /authorization|tok_/i)
+  const statuses = () =>
+    listen
+      .out()
+      .split('\n')
+      .filter(Boolean)
+      .map(line => JSON.parse(line).forwarded.status)
+  await eventually('the last answer', () => statuses().length === 4)
+  assert.deepEqual(statuses(), [204, 204, 204, 204])
+  listen.child.kill('SIGINT')
+  assert.equal(await listen.ended, 0)
+
+  const port = await freePort()
+  const words = ['listen', source.id, '--forward', `http://127.0.0.1:${port}/`, '--since', '1h', '--retry']
+  const retrying = startKontor(t, words, { DATABASE_URL: server.databaseUrl })
+  await hears(retrying, /cannot be reached/)
+  const late = await handler(t, port)
+  await eventually('all of them, once somebody is there', () => late.handled.length === 4)
+  assert.deepEqual(
+    late.handled.map(({ body }) => body),
+    ['1', '2', '3', '4'].map(bytes),
+  )
+})
+
+test('listen tells a refusal in words and ends', async t => {
+  const env = { KONTOR_URL: server.url, KONTOR_KEY: server.tenant.privateKey }
+  const listen = startKontor(t, ['listen', 'src_nobody'], env)
+  assert.equal(await listen.ended, 1)
+  assert.match(listen.err(), /404: There is no such source/)
+})
