@@ -27,6 +27,7 @@ const COMMANDS: Record<string, () => Promise<(program: Command, out: Output) => 
   destination: async () => (await import('./destination.ts')).addDestination,
   archive: async () => (await import('./archive.ts')).addArchive,
   tail: async () => (await import('./tail.ts')).addTail,
+  trigger: async () => (await import('./trigger.ts')).addTrigger,
   listen: async () => (await import('./listen.ts')).addListen,
   logs: async () => (await import('./logs.ts')).addLogs,
   'dead-letters': async () => (await import('./dead-letters.ts')).addDeadLetters,

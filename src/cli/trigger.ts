@@ -1,0 +1,139 @@
+import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
+import { nearest } from '../config/spelling.ts'
+import { UsageError } from './errors.ts'
+import { examples } from './examples.ts'
+import type { Output } from './output.ts'
+import { type ReachedServer, reachServer } from './reached-server.ts'
+import { edited } from './samples/edit.ts'
+import type { Sample } from './samples/sample.ts'
+import { type NamedSample, SAMPLES } from './samples/samples.ts'
+import { openSender, type Sender } from './samples/senders.ts'
+import { type Change, changed, changeOf, jsonOrText } from './samples/set.ts'
+import { dataOption, withDatabase } from './session.ts'
+
+const NOTES = `
+The sample is a body as its sender documents it, with ids that are new each time, and goes in where the real one does: to the
+event API with a tracking key that is made for it and revoked, or to the source of that preset, signed with its secret. Where a
+source has none, its token has to be given with --token. What is sent is real: reports and lists count it.
+
+Prints a JSON object for each. Exit code 1 if one is not accepted.`
+
+type Options = {
+  tenant?: string
+  source?: string
+  token?: string
+  count: number
+  set?: Change[]
+  edit?: true
+  list?: true
+  url?: string
+  data?: string
+}
+
+export function addTrigger(program: Command, out: Output): void {
+  program
+    .command('trigger')
+    .description('Send a realistic sample: an event of a page, or a webhook of Stripe, Shopify and others.')
+    .argument('[sample]', 'what to send; --list shows all')
+    .option('--tenant <tenant>', 'its id or its name (default: the only one)')
+    .option('--source <id>', 'the source to send to (default: the only one of the preset)')
+    .option('--token <token>', "the source's token (tok_…), where it has no signing secret")
+    .option('--count <n>', 'how many to send', countOf, 1)
+    .option(
+      '--set <path=value>',
+      'change a field, for example data.object.amount_paid=4900; repeatable',
+      gather,
+    )
+    .option('--edit', 'change it in $EDITOR first')
+    .option('--list', 'show the samples')
+    .option('--url <url>', 'the server to send to (default: the one on this data directory)')
+    .addOption(dataOption())
+    .addHelpText('after', NOTES)
+    .addHelpText(
+      'after',
+      examples(
+        'kontor trigger page_view --count 10',
+        'kontor trigger stripe.invoice.paid --tenant acme --set data.object.amount_paid=4900',
+        'kontor trigger shopify.orders/create --source src_4fTzQ9aXw2LmN8pB --edit',
+      ),
+    )
+    .action(async (name, options) => {
+      if (options.list) {
+        for (const sample of SAMPLES) out.print(`${sample.name}\n`)
+        return
+      }
+      const sample = sampleNamed(name)
+      if (options.edit && options.count > 1) throw new UsageError('--edit is for one: leave --count out.')
+      await trigger(sample, options as Options, out)
+    })
+}
+
+function sampleNamed(name: string | undefined): NamedSample {
+  if (name === undefined) throw new UsageError('Name a sample, for example page_view; --list shows all.')
+  const found = SAMPLES.find(sample => sample.name === name)
+  if (found) return found
+  const near = nearest(
+    name,
+    SAMPLES.map(sample => sample.name),
+  )
+  const meant = near === undefined ? '' : ` Did you mean ${near}?`
+  throw new UsageError(`There is no sample ${JSON.stringify(name)}.${meant} --list shows all.`)
+}
+
+function trigger(named: NamedSample, options: Options, out: Output): Promise<void> {
+  return withDatabase(options, out, async session => {
+    const sender = await openSender(session, named.target, options)
+    let server: ReachedServer | null = null
+    try {
+      server = await reachServer({ config: session.config, url: options.url, out })
+      for (let i = 0; i < options.count; i++) {
+        const sample = await prepared(named.make(new Date()), options)
+        await send({ sample, name: named.name, server, sender, out })
+      }
+    } finally {
+      await server?.close()
+      await sender.close()
+    }
+  })
+}
+
+async function prepared(sample: Sample, { set = [], edit }: Options): Promise<Sample> {
+  const body = changed(sample.body, set)
+  return { ...sample, body: edit ? await edited(body) : body }
+}
+
+type Sending = {
+  sample: Sample
+  name: string
+  server: ReachedServer
+  sender: Sender
+  out: Output
+}
+
+async function send({ sample, name, server, sender, out }: Sending): Promise<void> {
+  const body = JSON.stringify(sample.body)
+  const own = { 'content-type': 'application/json', 'user-agent': 'kontor trigger' }
+  const headers = { ...own, ...sample.headers, ...sender.headersFor(body) }
+  const answer = await fetch(server.url + sender.path, { method: 'POST', headers, body })
+  const text = await answer.text()
+  out.json({
+    sample: name,
+    path: sender.path,
+    status: answer.status,
+    answer: jsonOrText(text),
+    sent: sample.body,
+  })
+  if (!answer.ok) out.exitCode = 1
+}
+
+function gather(text: string, before: Change[] | undefined): Change[] {
+  return [...(before ?? []), changeOf(text)]
+}
+
+const MOST = 10_000
+
+function countOf(text: string): number {
+  const count = Number(text)
+  if (/^\d+$/.test(text) && count >= 1 && count <= MOST) return count
+  throw new InvalidArgumentError(`It must be a number from 1 to ${MOST}.`)
+}

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { chmod, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { SAMPLES } from '../../src/cli/samples/samples.ts'
+import { makeSource } from '../inbound/source.ts'
+import { startServer, TEST_SECRET_KEY } from '../server.ts'
+import { kontor, temporaryDirectory, useDatabase } from './kontor.ts'
+
+const server = await startServer()
+after(() => server.close())
+useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
+
+const trigger = (...words: string[]) => kontor('trigger', ...words, '--url', server.url)
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely
+const linesOf = (out: string): any[] =>
+  out
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line))
+
+const webhook = await makeSource(server)
+const cdp = await makeSource(server, { type: 'cdp' })
+for (const preset of ['stripe', 'shopify', 'woocommerce', 'paddle'])
+  await makeSource(server, { preset, signing_secret: 'generate' })
+const tokens: Record<string, string> = { webhook: webhook.token, cdp: cdp.token }
+
+test('every sample is accepted where the real one comes in, with new ids each time, and none is lost on its way', async () => {
+  for (const { name } of SAMPLES) {
+    const token = tokens[name.split('.')[0]!]
+    const sent = await trigger(name, '--count', '2', ...(token ? ['--token', token] : []))
+    assert.equal(sent.code, 0, `${name}: ${sent.err}${sent.out}`)
+    for (const { answer } of linesOf(sent.out))
+      if (answer.accepted !== undefined) assert.deepEqual([answer.accepted, answer.duplicates], [1, 0], name)
+  }
+  await server.settled()
+  assert.deepEqual(await server.admin.deadLetters.list({ tenant: server.tenant.id, limit: 10 }), [])
+  const list = (path: string) => server.request(path, { key: server.tenant.privateKey })
+  const listed = [
+    ...(await list('/v1/events?limit=100')).body.results,
+    ...(await list('/v1/conversions?limit=100')).body.results,
+  ]
+  const types = new Set(listed.map(row => row.event_type ?? row.conversion_type))
+  for (const name of ['page_view', 'products/create', 'invoice.paid', 'order.shipped', 'Order Completed'])
+    assert.ok(types.has(name), `${name} of ${[...types]}`)
+  const { body } = await list('/v1/subscriptions/overview?currency=EUR')
+  assert.ok(body.mrr > 0)
+})
+
+test('a field can be set, and the whole edited', async t => {
+  const set = ['--set', 'data.amount=12.5', '--set', 'data.note=a=b', '--set', 'data.items.0.sku=X']
+  const [{ sent }] = linesOf((await trigger('page_view', ...set)).out)
+  assert.deepEqual([sent.data.amount, sent.data.note, sent.data.items], [12.5, 'a=b', { 0: { sku: 'X' } }])
+  const editor = join(await temporaryDirectory(t), 'editor')
+  await writeFile(editor, `#!/bin/sh\necho '{"event_type": "edited"}' > "$1"\n`)
+  await chmod(editor, 0o700)
+  process.env.VISUAL = `'${editor}'`
+  t.after(() => delete process.env.VISUAL)
+  assert.deepEqual(linesOf((await trigger('page_view', '--edit')).out)[0].sent, { event_type: 'edited' })
+  await writeFile(editor, `#!/bin/sh\necho '[' > "$1"\n`)
+  assert.equal((await trigger('page_view', '--edit')).code, 2)
+})
+
+test('what cannot be sent is told in words', async () => {
+  const wrong = await trigger('stripe.invoice.payed')
+  assert.deepEqual([wrong.code, /stripe\.invoice\.paid/.test(wrong.err)], [2, true])
+  assert.match((await trigger('webhook.order.shipped')).err, /--token/)
+  const refused = await trigger('webhook.order.shipped', '--token', 'tok_not_this_one_at_all')
+  assert.deepEqual([refused.code, linesOf(refused.out)[0].status], [1, 401])
+  await server.anotherTenant('second')
+  assert.match((await trigger('page_view')).err, /several tenants/)
+  assert.match(
+    (await trigger('stripe.invoice.paid', '--tenant', 'second')).err,
+    /kontor source create --tenant second/,
+  )
+  for (const words of [
+    ['--set', '=1'],
+    ['--set', '__proto__.x=1'],
+    ['--count', '0'],
+    ['--count', '2', '--edit'],
+  ])
+    assert.equal((await trigger('page_view', '--tenant', 'second', ...words)).code, 2, words.join(' '))
+  assert.match((await kontor('trigger', '--list')).out, /shopify\.orders\/create\n/)
+})
