@@ -65,10 +65,10 @@ export function requestListRoute(app: App, { pool, directory }: Deps): void {
     },
     async (request, reply) => {
       const { caller, params, query } = request
-      requireScope(caller, 'conversions:read')
       const source = await directory.source(params.sourceConfigId)
       if (source?.tenantId !== caller.tenantId)
         throw problems.notFound('There is no such source.', 'source_not_found')
+      requireScope(caller, 'conversions:read')
       if (query.cursor !== undefined && !isCursorOfRequests(query.cursor))
         throw problems.invalid([{ pointer: '/cursor', message: 'is not a cursor of this list' }])
       if (waiting.size >= MOST_WAITING) throw problems.unavailable('Too many listen at once.')
