@@ -7,6 +7,8 @@ export type PlanQuestion = {
   tenants: number
   /** How many of them come one by one; the others in batches of 100. */
   singleShare: number
+  /** The average day as a part of the busiest hour: machines are for the one, disks for the other. */
+  averageShare: number
 }
 
 export type Plan = {
@@ -31,6 +33,9 @@ export type Plan = {
 const BUSY_AT_MOST = 0.6
 // Cores of a PostgreSQL server that most people can rent.
 const CLUSTER_CORES = 32
+// What such a server can write and a standby take in beside it, and what one can still back up and restore within a day.
+const CLUSTER_WAL_MB = 200
+const CLUSTER_DISK_GB = 30_000
 // One partition is worked on by one transaction at a time; more of them than workers, so that none waits for a slow neighbour.
 const PARTITIONS_AT_LEAST = 16
 const PARTITIONS_AT_MOST = 256 // of KONTOR_LOG_PARTITIONS
@@ -43,7 +48,7 @@ const HEADROOM_OF_DISK = 1.3
 
 /** How many machines a rate takes, from what one event was measured to cost. */
 export function planFor(
-  { eventsPerSecond, retentionDays, tenants, singleShare }: PlanQuestion,
+  { eventsPerSecond, retentionDays, tenants, singleShare, averageShare }: PlanQuestion,
   costs: StageFacts,
 ): Plan {
   const mixed = (of: (kind: KindCost) => number) =>
@@ -55,8 +60,17 @@ export function planFor(
   const perPartition = 1e6 / mixed(kind => kind.process.nodeUs + kind.process.postgresUs)
   const passing = mixed(kind => bytesOf(kind, name => PASSING_TABLES.includes(name)))
   const kept = mixed(kind => bytesOf(kind, name => !PASSING_TABLES.includes(name)))
-  const perDay = (bytes: number) => (bytes * eventsPerSecond * 86_400) / 1e9
-  const postgresClusters = Math.max(1, Math.ceil(postgresCores / (CLUSTER_CORES * BUSY_AT_MOST)))
+  const perDay = (bytes: number) => (bytes * eventsPerSecond * averageShare * 86_400) / 1e9
+  const walMegabytesPerSecond =
+    (eventsPerSecond * mixed(kind => kind.accept.walBytes + kind.process.walBytes)) / 1e6
+  const diskGigabytes = (perDay(kept) * retentionDays + perDay(passing) * LOG_DAYS) * HEADROOM_OF_DISK
+  const postgresClusters = Math.ceil(
+    Math.max(
+      postgresCores / (CLUSTER_CORES * BUSY_AT_MOST),
+      walMegabytesPerSecond / CLUSTER_WAL_MB,
+      diskGigabytes / CLUSTER_DISK_GB,
+    ),
+  )
   return {
     httpCores,
     workerCores,
@@ -70,11 +84,10 @@ export function planFor(
         powerOfTwo(eventsPerSecond / postgresClusters / perPartition / BUSY_AT_MOST),
       ),
     ),
-    walMegabytesPerSecond:
-      (eventsPerSecond * mixed(kind => kind.accept.walBytes + kind.process.walBytes)) / 1e6,
+    walMegabytesPerSecond,
     syncsPerSecond: eventsPerSecond * mixed(kind => kind.accept.syncs + kind.process.syncs),
     keptGigabytesPerDay: perDay(kept),
-    diskGigabytes: (perDay(kept) * retentionDays + perDay(passing) * LOG_DAYS) * HEADROOM_OF_DISK,
+    diskGigabytes,
     postgresClusters,
     tenantsPerCluster: Math.ceil(tenants / postgresClusters),
     streamPartitions: Math.max(
@@ -107,6 +120,7 @@ type Words = {
   retention?: string | undefined
   tenants?: string | undefined
   single?: string | undefined
+  average?: string | undefined
 }
 
 export function printPlan(results: Result[], words: Words): void {
@@ -116,6 +130,7 @@ export function printPlan(results: Result[], words: Words): void {
     retentionDays: Number(words.retention ?? 90),
     tenants: Number(words.tenants ?? 1),
     singleShare: Number(words.single ?? 0.2),
+    averageShare: Number(words.average ?? 0.3),
   }
   if (costs === null)
     throw new Error('No costs are measured yet: run `npm run bench -- stages --save-baseline`.')
@@ -127,17 +142,19 @@ export function printPlan(results: Result[], words: Words): void {
 }
 
 export function planInWords(question: PlanQuestion, plan: Plan): string {
-  const { eventsPerSecond, retentionDays, tenants, singleShare } = question
+  const { eventsPerSecond, retentionDays, tenants, singleShare, averageShare } = question
   const n = (value: number) =>
     (value < 10 ? Number(value.toPrecision(2)) : Math.round(value)).toLocaleString('en')
+  const counted = (count: number, word: string, ending = 's') =>
+    `${n(count)} ${word}${count === 1 ? '' : ending}`
   return [
-    `${n(eventsPerSecond)} events a second of ${n(tenants)} tenant${tenants === 1 ? '' : 's'}, ${Math.round(singleShare * 100)} % one by one, kept for ${n(retentionDays)} days`,
+    `${n(eventsPerSecond)} events a second in the busiest hour, ${n(eventsPerSecond * averageShare)} on average, of ${counted(tenants, 'tenant')}, ${Math.round(singleShare * 100)} % one by one, kept for ${n(retentionDays)} days`,
     '',
-    `HTTP        ${n(plan.httpCores)} cores busy: ${n(plan.httpProcesses)} processes`,
-    `Workers     ${n(plan.workerCores)} cores busy: ${n(plan.workers)} workers, KONTOR_LOG_PARTITIONS=${plan.partitions}`,
-    `PostgreSQL  ${n(plan.postgresCores)} cores busy: ${n(plan.postgresClusters)} cluster${plan.postgresClusters === 1 ? '' : 's'} of at most ${CLUSTER_CORES} cores, ${n(plan.tenantsPerCluster)} tenants each`,
+    `HTTP        ${n(plan.httpCores)} cores busy: ${counted(plan.httpProcesses, 'process', 'es')}`,
+    `Workers     ${n(plan.workerCores)} cores busy: ${counted(plan.workers, 'worker')}, KONTOR_LOG_PARTITIONS=${plan.partitions}`,
+    `PostgreSQL  ${n(plan.postgresCores)} cores busy: ${counted(plan.postgresClusters, 'cluster')}, ${counted(plan.tenantsPerCluster, 'tenant')} each`,
     `WAL         ${n(plan.walMegabytesPerSecond)} MB/s, ${n(plan.syncsPerSecond)} syncs a second`,
-    `Disk        ${n(plan.keptGigabytesPerDay)} GB a day, ${n(plan.diskGigabytes)} GB in all`,
+    `Disk        ${n(plan.keptGigabytesPerDay)} GB a day, ${n(plan.diskGigabytes)} GB in all, ${n(plan.diskGigabytes / plan.postgresClusters)} GB a cluster`,
     `JetStream   ${n(plan.streamPartitions)} partitions, where the log is there`,
   ].join('\n')
 }

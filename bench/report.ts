@@ -1,6 +1,6 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { costsIn, ratePossible } from './plan.ts'
+import { costsIn, type PlanQuestion, planFor, planInWords, ratePossible } from './plan.ts'
 import { type Bars, barChart, stackedChart } from './plots.ts'
 import { figuresOf, movesSince, type Result, worseBy } from './result.ts'
 import type { Bar } from './scenario.ts'
@@ -22,6 +22,22 @@ export function writeReport({
   writeFileSync(join(plots, 'rates.svg'), barChart('A second, on this machine', ratesIn(results)))
   if (costs) writeFileSync(join(plots, 'costs.svg'), stackedChart('CPU µs of one, by stage', stagesOf(costs)))
   writeFileSync(join(root, 'docs/performance.md'), pageOf(results, baseline, costs))
+  if (costs) writePlans(join(root, 'docs/scale.md'), costs)
+}
+
+const PLANS: PlanQuestion[] = [
+  { eventsPerSecond: 1_000, retentionDays: 90, tenants: 5, singleShare: 0.2, averageShare: 0.3 },
+  { eventsPerSecond: 50_000, retentionDays: 30, tenants: 200, singleShare: 0.2, averageShare: 0.3 },
+  { eventsPerSecond: 1_000_000, retentionDays: 14, tenants: 5_000, singleShare: 0.1, averageShare: 0.3 },
+]
+
+/** The worked plans of the guide, of the costs that were just measured. */
+export function writePlans(path: string, costs: StageFacts): void {
+  const plans = PLANS.map(question => `\`\`\`\n${planInWords(question, planFor(question, costs))}\n\`\`\`\n`)
+  const text = readFileSync(path, 'utf8')
+  const begin = text.indexOf('\n', text.indexOf('<!-- plans')) + 1
+  const end = text.indexOf('<!-- /plans -->')
+  writeFileSync(path, `${text.slice(0, begin)}\n${plans.join('\n')}\n${text.slice(end)}`)
 }
 
 const RATES: Record<string, [scenario: string, pick: (facts: Facts) => number | undefined]> = {

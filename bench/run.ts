@@ -68,13 +68,14 @@ const { values, positionals } = parseArgs({
     retention: { type: 'string' },
     tenants: { type: 'string' },
     single: { type: 'string' },
+    average: { type: 'string' },
   },
 })
 
 const unknown = positionals.filter(name => !(name in scenarios) && name !== 'plan')
 if (unknown.length > 0) {
   console.error(`Usage: npm run bench [-- NAME...] [--seconds 8] [--quick] [--connections 64] [--profile] [--save-baseline]
-       npm run bench -- plan --events 50000 [--retention 90] [--tenants 200] [--single 0.2]
+       npm run bench -- plan --events 50000 [--retention 90] [--tenants 200] [--single 0.2] [--average 0.3]
 NAME: ${Object.keys(scenarios).join(', ')}
 Without a name all but ${BY_NAME_ONLY.join(', ')}; then docs/performance.md is written anew, and what moved against bench/baseline.json is told.`)
   process.exit(2)

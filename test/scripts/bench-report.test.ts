@@ -13,7 +13,13 @@ const single: KindCost = {
 }
 const batched: KindCost = { ...single, accept: stage(20, 5), process: stage(15, 30) }
 const costs: StageFacts = { single, batched, record: single }
-const question = { eventsPerSecond: 10_000, retentionDays: 30, tenants: 10, singleShare: 0 }
+const question = {
+  eventsPerSecond: 10_000,
+  retentionDays: 30,
+  tenants: 10,
+  singleShare: 0,
+  averageShare: 0.5,
+}
 
 test('a plan is what one event costs, times the rate, with room to breathe', () => {
   const plan = planFor(question, costs)
@@ -21,12 +27,15 @@ test('a plan is what one event costs, times the rate, with room to breathe', () 
   assert.deepEqual([plan.httpProcesses, plan.workers, plan.postgresClusters], [1, 1, 1])
   assert.equal(plan.walMegabytesPerSecond, 10)
   // 700 bytes an event are kept, 400 pass through the log for a week
-  assert.equal(plan.keptGigabytesPerDay, (700 * 10_000 * 86_400) / 1e9)
+  assert.equal(plan.keptGigabytesPerDay, (700 * 5_000 * 86_400) / 1e9)
   assert.equal(
     Math.round(plan.diskGigabytes),
-    Math.round(((700 * 30 + 400 * 7) * 10_000 * 86_400 * 1.3) / 1e9),
+    Math.round(((700 * 30 + 400 * 7) * 5_000 * 86_400 * 1.3) / 1e9),
   )
-  assert.match(planInWords(question, plan), /^10,000 events a second of 10 tenants/)
+  assert.match(
+    planInWords(question, plan),
+    /^10,000 events a second in the busiest hour, 5,000 on average, of 10 tenants/,
+  )
 })
 
 test('more events never take fewer machines, and more than one cluster shares the tenants', () => {
