@@ -61,7 +61,7 @@ function addresses({ url, opsUrl, data, promise, surfaces }: StartedServer): str
     ...(surfaces.includes('console')
       ? [`  Console         ${url}/console (sign in with the admin key)`]
       : []),
-    ...(hasHttp ? [`  API reference   ${url}/docs`] : []),
+    ...(hasHttp ? [`  API reference   ${url}/docs`, `  Guides          ${url}/docs/guides`] : []),
     `  Operations      ${opsUrl === null ? 'no operations port' : `${opsUrl}/healthz, /readyz, /metrics`}`,
     `  Data            ${data}`,
     ...(promise === null ? [] : [`  Events          in JetStream, acknowledged means: ${promise}`]),

@@ -3,6 +3,7 @@ import swagger from '@fastify/swagger'
 import type { RouteOptions } from 'fastify'
 import type { Scope } from '../domain/tenants/keys.ts'
 import type { App } from './app.ts'
+import { registerGuides } from './guides/routes.ts'
 import { type Problem, ProblemBody, problemBody, problems } from './problems.ts'
 import { registerReference } from './reference.ts'
 
@@ -112,6 +113,7 @@ export async function registerOpenApi(
     reply.header('access-control-allow-origin', '*').type('application/json').send(text)
   })
   registerReference(app, options)
+  registerGuides(app)
 }
 
 export function openApiDocument(app: App): Document {

@@ -1,0 +1,64 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+
+/** A Markdown file that is served. `path` is where it lies in the repository: its links are seen from there. */
+export type Document = { name: string; path: string; title: string; markdown: string }
+
+export type Library = {
+  documents: Map<string, Document>
+  groups: { title: string; documents: Document[] }[]
+}
+
+const ROOT = new URL('../../../', import.meta.url)
+
+/** In this order; what is not named here comes last. */
+const GROUPS: [title: string, names: string[]][] = [
+  ['Begin', ['nextjs', 'stripe', 'shopify', 'woocommerce', 'switch', 'automation', 'local-development']],
+  ['Send', ['events', 'browser', 'sdk', 'records', 'webhooks', 'import']],
+  ['Ask', ['console', 'subscriptions', 'metrics', 'bi', 'agents']],
+  ['Take out', ['export', 'archive', 'destinations']],
+  [
+    'Run',
+    [
+      'operations',
+      'configuration',
+      'security',
+      'privacy',
+      'own-postgresql',
+      'scaling',
+      'scale',
+      'versioning',
+    ],
+  ],
+  ['Inside', ['architecture', 'write-an-adapter', 'releasing', 'changelog']],
+]
+
+/** All documents, read once: 30 files and half a megabyte. */
+export function readLibrary(): Library {
+  const files = [
+    ...markdownIn('docs/guides/'),
+    ...markdownIn('docs/'),
+    { name: 'changelog', path: 'CHANGELOG.md' },
+    { name: 'sdk-reference', path: 'sdk/js/README.md' },
+  ]
+  const documents = new Map(files.map(({ name, path }) => [name, documentOf(name, path)]))
+  const listed = new Set(GROUPS.flatMap(([, names]) => names))
+  const others = [...documents.keys()].filter(name => !listed.has(name))
+  const groups = [...GROUPS, ['More', others] as const].map(([title, names]) => ({
+    title,
+    documents: names.flatMap(name => documents.get(name) ?? []),
+  }))
+  return { documents, groups: groups.filter(group => group.documents.length > 0) }
+}
+
+function markdownIn(folder: string): { name: string; path: string }[] {
+  return readdirSync(new URL(folder, ROOT))
+    .filter(file => file.endsWith('.md'))
+    .sort()
+    .map(file => ({ name: basename(file, '.md'), path: `${folder}${file}` }))
+}
+
+function documentOf(name: string, path: string): Document {
+  const markdown = readFileSync(new URL(path, ROOT), 'utf8')
+  return { name, path, title: /^# (.+)$/m.exec(markdown)?.[1] ?? name, markdown }
+}

@@ -1,0 +1,97 @@
+import { posix } from 'node:path'
+import { Marked, Renderer } from 'marked'
+import { escaped } from '../console/problem-page.ts'
+import type { Document, Library } from './library.ts'
+
+/** A heading and the text below it, up to the next heading. */
+export type Section = { id: string; heading: string; text: string }
+
+export type Rendered = { html: string; sections: Section[] }
+
+export const GUIDES_PATH = '/docs/guides'
+
+export function renderDocument(document: Document, { documents }: Library): Rendered {
+  const byPath = new Map([...documents.values()].map(({ name, path }) => [path, name]))
+  const idOf = openIds()
+  const sections: Section[] = []
+  const marked = new Marked({ gfm: true })
+  marked.use({
+    renderer: {
+      heading({ tokens, depth, text }) {
+        const section = { id: idOf(text), heading: plainText(text), text: '' }
+        sections.push(section)
+        return `<h${depth} id="${section.id}">${this.parser.parseInline(tokens)}</h${depth}>\n`
+      },
+      // A region that scrolls sideways has to be reached by keyboard too.
+      code: ({ text, lang }) => codeBlock(text, lang ?? ''),
+      table(token) {
+        const table = Renderer.prototype.table.call(this, token)
+        return `<div class="wide" tabindex="0">${table.replaceAll('<th></th>', '<td></td>')}</div>`
+      },
+      link({ href, tokens }) {
+        const inner = this.parser.parseInline(tokens)
+        const target = linkTarget(href, document.path, byPath)
+        return target === null ? inner : `<a href="${escaped(target)}">${inner}</a>`
+      },
+      image: ({ text }) => escaped(text),
+      html: ({ text }) => escaped(text),
+    },
+  })
+  const html = marked.parse(document.markdown, { async: false })
+  return { html, sections: withTexts(sections, document.markdown) }
+}
+
+/** As they stand in the file, which is what people look for. */
+function withTexts(sections: Section[], markdown: string): Section[] {
+  const texts: string[] = []
+  let isCode = false
+  for (const line of markdown.split('\n')) {
+    if (line.startsWith('```')) isCode = !isCode
+    else if (!isCode && /^#{1,6} /.test(line)) texts.push('')
+    else if (texts.length > 0) texts[texts.length - 1] += `${isCode ? line : withoutRules(plainText(line))}\n`
+  }
+  return sections.map((section, index) => ({ ...section, text: texts[index] ?? '' }))
+}
+
+function codeBlock(text: string, info: string): string {
+  const [language = '', ...notes] = info.split(' ')
+  const file = /^file=(\S+)$/.exec(notes.join(' '))?.[1]
+  const caption = file === undefined ? '' : `<figcaption>${escaped(file)}</figcaption>`
+  const label = file ?? (language || 'Code')
+  return `<figure>${caption}<pre tabindex="0" aria-label="${escaped(label)}"><code>${escaped(text)}</code></pre></figure>\n`
+}
+
+/** Null where it leads to a file that is not served. */
+function linkTarget(href: string, from: string, byPath: Map<string, string>): string | null {
+  const own = /^http:\/\/localhost:8080(\/.*)$/.exec(href)?.[1]
+  if (own !== undefined) return own
+  if (/^(?:https?:\/\/|[#/])/.test(href)) return href
+  const [path, hash] = href.split('#') as [string, string?]
+  const name = byPath.get(posix.join(posix.dirname(from), path))
+  if (name === undefined) return null
+  return `${GUIDES_PATH}/${name}${hash === undefined ? '' : `#${hash}`}`
+}
+
+/** Ids of headings as GitHub makes them, so that a link works in both places. */
+function openIds(): (heading: string) => string {
+  const used = new Map<string, number>()
+  return heading => {
+    const id = plainText(heading)
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .trim()
+      .replace(/\s/g, '-')
+    const before = used.get(id) ?? 0
+    used.set(id, before + 1)
+    return before === 0 ? id : `${id}-${before}`
+  }
+}
+
+/** The lines of a table. */
+function withoutRules(line: string): string {
+  return line.startsWith('|') ? line.replace(/\||-{3,}/g, ' ') : line
+}
+
+function plainText(markdown: string): string {
+  return markdown.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replace(/[`*]|\\(?=\|)/g, '')
+}
