@@ -9,6 +9,8 @@ export type Library = {
   groups: { title: string; documents: Document[] }[]
 }
 
+export const GUIDES_PATH = '/docs/guides'
+
 const ROOT = new URL('../../../', import.meta.url)
 
 /** In this order; what is not named here comes last. */

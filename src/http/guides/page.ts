@@ -1,6 +1,5 @@
 import { escaped } from '../console/problem-page.ts'
-import type { Library } from './library.ts'
-import { GUIDES_PATH } from './render.ts'
+import { GUIDES_PATH, type Library } from './library.ts'
 import type { Found } from './search.ts'
 
 export const STYLE_PATH = `${GUIDES_PATH}/style.css`

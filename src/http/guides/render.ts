@@ -1,14 +1,12 @@
 import { posix } from 'node:path'
 import { Marked, Renderer } from 'marked'
 import { escaped } from '../console/problem-page.ts'
-import type { Document, Library } from './library.ts'
+import { type Document, GUIDES_PATH, type Library } from './library.ts'
 
 /** A heading and the text below it, up to the next heading. */
 export type Section = { id: string; heading: string; text: string }
 
 export type Rendered = { html: string; sections: Section[] }
-
-export const GUIDES_PATH = '/docs/guides'
 
 export function renderDocument(document: Document, { documents }: Library): Rendered {
   const byPath = new Map([...documents.values()].map(({ name, path }) => [path, name]))

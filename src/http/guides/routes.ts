@@ -5,9 +5,9 @@ import { gzip } from 'node:zlib'
 import type { App } from '../app.ts'
 import { type Asset, asset, sendAsset } from '../assets.ts'
 import { problems } from '../problems.ts'
-import { type Library, readLibrary } from './library.ts'
+import { type Document, GUIDES_PATH, type Library, readLibrary } from './library.ts'
 import { POLICY, pageOf, resultsOf, STYLE_PATH, WELCOME } from './page.ts'
-import { GUIDES_PATH, type Rendered, renderDocument } from './render.ts'
+import type { Rendered } from './render.ts'
 import { search, wordsOf } from './search.ts'
 
 const HTML = 'text/html; charset=utf-8'
@@ -16,24 +16,8 @@ const STYLESHEETS = ['../../../console/css/base.css', './guides.css']
 
 /** docs/ as pages at /docs/guides. Nothing of it is read before somebody asks. */
 export function registerGuides(app: App): void {
-  let library: Library | null = null
-  const rendered = new Map<string, Rendered>()
-  const pages = new Map<string, Promise<Asset>>()
+  const { opened, render, kept } = openGuides()
   const hasConsole = () => app.hasRoute({ method: 'GET', url: '/console' })
-  const opened = () => {
-    library ??= readLibrary()
-    return library
-  }
-  const render = (name: string): Rendered => {
-    const known = rendered.get(name) ?? renderDocument(opened().documents.get(name)!, opened())
-    rendered.set(name, known)
-    return known
-  }
-  const kept = (name: string, make: () => { type: string; text: string }) => {
-    const page = pages.get(name) ?? compressed(make())
-    pages.set(name, page)
-    return page
-  }
   const hidden = { schema: { hide: true } }
 
   app.get(GUIDES_PATH, hidden, async (request, reply) => {
@@ -41,18 +25,12 @@ export function registerGuides(app: App): void {
     const query = String(q ?? '').trim()
     const page = { library: opened(), hasConsole: hasConsole() }
     if (query === '') {
-      const index = await kept('', () => ({
-        type: HTML,
-        text: pageOf({ ...page, title: 'Guides', main: WELCOME }),
-      }))
+      const index = await kept('', async () => pageOf({ ...page, title: 'Guides', main: WELCOME }))
       return sendAsset(request, reply, index, HEADERS)
     }
     const all = []
-    for (const document of page.library.documents.values()) {
-      // The first search renders them all, 3 ms each: others are served in between.
-      if (!rendered.has(document.name)) await nextTurn()
-      all.push({ document, sections: render(document.name).sections })
-    }
+    for (const document of page.library.documents.values())
+      all.push({ document, sections: (await render(document)).sections })
     const main = resultsOf(query.slice(0, 200), search(all, wordsOf(query)))
     return reply
       .headers(HEADERS)
@@ -60,28 +38,55 @@ export function registerGuides(app: App): void {
       .send(pageOf({ ...page, title: 'Search', main, query }))
   })
   app.get(STYLE_PATH, hidden, async (request, reply) => {
-    const style = await kept('style.css', () => ({
-      type: 'text/css; charset=utf-8',
-      text: STYLESHEETS.map(path => readFileSync(new URL(path, import.meta.url), 'utf8')).join('\n'),
-    }))
+    const style = await kept('style.css', async () =>
+      STYLESHEETS.map(path => readFileSync(new URL(path, import.meta.url), 'utf8')).join('\n'),
+    )
     return sendAsset(request, reply, style, { 'cache-control': 'no-cache' })
   })
   app.get(`${GUIDES_PATH}/:name`, hidden, async (request, reply) => {
     const { name } = request.params as { name: string }
-    const document = opened().documents.get(name)
+    const library = opened()
+    const document = library.documents.get(name)
     if (!document) throw problems.notFound('There is no such guide.')
-    const page = await kept(`${name}.html`, () => ({
-      type: HTML,
-      text: pageOf({
-        ...{ title: document.title, main: render(name).html, library: opened(), current: name },
-        hasConsole: hasConsole(),
-      }),
-    }))
+    const page = await kept(`${name}.html`, async () => {
+      const { html } = await render(document)
+      return pageOf({ title: document.title, main: html, library, current: name, hasConsole: hasConsole() })
+    })
     return sendAsset(request, reply, page, HEADERS)
   })
 }
 
-async function compressed({ type, text }: { type: string; text: string }): Promise<Asset> {
+/** What was read, rendered and compressed once. */
+function openGuides() {
+  let library: Library | null = null
+  const rendered = new Map<string, Rendered>()
+  const pages = new Map<string, Asset>()
+  const opened = () => {
+    library ??= readLibrary()
+    return library
+  }
+  return {
+    opened,
+    async render(document: Document): Promise<Rendered> {
+      const known = rendered.get(document.name)
+      if (known) return known
+      // A document a turn, 3 ms: the first search renders them all, and others are served in between.
+      await nextTurn()
+      const { renderDocument } = await import('./render.ts')
+      const made = renderDocument(document, opened())
+      rendered.set(document.name, made)
+      return made
+    },
+    async kept(name: string, make: () => Promise<string>): Promise<Asset> {
+      const page = pages.get(name) ?? (await compressed(name, await make()))
+      pages.set(name, page)
+      return page
+    },
+  }
+}
+
+async function compressed(name: string, text: string): Promise<Asset> {
   const plain = Buffer.from(text)
+  const type = name.endsWith('.css') ? 'text/css; charset=utf-8' : HTML
   return asset(type, plain, { gzip: await promisify(gzip)(plain) })
 }
