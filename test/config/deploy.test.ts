@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
 import { SURFACES, settings } from '../../src/config/settings.ts'
+import { compareVersions, OLDEST_SERVER } from '../../src/log/jetstream/stream.ts'
 import { openMetrics } from '../../src/telemetry/metrics.ts'
+import { natsServer } from '../../torture/deployment/nats.ts'
+import { withoutNats } from '../nats.ts'
 
 const root = new URL('../../', import.meta.url)
 const textOf = (path: string) => readFileSync(new URL(path, root), 'utf8')
@@ -50,6 +54,32 @@ test('every setting in deploy/ is one, with a value that it takes', () => {
   const { environment } = parse(textOf('deploy/docker/compose.fleet.yaml'), { merge: true }).services.http
   for (const [name, value] of Object.entries(environment as Record<string, string>))
     if (!value.includes('${')) assert.notEqual(read(name, value), undefined, `${name}=${value}`)
+})
+
+test('the fleet in compose has three NATS servers that sync, each with a disk of its own, and its nodes know all of them', async t => {
+  const { services, volumes } = parse(textOf('deploy/docker/compose.fleet.yaml'), { merge: true })
+  const servers = Object.keys(services).filter(name => name.startsWith('nats-'))
+  assert.equal(servers.length, 3)
+  const conf = textOf('deploy/docker/nats.conf')
+  assert.match(conf, /sync_interval: always/)
+  for (const name of servers) {
+    const { image, command, volumes: mounted } = services[name]
+    const [, version] = /^nats:([\d.]+)/.exec(image) ?? []
+    assert.ok(compareVersions(`${version}.0`, OLDEST_SERVER) >= 0, image)
+    assert.equal(command[command.indexOf('--name') + 1], name)
+    assert.ok(mounted.includes(`${name}:/data`) && name in volumes, name)
+    assert.ok(conf.includes(`nats://${name}:6222`), `${name} is in the routes`)
+    for (const node of ['http', 'worker'] as const) {
+      assert.match(services[node].environment.NATS_URL, new RegExp(`\\b${name}:4222`))
+      assert.equal(services[node].depends_on[name].condition, 'service_healthy')
+    }
+  }
+  if (withoutNats) return t.diagnostic(withoutNats)
+  const words = (services['nats-1'].command as string[]).map(word =>
+    word === '/etc/nats/nats.conf' ? new URL('deploy/docker/nats.conf', root).pathname : word,
+  )
+  const checked = spawnSync(natsServer!, ['-t', ...words])
+  assert.equal(checked.status, 0, checked.stderr.toString())
 })
 
 test('the kustomization names every file beside it', () => {
