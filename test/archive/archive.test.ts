@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { SYSTEM } from '../../src/admin/actor.ts'
 import { archiveView, switchArchive } from '../../src/admin/archive.ts'
 import { flushArchive } from '../../src/jobs/archive.ts'
 import { openStorage, type Storage } from '../../src/jobs/archive-storage.ts'
+import { chance } from '../books/random.ts'
 import { startServer, type TestTenant } from '../server.ts'
 import { startBucket } from './bucket.ts'
 import { openDuckdb, type Query } from './duckdb.ts'
@@ -25,6 +30,7 @@ after(async () => {
   await rm(directory, { recursive: true })
 })
 
+const writer = fileURLToPath(new URL('./writer.ts', import.meta.url))
 const NO_S3 = { endpoint: null, region: null, accessKeyId: null, secretAccessKey: null, sessionToken: null }
 const storage = await openStorage(`file://${directory}`, NO_S3)
 const flush = (into: Storage = storage) =>
@@ -102,6 +108,58 @@ test('every event stands in exactly one file, as the API shows it, whatever is k
   // Two portions, each of events and conversions, over the end of an hour at most.
   assert.ok(length >= 4 && length <= 8, `${length} files`)
 })
+
+for (const place of ['folder', 'bucket'] as const)
+  test(`a process that is killed again and again while it writes to a ${place} leaves each event in exactly one file`, {
+    skip,
+  }, async t => {
+    const bucket = place === 'bucket' ? await startBucket() : null
+    const root = bucket?.directory ?? directory
+    if (bucket) t.after(bucket.close)
+    const tenants = [await server.anotherTenant(`${place} 1`), await server.anotherTenant(`${place} 2`)]
+    const { between } = chance(place)
+    const env = {
+      ...{ ...process.env, DATABASE_URL: server.databaseUrl },
+      ...(bucket
+        ? { ARCHIVE_URL: 's3://archive', S3_ENDPOINT: bucket.url }
+        : { ARCHIVE_URL: `file://${directory}` }),
+    }
+    const kills = bucket ? 3 : 4
+    for (let round = 0; round < kills; round++) {
+      for (const tenant of tenants) await batch(tenant, round * 300, 300)
+      await server.settled()
+      const child = spawn(process.execPath, [writer], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+      t.after(() => child.kill('SIGKILL'))
+      const gone = once(child, 'exit')
+      // four files wait: before, while or after one of them is written
+      let begun = 0
+      const last = between(1, 4)
+      for await (const text of child.stdout.setEncoding('utf8')) {
+        begun += (text as string).split('\n').length - 1
+        if (begun >= last) break
+      }
+      await sleep(between(0, 20))
+      child.kill('SIGKILL')
+      await gone
+      // its time is over
+      await server.pool.query(`update archive_progress set leased_until = '-infinity'`)
+    }
+    await flush(
+      bucket
+        ? await openStorage('s3://archive', { ...NO_S3, ...bucket.access, endpoint: bucket.url })
+        : storage,
+    )
+    const found = await Promise.all(
+      tenants.map(({ id }) =>
+        ask(
+          `select count(*)::int as rows, count(distinct id)::int as ids, count(distinct payload ->> '$.properties.n')::int as sent
+           from read_parquet('${root}/tenant=${id}/table=events/**/*parquet${bucket ? '._S3rver_object' : ''}')`,
+        ),
+      ),
+    )
+    const all = { rows: kills * 300, ids: kills * 300, sent: kills * 300 }
+    assert.deepEqual(found.flat(), [all, all])
+  })
 
 test('a conversion has one row for each change', { skip }, async () => {
   const tenant = await server.anotherTenant('changes')

@@ -13,6 +13,7 @@ export async function startBucket() {
   } as never)
   const { port } = (await server.run()) as { port: number }
   return {
+    directory: join(directory, 'archive'),
     url: `http://127.0.0.1:${port}`,
     access: { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' },
     async names(): Promise<string[]> {
