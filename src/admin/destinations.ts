@@ -35,6 +35,9 @@ import type { CreatedDestination, DeliveryView, DestinationTest, DestinationView
 type Unchecked = Record<string, unknown>
 type Deps = { pool: pg.Pool; secrets: Secrets; actor: Actor; allowPrivate: boolean }
 
+// Every event of the tenant is queued for each of them, in the transaction in which it takes effect.
+const MAX_DESTINATIONS = 100
+
 export type DestinationAdmin = ReturnType<typeof destinationAdmin>
 
 export function destinationAdmin(deps: Deps) {
@@ -195,6 +198,12 @@ async function makeDestination(
   tenantId: number,
   input: DestinationSettings,
 ): Promise<CreatedDestination> {
+  if ((await listDestinations(tx, tenantId)).length >= MAX_DESTINATIONS)
+    throw new AdminError(
+      'conflict',
+      'too_many_destinations',
+      `A tenant may have ${MAX_DESTINATIONS} destinations: delete one that is not needed.`,
+    )
   const secret = newSigningSecret()
   const destination = await insertDestination(tx, {
     id: newPublicId('dst'),

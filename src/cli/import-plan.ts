@@ -97,12 +97,20 @@ function checkColumns(columns: string[], { table, preset, mapping }: How & { tab
 
 /** A field cannot have a value and fields of its own: one of the two would be lost. */
 function refuseBothFieldAndObject(columns: string[]): void {
-  for (const name of columns) {
-    const inner = columns.find(other => name !== '' && other.startsWith(`${name}.`))
-    if (inner === undefined) continue
+  const all = new Set(columns)
+  for (const inner of columns) {
+    const name = prefixesOf(inner).find(prefix => all.has(prefix))
+    if (name === undefined) continue
     const [field, object] = [name, inner].map(text => JSON.stringify(text))
     throw new FileFault(
       `The columns ${field} and ${object} exclude each other: ${field} is a field or has fields. Rename one, or use a map file (--map).`,
     )
   }
+}
+
+/** Of `a.b.c`, `a` and `a.b`. */
+function prefixesOf(name: string): string[] {
+  const prefixes: string[] = []
+  for (let i = name.indexOf('.', 1); i >= 0; i = name.indexOf('.', i + 1)) prefixes.push(name.slice(0, i))
+  return prefixes
 }

@@ -4,6 +4,8 @@ import { FileFault, type Rejection, type Row } from './row.ts'
 
 // A quote that is never closed would take the rest of the file for one cell.
 const MAX_ROW_BYTES = 8 * 1_048_576
+// A table of more is none: a row of it would be looked up column by column.
+const MAX_COLUMNS = 10_000
 const OTHER_DELIMITERS: [RegExp, string][] = [
   [/;/, 'semicolons'],
   [/\t/, 'tabs'],
@@ -77,8 +79,12 @@ function rowReader(checkHeader: (columns: string[]) => void) {
     of: (parsed: Parsed[]) => parsed.flatMap(record => read(record) ?? []),
     hasHeader: () => columns !== null,
     fault({ code, message }: Error & { code?: string }): FileFault {
-      if (code === 'CSV_QUOTE_NOT_CLOSED' || code === 'CSV_MAX_RECORD_SIZE')
+      if (code === 'CSV_QUOTE_NOT_CLOSED')
         return new FileFault(`In the row at line ${line} a quote is opened and never closed.`)
+      if (code === 'CSV_MAX_RECORD_SIZE')
+        return new FileFault(
+          `The row at line ${line} is longer than 8 MiB: is a quote in it opened and never closed?`,
+        )
       return new FileFault(`The row at line ${line} cannot be read: ${message}`)
     },
   }
@@ -91,8 +97,13 @@ function headerOf(cells: string[]): string[] {
     throw new FileFault(
       `The columns are separated by ${other[1]}: only commas are read. Save it with commas.`,
     )
-  const twice = columns.find((name, index) => name !== '' && columns.indexOf(name) !== index)
-  if (twice !== undefined) throw new FileFault(`There are two columns ${JSON.stringify(twice)}.`)
+  if (columns.length > MAX_COLUMNS)
+    throw new FileFault(`There are ${columns.length} columns: ${MAX_COLUMNS} are the most.`)
+  const seen = new Set<string>()
+  for (const name of columns) {
+    if (name !== '' && seen.has(name)) throw new FileFault(`There are two columns ${JSON.stringify(name)}.`)
+    seen.add(name)
+  }
   return columns
 }
 

@@ -34,6 +34,7 @@ function ndjsonLine(rejection: Rejection): string {
 }
 
 function csvLine({ line, column, reason }: Rejection): string {
-  const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`
+  // a stranger's column may be what a spreadsheet takes for a formula
+  const quoted = (text: string) => `"${text.replace(/^(?=[=+\-@\t\r\n])/, "'").replaceAll('"', '""')}"`
   return `${line},${quoted(column ?? '')},${quoted(reason)}\r\n`
 }

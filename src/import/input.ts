@@ -24,7 +24,9 @@ export async function openInput(file: string, now: Date): Promise<Input> {
     return { path: null, bytes: null, time: now, readBytes, chunks: () => decoded(process.stdin, count) }
   const path = resolve(file)
   const found = await stat(path).catch(() => null)
-  if (!found?.isFile()) throw new FileFault(`There is no file ${path}.`)
+  if (found && !found.isFile())
+    throw new FileFault(`${path} is no file: pipe it in, and give - for its name.`)
+  if (!found) throw new FileFault(`There is no file ${path}.`)
   // A file from the future is as good as new.
   const time = new Date(Math.min(found.mtimeMs, now.getTime()))
   const chunks = () => decoded(createReadStream(path, { highWaterMark: 262_144 }), count)

@@ -1,6 +1,7 @@
 import http from 'node:http'
 import https from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isObject } from '../domain/json/json.ts'
 
 /** The service refused a request for good, or could not be reached for too long. */
 export class NotSent extends Error {
@@ -51,16 +52,31 @@ export function openSend(url: string, signal: AbortSignal): Send & { close(): vo
     const startedAt = performance.now()
     for (;;) {
       const { status, text, retryAfterS } = await post(wanted)
-      if (status >= 200 && status < 300) return { status, body: JSON.parse(text) }
+      const body = parsed(text)
+      if (status >= 200 && status < 300) {
+        if (body === null) throw new NotSent(`${url} answers, but not as Kontor does: ${text.slice(0, 200)}`)
+        return { status, body }
+      }
       const waited = performance.now() - startedAt
       const mayPass = status === 0 || status === 429 || status >= 500
       const patience = mayPass ? PATIENCE_MS : status === 401 ? KEY_PATIENCE_MS : 0
-      if (status === 400 || status === 413) return { status, body: JSON.parse(text) }
+      // a proxy that takes less than Kontor says so in its own words
+      if (status === 400 || status === 413)
+        return { status, body: body ?? { detail: `was refused with ${status}` } }
       if (waited > patience || signal.aborted) throw new NotSent(refusal(url, wanted.path, status, text))
       await sleep(Math.max(PAUSE_MS, retryAfterS * 1000), undefined, { signal }).catch(() => undefined)
     }
   }
   return Object.assign(send, { close: () => agent.destroy() })
+}
+
+function parsed(text: string): Answer['body'] | null {
+  try {
+    const body: unknown = JSON.parse(text)
+    return isObject(body) ? body : null
+  } catch {
+    return null
+  }
 }
 
 function refusal(url: string, path: string, status: number, text: string): string {

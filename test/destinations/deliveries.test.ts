@@ -262,6 +262,20 @@ test('a destination that does not answer holds up no other, and a redirect is no
   receiver.answerWith((_, response) => response.writeHead(200).end())
 })
 
+test('a tenant has a hundred destinations and no more', async () => {
+  const tenant = await server.anotherTenant('many')
+  const make = () =>
+    destinations.create({ tenant: tenant.id, url: `${receiver.url}/many`, what: ['events'], enabled: false })
+  const { id } = await make()
+  await server.pool.query(
+    `insert into destinations (id, tenant_id, name, url, what, event_types, enabled, secrets, headers, created_by)
+     select 'dst_many_' || n, tenant_id, name, url, what, event_types, enabled, secrets, headers, created_by
+     from destinations, generate_series(2, 100) n where id = $1`,
+    [id],
+  )
+  await assert.rejects(make(), { code: 'too_many_destinations' })
+})
+
 test('a rotated secret signs beside the one before', async () => {
   const tenant = await server.anotherTenant('rotating')
   const made = await destinations.create({

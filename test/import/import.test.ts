@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readdir, readFile, utimes, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { after, type TestContext, test } from 'node:test'
 import { kontor, startKontor, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
@@ -146,6 +150,8 @@ test('what is not a table of commas, or lacks a column, is refused in words', as
     ['id,sourceUpdatedAt,a,a.b\n1,2026-01-01,1,2\n', /"a" and "a\.b" exclude each other/],
     ['Handle,Title\na,b\n', /no column "id", "sourceUpdatedAt".*--map/s],
     ['', /empty/],
+    [`${Array.from({ length: 20_000 }, (_, i) => `c${i}`).join(',')}\n`, /20000 columns: 10000 are the most/],
+    [`id,sourceUpdatedAt,n\n1,2026-01-01,${'x'.repeat(9_000_000)}\n`, /line 2 is longer than 8 MiB/],
     ['id,sourceUpdatedAt,n\n1,2026-01-01,"never\n2,2026-01-01,x\n', /line 2.*never closed/],
   ]
   for (const [content, words] of refusals) {
@@ -160,6 +166,51 @@ test('what is not a table of commas, or lacks a column, is refused in words', as
     (await kontor('import', 'products', file, '--tenant', tenant.name, '--url', server.url)).err,
     /not UTF-8/,
   )
+})
+
+test('what a stranger’s file holds is no formula in the errors file, and a directory is no file', async t => {
+  const tenant = await server.anotherTenant('formulas')
+  const errors = join(await temporaryDirectory(t), 'errors.csv')
+  const map = join(await temporaryDirectory(t), 'map.json')
+  await writeFile(
+    map,
+    JSON.stringify({ id: 'a', sourceUpdatedAt: 'now', data: { n: { from: '=1+1', as: 'number' } } }),
+  )
+  const run = await imported(t, tenant, 'products', 'a,=1+1\nx,=2\n', '--map', map, '--errors', errors)
+  assert.equal(run.code, 1)
+  const [, row] = (await readFile(errors, 'utf8')).split('\r\n')
+  assert.match(row!, /^2,"'=1\+1","is not a number/)
+  const { err } = await kontor('import', 'products', map.replace(/[^/]+$/, ''), '--tenant', tenant.name)
+  assert.match(err, /is no file: pipe it in/)
+})
+
+test('a proxy that takes smaller bodies than Kontor is given smaller ones', async t => {
+  const tenant = await server.anotherTenant('proxied')
+  const proxy = createServer(async (request, response) => {
+    const body = await buffer(request)
+    if (body.length > 20_000) return void response.writeHead(413).end('<html>413 Too Large</html>')
+    const headers = request.headers as Record<string, string>
+    const answer = await fetch(server.url + request.url, {
+      method: 'POST',
+      headers: { authorization: headers.authorization!, 'content-type': headers['content-type']! },
+      body,
+    })
+    response.writeHead(answer.status).end(await answer.text())
+  }).listen(0, '127.0.0.1')
+  t.after(() => proxy.close())
+  await once(proxy, 'listening')
+  const { port } = proxy.address() as AddressInfo
+  const rows = Array.from({ length: 300 }, (_, i) => `c${i},2026-01-01,${'x'.repeat(i === 7 ? 30_000 : 200)}`)
+  const run = await imported(
+    t,
+    tenant,
+    'contacts',
+    `id,sourceUpdatedAt,n\n${rows.join('\n')}\n`,
+    '--url',
+    `http://127.0.0.1:${port}`,
+  )
+  assert.deepEqual(counts(run), { read: 300, accepted: 299, duplicates: 0, rejected: 1 })
+  assert.match(run.err, /Line 9: was refused with 413/)
 })
 
 test('a map renames and types; "now" is the time of the file', async t => {

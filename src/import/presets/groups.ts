@@ -1,5 +1,8 @@
 import type { Read, Reading, Row } from '../row.ts'
 
+// An order has 500 items at most, a product 2,048 variants and 250 pictures: more is held in memory for nothing.
+const MAX_ROWS = 10_000
+
 /** A reading in which rows that follow each other and have the same name belong together. */
 export function grouped(
   nameOf: (row: Row) => string | null,
@@ -16,6 +19,14 @@ export function grouped(
     push(row) {
       const own = nameOf(row)
       if (open && own !== null && own === name) {
+        if (open.length >= MAX_ROWS)
+          return [
+            {
+              line: row.line,
+              column: null,
+              reason: `is one of more than ${MAX_ROWS} rows of ${own.slice(0, 100)}`,
+            },
+          ]
         open.push(row)
         return []
       }

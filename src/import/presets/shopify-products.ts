@@ -17,8 +17,9 @@ export const shopifyProducts = {
         const product = cellsIn(rows[0].cells)
         const variants = rows.filter(row => isVariant(cellsIn(row.cells)))
         const optionNames = OPTIONS.map(n => product.text(`Option${n} Name`, `Option${n} name`))
+        const images = imagesOf(rows)
         return (variants.length > 0 ? variants : [rows[0]]).map(row =>
-          variantItem(row, { product, optionNames, time, images: imagesOf(rows) }),
+          variantItem(row, { product, optionNames, time, images }),
         )
       },
     ),

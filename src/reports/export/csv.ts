@@ -6,7 +6,8 @@ export function csvLine(cells: string[]): string {
 
 /** What a spreadsheet would take for a formula gets an apostrophe: names come from strangers. */
 function csvCell(text: string): string {
-  const isFormula = /^[=+@\t\r]|^-(?![\d.]+$)/.test(text)
+  // also in the wide signs that spreadsheets of East Asia take for the same
+  const isFormula = /^[=+@\t\r\n＝＋－＠]|^-(?![\d.]+$)/.test(text)
   const safe = isFormula ? `'${text}` : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
