@@ -31,7 +31,8 @@ export async function* csvRows(
   })
   let parsed: Parsed[] = []
   let fault: (Error & { code?: string }) | null = null
-  const ended = once(parser, 'close')
+  // what goes wrong is told by `fault`
+  const ended = once(parser, 'close').catch(() => undefined)
   parser.on('data', record => parsed.push(record as Parsed))
   parser.on('error', error => {
     fault = error
@@ -48,7 +49,7 @@ export async function* csvRows(
     yield take()
   }
   parser.end()
-  await ended.catch(() => undefined)
+  await ended
   yield take()
   if (!rows.hasHeader()) throw new FileFault('The file is empty: its first line must name the columns.')
 }
