@@ -56,6 +56,16 @@ export function text(value: unknown): string {
   return typeof value === 'object' && !(value instanceof ExactNumber) ? JSON.stringify(value) : String(value)
 }
 
+/** JSON that was received, laid out where that changes nothing but blanks. */
+export function laidOut(body: string): string {
+  try {
+    const value = JSON.parse(body)
+    return JSON.stringify(value) === body ? JSON.stringify(value, null, 2) : body
+  } catch {
+    return body
+  }
+}
+
 export function dateTime(at: Date): string {
   return dateTimeFormat.format(at)
 }

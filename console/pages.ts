@@ -69,6 +69,11 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     title: 'Subscriptions',
     load: () => import('./pages/subscriptions/overview.ts'),
   },
+  movements: {
+    section: 'subscriptions',
+    title: 'Subscriptions',
+    load: () => import('./pages/subscriptions/movements.ts'),
+  },
   attention: {
     section: 'subscriptions',
     title: 'Subscriptions',

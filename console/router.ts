@@ -13,6 +13,7 @@ const PATTERNS = {
   records: 'records/:type',
   record: 'records/:type/:id',
   subscriptions: 'subscriptions',
+  movements: 'subscriptions/movements',
   attention: 'subscriptions/attention',
   acquisition: 'subscriptions/acquisition',
   cohorts: 'subscriptions/cohorts',

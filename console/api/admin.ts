@@ -27,6 +27,7 @@ import type {
   NewSource,
   Person,
   Receipt,
+  ReceivedRequest,
   Rejection,
   ReplayOrder,
   ReplayResult,
@@ -119,6 +120,9 @@ export const inbound = {
   rejections: (query: Query, signal?: Signal) => fromAdmin<List<Rejection>>('/rejections', { query, signal }),
   /** Events over the limit of their source, waiting. */
   backlogs: (signal?: Signal) => fromAdmin<List<Backlog>>('/overflow', { signal }),
+  /** As it came in, while the log keeps it. */
+  request: (tenant: string, id: string, signal?: Signal) =>
+    fromAdmin<ReceivedRequest>(`/events/${encodeURIComponent(id)}/request`, { query: { tenant }, signal }),
   archived: (id: string) => fromAdmin<ArchivedEvent>(`/archive/${encodeURIComponent(id)}`),
 }
 
@@ -127,6 +131,9 @@ export const deadLetters = {
   find: (id: string, signal?: Signal) =>
     fromAdmin<DeadLetterWithBody>(`/dead-letters/${encodeURIComponent(id)}`, { signal }),
   replay: (order: ReplayOrder) => post<ReplayResult>('/dead-letters/replay', order),
+  /** Closes them without a replay. */
+  resolve: (order: ReplayOrder) =>
+    post<{ resolved: number; remaining: number }>('/dead-letters/resolve', order),
 }
 
 export const audit = {

@@ -6,6 +6,7 @@ import type {
   AttentionReport,
   BreakdownReport,
   HistoryReport,
+  MovementsReport,
   OverviewReport,
   RetentionReport,
 } from './report-types.ts'
@@ -58,6 +59,7 @@ export const reports = {
   overview: report<OverviewReport>('overview'),
   history: report<HistoryReport>('history'),
   breakdown: report<BreakdownReport>('breakdown'),
+  movements: report<MovementsReport>('movements'),
   retention: report<RetentionReport>('retention'),
   attention: report<AttentionReport>('attention'),
   acquisition: report<AcquisitionReport>('acquisition'),

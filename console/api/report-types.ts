@@ -205,6 +205,22 @@ export type Cohort = {
   gross_revenue_retention: Maybe<Amount>
   net_revenue_retention: Maybe<Amount>
 }
+export type MovementRow = {
+  occurred_at: Time
+  customer: string
+  customer_name: Maybe<string>
+  movement_type: string
+  mrr_before: Money
+  mrr_after: Money
+  mrr_delta: Money
+  cause: string
+  event_id: Maybe<string>
+}
+/** Of a stretch of time: what it comes to, and each of them. */
+export type MovementsReport = Paged<MovementRow> & {
+  currency: string
+  totals: Omit<Movements, 'window_days'>
+}
 export type RetentionReport = { currency: string; months: number; cohorts: Paged<Cohort> }
 export type AttentionReport = {
   currency: string

@@ -45,6 +45,16 @@ const PATIENCE_MS = 30_000
 /** In place of a key: the cookie of whoever is signed in. */
 export const WITH_COOKIE = ''
 
+/** How a key, or a cookie, goes along. */
+export function credentials(key: string): {
+  headers: Record<string, string>
+  credentials: RequestCredentials
+} {
+  return key === WITH_COOKIE
+    ? { headers: { 'x-kontor-console': '1' }, credentials: 'same-origin' }
+    : { headers: { authorization: `Bearer ${key}` }, credentials: 'omit' }
+}
+
 /** One request to this server; throws a Problem where the answer is none. */
 export async function request<Body>(
   key: string,
@@ -58,13 +68,13 @@ export async function request<Body>(
     response = await fetch(path + searchOf(query), {
       method,
       headers: {
-        ...(key === WITH_COOKIE ? { 'x-kontor-console': '1' } : { authorization: `Bearer ${key}` }),
+        ...credentials(key).headers,
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       body: body === undefined ? null : JSON.stringify(body),
       signal: AbortSignal.any(signals),
       cache: 'no-store',
-      credentials: key === WITH_COOKIE ? 'same-origin' : 'omit',
+      credentials: credentials(key).credentials,
       keepalive,
     })
     text = await response.text()

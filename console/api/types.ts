@@ -96,6 +96,8 @@ export type Receipt = {
   detail: Maybe<string>
   received_at: Time
 }
+/** What an event came in with. */
+export type ReceivedRequest = { received_at: Time; bytes: number; body: string; truncated: boolean }
 export type ArchivedEvent = { id: string; received_at: Time; result: JsonObject }
 export type Backlog = { source_config_id: string; events: number; oldest_at: Time }
 export type Rejection = {
@@ -124,6 +126,8 @@ export type DeadLetter = {
   failed_at: Time
   replayed_at: Maybe<Time>
   replayed_as: Maybe<string>
+  /** Closed without a replay. */
+  resolved_at: Maybe<Time>
 }
 export type DeadLetterWithBody = DeadLetter & { body: string }
 export type ReplayOrder = {
@@ -133,6 +137,8 @@ export type ReplayOrder = {
   reason?: string
   cause?: string
   all?: boolean
+  /** Of one: what takes the place of what came in. */
+  body?: string
 }
 export type AuditRow = {
   id: string
@@ -216,6 +222,8 @@ export type Health = {
   refused: { last_24_hours: number; by_hour: number[] }
   deferred: { events: number; oldest_at: Maybe<Time> }
   disk_free: Maybe<number>
+  /** At the pace of the last day; null: not known yet, or it does not fill. */
+  disk_days_left: Maybe<number>
 }
 
 type HoursOfActivity = { last_24_hours: number; by_hour: number[] }
@@ -246,10 +254,11 @@ export type ErasureReceipt = { id: string; erased: Erased }
 
 /** Failures that have one cause. */
 export type Issue = {
-  kind: 'dead_letters' | 'refused'
+  kind: 'dead_letters' | 'refused' | 'failing_destination'
   cause: string
   reason: Maybe<string>
   source_config_id: Maybe<string>
+  destination_id: Maybe<string>
   count: number
   first_at: Time
   last_at: Time

@@ -1,9 +1,11 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
+import type { CsvSource } from '../api/csv.ts'
 import type { List, Paged } from '../api/types.ts'
 import { plural } from '../format.ts'
 import { h, html } from '../html.ts'
 import { announce } from './announcer.ts'
+import { CsvButton } from './csv-button.ts'
 import { ActionButton } from './form.ts'
 import { ProblemArea } from './notice.ts'
 
@@ -22,9 +24,16 @@ type TableProps<Row> = {
   columns: Column<Row>[]
   rows: Row[]
   keyOf?(row: Row): string
+  /** Where the same rows come from, as a file. */
+  csv?: CsvSource | undefined
 }
 
-export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>): VNode {
+export function Table<Row>({ csv, ...table }: TableProps<Row>): VNode {
+  if (!csv) return h(Rows<Row>, table)
+  return html`<div>${h(Rows<Row>, table)}<p class="more">${h(CsvButton, { csv })}</p></div>`
+}
+
+function Rows<Row>({ caption, columns, rows, keyOf }: TableProps<Row>): VNode {
   return html`
     <div class="scroller" role="region" aria-label=${caption} tabindex="0">
       <table>
@@ -62,7 +71,7 @@ type GrowingTableProps<Row> = Omit<TableProps<Row>, 'rows'> & {
 }
 
 /** A table that goes on at the press of a button. */
-export function GrowingTable<Row>({ first, load, empty, ...table }: GrowingTableProps<Row>): VNode {
+export function GrowingTable<Row>({ first, load, empty, csv, ...table }: GrowingTableProps<Row>): VNode {
   const problem = useSignal<unknown>(null)
   const grown = useSignal<{ first: List<Row>; more: List<Row>[] }>({ first, more: [] })
   // When the first page is read anew, those that followed the one before are gone.
@@ -79,7 +88,13 @@ export function GrowingTable<Row>({ first, load, empty, ...table }: GrowingTable
     <div>
       ${h(Table<Row>, { ...table, rows })}
       ${h(ProblemArea, { problem })}
-      ${cursor !== null && html`<p class="more">${h(ActionButton, { label: 'Show more', run: grow, problem })}</p>`}
+      ${
+        (cursor !== null || csv) &&
+        html`<p class="more">
+          ${cursor !== null && h(ActionButton, { label: 'Show more', run: grow, problem })}
+          ${csv && h(CsvButton, { csv, isPaged: true })}
+        </p>`
+      }
     </div>
   `
 }
@@ -92,7 +107,7 @@ type PagedTableProps<Row> = Omit<TableProps<Row>, 'rows'> & {
 }
 
 /** A list of a report, page by page. */
-export function PagedTable<Row>({ list, linkTo, empty, ...table }: PagedTableProps<Row>): VNode {
+export function PagedTable<Row>({ list, linkTo, empty, csv, ...table }: PagedTableProps<Row>): VNode {
   const { results, page, pages, count } = list
   if (count === 0) return html`<div>${empty}</div>`
   const step = (label: string, target: number) =>
@@ -102,14 +117,17 @@ export function PagedTable<Row>({ list, linkTo, empty, ...table }: PagedTablePro
   return html`
     <div>
       ${h(Table<Row>, { ...table, rows: results })}
-      ${
-        pages > 1 &&
-        html`<p class="pages">
-          ${step('Previous', page - 1)}
-          <span>Page ${page} of ${pages} (${plural(count, 'row')})</span>
-          ${step('Next', page + 1)}
-        </p>`
-      }
+      <p class="pages">
+        ${
+          pages > 1 &&
+          html`
+            ${step('Previous', page - 1)}
+            <span>Page ${page} of ${pages} (${plural(count, 'row')})</span>
+            ${step('Next', page + 1)}
+          `
+        }
+        ${csv && h(CsvButton, { csv })}
+      </p>
     </div>
   `
 }

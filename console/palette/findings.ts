@@ -15,6 +15,7 @@ const MORE_PAGES = [
   { title: 'Orders', href: link('records', { type: 'orders' }) },
   { title: 'Products', href: link('records', { type: 'products' }) },
   { title: 'Payments that failed, renewals, cancellations', href: link('attention') },
+  { title: 'Movements: how MRR changed this month, and because of whom', href: link('movements') },
   { title: 'Acquisition', href: link('acquisition') },
   { title: 'Cohorts and retention', href: link('cohorts') },
   { title: 'What MRR leaves out', href: link('excluded') },

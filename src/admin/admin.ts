@@ -12,6 +12,7 @@ import { type PolicyAdmin, policyAdmin } from './policies.ts'
 import { type PurgeAdmin, purgeAdmin } from './purge.ts'
 import { type RateAdmin, rateAdmin } from './rates.ts'
 import { type ReceiptAdmin, receiptAdmin } from './receipts.ts'
+import { type ReceivedRequestAdmin, receivedRequestAdmin } from './received-requests.ts'
 import type { Secrets } from './secrets.ts'
 import { type SourceTestAdmin, sourceTestAdmin } from './source-test.ts'
 import { type SourceAdmin, sourceAdmin } from './sources.ts'
@@ -30,6 +31,7 @@ export type Admin = {
   sourceTests: SourceTestAdmin
   destinations: DestinationAdmin
   receipts: ReceiptAdmin
+  receivedRequests: ReceivedRequestAdmin
   deadLetters: DeadLetterAdmin
   people: PeopleAdmin
   erasures: ErasureAdmin
@@ -63,6 +65,7 @@ export function openAdmin({
     sourceTests: sourceTestAdmin({ pool, log, actor }),
     destinations: destinationAdmin({ pool, secrets, actor, allowPrivate: allowPrivateDestinations }),
     receipts: receiptAdmin({ pool, actor }),
+    receivedRequests: receivedRequestAdmin({ pool, log, actor }),
     deadLetters: deadLetterAdmin({ pool, log, actor }),
     people: peopleAdmin({ pool, actor }),
     erasures: erasureAdmin({ pool, log, actor }),

@@ -3,6 +3,7 @@ import { DEAD_LETTER_REASONS } from '../domain/dead-letters.ts'
 import type { Entry } from '../domain/entry.ts'
 import type { EventContext } from '../domain/events/events.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
+import { isObject } from '../domain/json/json.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { effectSettings, requiresEventId } from '../intake/inbound.ts'
 import type { Log } from '../log/log.ts'
@@ -15,6 +16,7 @@ import {
   findDeadLetter,
   listDeadLetters,
   markReplayed,
+  resolveDeadLetters,
   takeForReplay,
 } from '../store/entries/dead-letters.ts'
 import { findSource } from '../store/inbound/sources.ts'
@@ -43,20 +45,39 @@ export type ReplayQuery = {
   all?: boolean | undefined
 }
 
+/** `body`: of one letter, what takes the place of what came in. */
+export type ReplayOrder = ReplayQuery & { body?: string | undefined }
+
 /** `remaining`: what was there before the replay began and has not been replayed. */
 export type Replayed = { replayed: number; remaining: number }
 
 // Short transactions, so that readers of the log are not held back; enough for 100,000 letters in seconds.
 const LETTERS_AT_A_TIME = 500
 const BYTES_AT_A_TIME = 4_000_000
+const RESOLVED_AT_A_TIME = 10_000
+// What an event may have as it comes in by itself.
+const MAX_EDITED_BYTES = 65_536
 
 export type DeadLetterAdmin = ReturnType<typeof deadLetterAdmin>
 
 export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; actor: Actor }) {
   const tenantIdOf = (tenant: string | undefined) => tenantLimit(pool, actor, tenant)
 
+  async function filterOf({ tenant, id, source, reason, cause }: ReplayQuery): Promise<DeadLetterFilter> {
+    const failedBefore = await databaseNow(pool)
+    return { tenantId: await tenantIdOf(tenant), id, sourceId: source, reason, cause, failedBefore }
+  }
+
+  /** Where one is asked for: that one, which is there. */
+  async function ofOne({ tenantId, id }: DeadLetterFilter): Promise<DeadLetter | null> {
+    if (id === undefined) return null
+    const letter = await findDeadLetter(pool, tenantId, id)
+    if (!letter) throw notThere(id)
+    return letter
+  }
+
   /** `first`: the portion that also writes down who replays, and how many there are to replay. */
-  async function replaySome(filter: DeadLetterFilter, first: boolean): Promise<number> {
+  async function replaySome(filter: DeadLetterFilter, first: boolean, body?: string): Promise<number> {
     return inTransaction(pool, async client => {
       const letters = await takeForReplay(client, {
         ...filter,
@@ -64,10 +85,11 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
         maxBytes: BYTES_AT_A_TIME,
       })
       if (letters.length === 0) return 0
-      if (first) await recordReplay(client, actor, filter, letters)
+      if (first) await recordReplay(client, actor, filter, letters, body !== undefined)
       const now = await databaseNow(client)
       const entries: Entry[] = []
-      for (const letter of letters) entries.push(await replayOf(client, letter, now))
+      for (const letter of letters)
+        entries.push(await replayOf(client, body === undefined ? letter : { ...letter, body }, now))
       await log.append(
         entries.map(entry => ({ entry, claim: null })),
         { client },
@@ -103,28 +125,41 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
      * after `atMost`, if given; `remaining` then says how many are left.
      */
     async replay(
-      query: ReplayQuery,
+      { body, ...query }: ReplayOrder,
       { atMost, progress }: { atMost?: number; progress?: (replayed: number) => void } = {},
     ): Promise<Replayed> {
-      refuse(faultsOf(query))
-      const filter = {
-        tenantId: await tenantIdOf(query.tenant),
-        id: query.id,
-        sourceId: query.source,
-        reason: query.reason,
-        cause: query.cause,
-        failedBefore: await databaseNow(pool),
-      }
-      if (query.id !== undefined && !(await findDeadLetter(pool, filter.tenantId, query.id)))
-        throw notThere(query.id)
+      refuse([...faultsOf(query), ...faultsOfBody(body, query)])
+      const filter = await filterOf(query)
+      const letter = await ofOne(filter)
+      if (body !== undefined && letter?.kind !== 'events')
+        refuse([{ pointer: '/body', message: 'must be left out: only events can be edited' }])
       let replayed = 0
       while (atMost === undefined || replayed < atMost) {
-        const more = await replaySome(filter, replayed === 0)
+        const more = await replaySome(filter, replayed === 0, body)
         if (more === 0) break
         replayed += more
         progress?.(replayed)
       }
       return { replayed, remaining: await countDeadLetters(pool, filter) }
+    },
+    /** Closes letters without a replay: nobody needs them any more. They stay until they expire. */
+    async resolve(query: ReplayQuery): Promise<{ resolved: number; remaining: number }> {
+      refuse(faultsOf(query))
+      const filter = await filterOf(query)
+      const letter = await ofOne(filter)
+      const ofSource = filter.sourceId === undefined ? null : await findSource(pool, filter.sourceId)
+      return inTransaction(pool, async tx => {
+        const resolved = await resolveDeadLetters(tx, filter, RESOLVED_AT_A_TIME)
+        const remaining = await countDeadLetters(tx, filter)
+        const { id, sourceId, reason, cause } = filter
+        const tenantId = filter.tenantId ?? letter?.tenantId ?? ofSource?.tenantId ?? null
+        if (resolved > 0)
+          await recordChange(tx, actor, {
+            ...{ action: 'dead_letter.resolve', target: id ?? sourceId ?? null, tenantId },
+            after: { reason: reason ?? null, ...(cause !== undefined && { cause }), dead_letters: resolved },
+          })
+        return { resolved, remaining }
+      })
     },
   }
 }
@@ -134,6 +169,7 @@ async function recordReplay(
   actor: Actor,
   filter: DeadLetterFilter,
   taken: Entry[],
+  isEdited: boolean,
 ): Promise<void> {
   const { id, sourceId, reason, cause } = filter
   const isOfOneTenant = id !== undefined || sourceId !== undefined
@@ -145,6 +181,7 @@ async function recordReplay(
       reason: reason ?? null,
       ...(cause !== undefined && { cause }),
       dead_letters: taken.length + (await countDeadLetters(tx, filter)),
+      ...(isEdited && { edited: true }),
     },
   })
 }
@@ -185,6 +222,19 @@ async function replayOf(client: pg.PoolClient, letter: Entry, now: Date): Promis
   }
 }
 
+function faultsOfBody(body: string | undefined, { id }: ReplayQuery) {
+  if (body === undefined) return []
+  const pointer = '/body'
+  if (id === undefined) return [{ pointer, message: 'must be left out, or the id of one dead letter given' }]
+  if (Buffer.byteLength(body) > MAX_EDITED_BYTES)
+    return [{ pointer, message: `must have at most ${MAX_EDITED_BYTES} bytes` }]
+  try {
+    return isObject(JSON.parse(body)) ? [] : [{ pointer, message: 'must be a JSON object' }]
+  } catch (error) {
+    return [{ pointer, message: `must be JSON: ${(error as Error).message}` }]
+  }
+}
+
 function notThere(id: string): AdminError {
   return new AdminError(
     'not_found',
@@ -205,7 +255,8 @@ function deadLetterView(letter: DeadLetter): DeadLetterView {
     attempts: letter.attempts,
     received_at: letter.receivedAt.toISOString(),
     failed_at: letter.failedAt.toISOString(),
-    replayed_at: letter.replayedAt?.toISOString() ?? null,
+    replayed_at: letter.replayedAs === null ? null : (letter.replayedAt?.toISOString() ?? null),
     replayed_as: letter.replayedAs,
+    resolved_at: letter.replayedAs === null ? (letter.replayedAt?.toISOString() ?? null) : null,
   }
 }

@@ -2,7 +2,14 @@ import type pg from 'pg'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import type { Log } from '../log/log.ts'
 import { findDestination } from '../store/destinations/destinations.ts'
-import { groupLetters, groupRefusals, type LetterGroup, type RefusalGroup } from '../store/entries/issues.ts'
+import {
+  type FailingGroup,
+  groupFailing,
+  groupLetters,
+  groupRefusals,
+  type LetterGroup,
+  type RefusalGroup,
+} from '../store/entries/issues.ts'
 import { destinationActivity, sourceActivity } from '../store/health/activity.ts'
 import { failuresOf } from '../store/health/failures.ts'
 import { findSource } from '../store/inbound/sources.ts'
@@ -14,7 +21,7 @@ import type { DestinationActivity, HealthView, IssueView, SourceActivity } from 
 /** How a tenant stands, for those who look after it. */
 export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; actor: Actor }) {
   return {
-    async show(tenant: string): Promise<Omit<HealthView, 'disk_free'>> {
+    async show(tenant: string): Promise<Omit<HealthView, 'disk_free' | 'disk_days_left'>> {
       const { id } = await tenantNamed(pool, actor, tenant)
       const failures = await failuresOf(pool, id)
       return {
@@ -45,9 +52,12 @@ export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; act
       const { id } = await tenantNamed(pool, actor, tenant)
       const letters = await groupLetters(pool, id, MOST_ISSUES)
       const refusals = await groupRefusals(pool, id, MOST_ISSUES)
-      return [...letters.map(letterIssue), ...refusals.map(refusalIssue)].sort((a, b) =>
-        a.last_at < b.last_at ? 1 : -1,
-      )
+      const failing = await groupFailing(pool, id)
+      return [
+        ...letters.map(letterIssue),
+        ...refusals.map(refusalIssue),
+        ...failing.map(destinationIssue),
+      ].sort((a, b) => (a.last_at < b.last_at ? 1 : -1))
     },
   }
 }
@@ -62,7 +72,7 @@ function letterIssue(group: LetterGroup): IssueView {
   return {
     ...{ kind: 'dead_letters', cause: group.cause, reason: group.reason, source_config_id: group.sourceId },
     ...{ count: group.count, first_at: group.firstAt.toISOString(), last_at: group.lastAt.toISOString() },
-    ...{ example: group.exampleError, example_id: group.exampleId },
+    ...{ example: group.exampleError, example_id: group.exampleId, destination_id: null },
   }
 }
 
@@ -70,7 +80,15 @@ function refusalIssue(group: RefusalGroup): IssueView {
   return {
     ...{ kind: 'refused', cause: group.code, reason: null, source_config_id: group.sourceId },
     ...{ count: group.count, first_at: group.firstAt.toISOString(), last_at: group.lastAt.toISOString() },
-    ...{ example: group.detail, example_id: null },
+    ...{ example: group.detail, example_id: null, destination_id: null },
+  }
+}
+
+function destinationIssue(group: FailingGroup): IssueView {
+  return {
+    ...{ kind: 'failing_destination', cause: group.name, reason: null, source_config_id: null },
+    ...{ count: group.pending, first_at: group.firstAt.toISOString(), last_at: group.lastAt.toISOString() },
+    ...{ example: group.error, example_id: null, destination_id: group.destinationId },
   }
 }
 

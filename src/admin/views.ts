@@ -368,6 +368,7 @@ export const DeadLetterView = Type.Object(
     failed_at: Timestamp,
     replayed_at: NullableTimestamp,
     replayed_as: Nullable(Type.String({ description: 'The id of the replayed entry' })),
+    resolved_at: Nullable(Type.String({ format: 'date-time', description: 'Closed without a replay' })),
   },
   {
     examples: [
@@ -384,11 +385,25 @@ export const DeadLetterView = Type.Object(
         failed_at: '2026-01-31T09:30:00.040Z',
         replayed_at: null,
         replayed_as: null,
+        resolved_at: null,
       },
     ],
   },
 )
 export type DeadLetterView = Static<typeof DeadLetterView>
+
+/** What an event came in with. */
+export const ReceivedRequest = Type.Object({
+  id: Uuid,
+  tenant: Type.String(),
+  received_at: Timestamp,
+  bytes: Type.Integer({ minimum: 0 }),
+  body: Type.String({
+    description: 'As received: of a batch, all of it; at most the first 100,000 characters',
+  }),
+  truncated: Type.Boolean(),
+})
+export type ReceivedRequest = Static<typeof ReceivedRequest>
 
 const Headers = Type.Record(Type.String(), Type.String())
 
@@ -535,18 +550,26 @@ export const HealthView = Type.Object({
   disk_free: Nullable(
     Type.Number({ description: 'From 0 to 1; null where PostgreSQL is not the embedded one' }),
   ),
+  disk_days_left: Nullable(
+    Type.Number({
+      description:
+        'Until the disk is full, at the pace of the last day; null while that is not known, or it does not fill',
+    }),
+  ),
 })
 export type HealthView = Static<typeof HealthView>
 
 /** Failures that have one cause. */
 export const IssueView = Type.Object({
-  kind: Type.Enum(['dead_letters', 'refused']),
+  kind: Type.Enum(['dead_letters', 'refused', 'failing_destination']),
   cause: Type.String({
-    description: 'Of dead letters the error without what varies, of refused requests their code',
+    description:
+      'Of dead letters the error without what varies, of refused requests their code, of a destination its name',
   }),
   reason: NullableText,
   source_config_id: NullableText,
-  count: Count,
+  destination_id: NullableText,
+  count: Type.Integer({ minimum: 0, description: 'Of a destination: messages still to be delivered' }),
   first_at: Timestamp,
   last_at: Timestamp,
   example: Type.String({ description: 'The newest error or refusal, in full' }),

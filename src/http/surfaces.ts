@@ -14,6 +14,7 @@ import { adminOf } from './admin/operator.ts'
 import { peopleRoutes } from './admin/people.ts'
 import { purgeRoutes } from './admin/purges.ts'
 import { receiptRoutes } from './admin/receipts.ts'
+import { receivedRequestRoute } from './admin/received-requests.ts'
 import { rejectionRoute } from './admin/rejections.ts'
 import { sourceTestRoute } from './admin/source-test.ts'
 import { sourceRoutes } from './admin/sources.ts'
@@ -112,7 +113,7 @@ export function adminSurface({
   ...options
 }: Credentials & {
   adminFor: AdminFor
-  disk: { free(): number | null }
+  disk: { free(): number | null; daysLeft(): number | null }
   sessionOf?: SessionOf | null
 }): Surface {
   const parts = { admin: adminOf(adminFor) }
@@ -122,14 +123,15 @@ export function adminSurface({
       app.addHook('onRequest', authenticateAdmin(options))
       app.addHook('onSend', listsAsCsv)
       tenantRoutes(app, parts) //           GET, POST /admin/v1/tenants; GET, PATCH …/:id
-      healthRoutes(app, { ...parts, diskFree: options.disk.free }) // GET /admin/v1/tenants/:id/{health,issues}; GET /admin/v1/{sources,destinations}/:id/activity
+      healthRoutes(app, { ...parts, disk: options.disk }) // GET /admin/v1/tenants/:id/{health,issues}; GET /admin/v1/{sources,destinations}/:id/activity
       keyRoutes(app, parts) //              GET, POST /admin/v1/keys; POST …/:id/{rotate,revoke}
       sourceRoutes(app, parts) //           GET, POST /admin/v1/sources; GET, PATCH, DELETE …/:id; POST …/:id/{rotate,enable,disable}
       sourceTestRoute(app, parts) //        POST /admin/v1/sources/:id/test
       destinationRoutes(app, parts) //      GET, POST /admin/v1/destinations; GET, PATCH, DELETE …/:id; POST …/:id/{rotate,enable,disable,test,replay}; GET …/:id/deliveries
       receiptRoutes(app, parts) //          GET /admin/v1/{receipts,overflow}, /admin/v1/archive/:id
+      receivedRequestRoute(app, parts) //   GET /admin/v1/events/:id/request
       rejectionRoute(app, parts) //         GET /admin/v1/rejections
-      deadLetterRoutes(app, parts) //       GET /admin/v1/dead-letters; GET …/:id; POST …/replay
+      deadLetterRoutes(app, parts) //       GET /admin/v1/dead-letters; GET …/:id; POST …/{replay,resolve}
       peopleRoutes(app, parts) //           GET /admin/v1/people/:id; GET …/export; POST …/{merge,split}
       erasureRoutes(app, parts) //          GET, POST /admin/v1/erasures; GET …/:id
       suppressionRoutes(app, parts) //      GET /admin/v1/suppressions; DELETE …/:id

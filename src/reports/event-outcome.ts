@@ -197,7 +197,8 @@ export function outcomeText({ id, status, reason, receivedAt, ...more }: EventOu
     attempts: letter?.attempts ?? waiting?.attempts ?? null,
     next_attempt_at: waiting?.nextAttemptAt ?? null,
     failed_at: letter?.failedAt ?? null,
-    replayed_at: letter?.replayedAt ?? null,
+    // Without an id that it went in as it was resolved, not replayed.
+    replayed_at: letter?.replayedAs ? letter.replayedAt : null,
     replayed_as: letter?.replayedAs ?? null,
   })
   return `${facts.slice(0, -1)},"conversion":${event?.conversion ?? null},"event":${event ? eventText(event) : null}}`

@@ -13,6 +13,7 @@ import { goTo, openTab, signIn } from './tab.ts'
 const LONG = '12345678901234567890'
 const REPORTS = [
   'subscriptions',
+  'subscriptions/movements',
   'subscriptions/attention',
   'subscriptions/acquisition',
   'subscriptions/cohorts',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { verifyWebhook } from '../../sdk/js/src/webhooks.ts'
@@ -181,6 +182,77 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
       assert.equal(await page.getByRole('dialog').count(), 0)
     },
   )
+
+  await t.test(
+    'why an event did not count: it is found, edited and replayed; a group is replayed',
+    async () => {
+      const bad = (id: string) => ({
+        type: 'track',
+        messageId: id,
+        anonymousId: 'v-9',
+        properties: { plan: id },
+      })
+      const batch = [{ ...bad('good'), event: 'Signed Up' }, bad('bad-1'), bad('bad-2'), bad('bad-3')]
+      await server.request('/v1/batch', {
+        ...{ method: 'POST', key: server.tenant.trackingKey },
+        body: JSON.stringify({ batch }),
+      })
+      await server.settled()
+      await goTo(page, '#/events/lookup?id=bad-1')
+      await text(page, 'event is required')
+      await page.getByRole('link', { name: 'See its body, replay it' }).click()
+      await heading(page, 'Dead letter')
+      await page.getByText('Edit and replay').click()
+      const body = page.getByRole('textbox', { name: 'Body' })
+      await body.fill(JSON.stringify({ ...bad('bad-1'), event: 'Put Right' }))
+      await press(page, 'Replay as edited')
+      await text(page, 'Replayed as')
+      await server.settled()
+      await page.locator('.facts').getByRole('link').click()
+      await heading(page, 'Put Right')
+      await text(page, 'stored as an event')
+      await page.getByRole('region', { name: 'As it came in' }).getByText('Put Right').waitFor()
+
+      await goTo(page, '#/issues')
+      const group = page.getByRole('row', { name: /event is required/ })
+      await group.getByRole('button', { name: 'Replay all' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click()
+      await text(page, '2 dead letters replayed, 0 left')
+      // They are what they were, and come back.
+      await server.settled()
+      await eventually('the group to be back', async () => {
+        await press(page, 'Refresh')
+        return (await group.count()) === 1
+      })
+      await group.getByRole('button', { name: 'Resolve' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Resolve' }).click()
+      await text(page, '2 dead letters resolved, 0 left')
+      await group.waitFor({ state: 'detached' })
+    },
+  )
+
+  await t.test("this month's net new MRR, and because of whom", async () => {
+    const source = await server.admin.sources.create({ tenant: server.tenant.id, type: 'webhook' })
+    const item = { id: 'i', name: 'Pro', quantity: 1, unit_amount: 49, interval: 'month', interval_count: 1 }
+    const payload = {
+      ...{ id: 'sub-1', customer: 'c-9', status: 'active', currency: 'EUR', items: [item] },
+      started_at: new Date(),
+    }
+    const event = { inbound_event_id: 'e-sub', event_type: 'subscription.created', payload }
+    await server.request(source.path, { method: 'POST', key: source.token, body: JSON.stringify(event) })
+    await server.settled()
+    await goTo(page, '#/subscriptions?currency=EUR')
+    await page.getByRole('link', { name: 'By month, and because of whom' }).click()
+    await text(page, /up €49\.00/)
+    await page.getByRole('row', { name: /c-9.*\+€49\.00.*new/ }).waitFor()
+    const saving = page.waitForEvent('download')
+    await press(page, 'CSV')
+    const saved = readFileSync(await (await saving).path(), 'utf8')
+    assert.match(saved, /^occurred_at,[^]*c-9/)
+    // A month ago there was nothing.
+    await page.getByRole('slider').press('ArrowLeft')
+    await page.waitForURL(/as_of=\d{4}-\d\d-\d\d/)
+  })
 
   await t.test('all this without a script error', async () => {
     assert.deepEqual(faults, [])

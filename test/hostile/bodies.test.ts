@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { gzipSync } from 'node:zlib'
+import { daysUntilFull } from '../../src/runtime/disk.ts'
 import { eventually } from '../eventually.ts'
 import { makeSource } from '../inbound/source.ts'
 import { startServer, type TestServer } from '../server.ts'
@@ -172,4 +173,14 @@ test('with a disk that is nearly full nothing is taken in, and everything is rea
   free = 0.06
   await eventually('events to be taken again', async () => (await track()).status === 200)
   assert.equal((await source.post({ event_type: 'x' })).status, 200)
+})
+
+test('when the disk is full is told by the pace of the last day, and not before there is one', () => {
+  const hours = (count: number) => count * 3_600_000
+  const now = { at: hours(12), free: 0.2 }
+  assert.equal(daysUntilFull([], now), null)
+  assert.equal(daysUntilFull([{ at: hours(11.5), free: 0.9 }], now), null)
+  assert.equal(daysUntilFull([{ at: 0, free: 0.1 }], now), null)
+  // A tenth in half a day: a fifth in a day, and a fifth is left.
+  assert.ok(Math.abs(daysUntilFull([{ at: 0, free: 0.3 }], now)! - 1) < 1e-9)
 })

@@ -381,3 +381,55 @@ test('what a source brought and what was refused is counted by the hour, for who
   const { key: bound } = await server.admin.keys.create({ kind: 'admin', tenant: other })
   assert.equal((await server.request(path, { key: bound })).status, 404)
 })
+
+test('a dead letter is edited and replayed: what was put in its place takes effect, what came in stays as it came', async () => {
+  const { trackingKey } = server.tenant
+  const bad = { type: 'track', messageId: 'edited-1', anonymousId: 'v-1', properties: { plan: 'pro' } }
+  const batch = { batch: [{ ...bad, event: 'Fine', messageId: 'fine-1' }, bad] }
+  await server.request('/v1/batch', { method: 'POST', key: trackingKey, body: JSON.stringify(batch) })
+  await server.settled()
+  const { body: list } = await server.request('/admin/v1/dead-letters?reason=rejected', { key })
+  const [letter] = list.results as { id: string; error: string }[]
+  const edited = (body: unknown) => replay({ id: letter!.id, body })
+  for (const wrong of ['{', '[]', 'null', JSON.stringify({ text: 'x'.repeat(65_536) })])
+    assert.equal((await edited(wrong)).status, 400, wrong.slice(0, 10))
+  assert.equal((await replay({ all: true, body: '{}' })).status, 400)
+  const body = JSON.stringify({ ...bad, event: 'Signed Up' })
+  assert.deepEqual((await edited(body)).body, { replayed: 1, remaining: 0 })
+  assert.deepEqual((await edited(body)).body, { replayed: 0, remaining: 0 })
+  await server.settled()
+  const found = await rows(server, `select event_type from events where event_type = 'Signed Up'`, [])
+  assert.equal(found.length, 1)
+  const { body: kept } = await server.request(`/admin/v1/dead-letters/${letter!.id}`, { key })
+  assert.equal(JSON.parse(kept.body).event, undefined)
+  assert.notEqual(kept.replayed_as, null)
+  const { body: audit } = await server.request(`/admin/v1/audit?tenant=${server.tenant.id}`, { key })
+  assert.equal(audit.results.find((row: { target: string }) => row.target === letter!.id).after.edited, true)
+})
+
+test('a resolved group is open no more, is not replayed, and says when it was resolved', async () => {
+  const { trackingKey, id: tenant } = server.tenant
+  const bad = (id: string) => ({ type: 'track', messageId: id, anonymousId: 'v-1' })
+  const batch = { batch: [{ ...bad('r-0'), event: 'Fine' }, bad('r-1'), bad('r-2')] }
+  await server.request('/v1/batch', { method: 'POST', key: trackingKey, body: JSON.stringify(batch) })
+  await server.settled()
+  const issues = async () =>
+    (await server.request(`/admin/v1/tenants/${tenant}/issues`, { key })).body.results as {
+      cause: string
+      count: number
+      example_id: string
+    }[]
+  const group = (await issues()).find(({ cause }) => cause === 'event is required')!
+  assert.equal(group.count, 2)
+  const resolve = (order: object) =>
+    server.request('/admin/v1/dead-letters/resolve', { method: 'POST', key, body: JSON.stringify(order) })
+  assert.equal((await resolve({})).status, 400)
+  const order = { tenant, cause: group.cause }
+  assert.deepEqual((await resolve(order)).body, { resolved: 2, remaining: 0 })
+  assert.deepEqual((await resolve(order)).body, { resolved: 0, remaining: 0 })
+  assert.equal((await issues()).filter(({ cause }) => cause === group.cause).length, 0)
+  assert.deepEqual((await replay({ id: group.example_id })).body, { replayed: 0, remaining: 0 })
+  const { body: letter } = await server.request(`/admin/v1/dead-letters/${group.example_id}`, { key })
+  assert.deepEqual([letter.replayed_at, letter.replayed_as], [null, null])
+  assert.notEqual(letter.resolved_at, null)
+})

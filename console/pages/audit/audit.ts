@@ -47,6 +47,7 @@ export const page = definePage(
         columns: COLUMNS,
         keyOf: ({ id }) => id,
         first: data,
+        csv: { api: 'admin', path: '/audit', query: filterOf(query), name: 'audit' },
         load: cursor => audit.list({ ...filterOf(query), cursor }),
         empty: h(EmptyState, { title: 'No changes yet.' }),
       }),

@@ -28,6 +28,7 @@ export const page = definePage(
         columns: conversionColumns,
         keyOf: ({ id }) => id,
         first: data,
+        csv: { api: 'data', path: '/conversions', query: filterOf(query), name: 'conversions' },
         load: cursor => conversions.list({ ...filterOf(query), cursor }),
         empty: query.size > 0 ? h(NothingFits, { page: 'conversions' }) : h(NoConversions, {}),
       }),

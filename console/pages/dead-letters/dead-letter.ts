@@ -3,11 +3,12 @@ import type { VNode } from 'preact'
 import { deadLetters } from '../../api/admin.ts'
 import type { DeadLetterWithBody } from '../../api/types.ts'
 import { announce } from '../../components/announcer.ts'
-import { ActionButton } from '../../components/form.ts'
+import { confirmed } from '../../components/dialog.ts'
+import { ActionButton, Form, TextArea } from '../../components/form.ts'
 import { Badge, ProblemArea } from '../../components/notice.ts'
 import { Facts, Page, Section, TextView } from '../../components/page.ts'
 import { Time } from '../../components/time.ts'
-import { text } from '../../format.ts'
+import { laidOut, text } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
@@ -17,18 +18,29 @@ export const page = definePage(
   ({ route, signal }) => deadLetters.find(route.params.id, signal),
   ({ data: letter, refresh }) => {
     const problem = useSignal<unknown>(null)
-    const replay = async () => {
-      await deadLetters.replay({ id: letter.id, tenant: letter.tenant })
+    const isOpen = letter.replayed_at === null && letter.resolved_at === null
+    const order = { id: letter.id, tenant: letter.tenant }
+    const replay = async (body?: string) => {
+      await deadLetters.replay({ ...order, ...(body !== undefined && { body }) })
       announce('Replayed')
+      await refresh()
+    }
+    const resolve = async () => {
+      const text =
+        'It is no longer listed, and will not be processed. It stays readable here until it expires.'
+      if (!(await confirmed({ title: 'Resolve without a replay?', text, yes: 'Resolve it' }))) return
+      await deadLetters.resolve(order)
+      announce('Resolved')
       await refresh()
     }
     return h(
       Page,
       {
         title: 'Dead letter',
-        actions:
-          letter.replayed_at === null &&
-          h(ActionButton, { label: 'Replay', run: replay, problem, kind: 'main' }),
+        actions: isOpen && [
+          h(ActionButton, { label: 'Resolve', run: resolve, problem }),
+          h(ActionButton, { label: 'Replay', run: () => replay(), problem, kind: 'main' }),
+        ],
       },
       h(ProblemArea, { problem }),
       h(LetterFacts, { letter }),
@@ -37,10 +49,31 @@ export const page = definePage(
         { title: 'Body, as it came in' },
         h(TextView, { text: laidOut(letter.body), label: 'Body' }),
       ),
-      html`<p><a href=${link('deadLetters')}>All dead letters</a></p>`,
+      isOpen && letter.kind === 'events' && h(EditForm, { letter, replay }),
+      html`<p><a href=${link('deadLetters')}>All dead letters</a> · <a href=${link('issues')}>By cause</a></p>`,
     )
   },
 )
+
+type EditFormProps = { letter: DeadLetterWithBody; replay(body: string): Promise<void> }
+
+/** What came in stays as it came: the edited one is replayed in its place. */
+function EditForm({ letter, replay }: EditFormProps): VNode {
+  const body = laidOut(letter.body)
+  return html`
+    <details>
+      <summary>Edit and replay</summary>
+      ${h(
+        Form<'body'>,
+        { submit: 'Replay as edited', layout: 'stacked', run: values => replay(values.body) },
+        h(TextArea, {
+          ...{ id: 'body', label: 'Body', value: body, rows: Math.min(30, body.split('\n').length + 3) },
+          hint: `To put right: ${letter.error}`,
+        }),
+      )}
+    </details>
+  `
+}
 
 function LetterFacts({ letter }: { letter: DeadLetterWithBody }): VNode {
   const { source_config_id: source } = letter
@@ -56,6 +89,7 @@ function LetterFacts({ letter }: { letter: DeadLetterWithBody }): VNode {
       ['Received', h(Time, { at: letter.received_at })],
       ['Given up', h(Time, { at: letter.failed_at })],
       letter.replayed_at && ['Replayed', h(Time, { at: letter.replayed_at })],
+      letter.resolved_at && ['Resolved', h(Time, { at: letter.resolved_at })],
       letter.replayed_as && ['Replayed as', replayLink(letter.kind, letter.replayed_as)],
     ],
   })
@@ -64,14 +98,4 @@ function LetterFacts({ letter }: { letter: DeadLetterWithBody }): VNode {
 function replayLink(kind: DeadLetterWithBody['kind'], id: string): VNode {
   const code = html`<code>${id}</code>`
   return kind === 'events' ? html`<a href=${link('event', { id })}>${code}</a>` : code
-}
-
-/** Laid out where that changes nothing but blanks. */
-function laidOut(body: string): string {
-  try {
-    const value = JSON.parse(body)
-    return JSON.stringify(value) === body ? JSON.stringify(value, null, 2) : body
-  } catch {
-    return body
-  }
 }

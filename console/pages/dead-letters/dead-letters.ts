@@ -73,6 +73,7 @@ export const page = definePage(
         columns: columnsWith(id => replay({ id }), problem),
         keyOf: ({ id }) => id,
         first: data,
+        csv: { api: 'admin', path: '/dead-letters', query: filterOf(query), name: 'dead-letters' },
         load: cursor => deadLetters.list({ ...filterOf(query), cursor }),
         empty: reason
           ? h(EmptyState, { title: 'No dead letter has this reason.' })

@@ -41,6 +41,7 @@ export function DeliveryTable({ id, first, outcome }: DeliveryTableProps): VNode
       columns,
       keyOf: row => `${row.id} ${row.attempted_at} ${row.attempt}`,
       first,
+      csv: { api: 'admin', path: `/destinations/${id}/deliveries`, query: { outcome }, name: 'deliveries' },
       load: cursor => destinations.deliveries(id, { outcome, limit: ROWS, cursor }),
       empty: outcome
         ? h(EmptyState, { title: 'No delivery has this outcome.' })

@@ -23,7 +23,15 @@ export const page = definePage(
         lead: 'Each one is an address that is sent what took effect here, as signed webhooks.',
       },
       results.length > 0
-        ? h(Table<Destination>, { caption: 'Destinations', columns, rows: results, keyOf: ({ id }) => id })
+        ? h(Table<Destination>, {
+            ...{ caption: 'Destinations', columns, rows: results, keyOf: ({ id }) => id },
+            csv: {
+              api: 'admin',
+              path: '/destinations',
+              query: { tenant: tenant.peek() },
+              name: 'destinations',
+            },
+          })
         : h(EmptyState, {
             title: 'No destinations yet.',
             text: 'Make one, and events, conversions, records or movements of MRR are sent to it as they take effect.',

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { events } from '../../api/data.ts'
 import type { Event, List } from '../../api/types.ts'
+import { CsvButton } from '../../components/csv-button.ts'
 import { ActionButton } from '../../components/form.ts'
 import { ProblemArea } from '../../components/notice.ts'
 import { JsonView } from '../../components/page.ts'
@@ -32,7 +33,16 @@ export function EventList({ first, query, empty }: EventListProps): VNode {
       ${!query.get('until') && h(LiveBar, { live })}
       ${rows.length === 0 ? empty : h(EventRows, { rows })}
       ${h(ProblemArea, { problem })}
-      ${cursor !== null && html`<p class="more">${h(ActionButton, { label: 'Show more', run: grow, problem })}</p>`}
+      ${
+        rows.length > 0 &&
+        html`<p class="more">
+          ${cursor !== null && h(ActionButton, { label: 'Show more', run: grow, problem })}
+          ${h(CsvButton, {
+            csv: { api: 'data', path: '/events', query: filterOf(query), name: 'events' },
+            isPaged: true,
+          })}
+        </p>`
+      }
     </div>
   `
 }

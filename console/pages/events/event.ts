@@ -3,14 +3,18 @@ import { h } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { findOutcome } from './find-outcome.ts'
 import { Outcome, UnknownEvent } from './outcome.ts'
+import { readWay } from './way.ts'
 
 export const page = definePage(
   'event',
-  ({ route, signal }) => findOutcome(route.params.id, '', signal),
-  ({ data: outcome, route }) =>
+  async ({ route, signal }) => {
+    const outcome = await findOutcome(route.params.id, '', signal)
+    return { outcome, way: await readWay(outcome, signal) }
+  },
+  ({ data: { outcome, way }, route }) =>
     h(
       Page,
       { title: outcome?.event?.event_type ?? 'What happened to an event' },
-      outcome ? h(Outcome, { outcome }) : h(UnknownEvent, { id: route.params.id }),
+      outcome ? h(Outcome, { outcome, way }) : h(UnknownEvent, { id: route.params.id }),
     ),
 )

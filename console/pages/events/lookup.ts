@@ -4,23 +4,25 @@ import { definePage } from '../../page-definition.ts'
 import { findOutcome } from './find-outcome.ts'
 import { LookupForm } from './lookup-form.ts'
 import { Outcome, UnknownEvent } from './outcome.ts'
+import { readWay } from './way.ts'
 
 /** By whatever id one has: #/events/lookup?id=…&source=… */
 const asked = (query: URLSearchParams) => ({ id: query.get('id') ?? '', source: query.get('source') ?? '' })
 
 export const page = definePage(
   'eventLookup',
-  ({ route, signal }) => {
+  async ({ route, signal }) => {
     const { id, source } = asked(route.query)
-    return findOutcome(id, source, signal)
+    const outcome = await findOutcome(id, source, signal)
+    return { outcome, way: await readWay(outcome, signal) }
   },
-  ({ data: outcome, route }) => {
+  ({ data: { outcome, way }, route }) => {
     const { id, source } = asked(route.query)
     return h(
       Page,
       { title: outcome?.event?.event_type ?? 'What happened to an event' },
       h(LookupForm, { id, source }),
-      outcome ? h(Outcome, { outcome }) : id !== '' && h(UnknownEvent, { id }),
+      outcome ? h(Outcome, { outcome, way }) : id !== '' && h(UnknownEvent, { id }),
     )
   },
 )

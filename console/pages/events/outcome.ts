@@ -1,12 +1,13 @@
 import type { ComponentChildren, VNode } from 'preact'
 import type { Event, EventOutcome, EventStatus } from '../../api/types.ts'
 import { Badge, EmptyState, type Tone } from '../../components/notice.ts'
-import { type Fact, Facts, JsonView, Section } from '../../components/page.ts'
+import { type Fact, Facts, Section } from '../../components/page.ts'
 import { Time } from '../../components/time.ts'
 import { lowerWords, NONE, text } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { link } from '../../router.ts'
 import { isAdmin } from '../../session.ts'
+import { RawAndNormalized, ToldAndSent, type Way, WaySteps } from './way.ts'
 
 const STATUS: Record<EventStatus, { meaning: string; tone: Tone }> = {
   queued: { meaning: 'Accepted, and waits to be applied.', tone: 'neutral' },
@@ -18,10 +19,11 @@ const STATUS: Record<EventStatus, { meaning: string; tone: Tone }> = {
 }
 
 /** What became of an event, and what it says. */
-export function Outcome({ outcome }: { outcome: EventOutcome }): VNode {
+export function Outcome({ outcome, way }: { outcome: EventOutcome; way: Way | null }): VNode {
   const { event, status, id } = outcome
   const { meaning, tone } = STATUS[status]
   return html`
+    ${h(WaySteps, { outcome, way })}
     ${h(Facts, {
       facts: [
         ['Status', html`${h(Badge, { text: lowerWords(status), tone })} ${meaning}`],
@@ -44,6 +46,8 @@ export function Outcome({ outcome }: { outcome: EventOutcome }): VNode {
       ],
     })}
     ${event && h(Details, { event })}
+    ${h(ToldAndSent, { outcome, way })}
+    ${h(RawAndNormalized, { outcome, way })}
   `
 }
 
@@ -52,7 +56,6 @@ function eventFact(label: string, id: string | null): Fact | null {
 }
 
 function Details({ event }: { event: Event }): VNode {
-  const { headers, meta } = event
   return html`
     ${h(
       Section,
@@ -69,12 +72,6 @@ function Details({ event }: { event: Event }): VNode {
           ['Contact', contactLink(event.contact_id)],
         ],
       }),
-    )}
-    ${h(Section, { title: 'Payload' }, h(JsonView, { value: event.payload, label: 'Payload' }))}
-    ${h(
-      Section,
-      { title: 'Headers and meta' },
-      h(JsonView, { value: { headers, meta }, label: 'Headers and meta' }),
     )}
   `
 }

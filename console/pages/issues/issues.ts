@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals'
-import type { VNode } from 'preact'
+import type { ComponentChildren, VNode } from 'preact'
 import { deadLetters, tenants } from '../../api/admin.ts'
-import type { Issue } from '../../api/types.ts'
+import type { Issue, ReplayOrder } from '../../api/types.ts'
 import { announce } from '../../components/announcer.ts'
 import { confirmed } from '../../components/dialog.ts'
 import { ActionButton, RefreshButton } from '../../components/form.ts'
@@ -26,7 +26,27 @@ export const page = definePage(
         'Each one is processed again, with the settings of today. What fails again comes back here.'
       const title = `Replay ${plural(issue.count, 'dead letter')}?`
       if (!(await confirmed({ title, text: what, yes: 'Replay' }))) return
-      await replayGroup(issue, progress)
+      await eachPortion(
+        async () => {
+          const { replayed, remaining } = await deadLetters.replay(orderOf(issue))
+          return { done: replayed, remaining }
+        },
+        tell('replayed', progress),
+      )
+      await refresh()
+    }
+    const resolve = async (issue: Issue) => {
+      const what =
+        'They are no longer listed, and will not be processed. Each stays readable until it expires.'
+      const title = `Resolve ${plural(issue.count, 'dead letter')} without a replay?`
+      if (!(await confirmed({ title, text: what, yes: 'Resolve' }))) return
+      await eachPortion(
+        async () => {
+          const { resolved, remaining } = await deadLetters.resolve(orderOf(issue))
+          return { done: resolved, remaining }
+        },
+        tell('resolved', progress),
+      )
       await refresh()
     }
     return h(
@@ -34,57 +54,80 @@ export const page = definePage(
       {
         title: 'Issues',
         actions: h(RefreshButton, { refresh }),
-        lead: 'What could not be processed and what was refused, by cause. Fix the cause, then replay: nothing is lost.',
+        lead: 'What could not be processed, what was refused and what cannot be delivered, by cause. Fix the cause, then replay: nothing is lost.',
       },
       h(ProblemArea, { problem }),
       progress.value !== '' && html`<p class="notice">${progress.value}</p>`,
       data.results.length === 0
-        ? h(EmptyState, { title: 'No issues.', text: 'Nothing failed, and nobody was refused.' })
+        ? h(EmptyState, {
+            title: 'No issues.',
+            text: 'Nothing failed, nobody was refused, and every destination takes what it is sent.',
+          })
         : h(Table<Issue>, {
             caption: 'Issues',
-            columns: columnsWith(replay, problem),
+            columns: columnsWith({ replay, resolve }, problem),
             rows: data.results,
-            keyOf: ({ kind, cause, reason, source_config_id }) =>
-              `${kind} ${cause} ${reason} ${source_config_id}`,
+            csv: { api: 'admin', path: `/tenants/${tenant.peek()}/issues`, query: {}, name: 'issues' },
+            keyOf: ({ kind, cause, reason, source_config_id, destination_id }) =>
+              `${kind} ${cause} ${reason} ${source_config_id} ${destination_id}`,
           }),
     )
   },
 )
 
-/** A request takes some thousands: as many requests as it needs. */
-async function replayGroup(issue: Issue, progress: Signal<string>): Promise<void> {
-  let done = 0
-  for (let remaining = 1; remaining > 0; ) {
-    const order = { cause: issue.cause, ...(issue.reason && { reason: issue.reason }) }
-    const answer = await deadLetters.replay({
-      ...{ tenant: tenant.peek(), ...order },
-      ...(issue.source_config_id && { source: issue.source_config_id }),
-    })
-    done += answer.replayed
-    remaining = answer.replayed === 0 ? 0 : answer.remaining
-    progress.value = `${plural(done, 'dead letter')} replayed, ${number(remaining)} left`
-  }
-  announce(progress.value)
+/** The letters of one cause. */
+function orderOf({ cause, reason, source_config_id: source }: Issue): ReplayOrder {
+  return { tenant: tenant.peek(), cause, ...(reason && { reason }), ...(source && { source }) }
 }
 
-function columnsWith(replay: (issue: Issue) => unknown, problem: Signal<unknown>): Column<Issue>[] {
+type Portion = { done: number; remaining: number }
+
+/** A request takes some thousands: as many requests as it needs. */
+async function eachPortion(work: () => Promise<Portion>, told: (sum: Portion) => void): Promise<void> {
+  let sum = 0
+  for (let remaining = 1; remaining > 0; ) {
+    const portion = await work()
+    sum += portion.done
+    remaining = portion.done === 0 ? 0 : portion.remaining
+    told({ done: sum, remaining })
+  }
+}
+
+function tell(verb: string, progress: Signal<string>) {
+  return ({ done, remaining }: Portion) => {
+    progress.value = `${plural(done, 'dead letter')} ${verb}, ${number(remaining)} left`
+    if (remaining === 0) announce(progress.value)
+  }
+}
+
+const KINDS: Record<Issue['kind'], string> = {
+  dead_letters: 'dead letters',
+  refused: 'refused',
+  failing_destination: 'not delivered',
+}
+
+type GroupActions = { replay(issue: Issue): unknown; resolve(issue: Issue): unknown }
+
+function columnsWith(actions: GroupActions, problem: Signal<unknown>): Column<Issue>[] {
   return [
     { label: 'Cause', cell: issue => h(Cause, { issue }), kind: 'long' },
-    {
-      label: 'Kind',
-      cell: ({ kind, reason }) => h(Badge, { text: reason ?? lowerWords(kind), tone: 'bad' }),
-    },
+    { label: 'Kind', cell: ({ kind, reason }) => h(Badge, { text: reason ?? KINDS[kind], tone: 'bad' }) },
     { label: 'Count', cell: ({ count }) => number(count), kind: 'number' },
     { label: 'First', cell: ({ first_at }) => h(Ago, { at: first_at }), isMinor: true },
     { label: 'Last', cell: ({ last_at }) => h(Ago, { at: last_at }), isMinor: true },
-    {
-      label: 'To do',
-      cell: issue =>
-        issue.kind === 'dead_letters'
-          ? h(ActionButton, { label: 'Replay all', run: () => replay(issue), problem, kind: 'link' })
-          : html`<a href=${link('source', { id: issue.source_config_id ?? '' })}>See the source</a>`,
-    },
+    { label: 'To do', cell: issue => toDo(issue, actions, problem) },
   ]
+}
+
+function toDo(issue: Issue, { replay, resolve }: GroupActions, problem: Signal<unknown>): ComponentChildren {
+  if (issue.destination_id !== null)
+    return html`<a href=${link('destination', { id: issue.destination_id })}>See the destination</a>`
+  if (issue.kind === 'refused')
+    return html`<a href=${link('source', { id: issue.source_config_id ?? '' })}>See the source</a>`
+  return html`<span class="choices">
+    ${h(ActionButton, { label: 'Replay all', run: () => replay(issue), problem, kind: 'link' })}
+    ${h(ActionButton, { label: 'Resolve', run: () => resolve(issue), problem, kind: 'link' })}
+  </span>`
 }
 
 /** The cause in words, and the newest example of it. */
@@ -93,10 +136,11 @@ function Cause({
 }: {
   issue: Issue
 }): VNode {
+  const words = kind === 'refused' ? lowerWords(cause) : cause
   const title =
     kind === 'dead_letters'
       ? html`<a href=${link('deadLetters', { cause, reason })}>${cause}</a>`
-      : html`<span>${lowerWords(cause)}</span>`
+      : html`<span>${words}</span>`
   const newest = example_id
     ? html`<a href=${link('deadLetter', { id: example_id })}>the newest one</a>`
     : example

@@ -3,14 +3,17 @@ import type { Health, SeriesRow } from '../../api/types.ts'
 import { Section } from '../../components/page.ts'
 import { type Sign, Signs } from '../../components/signs.ts'
 import { Ago } from '../../components/time.ts'
-import { number, percent } from '../../format.ts'
+import { number, percent, plural } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { link } from '../../router.ts'
+
+/** What lies further ahead is no forecast. */
+const FAR_DAYS = 1_000
 
 /** How the service is doing, each with the last 24 hours where there is something to draw. */
 export function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | null }): VNode {
   const perHour = hours?.slice(-24).map(({ count }) => count) ?? []
-  const { waiting, deferred, dead_letters: letters, refused, disk_free: free } = health
+  const { waiting, deferred, dead_letters: letters, refused, disk_free: free, disk_days_left: days } = health
   const signs: (Sign | null)[] = [
     {
       label: 'Events in the last full hour',
@@ -38,7 +41,16 @@ export function HealthSigns({ health, hours }: { health: Health; hours: SeriesRo
       value: number(deferred.events),
       note: deferred.oldest_at && html`<span>oldest ${h(Ago, { at: deferred.oldest_at })}</span>`,
     },
-    free === null ? null : { label: 'Disk used', value: percent(1 - free) },
+    free === null
+      ? null
+      : {
+          label: 'Disk used',
+          value: percent(1 - free),
+          note:
+            days !== null &&
+            days < FAR_DAYS &&
+            `full in ${plural(Math.max(1, Math.floor(days)), 'day')} at this pace`,
+        },
   ]
   return h(Section, { title: 'Health' }, h(Signs, { signs }))
 }

@@ -7,6 +7,8 @@ import { h, html } from '../../html.ts'
 import { link } from '../../router.ts'
 import type { Activity } from './activity.ts'
 
+const SOON_DAYS = 14
+
 type StatusProps = { activity: Activity; revenue: OverviewReport | null }
 
 /** What waits for a decision, worst first; nothing where nothing does. */
@@ -40,6 +42,10 @@ function issuesIn({ activity: { health, lastRefused }, revenue }: StatusProps): 
       health.disk_free !== null &&
       health.disk_free < 0.1 &&
       html`The disk is ${Math.round((1 - health.disk_free) * 100)} % full.`,
+    health &&
+      health.disk_days_left !== null &&
+      health.disk_days_left < SOON_DAYS &&
+      html`At the pace of the last day the disk is full in ${plural(Math.max(1, Math.floor(health.disk_days_left)), 'day')}.`,
     payments > 0 && html`<a href=${link('attention')}>${plural(payments, 'payment')}</a> failed or overdue.`,
   ].filter(Boolean) as ComponentChildren[]
 }

@@ -36,6 +36,7 @@ export const page = definePage(
         columns: recordColumns(type),
         keyOf: ({ id }) => id,
         first: data,
+        csv: { api: 'data', path: `/${type}`, query: filterOf(route), name: type },
         load: cursor => records.list(type, { ...filterOf(route), cursor }),
         empty: h(EmptyState, {
           title: `No ${type} yet.`,

@@ -41,6 +41,7 @@ export function ReceiptTable({ source, first, outcome }: ReceiptTableProps): VNo
       caption: 'Receipts',
       columns: receiptColumns,
       first,
+      csv: { api: 'admin', path: '/receipts', query: { source: id, outcome }, name: 'receipts' },
       load: cursor => inbound.receipts({ source: id, outcome, limit: ROWS, cursor }),
       empty: outcome
         ? h(EmptyState, { title: 'No receipt has this outcome.' })
@@ -99,6 +100,7 @@ export function RejectionTable({ source, first }: { source: Source; first: List<
     columns: rejectionColumns,
     keyOf: ({ id }) => id,
     first,
+    csv: { api: 'admin', path: '/rejections', query: { source: source.id }, name: 'refused-requests' },
     load: cursor => inbound.rejections({ source: source.id, limit: ROWS, cursor }),
     empty: html`<p class="faint">No request has been refused.</p>`,
   })

@@ -23,7 +23,10 @@ export const page = definePage(
         lead: 'Each one is an address that an external system posts its events to.',
       },
       results.length > 0
-        ? h(Table<Source>, { caption: 'Sources', columns, rows: results, keyOf: ({ id }) => id })
+        ? h(Table<Source>, {
+            ...{ caption: 'Sources', columns, rows: results, keyOf: ({ id }) => id },
+            csv: { api: 'admin', path: '/sources', query: { tenant: tenant.peek() }, name: 'sources' },
+          })
         : h(EmptyState, {
             title: 'No sources yet.',
             text: 'Make one, and post to it with its token:',

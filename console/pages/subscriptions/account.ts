@@ -12,7 +12,7 @@ import { link } from '../../router.ts'
 import { itemColumns, timelineColumns } from './account-columns.ts'
 import { AccountHistory } from './account-history.ts'
 import { reportIn, scopeOf } from './report.ts'
-import { pageLink } from './report-page.ts'
+import { csvOf, pageLink } from './report-page.ts'
 
 const PARAMETERS = ['customer', 'subscription_id', 'page', 'timeline_page']
 
@@ -32,6 +32,7 @@ export const page = definePage(
       return h(Page, { title: name }, h(EmptyState, { title, action: back }))
     }
     const { summary, currency } = report
+    const asked = { ...scope, customer: summary.customer }
     const empty = html`<p class="faint">Nothing here.</p>`
     return h(
       Page,
@@ -45,6 +46,7 @@ export const page = definePage(
           caption: 'Items',
           columns: itemColumns(currency),
           list: report.items,
+          csv: csvOf('account', 'items', asked),
           linkTo: pageLink(route, 'page'),
           empty,
         }),
@@ -56,6 +58,7 @@ export const page = definePage(
           caption: 'Timeline',
           columns: timelineColumns(currency),
           list: report.timeline,
+          csv: csvOf('account', 'timeline', asked),
           linkTo: pageLink(route, 'timeline_page'),
           empty,
         }),

@@ -11,7 +11,7 @@ import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
 import { reportIn, type Scope, scopeOf } from './report.ts'
-import { NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
+import { csvOf, NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
 
 const HORIZONS = ['30', '60', '90'].map(days => [days, `${days} days ago`] as const)
 
@@ -48,6 +48,7 @@ export const page = definePage(
         caption: 'Acquisition sources',
         columns: columnsIn(scope),
         list: report.sources,
+        csv: csvOf('acquisition', 'sources', { ...scope, horizon }),
         linkTo: pageLink(route, 'page'),
         empty: h(EmptyState, { title: `No MRR in ${scope.currency} yet.` }),
       }),

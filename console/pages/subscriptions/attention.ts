@@ -12,7 +12,7 @@ import { definePage } from '../../page-definition.ts'
 import { link, type Route } from '../../router.ts'
 import { attentionColumns } from './attention-columns.ts'
 import { reportIn, type Scope, scopeOf } from './report.ts'
-import { NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
+import { csvOf, NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
 
 const PAGES = ['issue_page', 'renewal_page', 'cancel_page', 'billing_page'] as const
 const WINDOWS = ['30', '60', '90'].map(days => [days, `${days} days`] as const)
@@ -58,6 +58,7 @@ function Lists({ report, route, scope }: ListsProps): VNode {
     rowColumns: Column<Row>[],
     parameter: (typeof PAGES)[number],
     empty: string,
+    name: string,
   ) =>
     h(
       Section,
@@ -66,14 +67,15 @@ function Lists({ report, route, scope }: ListsProps): VNode {
         caption: title,
         columns: rowColumns,
         list: rows,
+        csv: csvOf('attention', name, { ...scope, days: report.days }),
         linkTo: pageLink(route, parameter),
         empty: html`<p class="faint">${empty}</p>`,
       }),
     )
   return html`
-    ${list('Payment issues', report.payment_issues, columns.paymentIssues, 'issue_page', 'No payment is overdue or failing.')}
-    ${list('Cancellations', report.cancellations, columns.cancellations, 'cancel_page', `Nobody leaves ${within}.`)}
-    ${list('Renewals', report.renewals, columns.renewals, 'renewal_page', `No term longer than a month ends ${within}.`)}
-    ${list('Upcoming billing', report.upcoming_billing, columns.upcomingBilling, 'billing_page', `No charge is expected ${within}.`)}
+    ${list('Payment issues', report.payment_issues, columns.paymentIssues, 'issue_page', 'No payment is overdue or failing.', 'payment_issues')}
+    ${list('Cancellations', report.cancellations, columns.cancellations, 'cancel_page', `Nobody leaves ${within}.`, 'cancellations')}
+    ${list('Renewals', report.renewals, columns.renewals, 'renewal_page', `No term longer than a month ends ${within}.`, 'renewals')}
+    ${list('Upcoming billing', report.upcoming_billing, columns.upcomingBilling, 'billing_page', `No charge is expected ${within}.`, 'upcoming_billing')}
   `
 }

@@ -9,6 +9,7 @@ import { money, number, text, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { linkWith, type Route } from '../../router.ts'
+import { csvOf } from './report-page.ts'
 
 export const DIMENSIONS = ['plan', 'interval', 'source', 'country'] as const
 export type Dimension = (typeof DIMENSIONS)[number]
@@ -47,6 +48,7 @@ export function Breakdown({ report, route }: { report: BreakdownReport; route: R
               },
             ],
             rows: results,
+            csv: csvOf('breakdown', null, { by, currency, as_of: route.query.get('as_of') }),
             keyOf: row => String(row[by]),
           })
     }

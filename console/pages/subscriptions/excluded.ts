@@ -9,7 +9,7 @@ import { lowerWords, money } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { reportIn, type Scope, scopeOf } from './report.ts'
-import { AccountLink, hasSubscriptions, NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
+import { AccountLink, csvOf, hasSubscriptions, NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
 
 /** What does not count, why, and what can be done about it. */
 export const page = definePage(
@@ -28,6 +28,7 @@ export const page = definePage(
             caption: 'Excluded items',
             columns: columnsIn(scope),
             list: report.exclusions,
+            csv: csvOf('overview', 'exclusions', scope),
             linkTo: pageLink(route, 'exclusion_page'),
             empty: h(EmptyState, { title: 'Nothing is excluded: every item counts.' }),
           })

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact'
 import { absolute, isNegative, isZero, negate } from '../../amount.ts'
-import type { OverviewReport } from '../../api/report-types.ts'
+import type { Movements, OverviewReport } from '../../api/report-types.ts'
 import { ChangeBars } from '../../components/bars.ts'
 import { Tiles } from '../../components/page.ts'
 import { money, number, plural } from '../../format.ts'
@@ -40,17 +40,23 @@ export function MovementBars({ report }: ReportProps): VNode {
         MRR went from ${money(opening_mrr, currency)} to <strong>${money(closing_mrr, currency)}</strong>:${' '}
         ${isZero(net) ? 'no change in sum' : change}.
       </p>
-      ${h(ChangeBars, {
-        caption: `Movements of MRR in ${window_days} days`,
-        currency,
-        changes: [
-          { label: 'New', amount: movements.new, note: "An account's first rise above 0" },
-          { label: 'Expansion', amount: movements.expansion, note: 'A rise from above 0' },
-          { label: 'Reactivation', amount: movements.reactivation, note: 'A later rise from 0' },
-          { label: 'Contraction', amount: negate(movements.contraction), note: 'A fall to above 0' },
-          { label: 'Churn', amount: negate(movements.churn), note: 'Any fall to 0' },
-        ],
-      })}
+      ${h(MovementChanges, { movements, currency, caption: `Movements of MRR in ${window_days} days` })}
     </div>
   `
+}
+
+type ChangesProps = { movements: Omit<Movements, 'window_days'>; currency: string; caption: string }
+
+/** What was won and lost, as bars. */
+export function MovementChanges({ movements, currency, caption }: ChangesProps): VNode {
+  return h(ChangeBars, {
+    ...{ caption, currency },
+    changes: [
+      { label: 'New', amount: movements.new, note: "An account's first rise above 0" },
+      { label: 'Expansion', amount: movements.expansion, note: 'A rise from above 0' },
+      { label: 'Reactivation', amount: movements.reactivation, note: 'A later rise from 0' },
+      { label: 'Contraction', amount: negate(movements.contraction), note: 'A fall to above 0' },
+      { label: 'Churn', amount: negate(movements.churn), note: 'Any fall to 0' },
+    ],
+  })
 }

@@ -19,7 +19,7 @@ import { firstOf, INTERVALS, intervalOf } from './history.ts'
 import { MovementPlot, MrrPlot, sinceTheFirst } from './history-plots.ts'
 import { RatesTable } from './rates.ts'
 import { reportIn, type Scope, scopeOf } from './report.ts'
-import { AccountLink, hasSubscriptions, NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
+import { AccountLink, csvOf, hasSubscriptions, NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
 
 export const page = definePage(
   'subscriptions',
@@ -44,7 +44,13 @@ export const page = definePage(
       h(Headline, { report }),
       report.coverage.subscriptions_included === 0 && h(NothingCounts, { report }),
       history && h(Section, { title: 'Over time' }, h(OverTime, { history, route })),
-      h(Section, { title: 'Last 30 days' }, h(MovementBars, { report }), h(Cash, { report })),
+      h(
+        Section,
+        { title: 'Last 30 days' },
+        h(MovementBars, { report }),
+        html`<p class="further"><a href=${link('movements', scope)}>By month, and because of whom</a></p>`,
+        h(Cash, { report }),
+      ),
       h(Section, { title: 'Rates of the last 30 days' }, h(RatesTable, { report })),
       breakdown && h(Section, { title: 'What it is made of' }, h(Breakdown, { report: breakdown, route })),
       h(Section, { title: 'Needs attention' }, h(AttentionCounts, { report, scope })),
@@ -55,6 +61,7 @@ export const page = definePage(
           caption: 'Accounts',
           columns: accountColumns(scope),
           list: report.accounts,
+          csv: csvOf('overview', 'accounts', scope),
           linkTo: pageLink(route, 'page'),
           empty: h(EmptyState, { title: `No account has a subscription in ${scope.currency}.` }),
         }),

@@ -1,19 +1,24 @@
+import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
+import type { CsvSource } from '../../api/csv.ts'
 import type { OverviewReport } from '../../api/report-types.ts'
 import { Form, TextField } from '../../components/form.ts'
 import { EmptyState } from '../../components/notice.ts'
 import { Page, Tabs } from '../../components/page.ts'
-import { NONE } from '../../format.ts'
+import { NONE, shortTime } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
+import type { Query } from '../../query.ts'
 import { link, linkWith, type Route } from '../../router.ts'
 import { subscriptionCommand, whereTokensAre } from '../../samples.ts'
+import { dayOf, endOf, monthsUntil } from './months.ts'
 import type { Scope } from './report.ts'
 
 const USUAL_CURRENCIES = 'EUR USD GBP CHF DKK NOK SEK PLN CZK CAD AUD NZD JPY INR BRL'.split(' ')
 
 const TABS = [
   { name: 'subscriptions', title: 'Overview' },
+  { name: 'movements', title: 'Movements' },
   { name: 'attention', title: 'Attention' },
   { name: 'acquisition', title: 'Acquisition' },
   { name: 'cohorts', title: 'Cohorts' },
@@ -58,11 +63,34 @@ function ScopeForm({ name, scope, children }: Omit<ReportPageProps, 'filter'>): 
       size: 5,
     }),
     h(TextField, { id: 'as_of', label: 'As of', type: 'date', value: scope.as_of.slice(0, 10) }),
+    h(MonthSlider, { name, scope }),
     children,
     html`
       <datalist id="currencies">${USUAL_CURRENCIES.map(code => html`<option value=${code} />`)}</datalist>
     `,
   )
+}
+
+/** Back through the ends of months; all the way to the right is now. */
+function MonthSlider({ name, scope }: { name: ReportName; scope: Scope }): VNode {
+  const months = monthsUntil('')
+  const back = scope.as_of === '' ? 0 : Math.max(0, months.indexOf(scope.as_of.slice(0, 7)))
+  const shown = useSignal(back)
+  const moved = (event: Event) => {
+    shown.value = -Number((event.currentTarget as HTMLInputElement).value)
+  }
+  const chosen = () =>
+    go(link(name, { ...scope, as_of: shown.peek() === 0 ? '' : endOf(months[shown.peek()]!) }))
+  const text = shown.value === 0 ? 'now' : shortTime(dayOf(months[shown.value]!), 'month')
+  return html`
+    <div class="field">
+      <label for="months_back">Travel in time: <output>${text}</output></label>
+      <input
+        id="months_back" type="range" min=${1 - months.length} max="0" step="1" value=${-shown.value}
+        aria-valuetext=${text} onInput=${moved} onChange=${chosen}
+      />
+    </div>
+  `
 }
 
 /** Whether anything was ever heard of subscriptions. */
@@ -77,6 +105,11 @@ export function NoSubscriptions(): VNode {
     command: subscriptionCommand(),
     action: whereTokensAre(),
   })
+}
+
+/** A list of a report as a file. */
+export function csvOf(report: string, list: string | null, query: Query): CsvSource {
+  return { api: 'data', path: `/subscriptions/${report}`, query: { ...query, list }, name: list ?? report }
 }
 
 /** The address of another page of one of a report's lists. */

@@ -17,6 +17,7 @@ const AT_MOST = 10_000
 export function deadLetterRoutes(app: App, { admin }: { admin: AdminOf }): void {
   readRoutes(app, admin)
   replayRoute(app, admin)
+  resolveRoute(app, admin)
 }
 
 function readRoutes(app: App, admin: AdminOf): void {
@@ -66,6 +67,15 @@ function readRoutes(app: App, admin: AdminOf): void {
   )
 }
 
+const which = {
+  ...byTenant,
+  id: Type.Optional(Type.String()),
+  ...bySource,
+  reason: Type.Optional(Type.Enum([...DEAD_LETTER_REASONS])),
+  ...byCause,
+  all: Type.Optional(Type.Boolean()),
+}
+
 function replayRoute(app: App, admin: AdminOf): void {
   app.post(
     '/admin/v1/dead-letters/replay',
@@ -77,12 +87,12 @@ function replayRoute(app: App, admin: AdminOf): void {
         description: `Each dead letter is replayed once, and events are read with the source's current settings. A request replays at most about ${AT_MOST}; repeat it until remaining is 0.`,
         body: Type.Object(
           {
-            ...byTenant,
-            id: Type.Optional(Type.String()),
-            ...bySource,
-            reason: Type.Optional(Type.Enum([...DEAD_LETTER_REASONS])),
-            ...byCause,
-            all: Type.Optional(Type.Boolean()),
+            ...which,
+            body: Type.Optional(
+              Type.String({
+                description: 'With the id of an event: JSON that takes the place of what came in',
+              }),
+            ),
           },
           {
             ...whole,
@@ -102,5 +112,30 @@ function replayRoute(app: App, admin: AdminOf): void {
       },
     },
     async request => admin(request).deadLetters.replay(request.body, { atMost: AT_MOST }),
+  )
+}
+
+function resolveRoute(app: App, admin: AdminOf): void {
+  app.post(
+    '/admin/v1/dead-letters/resolve',
+    {
+      config: { role: 'operator', problems: [404] },
+      schema: {
+        ...documented,
+        summary: 'Resolve dead letters without a replay: one, those of a source, a reason or a cause, or all',
+        description: `They are no longer listed, and stay readable by their ids until they expire. A request resolves at most ${AT_MOST}; repeat it until remaining is 0.`,
+        body: Type.Object(which, {
+          ...whole,
+          examples: [{ id: '019c1234-5678-7000-8abc-def012300003' }, { cause: 'event is required' }],
+        }),
+        response: {
+          200: Type.Object(
+            { resolved: Type.Integer(), remaining: Type.Integer() },
+            { examples: [{ resolved: 12, remaining: 0 }] },
+          ),
+        },
+      },
+    },
+    async request => admin(request).deadLetters.resolve(request.body),
   )
 }

@@ -20,6 +20,7 @@ import {
   whole,
 } from './schemas.ts'
 
+const MESSAGE = '^msg_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
 const documented = { tags: ['Admin: destinations'], security: security.admin }
 
 export function destinationRoutes(app: App, { admin }: { admin: AdminOf }): void {
@@ -171,6 +172,12 @@ function deliveryRoutes(app: App, admin: AdminOf): void {
         params: ById,
         querystring: Type.Object({
           outcome: Type.Optional(Type.Enum([...DELIVERY_OUTCOMES])),
+          message: Type.Optional(
+            Type.String({
+              pattern: MESSAGE,
+              description: 'Of one message: msg_…; that of an event is msg_ and the id of the event',
+            }),
+          ),
           ...pageParameters,
         }),
         response: { 200: PagedList(DeliveryView) },
@@ -185,6 +192,7 @@ function deliveryRoutes(app: App, admin: AdminOf): void {
           admin(request).destinations.deliveries(request.params.id, {
             limit,
             outcome: query.outcome ?? null,
+            message: query.message?.slice('msg_'.length) ?? null,
             before: after && { attemptedAt: after.at, id: after.id },
           }),
         last => [last.attempted_at, last.id.replace(/^msg_/, '')],

@@ -6,7 +6,7 @@ import { ById, List } from './schemas.ts'
 
 export function healthRoutes(
   app: App,
-  { admin, diskFree }: { admin: AdminOf; diskFree: () => number | null },
+  { admin, disk }: { admin: AdminOf; disk: { free(): number | null; daysLeft(): number | null } },
 ): void {
   app.get(
     '/admin/v1/tenants/:id/health',
@@ -22,7 +22,8 @@ export function healthRoutes(
     },
     async request => ({
       ...(await admin(request).health.show(request.params.id)),
-      disk_free: diskFree(),
+      disk_free: disk.free(),
+      disk_days_left: disk.daysLeft(),
     }),
   )
   app.get(

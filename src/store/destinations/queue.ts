@@ -1,3 +1,4 @@
+import { timeOfId } from '../../domain/ids.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 /** A message that is due at one destination. */
@@ -147,6 +148,8 @@ export async function removeQueued(db: Db, destinationId: string, ids: string[])
 export type AttemptPage = {
   limit: number
   outcome: Attempt['outcome'] | null
+  /** Of one message: its id. */
+  message?: string | null
   before: { attemptedAt: Date; id: string } | null
 }
 
@@ -155,7 +158,7 @@ export async function listAttempts(
   db: Db,
   tenantId: number,
   destinationId: string,
-  { limit, outcome, before }: AttemptPage,
+  { limit, outcome, message = null, before }: AttemptPage,
 ): Promise<Attempt[]> {
   const { rows } = await db.query<Attempt>(
     `select tenant_id as "tenantId", destination_id as "destinationId", id, type, attempt, attempted_at as "attemptedAt",
@@ -163,8 +166,13 @@ export async function listAttempts(
      from delivery_attempts
      where tenant_id = $1 and destination_id = $2 and ($3::text is null or outcome = $3)
        and ($4::timestamptz is null or (attempted_at, id) < ($4, $5::uuid))
+       and ($7::uuid is null or (id = $7 and attempted_at >= $8))
      order by attempted_at desc, id desc limit $6`,
-    [tenantId, destinationId, outcome, before?.attemptedAt ?? null, before?.id ?? null, limit],
+    [
+      ...[tenantId, destinationId, outcome, before?.attemptedAt ?? null, before?.id ?? null, limit],
+      // Nothing is sent before it is there: that much of the index is not read.
+      ...[message, message && timeOfId(message)],
+    ],
   )
   return rows
 }

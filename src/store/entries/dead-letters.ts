@@ -26,8 +26,9 @@ export type DeadLetter = {
   attempts: number
   receivedAt: Date
   failedAt: Date
+  /** When somebody decided: replayed it, or resolved it without. */
   replayedAt: Date | null
-  /** Under which id a replay went in. */
+  /** Under which id a replay went in; null where it was resolved. */
   replayedAs: string | null
 }
 
@@ -182,6 +183,18 @@ export async function markReplayed(
      where d.tenant_id = r.tenant_id and d.id = r.id`,
     [replays.map(r => r.tenantId), replays.map(r => r.id), replays.map(r => r.as)],
   )
+}
+
+/** Closes letters without a replay: what is decided and not replayed under any id was resolved. Returns how many. */
+export async function resolveDeadLetters(db: Db, filter: DeadLetterFilter, limit: number): Promise<number> {
+  const { rowCount } = await db.query(
+    `update dead_letters d set replayed_at = now() from (
+       select tenant_id as chosen_tenant, id as chosen_id from dead_letters
+       where ${CHOSEN} order by received_at, id limit $7 for update skip locked
+     ) chosen where d.tenant_id = chosen_tenant and d.id = chosen_id`,
+    [...chosenValues(filter), limit],
+  )
+  return rowCount ?? 0
 }
 
 /** The oldest that failed before a moment, replayed or not. Returns how many it deleted. */

@@ -52,3 +52,29 @@ export async function groupRefusals(db: Db, tenantId: number, limit: number): Pr
   )
   return rows
 }
+
+export type FailingGroup = {
+  destinationId: string
+  name: string
+  error: string
+  pending: number
+  firstAt: Date
+  lastAt: Date
+}
+
+const MAX_PENDING = 100_000
+
+/** Destinations that fail, and those that were disabled because they did, with what waits for them. */
+export async function groupFailing(db: Db, tenantId: number): Promise<FailingGroup[]> {
+  const { rows } = await db.query<FailingGroup>(
+    `select d.id as "destinationId", d.name, coalesce(d.disabled_reason, s.last_error, 'it does not answer 2xx') as error,
+       coalesce(s.failing_since, d.updated_at) as "firstAt", coalesce(s.last_attempt_at, d.updated_at) as "lastAt",
+       (select count(*) from (select from delivery_queue where destination_id = d.id limit ${MAX_PENDING}) q) as pending
+     from destinations d join destination_states s on s.destination_id = d.id
+     where d.tenant_id = $1 and d.deleted_at is null
+       and case when d.enabled then s.failing_since is not null else d.disabled_reason is not null end
+     order by d.created_at, d.id`,
+    [tenantId],
+  )
+  return rows
+}

@@ -17,7 +17,7 @@ type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 async function open(t: TestContext) {
   const surface = adminSurface({
     ...{ adminFor, directory: openDirectory({ pool }), now: () => new Date() },
-    disk: { free: () => 0.5 },
+    disk: { free: () => 0.5, daysLeft: () => null },
   })
   const { app } = await openShell(t, surface.register)
   const call = async (method: Method, url: string, body?: object, key = adminKey) => {

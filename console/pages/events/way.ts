@@ -1,0 +1,201 @@
+import type { ComponentChildren, VNode } from 'preact'
+import { destinations, inbound } from '../../api/admin.ts'
+import type { Delivery } from '../../api/destination-types.ts'
+import { nullOn } from '../../api/request.ts'
+import type { EventOutcome, Receipt, ReceivedRequest } from '../../api/types.ts'
+import { Badge, type Tone } from '../../components/notice.ts'
+import { JsonView, Section, TextView } from '../../components/page.ts'
+import { Table } from '../../components/table.ts'
+import { Time } from '../../components/time.ts'
+import { laidOut, lowerWords, number, plural } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { link } from '../../router.ts'
+import { isAdmin, tenant } from '../../session.ts'
+
+/** What became of it at one destination. */
+type Sent = { id: string; name: string; last: Delivery; attempts: number }
+
+/** What only operators may read: the request, what was said again, and where it went. */
+export type Way = { request: ReceivedRequest | null; receipts: Receipt[]; sent: Sent[]; destinations: number }
+
+const MOST_RECEIPTS = 20
+const MOST_DESTINATIONS = 20
+
+export async function readWay(outcome: EventOutcome | null, signal: AbortSignal): Promise<Way | null> {
+  const id = tenant.peek()
+  if (outcome === null || !isAdmin.peek() || id === null) return null
+  const [request, receipts, sent] = await Promise.all([
+    nullOn(404, inbound.request(id, outcome.id, signal)),
+    readReceipts(id, outcome, signal),
+    readSent(id, outcome, signal),
+  ])
+  return { request, receipts, ...sent }
+}
+
+/** Every time that its sender told it. */
+async function readReceipts(tenantId: string, { event }: EventOutcome, signal: AbortSignal) {
+  const { source_config_id: source = null, inbound_event_id: sentAs = null } = event ?? {}
+  if (source === null || sentAs === null) return []
+  const query = { tenant: tenantId, source, inbound_event_id: sentAs, limit: MOST_RECEIPTS }
+  return (await inbound.receipts(query, signal)).results
+}
+
+async function readSent(tenantId: string, { id, event }: EventOutcome, signal: AbortSignal) {
+  if (!event) return { sent: [], destinations: 0 }
+  const { results } = await destinations.list(tenantId, signal)
+  const lists = await Promise.all(
+    results.slice(0, MOST_DESTINATIONS).map(async ({ id: destination, name }) => {
+      const query = { message: `msg_${id}`, limit: MOST_RECEIPTS }
+      const attempts = (await destinations.deliveries(destination, query, signal)).results
+      return attempts.map(last => ({ id: destination, name, last, attempts: attempts.length })).slice(0, 1)
+    }),
+  )
+  return { sent: lists.flat(), destinations: results.length }
+}
+
+type Step = { title: string; tone: Tone; text: ComponentChildren; at?: string | null | undefined }
+
+/** Received, normalized, applied, delivered: how far it came. */
+export function WaySteps({ outcome, way }: { outcome: EventOutcome; way: Way | null }): VNode {
+  return html`
+    <ol class="way">
+      ${stepsOf(outcome, way).map(
+        ({ title, tone, text, at }) => html`
+          <li key=${title} class=${tone}>
+            <strong>${title}</strong>
+            <span>${text}</span>
+            ${at && html`<span class="faint">${h(Time, { at })}</span>`}
+          </li>
+        `,
+      )}
+    </ol>
+  `
+}
+
+function stepsOf(outcome: EventOutcome, way: Way | null): Step[] {
+  const { event, status, reason } = outcome
+  const isRejected = status === 'dead_letter' && outcome.attempts === 0
+  const source = event?.source_config_id ?? null
+  const from = event ? `from ${source ?? event.source_type}` : 'accepted'
+  const received: Step = { title: 'Received', tone: 'good', text: from, at: outcome.received_at }
+  const normalized: Step = event
+    ? { title: 'Normalized', tone: 'good', text: event.event_type, at: event.occurred_at }
+    : { title: 'Normalized', tone: isRejected ? 'bad' : 'neutral', text: isRejected ? reason : 'see below' }
+  return [received, normalized, appliedStep(outcome, isRejected), ...(way ? [deliveredStep(way)] : [])]
+}
+
+function appliedStep({ status, reason, conversion }: EventOutcome, isRejected: boolean): Step {
+  const title = 'Applied'
+  if (status === 'stored')
+    return { title, tone: 'good', text: conversion ? 'counts as a conversion' : 'stored as an event' }
+  if (isRejected) return { title, tone: 'neutral', text: 'not reached' }
+  const tone = status === 'dead_letter' || status === 'dropped' ? 'bad' : 'neutral'
+  return { title, tone, text: reason ?? lowerWords(status) }
+}
+
+function deliveredStep({ sent, destinations: all }: Way): Step {
+  const title = 'Delivered'
+  if (all === 0) return { title, tone: 'neutral', text: 'there are no destinations' }
+  if (sent.length === 0) return { title, tone: 'neutral', text: 'no destination asked for it' }
+  const failing = sent.filter(({ last }) => last.outcome !== 'delivered').length
+  if (failing > 0) return { title, tone: 'bad', text: `not yet to ${plural(failing, 'destination')}` }
+  return {
+    title,
+    tone: 'good',
+    text: `to ${plural(sent.length, 'destination')}`,
+    at: sent[0]?.last.attempted_at,
+  }
+}
+
+/** What came in, beside what was made of it. */
+export function RawAndNormalized({
+  outcome: { event },
+  way,
+}: {
+  outcome: EventOutcome
+  way: Way | null
+}): VNode {
+  if (!event) return html`${h(RawSection, { way })}`
+  const { payload, headers, meta } = event
+  return html`
+    <div class="beside">
+      ${h(RawSection, { way })}
+      ${h(Section, { title: 'Normalized' }, h(JsonView, { value: { payload, headers, meta }, label: 'Normalized' }))}
+    </div>
+  `
+}
+
+function RawSection({ way }: { way: Way | null }): VNode | null {
+  if (!way) return null
+  const { request } = way
+  return h(
+    Section,
+    { title: 'As it came in' },
+    request
+      ? h(TextView, { text: laidOut(request.body), label: 'As it came in' })
+      : html`<p class="faint">The request is no longer in the log, which keeps it for a few days (KONTOR_LOG_RETENTION).</p>`,
+    request?.truncated && html`<p class="faint">The beginning of ${number(request.bytes)} bytes.</p>`,
+  )
+}
+
+const TONES: Record<string, Tone> = {
+  processed: 'good',
+  delivered: 'good',
+  dead_letter: 'bad',
+  failed: 'bad',
+}
+const badgeOf = (outcome: string) =>
+  h(Badge, { text: lowerWords(outcome), tone: TONES[outcome] ?? 'neutral' })
+
+/** Every time that the sender told of it, and every destination that was told. */
+export function ToldAndSent({ outcome, way }: { outcome: EventOutcome; way: Way | null }): VNode | null {
+  if (!way) return null
+  return html`
+    ${
+      way.receipts.length > 1 &&
+      h(
+        Section,
+        { title: `Its sender told of it ${plural(way.receipts.length, 'time')}` },
+        h(Table<Receipt>, {
+          caption: 'Receipts of the same id',
+          columns: [
+            {
+              label: 'Event',
+              cell: ({ id }) =>
+                id === outcome.id
+                  ? 'this one'
+                  : html`<a href=${link('event', { id })}><code>${id}</code></a>`,
+              kind: 'long',
+            },
+            { label: 'Outcome', cell: row => badgeOf(row.outcome) },
+            { label: 'Received', cell: ({ received_at }) => h(Time, { at: received_at }) },
+          ],
+          rows: way.receipts,
+          keyOf: ({ id, received_at }) => `${id} ${received_at}`,
+        }),
+      )
+    }
+    ${
+      way.sent.length > 0 &&
+      h(
+        Section,
+        { title: 'Sent to' },
+        h(Table<Sent>, {
+          caption: 'Destinations that were sent it',
+          columns: [
+            {
+              label: 'Destination',
+              cell: ({ id, name }) => html`<a href=${link('destination', { id })}>${name}</a>`,
+              kind: 'long',
+            },
+            { label: 'Outcome', cell: ({ last }) => [badgeOf(last.outcome), ' ', last.status ?? last.error] },
+            { label: 'Attempts', cell: ({ attempts }) => number(attempts), kind: 'number' },
+            { label: 'Last attempt', cell: ({ last }) => h(Time, { at: last.attempted_at }) },
+          ],
+          rows: way.sent,
+          keyOf: ({ id }) => id,
+        }),
+      )
+    }
+  `
+}

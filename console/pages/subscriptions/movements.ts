@@ -1,0 +1,111 @@
+import type { VNode } from 'preact'
+import { absolute, isNegative, isZero } from '../../amount.ts'
+import { reports } from '../../api/data.ts'
+import type { MovementRow, MovementsReport } from '../../api/report-types.ts'
+import { SelectField } from '../../components/form.ts'
+import { Badge, EmptyState } from '../../components/notice.ts'
+import { Section } from '../../components/page.ts'
+import { type Column, PagedTable } from '../../components/table.ts'
+import { Day } from '../../components/time.ts'
+import { lowerWords, money, NONE, shortTime, signedMoney } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { go } from '../../navigation.ts'
+import { definePage } from '../../page-definition.ts'
+import { link } from '../../router.ts'
+import { MovementChanges } from './figures.ts'
+import { dayOf, followingDay, monthsUntil } from './months.ts'
+import { reportIn, type Scope, scopeOf } from './report.ts'
+import { AccountLink, csvOf, NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
+
+/** By how much MRR changed in a month, and because of whom. */
+export const page = definePage(
+  'movements',
+  async ({ route: { query }, signal }) => {
+    const scope = await scopeOf(query, signal)
+    const months = monthsUntil(scope.as_of)
+    const month = months.find(name => name === query.get('month')) ?? months[0]!
+    const window = { since: `${month}-01`, until: followingDay(month) }
+    const asked = { ...scope, ...window, page: query.get('page') }
+    return { scope, month, months, window, report: await reportIn(scope, reports.movements(asked, signal)) }
+  },
+  ({ data: { scope, month, months, window, report }, route }) => {
+    const filter = h(SelectField, {
+      id: 'month',
+      label: 'Month',
+      options: months.map(name => [name, shortTime(dayOf(name), 'month')] as const),
+      value: month,
+      onChange: chosen => go(link('movements', { ...scope, month: chosen })),
+    })
+    if (!report) return h(ReportPage, { name: 'movements', scope, filter }, h(NoSubscriptions, {}))
+    return h(
+      ReportPage,
+      { name: 'movements', scope, filter },
+      h(NetChange, { report, month }),
+      h(
+        Section,
+        { title: 'Because of whom' },
+        h(PagedTable<MovementRow>, {
+          caption: 'Movements',
+          columns: columnsIn(scope),
+          list: report,
+          linkTo: pageLink(route, 'page'),
+          csv: csvOf('movements', 'movements', { ...scope, ...window }),
+          empty: h(EmptyState, { title: `MRR in ${scope.currency} did not move in this month.` }),
+        }),
+      ),
+    )
+  },
+)
+
+function NetChange({
+  report: { totals, currency },
+  month,
+}: {
+  report: MovementsReport
+  month: string
+}): VNode {
+  const { net, opening_mrr, closing_mrr } = totals
+  const how = isZero(net)
+    ? 'unchanged'
+    : `${isNegative(net) ? 'down' : 'up'} ${money(absolute(net), currency)}`
+  return html`
+    <p>
+      In ${shortTime(dayOf(month), 'month')} MRR is <strong>${how}</strong>: from${' '}
+      ${money(opening_mrr, currency)} to ${money(closing_mrr, currency)}.
+    </p>
+    ${h(MovementChanges, { movements: totals, currency, caption: 'Movements of MRR in the month' })}
+  `
+}
+
+function columnsIn(scope: Scope): Column<MovementRow>[] {
+  return [
+    {
+      label: 'Account',
+      cell: ({ customer, customer_name }) => h(AccountLink, { customer, scope, label: customer_name }),
+      kind: 'long',
+    },
+    {
+      label: 'Change',
+      cell: ({ mrr_delta }) => signedMoney(mrr_delta, scope.currency),
+      kind: 'number',
+    },
+    {
+      label: 'Kind',
+      cell: ({ movement_type: type }) =>
+        h(Badge, { text: type, tone: type === 'churn' || type === 'contraction' ? 'bad' : 'good' }),
+    },
+    { label: 'When', cell: ({ occurred_at }) => h(Day, { at: occurred_at }) },
+    {
+      label: 'MRR after',
+      cell: ({ mrr_after }) => money(mrr_after, scope.currency),
+      kind: 'number',
+      isMinor: true,
+    },
+    { label: 'Cause', cell: ({ cause }) => lowerWords(cause), isMinor: true },
+    {
+      label: 'Event',
+      cell: ({ event_id: id }) => (id === null ? NONE : html`<a href=${link('event', { id })}>Show</a>`),
+      isMinor: true,
+    },
+  ]
+}

@@ -1,0 +1,133 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Browser, chromium, type Page } from 'playwright-core'
+
+/**
+ * Makes docs/images: the main pages of the console over a made-up shop. `npm run screenshots`, which takes a minute.
+ * Needs Debian's Chromium.
+ */
+
+const MAIN = new URL('../src/main.ts', import.meta.url).pathname
+const IMAGES = new URL('../docs/images/', import.meta.url).pathname
+const SIZE = { width: 1200, height: 800 }
+
+type Shop = { url: string; adminKey: string; trackingKey: string; source: { id: string; token: string } }
+
+const SHOTS: { name: string; address: string; isDark?: true }[] = [
+  { name: 'overview', address: '#/overview' },
+  { name: 'overview-dark', address: '#/overview', isDark: true },
+  { name: 'subscriptions', address: '#/subscriptions?currency=EUR' },
+  { name: 'movements', address: '#/subscriptions/movements?currency=EUR' },
+  { name: 'cohorts', address: '#/subscriptions/cohorts?currency=EUR' },
+  { name: 'events', address: '#/events' },
+  { name: 'event', address: '#/events/lookup?id=ticket-1' },
+  { name: 'issues', address: '#/issues' },
+  { name: 'connect', address: '#/connect/browser' },
+]
+
+const directory = mkdtempSync(join(tmpdir(), 'kontor-screenshots-'))
+const server = spawn(process.execPath, [MAIN, 'start', '--data', directory], {
+  env: {
+    ...process.env,
+    KONTOR_PORT: '0',
+    KONTOR_OPS_PORT: 'off',
+    KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true',
+  },
+  stdio: ['ignore', 'pipe', 'inherit'],
+})
+try {
+  const url = await addressOf(server.stdout)
+  const demo = JSON.parse(await output(['demo', '--data', directory]))
+  const shop = {
+    ...{ url, adminKey: readFileSync(join(directory, 'admin-key'), 'utf8').trim() },
+    ...{ trackingKey: demo.tracking_key, source: { id: demo.source, token: demo.source_token } },
+  }
+  await enliven(shop)
+  mkdirSync(IMAGES, { recursive: true })
+  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
+  for (const colorScheme of ['light', 'dark'] as const) await photograph(browser, shop, colorScheme)
+  await browser.close()
+} finally {
+  server.kill('SIGTERM')
+  await once(server, 'exit')
+  rmSync(directory, { recursive: true, force: true })
+}
+
+async function photograph(browser: Browser, shop: Shop, colorScheme: 'light' | 'dark'): Promise<void> {
+  const context = await browser.newContext({ viewport: SIZE, colorScheme })
+  const page = await context.newPage()
+  await page.goto(`${shop.url}/console`)
+  await page.getByLabel('Key').fill(shop.adminKey)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.locator('#tenant').selectOption({ label: 'demo' })
+  for (const { name, address, isDark = false } of SHOTS) {
+    if (isDark !== (colorScheme === 'dark')) continue
+    await open(page, address)
+    await page.screenshot({ path: join(IMAGES, `${name}.png`) })
+    console.error(`docs/images/${name}.png`)
+  }
+  await context.close()
+}
+
+/** Until everything is drawn: plots come a moment after the page. */
+async function open(page: Page, address: string): Promise<void> {
+  await page.evaluate(`location.hash = ${JSON.stringify(address)}`)
+  await page.locator('main:not([aria-busy]) h1').waitFor()
+  await page.waitForLoadState('networkidle', { timeout: 3_000 }).catch(() => {})
+  await page.waitForTimeout(1_000)
+}
+
+/** Today, and something that goes wrong: a shop that ended yesterday looks asleep. */
+async function enliven({ url, adminKey, trackingKey, source }: Shop): Promise<void> {
+  const post = async (path: string, key: string, body: unknown) =>
+    fetch(url + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  const destination = { tenant: 'demo', name: 'warehouse', url: 'http://127.0.0.1:9/hooks', what: ['events'] }
+  await post('/admin/v1/destinations', adminKey, destination)
+  const midnight = new Date().setUTCHours(0, 0, 0, 0)
+  const at = (part: number) => new Date(midnight + part * (Date.now() - midnight)).toISOString()
+  const batch = Array.from({ length: 90 }, (_, index) => ({
+    ...{ type: 'track', event: ['Product Viewed', 'Cart Viewed', 'Signed Up'][index % 3] },
+    ...{ messageId: `today-${index}`, anonymousId: `v-${index % 17}`, timestamp: at(index / 90) },
+  }))
+  await post('/v1/batch', trackingKey, { batch: [...batch, { type: 'track', messageId: 'nameless' }] })
+  for (let index = 0; index < 7; index++)
+    await post('/v1/track/', trackingKey, {
+      ...{ event_type: 'convert', visitor: `v-${index}`, occurred_at: at(index / 7) },
+      data: { order_id: `today-${index}`, amount: 19.9 + 12 * index, currency: 'EUR' },
+    })
+  const path = `/ingest/inbound/${source.id}`
+  const ticket = {
+    inbound_event_id: 'ticket-1',
+    event_type: 'ticket.opened',
+    payload: { subject: 'Cold coffee' },
+  }
+  for (let again = 0; again < 2; again++) await post(path, source.token, ticket)
+  await post(path, 'not-its-token', ticket)
+}
+
+/** Reads on afterwards: a server whose output nobody takes stops. */
+function addressOf(stdout: NodeJS.ReadableStream): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    stdout.on('data', chunk => {
+      text += String(chunk)
+      const [, address] = /running at (http:\S+)/.exec(text) ?? []
+      if (address) resolve(address)
+    })
+    stdout.on('end', () => reject(new Error('The server did not start.')))
+  })
+}
+
+async function output(parameters: string[]): Promise<string> {
+  const child = spawn(process.execPath, [MAIN, ...parameters], { stdio: ['ignore', 'pipe', 'ignore'] })
+  let text = ''
+  for await (const chunk of child.stdout) text += chunk
+  return text
+}
