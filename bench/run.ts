@@ -10,6 +10,7 @@ import { writeReport } from './report.ts'
 import { movesSince, type Result, worseBy } from './result.ts'
 import type { Bar, Scenario } from './scenario.ts'
 import { batch } from './scenarios/batch.ts'
+import { deliveries } from './scenarios/deliveries.ts'
 import { drain } from './scenarios/drain.ts'
 import { engines } from './scenarios/engines.ts'
 import { eventsList } from './scenarios/events-list.ts'
@@ -41,6 +42,7 @@ const scenarios: Record<string, Scenario> = {
   'reports-million': reportsMillion,
   import: importRows,
   export: exportRows,
+  deliveries,
   mixed,
   neighbours,
   'hot-key': hotKey,

@@ -22,14 +22,25 @@ const lockTimeoutMs = 5_000
 
 export async function listClusters(systemDirectory: string): Promise<Cluster[]> {
   const parent = clustersIn(systemDirectory)
+  return Promise.all((await namesIn(parent)).map(name => describe(parent, name)))
+}
+
+/** By the name in the list; the others are not measured. */
+export async function findCluster(systemDirectory: string, name: string): Promise<Cluster | null> {
+  const parent = clustersIn(systemDirectory)
+  return (await namesIn(parent)).includes(name) ? describe(parent, name) : null
+}
+
+async function namesIn(parent: string): Promise<string[]> {
   const entries = await readdir(parent, { withFileTypes: true }).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return []
     throw new EmbeddedError(`${parent} cannot be read (${codeOf(error)}). Run this command as root.`, {
       cause: error,
     })
   })
-  const names = entries.filter(entry => entry.isDirectory() && !entry.name.includes('.partial-'))
-  return Promise.all(names.map(({ name }) => describe(parent, name)))
+  return entries
+    .filter(entry => entry.isDirectory() && !entry.name.includes('.partial-'))
+    .map(({ name }) => name)
 }
 
 async function describe(parent: string, name: string): Promise<Cluster> {

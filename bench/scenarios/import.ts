@@ -7,6 +7,7 @@ import type { Scenario } from '../scenario.ts'
 import { startService } from '../service.ts'
 
 const ROWS = 100_000
+const MEBIBYTE = 1_048_576
 const NO_ERRORS = { write: async () => {}, bytes: () => 0, close: async () => {} }
 const NO_JOURNAL = { load: async () => null, save: async () => {}, end: async () => {} }
 
@@ -15,6 +16,7 @@ export const importRows: Scenario = async options => {
   const service = await startService(options)
   const { signal } = new AbortController()
   const send = openSend(service.url, signal)
+  let halfWay = 0
   try {
     const startedAt = performance.now()
     const totals = await runImport({
@@ -25,16 +27,23 @@ export const importRows: Scenario = async options => {
       errors: async () => NO_ERRORS,
       onRejected: () => {},
       onResumed: () => {},
-      onProgress: () => {},
+      onProgress({ read }) {
+        if (halfWay === 0 && read >= ROWS / 2) halfWay = process.memoryUsage.rss()
+      },
       onEnd: () => {},
       signal,
     })
     const seconds = (performance.now() - startedAt) / 1000
     return {
-      facts: { ...totals, seconds },
+      facts: { ...totals, seconds, mebibytes: process.memoryUsage.rss() / MEBIBYTE },
       bars: [
         { what: 'rows a second', value: ROWS / seconds, atLeast: 5_000 },
         { what: 'rows lost', value: ROWS - totals.accepted, atMost: 0 },
+        {
+          what: 'memory at the end, in shares of half-way',
+          value: process.memoryUsage.rss() / halfWay,
+          atMost: 1.3,
+        },
       ],
     }
   } finally {

@@ -1,6 +1,12 @@
 import { createInterface } from 'node:readline/promises'
 import type { Command } from '@commander-js/extra-typings'
-import { type Cluster, listClusters, reasonToKeep, removeCluster } from '../../embedded-postgres/clusters.ts'
+import {
+  type Cluster,
+  findCluster,
+  listClusters,
+  reasonToKeep,
+  removeCluster,
+} from '../../embedded-postgres/clusters.ts'
 import { AdminError } from '../admin/error.ts'
 import { systemDirectory } from './embedded.ts'
 import { UsageError } from './errors.ts'
@@ -40,8 +46,8 @@ function addRemove(data: Command, out: Output): void {
     .option('--yes', 'do not ask')
     .addHelpText('after', examples('kontor data remove 14b765a161112d47 --yes'))
     .action(async (name, { yes }) => {
-      const cluster = (await listClusters(systemDirectory)).find(cluster => cluster.name === name)
-      if (cluster === undefined)
+      const cluster = await findCluster(systemDirectory, name)
+      if (cluster === null)
         throw new AdminError(
           'not_found',
           'no_cluster',
