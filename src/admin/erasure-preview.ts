@@ -1,19 +1,20 @@
 import type pg from 'pg'
+import type { Log } from '../log/log.ts'
 import { accountsNamed, invoicesOf, subscriptionsOf } from '../store/billing/erasure.ts'
 import {
+  countArchivedOf,
   countContacts,
-  countOfEvents,
   countTouches,
   findEventsOf,
   findSalesOf,
   type KnownName,
 } from '../store/identity/erasures.ts'
-import { entriesAbout, nodesOf, portions, unjoinedEventsAbout, valuesOf } from './erasure-steps.ts'
+import { entriesAbout, entriesOf, nodesOf, portions, unjoinedEventsAbout, valuesOf } from './erasure-steps.ts'
 import type { ErasureReceipt } from './views.ts'
 
 /** What an erasure of these names would take, counted as its receipt counts. Touches nothing. */
 export async function countErasable(
-  pool: pg.Pool,
+  { pool, log }: { pool: pg.Pool; log: Pick<Log, 'countRead'> },
   tenantId: number,
   names: KnownName[],
 ): Promise<ErasureReceipt['erased']> {
@@ -25,9 +26,8 @@ export async function countErasable(
   ]
   const kept = { archived: 0, log_entries: 0 }
   for (const some of portions(events)) {
-    const { archived, logged } = await countOfEvents(pool, tenantId, some)
-    kept.archived += archived
-    kept.log_entries += logged
+    kept.archived += await countArchivedOf(pool, tenantId, some)
+    kept.log_entries += await log.countRead(tenantId, entriesOf(some))
   }
   const sales = await findSalesOf(pool, tenantId, nodes, contactIds)
   const items = { dead_letters: 0, parked_entries: 0, overflow: 0 }

@@ -47,7 +47,7 @@ export async function runErasure(storage: Storage, erasure: StoredErasure): Prom
   const receipt = JSON.parse(erasure.receipt) as ErasureReceipt
   const stored = JSON.parse(erasure.subject!) as Stored
   const work: ErasureWork = {
-    pool,
+    ...{ pool, log },
     tenantId: erasure.tenantId,
     erased: receipt.erased,
     save: db => saveErasure(db, erasure, JSON.stringify(receipt)),

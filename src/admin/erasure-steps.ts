@@ -1,7 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type pg from 'pg'
 import { itemsAbout, KEPT_ORDER_FIELDS, mentions, personNames } from '../domain/identity/erasure.ts'
-import { newEntryId } from '../domain/ids.ts'
+import { entryIdOf, newEntryId } from '../domain/ids.ts'
+import type { EntryName, Log } from '../log/log.ts'
 import { anonymiseBilling } from '../pipeline/billing/erasure.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
@@ -17,7 +18,6 @@ import {
   deleteArchivedOf,
   deleteEntry,
   deleteEventsAt,
-  deleteLoggedOf,
   type EntryRow,
   type EntryTable,
   type EventRow,
@@ -35,6 +35,7 @@ import type { ErasureReceipt } from './views.ts'
 /** What an erasure works on. Counts are saved in the transaction that they are about, so that a crash falsifies none. */
 export type ErasureWork = {
   pool: pg.Pool
+  log: Pick<Log, 'forget'>
   tenantId: number
   erased: ErasureReceipt['erased']
   save(db: Db): Promise<void>
@@ -56,7 +57,7 @@ export async function eraseEffects(
   names: KnownName[],
   receivedSince: Date | null,
 ): Promise<void> {
-  const { pool, tenantId, erased, save } = work
+  const { pool, log, tenantId, erased, save } = work
   const nodes = nodesOf(names)
   const contactIds = valuesOf(names, 'contact')
   // Bodies as they came, for developers, of the last days: rather all of them than to search in them.
@@ -65,7 +66,7 @@ export async function eraseEffects(
   for (const events of portions([...own, ...(await unjoinedEventsAbout(work, names))])) {
     await inTransaction(pool, async client => {
       erased.archived += await deleteArchivedOf(client, tenantId, events)
-      erased.log_entries += await deleteLoggedOf(client, tenantId, events)
+      erased.log_entries += await log.forget(client, tenantId, entriesOf(events))
       await deleteEventMessages(
         client,
         tenantId,
@@ -105,6 +106,12 @@ export async function eraseEffects(
     erased.contacts += await buryContacts(client, tenantId, contactIds, now, newEntryId(now.getTime()))
     await save(client)
   })
+}
+
+/** The requests that brought these events. */
+export function entriesOf(events: EventRow[]): EntryName[] {
+  const entries = new Map(events.map(({ id, receivedAt }) => [entryIdOf(id), receivedAt]))
+  return [...entries].map(([id, receivedAt]) => ({ id, receivedAt }))
 }
 
 /** Events of others that name the person, and were kept unjoined. */

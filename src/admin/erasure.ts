@@ -59,7 +59,7 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
 
   async function isAnythingHeld(tenantId: number, names: KnownName[]): Promise<boolean> {
     if (names.length === 0) return false
-    return Object.values(await countErasable(pool, tenantId, names)).some(count => count > 0)
+    return Object.values(await countErasable(storage, tenantId, names)).some(count => count > 0)
   }
 
   /** Writes down that somebody is to be erased: from here on it is done, whatever happens to this process. */
@@ -69,7 +69,7 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
       throw new AdminError(
         'conflict',
         'confirmation_required',
-        `This person has ${names.length} names. It would take ${inWords(await countErasable(pool, tenantId, names))}. Look at them first, then confirm.`,
+        `This person has ${names.length} names. It would take ${inWords(await countErasable(storage, tenantId, names))}. Look at them first, then confirm.`,
       )
     const requestedAt = await databaseNow(pool)
     const hash = hashOf(tenantId, subject)
@@ -115,7 +115,7 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
         tenant: publicTenantId(tenantId),
         profile_id: publicProfileId(await profileOfSubject(pool, tenantId, subject)),
         names: names.map(({ kind, value }) => ({ kind, value })),
-        would_erase: await countErasable(pool, tenantId, names),
+        would_erase: await countErasable(storage, tenantId, names),
         not_yet_processed: unapplied,
         needs_confirmation: names.length > MAX_NAMES_UNCONFIRMED,
       }

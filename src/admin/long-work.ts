@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Log } from '../log/log.ts'
-import { countUnapplied, oldestWaiting } from '../store/identity/erasures.ts'
+import { countParked, oldestOfTenantIn } from '../store/entries/parked.ts'
 
 // What erasures and purges share: work that is written down first, goes on however long it takes, and is gone on with by
 // another process where the one that did it ended.
 
 /** Where entries and their effects lie. */
-export type Storage = { pool: pg.Pool; log: Pick<Log, 'outside'> }
+export type Storage = { pool: pg.Pool; log: Pick<Log, 'unread' | 'countRead' | 'forget' | 'outside'> }
 
 /** How long what came in before may take to be applied. */
 export const MAX_WAIT_MS = 10_000
@@ -61,8 +61,9 @@ export async function untilApplied(
   const latest = new Date(at.getTime() + NODES_AHEAD_MS)
   const deadline = performance.now() + waitMs
   for (;;) {
-    const outside = await log.outside?.unread(tenantId, latest)
-    const unapplied = (await countUnapplied(pool, tenantId, latest)) + (outside?.entries ?? 0)
+    // In the order in which they move: what is parked meanwhile is found there.
+    const { entries } = await log.unread(tenantId, latest)
+    const unapplied = entries + (await countParked(pool, tenantId, latest))
     if (unapplied === 0 || performance.now() >= deadline) return unapplied
     await sleep(50)
   }
@@ -70,8 +71,11 @@ export async function untilApplied(
 
 /** When the oldest came in of what has not taken effect yet; null where nothing waits. */
 export async function oldestUnapplied({ pool, log }: Storage, tenantId: number): Promise<Date | null> {
-  const within = await oldestWaiting(pool, tenantId)
-  const outside = (await log.outside?.unread(tenantId, new Date()))?.oldestAt ?? null
-  if (within === null || outside === null) return within ?? outside
-  return within < outside ? within : outside
+  // In the order in which they move: what leaves one place meanwhile is found in the next.
+  const times = [
+    await oldestOfTenantIn(pool, 'overflow', tenantId),
+    (await log.unread(tenantId, null)).oldestAt,
+    await oldestOfTenantIn(pool, 'parked_entries', tenantId),
+  ].flatMap(at => at?.getTime() ?? [])
+  return times.length === 0 ? null : new Date(Math.min(...times))
 }

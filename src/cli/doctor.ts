@@ -29,11 +29,11 @@ export function addDoctor(program: Command, out: Output): void {
       }
       const empty = await emptyDataDir(options)
       if (empty !== null) return tell([databaseMissing(empty)])
-      await withBareDatabase(options, out, async ({ pool, config, log, jetstream }) => {
+      await withBareDatabase(options, out, async ({ pool, config, log }) => {
         const { secretKeys, dataDir, databaseUrl, processedRetentionMs, minFreeDisk, maxBacklog } = config
         const keys = await findMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null })
         const findings = await diagnose({
-          ...{ pool, log, jetstream, secrets: openSecrets(keys), processedRetentionMs },
+          ...{ pool, log, secrets: openSecrets(keys), processedRetentionMs },
           ...{ minFreeDisk, maxBacklog },
           dataDir: databaseUrl === null ? dataDir : null,
           now: () => new Date(),

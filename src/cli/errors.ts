@@ -3,8 +3,7 @@ import { AdminError } from '../admin/error.ts'
 import { ConfigError } from '../config/config.ts'
 import { FileFault } from '../import/row.ts'
 import { NotSent } from '../import/send.ts'
-import { NatsRefused } from '../log/jetstream/errors.ts'
-import { LogUnavailable } from '../log/log.ts'
+import { LogRefused, LogUnavailable } from '../log/log.ts'
 import { isUnavailable } from '../postgres/database.ts'
 import { SchemaError } from '../postgres/migrate.ts'
 
@@ -25,7 +24,7 @@ export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | nu
   if (error instanceof EmbeddedError) return { words: `${error.message}\n${ELSEWHERE}`, exitCode: 1 }
   if (error instanceof FileFault) return { words: error.message, exitCode: 1 }
   if (error instanceof NotSent) return { words: `${error.message}\n${GOES_ON}`, exitCode: 1 }
-  if (error instanceof NatsRefused || error instanceof LogUnavailable)
+  if (error instanceof LogRefused || error instanceof LogUnavailable)
     return { words: error.message, exitCode: 1 }
   if (error instanceof SchemaError) return { words: error.message, exitCode: 1 }
   const words = explainSystemError(error as SystemError)

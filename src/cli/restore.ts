@@ -37,9 +37,9 @@ export function addRestore(program: Command, out: Output): void {
       try {
         refuseNewer(backup)
         await refuseForeignDirectory(options)
-        await withBareDatabase(options, out, async ({ pool, config }) => {
+        await withBareDatabase(options, out, async ({ pool, log, config }) => {
           const { leftOut, disabled, ...restored } = await restore({
-            pool,
+            ...{ pool, log },
             backup,
             progress: progressOn(out, 'Read'),
           })

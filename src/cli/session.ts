@@ -7,14 +7,11 @@ import { type Admin, openAdmin } from '../admin/admin.ts'
 import { AdminError } from '../admin/error.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
-import type { JetStreamLog } from '../log/jetstream/log.ts'
 import type { Log } from '../log/log.ts'
-import { initialisePostgresLog } from '../log/postgres/initialise.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { type Connection, openPool } from '../postgres/database.ts'
 import { migrate } from '../postgres/migrate.ts'
-import { ensurePartitions } from '../postgres/partitions.ts'
-import { natsOf, openLog } from '../runtime/log.ts'
+import { initialiseLog, natsOf, openLog } from '../runtime/log.ts'
 import { joinEmbedded } from './embedded.ts'
 import type { Output } from './output.ts'
 
@@ -27,7 +24,6 @@ type Database = {
   connection: Connection
   config: Config
   log: Log
-  jetstream: JetStreamLog | null
 }
 export type Session = Database & { admin: Admin }
 
@@ -41,9 +37,9 @@ export async function withBareDatabase<T>(
   const embedded = config.databaseUrl === null ? await joinEmbedded(config, out) : null
   const connection = embedded?.connection ?? { url: config.databaseUrl! }
   const pool = openPool({ connection, max: 2, name: 'kontor command', onError: () => {} })
-  const { log, jetstream, close } = await openLog({ pool, nats: natsOf(config), name: 'kontor command' })
+  const { log, close } = await openLog({ pool, nats: natsOf(config), name: 'kontor command' })
   try {
-    return await work({ pool, connection, config, log, jetstream })
+    return await work({ pool, connection, config, log })
   } finally {
     await close()
     await pool.end()
@@ -104,6 +100,5 @@ export async function emptyDataDir(options: { data?: string | undefined }): Prom
 
 /** For commands that put something into the log, whether a server runs or not. */
 export async function readyLog({ pool, config }: Session): Promise<void> {
-  await ensurePartitions(pool, await databaseNow(pool))
-  await initialisePostgresLog(pool, config.logPartitions)
+  await initialiseLog(pool, { partitions: config.logPartitions, now: await databaseNow(pool) })
 }

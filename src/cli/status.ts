@@ -2,8 +2,7 @@ import type { Command } from '@commander-js/extra-typings'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { version } from '../config/version.ts'
-import type { JetStreamLog } from '../log/jetstream/log.ts'
-import { openPostgresLog } from '../log/postgres/log.ts'
+import type { OutsideLog } from '../log/log.ts'
 import { freeOf, isLow } from '../runtime/disk.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
@@ -54,9 +53,9 @@ const EMPTY = {
   retention_held: null,
 }
 
-async function databaseOf({ pool, config, admin, jetstream: nats }: Session) {
-  const waiting = pipelineOf(await openPostgresLog({ pool }).lag())
-  const jetstream = nats && (await jetstreamOf(nats))
+async function databaseOf({ pool, config, admin, log }: Session) {
+  const waiting = pipelineOf(await log.lag({ withinPostgres: true }))
+  const jetstream = log.outside && (await jetstreamOf(log.outside))
   return {
     schema: await newestMigration(pool),
     tenants: (await admin.tenants.list()).length,
@@ -88,8 +87,8 @@ const NOT_RUNNING = {
 }
 
 /** The log on NATS beside the one in PostgreSQL, which `pipeline` tells of. `promise`: what an acknowledged event survives. */
-async function jetstreamOf(jetstream: JetStreamLog) {
-  const { maxBytes, ...status } = await jetstream.status()
+async function jetstreamOf(outside: OutsideLog) {
+  const { maxBytes, ...status } = await outside.status()
   return { ...status, max_bytes: maxBytes }
 }
 

@@ -1,12 +1,12 @@
 import type pg from 'pg'
 import { DAY_MS, HOUR_MS } from '../domain/time.ts'
+import type { Log } from '../log/log.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { dropPartitionsBefore, type PartitionedTable } from '../postgres/partitions.ts'
 import { dropQueuedBefore, oldestQueued } from '../store/destinations/outbox.ts'
 import { deleteDeadLettersBefore } from '../store/entries/dead-letters.ts'
-import { oldestWaiting } from '../store/entries/parked.ts'
+import { oldestHeldUp } from '../store/entries/parked.ts'
 import {
-  hasEntriesSince,
   lockRetentionClock,
   type RetentionClock,
   writeRetentionClock,
@@ -39,6 +39,7 @@ type RetentionOptions = {
   /** PostgreSQL's: nodes may be wrong. */
   now(): Promise<Date>
   oldestUnread(): Promise<Date | null>
+  log: Pick<Log, 'hasEntriesSince'>
   logger: { warn(facts: object, message: string): void }
 }
 
@@ -50,12 +51,12 @@ export function retention(options: RetentionOptions): Job {
     async run() {
       const { pool, settings, logger } = options
       const now = await options.now()
-      const held = await inTransaction(pool, client => heldBy(client, now, settings))
+      const held = await inTransaction(pool, client => heldBy(client, now, options))
       if (held) {
         logger.warn({ reason: held }, 'retention drops nothing')
         return
       }
-      const waiting = earliest(await options.oldestUnread(), await oldestWaiting(pool))
+      const waiting = earliest(await options.oldestUnread(), await oldestHeldUp(pool))
       await dropExpired(options, now, waiting)
       await deleteExpiredLetters(pool, settings, now)
     },
@@ -103,12 +104,16 @@ async function deleteExpiredLetters(pool: pg.Pool, settings: Retention, now: Dat
 }
 
 /** Why nothing may be dropped at this moment; null: it may. */
-async function heldBy(client: pg.PoolClient, now: Date, settings: Retention): Promise<string | null> {
+async function heldBy(
+  client: pg.PoolClient,
+  now: Date,
+  { settings, log }: RetentionOptions,
+): Promise<string | null> {
   const clock = await lockRetentionClock(client, now)
   const next = nextClock(clock, now)
   if (next.heldReason === null) {
     const quietSince = new Date(now.getTime() - settings.logRetentionMs - QUIET_MS)
-    if (!(await hasEntriesSince(client, quietSince)))
+    if (!(await log.hasEntriesSince(client, quietSince)))
       next.heldReason = `The newest entry of the log is from before ${quietSince.toISOString()}: the clock of PostgreSQL may be wrong.`
   }
   await writeRetentionClock(client, next)

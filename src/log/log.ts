@@ -26,10 +26,18 @@ export class LogUnavailable extends Error {
   override name = 'LogUnavailable'
 }
 
+/** The log cannot be used as it is set up: whoever runs the service has to decide something first. */
+export class LogRefused extends Error {
+  override name = 'LogRefused'
+}
+
 /** What shares a flush: appends of one group become durable together, and wait for no other group. */
 export type FlushGroup = { name: string; maxInFlight: number; maxItems: number; maxBytes: number }
 
 export type Unread = { entries: number; oldestAt: Date | null }
+
+/** Names an entry, with the time that its partition is found by. */
+export type EntryName = { id: string; receivedAt: Date }
 
 /** Names the log and its partition, for example postgres/3. */
 export type PartitionName = string
@@ -70,26 +78,60 @@ export type Log = {
   onAppend(listener: () => void): () => void
   /** Which flush an append shares with others. */
   groupOf(append: Append): FlushGroup
-  /** Entries waiting and the age of the oldest, by partition. */
-  lag(): Promise<{ partition: PartitionName; entries: number; oldestAt: Date | null }[]>
+  /** Entries waiting and the age of the oldest, by partition; `withinPostgres`: of those alone. */
+  lag(options?: { withinPostgres: true }): Promise<({ partition: PartitionName } & Unread)[]>
   /** The first use of an idempotency key, while it is kept. */
   firstUse(tenantId: number, key: string): Promise<FirstUse | null>
   /** An entry that is still in the log, by its id; looked for where entries of that kind are, if it is given. */
   find(tenantId: number, id: string, kind?: EntryKind): Promise<Entry | null>
-  /** What of it lies outside of PostgreSQL, where no SQL finds it; null: nothing does. */
+  /** Unread entries of a tenant that came in by then; null: whenever they did. */
+  unread(tenantId: number, receivedBy: Date | null): Promise<Unread>
+  /**
+   * Unread entries of a tenant that bring events and have the text in their body: the first few. `away`: why not all of
+   * the log could be looked through.
+   */
+  unreadWith(tenantId: number, text: string): Promise<{ entries: Entry[]; away: LogUnavailable | null }>
+  /** How many of these entries were read and would be taken out by `forget`. */
+  countRead(tenantId: number, entries: EntryName[]): Promise<number>
+  /** Takes these entries out where they were read, in the caller's transaction; returns how many. */
+  forget(client: pg.PoolClient, tenantId: number, entries: EntryName[]): Promise<number>
+  /** Whether something came in since then; also true of a log without entries. */
+  hasEntriesSince(client: pg.PoolClient, moment: Date): Promise<boolean>
+  /** When the newest entry came in by the clock of its node, if that is ahead of PostgreSQL's by more than this. */
+  newestAhead(seconds: number): Promise<Date | null>
+  /** What of it lies outside of PostgreSQL; null: nothing does. */
   outside: OutsideLog | null
 }
 
+/** The part of a log that has a server of its own. */
 export type OutsideLog = {
-  /** Unread entries of a tenant that came in by then. */
-  unread(tenantId: number, receivedBy: Date): Promise<Unread>
-  /** Unread entries of a tenant that have the text in their body: the first few. */
-  unreadWith(tenantId: number, text: string): Promise<Entry[]>
+  /** Waits for the server, for so long; throws where it refuses. */
+  start(withinMs: number): Promise<void>
+  status(): Promise<OutsideStatus>
+  /** What an acknowledged entry survives; null while the server is away. */
+  promise(): Promised | null
+  /** Makes room where there is little, and writes down how much is unread. */
+  upkeep(): Promise<void>
   /** Resolves when all is read that stands in it now; with how much is not, where that takes longer. */
   untilRead(withinMs: number): Promise<number>
-  /** Takes what was read out of it: what was erased elsewhere is not to stay there. */
+  /** Takes out all that was read, because single entries cannot be: what was erased elsewhere is not to stay there. */
   forgetRead(): Promise<void>
 }
+
+export type OutsideStatus = {
+  stream: string
+  servers: string
+  reachable: boolean
+  promise: Promised | null
+  replicas: number | null
+  partitions: number | null
+  bytes: number | null
+  maxBytes: number
+  unread: number | null
+}
+
+/** What an acknowledged entry survives. */
+export type Promised = 'synced' | 'replicated' | 'process-crash only'
 
 /** Which partition a key belongs to: FNV-1a, spread by the tenant. */
 export function partitionOf(tenantId: number, orderingKey: string, partitions: number): number {

@@ -3,15 +3,15 @@ import type { Entry } from '../domain/entry.ts'
 import type { EventContext } from '../domain/events/events.ts'
 import { normalize } from '../domain/events/normalize/normalize.ts'
 import { entryIdOf } from '../domain/ids.ts'
-import { type Log, LogUnavailable } from '../log/log.ts'
+import type { Log } from '../log/log.ts'
 import { type EventRow, findEvents } from '../store/events/events.ts'
 import {
   type EventLetter,
   findEventLetters,
   findHeldUp,
+  findHeldUpWith,
   findInboundReceipts,
   findLettersOfSent,
-  findWaitingWith,
   type InboundReceipt,
   type WaitingEntry,
 } from '../store/events/lookups.ts'
@@ -64,7 +64,7 @@ export async function eventOutcome(
 
 /**
  * By the id that its sender gave it. Without a source, tracking and CDP events come first, then the sources in their
- * order: however many there are, the statements are the same seven.
+ * order: however many there are, the statements are the same nine.
  */
 export async function outcomeOfSent(
   { pool, log }: Deps,
@@ -74,8 +74,7 @@ export async function outcomeOfSent(
   const sourceIds =
     sourceId === undefined ? [null, ...(await listSources(pool, tenantId)).map(({ id }) => id)] : [sourceId]
   const text = JSON.stringify(sentId).slice(1, -1)
-  const outside = await unreadOutside(log, tenantId, text)
-  const waiting = [...outside.waiting, ...(await findWaitingWith(pool, tenantId, text))]
+  const { waiting, away } = await waitingWith({ pool, log }, tenantId, text)
   const firsts = await firstsOf(pool, tenantId, sentId, sourceIds)
   const ends = firsts.length > 0 ? await endsOf(pool, tenantId, firsts) : new Map<string, EventOutcome>()
   for (const first of firsts) {
@@ -90,21 +89,20 @@ export async function outcomeOfSent(
     const item = items.find(({ inboundEventId, sourceId: of }) => inboundEventId === sentId && of === source)
     if (item) return waitingOutcome(item.id, item.held)
   }
-  if (outside.failure) throw outside.failure
+  if (away) throw away
   return null
 }
 
-type Outside = { waiting: WaitingEntry[]; failure: LogUnavailable | null }
-
-/** Before what waits within: what is read meanwhile is found there. While it cannot be asked, what is stored is told all the same. */
-async function unreadOutside(log: Log, tenantId: number, text: string): Promise<Outside> {
-  try {
-    const entries = (await log.outside?.unreadWith(tenantId, text)) ?? []
-    return { waiting: entries.map(entry => ({ entry, state: 'queued', ...UNTRIED })), failure: null }
-  } catch (error) {
-    if (!(error instanceof LogUnavailable)) throw error
-    return { waiting: [], failure: error }
-  }
+/**
+ * In the order in which they move, so that what moves on meanwhile is found in its next place, and told from there. While a part of the
+ * log cannot be asked, what is stored is told all the same.
+ */
+async function waitingWith({ pool, log }: Deps, tenantId: number, text: string) {
+  const deferred = await findHeldUpWith(pool, 'deferred', tenantId, text)
+  const { entries, away } = await log.unreadWith(tenantId, text)
+  const unread = entries.map((entry): WaitingEntry => ({ entry, state: 'queued', ...UNTRIED }))
+  const parked = await findHeldUpWith(pool, 'parked', tenantId, text)
+  return { waiting: [...parked, ...unread, ...deferred], away }
 }
 
 const UNTRIED = { lastError: null, attempts: 0, nextAttemptAt: null }

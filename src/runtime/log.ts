@@ -1,13 +1,14 @@
 import type pg from 'pg'
 import type { Config } from '../config/config.ts'
 import type { LinkLogger } from '../log/jetstream/link.ts'
-import type { JetStreamLog } from '../log/jetstream/log.ts'
 import type { NatsAccess, NatsSettings } from '../log/jetstream/settings.ts'
 import { type Log, LogUnavailable } from '../log/log.ts'
+import { initialisePostgresLog } from '../log/postgres/initialise.ts'
 import { openPostgresLog } from '../log/postgres/log.ts'
 import { isUnavailable } from '../postgres/database.ts'
+import { ensurePartitions } from '../postgres/partitions.ts'
 
-export type OpenedLog = { log: Log; jetstream: JetStreamLog | null; close(): Promise<void> }
+export type OpenedLog = { log: Log; close(): Promise<void> }
 
 export type LogOptions = {
   pool: pg.Pool
@@ -21,11 +22,20 @@ export type LogOptions = {
 /** The log of the installation: in PostgreSQL, or with NATS_URL in JetStream for events. It connects when it is first used. */
 export async function openLog({ pool, nats, ...options }: LogOptions): Promise<OpenedLog> {
   const postgres = openPostgresLog({ pool })
-  if (nats === null) return { log: postgres, jetstream: null, close: async () => {} }
+  if (nats === null) return { log: postgres, close: async () => {} }
   // A tenth of a second of loading, for those who use it.
   const { openJetStreamLog } = await import('../log/jetstream/log.ts')
   const jetstream = openJetStreamLog({ pool, settings: nats, postgres, ...options })
-  return { log: jetstream, jetstream, close: jetstream.close }
+  return { log: jetstream, close: jetstream.close }
+}
+
+/** Makes what entries are written to, where it is not there yet. */
+export async function initialiseLog(
+  pool: pg.Pool,
+  { partitions, now }: { partitions: number; now: Date },
+): Promise<void> {
+  await ensurePartitions(pool, now)
+  await initialisePostgresLog(pool, partitions)
 }
 
 /** Storage is away, whichever: worth trying again, nobody's fault. */

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { type Ops, type OpsMetrics, startOps } from '../http/ops.ts'
-import type { JetStreamLog } from '../log/jetstream/log.ts'
+import type { Log } from '../log/log.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
 import { listStalled } from '../store/entries/stalled.ts'
@@ -34,7 +34,7 @@ export function watchParts(
 
 type OpsParts = {
   pool: pg.Pool
-  jetstream: JetStreamLog | null
+  log: Pick<Log, 'outside'>
   metrics: OpsMetrics
   logger: Logger
   disk: Disk
@@ -44,7 +44,7 @@ type OpsParts = {
 /** A taken operations port stops the service only when it was asked for by name. */
 export async function openOps(
   config: Config,
-  { pool, jetstream, metrics, logger, disk, backlog }: OpsParts,
+  { pool, log: { outside }, metrics, logger, disk, backlog }: OpsParts,
 ): Promise<Ops | null> {
   if (config.opsPort === null) return null
   const readiness = async () => {
@@ -52,7 +52,7 @@ export async function openOps(
     await pool.query('select 1')
     const database = `answered in ${Math.round(performance.now() - started)} ms`
     // Ready all the same: reads go on.
-    const nats = jetstream && { nats: jetstream.promise() ?? 'away: events are answered 503' }
+    const nats = outside && { nats: outside.promise() ?? 'away: events are answered 503' }
     return { ok: true, checks: { database, disk: diskText(disk), backlog: backlogText(backlog), ...nats } }
   }
   try {

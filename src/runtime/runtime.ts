@@ -20,12 +20,9 @@ import { streamUpkeep } from '../jobs/stream.ts'
 import { stuckSessions } from '../jobs/stuck-sessions.ts'
 import { keyUse, partitionUpkeep } from '../jobs/upkeep.ts'
 import { leaveStreams } from '../log/jetstream/left-streams.ts'
-import type { JetStreamLog } from '../log/jetstream/log.ts'
-import type { Log } from '../log/log.ts'
-import { initialisePostgresLog } from '../log/postgres/initialise.ts'
+import type { Log, OutsideLog } from '../log/log.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { brokenConnection, type Connection, openPool } from '../postgres/database.ts'
-import { ensurePartitions } from '../postgres/partitions.ts'
 import { archiveState } from '../store/archive/archive.ts'
 import { watchConfigVersion } from '../store/tenants/config-version.ts'
 import { openDirectory } from '../store/tenants/directory.ts'
@@ -34,7 +31,7 @@ import { type Metrics, type MetricsSample, openMetrics } from '../telemetry/metr
 import { type Backlog, watchBacklog } from './backlog.ts'
 import { openClock } from './clock.ts'
 import { freeOf, type ReadFree, watchDisk } from './disk.ts'
-import { isStorageAway, natsOf, openLog } from './log.ts'
+import { initialiseLog, isStorageAway, natsOf, openLog } from './log.ts'
 import { openOps, watchParts } from './ops.ts'
 import { type OpenedSurfaces, openSurfaces, type Parts } from './surfaces.ts'
 import { startWorkerThread } from './thread.ts'
@@ -99,7 +96,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     const runsWorkers = config.surfaces.includes('worker')
     const jobs = [
       keyUse(directory),
-      ...streamUpkeep(parts.jetstream),
+      ...streamUpkeep(log),
       ...opened.jobs,
       ...(runsWorkers ? upkeep(options, parts) : []),
     ]
@@ -130,7 +127,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     const url = http ? urlOf(http, config.host) : processes!.url
     return {
       ...{ url, opsUrl, http, onAppend: log.onAppend, sampleMetrics: metrics.sample, close },
-      promise: parts.jetstream ? (parts.jetstream.promise() ?? 'NATS is away') : null,
+      promise: log.outside ? (log.outside.promise() ?? 'NATS is away') : null,
     }
   } catch (error) {
     await close()
@@ -151,12 +148,11 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   onClose(() => pool.end())
   const clock = await openClock(pool)
   onClose(async () => clock.stop())
-  await ensurePartitions(pool, clock.now())
-  await initialisePostgresLog(pool, config.logPartitions)
+  await initialiseLog(pool, { partitions: config.logPartitions, now: clock.now() })
   const now = options.now ?? clock.now
   const nats = natsOf(config)
   await leaveStreams(pool, nats)
-  const { log, jetstream, close } = await openLog({
+  const { log, close } = await openLog({
     pool,
     nats,
     name: 'kontor',
@@ -164,7 +160,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
     logger: options.log,
   })
   onClose(close)
-  if (jetstream) await startJetStream(jetstream, options.log)
+  if (log.outside) await startJetStream(log.outside, options.log)
   const metrics = openMetrics()
   const disk = await watchDisk(options.readFree ?? freeOf(config), config.minFreeDisk)
   onClose(async () => disk.stop())
@@ -186,7 +182,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   })
   onClose(drained)
   onClose(() => directory.writeUses())
-  return { pool, log, jetstream, accept, directory, secrets, metrics, disk, backlog, now }
+  return { pool, log, accept, directory, secrets, metrics, disk, backlog, now }
 }
 
 function counted({ accept }: Metrics, backlog: Backlog): AcceptMetrics {
@@ -203,10 +199,10 @@ function counted({ accept }: Metrics, backlog: Backlog): AcceptMetrics {
 const NATS_PATIENCE_MS = 5_000
 
 /** Says which promise holds. Without NATS it goes on: records and reads do not need it. */
-async function startJetStream(jetstream: JetStreamLog, logger: Logger): Promise<void> {
+async function startJetStream(outside: OutsideLog, logger: Logger): Promise<void> {
   try {
-    await jetstream.start(NATS_PATIENCE_MS)
-    const { promise, stream, replicas } = await jetstream.status()
+    await outside.start(NATS_PATIENCE_MS)
+    const { promise, stream, replicas } = await outside.status()
     logger.info({ stream, replicas, promise }, `events are kept in JetStream: acknowledged means ${promise}`)
   } catch (error) {
     if (!isStorageAway(error)) throw error
@@ -223,7 +219,7 @@ function upkeep({ config, log: logger }: RuntimeOptions, { pool, log, now }: Par
     stuckSessions(pool, logger),
     partitionUpkeep(pool, () => databaseNow(pool)),
     retention({
-      ...{ pool, settings: config, logger },
+      ...{ pool, log, settings: config, logger },
       now: () => databaseNow(pool),
       oldestUnread: () => oldestUnread(log),
     }),

@@ -18,7 +18,6 @@ import { type Budgets, openBudgets } from '../intake/volume.ts'
 import { inboundUpkeep } from '../jobs/inbound-upkeep.ts'
 import type { Job } from '../jobs/jobs.ts'
 import { overflowDrain } from '../jobs/overflow.ts'
-import type { JetStreamLog } from '../log/jetstream/log.ts'
 import type { Log } from '../log/log.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -29,7 +28,6 @@ import type { Disk } from './disk.ts'
 export type Parts = {
   pool: pg.Pool
   log: Log
-  jetstream: JetStreamLog | null
   accept: Accept
   directory: Directory
   secrets: Secrets

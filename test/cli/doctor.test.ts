@@ -29,7 +29,6 @@ async function found(options: Partial<Options> = {}): Promise<Map<string, string
     ...{
       pool,
       log,
-      jetstream: null,
       secrets,
       now: () => new Date(),
       disk: async () => null,

@@ -43,7 +43,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
       ...{ pool: postgres.pool, settings, postgres: postgres.log },
       ...{ name: 'test', isWriter: true },
     })
-    await log.start(10_000).catch(async error => {
+    await log.outside.start(10_000).catch(async error => {
       await log.close()
       throw error
     })
@@ -84,7 +84,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
   test('what is promised is what is known, and not more', async () => {
     const promise = async (given: Partial<NatsSettings>) => {
       const log = await opened(settingsOf(given))
-      const status = await log.status()
+      const status = await log.outside.status()
       await log.close()
       return status.promise
     }

@@ -29,7 +29,7 @@ export async function openJetStreamTestLog(given: Partial<NatsSettings> = {}) {
   const settings = natsSettings(nats.url, given)
   const open = () => openJetStreamLog({ pool, settings, postgres: postgres.log, name: 'log test' })
   const log = open()
-  await log.start(10_000)
+  await log.outside.start(10_000)
   return {
     ...{ nats, pool, settings, postgres, log, open },
     readable: postgres.readable,

@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test'
 import type pg from 'pg'
 import { DAY_MS } from '../../src/domain/time.ts'
 import { nextClock, retention } from '../../src/jobs/retention.ts'
+import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import {
   dropPartitionsBefore,
@@ -121,7 +122,7 @@ const warnings: unknown[] = []
 const logger = { warn: (facts: object) => warnings.push(facts) }
 const retentionAt = (now: Date, oldestUnread: Date | null = null) =>
   retention({
-    ...{ pool, settings, logger },
+    ...{ pool, settings, logger, log: openPostgresLog({ pool }) },
     now: async () => now,
     oldestUnread: async () => oldestUnread,
   }).run()

@@ -1,7 +1,6 @@
 import type pg from 'pg'
-import { markDrained } from '../../log/jetstream/cursors.ts'
-import { beginEra } from '../../log/postgres/eras.ts'
-import { openPostgresLog } from '../../log/postgres/log.ts'
+import type { Log } from '../../log/log.ts'
+import { enterRestored } from '../../log/restored.ts'
 import { LOCKS, lock } from '../../postgres/locks.ts'
 import { applyMigrations, foreignMigration } from '../../postgres/migrate.ts'
 import {
@@ -54,10 +53,12 @@ export function refuseNewer({ path, header }: Backup): void {
  */
 export async function restore({
   pool,
+  log,
   backup,
   progress,
 }: {
   pool: pg.Pool
+  log: Pick<Log, 'lag'>
   backup: Backup
   progress: Progress
 }): Promise<Restored> {
@@ -78,8 +79,7 @@ export async function restore({
     for (const { name } of tables) await enableTriggers(client, name)
     await setSequences(client, header.sequences)
     await applyMigrations(client)
-    await beginEra(client)
-    await markDrained(client)
+    await enterRestored(client)
     disabled.archive = await disableArchive(client, 'Restored from a backup.')
     disabled.destinations = await disableDestinations(client, 'Restored from a backup.')
     const known = new Set(tables.map(({ name }) => name))
@@ -87,7 +87,7 @@ export async function restore({
   })
   // So that the first queries are planned with the sizes in view; autovacuum would do it later.
   await analyze(pool)
-  const lags = await openPostgresLog({ pool }).lag()
+  const lags = await log.lag({ withinPostgres: true })
   const waiting = lags.reduce((sum, { entries }) => sum + entries, 0)
   return { ...summaryOf(backup), waiting, leftOut, disabled }
 }

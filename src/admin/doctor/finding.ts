@@ -1,5 +1,4 @@
 import type pg from 'pg'
-import type { JetStreamLog } from '../../log/jetstream/log.ts'
 import type { Log } from '../../log/log.ts'
 import type { Secrets } from '../secrets.ts'
 
@@ -43,8 +42,6 @@ export type Disk = { path: string; freeBytes: number; totalBytes: number }
 export type Patient = {
   pool: pg.Pool
   log: Log
-  /** The log on NATS, where there is one. */
-  jetstream: JetStreamLog | null
   secrets: Secrets
   /** this machine's */
   now: () => Date

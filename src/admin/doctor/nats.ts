@@ -4,16 +4,9 @@ const NEARLY_FULL = 0.8
 
 /** The log on NATS: whether it is there, what it promises, and whether there is room in it. */
 export const stream: Check = async patient => {
-  if (patient.jetstream === null) return []
-  const {
-    servers,
-    stream: name,
-    reachable,
-    promise,
-    unread,
-    bytes,
-    maxBytes,
-  } = await patient.jetstream.status()
+  const { outside } = patient.log
+  if (outside === null) return []
+  const { servers, stream: name, reachable, promise, unread, bytes, maxBytes } = await outside.status()
   if (!reachable)
     return [
       {

@@ -7,7 +7,6 @@ import { countSessions, longTransactions, type OpenTransaction } from '../../sto
 import {
   daysWithOperations,
   monthsWithEvents,
-  newestFromTheFuture,
   recentDeadLetters,
   silentSources,
   summarizeParked,
@@ -148,10 +147,10 @@ function endOf({ pid, gid }: OpenTransaction, isEmbedded: boolean): string {
 
 /** What should be there by itself: retention, partitions for the coming day, times that are past. */
 export const upkeep: Check = async patient => {
-  const { pool, databaseNow, dataDir } = patient
+  const { pool, log, databaseNow, dataDir } = patient
   const held = await retentionHeldBy(pool)
   const tomorrow = new Date(databaseNow.getTime() + DAY_MS)
-  const newest = await newestFromTheFuture(pool, CLOCK_OFF_S)
+  const newest = await log.newestAhead(CLOCK_OFF_S)
   const lacking: string[] = []
   for (const table of partitionedTables)
     if ((await momentsWithoutPartition(pool, table, [databaseNow, tomorrow])).length > 0) lacking.push(table)

@@ -1,7 +1,7 @@
-import { LogUnavailable } from '../log.ts'
+import { LogRefused, LogUnavailable } from '../log.ts'
 
 /** NATS is there, and what it has is not what Kontor needs: trying again does not help, an operator does. */
-export class NatsRefused extends Error {
+export class NatsRefused extends LogRefused {
   override name = 'NatsRefused'
 }
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Entry } from '../../domain/entry.ts'
-import type { Append, Appended, FlushGroup, Log, OutsideLog } from '../log.ts'
+import type { Append, Appended, FlushGroup, Log, OutsideLog, Unread } from '../log.ts'
 import { LogUnavailable, partitionOf } from '../log.ts'
-import { partitionsWithEvents } from '../postgres/reader.ts'
+import type { PostgresLog } from '../postgres/log.ts'
 import { enterStream, listCursors, noteUnread } from './cursors.ts'
 import { StreamFull } from './errors.ts'
 import { type Link, type Linked, type LinkLogger, openLink } from './link.ts'
@@ -11,39 +11,17 @@ import { openPublisher } from './publisher.ts'
 import { purgeRead } from './purge.ts'
 import { openReader, partitionName } from './reader.ts'
 import { findEntry, lagOf, unreadOf } from './scan.ts'
-import type { NatsSettings, Promised } from './settings.ts'
+import type { NatsSettings } from './settings.ts'
 import { infoOf } from './stream.ts'
 
 /** Events on NATS, everything else on the log that stands beside it in PostgreSQL. */
-export type JetStreamLog = Log & {
-  outside: OutsideLog
-  /** Waits for NATS, for so long; throws where it refuses. */
-  start(withinMs: number): Promise<void>
-  status(): Promise<JetStreamStatus>
-  /** What an acknowledged event survives; null while NATS is away. */
-  promise(): Promised | null
-  /** Makes room where there is little, and writes down how much is unread. */
-  keepUp(): Promise<void>
-  close(): Promise<void>
-}
-
-export type JetStreamStatus = {
-  stream: string
-  servers: string
-  reachable: boolean
-  promise: Promised | null
-  replicas: number | null
-  partitions: number | null
-  bytes: number | null
-  maxBytes: number
-  unread: number | null
-}
+export type JetStreamLog = Log & { outside: OutsideLog; close(): Promise<void> }
 
 export type JetStreamOptions = {
   pool: pg.Pool
   settings: NatsSettings
   /** Takes what has to commit with something else in PostgreSQL. */
-  postgres: Log
+  postgres: PostgresLog
   name: string
   /** Events are appended through it: when it is closed, it says what it leaves behind. */
   isWriter?: boolean
@@ -73,7 +51,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   const publisher = openPublisher(link, stream)
   const entered = openEntered(link, options, servers)
   const reader = openReader(stream, { linked: entered.current, logger })
-  const heldBy = openHeld()
+  const heldBy = openHeld(postgres)
   let purgedAt = -Infinity
   let counted = { unread: 0, at: -Infinity }
 
@@ -137,6 +115,30 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     return counted.unread
   }
 
+  async function unreadOutside(tenantId: number, receivedBy: Date | null): Promise<Unread> {
+    const linked = await entered.ready()
+    let entries = 0
+    let oldest = Number.POSITIVE_INFINITY
+    for (const cursor of await listCursors(pool, stream))
+      for await (const some of unreadOf(linked, stream, cursor, tenantId))
+        for (const { receivedAt } of some) {
+          if (receivedBy !== null && receivedAt > receivedBy) continue
+          entries++
+          oldest = Math.min(oldest, receivedAt.getTime())
+        }
+    return { entries, oldestAt: entries === 0 ? null : new Date(oldest) }
+  }
+  async function unreadWithOutside(tenantId: number, text: string): Promise<Entry[]> {
+    const linked = await entered.ready()
+    const found: Entry[] = []
+    for (const cursor of await listCursors(pool, stream))
+      for await (const some of unreadOf(linked, stream, cursor, tenantId)) {
+        found.push(...some.filter(({ body }) => body.includes(text)))
+        if (found.length >= MAX_CANDIDATES) return found
+      }
+    return found
+  }
+
   return {
     async append(batch, { client } = {}) {
       if (client) return postgres.append(batch, { client })
@@ -177,7 +179,8 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         stop()
       }
     },
-    async lag() {
+    async lag(options) {
+      if (options?.withinPostgres) return postgres.lag()
       const ours = await lags(LAG_WITHIN_MS).catch(error => {
         // While NATS is away, that is told elsewhere; what waits in PostgreSQL is told all the same.
         if (error instanceof LogUnavailable) return []
@@ -191,29 +194,56 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       if (found !== null || kind === 'record') return found
       return findEntry(await link.ready(), stream, tenantId, id)
     },
+    async unread(tenantId, receivedBy) {
+      const outside = await unreadOutside(tenantId, receivedBy)
+      const within = await postgres.unread(tenantId, receivedBy)
+      const times = [outside, within].flatMap(({ oldestAt }) => oldestAt?.getTime() ?? [])
+      return {
+        entries: outside.entries + within.entries,
+        oldestAt: times.length === 0 ? null : new Date(Math.min(...times)),
+      }
+    },
+    async unreadWith(tenantId, text) {
+      const outside = await unreadWithOutside(tenantId, text).catch(error => {
+        if (error instanceof LogUnavailable) return error
+        throw error
+      })
+      const { entries } = await postgres.unreadWith(tenantId, text)
+      return outside instanceof LogUnavailable
+        ? { entries, away: outside }
+        : { entries: [...outside, ...entries], away: null }
+    },
+    countRead: postgres.countRead,
+    forget: postgres.forget,
+    hasEntriesSince: postgres.hasEntriesSince,
+    newestAhead: postgres.newestAhead,
     outside: {
-      async unread(tenantId, receivedBy) {
-        const linked = await entered.ready()
-        let entries = 0
-        let oldest = Number.POSITIVE_INFINITY
-        for (const cursor of await listCursors(pool, stream))
-          for await (const some of unreadOf(linked, stream, cursor, tenantId))
-            for (const { receivedAt } of some) {
-              if (receivedAt > receivedBy) continue
-              entries++
-              oldest = Math.min(oldest, receivedAt.getTime())
-            }
-        return { entries, oldestAt: entries === 0 ? null : new Date(oldest) }
+      async start(withinMs) {
+        await entered.ready(withinMs)
       },
-      async unreadWith(tenantId, text) {
-        const linked = await entered.ready()
-        const found: Entry[] = []
-        for (const cursor of await listCursors(pool, stream))
-          for await (const some of unreadOf(linked, stream, cursor, tenantId)) {
-            found.push(...some.filter(({ body }) => body.includes(text)))
-            if (found.length >= MAX_CANDIDATES) return found
-          }
-        return found
+      async status() {
+        const linked = await entered.ready().catch(() => null)
+        const info = linked && (await infoOf(linked, stream).catch(() => null))
+        return {
+          ...{ stream, servers, maxBytes: settings.maxBytes },
+          reachable: info !== null,
+          promise: linked?.stream.promise ?? null,
+          replicas: info?.config.num_replicas ?? null,
+          partitions: linked?.stream.partitions ?? null,
+          bytes: info?.state.bytes ?? null,
+          unread: info && (await unreadNow()),
+        }
+      },
+      promise: () => link.writable()?.stream.promise ?? null,
+      async upkeep() {
+        const linked = link.current()
+        if (linked === null) return
+        const info = await infoOf(linked, stream)
+        if (info && info.config.max_bytes > 0 && info.state.bytes > info.config.max_bytes * PURGE_FROM)
+          await makeRoom()
+        const isRecent = performance.now() - counted.at < RECENT_MS
+        const unread = isRecent ? counted.unread : await unreadNow()
+        await noteUnread(pool, stream, { unread, isDrained: false })
       },
       async untilRead(withinMs) {
         const linked = await entered.ready()
@@ -231,33 +261,6 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         await wholeMessages()
         await purgeRead(await link.ready(), stream, await listCursors(pool, stream))
       },
-    },
-    async start(withinMs) {
-      await entered.ready(withinMs)
-    },
-    async status() {
-      const linked = await entered.ready().catch(() => null)
-      const info = linked && (await infoOf(linked, stream).catch(() => null))
-      return {
-        ...{ stream, servers, maxBytes: settings.maxBytes },
-        reachable: info !== null,
-        promise: linked?.stream.promise ?? null,
-        replicas: info?.config.num_replicas ?? null,
-        partitions: linked?.stream.partitions ?? null,
-        bytes: info?.state.bytes ?? null,
-        unread: info && (await unreadNow()),
-      }
-    },
-    promise: () => link.writable()?.stream.promise ?? null,
-    async keepUp() {
-      const linked = link.current()
-      if (linked === null) return
-      const info = await infoOf(linked, stream)
-      if (info && info.config.max_bytes > 0 && info.state.bytes > info.config.max_bytes * PURGE_FROM)
-        await makeRoom()
-      const isRecent = performance.now() - counted.at < RECENT_MS
-      const unread = isRecent ? counted.unread : await unreadNow()
-      await noteUnread(pool, stream, { unread, isDrained: false })
     },
     async close() {
       // What it says now is what a start without NATS goes by.
@@ -320,18 +323,16 @@ function openEntered(link: Link, { pool, settings: { stream } }: JetStreamOption
  * Partitions whose events still stand in the PostgreSQL log: of an installation that has gone over to NATS, or of what waited for
  * budget. They came before.
  */
-function openHeld() {
+function openHeld(postgres: PostgresLog) {
   let lookedAt = -Infinity
   let held = new Set<number>()
   let hashes = 0
   return async (client: pg.PoolClient, partitions: number): Promise<(partition: number) => boolean> => {
     if (performance.now() - lookedAt > LOOK_FOR_EVENTS_EVERY_MS || held.size > 0) {
       lookedAt = performance.now()
-      held = new Set(await partitionsWithEvents(client))
-      if (held.size > 0 && hashes === 0) {
-        const { rows } = await client.query<{ count: number }>('select count(*) from log_cursors')
-        hashes = rows[0]!.count
-      }
+      const found = await postgres.partitionsWithEvents(client)
+      held = new Set(found.held)
+      hashes = found.partitions
     }
     if (held.size === 0) return () => false
     // Both count from the same hash: where one number divides the other, a partition is a part of one over there.

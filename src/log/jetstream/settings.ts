@@ -26,9 +26,6 @@ export type NatsAccess = {
   credentialsFile: string | null
 }
 
-/** What holds of an acknowledged event. */
-export type Promised = 'synced' | 'replicated' | 'process-crash only'
-
 /** Names the subject of a partition; parts of what is too large for one message lie below it. */
 export const subjectOf = (stream: string, partition: number) => `${stream}.log.${partition}`
 export const partSubject = (stream: string, partition: number, group: string, part: number | '*') =>

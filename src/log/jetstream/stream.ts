@@ -1,8 +1,9 @@
 import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import type { ServerInfo } from '@nats-io/transport-node'
+import type { Promised } from '../log.ts'
 import { type Connected, connectTo } from './access.ts'
 import { isMissingStream, NatsRefused } from './errors.ts'
-import type { NatsSettings, Promised } from './settings.ts'
+import type { NatsSettings } from './settings.ts'
 
 export const OLDEST_SERVER = '2.10.27'
 const PARTITIONS = 'kontor_partitions'

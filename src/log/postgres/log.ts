@@ -1,16 +1,15 @@
 import type pg from 'pg'
-import type { Entry } from '../../domain/entry.ts'
-import { timeOfId } from '../../domain/ids.ts'
 import { type Column, copyTable, int2, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
-import { afterCommit, isConflict, queryLong, transactionOn, withClient } from '../../postgres/database.ts'
-import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
+import { afterCommit, isConflict, transactionOn, withClient } from '../../postgres/database.ts'
 import { makingPartitions } from '../../postgres/partitions.ts'
 import type { Append, Appended, FlushGroup, Log } from '../log.ts'
 import { partitionOf } from '../log.ts'
 import { appendClaiming, findFirstUses, type LogFacts } from './claims.ts'
 import { isOtherEra, openEras } from './eras.ts'
 import { countPartitions } from './initialise.ts'
-import { advance, partitionName, take } from './reader.ts'
+import { countRead, find, forget, hasEntriesSince, newestAhead } from './kept.ts'
+import { advance, take } from './reader.ts'
+import { lag, partitionsWithEvents, unread, unreadWith } from './unread.ts'
 
 // Two flushes keep the disk busy while the next one gathers; more would only make each smaller.
 export const POSTGRES_FLUSHES: FlushGroup = {
@@ -20,8 +19,16 @@ export const POSTGRES_FLUSHES: FlushGroup = {
   maxBytes: 4_000_000,
 }
 
+const MAX_CANDIDATES = 50
+
+/** What a log beside it has to know: it reads what came before its own entries first. */
+export type PostgresLog = Log & {
+  /** The partitions in which events stand among the next to be read, and how many partitions there are. */
+  partitionsWithEvents(client: pg.PoolClient): Promise<{ held: number[]; partitions: number }>
+}
+
 /** `now`: the time at which keys are claimed, instead of PostgreSQL's. */
-export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date }): Log {
+export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date }): PostgresLog {
   const listeners = new Set<() => void>()
   const eras = openEras(pool)
   /** How many, of transactions under way: what is appended later in one comes after, and never has a position twice. */
@@ -80,23 +87,22 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    async lag() {
-      const { rows } = await queryLong<{ partition: number; entries: number; oldestAt: Date | null }>(
-        pool,
-        LAG,
-      )
-      return rows.map(({ partition, ...waiting }) => ({ partition: partitionName(partition), ...waiting }))
-    },
+    lag: () => lag(pool),
     async firstUse(tenantId, key) {
       return (await findFirstUses(pool, [{ tenantId, key }]))[0] ?? null
     },
-    async find(tenantId, id) {
-      const { rows } = await pool.query<Entry>(
-        `select ${ENTRY_COLUMNS} from log
-         where received_at = $1 and tenant_id = $2 and id = $3`,
-        [timeOfId(id), tenantId, id],
-      )
-      return rows[0] ?? null
+    find: (tenantId, id) => find(pool, tenantId, id),
+    unread: (tenantId, receivedBy) => unread(pool, tenantId, receivedBy),
+    async unreadWith(tenantId, text) {
+      return { entries: await unreadWith(pool, tenantId, text, MAX_CANDIDATES), away: null }
+    },
+    countRead: (tenantId, entries) => countRead(pool, tenantId, entries),
+    forget,
+    hasEntriesSince,
+    newestAhead: seconds => newestAhead(pool, seconds),
+    async partitionsWithEvents(client) {
+      partitions ??= await countPartitions(client)
+      return { held: await partitionsWithEvents(client), partitions }
     },
   }
 }
@@ -121,8 +127,3 @@ const copyEntries = copyTable<Append, LogFacts>('log', COLUMNS, {
   // In the same message, so that it costs no round trip, and in the same transaction.
   before: ({ era }) => `call assert_log_era(${era})`,
 })
-
-const LAG = `
-select c.partition, count(l.id) as entries, min(l.received_at) as "oldestAt"
-from log_cursors c left join log l on l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord)
-group by c.partition order by c.partition`

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Entry } from '../../domain/entry.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 import type { PartitionName, Taken, TakeOptions } from '../log.ts'
 
@@ -94,22 +94,4 @@ const PREFIX = 'postgres/'
 
 export function partitionName(partition: number): PartitionName {
   return `${PREFIX}${partition}`
-}
-
-// A backlog of records is not read to its end to find out: what lies further back is not overtaken by much.
-const LOOKED_AT = 1_000
-
-/** Partitions in which events stand among the next to be read. */
-export async function partitionsWithEvents(db: Db): Promise<number[]> {
-  const { rows } = await queryPrepared<{ partition: number }>(
-    db,
-    `select c.partition from log_cursors c
-     where exists (
-       select from (
-         select l.kind from log l
-         where l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord)
-         order by l.era, l.xid, l.ord limit ${LOOKED_AT}
-       ) next_entries where kind = 'events')`,
-  )
-  return rows.map(({ partition }) => partition)
 }

@@ -164,8 +164,30 @@ export async function findParked(db: Db, tenantId: number, id: string): Promise<
   return rows[0] ?? null
 }
 
+/** Parked entries of a tenant that came in by then. */
+export async function countParked(db: Db, tenantId: number, receivedBy: Date): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    'select count(*) from parked_entries where tenant_id = $1 and received_at <= $2',
+    [tenantId, receivedBy],
+  )
+  return rows[0]!.count
+}
+
+/** When the oldest entry of a tenant came in that waits there. */
+export async function oldestOfTenantIn(
+  db: Db,
+  table: 'overflow' | 'parked_entries',
+  tenantId: number,
+): Promise<Date | null> {
+  const { rows } = await db.query<{ oldest: Date | null }>(
+    `select min(received_at) as oldest from ${table} where tenant_id = $1`,
+    [tenantId],
+  )
+  return rows[0]!.oldest
+}
+
 /** When the oldest entry came in that waits for a retry, or in the overflow for budget. */
-export async function oldestWaiting(db: Db): Promise<Date | null> {
+export async function oldestHeldUp(db: Db): Promise<Date | null> {
   const { rows } = await db.query<{ oldest: Date | null }>(
     `select least((select min(received_at) from parked_entries), (select min(received_at) from overflow)) as oldest`,
   )

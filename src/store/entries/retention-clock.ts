@@ -28,12 +28,3 @@ export async function retentionHeldBy(db: Db): Promise<string | null> {
   const { rows } = await db.query<RetentionClock>(`select ${COLUMNS} from retention_clock`)
   return rows[0]?.heldReason ?? null
 }
-
-/** Also true of a log without entries. Each partition is looked into no further than its first row. */
-export async function hasEntriesSince(db: Db, moment: Date): Promise<boolean> {
-  const { rows } = await db.query<{ has: boolean }>(
-    'select exists (select from log where received_at >= $1) or not exists (select from log) as has',
-    [moment],
-  )
-  return rows[0]!.has
-}

@@ -16,11 +16,9 @@ export type WaitingEntry = {
 const PARKED = `select ${ENTRY_COLUMNS}, 'queued' as state, last_error as "lastError", attempts,
     next_attempt_at as "nextAttemptAt" from parked_entries
   where tenant_id = $1 and kind = 'events'`
-const OVERFLOW = `select ${ENTRY_COLUMNS}, 'deferred' as state, null, 0, null
+const OVERFLOW = `select ${ENTRY_COLUMNS}, 'deferred' as state, null as "lastError", 0 as attempts,
+    null::timestamptz as "nextAttemptAt"
   from overflow where tenant_id = $1 and kind = 'events'`
-const UNREAD = `select ${ENTRY_COLUMNS}, 'queued' as state, null, 0, null::timestamptz
-  from log_cursors c join log l on l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord)
-  where l.tenant_id = $1 and l.kind = 'events'`
 
 /** Entries outside the log that an item of this id may be part of: parts of a request may wait in different places. */
 export async function findHeldUp(db: Db, tenantId: number, entryId: string): Promise<WaitingEntry[]> {
@@ -34,11 +32,15 @@ export async function findHeldUp(db: Db, tenantId: number, entryId: string): Pro
 // A sender's id is looked for in the raw text of what waits: rare, and bounded by what waits.
 const MAX_CANDIDATES = 50
 
-/** Entries that have not taken effect yet and have this text in their body. */
-export async function findWaitingWith(db: Db, tenantId: number, text: string): Promise<WaitingEntry[]> {
+/** Entries that wait there and have this text in their body. */
+export async function findHeldUpWith(
+  db: Db,
+  held: 'parked' | 'deferred',
+  tenantId: number,
+  text: string,
+): Promise<WaitingEntry[]> {
   const { rows } = await db.query<WaitingRow>(
-    `select * from (${PARKED} union all ${OVERFLOW} union all ${UNREAD}) w
-     where strpos(w.body, $2) > 0 limit ${MAX_CANDIDATES}`,
+    `${held === 'parked' ? PARKED : OVERFLOW} and strpos(body, $2) > 0 limit ${MAX_CANDIDATES}`,
     [tenantId, text],
   )
   return rows.map(toWaiting)

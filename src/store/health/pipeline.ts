@@ -69,22 +69,3 @@ export async function monthsWithEvents(db: Db, days: number): Promise<Date[]> {
   )
   return rows.map(({ month }) => month)
 }
-
-/**
- * When the newest entry came in by the clock of its node, if that is ahead of PostgreSQL's by more than this. Such entries stay until
- * their time has come: once others have come in after them for an hour, the clock was set right.
- */
-export async function newestFromTheFuture(db: Db, seconds: number): Promise<Date | null> {
-  const { rows } = await db.query<{ newest: Date | null }>(
-    `with ahead as materialized (
-       select received_at, era, xid from log where received_at > now() + make_interval(secs => $1)
-       order by era desc, xid desc limit 1
-     )
-     select received_at as newest from ahead
-     where not exists (
-       select from log l where l.received_at < now() - interval '1 hour' and (l.era, l.xid) > (ahead.era, ahead.xid)
-     )`,
-    [seconds],
-  )
-  return rows[0]?.newest ?? null
-}

@@ -1,7 +1,6 @@
 import type pg from 'pg'
 import type { Entry } from '../../domain/entry.ts'
 import type { IdentityKind } from '../../domain/identity/identity.ts'
-import { entryIdOf } from '../../domain/ids.ts'
 import { type Db, queryLong } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 import { SUBTRACT_EVENTS } from '../sums/events.ts'
@@ -16,31 +15,6 @@ export async function namesOf(db: Db, tenantId: number, profile: number): Promis
     [tenantId, profile],
   )
   return rows
-}
-
-/** When the oldest came in of what has not taken effect yet; null where nothing waits. */
-export async function oldestWaiting(db: Db, tenantId: number): Promise<Date | null> {
-  const { rows } = await db.query<{ at: Date | null }>(
-    `select least(
-       (select min(l.received_at) from log_cursors c
-        join log l on l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord) where l.tenant_id = $1),
-       (select min(received_at) from parked_entries where tenant_id = $1),
-       (select min(received_at) from overflow where tenant_id = $1)) as at`,
-    [tenantId],
-  )
-  return rows[0]!.at
-}
-
-/** Entries that came in before a moment and have not taken effect yet. */
-export async function countUnapplied(db: Db, tenantId: number, before: Date): Promise<number> {
-  const { rows } = await db.query<{ count: number }>(
-    `select (select count(*) from log_cursors c
-         join log l on l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord)
-         where l.tenant_id = $1 and l.received_at <= $2)
-       + (select count(*) from parked_entries where tenant_id = $1 and received_at <= $2) as count`,
-    [tenantId, before],
-  )
-  return rows[0]!.count
 }
 
 // With bodies of a megabyte at the most.
@@ -114,41 +88,13 @@ export async function deleteArchivedOf(db: Db, tenantId: number, events: EventRo
   return rowCount ?? 0
 }
 
-/** The requests that brought these events, where they are read and still in the log. */
-export async function deleteLoggedOf(db: Db, tenantId: number, events: EventRow[]): Promise<number> {
-  const entries = new Map(events.map(event => [entryIdOf(event.id), event.receivedAt]))
-  const { rowCount } = await db.query(
-    `delete from log l using unnest($2::uuid[], $3::timestamptz[]) as e (id, received_at), log_cursors c
-     where l.tenant_id = $1 and l.received_at = e.received_at and l.id = e.id
-       and c.partition = l.partition and (l.era, l.xid, l.ord) <= (c.era, c.xid, c.ord)`,
-    [tenantId, [...entries.keys()], [...entries.values()]],
+export async function countArchivedOf(db: Db, tenantId: number, events: EventRow[]): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*) from archive a join unnest($2::uuid[], $3::timestamptz[]) as e (id, received_at)
+       on a.id = e.id and a.received_at = e.received_at where a.tenant_id = $1`,
+    [tenantId, events.map(event => event.id), events.map(event => event.receivedAt)],
   )
-  return rowCount ?? 0
-}
-
-export async function countOfEvents(
-  db: Db,
-  tenantId: number,
-  events: EventRow[],
-): Promise<{ archived: number; logged: number }> {
-  const entries = new Map(events.map(event => [entryIdOf(event.id), event.receivedAt]))
-  const { rows } = await db.query<{ archived: number; logged: number }>(
-    `select
-       (select count(*) from archive a join unnest($2::uuid[], $3::timestamptz[]) as e (id, received_at)
-          on a.id = e.id and a.received_at = e.received_at where a.tenant_id = $1) as archived,
-       (select count(*) from log l join unnest($4::uuid[], $5::timestamptz[]) as e (id, received_at)
-          on l.received_at = e.received_at and l.id = e.id
-        join log_cursors c on c.partition = l.partition and (l.era, l.xid, l.ord) <= (c.era, c.xid, c.ord)
-        where l.tenant_id = $1) as logged`,
-    [
-      tenantId,
-      events.map(event => event.id),
-      events.map(event => event.receivedAt),
-      [...entries.keys()],
-      [...entries.values()],
-    ],
-  )
-  return rows[0]!
+  return rows[0]!.count
 }
 
 export async function countContacts(db: Db, tenantId: number, ids: string[]): Promise<number> {
