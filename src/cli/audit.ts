@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import type { AuditView } from '../admin/views.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase } from './session.ts'
+import { dataOption, readingDatabase } from './session.ts'
 
 const PAGE = 100
 const DEFAULT_ROWS = 100
@@ -23,7 +23,7 @@ export function addAudit(program: Command, out: Output): void {
       examples('kontor audit list', 'kontor audit list --tenant acme --since 2026-01-31 --limit 1000'),
     )
     .action(({ tenant, since, until, limit = DEFAULT_ROWS, ...options }) =>
-      withDatabase(options, out, async ({ admin }) => {
+      readingDatabase(options, out, async ({ admin }) => {
         const changes: AuditView[] = []
         for (;;) {
           const last = changes.at(-1)

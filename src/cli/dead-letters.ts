@@ -5,7 +5,7 @@ import { DEAD_LETTER_REASONS } from '../domain/dead-letters.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, readyLog, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, readyLog, withDatabase } from './session.ts'
 
 const PAGE = 100
 const tenantOption = () => new Option('--tenant <tenant>', 'only those of this tenant: its id or its name')
@@ -42,7 +42,7 @@ function addList(letters: Command, out: Output): void {
       ),
     )
     .action(options =>
-      withDatabase(options, out, async ({ admin }) => {
+      readingDatabase(options, out, async ({ admin }) => {
         if (options.id === undefined) return out.json(await listLetters(admin, options))
         const { body: _, ...letter } = await admin.deadLetters.show(options.id, options.tenant)
         out.json([letter])
@@ -78,7 +78,7 @@ function addShow(letters: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor dead-letters show 019c1234-5678-7000-8abc-def012300003'))
     .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) => out.json(await admin.deadLetters.show(id))),
+      readingDatabase(options, out, async ({ admin }) => out.json(await admin.deadLetters.show(id))),
     )
 }
 

@@ -3,7 +3,7 @@ import { WHATS } from '../domain/destinations/destinations.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { overlapOption } from './overlap-option.ts'
-import { dataOption, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, withDatabase } from './session.ts'
 
 const ID = 'the id of the destination (dst_…)'
 const EXAMPLE_ID = 'dst_4fTzQ9aXw2LmN8pB'
@@ -89,7 +89,7 @@ function addList(destination: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor destination list --tenant acme'))
     .action(options =>
-      withDatabase(options, out, async ({ admin }) =>
+      readingDatabase(options, out, async ({ admin }) =>
         out.json(await admin.destinations.list(options.tenant)),
       ),
     )
@@ -103,7 +103,7 @@ function addShow(destination: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination show ${EXAMPLE_ID}`))
     .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) => out.json(await admin.destinations.show(id))),
+      readingDatabase(options, out, async ({ admin }) => out.json(await admin.destinations.show(id))),
     )
 }
 
@@ -200,7 +200,7 @@ function addDeliveries(destination: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination deliveries ${EXAMPLE_ID} --outcome failed`))
     .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) => {
+      readingDatabase(options, out, async ({ admin }) => {
         const { outcome = null, limit } = options
         out.json(await admin.destinations.deliveries(id, { outcome, limit, before: null }))
       }),

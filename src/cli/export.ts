@@ -12,7 +12,7 @@ import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { openProgressLine } from './progress-line.ts'
-import { dataOption, requireData, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, requireData } from './session.ts'
 
 const PERSON = 'person'
 
@@ -57,7 +57,7 @@ export function addExport(program: Command, out: Output): void {
       if (format === 'parquet' && file === undefined && process.stdout.isTTY)
         throw new UsageError('Parquet is not for reading on a terminal: give --out FILE.')
       await requireData(options)
-      await withDatabase(options, out, async ({ admin, pool }) => {
+      await readingDatabase(options, out, async ({ admin, pool }) => {
         const tenant = await admin.tenants.show(options.tenant!)
         const startedAt = performance.now()
         const line = openProgressLine('rows')
@@ -84,7 +84,7 @@ async function exportPerson({ tenant, email, id, out: file, ...options }: Person
     throw new UsageError('Name the person with --email or with --id: one of the two.')
   await requireData(options)
   const who = email === undefined ? id! : `email:${email}`
-  await withDatabase(options, out, async ({ admin }) => {
+  await readingDatabase(options, out, async ({ admin }) => {
     const text = await admin.people.export({ tenant: tenant!, id: who, format: 'json' })
     if (file === undefined) for await (const part of text) out.print(part)
     else out.json({ file: resolve(file), bytes: await toFile(resolve(file), encoded(text)) })

@@ -5,7 +5,7 @@ import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { overlapOption } from './overlap-option.ts'
-import { dataOption, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, withDatabase } from './session.ts'
 
 export function addKey(program: Command, out: Output): void {
   const key = program.command('key').description('Keys: who may use the APIs.')
@@ -136,7 +136,7 @@ function addList(key: Command, out: Output): void {
     .action(async options => {
       if ((options.tenant === undefined) !== (options.admin === true))
         throw new UsageError('Give --tenant T, or --admin.')
-      await withDatabase(options, out, async ({ admin }) => {
+      await readingDatabase(options, out, async ({ admin }) => {
         const keys = await admin.keys.list(options.tenant ?? null)
         for (const { id, hint, expires_at, expires_soon } of keys)
           if (expires_soon) out.say(`Warning: ${id} (${hint}) ends at ${expires_at}: kontor key rotate ${id}`)

@@ -5,7 +5,7 @@ import { isUuid } from '../domain/ids.ts'
 import { type EventOutcome, eventOutcome, outcomeOfSent, outcomeText } from '../reports/event-outcome.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { currentUser, dataOption, withDatabase } from './session.ts'
+import { currentUser, dataOption, readingDatabase } from './session.ts'
 
 const NOTES = `
 Prints what GET /v1/events/:id answers, and the way in words on stderr. Exit code 1 if nothing is known of it.`
@@ -27,7 +27,7 @@ export function addLogs(program: Command, out: Output): void {
       ),
     )
     .action((id, options) =>
-      withDatabase(options, out, async ({ pool, log }) => {
+      readingDatabase(options, out, async ({ pool, log }) => {
         const tenant = await tenantNamed(pool, currentUser(), options.tenant)
         const own = isUuid(id) ? await eventOutcome({ pool, log }, tenant.id, id.toLowerCase()) : null
         const query = { sentId: id, sourceId: options.source }

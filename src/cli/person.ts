@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { type Command, Option } from '@commander-js/extra-typings'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, withDatabase } from './session.ts'
 
 const NOTES = `
 A person is named by a profile id, an e-mail, a user id, a contact id or a visitor. Where that is more than one person,
@@ -35,7 +35,7 @@ function addShow(person: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor person show --tenant acme prof_17'))
     .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) =>
+      readingDatabase(options, out, async ({ admin }) =>
         out.json(await admin.people.show({ tenant: options.tenant!, id })),
       ),
     )
@@ -96,7 +96,7 @@ function addExport(person: Command, out: Output): void {
       examples('kontor person export --tenant acme ada@example.com --format json --out ada.json'),
     )
     .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) => {
+      readingDatabase(options, out, async ({ admin }) => {
         const { tenant, format } = options
         const text = await admin.people.export({ tenant: tenant!, id, format })
         if (options.out === undefined) for await (const part of text) out.print(part)

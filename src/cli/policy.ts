@@ -3,7 +3,7 @@ import { SETTINGS } from '../domain/billing/policy.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, withDatabase } from './session.ts'
 
 const NOTES = `
 Settings:
@@ -27,7 +27,7 @@ export function addPolicy(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor policy show --tenant acme'))
     .action(({ tenant, ...options }) =>
-      withDatabase(options, out, async ({ admin }) => out.json(await admin.policies.show(tenant))),
+      readingDatabase(options, out, async ({ admin }) => out.json(await admin.policies.show(tenant))),
     )
   policy
     .command('set')

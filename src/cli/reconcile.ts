@@ -10,7 +10,7 @@ import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { secretOptions } from './secret-options.ts'
-import { dataOption, requireData, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, requireData } from './session.ts'
 
 const NOTES = `
 Subscriptions are compared by status, currency and what they cost a month before discounts; invoices by status, currency, total
@@ -49,7 +49,7 @@ export function addReconcile(program: Command, out: Output): void {
       if ((file === undefined) === (key === undefined))
         throw new UsageError('Give a file, or a key of the account (--key, --key-file).')
       await requireData(options)
-      await withDatabase(options, out, async ({ admin, pool, config }) => {
+      await readingDatabase(options, out, async ({ admin, pool, config }) => {
         const tenant = await admin.tenants.show(options.tenant!)
         const input = await openInput(file ?? '-', new Date())
         const rows =

@@ -4,13 +4,14 @@ import type pg from 'pg'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Actor, commandLineActor } from '../admin/actor.ts'
 import { type Admin, openAdmin } from '../admin/admin.ts'
+import { kontor } from '../admin/doctor/finding.ts'
 import { AdminError } from '../admin/error.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import type { Log } from '../log/log.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { type Connection, openPool } from '../postgres/database.ts'
-import { migrate } from '../postgres/migrate.ts'
+import { migrate, SchemaError, schemaState } from '../postgres/migrate.ts'
 import { initialiseLog, natsOf, openLog } from '../runtime/log.ts'
 import { joinEmbedded } from './embedded.ts'
 import type { Output } from './output.ts'
@@ -19,7 +20,7 @@ import type { Output } from './output.ts'
 export const dataOption = () =>
   new Option('--data <directory>', 'the data directory (default: KONTOR_DATA_DIR, or ./data)')
 
-type Database = {
+export type Database = {
   pool: pg.Pool
   connection: Connection
   config: Config
@@ -47,20 +48,49 @@ export async function withBareDatabase<T>(
   }
 }
 
-/** The same, with the newest schema in it. */
+/** The same, with the newest schema in it: for commands that change something. */
 export function withDatabase<T>(
   options: { data?: string | undefined },
   out: Output,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
   return withBareDatabase(options, out, async database => {
-    const { pool, config, log } = database
-    await migrate(pool)
-    const { allowPrivateDestinations } = config
-    const secrets = await secretsOf(config)
-    const adminFor = openAdmin({ pool, log, secrets, allowPrivateDestinations })
-    return work({ ...database, admin: adminFor(currentUser()) })
+    await migrate(database.pool)
+    return work(await sessionOf(database))
   })
+}
+
+/**
+ * For commands that only read: a database of an older version stays as it is, because a server of that version may be at work on it. One
+ * that is new gets its tables, as with any other command.
+ */
+export function readingDatabase<T>(
+  options: { data?: string | undefined },
+  out: Output,
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  return withBareDatabase(options, out, async database => {
+    const fault = await schemaFault(database)
+    if (fault !== null) throw new SchemaError(fault)
+    return work(await sessionOf(database))
+  })
+}
+
+/** Why this version cannot read the database as it is, and the command that changes that; null: it can. Makes the tables of a new one. */
+export async function schemaFault({ pool, config }: Database): Promise<string | null> {
+  const state = await schemaState(pool)
+  if (state === 'empty') await migrate(pool)
+  if (state === 'empty' || state === 'current') return null
+  const { databaseUrl, dataDir } = config
+  const command = kontor({ dataDir: databaseUrl === null ? dataDir : null }, 'migrate')
+  return `The database is of an older version of Kontor: it lacks ${state.lacks.join(', ')}. Bring it to this version with \`${command}\`, or by starting the server.`
+}
+
+export async function sessionOf(database: Database): Promise<Session> {
+  const { pool, config, log } = database
+  const { allowPrivateDestinations } = config
+  const adminFor = openAdmin({ pool, log, secrets: await secretsOf(config), allowPrivateDestinations })
+  return { ...database, admin: adminFor(currentUser()) }
 }
 
 /** Whoever runs this command, as the operating system knows them. */

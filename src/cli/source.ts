@@ -1,7 +1,7 @@
 import { type Command, Option } from '@commander-js/extra-typings'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, withDatabase } from './session.ts'
 import { addSourceCreate } from './source-create.ts'
 import { addSourceRotate } from './source-rotate.ts'
 import { SETTINGS_NOTE, settingsOf } from './source-settings.ts'
@@ -42,7 +42,7 @@ function addList(source: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor source list --tenant acme'))
     .action(options =>
-      withDatabase(options, out, async ({ admin }) => out.json(await admin.sources.list(options.tenant))),
+      readingDatabase(options, out, async ({ admin }) => out.json(await admin.sources.list(options.tenant))),
     )
 }
 
@@ -54,7 +54,7 @@ function addShow(source: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor source show src_4fTzQ9aXw2LmN8pB'))
     .action((id, options) =>
-      withDatabase(options, out, async ({ admin }) => out.json(await admin.sources.show(id))),
+      readingDatabase(options, out, async ({ admin }) => out.json(await admin.sources.show(id))),
     )
 }
 

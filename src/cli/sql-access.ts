@@ -3,7 +3,7 @@ import type { CreatedSqlAccess } from '../admin/sql-access.ts'
 import type { Connection } from '../postgres/database.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, requireData, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, requireData, withDatabase } from './session.ts'
 
 const NOTES = `
 The role sees the rows of its tenant in the views of the schema kontor_bi (docs/guides/bi.md), and no table. The password is
@@ -27,7 +27,7 @@ export function addSqlAccess(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor sql-access list'))
     .action(async options => {
       await requireData(options)
-      await withDatabase(options, out, async ({ admin }) =>
+      await readingDatabase(options, out, async ({ admin }) =>
         out.json(await admin.sqlAccess.list(options.tenant)),
       )
     })

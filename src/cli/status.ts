@@ -11,10 +11,17 @@ import { newestMigration } from '../store/tenants/settings.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { announcedServer, answersAt } from './server-file.ts'
-import { dataOption, type Session, withDatabase } from './session.ts'
+import {
+  type Database,
+  dataOption,
+  type Session,
+  schemaFault,
+  sessionOf,
+  withBareDatabase,
+} from './session.ts'
 
 const NOTES = `
-Prints one JSON object. Exit code 0 when a server runs and answers, 1 when none does.
+Prints one JSON object. Of a database of an older version it tells the schema and what to do, and leaves it as it is. Exit code 0 when a server runs and answers, 1 when none does.
 With DATABASE_URL it asks the operations port of this machine (KONTOR_OPS_HOST, KONTOR_OPS_PORT).`
 
 export function addStatus(program: Command, out: Output): void {
@@ -28,7 +35,7 @@ export function addStatus(program: Command, out: Output): void {
       const config = readConfig(undefined, { dataDir: options.data })
       const server = await serverOf(config)
       const isFresh = config.databaseUrl === null && (await findHome(config.dataDir)) === null
-      const database = isFresh ? EMPTY : await withDatabase(options, out, databaseOf)
+      const database = isFresh ? EMPTY : await withBareDatabase(options, out, bare => readable(bare, out))
       const data = config.databaseUrl === null ? config.dataDir : null
       out.json({ ...server, command_version: version, data, disk: await diskOf(config), ...database })
       out.exitCode = server.running ? 0 : 1
@@ -51,6 +58,20 @@ const EMPTY = {
   dead_letters: 0,
   expiring_keys: [],
   retention_held: null,
+}
+
+/** Of a database of an older version only that is told, and the server: it may be at work on it. */
+async function readable(bare: Database, out: Output) {
+  const fault = await schemaFault(bare)
+  if (fault === null) return databaseOf(await sessionOf(bare))
+  out.say(fault)
+  return {
+    ...EMPTY,
+    schema: await newestMigration(bare.pool),
+    tenants: null,
+    dead_letters: null,
+    expiring_keys: null,
+  }
 }
 
 async function databaseOf({ pool, config, admin, log }: Session) {

@@ -1,7 +1,7 @@
 import { type Command, Option } from '@commander-js/extra-typings'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, withDatabase } from './session.ts'
 
 const tenantOption = () =>
   new Option('--tenant <tenant>', 'the id or the name of the tenant').makeOptionMandatory()
@@ -22,7 +22,7 @@ export function addSuppress(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor suppress list --tenant acme'))
     .action(options =>
-      withDatabase(options, out, async ({ admin }) =>
+      readingDatabase(options, out, async ({ admin }) =>
         out.json(await admin.suppressions.list(options.tenant!)),
       ),
     )

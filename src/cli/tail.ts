@@ -8,7 +8,7 @@ import { conversionText, eventText, plainNumber } from '../store/export/row-text
 import { examples } from './examples.ts'
 import { lineOf, untilStopped } from './lines.ts'
 import type { Output } from './output.ts'
-import { currentUser, dataOption, type Session, withDatabase } from './session.ts'
+import { currentUser, dataOption, readingDatabase, type Session } from './session.ts'
 
 const NOTES = `
 On a terminal a line each; in a pipe one JSON object a line, as the API lists them. Ctrl-C ends it. Looks every second at the
@@ -39,7 +39,7 @@ export function addTail(program: Command, out: Output): void {
       ),
     )
     .action((what, options) =>
-      withDatabase(options, out, async session => {
+      readingDatabase(options, out, async session => {
         const source = await sourceOf(session, what, options)
         const print = (lines: Line[]) => {
           for (const { text, json } of lines) out.print(`${process.stdout.isTTY ? text : json}\n`)

@@ -3,7 +3,7 @@ import { IP_MODES } from '../domain/tenants/ip-addresses.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, withDatabase } from './session.ts'
 
 export function addTenant(program: Command, out: Output): void {
   const tenant = program.command('tenant').description('Tenants: whose data it is.')
@@ -39,7 +39,9 @@ function addList(tenant: Command, out: Output): void {
     .description('List the tenants.')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor tenant list', 'kontor tenant list | jq -r ".[].name"'))
-    .action(options => withDatabase(options, out, async ({ admin }) => out.json(await admin.tenants.list())))
+    .action(options =>
+      readingDatabase(options, out, async ({ admin }) => out.json(await admin.tenants.list())),
+    )
 }
 
 function addUpdate(tenant: Command, out: Output): void {

@@ -46,6 +46,22 @@ export async function applyMigrations(
   return missing.map(({ name }) => name)
 }
 
+/**
+ * How the database stands to this version, for whoever only reads: nothing of Kontor is in it, it lacks migrations, or neither.
+ * Throws where it was made by another version.
+ */
+export async function schemaState(db: Db): Promise<'empty' | 'current' | { lacks: string[] }> {
+  const { rows } = await db.query<{ isMade: boolean }>(
+    `select to_regclass('schema_migrations') is not null as "isMade"`,
+  )
+  if (!rows[0]!.isMade) return 'empty'
+  const known = knownMigrations()
+  const done = await appliedMigrations(db)
+  refuseForeign(done, known)
+  const lacks = missingMigrations(done, known)
+  return lacks.length === 0 ? 'current' : { lacks }
+}
+
 /** What the database has seen, oldest first. */
 export async function appliedMigrations(db: Db): Promise<AppliedMigration[]> {
   const { rows } = await db.query<AppliedMigration>(
@@ -69,9 +85,12 @@ export function foreignMigration(
 }
 
 /** What this version would do to a database that has seen these. */
-export function missingMigrations(done: readonly AppliedMigration[]): string[] {
+export function missingMigrations(
+  done: readonly AppliedMigration[],
+  known: readonly AppliedMigration[] = knownMigrations(),
+): string[] {
   const names = new Set(done.map(({ name }) => name))
-  return knownMigrations().flatMap(({ name }) => (names.has(name) ? [] : name))
+  return known.flatMap(({ name }) => (names.has(name) ? [] : name))
 }
 
 function refuseForeign(done: readonly AppliedMigration[], known: readonly AppliedMigration[]): void {

@@ -236,6 +236,17 @@ test('tables of another version, or none; the command tells the rest and exits w
   const report: { ok: boolean; findings: { code: string }[] } = old.json()
   assert.equal(report.ok, false)
   assert.ok(report.findings.some(({ code }) => code === 'schema_old'))
+  // Who only asks changes nothing: a server of the older version may be at work on it.
+  const migrations = async () => (await pool.query('select name from schema_migrations order by name')).rows
+  const before = await migrations()
+  const list = await kontor('tenant', 'list')
+  assert.equal(list.code, 1)
+  assert.match(list.err, /older version of Kontor: it lacks \d{4}_\w+\.sql\. .*`kontor migrate`/)
+  const status = await kontor('status')
+  assert.match(status.err, /`kontor migrate`/)
+  const { schema, tenants }: { schema: string; tenants: null } = status.json()
+  assert.deepEqual({ schema, tenants }, { schema: before.at(-1).name, tenants: null })
+  assert.deepEqual(await migrations(), before)
   await pool.query('drop table schema_migrations')
   const text = await kontor('doctor')
   assert.equal(text.code, 1)
