@@ -51,6 +51,7 @@ export class Problem extends Error {
 
 // 503 means "again soon": the SDKs that obey Retry-After would lose time with more, the others ignore it.
 const RETRY_AFTER_S = 1
+export const ADDRESS_NOT_ALLOWED = 'address_not_allowed'
 const REALM = 'Bearer realm="kontor"'
 
 /** Every error answer there is; no other file decides a status. */
@@ -82,7 +83,7 @@ export const problems = {
   },
   addressNotAllowed(address: string) {
     const detail = `This credential is not accepted from ${address}.`
-    return problems.forbidden('address_not_allowed', detail)
+    return problems.forbidden(ADDRESS_NOT_ALLOWED, detail)
   },
   notFound(detail = 'There is no such resource.', code = 'not_found') {
     return new Problem({ status: 404, code, title: 'Not found', detail })

@@ -3,6 +3,7 @@ import { faultText } from '../../domain/fault.ts'
 import { keptAddress } from '../../domain/tenants/ip-addresses.ts'
 import type { NewRejection } from '../../store/inbound/rejections.ts'
 import type { RawBody } from '../body.ts'
+import { ADDRESS_NOT_ALLOWED, type Problem, problems } from '../problems.ts'
 
 const MAX_TEXT = 500
 
@@ -19,17 +20,16 @@ export function rejectionOf(request: FastifyRequest, now: Date): Omit<NewRejecti
     rejectedAt: now,
     status: problem.status,
     code: problem.code === 'malformed_json' ? 'unparsable_json' : problem.code,
-    // a refused address is named in the reason
-    detail: detailOf(problem)
-      .replaceAll(request.ip, ip ?? 'its address')
-      .slice(0, MAX_TEXT),
+    detail: detailOf(problem, ip).slice(0, MAX_TEXT),
     ip,
     userAgent: request.headers['user-agent']?.slice(0, MAX_TEXT) ?? null,
     bytes: bytesOf(request),
   }
 }
 
-function detailOf({ detail, errors }: NonNullable<FastifyRequest['problem']>): string {
+function detailOf({ code, detail, errors }: Problem, ip: string | null): string {
+  // The reason names the address: here as the tenant keeps it.
+  if (code === ADDRESS_NOT_ALLOWED) return problems.addressNotAllowed(ip ?? 'its address').detail
   const faults = errors?.map(faultText)
   return faults && faults.length > 1 ? `${detail} ${faults.join('; ')}` : detail
 }

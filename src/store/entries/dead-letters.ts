@@ -1,8 +1,7 @@
-import type { DeadLetterReason } from '../../domain/dead-letters.ts'
+import { causeOf, type DeadLetterReason } from '../../domain/dead-letters.ts'
 import type { Entry, EntryKind } from '../../domain/entry.ts'
 import type { Db } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
-import { CAUSE } from './issues.ts'
 
 export type NewDeadLetter = {
   /** The id of the event or operation, so that a second failure after a replay meets the first. */
@@ -35,12 +34,12 @@ export type DeadLetter = {
 export async function insertDeadLetters(db: Db, letters: NewDeadLetter[]): Promise<void> {
   await db.query(
     `insert into dead_letters
-       (tenant_id, id, kind, ordering_key, source_id, inbound_event_id, reason, error, attempts, received_at, context, body)
+       (tenant_id, id, kind, ordering_key, source_id, inbound_event_id, reason, error, cause, attempts, received_at, context, body)
      select * from json_to_recordset($1) as r (
        tenant_id int, id uuid, kind text, ordering_key text, source_id text, inbound_event_id text, reason text,
-       error text, attempts int, received_at timestamptz, context text, body text)
+       error text, cause text, attempts int, received_at timestamptz, context text, body text)
      on conflict (tenant_id, id) do update set
-       error = excluded.error, attempts = dead_letters.attempts + excluded.attempts, failed_at = now(),
+       error = excluded.error, cause = excluded.cause, attempts = dead_letters.attempts + excluded.attempts, failed_at = now(),
        replayed_at = null, replayed_as = null`,
     [
       JSON.stringify(
@@ -53,6 +52,7 @@ export async function insertDeadLetters(db: Db, letters: NewDeadLetter[]): Promi
           inbound_event_id: letter.inboundEventId,
           reason: letter.reason,
           error: letter.error,
+          cause: causeOf(letter.error),
           attempts: letter.attempts,
           received_at: entry.receivedAt,
           context: entry.context,
@@ -68,7 +68,7 @@ export type DeadLetterFilter = {
   id?: string | undefined
   sourceId?: string | undefined
   reason?: string | undefined
-  /** As groups of them are named: see issues.ts. */
+  /** As groups of them are named: see `causeOf`. */
   cause?: string | undefined
   /** Only what failed before this moment. */
   failedBefore?: Date | undefined
@@ -87,7 +87,7 @@ export async function listDeadLetters(
     `select ${COLUMNS} from tenants t cross join lateral (
        select * from dead_letters d
        where d.tenant_id = t.id and ($2::text is null or d.source_id = $2) and ($3::text is null or d.reason = $3)
-         and ($7::text is null or ${CAUSE} = $7) and d.replayed_at is null and ($4::timestamptz is null or (d.failed_at, d.id) < ($4, $5::uuid))
+         and ($7::text is null or coalesce(d.cause, d.error) = $7) and d.replayed_at is null and ($4::timestamptz is null or (d.failed_at, d.id) < ($4, $5::uuid))
        order by d.failed_at desc, d.id desc limit $6
      ) d
      where $1::int is null or t.id = $1
@@ -132,7 +132,7 @@ export async function countDeadLetters(
 
 const CHOSEN = `($1::int is null or tenant_id = $1) and ($2::uuid is null or id = $2)
   and ($3::text is null or source_id = $3) and ($4::text is null or reason = $4)
-  and ($5::timestamptz is null or failed_at < $5) and ($6::text is null or ${CAUSE} = $6) and replayed_at is null`
+  and ($5::timestamptz is null or failed_at < $5) and ($6::text is null or coalesce(cause, error) = $6) and replayed_at is null`
 
 function chosenValues(filter: DeadLetterFilter): unknown[] {
   return [

@@ -22,16 +22,10 @@ export type RefusalGroup = {
   detail: string
 }
 
-// What differs from one failure to the next though the cause is the same: ids, numbers, what was quoted.
-const VARYING = `'("[^"]*"|''[^'']*''|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\\d+)'`
-
-/** The cause of a dead letter: its error without what varies. */
-export const CAUSE = `left(regexp_replace(error, ${VARYING}, '…', 'gi'), 300)`
-
 /** Dead letters that nobody has decided on, by their cause, the most first. */
 export async function groupLetters(db: Db, tenantId: number, limit: number): Promise<LetterGroup[]> {
   const { rows } = await db.query<LetterGroup>(
-    `select kind, reason, source_id as "sourceId", ${CAUSE} as cause, count(*) as count, min(failed_at) as "firstAt",
+    `select kind, reason, source_id as "sourceId", coalesce(cause, error) as cause, count(*) as count, min(failed_at) as "firstAt",
        max(failed_at) as "lastAt", (array_agg(id order by failed_at desc, id desc))[1] as "exampleId",
        (array_agg(error order by failed_at desc, id desc))[1] as "exampleError"
      from dead_letters where tenant_id = $1 and replayed_at is null
