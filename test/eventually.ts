@@ -3,7 +3,8 @@ import { inspect } from 'node:util'
 
 // Slow machines take their time; the run gives a file up after 15 minutes, without a word about what it waited for.
 const LIMIT_MS = 300_000
-const PAUSE_MS = 5
+// A tenth of what was waited so far: what takes seconds is not asked for two hundred times a second, and has the processor.
+const [MIN_PAUSE_MS, MAX_PAUSE_MS] = [5, 50]
 
 type Options = {
   withinMs?: number
@@ -20,15 +21,16 @@ export async function eventually<T>(
   look: () => T | Promise<T>,
   { withinMs = LIMIT_MS, state }: Options = {},
 ): Promise<Exclude<T, false | null | undefined>> {
-  const deadline = performance.now() + withinMs
+  const begin = performance.now()
   for (;;) {
     const answer = await look()
     if (answer !== false && answer !== null && answer !== undefined)
       return answer as Exclude<T, false | null | undefined>
-    if (performance.now() > deadline) {
+    const waited = performance.now() - begin
+    if (waited > withinMs) {
       const stood = state ? `; at the end: ${inspect(await state(), { depth: 5 })}` : ''
       throw new Error(`waited ${withinMs / 1000} s in vain for ${what}${stood}`)
     }
-    await sleep(PAUSE_MS)
+    await sleep(Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, waited / 10)))
   }
 }
