@@ -44,9 +44,12 @@ export function addTail(program: Command, out: Output): void {
         const print = (lines: Line[]) => {
           for (const { text, json } of lines) out.print(`${process.stdout.isTTY ? text : json}\n`)
         }
-        print((await source(options.last)).reverse())
-        for await (const fresh of followNewest({ newest: () => source(NEWEST), signal: untilStopped() }))
-          print(fresh)
+        const newest = () => source(Math.max(NEWEST, options.last))
+        let isFirst = true
+        for await (const lines of followNewest({ newest, signal: untilStopped() })) {
+          print(isFirst ? lines.slice(lines.length - Math.min(options.last, lines.length)) : lines)
+          isFirst = false
+        }
       }),
     )
 }

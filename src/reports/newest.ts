@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 const EVERY_MS = 1_000
-const REMEMBERED = 1_000
+const REMEMBERED = 2_000 // twice what anybody looks at
 
 /**
- * Looks at the newest rows every second and gives those that were not among them before, oldest first; also when there
- * are none. What comes faster than `newest` shows is left out: this is for people who look on.
+ * Gives the newest rows, oldest first; then looks at them every second and gives those that were not among them before, also
+ * when there are none: nothing falls between what is there and what comes. What comes faster than `newest` shows is left out: this is for people who look on.
  */
 export async function* followNewest<Row extends { id: string }>({
   newest,
@@ -14,8 +14,9 @@ export async function* followNewest<Row extends { id: string }>({
   newest(): Promise<Row[]>
   signal: AbortSignal
 }): AsyncGenerator<Row[]> {
-  const seen = new Set((await newest()).map(({ id }) => id))
-  yield []
+  const there = (await newest()).reverse()
+  const seen = new Set(there.map(({ id }) => id))
+  yield there
   while (await pause(EVERY_MS, true, { signal }).catch(() => false)) {
     const fresh = (await newest()).filter(({ id }) => !seen.has(id)).reverse()
     for (const { id } of fresh) seen.add(id)

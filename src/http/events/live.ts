@@ -83,10 +83,15 @@ type Row = Awaited<ReturnType<typeof listEvents>>['rows'][number]
 type Following = { newest(): Promise<Row[]>; mayGoOn(): Promise<boolean>; signal: AbortSignal }
 
 async function* follow({ newest, mayGoOn, signal }: Following): AsyncGenerator<string> {
-  yield ': following\n\n'
-  let signAt = Date.now()
+  let signAt: number | null = null
   for await (const fresh of followNewest({ newest, signal })) {
     if (!(await mayGoOn())) return
+    if (signAt === null) {
+      // Told once it is known what is there: whatever comes after this line is seen.
+      signAt = Date.now()
+      yield ': following\n\n'
+      continue
+    }
     if (fresh.length === 0 && Date.now() - signAt < SIGN_EVERY_MS) continue
     yield fresh.map(row => `event: event\nid: ${row.id}\ndata: ${eventText(row)}\n\n`).join('') || ': \n\n'
     signAt = Date.now()
