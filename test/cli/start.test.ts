@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { accountNamed, inaccessiblePart } from '../../embedded-postgres/account.ts'
 import { testDatabase } from '../database.ts'
 import { eventually } from '../eventually.ts'
-import { hears, type Running, startKontor, startKontorInShell, temporaryDirectory } from './kontor.ts'
+import { hears, kontor, type Running, startKontor, startKontorInShell, temporaryDirectory } from './kontor.ts'
 
 const END_OF_BANNER = /kill -TERM \d+/
 const isRoot = process.getuid?.() === 0
@@ -79,7 +79,11 @@ test('commands work on an empty data directory, and beside the server that then 
     const code = await running.ended
     return { code, answer: running.out() && JSON.parse(running.out()), err: running.err() }
   }
-  assert.deepEqual((await run('status')).answer.running, false)
+  const status = async () => {
+    const { code, json } = await kontor('status', '--data', dataDir)
+    return { code, ...(json() as Record<string, unknown>) }
+  }
+  assert.equal((await status()).running, false)
   const made = await run('tenant', 'create', 'acme')
   assert.deepEqual([made.code, made.answer.name], [0, 'acme'], made.err)
 
@@ -88,13 +92,13 @@ test('commands work on an empty data directory, and beside the server that then 
   const key = await run('key', 'create', '--tenant', 'acme', '--kind', 'tracking')
   assert.equal(key.code, 0, key.err)
   if (isRoot) await hears(server, /Runs as root: /)
-  const status = await run('status')
-  assert.equal(status.code, 0, status.err)
-  assert.equal(status.answer.pid, server.child.pid)
-  assert.equal(status.answer.tenants, 2)
-  assert.equal(status.answer.dead_letters, 0)
+  const running = await status()
+  assert.equal(running.code, 0)
+  assert.equal(running.pid, server.child.pid)
+  assert.equal(running.tenants, 2)
+  assert.equal(running.dead_letters, 0)
 
-  const tracked = await fetch(`${status.answer.url}/v1/track/?key=${key.answer.key}`, {
+  const tracked = await fetch(`${running.url}/v1/track/?key=${key.answer.key}`, {
     method: 'POST',
     body: JSON.stringify({ event_type: 'page_view' }),
   })
@@ -105,7 +109,7 @@ test('commands work on an empty data directory, and beside the server that then 
   assert.match(rival.err, /Another server .*--data or KONTOR_DATA_DIR/s)
 
   assert.equal(await stop(server), 0)
-  assert.equal((await run('status')).answer.running, false)
+  assert.equal((await status()).running, false)
 })
 
 test('a server whose clock is a year behind dates what it accepts, and what it is asked to take out, by PostgreSQL’s', async t => {
@@ -148,11 +152,11 @@ test('a server whose clock is a year behind dates what it accepts, and what it i
   assert.equal(await stop(server), 0)
 })
 
-test('a taken port is told in words, with exit code 1', async t => {
+test('a taken port is told in words, with exit code 1; a server that npm runs ends with npm', async t => {
   const database = await testDatabase()
   t.after(() => database.drop())
   const env = { ...settings, DATABASE_URL: database.url }
-  const first = startKontor(t, ['start', '--port', '0'], env)
+  const first = startKontorInShell(t, ['start', '--port', '0'], { ...env, npm_lifecycle_event: 'start' })
   const [, port] = await hears(first, /running at http:\/\/localhost:(\d+)/)
   const second = startKontor(t, ['start', '--port', port!], env)
   assert.equal(await second.ended, 1)
@@ -160,18 +164,9 @@ test('a taken port is told in words, with exit code 1', async t => {
   const several = startKontor(t, ['start', '--port', port!], { ...env, KONTOR_PROCESSES: '2' })
   assert.equal(await several.ended, 1)
   assert.match(several.err(), new RegExp(`Port ${port} .* is taken`))
-  assert.equal(await stop(first), 0)
-})
-
-test('a server that npm runs ends with npm', async t => {
-  const database = await testDatabase()
-  t.after(() => database.drop())
-  const env = { ...settings, DATABASE_URL: database.url, npm_lifecycle_event: 'start' }
-  const server = startKontorInShell(t, ['start', '--port', '0'], env)
-  await hears(server, END_OF_BANNER)
   // The shell dies of it and passes nothing on; its pipes close when the server has ended.
-  await stop(server)
-  assert.match(server.err(), /Stopping \(npm has ended\)/)
+  await stop(first)
+  assert.match(first.err(), /Stopping \(npm has ended\)/)
 })
 
 if (canChangeUser)
