@@ -80,8 +80,9 @@ test('commands work on an empty data directory, and beside the server that then 
     return { code, answer: running.out() && JSON.parse(running.out()), err: running.err() }
   }
   const status = async () => {
-    const { code, json } = await kontor('status', '--data', dataDir)
-    return { code, ...(json() as Record<string, unknown>) }
+    const { code, out } = await kontor('status', '--data', dataDir)
+    const { running, pid, tenants, dead_letters, url } = JSON.parse(out) as Record<string, unknown>
+    return { code, running, pid, tenants, dead_letters, url }
   }
   assert.equal((await status()).running, false)
   const made = await run('tenant', 'create', 'acme')
