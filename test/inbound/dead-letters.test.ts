@@ -389,7 +389,8 @@ test('a dead letter is edited and replayed: what was put in its place takes effe
   await server.request('/v1/batch', { method: 'POST', key: trackingKey, body: JSON.stringify(batch) })
   await server.settled()
   const { body: list } = await server.request('/admin/v1/dead-letters?reason=rejected', { key })
-  const [letter] = list.results as { id: string; error: string }[]
+  const letters = list.results as { id: string; inbound_event_id: string }[]
+  const letter = letters.find(({ inbound_event_id }) => inbound_event_id === 'edited-1')
   const edited = (body: unknown) => replay({ id: letter!.id, body })
   for (const wrong of ['{', '[]', 'null', JSON.stringify({ text: 'x'.repeat(65_536) })])
     assert.equal((await edited(wrong)).status, 400, wrong.slice(0, 10))
@@ -408,7 +409,7 @@ test('a dead letter is edited and replayed: what was put in its place takes effe
 })
 
 test('a resolved group is open no more, is not replayed, and says when it was resolved', async () => {
-  const { trackingKey, id: tenant } = server.tenant
+  const { trackingKey, id: tenant } = await server.anotherTenant('resolving')
   const bad = (id: string) => ({ type: 'track', messageId: id, anonymousId: 'v-1' })
   const batch = { batch: [{ ...bad('r-0'), event: 'Fine' }, bad('r-1'), bad('r-2')] }
   await server.request('/v1/batch', { method: 'POST', key: trackingKey, body: JSON.stringify(batch) })

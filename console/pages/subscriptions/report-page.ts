@@ -81,7 +81,9 @@ function MonthSlider({ name, scope }: { name: ReportName; scope: Scope }): VNode
   }
   const chosen = () =>
     go(link(name, { ...scope, as_of: shown.peek() === 0 ? '' : endOf(months[shown.peek()]!) }))
-  const text = shown.value === 0 ? 'now' : shortTime(dayOf(months[shown.value]!), 'month')
+  // Any day may have been picked beside it: then that is what is shown.
+  const asked = shown.value === back && scope.as_of !== '' ? scope.as_of.slice(0, 10) : null
+  const text = asked ?? (shown.value === 0 ? 'now' : shortTime(dayOf(months[shown.value]!), 'month'))
   return html`
     <div class="field">
       <label for="months_back">Travel in time: <output>${text}</output></label>
