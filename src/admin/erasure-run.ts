@@ -1,3 +1,4 @@
+import { CLOCKS_APART_MS } from '../domain/time.ts'
 import type pg from 'pg'
 import { nameHash } from '../domain/identity/suppression.ts'
 import { databaseNow } from '../postgres/clock.ts'
@@ -33,9 +34,6 @@ type Stored = {
   /** What was waiting when it began came in no earlier than this. */
   since: string | null
 }
-
-// Give or take the clocks of other nodes.
-const CLOCKS_APART_MS = 60_000
 
 export function storedSubject(subject: Subject, waitMs: number, suppress: boolean): string {
   return JSON.stringify({ subject, waitMs, suppress, names: [], since: null } satisfies Stored)

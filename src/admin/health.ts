@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import type { Log } from '../log/log.ts'
+import { type Log, totalOf } from '../log/log.ts'
 import { findDestination } from '../store/destinations/destinations.ts'
 import {
   type FailingGroup,
@@ -95,10 +95,6 @@ function destinationIssue(group: FailingGroup): IssueView {
 export type HealthAdmin = ReturnType<typeof healthAdmin>
 
 async function waitingIn(log: Log): Promise<HealthView['waiting']> {
-  const partitions = await log.lag()
-  const oldest = partitions.flatMap(({ oldestAt }) => (oldestAt ? [oldestAt.getTime()] : []))
-  return {
-    entries: partitions.reduce((sum, { entries }) => sum + entries, 0),
-    oldest_at: oldest.length > 0 ? new Date(Math.min(...oldest)).toISOString() : null,
-  }
+  const { entries, oldestAt } = totalOf(await log.lag())
+  return { entries, oldest_at: oldestAt?.toISOString() ?? null }
 }

@@ -1,3 +1,4 @@
+import { valuesOf } from './erasure-steps.ts'
 import type pg from 'pg'
 import { findEvents } from '../store/events/events.ts'
 import { findEventsOf } from '../store/identity/erasures.ts'
@@ -31,8 +32,7 @@ export async function* exportPerson(
 ): AsyncGenerator<string> {
   const names = await namesOfProfile(pool, tenantId, profile)
   const nodes = names.map(({ node }) => node)
-  const valuesOf = (wanted: string) => names.flatMap(({ kind, value }) => (kind === wanted ? [value] : []))
-  const contactIds = valuesOf('contact')
+  const contactIds = valuesOf(names, 'contact')
   yield JSON.stringify({ type: 'person', ...person })
   yield* await touchesOf(pool, tenantId, nodes)
   yield* await recordsOf(pool, tenantId, 'contact', contactIds)
@@ -40,7 +40,7 @@ export async function* exportPerson(
   for (const { text } of conversions) yield text
   const orderIds = conversions.flatMap(({ orderId }) => orderId ?? [])
   yield* await recordsOf(pool, tenantId, 'order', orderIds)
-  yield* await billingOf(pool, tenantId, { nodes, customers: contactIds, emails: valuesOf('email') })
+  yield* await billingOf(pool, tenantId, { nodes, customers: contactIds, emails: valuesOf(names, 'email') })
   const ids = (await findEventsOf(pool, tenantId, nodes, null)).map(({ id }) => id).sort()
   for (let from = 0; from < ids.length; from += AT_A_TIME)
     yield* (await findEvents(pool, tenantId, ids.slice(from, from + AT_A_TIME))).map(eventText)

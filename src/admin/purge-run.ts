@@ -1,3 +1,4 @@
+import { CLOCKS_APART_MS } from '../domain/time.ts'
 import type pg from 'pg'
 import { conversionOf, orderSaleKey } from '../domain/conversions/conversions.ts'
 import type { EventSale } from '../domain/conversions/sales.ts'
@@ -31,8 +32,6 @@ import { oldestUnapplied, resume, type Storage, showingLife } from './long-work.
 import { changeWhoIsWho, tellingSales } from './people.ts'
 import type { PurgeReceipt } from './views.ts'
 
-// Give or take the clocks of other nodes.
-const CLOCKS_APART_MS = 60_000
 // With everybody whom they share a profile with: each round reads the tenant's events once.
 const NODES_AT_A_TIME = 2_000
 const SALES_AT_A_TIME = 1_000

@@ -1,3 +1,4 @@
+import { headerOf } from './header.ts'
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { WHATS } from '../domain/destinations/destinations.ts'
 import { examples } from './examples.ts'
@@ -34,10 +35,8 @@ export function addDestination(program: Command, out: Output): void {
 
 const listOf = (text: string) => text.split(',').map(part => part.trim())
 
-function headerOf(text: string, before: Record<string, string> = {}): Record<string, string> {
-  const [, name, value] = /^([^\s:]+):\s*(.*)$/.exec(text) ?? []
-  if (name === undefined || value === undefined)
-    throw new InvalidArgumentError('It must be name:value, for example "authorization: Bearer abc".')
+const headersWith = (text: string, before: Record<string, string> = {}) => {
+  const [name, value] = headerOf(text, 'authorization: Bearer abc')
   return { ...before, [name]: value }
 }
 
@@ -54,7 +53,7 @@ function addCreate(destination: Command, out: Output): void {
     .option('--name <name>', 'what to call it (default: its host)')
     .option('--what <list>', `${WHAT} (default: events,conversions)`, listOf)
     .option('--event-types <list>', EVENT_TYPES, listOf)
-    .option('--header <name:value>', HEADER, headerOf)
+    .option('--header <name:value>', HEADER, headersWith)
     .addOption(dataOption())
     .addHelpText('after', '\nPrints the destination with its "secret", which cannot be shown again.')
     .addHelpText(
@@ -116,7 +115,7 @@ function addUpdate(destination: Command, out: Output): void {
     .option('--name <name>', 'what to call it')
     .option('--what <list>', WHAT, listOf)
     .option('--event-types <list>', `${EVENT_TYPES}; * alone: all`, listOf)
-    .option('--header <name:value>', `${HEADER}; replaces all of them`, headerOf)
+    .option('--header <name:value>', `${HEADER}; replaces all of them`, headersWith)
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination update ${EXAMPLE_ID} --what events,records`))
     .action((id, options) =>

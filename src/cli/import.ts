@@ -8,7 +8,7 @@ import { importFile } from './import-file.ts'
 import { planOf } from './import-plan.ts'
 import { openEventTarget, openRecordTarget, openStripeTarget } from './import-targets.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase } from './session.ts'
+import { dataOption, tenantOption, withDatabase } from './session.ts'
 
 const NOTES = `
 What the file says goes in through the public APIs of the running server; where none runs, one is started for as long as
@@ -17,8 +17,6 @@ it takes. The same file twice adds nothing, and the same command goes on where i
 Prints {"read", "accepted", "duplicates", "rejected", "seconds"}. The exit code is 1 where a row was rejected.`
 
 const TABLES = { products: 'product', contacts: 'contact', orders: 'order' } as const
-const tenantOption = () =>
-  new Option('--tenant <tenant>', 'the id or the name of the tenant').makeOptionMandatory()
 const FILE = 'the file; - reads standard input'
 
 export function addImport(program: Command, out: Output): void {

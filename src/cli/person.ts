@@ -4,15 +4,13 @@ import { pipeline } from 'node:stream/promises'
 import { type Command, Option } from '@commander-js/extra-typings'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, readingDatabase, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, tenantOption, withDatabase } from './session.ts'
 
 const NOTES = `
 A person is named by a profile id, an e-mail, a user id, a contact id or a visitor. Where that is more than one person,
 user:…, contact:…, visitor:… or email:… says which.`
 
 const WHO = 'a profile id, an e-mail, a user id, a contact id or a visitor'
-const tenantOption = () =>
-  new Option('--tenant <tenant>', 'the id or the name of the tenant').makeOptionMandatory()
 
 export function addPerson(program: Command, out: Output): void {
   const person = program

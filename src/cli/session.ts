@@ -20,6 +20,10 @@ import type { Output } from './output.ts'
 export const dataOption = () =>
   new Option('--data <directory>', 'the data directory (default: KONTOR_DATA_DIR, or ./data)')
 
+/** Of commands about one tenant, where it has to be named. */
+export const tenantOption = () =>
+  new Option('--tenant <tenant>', 'the id or the name of the tenant').makeOptionMandatory()
+
 export type Database = {
   pool: pg.Pool
   connection: Connection

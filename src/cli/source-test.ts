@@ -1,3 +1,4 @@
+import { headerOf } from './header.ts'
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
@@ -13,7 +14,7 @@ export function addSourceTest(source: Command, out: Output): void {
     .description('Send a sample event to a source and show its way.')
     .argument('<id>', 'the id of the source (src_…)')
     .option('--body <json>', 'what to send (default: a sample that fits the source)')
-    .option('--header <name:value>', 'a request header to send along', headerOf)
+    .option('--header <name:value>', 'a request header to send along', headerNamed)
     .option('--wait <seconds>', 'how many seconds to wait for it to be processed', secondsOf, 10)
     .addOption(dataOption())
     .addHelpText('after', NOTES)
@@ -47,9 +48,7 @@ function secondsOf(text: string): number {
   throw new InvalidArgumentError('It must be a number of seconds from 0 to 600.')
 }
 
-function headerOf(text: string): Record<string, string> {
-  const [, name, value] = /^([^\s:]+):\s*(.*)$/.exec(text) ?? []
-  if (name === undefined || value === undefined)
-    throw new InvalidArgumentError('It must be name:value, for example "x-shopify-topic: orders/paid".')
+function headerNamed(text: string): Record<string, string> {
+  const [name, value] = headerOf(text, 'x-shopify-topic: orders/paid')
   return { [name.toLowerCase()]: value }
 }

@@ -2,7 +2,7 @@ import type { Command } from '@commander-js/extra-typings'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { version } from '../config/version.ts'
-import type { OutsideLog } from '../log/log.ts'
+import { type OutsideLog, totalOf } from '../log/log.ts'
 import { freeOf, isLow } from '../runtime/disk.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
@@ -75,17 +75,17 @@ async function readable(bare: Database, out: Output) {
 }
 
 async function databaseOf({ pool, config, admin, log }: Session) {
-  const waiting = pipelineOf(await log.lag({ withinPostgres: true }))
+  const { entries, oldestAt } = totalOf(await log.lag({ withinPostgres: true }))
   const jetstream = log.outside && (await jetstreamOf(log.outside))
   return {
     schema: await newestMigration(pool),
     tenants: (await admin.tenants.list()).length,
     pipeline: {
-      ...waiting,
+      ...{ waiting: entries, oldest_at: oldestAt?.toISOString() ?? null },
       stalled: (await listStalled(pool)).map(stalledView),
     },
     jetstream,
-    backlog: backlogOf(waiting.waiting + (jetstream?.unread ?? 0), config.maxBacklog),
+    backlog: backlogOf(entries + (jetstream?.unread ?? 0), config.maxBacklog),
     dead_letters: await countDeadLetters(pool),
     expiring_keys: (await admin.keys.expiringSoon()).map(({ id, kind, tenant, expires_at }) => ({
       id,
@@ -133,12 +133,4 @@ async function serverOf(config: Config) {
 
 function stalledView({ partition, failedAt, error }: StalledPartition) {
   return { partition, failed_at: failedAt.toISOString(), error }
-}
-
-function pipelineOf(partitions: { entries: number; oldestAt: Date | null }[]) {
-  const oldest = partitions.flatMap(({ oldestAt }) => (oldestAt ? [oldestAt.getTime()] : []))
-  return {
-    waiting: partitions.reduce((sum, { entries }) => sum + entries, 0),
-    oldest_at: oldest.length > 0 ? new Date(Math.min(...oldest)).toISOString() : null,
-  }
 }

@@ -1,10 +1,7 @@
-import { type Command, Option } from '@commander-js/extra-typings'
+import type { Command } from '@commander-js/extra-typings'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, readingDatabase, withDatabase } from './session.ts'
-
-const tenantOption = () =>
-  new Option('--tenant <tenant>', 'the id or the name of the tenant').makeOptionMandatory()
+import { dataOption, readingDatabase, tenantOption, withDatabase } from './session.ts'
 
 export function addSuppress(program: Command, out: Output): void {
   const suppress = program

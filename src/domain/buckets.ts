@@ -1,14 +1,15 @@
-import { DAY_MS, HOUR_MS, withinYears } from './time.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, withinYears } from './time.ts'
 import { dayIn, startOfDayIn, startOfHourIn } from './time-zone.ts'
 
 /** What time is cut into for series. */
 export const INTERVALS = ['minute', 'hour', 'day'] as const
 export type Interval = (typeof INTERVALS)[number]
 
+/** The most that a series has. */
 export const MAX_BUCKETS = 1_500
 
 /** Days are an hour longer or shorter when clocks are changed. */
-const LENGTH_MS: Record<Interval, number> = { minute: 60_000, hour: HOUR_MS, day: DAY_MS }
+const LENGTH_MS: Record<Interval, number> = { minute: MINUTE_MS, hour: HOUR_MS, day: DAY_MS }
 /** Without bounds. */
 const USUAL_BUCKETS: Record<Interval, number> = { minute: 60, hour: 24, day: 30 }
 
@@ -43,7 +44,7 @@ export function bucketsOf(
 function startIn(timeZone: string, interval: Interval, ms: number): number {
   if (interval === 'day') return startOfDayIn(timeZone, dayIn(timeZone, withinYears(ms))).getTime()
   // Zones differ by whole minutes.
-  return interval === 'hour' ? startOfHourIn(timeZone, ms) : Math.floor(ms / 60_000) * 60_000
+  return interval === 'hour' ? startOfHourIn(timeZone, ms) : Math.floor(ms / MINUTE_MS) * MINUTE_MS
 }
 
 /** The coarsest sums, which are of minutes, hours and days in UTC, that lie in one bucket each. */

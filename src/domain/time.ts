@@ -1,5 +1,6 @@
 /** Timestamps as senders write them, and when an event is held to have happened. */
 
+export const MINUTE_MS = 60_000
 export const HOUR_MS = 3_600_000
 export const DAY_MS = 86_400_000
 
@@ -8,6 +9,9 @@ const TIMESTAMP =
 
 const EARLIEST_MS = Date.parse('0001-01-01T00:00:00Z')
 const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z')
+
+/** What nodes do after each other may seem to be the other way round by so much: their clocks differ. */
+export const CLOCKS_APART_MS = MINUTE_MS
 
 /** Clocks that differ by no more than this are taken at their word. */
 const CLOCK_TOLERANCE_MS = 5 * 60_000

@@ -1,4 +1,5 @@
 import { isIPv6 } from 'node:net'
+import { groupsOf } from '../domain/tenants/addresses.ts'
 import { type Problem, problems } from './problems.ts'
 
 /** The answer to a request with this problem from this address. */
@@ -31,9 +32,5 @@ export function limitFailures(perSecond: number | null): LimitFailures {
 
 /** Of IPv6 the first half: one customer has the other. */
 function networkOf(address: string): string {
-  if (!isIPv6(address)) return address
-  const [head = '', tail] = address.split('::')
-  const groups = head === '' ? [] : head.split(':')
-  const missing = tail === undefined ? 0 : 8 - groups.length - (tail === '' ? 0 : tail.split(':').length)
-  return [...groups, ...Array(missing).fill('0')].slice(0, 4).join(':')
+  return isIPv6(address) ? groupsOf(address).slice(0, 4).join(':') : address
 }

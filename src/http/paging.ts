@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Static, type TSchema, Type } from 'typebox'
+import type { Fault } from '../domain/fault.ts'
 import { isUuid } from '../domain/ids.ts'
 import { storableText } from '../domain/json/json.ts'
 import { NullableText } from '../domain/shapes.ts'
@@ -227,12 +228,21 @@ export function timeList<Row extends TimeRow>(
   }
 }
 
+/** Faults of a stretch of time that ends before it begins. */
+export function windowFaults({ since, until }: Readonly<Record<string, unknown>>): Fault[] {
+  const [from, to] = [parseTimestamp(since), parseTimestamp(until)]
+  return from && to && from > to ? [{ pointer: '/since', message: 'must not be after until' }] : []
+}
+
+/** A bare date is midnight in UTC. */
+export function timeWindow(query: { since?: string; until?: string }) {
+  const faults = windowFaults(query)
+  if (faults.length > 0) throw problems.invalid(faults)
+  return { since: parseTimestamp(query.since), until: parseTimestamp(query.until) }
+}
+
 function timePage(query: Static<typeof TimeQuery>): Omit<TimePage, 'limit'> {
-  const since = parseTimestamp(query.since)
-  const until = parseTimestamp(query.until)
-  if (since && until && since > until) {
-    throw problems.invalid([{ pointer: '/since', message: 'must not be after until' }])
-  }
+  const { since, until } = timeWindow(query)
   const after = decodeTimeCursor(query.cursor)
   return {
     offset: after ? 0 : Math.min(query.offset, Number.MAX_SAFE_INTEGER),

@@ -2,9 +2,9 @@ import { type Static, type TSchema, Type } from 'typebox'
 import { INTERVALS, MAX_BUCKETS } from '../domain/buckets.ts'
 import { storableText } from '../domain/json/json.ts'
 import { Timestamp } from '../domain/shapes.ts'
-import { parseTimestamp } from '../domain/time.ts'
 import type { SeriesBucket, SeriesRequest, Sum } from '../reports/series.ts'
 import { plainNumber } from '../store/export/row-texts.ts'
+import { timeWindow } from './paging.ts'
 import { problems } from './problems.ts'
 
 /** The query parameters of GET /v1/events/series and GET /v1/conversions/series. */
@@ -48,11 +48,8 @@ export function seriesRequest(
   query: Static<typeof SeriesQuery>,
   { now, timeZone }: { now: Date; timeZone: string },
 ): SeriesRequest {
-  // As in the lists that these count: a bare date is midnight in UTC, whatever the zone of the buckets.
-  const since = parseTimestamp(query.since)
-  const until = parseTimestamp(query.until)
-  if (since && until && since > until)
-    throw problems.invalid([{ pointer: '/since', message: 'must not be after until' }])
+  // As in the lists that these count, whatever the zone of the buckets.
+  const { since, until } = timeWindow(query)
   return {
     ...{ interval: query.interval, since, until, now, timeZone, groupBy: query.group_by ?? null },
     eventType: query.event_type === undefined ? null : storableText(query.event_type),

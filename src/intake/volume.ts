@@ -1,9 +1,11 @@
+import type { SourceConfig } from '../domain/inbound/source-config.ts'
+import { CLOCKS_APART_MS } from '../domain/time.ts'
 import type pg from 'pg'
 import { RateLimiterMemory, RateLimiterPostgres, type RateLimiterRes } from 'rate-limiter-flexible'
 import { type Coalesced, coalesce } from './coalesce.ts'
 
 /** A bucket of `events` tokens that is filled up again `per_seconds` after the first one was taken out. */
-export type RateLimit = { events: number; per_seconds: number }
+export type RateLimit = SourceConfig['rate_limit']
 
 /** How many events each source may still bring in. */
 export type Budgets = {
@@ -71,15 +73,13 @@ function newLimiter({ store, pool }: { store: string; pool: pg.Pool }, limit: Ra
   })
 }
 
-// The limiter counts by the clock of its node. A bucket that lasts longer than any does was made by one that was ahead by a year, or
-// is seen by one that is behind, and is made anew: it would hold its source back for as long as the clocks were apart.
-const CLOCKS_APART_MS = 60_000
-
 /**
  * The limiter takes all or refuses, and counts either way. Whoever is refused has emptied the bucket: what was in it
  * is theirs, and the rest is handed back. Nobody can have been let through in between.
  */
 async function takeFrom(limiter: Limiter, key: string, limit: RateLimit, wanted: number): Promise<Taken> {
+  // The limiter counts by the clock of its node. A bucket that lasts longer than any does was made by one that was ahead by a year, or
+  // is seen by one that is behind, and is made anew: it would hold its source back for as long as the clocks were apart.
   const isOfAnotherTime = (ms: number) => ms > limit.per_seconds * 1_000 + CLOCKS_APART_MS
   try {
     const { msBeforeNext } = await limiter.consume(key, wanted)

@@ -4,12 +4,13 @@ import type pg from 'pg'
 import { disableFailing } from '../admin/destinations.ts'
 import type { Secrets } from '../admin/secrets.ts'
 import { DISABLED_AFTER_MS } from '../domain/destinations/destinations.ts'
+import { coalesce } from '../intake/coalesce.ts'
 import { openSender } from '../pipeline/deliveries/send.ts'
 import { makingPartitions } from '../postgres/partitions.ts'
 import { type Attempt, destinationsDue, type Health, saveAttempts } from '../store/destinations/queue.ts'
 import { runChannel } from './delivery-channel.ts'
 
-const LOOK_EVERY_MS = 250
+const POLL_EVERY_MS = 250
 // After a failure that is not the destination's: the database is away, the master key does not open a secret.
 const AFTER_FAILURE_MS = 2_000
 // What is on its way when the node stops gets so long; then it is tried again by whoever comes next.
@@ -49,7 +50,7 @@ export function startDeliveries(options: DeliveryOptions): { stop(): Promise<voi
     channels.set(id, running)
   }
 
-  async function look(): Promise<void> {
+  async function openDue(): Promise<void> {
     for (const id of await destinationsDue(pool, owner)) {
       const isResting = (restingUntil.get(id) ?? 0) > Date.now()
       if (!isResting) restingUntil.delete(id)
@@ -57,18 +58,18 @@ export function startDeliveries(options: DeliveryOptions): { stop(): Promise<voi
     }
   }
 
-  async function lookAgainAndAgain(): Promise<void> {
+  async function openDueUntilStopped(): Promise<void> {
     while (!isStopping()) {
-      await look().catch(error => logger.warn({ err: error }, 'due deliveries could not be looked for'))
-      await sleep(LOOK_EVERY_MS, undefined, { signal: stopping.signal }).catch(() => {})
+      await openDue().catch(error => logger.warn({ err: error }, 'due deliveries could not be found'))
+      await sleep(POLL_EVERY_MS, undefined, { signal: stopping.signal }).catch(() => {})
     }
   }
 
-  const looking = lookAgainAndAgain()
+  const opening = openDueUntilStopped()
   return {
     async stop() {
       stopping.abort()
-      await looking
+      await opening
       const ended = Promise.all(channels.values())
       await Promise.race([ended, sleep(GRACE_MS, undefined, { ref: false })])
       sender.close()
@@ -80,24 +81,6 @@ export function startDeliveries(options: DeliveryOptions): { stop(): Promise<voi
 
 /** Writes attempts down: what comes while a statement is under way goes into the next one. */
 function openSaver({ pool, now, logger, counted }: DeliveryOptions) {
-  type Waiting = { attempt: Attempt; resolve(): void; reject(error: unknown): void }
-  let waiting: Waiting[] = []
-  let running: Promise<void> | null = null
-
-  async function saveAll(): Promise<void> {
-    while (waiting.length > 0) {
-      const some = waiting
-      waiting = []
-      try {
-        await saveSome(some.map(({ attempt }) => attempt))
-        for (const { resolve } of some) resolve()
-      } catch (error) {
-        for (const { reject } of some) reject(error)
-      }
-    }
-    running = null
-  }
-
   async function saveSome(attempts: Attempt[]): Promise<void> {
     const healths = [...Map.groupBy(attempts, ({ destinationId }) => destinationId).values()].map(healthOf)
     const failing = await makingPartitions(pool, () => saveAttempts(pool, attempts, healths))
@@ -114,14 +97,18 @@ function openSaver({ pool, now, logger, counted }: DeliveryOptions) {
     }
   }
 
-  return {
-    save(attempt: Attempt): Promise<void> {
-      const { promise, resolve, reject } = Promise.withResolvers<void>()
-      waiting.push({ attempt, resolve, reject })
-      running ??= saveAll()
-      return promise
+  const saving = coalesce<Attempt, void>({
+    async run(attempts) {
+      await saveSome(attempts)
+      return attempts.map(() => undefined)
     },
-    idle: async () => running,
+    ...{ maxItems: Infinity, maxInFlight: 1 },
+  })
+  return {
+    save: async (attempt: Attempt): Promise<void> => {
+      await saving.submit([attempt])
+    },
+    idle: saving.drained,
   }
 }
 

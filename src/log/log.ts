@@ -39,6 +39,11 @@ export type Unread = { entries: number; oldestAt: Date | null }
 /** Names an entry, with the time that its partition is found by. */
 export type EntryName = { id: string; receivedAt: Date }
 
+/** A batch is cut by size too: a hundred 1 MiB bodies would hold the other partitions up. */
+export const MAX_BYTES_PER_PARTITION = 250_000
+/** A transaction with so many entries has enough to do: what else there is, is for other workers. */
+export const HEAVY_ENTRIES = 256
+
 /** Names the log and its partition, for example postgres/3. */
 export type PartitionName = string
 
@@ -132,6 +137,15 @@ export type OutsideStatus = {
 
 /** What an acknowledged entry survives. */
 export type Promised = 'synced' | 'replicated' | 'process-crash only'
+
+/** Of all partitions together. */
+export function totalOf(lags: readonly Unread[]): Unread {
+  const times = lags.flatMap(({ oldestAt }) => oldestAt?.getTime() ?? [])
+  return {
+    entries: lags.reduce((sum, { entries }) => sum + entries, 0),
+    oldestAt: times.length === 0 ? null : new Date(Math.min(...times)),
+  }
+}
 
 /** Which partition a key belongs to: FNV-1a, spread by the tenant. */
 export function partitionOf(tenantId: number, orderingKey: string, partitions: number): number {

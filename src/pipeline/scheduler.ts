@@ -1,3 +1,4 @@
+import { HEAVY_ENTRIES } from '../log/log.ts'
 import { BeginAgain, isConflict, isUnavailable } from '../postgres/database.ts'
 import type { RunTransaction } from './transaction.ts'
 
@@ -8,8 +9,7 @@ const CAREFUL_RUNS = 8
 const ALONE_RUNS = 64
 // While more is arriving, a short pause lets the next transaction take more along: a tracked event then costs half.
 const GATHER_MS = 10
-// A transaction with this much to do is worth no pause, and another worker beside it.
-const HEAVY_ENTRIES = 256
+// As HEAVY_ENTRIES: a transaction with this much to do is worth no pause, and another worker beside it.
 const HEAVY_LENGTH = 250_000
 // Without a wake-up (another process appended, a retry came due) one of the workers polls this often.
 const POLL_EVERY_MS = 250

@@ -1,6 +1,7 @@
 import { arpaOf } from '../domain/billing/mrr.ts'
 import type { Db } from '../postgres/database.ts'
-import { type AcquisitionName, acquisitionNames, type SourceFigures } from '../store/reports/totals.ts'
+import type { Acquisition } from '../domain/billing/types.ts'
+import { acquisitionNames, type SourceFigures } from '../store/reports/totals.ts'
 import { UNATTRIBUTED } from './accounts.ts'
 import { type Coverage, readCoverage } from './coverage.ts'
 import { openLedger } from './open-ledger.ts'
@@ -89,7 +90,7 @@ export async function sourceList(
   return listOf(entries.sort(bySize))
 }
 
-const NOBODY: AcquisitionName = { source: UNATTRIBUTED, medium: null, campaign: null }
+const NOBODY: Acquisition = { source: UNATTRIBUTED, medium: null, campaign: null }
 
 function retentionOf(
   { cohortAccounts, cohortMrr }: SourceFigures,

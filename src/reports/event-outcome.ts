@@ -4,9 +4,9 @@ import type { EventContext } from '../domain/events/events.ts'
 import { normalize } from '../domain/events/normalize/normalize.ts'
 import { entryIdOf } from '../domain/ids.ts'
 import type { Log } from '../log/log.ts'
+import type { DeadLetter } from '../store/entries/dead-letters.ts'
 import { type EventRow, findEvents } from '../store/events/events.ts'
 import {
-  type EventLetter,
   findEventLetters,
   findHeldUp,
   findHeldUpWith,
@@ -30,7 +30,7 @@ export type EventOutcome = {
   receivedAt: Date
   duplicateOf?: string
   event?: EventRow
-  letter?: EventLetter
+  letter?: DeadLetter
   waiting?: WaitingEntry
 }
 
@@ -160,9 +160,9 @@ function storedOutcome(event: EventRow): EventOutcome {
 // What failed inside is told to those who run the service: the dead letters' own list has the error.
 const FAILED = 'it is valid, but could not be applied'
 
-function letterOutcome(letter: EventLetter): EventOutcome {
-  const { id, cause, error, receivedAt } = letter
-  const reason = cause === 'rejected' ? error : `${FAILED}; given up after ${letter.attempts} attempts`
+function letterOutcome(letter: DeadLetter): EventOutcome {
+  const { id, reason: kind, error, receivedAt } = letter
+  const reason = kind === 'rejected' ? error : `${FAILED}; given up after ${letter.attempts} attempts`
   return { id, status: 'dead_letter', reason, receivedAt, letter }
 }
 

@@ -3,7 +3,7 @@ import { changedSettings, DEFAULT_POLICY } from '../domain/billing/policy.ts'
 import { withinYears } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import { policyChanges } from '../store/billing/policies.ts'
-import { type Bucket, type BucketInterval, bucketsOf } from '../store/reports/buckets.ts'
+import { type Bucket, type BucketInterval, findBuckets } from '../store/reports/buckets.ts'
 import { openLedger } from './open-ledger.ts'
 import { listOf, type ReportList, type ReportQuestion } from './question.ts'
 
@@ -79,7 +79,7 @@ export async function seriesBuckets(
   { interval, from, to }: SeriesWindow,
 ): Promise<Bucket[] | null> {
   const last = to && to < asOf ? to : asOf
-  const buckets = await bucketsOf(db, { interval, from, to: last, timeZone })
+  const buckets = await findBuckets(db, { interval, from, to: last, timeZone })
   // instants are whole milliseconds: what happens at `asOf` itself has happened
   const end = withinYears(asOf.getTime() + 1)
   return buckets?.map(bucket => (bucket.ends > end ? { ...bucket, ends: end } : bucket)) ?? null

@@ -5,7 +5,7 @@ import type { Told } from '../providers/adapter.ts'
 import { adapterOf } from '../providers/adapters.ts'
 import {
   isStripeBillingEvent,
-  isStripeEvent,
+  carriesStripeObject,
   isStripeObject,
   readBareStripe,
   readStripe,
@@ -60,13 +60,13 @@ function changeOfTold(told: Told, occurredAt: Instant): BillingChange[] {
 
 /** `subject` is the business object of the event; a Stripe event is told by its shape, whatever name it was given. */
 export function isBillingEvent(eventType: string, subject: unknown): boolean {
-  if (isStripeEvent(subject)) return isStripeBillingEvent(subject)
+  if (carriesStripeObject(subject)) return isStripeBillingEvent(subject)
   return isCanonicalType(eventType) || isForwardedStripeObject(eventType, subject)
 }
 
 /** What a canonical or a Stripe event changes; null when it is neither, or names no object. Never throws. */
 export function readBilling(eventType: string, subject: unknown, occurredAt: Instant): BillingChange | null {
-  if (isStripeEvent(subject)) return readStripe(subject, occurredAt)
+  if (carriesStripeObject(subject)) return readStripe(subject, occurredAt)
   if (isForwardedStripeObject(eventType, subject)) return readBareStripe(eventType, subject, occurredAt)
   return readCanonical(eventType, subject, occurredAt)
 }
@@ -87,6 +87,6 @@ const NOT_FACTS = new Set(['invoice.upcoming'])
 /** Whether an event that says nothing to the ledger should have: its name is a billing event's. */
 function isUnrecognized(eventType: string, subject: unknown): boolean {
   const own = (subject as { type?: unknown } | null)?.type
-  const name = isStripeEvent(subject) && typeof own === 'string' ? own : eventType
+  const name = carriesStripeObject(subject) && typeof own === 'string' ? own : eventType
   return SEEMS_BILLING.test(name) && !NOT_FACTS.has(name)
 }

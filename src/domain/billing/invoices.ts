@@ -153,10 +153,3 @@ export function withSuperseded(refunds: Refund[]): CashReturn[] {
     superseded: refund.fromChargeTotal && named.has(refund.chargeId),
   }))
 }
-
-/** Money that went back. */
-export function countedRefunds(refunds: Refund[]): Refund[] {
-  return withSuperseded(refunds)
-    .filter(({ refund, superseded }) => refund.counts && !superseded)
-    .map(({ refund }) => refund)
-}

@@ -1,4 +1,4 @@
-import { HOUR_MS } from '../time.ts'
+import { HOUR_MS, MINUTE_MS } from '../time.ts'
 
 /** What a destination can be sent. */
 export const WHATS = ['events', 'conversions', 'records', 'movements'] as const
@@ -20,7 +20,6 @@ export function isWanted({ what, eventTypes }: Wanted, message: { what: What; ty
   )
 }
 
-const MINUTE_MS = 60_000
 /** After each attempt that failed. Ten attempts in two and a half days. */
 const RETRY_AFTER_MS = [
   5_000,
@@ -33,7 +32,6 @@ const RETRY_AFTER_MS = [
   20 * HOUR_MS,
   24 * HOUR_MS,
 ]
-export const MAX_ATTEMPTS = RETRY_AFTER_MS.length + 1
 const MAX_RETRY_AFTER_MS = 24 * HOUR_MS
 // A receiver that comes back is not met by all that waited in one instant.
 const JITTER = 0.2

@@ -9,6 +9,9 @@ export type Identity = { kind: IdentityKind; value: string }
 export const IDENTITY_KINDS = ['visitor', 'user', 'email', 'contact'] as const
 export type IdentityKind = (typeof IDENTITY_KINDS)[number]
 
+/** A person under one of the names they are known by. */
+export type PersonNode = { tenantId: number; node: number }
+
 /** An id longer than this is no id; it also has to fit an index. */
 export const MAX_ID_LENGTH = 255
 

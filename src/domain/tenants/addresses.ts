@@ -13,6 +13,15 @@ function networkOf(text: string): { address: string; bits: number; family: 'ipv4
   return bits > most ? null : { address, bits, family: version === 4 ? 'ipv4' : 'ipv6' }
 }
 
+/** The eight numbers of an IPv6 address, in whatever spelling. */
+export function groupsOf(address: string): number[] {
+  // URLs write them short, in lower case, and without a dotted part.
+  const short = new URL(`http://[${address.split('%', 1)[0]}]`).hostname.slice(1, -1)
+  const [front, back = []] = short.split('::').map(part => (part === '' ? [] : part.split(':')))
+  const gap = new Array<string>(8 - front!.length - back.length).fill('0')
+  return [...front!, ...gap, ...back].map(group => Number.parseInt(group, 16))
+}
+
 /** An IPv4 address written as one of IPv6, in whatever spelling. */
 function isMapped(address: string): boolean {
   return isIP(address) === 6 && /^\[::ffff:[\da-f]+:[\da-f]+\]$/.test(new URL(`http://[${address}]`).hostname)

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { groupsOf } from './addresses.ts'
 
 /** What becomes of the IP addresses that come in with events, before anything is written. */
 export const IP_MODES = ['keep', 'truncate', 'drop'] as const
@@ -19,16 +20,11 @@ function networkOf(text: string): string | null {
   const address = text.trim().split('%', 1)[0]!
   const version = isIP(address)
   if (version === 4) return address.replace(/\d+$/, '0')
-  return version === 6 ? networkOfV6(new URL(`http://[${address}]`).hostname.slice(1, -1)) : null
+  return version === 6 ? networkOfV6(address) : null
 }
 
-/** Of an address as URLs write it: short, in lower case, no dotted part. */
 function networkOfV6(address: string): string {
-  const [head = '', tail = ''] = address.split('::')
-  const front = head === '' ? [] : head.split(':')
-  const back = tail === '' ? [] : tail.split(':')
-  const gap = address.includes('::') ? new Array<string>(8 - front.length - back.length).fill('0') : []
-  const groups = [...front, ...gap, ...back].map(group => Number.parseInt(group, 16))
+  const groups = groupsOf(address)
   // Addresses of IPv4 in another spelling have all of it where others have their host.
   const isMapped = groups.slice(0, 5).every(group => group === 0) && groups[5] === 0xffff
   if (isMapped) return `${groups[6]! >> 8}.${groups[6]! & 255}.${groups[7]! >> 8}.0`

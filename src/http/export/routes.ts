@@ -2,10 +2,10 @@ import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
-import { parseTimestamp } from '../../domain/time.ts'
 import { CONTENT_TYPES, exportBytes, FORMATS } from '../../reports/export/export.ts'
 import { TABLES, type TableName, tableNamed } from '../../reports/export/tables.ts'
 import type { App } from '../app.ts'
+import { timeWindow } from '../paging.ts'
 import { problems } from '../problems.ts'
 
 // Each holds some megabytes, however slowly it is read.
@@ -61,7 +61,7 @@ export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
         },
       },
       async ({ query, caller }, reply) => {
-        const window = windowOf(query)
+        const window = timeWindow(query)
         if (underWay >= MAX_AT_A_TIME)
           throw problems.tooManyRequests(
             RETRY_AFTER_S,
@@ -88,11 +88,4 @@ async function* whole<T>(first: IteratorResult<T>, rest: AsyncGenerator<T>): Asy
   if (first.done) return
   yield first.value
   yield* rest
-}
-
-function windowOf(query: Static<ReturnType<typeof exportQuery>>) {
-  const [since, until] = [parseTimestamp(query.since), parseTimestamp(query.until)]
-  if (since && until && since > until)
-    throw problems.invalid([{ pointer: '/since', message: 'must not be after until' }])
-  return { since, until }
 }

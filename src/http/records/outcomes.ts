@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { OperationOutcome } from '../../domain/records/records.ts'
 import { coalesce } from '../../intake/coalesce.ts'
-import { findOperations } from '../../store/records/operations.ts'
+import { findOperations } from '../../store/records/records.ts'
 
 // One query at a time serves all requests that wait, so that polling this often costs little.
 const POLLS = { maxItems: 10_000, maxInFlight: 1, minIntervalMs: 15 }

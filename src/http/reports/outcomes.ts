@@ -10,7 +10,8 @@ import { nothing, page } from './examples.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
 import { DunningRow, ExclusionRow, jsonRow, ReasonRow, TrialRow } from './rows.ts'
 import { Amount, Count, flatReportOf, Share, Time } from './schemas.ts'
-import { WindowQuery, windowFaults, windowOf } from './window.ts'
+import { windowFaults } from '../paging.ts'
+import { WindowQuery, windowOf } from './window.ts'
 
 const MaybeShare = Type.Union([Share, Type.Null()])
 

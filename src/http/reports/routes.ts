@@ -28,7 +28,8 @@ import {
   shownOverview,
   shownRetention,
 } from './shown.ts'
-import { WindowQuery, windowFaults, windowOf } from './window.ts'
+import { windowFaults } from '../paging.ts'
+import { WindowQuery, windowOf } from './window.ts'
 
 const CSV = 'With `Accept: text/csv` one of the lists is exported instead.'
 const WindowDays = (description: string) => Type.Integer({ enum: [30, 60, 90], default: 30, description })

@@ -1,6 +1,4 @@
 import { Type } from 'typebox'
-import type { Fault } from '../../domain/fault.ts'
-import { parseTimestamp } from '../../domain/time.ts'
 import { momentIn } from '../../domain/time-zone.ts'
 import type { Window } from '../../reports/movements.ts'
 import type { ReportQuestion } from '../../reports/question.ts'
@@ -18,11 +16,6 @@ export const WindowQuery = (what: string) => ({
     }),
   ),
 })
-
-export function windowFaults({ since, until }: ReportQuery): Fault[] {
-  const [from, to] = [parseTimestamp(since), parseTimestamp(until)]
-  return from && to && from > to ? [{ pointer: '/since', message: 'must not be after until' }] : []
-}
 
 export function windowOf({ asOf, policy }: ReportQuestion, { since, until }: ReportQuery): Window {
   const moment = (text: unknown) => momentIn(policy.timeZone, text)

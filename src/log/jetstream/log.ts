@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Entry } from '../../domain/entry.ts'
 import type { Append, Appended, FlushGroup, Log, OutsideLog, Unread } from '../log.ts'
-import { LogUnavailable, partitionOf } from '../log.ts'
+import { LogUnavailable, partitionOf, totalOf } from '../log.ts'
 import type { PostgresLog } from '../postgres/log.ts'
 import { enterStream, listCursors, noteUnread } from './cursors.ts'
 import { StreamFull } from './errors.ts'
@@ -197,11 +197,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     async unread(tenantId, receivedBy) {
       const outside = await unreadOutside(tenantId, receivedBy)
       const within = await postgres.unread(tenantId, receivedBy)
-      const times = [outside, within].flatMap(({ oldestAt }) => oldestAt?.getTime() ?? [])
-      return {
-        entries: outside.entries + within.entries,
-        oldestAt: times.length === 0 ? null : new Date(Math.min(...times)),
-      }
+      return totalOf([outside, within])
     },
     async unreadWith(tenantId, text) {
       const outside = await unreadWithOutside(tenantId, text).catch(error => {

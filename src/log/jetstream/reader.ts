@@ -1,6 +1,12 @@
 import type { Entry } from '../../domain/entry.ts'
 import type { Db } from '../../postgres/database.ts'
-import type { PartitionName, Taken, TakeOptions } from '../log.ts'
+import {
+  HEAVY_ENTRIES,
+  MAX_BYTES_PER_PARTITION,
+  type PartitionName,
+  type Taken,
+  type TakeOptions,
+} from '../log.ts'
 import { type Cursor, moveCursors, ownCursors, type Position } from './cursors.ts'
 import { reasonOf } from './errors.ts'
 import type { Linked, LinkLogger } from './link.ts'
@@ -18,11 +24,8 @@ export type Message = {
   isIncomplete?: true
 }
 
-const MAX_BYTES_PER_PARTITION = 250_000
 // So much is fetched ahead of each partition, or one message if that has more.
 const AHEAD_BYTES = 1_000_000
-// A transaction with this much has enough to do: the other partitions are for other workers.
-const HEAVY_ENTRIES = 256
 // Whoever takes waits so long for news, and no longer: records go on while NATS is slow.
 const WAIT_MS = 300
 // What cannot be read is said so often, and stays where it is.

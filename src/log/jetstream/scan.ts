@@ -1,3 +1,4 @@
+import { CLOCKS_APART_MS } from '../../domain/time.ts'
 import type { Entry } from '../../domain/entry.ts'
 import { timeOfId } from '../../domain/ids.ts'
 import type { Unread } from '../log.ts'
@@ -82,9 +83,6 @@ export async function* unreadOf(
   }
 }
 
-// Give or take the clocks of NATS and of the nodes, and how long a publish may take.
-const CLOCKS_APART_MS = 60_000
-
 /** An entry that is still in the stream, read or not. */
 export async function findEntry(
   linked: Linked,
@@ -93,6 +91,7 @@ export async function findEntry(
   id: string,
 ): Promise<Entry | null> {
   const time = timeOfId(id).getTime()
+  // Give or take the clocks of NATS and of the nodes, and how long a publish may take.
   const range = { subject: `${stream}.log.*`, since: new Date(time - CLOCKS_APART_MS) }
   for await (const { facts, seq, at, subject } of heads(linked, stream, range)) {
     if (at > time + CLOCKS_APART_MS) return null

@@ -2,12 +2,9 @@ import type pg from 'pg'
 import type { Entry } from '../../domain/entry.ts'
 import { queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
-import type { PartitionName, Taken, TakeOptions } from '../log.ts'
+import { MAX_BYTES_PER_PARTITION, type PartitionName, type Taken, type TakeOptions } from '../log.ts'
 
 type Position = { partition: number; era: number; xid: string; ord: number }
-
-// A batch is cut by size too: a hundred 1 MiB bodies would hold the other partitions up.
-const MAX_BYTES_PER_PARTITION = 250_000
 
 /** Refused where this is not the era of the log. */
 export async function take(

@@ -1,3 +1,4 @@
+import type { PersonNode } from '../../domain/identity/identity.ts'
 import type { Identity } from '../../domain/identity/identity.ts'
 import {
   type Cause,
@@ -27,7 +28,7 @@ import {
 import { openMemory } from '../memory.ts'
 import { beginTurn, takeTurn } from '../turns.ts'
 import type { Transaction } from '../unit.ts'
-import type { PeopleListener, PersonNode } from './people.ts'
+import type { PeopleListener } from './people.ts'
 
 /** Names of one person, seen together. `trusted`: by somebody who may merge people that are known. */
 export type NamesSeen = { tenantId: number; identities: Identity[]; trusted: boolean; cause: Cause }

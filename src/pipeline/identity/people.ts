@@ -1,7 +1,5 @@
+import type { PersonNode } from '../../domain/identity/identity.ts'
 import type { Transaction } from '../unit.ts'
-
-/** A person under one of the names they are known by. */
-export type PersonNode = { tenantId: number; node: number }
 
 /**
  * Hears of people about whom something was learnt: names that turned out to be one person's, or an earlier touch. The

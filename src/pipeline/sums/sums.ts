@@ -1,7 +1,6 @@
 import type { NormalizedEvent } from '../../domain/events/events.ts'
+import { MINUTE_MS } from '../../domain/time.ts'
 import type { EventSum } from '../../store/sums/events.ts'
-
-const MINUTE_MS = 60_000
 
 /** What events add to the sums that series are read from: a row a minute, type and source, however many they are. */
 export function sumEvents(events: { tenantId: number; event: NormalizedEvent }[]): EventSum[] {

@@ -1,4 +1,5 @@
 import type { Acquisition } from '../../domain/billing/types.ts'
+import type { PersonNode } from '../../domain/identity/identity.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import type { ObjectKey } from './keys.ts'
 
@@ -50,9 +51,6 @@ async function ensureAcquisitions(db: Db, columns: unknown[][]): Promise<number[
   const all = await queryPrepared<{ id: number }>(db, FIND, columns)
   return all.rows.map(row => row.id)
 }
-
-/** A person under one of the names they are known by. */
-export type PersonNode = { tenantId: number; node: number }
 
 /**
  * Accounts of these people that do not say themselves where they came from. With `offset 0` each step goes by its

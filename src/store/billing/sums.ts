@@ -33,7 +33,7 @@ const figures = ACCOUNT_FIGURES.join(', ')
 const signedFigures = ACCOUNT_FIGURES.map(figure => `sum(sign * ${figure}) as ${figure}`).join(', ')
 const summedFigures = ACCOUNT_FIGURES.map(figure => `sum(${figure})`).join(', ')
 
-const utcDay = (at: string) => `(${at} at time zone 'UTC')::date`
+export const utcDay = (at: string) => `(${at}::timestamptz at time zone 'UTC')::date`
 
 /** A state counts from the day it begins to the day it ends. */
 export const STATE_EFFECTS = `

@@ -25,7 +25,8 @@ export async function deleteRecordMessages(db: Db, tenantId: number, objects: st
   ])
 }
 
-const NAMELESS_SALE = `{"visitor": null, "profile_id": null, "contact_id": null, "contact_name": null, "contact_email": null,
+/** What makes a sale nobody's, as it is told and archived. */
+export const NAMELESS_SALE = `{"visitor": null, "profile_id": null, "contact_id": null, "contact_name": null, "contact_email": null,
   "company_name": null}`
 
 /** Sales are told all the same, as nobody's. */

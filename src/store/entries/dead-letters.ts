@@ -74,7 +74,7 @@ export type DeadLetterFilter = {
   failedBefore?: Date | undefined
 }
 
-const COLUMNS = `d.id, d.tenant_id as "tenantId", d.kind, d.source_id as "sourceId", d.inbound_event_id as "inboundEventId",
+export const DEAD_LETTER_COLUMNS = `d.id, d.tenant_id as "tenantId", d.kind, d.source_id as "sourceId", d.inbound_event_id as "inboundEventId",
   d.reason, d.error, d.attempts, d.received_at as "receivedAt", d.failed_at as "failedAt", d.replayed_at as "replayedAt",
   d.replayed_as as "replayedAs"`
 
@@ -84,7 +84,7 @@ export async function listDeadLetters(
   filter: DeadLetterFilter & { limit: number; before?: { failedAt: Date; id: string } | undefined },
 ): Promise<DeadLetter[]> {
   const { rows } = await db.query<DeadLetter>(
-    `select ${COLUMNS} from tenants t cross join lateral (
+    `select ${DEAD_LETTER_COLUMNS} from tenants t cross join lateral (
        select * from dead_letters d
        where d.tenant_id = t.id and ($2::text is null or d.source_id = $2) and ($3::text is null or d.reason = $3)
          and ($7::text is null or coalesce(d.cause, d.error) = $7) and d.replayed_at is null and ($4::timestamptz is null or (d.failed_at, d.id) < ($4, $5::uuid))
@@ -112,7 +112,7 @@ export async function findDeadLetter(
   id: string,
 ): Promise<(DeadLetter & { body: string; context: string }) | null> {
   const { rows } = await db.query<DeadLetter & { body: string; context: string }>(
-    `select ${COLUMNS}, d.body, d.context from tenants t join dead_letters d on d.tenant_id = t.id and d.id = $2
+    `select ${DEAD_LETTER_COLUMNS}, d.body, d.context from tenants t join dead_letters d on d.tenant_id = t.id and d.id = $2
      where $1::int is null or t.id = $1`,
     [tenantId, id],
   )

@@ -2,6 +2,7 @@ import type { Entry } from '../../domain/entry.ts'
 import { timeOfId } from '../../domain/ids.ts'
 import type { Db } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
+import { DEAD_LETTER_COLUMNS, type DeadLetter } from '../entries/dead-letters.ts'
 
 /** An entry with events that has not taken effect yet, and what holds it up. */
 export type WaitingEntry = {
@@ -46,34 +47,18 @@ export async function findHeldUpWith(
   return rows.map(toWaiting)
 }
 
-export type EventLetter = {
-  id: string
-  sourceId: string | null
-  inboundEventId: string | null
-  cause: 'rejected' | 'failed'
-  error: string
-  attempts: number
-  receivedAt: Date
-  failedAt: Date
-  replayedAt: Date | null
-  replayedAs: string | null
-}
-
-const LETTER = `id, source_id as "sourceId", inbound_event_id as "inboundEventId", reason as cause, error, attempts,
-  received_at as "receivedAt", failed_at as "failedAt", replayed_at as "replayedAt", replayed_as as "replayedAs"`
-
-export async function findEventLetters(db: Db, tenantId: number, ids: string[]): Promise<EventLetter[]> {
-  const { rows } = await db.query<EventLetter>(
-    `select ${LETTER} from dead_letters where tenant_id = $1 and kind = 'events' and id = any($2::uuid[])`,
+export async function findEventLetters(db: Db, tenantId: number, ids: string[]): Promise<DeadLetter[]> {
+  const { rows } = await db.query<DeadLetter>(
+    `select ${DEAD_LETTER_COLUMNS} from dead_letters d where tenant_id = $1 and kind = 'events' and id = any($2::uuid[])`,
     [tenantId, ids],
   )
   return rows
 }
 
 /** By the id that an event has at its sender: the newest dead letter of each source, which is null without one. */
-export async function findLettersOfSent(db: Db, tenantId: number, sentId: string): Promise<EventLetter[]> {
-  const { rows } = await db.query<EventLetter>(
-    `select distinct on (source_id) ${LETTER} from dead_letters
+export async function findLettersOfSent(db: Db, tenantId: number, sentId: string): Promise<DeadLetter[]> {
+  const { rows } = await db.query<DeadLetter>(
+    `select distinct on (source_id) ${DEAD_LETTER_COLUMNS} from dead_letters d
      where tenant_id = $1 and kind = 'events' and inbound_event_id = $2
      order by source_id, failed_at desc, id desc`,
     [tenantId, sentId],

@@ -1,10 +1,8 @@
+import { MAX_BUCKETS } from '../../domain/buckets.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 export const BUCKET_INTERVALS = ['day', 'week', 'month'] as const
 export type BucketInterval = (typeof BUCKET_INTERVALS)[number]
-
-/** The most that a series has. */
-export const MAX_BUCKETS = 1_500
 
 /** `date`: the day on which it begins; `ends` is exclusive. */
 export type Bucket = { date: string; starts: Date; ends: Date }
@@ -33,7 +31,7 @@ from (
 order by local`
 
 /** The buckets that hold `from`, `to` and what lies between; null where they are too many. */
-export async function bucketsOf(db: Db, question: BucketQuestion): Promise<Bucket[] | null> {
+export async function findBuckets(db: Db, question: BucketQuestion): Promise<Bucket[] | null> {
   const { from, to, timeZone, interval } = question
   const { rows } = await queryPrepared<Bucket>(db, BUCKETS, [from, to, timeZone, interval])
   return rows.length > MAX_BUCKETS ? null : rows

@@ -1,6 +1,6 @@
 import type { MovementType } from '../../domain/billing/movements.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { FIGURES_OF_STATE } from '../billing/sums.ts'
+import { FIGURES_OF_STATE, utcDay } from '../billing/sums.ts'
 import type { Scope } from './scope.ts'
 
 /** What the accounts of a currency come to. */
@@ -13,7 +13,6 @@ type Change = Standing & {
   bound: number | null
 }
 
-const utcDay = (at: string) => `(${at}::timestamptz at time zone 'UTC')::date`
 const FIGURES = 'mrr, active_accounts, active_subscriptions'
 const change = (day: string, bound: string) => `${day} as day, ${bound} as bound,
   coalesce(sum(sign * mrr), 0)::bigint as mrr, coalesce(sum(sign * active_accounts), 0)::bigint as "activeAccounts",

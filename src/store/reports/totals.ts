@@ -1,6 +1,7 @@
+import type { Acquisition } from '../../domain/billing/types.ts'
 import type { MovementType } from '../../domain/billing/movements.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { ACCOUNT_FIGURES, CASH_FIGURES, CASH_SUMS, FIGURES_OF_STATE } from '../billing/sums.ts'
+import { ACCOUNT_FIGURES, CASH_FIGURES, CASH_SUMS, FIGURES_OF_STATE, utcDay } from '../billing/sums.ts'
 
 /** What the accounts of one currency and acquisition source come to. */
 export type SourceFigures = {
@@ -24,7 +25,6 @@ export type SourceFigures = {
 }
 
 const figures = ACCOUNT_FIGURES.join(', ')
-const utcDay = (at: string) => `(${at}::timestamptz at time zone 'UTC')::date`
 // sums of bigint are numeric, which pg hands over as text
 const total = (figure: string) => `coalesce(sum(${figure}), 0)::bigint`
 const now = (figure: string) => `coalesce(sum(sign * ${figure}) filter (where is_now), 0)::bigint`
@@ -211,14 +211,12 @@ select ${total('invoiced')} as invoiced, ${total('invoices')} as invoices, ${tot
   ${total('one_off')} as "oneOff"
 from parts`
 
-export type AcquisitionName = { source: string; medium: string | null; campaign: string | null }
-
 export async function acquisitionNames(
   db: Db,
   tenantId: number,
   ids: number[],
-): Promise<Map<number, AcquisitionName>> {
-  const { rows } = await queryPrepared<{ id: number } & AcquisitionName>(
+): Promise<Map<number, Acquisition>> {
+  const { rows } = await queryPrepared<{ id: number } & Acquisition>(
     db,
     'select id, source, medium, campaign from billing_acquisitions where tenant_id = $1 and id = any($2)',
     [tenantId, ids],

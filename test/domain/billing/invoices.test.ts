@@ -1,3 +1,4 @@
+import { countedRefunds } from './counted-refunds.ts'
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -5,7 +6,6 @@ import { daysOverdue, invoiceIssue, issueFrom } from '../../../src/domain/billin
 import { readCanonical } from '../../../src/domain/billing/canonical.ts'
 import { cashRows, type PaymentRecord } from '../../../src/domain/billing/cash.ts'
 import {
-  countedRefunds,
   deriveInvoice,
   type InvoiceState,
   invoicedAt,

@@ -41,7 +41,7 @@ const OBJECT_BY_TYPE: [RegExp, string][] = [
 ]
 
 /** A `type` beside the object in `data` tells Stripe's `invoice.paid` from the canonical one. */
-export function isStripeEvent(value: unknown): boolean {
+export function carriesStripeObject(value: unknown): boolean {
   const event = fieldsOf(value)
   return typeof event?.type === 'string' && fieldsOf(fieldsOf(event.data)?.object) !== null
 }
@@ -53,7 +53,7 @@ export function isStripeObject(value: unknown): boolean {
 }
 
 export function isStripeBillingEvent(value: unknown): boolean {
-  return isStripeEvent(value) && aboutOf(value as Fields) !== null
+  return carriesStripeObject(value) && aboutOf(value as Fields) !== null
 }
 
 function aboutOf(event: Fields): string | null {
