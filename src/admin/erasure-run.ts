@@ -1,6 +1,6 @@
-import { CLOCKS_APART_MS } from '../domain/time.ts'
 import type pg from 'pg'
 import { nameHash } from '../domain/identity/suppression.ts'
+import { CLOCKS_APART_MS } from '../domain/time.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { lockPeople } from '../postgres/locks.ts'

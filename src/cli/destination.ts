@@ -1,7 +1,7 @@
-import { headerOf } from './header.ts'
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { WHATS } from '../domain/destinations/destinations.ts'
 import { examples } from './examples.ts'
+import { headerOf } from './header.ts'
 import type { Output } from './output.ts'
 import { overlapOption } from './overlap-option.ts'
 import { dataOption, readingDatabase, withDatabase } from './session.ts'

@@ -1,6 +1,6 @@
-import { headerOf } from './header.ts'
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { examples } from './examples.ts'
+import { headerOf } from './header.ts'
 import type { Output } from './output.ts'
 import { dataOption, readyLog, withDatabase } from './session.ts'
 

@@ -1,4 +1,3 @@
-import { isNetwork } from '../domain/tenants/addresses.ts'
 import { isIP } from 'node:net'
 
 /** Reads the text of a setting; undefined where it is not what the setting expects. */
@@ -118,7 +117,15 @@ export const trustedProxies: Read<boolean | number | string[]> = text => {
   if (lower === 'all') return true
   if (/^[1-9]$/.test(lower)) return Number(lower)
   const networks = lower.split(',').map(part => part.trim())
-  return networks.every(text => NAMED_NETWORKS.includes(text) || isNetwork(text)) ? networks : undefined
+  return networks.every(isNetwork) ? networks : undefined
+}
+
+function isNetwork(text: string): boolean {
+  if (NAMED_NETWORKS.includes(text)) return true
+  const [address = '', length, ...rest] = text.split('/')
+  const family = isIP(address)
+  if (family === 0 || rest.length > 0) return false
+  return length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= (family === 4 ? 32 : 128))
 }
 
 /** One line without spaces and control characters. */

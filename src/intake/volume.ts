@@ -1,7 +1,7 @@
-import type { SourceConfig } from '../domain/inbound/source-config.ts'
-import { CLOCKS_APART_MS } from '../domain/time.ts'
 import type pg from 'pg'
 import { RateLimiterMemory, RateLimiterPostgres, type RateLimiterRes } from 'rate-limiter-flexible'
+import type { SourceConfig } from '../domain/inbound/source-config.ts'
+import { CLOCKS_APART_MS } from '../domain/time.ts'
 import { type Coalesced, coalesce } from './coalesce.ts'
 
 /** A bucket of `events` tokens that is filled up again `per_seconds` after the first one was taken out. */

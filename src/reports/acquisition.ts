@@ -1,6 +1,6 @@
 import { arpaOf } from '../domain/billing/mrr.ts'
-import type { Db } from '../postgres/database.ts'
 import type { Acquisition } from '../domain/billing/types.ts'
+import type { Db } from '../postgres/database.ts'
 import { acquisitionNames, type SourceFigures } from '../store/reports/totals.ts'
 import { UNATTRIBUTED } from './accounts.ts'
 import { type Coverage, readCoverage } from './coverage.ts'

@@ -4,8 +4,8 @@ import type { NormalizedEvent } from '../events/events.ts'
 import type { Told } from '../providers/adapter.ts'
 import { adapterOf } from '../providers/adapters.ts'
 import {
-  isStripeBillingEvent,
   carriesStripeObject,
+  isStripeBillingEvent,
   isStripeObject,
   readBareStripe,
   readStripe,

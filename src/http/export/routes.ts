@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import type pg from 'pg'
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { CONTENT_TYPES, exportBytes, FORMATS } from '../../reports/export/export.ts'
 import { TABLES, type TableName, tableNamed } from '../../reports/export/tables.ts'
 import type { App } from '../app.ts'

@@ -6,11 +6,11 @@ import { type DunningReport, dunningReport } from '../../reports/dunning.ts'
 import { exclusionReport } from '../../reports/exclusions.ts'
 import { trialReport } from '../../reports/trials.ts'
 import type { App } from '../app.ts'
+import { windowFaults } from '../paging.ts'
 import { nothing, page } from './examples.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
 import { DunningRow, ExclusionRow, jsonRow, ReasonRow, TrialRow } from './rows.ts'
 import { Amount, Count, flatReportOf, Share, Time } from './schemas.ts'
-import { windowFaults } from '../paging.ts'
 import { WindowQuery, windowOf } from './window.ts'
 
 const MaybeShare = Type.Union([Share, Type.Null()])

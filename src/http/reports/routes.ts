@@ -7,6 +7,7 @@ import { overviewReport } from '../../reports/overview.ts'
 import { retentionReport } from '../../reports/retention.ts'
 import type { RetentionBase } from '../../store/reports/movements.ts'
 import type { App } from '../app.ts'
+import { windowFaults } from '../paging.ts'
 import { problems } from '../problems.ts'
 import { consolidatedRoute } from './consolidated.ts'
 import { outcomeRoutes } from './outcomes.ts'
@@ -28,7 +29,6 @@ import {
   shownOverview,
   shownRetention,
 } from './shown.ts'
-import { windowFaults } from '../paging.ts'
 import { WindowQuery, windowOf } from './window.ts'
 
 const CSV = 'With `Accept: text/csv` one of the lists is exported instead.'

@@ -1,6 +1,6 @@
-import { MAX_BUCKETS } from '../../domain/buckets.ts'
 import { Type } from 'typebox'
 import { DIMENSIONS, type Dimension } from '../../domain/billing/dimensions.ts'
+import { MAX_BUCKETS } from '../../domain/buckets.ts'
 import type { Fault } from '../../domain/fault.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import { momentIn } from '../../domain/time-zone.ts'

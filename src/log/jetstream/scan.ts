@@ -1,6 +1,6 @@
-import { CLOCKS_APART_MS } from '../../domain/time.ts'
 import type { Entry } from '../../domain/entry.ts'
 import { timeOfId } from '../../domain/ids.ts'
+import { CLOCKS_APART_MS } from '../../domain/time.ts'
 import type { Unread } from '../log.ts'
 import type { Cursor } from './cursors.ts'
 import type { Linked } from './link.ts'

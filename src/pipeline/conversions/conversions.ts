@@ -1,5 +1,10 @@
-import { type Conversion, orderConversion, orderSaleKey } from '../../domain/conversions/conversions.ts'
-import { type EventSale, foldSales } from '../../domain/conversions/sales.ts'
+import {
+  type Conversion,
+  type EventSale,
+  foldSales,
+  orderConversion,
+  orderSaleKey,
+} from '../../domain/conversions/conversions.ts'
 import type { NormalizedEvent } from '../../domain/events/events.ts'
 import { identitiesOfOrder } from '../../domain/identity/identity.ts'
 import { newEntryId } from '../../domain/ids.ts'

@@ -1,5 +1,9 @@
-import { conversionOf, orderSaleKey } from '../../domain/conversions/conversions.ts'
-import { type EventSale, foldSales } from '../../domain/conversions/sales.ts'
+import {
+  conversionOf,
+  type EventSale,
+  foldSales,
+  orderSaleKey,
+} from '../../domain/conversions/conversions.ts'
 import { eventOfStored } from '../../domain/events/stored.ts'
 import { lockSales } from '../../postgres/locks.ts'
 import { dropEventFacts, upsertEventSales } from '../../store/conversions/conversions.ts'

@@ -1,5 +1,4 @@
-import { conversionOf } from '../../domain/conversions/conversions.ts'
-import { type EventSale, foldSales } from '../../domain/conversions/sales.ts'
+import { conversionOf, type EventSale, foldSales } from '../../domain/conversions/conversions.ts'
 import { eventOfStored } from '../../domain/events/stored.ts'
 import { lockSales } from '../../postgres/locks.ts'
 import {

@@ -1,5 +1,4 @@
-import type { PersonNode } from '../../domain/identity/identity.ts'
-import type { Identity } from '../../domain/identity/identity.ts'
+import type { Identity, PersonNode } from '../../domain/identity/identity.ts'
 import {
   type Cause,
   type Joins,

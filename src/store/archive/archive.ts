@@ -1,6 +1,6 @@
-import { NAMELESS_SALE } from '../destinations/erasure.ts'
 import { copyTable, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
+import { NAMELESS_SALE } from '../destinations/erasure.ts'
 
 export type ArchivedTable = 'events' | 'conversions'
 

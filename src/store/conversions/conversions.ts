@@ -1,4 +1,4 @@
-import type { EventSale } from '../../domain/conversions/sales.ts'
+import type { EventSale } from '../../domain/conversions/conversions.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { CONTACT_OF_PROFILE, type TimePage } from '../events/events.ts'
 
@@ -35,7 +35,10 @@ const PEOPLE = `tenant_id as "tenantId", sale_key as "saleKey", order_id as "ord
 const PRICE_EVENT = `coalesce(c.price_event_id, c.event_id), coalesce(c.price_at, c.event_occurred_at),
              coalesce(c.price_trusted, c.event_source_config_id is not null)`
 
-/** One row a sale key; the caller has folded what it brings (see `foldSales`), and this folds it with what is there. */
+/**
+ * One row a sale key; the caller has folded what it brings, and this folds it with what is there, by the rule of `foldSales`.
+ * test/store/folded-sales.test.ts holds the two equal.
+ */
 export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<SalePeople[]> {
   const { rows } = await queryPrepared<SalePeople>(
     db,

@@ -1,5 +1,5 @@
-import type { Acquisition } from '../../domain/billing/types.ts'
 import type { MovementType } from '../../domain/billing/movements.ts'
+import type { Acquisition } from '../../domain/billing/types.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { ACCOUNT_FIGURES, CASH_FIGURES, CASH_SUMS, FIGURES_OF_STATE, utcDay } from '../billing/sums.ts'
 

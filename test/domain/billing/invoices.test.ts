@@ -1,4 +1,3 @@
-import { countedRefunds } from './counted-refunds.ts'
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -12,6 +11,7 @@ import {
   mergeRefund,
 } from '../../../src/domain/billing/invoices.ts'
 import type { InvoiceVersion, Refund } from '../../../src/domain/billing/types.ts'
+import { countedRefunds } from './counted-refunds.ts'
 import { at, type Payload } from './subscriptions.ts'
 
 function invoice(changes: Payload = {}, eventType = 'invoice.updated'): InvoiceVersion {

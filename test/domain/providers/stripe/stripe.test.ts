@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isBillingEvent, readBilling } from '../../../../src/domain/billing/feed.ts'
-import { countedRefunds } from '../../billing/counted-refunds.ts'
 import { deriveSubscription } from '../../../../src/domain/billing/timeline.ts'
 import type { InvoiceVersion, Refund, SubscriptionVersion } from '../../../../src/domain/billing/types.ts'
 import { readStripe } from '../../../../src/domain/providers/stripe/stripe.ts'
+import { countedRefunds } from '../../billing/counted-refunds.ts'
 import { at, segmentAt } from '../../billing/subscriptions.ts'
 import {
   charge,
