@@ -22,6 +22,8 @@ type DeliveryOptions = {
   allowPrivate: boolean
   now: () => Date
   logger: { warn(facts: object, message: string): void }
+  /** How often the configuration has changed, as far as this node knows. */
+  configChanges(): number
   /** Told what came of each attempt. */
   counted(outcome: Attempt['outcome']): void
 }

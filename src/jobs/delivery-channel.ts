@@ -21,8 +21,8 @@ const READ_AT_A_TIME = 100
 const MAX_HELD = 500
 const MAX_HELD_BYTES = 4_194_304
 const READ_BYTES = 1_048_576
-// How soon a change of the destination (a new secret, another address, disabled) is heeded.
-const CONFIG_MS = 1_000
+// Secrets that were replaced end by the clock: what is sent with is put together anew so often.
+const TARGET_MS = 1_000
 const LEASE_EVERY_MS = 5_000
 const MAX_PAUSE_MS = 60_000
 
@@ -37,6 +37,8 @@ export type ChannelOptions = {
   /** Resolves once it is written down. */
   save(attempt: Attempt): Promise<void>
   isStopping(): boolean
+  /** How often the configuration has changed, as far as this node knows: what is remembered of it holds until then. */
+  configChanges(): number
 }
 
 /** Sends to one destination what is due there, until nothing is: whether it is slow or away is nobody else's concern. */
@@ -144,14 +146,19 @@ async function drain(options: ChannelOptions): Promise<void> {
   if (failures.length > 0) throw failures[0]
 }
 
-/** The destination as it was a second ago at most; null: nothing is to be sent to it. */
-function openConfigured({ id, pool, secrets, now }: ChannelOptions) {
+/** The destination as it is, and how to send to it; null: nothing is to be sent to it. */
+function openConfigured({ id, pool, secrets, now, configChanges }: ChannelOptions) {
   let known: { destination: Destination; target: Target } | null = null
-  let readAt = 0
+  let destination: Destination | null = null
+  let readAt = -1
+  let madeAt = 0
   return async () => {
-    if (Date.now() - readAt < CONFIG_MS) return known
-    readAt = Date.now()
-    const destination = await findDestination(pool, id)
+    const changes = configChanges()
+    const isChanged = changes !== readAt
+    if (!isChanged && Date.now() - madeAt < TARGET_MS) return known
+    if (isChanged) destination = await findDestination(pool, id)
+    readAt = changes
+    madeAt = Date.now()
     known = destination?.enabled ? { destination, target: targetOf(destination, secrets, now()) } : null
     return known
   }

@@ -172,7 +172,11 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   const isEmbedded = config.databaseUrl === null
   const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))
   const directory = openDirectory({ pool })
-  const watcher = await watchConfigVersion(pool, directory.forget)
+  let changes = 0
+  const watcher = await watchConfigVersion(pool, () => {
+    changes++
+    directory.forget()
+  })
   onClose(() => watcher.stop())
   const { accept, drained } = openAccept({
     append: log.append,
@@ -182,7 +186,8 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   })
   onClose(drained)
   onClose(() => directory.writeUses())
-  return { pool, log, accept, directory, secrets, metrics, disk, backlog, now }
+  const configChanges = () => changes
+  return { pool, log, accept, directory, configChanges, secrets, metrics, disk, backlog, now }
 }
 
 function counted({ accept }: Metrics, backlog: Backlog): AcceptMetrics {
@@ -263,7 +268,7 @@ const DELIVERY_CONNECTIONS = 3
 /** On connections of their own: however much is to be sent, requests do not wait for it. */
 function openDeliveries(
   { config, connection, log: logger }: RuntimeOptions,
-  { secrets, now, metrics }: Parts,
+  { secrets, now, metrics, configChanges }: Parts,
   onClose: OnClose,
 ): void {
   const onError = brokenConnection(logger)
@@ -271,7 +276,7 @@ function openDeliveries(
   onClose(() => pool.end())
   const allowPrivate = config.allowPrivateDestinations
   const deliveries = startDeliveries({
-    ...{ pool, secrets, allowPrivate, now, logger },
+    ...{ pool, secrets, allowPrivate, now, logger, configChanges },
     counted: metrics.delivery,
   })
   onClose(() => deliveries.stop())

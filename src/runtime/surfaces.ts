@@ -30,6 +30,8 @@ export type Parts = {
   log: Log
   accept: Accept
   directory: Directory
+  /** How often the configuration has changed, as far as this node knows. */
+  configChanges(): number
   secrets: Secrets
   metrics: Metrics
   disk: Disk

@@ -416,7 +416,7 @@ test('two nodes share the sending: what waits is sent once', async () => {
     what: ['events'],
   })
   const second = startDeliveries({
-    ...{ pool: server.pool, allowPrivate: true, now: () => new Date() },
+    ...{ pool: server.pool, allowPrivate: true, now: () => new Date(), configChanges: () => 0 },
     secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]),
     ...{ logger: { warn() {} }, counted() {} },
   })
