@@ -18,12 +18,12 @@ type Options = {
  */
 export async function eventually<T>(
   what: string,
-  look: () => T | Promise<T>,
+  probe: () => T | Promise<T>,
   { withinMs = LIMIT_MS, state }: Options = {},
 ): Promise<Exclude<T, false | null | undefined>> {
   const begin = performance.now()
   for (;;) {
-    const answer = await look()
+    const answer = await probe()
     if (answer !== false && answer !== null && answer !== undefined)
       return answer as Exclude<T, false | null | undefined>
     const waited = performance.now() - begin

@@ -58,7 +58,7 @@ export function destinationAdmin(deps: Deps) {
       const destination = await lockDestination(tx, id)
       if (destination === null || !sees(actor, destination.tenantId)) throw notFound('destination', id)
       const changed = await updateDestination(tx, destination, decide(destination))
-      const [before, after] = [destination, changed].map(one => audited(one, secrets))
+      const [before, after] = [destination, changed].map(state => audited(state, secrets))
       const { tenantId } = destination
       await recordChange(tx, actor, { action: `destination.${verb}`, target: id, tenantId, before, after })
       return changed

@@ -35,7 +35,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     /** Makes two people one; `into` keeps its profile id. */
     async merge({ tenant, id, into }: PersonKey & { into: string }): Promise<PersonView> {
       const tenantId = (await tenantNamed(pool, actor, tenant)).id
-      const profile = await changeWhoIsWho(pool, tenantId, async transaction => {
+      const profile = await changeIdentities(pool, tenantId, async transaction => {
         const { client } = transaction
         const people = {
           from: await findPerson(client, tenantId, id),
@@ -67,7 +67,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     /** Undoes the join that brought a name of a person together with the rest of them. */
     async split({ tenant, id, name }: PersonKey & { name: string }): Promise<SplitPeople> {
       const tenantId = (await tenantNamed(pool, actor, tenant)).id
-      const sides = await changeWhoIsWho(pool, tenantId, async transaction => {
+      const sides = await changeIdentities(pool, tenantId, async transaction => {
         const { client } = transaction
         const person = await findPerson(client, tenantId, id)
         const node = await nodeOfName(client, tenantId, { profile: person.profile, name })
@@ -110,7 +110,7 @@ export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
 }
 
 /** One change at a time, and no worker in the middle of this tenant's events. */
-export function changeWhoIsWho<T>(
+export function changeIdentities<T>(
   pool: pg.Pool,
   tenantId: number,
   change: (transaction: Transaction) => Promise<T>,

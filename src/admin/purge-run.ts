@@ -28,7 +28,7 @@ import { circleOf } from '../store/identity/rebuild.ts'
 import { type EventClaim, processedKey, releaseClaims } from '../store/inbound/processed.ts'
 import { listKeys } from '../store/tenants/keys.ts'
 import { oldestUnapplied, resume, type Storage, showingLife } from './long-work.ts'
-import { changeWhoIsWho, tellingSales } from './people.ts'
+import { changeIdentities, tellingSales } from './people.ts'
 import type { PurgeReceipt } from './views.ts'
 
 // With everybody whom they share a profile with: each round reads the tenant's events once.
@@ -125,7 +125,7 @@ async function workOutPeople(run: Run): Promise<boolean> {
   const before = new Set((await circleOf(pool, tenantId, nodes)).map(({ node }) => node))
   const since = await newSince(run, tenantId)
   const known = await readAll(pool, tenantId, { nodes: [...before] })
-  await changeWhoIsWho(pool, tenantId, async transaction => {
+  await changeIdentities(pool, tenantId, async transaction => {
     const { client } = transaction
     const circle = await circleOf(client, tenantId, nodes)
     const hasGrown = circle.some(({ node }) => !before.has(node))
@@ -161,7 +161,7 @@ async function workOutSales(run: Run): Promise<void> {
   if (all.length === 0) return
   const wanted = new Set(all)
   const told = new Map<string, EventSale>()
-  const hear = (events: StoredNode[]) => {
+  const collect = (events: StoredNode[]) => {
     for (const event of events) {
       const sale = saleAmong(event, tenantId, wanted)
       if (sale) told.set(sale.eventId, sale)
@@ -169,14 +169,14 @@ async function workOutSales(run: Run): Promise<void> {
   }
   const since = await newSince(run, tenantId)
   await inTransaction(pool, async client => {
-    for await (const some of readStored(client, tenantId, { conversionsOnly: true })) hear(some)
+    for await (const some of readStored(client, tenantId, { conversionsOnly: true })) collect(some)
   })
   for (let from = 0; from < all.length; from += SALES_AT_A_TIME) {
     const sales = all.slice(from, from + SALES_AT_A_TIME)
-    await changeWhoIsWho(pool, tenantId, async transaction => {
+    await changeIdentities(pool, tenantId, async transaction => {
       const { client } = transaction
       for await (const some of readStored(client, tenantId, { conversionsOnly: true, receivedSince: since }))
-        hear(some)
+        collect(some)
       const own = new Set(sales)
       receipt.purged.conversions += await rebuildSales(transaction, tenantId, {
         sales,

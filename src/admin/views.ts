@@ -577,7 +577,7 @@ export const IssueView = Type.Object({
 })
 export type IssueView = Static<typeof IssueView>
 
-const Told = Nullable(
+const AuditedState = Nullable(
   Type.Unsafe<object>(Type.Object({}, { description: 'Only what differs; never a secret' })),
 )
 
@@ -594,8 +594,8 @@ export const AuditView = Type.Object(
     tenant: Nullable(Type.String({ description: 'null: it concerns the whole installation' })),
     ip: NullableText,
     request_id: NullableText,
-    before: Told,
-    after: Told,
+    before: AuditedState,
+    after: AuditedState,
   },
   {
     examples: [

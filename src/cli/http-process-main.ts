@@ -39,7 +39,7 @@ runtime.onAppend(() => {
 })
 process.on('message', async (message: ToHttpProcess) => {
   if (message.tell === 'stop') await stop()
-  else tell({ is: 'metrics', ask: message.ask, sample: await runtime.sampleMetrics() })
+  else tell({ is: 'metrics', requestId: message.requestId, sample: await runtime.sampleMetrics() })
 })
 // Whoever looks after it was killed: nobody would end this one any more.
 process.on('disconnect', stop)

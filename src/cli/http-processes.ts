@@ -12,13 +12,13 @@ import type { MetricsSample } from '../telemetry/metrics.ts'
 /** What a process is started with; the first message that it gets. */
 export type HttpProcessData = { config: Config; connection: Connection; logging: LoggerOptions }
 
-export type ToHttpProcess = { tell: 'metrics'; ask: number } | { tell: 'stop' }
+export type ToHttpProcess = { tell: 'metrics'; requestId: number } | { tell: 'stop' }
 
 export type FromHttpProcess =
   | { is: 'listening'; url: string }
   | { is: 'failed'; message: string; details: Record<string, unknown> }
   | { is: 'appended' }
-  | { is: 'metrics'; ask: number; sample: MetricsSample }
+  | { is: 'metrics'; requestId: number; sample: MetricsSample }
 
 // One that ends at once, each time, is not to take a whole core with starting again.
 const RESTART_AFTER_MS = 1_000
@@ -34,8 +34,8 @@ export async function openHttpProcesses(
 ): Promise<HttpProcesses> {
   const { count, logger, ...first } = data
   const listeners = new Set<() => void>()
-  const asks = new Map<number, (sample: MetricsSample) => void>()
-  let lastAsk = 0
+  const pending = new Map<number, (sample: MetricsSample) => void>()
+  let lastRequestId = 0
   let isStopping = false
   // Each takes connections from the port itself. Handed out in turn, one that is on its way to a process when that dies is
   // left open and never answered.
@@ -55,7 +55,7 @@ export async function openHttpProcesses(
     return new Promise((resolve, reject) => {
       worker.on('message', (message: FromHttpProcess) => {
         if (message.is === 'appended') for (const listener of listeners) listener()
-        else if (message.is === 'metrics') asks.get(message.ask)?.(message.sample)
+        else if (message.is === 'metrics') pending.get(message.requestId)?.(message.sample)
         else if (message.is === 'listening') resolve(message.url)
         else reject(Object.assign(new Error(message.message), message.details))
       })
@@ -103,11 +103,11 @@ export async function openHttpProcesses(
     },
     async metrics() {
       const samples = running().map(async worker => {
-        const ask = ++lastAsk
-        const answered = new Promise<MetricsSample>(resolve => asks.set(ask, resolve))
-        tell(worker, { tell: 'metrics', ask })
+        const requestId = ++lastRequestId
+        const answered = new Promise<MetricsSample>(resolve => pending.set(requestId, resolve))
+        tell(worker, { tell: 'metrics', requestId })
         const sample = await Promise.race([answered, sleep(METRICS_WITHIN_MS, undefined, { ref: false })])
-        asks.delete(ask)
+        pending.delete(requestId)
         return sample
       })
       return (await Promise.all(samples)).filter(sample => sample !== undefined)

@@ -3,13 +3,13 @@ import type { Output } from './output.ts'
 
 // A terminal's Ctrl-C reaches this process directly and again through npm, within milliseconds.
 const ECHO_MS = 500
-const LOOK_FOR_PARENT_MS = 500
+const POLL_PARENT_MS = 500
 
 /** Resolves with the first signal to stop; a later one ends the process where it stands. */
 export function stopSignal(out: Output): Promise<void> {
   return new Promise(resolve => {
     let first: number | null = null
-    const hear = (why: string) => {
+    const stop = (why: string) => {
       const now = Date.now()
       if (first === null) {
         first = now
@@ -20,19 +20,19 @@ export function stopSignal(out: Output): Promise<void> {
         process.exit(1)
       }
     }
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, hear)
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
     // After a signal npm ends before this process does: no reason to hurry.
-    if (isRunByNpm()) onceOrphaned(() => first ?? hear('npm has ended'))
+    if (isRunByNpm()) onceOrphaned(() => first ?? stop('npm has ended'))
   })
 }
 
 /** npm passes a signal on to the shell it started, which dies of it and tells nobody. */
 function onceOrphaned(tell: () => void): void {
   const parent = process.ppid
-  const looking = setInterval(() => {
+  const polling = setInterval(() => {
     if (process.ppid === parent) return
-    clearInterval(looking)
+    clearInterval(polling)
     tell()
-  }, LOOK_FOR_PARENT_MS)
-  looking.unref()
+  }, POLL_PARENT_MS)
+  polling.unref()
 }

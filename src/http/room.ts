@@ -4,7 +4,7 @@ import { type Problem, problems } from './problems.ts'
 /** Whether what is taken in can still be kept. */
 export type Room = { isLow(): boolean }
 /** Whether what was taken in is processed in time. */
-export type Waiting = { isFull(): boolean }
+export type BacklogState = { isFull(): boolean }
 
 // Somebody has to make room.
 const RETRY_AFTER_S = 30
@@ -21,7 +21,7 @@ export function refuseWithoutRoom(disk: Room) {
 }
 
 /** An onRequest hook: before the body is read, which would only add to the load. Reads go on. */
-export function refuseWithBacklog(backlog: Waiting) {
+export function refuseWithBacklog(backlog: BacklogState) {
   return (request: FastifyRequest, _reply: FastifyReply, done: Done): void => {
     done(isWrite(request) && backlog.isFull() ? problems.backlogFull(RETRY_AFTER_BACKLOG_S) : undefined)
   }

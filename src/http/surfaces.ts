@@ -42,7 +42,7 @@ import { requestListRoute } from './inbound/requests.ts'
 import { operationRoute } from './records/operations.ts'
 import { recordRoutes } from './records/records.ts'
 import { subscriptionRoutes } from './reports/routes.ts'
-import { type Room, refuseWithBacklog, refuseWithoutRoom, type Waiting } from './room.ts'
+import { type BacklogState, type Room, refuseWithBacklog, refuseWithoutRoom } from './room.ts'
 import { type Turns, takeTurns } from './turns.ts'
 
 /** Every surface, its credentials and its routes. What all servers have (/openapi.json, /docs) is in openapi.ts. */
@@ -50,7 +50,7 @@ import { type Turns, takeTurns } from './turns.ts'
 type Credentials = { directory: Directory; now: () => Date }
 
 export function dataSurface(
-  options: Credentials & { pool: pg.Pool; log: Log; accept: Accept; backlog: Waiting; turns: Turns },
+  options: Credentials & { pool: pg.Pool; log: Log; accept: Accept; backlog: BacklogState; turns: Turns },
 ): Surface {
   return {
     name: 'data',
@@ -74,7 +74,13 @@ export function dataSurface(
 }
 
 export function eventSurface(
-  options: Credentials & { accept: Accept; budgets: Budgets; disk: Room; backlog: Waiting; turns: Turns },
+  options: Credentials & {
+    accept: Accept
+    budgets: Budgets
+    disk: Room
+    backlog: BacklogState
+    turns: Turns
+  },
 ): Surface {
   return {
     name: 'events',
@@ -97,7 +103,7 @@ export function eventSurface(
   }
 }
 
-export function inboundSurface(options: InboundOptions & { disk: Room; backlog: Waiting }): Surface {
+export function inboundSurface(options: InboundOptions & { disk: Room; backlog: BacklogState }): Surface {
   return {
     name: 'inbound',
     register(app) {

@@ -13,14 +13,14 @@ const tell = (message: FromThread) => port.postMessage(message)
 const workers = await startWorkers(options, {
   logger: openLogger(logging),
   onAppend(listener) {
-    const hear = (message: ToThread) => {
+    const receive = (message: ToThread) => {
       if (message !== 'wake') return
       // Before the look: what is appended from here on sends a message of its own.
       Atomics.store(isWaking, 0, 0)
       listener()
     }
-    port.on('message', hear)
-    return () => port.off('message', hear)
+    port.on('message', receive)
+    return () => port.off('message', receive)
   },
 })
 const counting = setInterval(() => tell(workers.counts()), COUNT_EVERY_MS)

@@ -5,7 +5,7 @@ import type { Admin } from '../deployment/shops.ts'
 import type { Outcome } from './outcomes.ts'
 import type { Problem } from './problems.ts'
 
-type Waiting = { things: number; words: string }
+type Remaining = { things: number; words: string }
 
 /**
  * Waits until nothing waits: no lag, nothing parked, nothing deferred. What does not become less for as long as patience lasts is
@@ -25,9 +25,9 @@ export async function settled(deployment: Deployment, admin: Admin, patienceMs: 
   }
 }
 
-const unknown = (words: string): Waiting => ({ things: Infinity, words })
+const unknown = (words: string): Remaining => ({ things: Infinity, words })
 
-async function whatWaits({ processes, postgres, nats }: Deployment, admin: Admin): Promise<Waiting[]> {
+async function whatWaits({ processes, postgres, nats }: Deployment, admin: Admin): Promise<Remaining[]> {
   const metrics = await fetch(`${processes[0]!.opsUrl}/metrics`).then(response => response.text())
   const lags = [...metrics.matchAll(/^kontor_pipeline_lag_entries\{(.*)\} (\d+)$/gm)]
   if (lags.length === 0) return [unknown('no metric tells the lag')]

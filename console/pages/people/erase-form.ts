@@ -20,7 +20,7 @@ export function EraseForm({ person }: { person: Person }): VNode {
       { title: 'Erased' },
       html`<p>Receipt <code>${receipt.value.id}</code>: ${inWords(receipt.value.erased)}.</p>`,
     )
-  const look = async () => {
+  const loadPreview = async () => {
     preview.value = (await people.wouldErase(tenant, id)).would_erase
   }
   const erase = async ({ confirmation }: { confirmation: string }) => {
@@ -32,7 +32,7 @@ export function EraseForm({ person }: { person: Person }): VNode {
     ${h(ProblemArea, { problem })}
     ${
       preview.value === null
-        ? html`<p>${h(ActionButton, { label: 'See what would go', run: look, problem })}</p>`
+        ? html`<p>${h(ActionButton, { label: 'See what would go', run: loadPreview, problem })}</p>`
         : html`
             <p>It would take ${inWords(preview.value)}.</p>
             ${h(

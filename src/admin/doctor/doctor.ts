@@ -7,7 +7,7 @@ import {
   missingMigrations,
 } from '../../postgres/migrate.ts'
 import { rootTables } from '../../postgres/tables.ts'
-import { type Check, type Finding, kontor, LIMITS, type Limits, type Patient } from './finding.ts'
+import { type Check, type Finding, type Installation, kontor, LIMITS, type Limits } from './finding.ts'
 import { clocks, disk, durability } from './machine.ts'
 import { stream } from './nats.ts'
 import { outward } from './outward.ts'
@@ -17,7 +17,7 @@ import { claims, failing, processing, sources, transactions, upkeep } from './pi
 const OF_ANY_DATABASE: Check[] = [clocks, disk, durability, transactions]
 const OF_KONTOR: Check[] = [processing, failing, upkeep, claims, sources, stream, outward]
 
-type Options = Omit<Patient, 'databaseNow' | 'limits'> & { limits?: Limits }
+type Options = Omit<Installation, 'databaseNow' | 'limits'> & { limits?: Limits }
 
 /** Everything that is found wrong; nothing is changed. */
 export async function diagnose(options: Options): Promise<Finding[]> {
@@ -46,23 +46,23 @@ export function databaseMissing(dataDir: string): Finding {
   }
 }
 
-async function examine(patient: Patient): Promise<Finding[]> {
-  const schema = await schemaOf(patient)
+async function examine(installation: Installation): Promise<Finding[]> {
+  const schema = await schemaOf(installation)
   const checks = schema === null ? [...OF_ANY_DATABASE, ...OF_KONTOR] : OF_ANY_DATABASE
   const found: (Finding | null)[] = [schema]
-  for (const check of checks) found.push(...(await check(patient)))
+  for (const check of checks) found.push(...(await check(installation)))
   return found.filter(finding => finding !== null)
 }
 
 /** Why the tables are not those that this version knows; null: they are. */
-async function schemaOf(patient: Patient): Promise<Finding | null> {
-  const { pool } = patient
+async function schemaOf(installation: Installation): Promise<Finding | null> {
+  const { pool } = installation
   if (!(await rootTables(pool)).includes('schema_migrations'))
     return {
       code: 'schema_missing',
       what: 'The database has no tables of Kontor.',
       means: 'No server has ever started on it, or this is not the database of the server.',
-      help: `${kontor(patient, 'start')}, or give the right --data or DATABASE_URL`,
+      help: `${kontor(installation, 'start')}, or give the right --data or DATABASE_URL`,
     }
   const done: AppliedMigration[] = await appliedMigrations(pool)
   const foreign = foreignMigration(done)
@@ -79,6 +79,6 @@ async function schemaOf(patient: Patient): Promise<Finding | null> {
     code: 'schema_old',
     what: `The database is of an older version: it lacks ${missing.join(', ')}.`,
     means: 'This version has not started on it yet. More can be told once it has.',
-    help: `${kontor(patient, 'backup --to FILE')}, then ${kontor(patient, 'migrate')}`,
+    help: `${kontor(installation, 'backup --to FILE')}, then ${kontor(installation, 'migrate')}`,
   }
 }

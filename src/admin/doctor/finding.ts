@@ -39,7 +39,7 @@ export type FindingCode =
 export type Disk = { path: string; freeBytes: number; totalBytes: number }
 
 /** What the checks look at. */
-export type Patient = {
+export type Installation = {
   pool: pg.Pool
   log: Log
   secrets: Secrets
@@ -65,18 +65,18 @@ export type Limits = { backlogS: number; transactionS: number; snapshotS: number
 // A worker takes milliseconds: a minute is a heavy import, or something that stands still.
 export const LIMITS: Limits = { backlogS: 60, transactionS: 60, snapshotS: 3_600 }
 
-export type Check = (patient: Patient) => Promise<(Finding | null)[]>
+export type Check = (installation: Installation) => Promise<(Finding | null)[]>
 
 /** A command that reaches this very database: without --data it would be another one, or a new one. */
-export function kontor({ dataDir }: Pick<Patient, 'dataDir'>, command: string): string {
+export function kontor({ dataDir }: Pick<Installation, 'dataDir'>, command: string): string {
   const data = dataDir === null ? '' : ` --data '${dataDir.replaceAll("'", String.raw`'\''`)}'`
   return `kontor ${command}${data}`
 }
 
 /** One server has a data directory for itself: there the worker is another surface of it, not another process. */
-export function startWorker(patient: Pick<Patient, 'dataDir'>): string {
-  if (patient.dataDir === null) return kontor(patient, 'start --surfaces worker')
-  return `Stop the server, and start it with worker among its surfaces: ${kontor(patient, 'start --surfaces data,events,inbound,console,worker')}`
+export function startWorker(installation: Pick<Installation, 'dataDir'>): string {
+  if (installation.dataDir === null) return kontor(installation, 'start --surfaces worker')
+  return `Stop the server, and start it with worker among its surfaces: ${kontor(installation, 'start --surfaces data,events,inbound,console,worker')}`
 }
 
 export function ago(from: Date, to: Date): string {

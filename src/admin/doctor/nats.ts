@@ -3,8 +3,8 @@ import { type Check, kontor } from './finding.ts'
 const NEARLY_FULL = 0.8
 
 /** The log on NATS: whether it is there, what it promises, and whether there is room in it. */
-export const stream: Check = async patient => {
-  const { outside } = patient.log
+export const stream: Check = async installation => {
+  const { outside } = installation.log
   if (outside === null) return []
   const { servers, stream: name, reachable, promise, unread, bytes, maxBytes } = await outside.status()
   if (!reachable)
@@ -14,7 +14,7 @@ export const stream: Check = async patient => {
         what: `The stream ${name} cannot be reached at ${servers}.`,
         means:
           'Events and inbound requests are answered 503 until it is back; records and reads go on. Nothing that was acknowledged is lost.',
-        help: `Start NATS, and see that NATS_URL leads there; ${kontor(patient, 'start')} says in its log what stands in the way`,
+        help: `Start NATS, and see that NATS_URL leads there; ${kontor(installation, 'start')} says in its log what stands in the way`,
       },
     ]
   return [

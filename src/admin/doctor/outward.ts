@@ -5,8 +5,8 @@ import { listFailing } from '../../store/destinations/destinations.ts'
 import { ago, type Check, type Finding, kontor } from './finding.ts'
 
 /** What Kontor sends and does not get rid of. */
-export const outward: Check = async patient => {
-  const { pool, databaseNow } = patient
+export const outward: Check = async installation => {
+  const { pool, databaseNow } = installation
   const failing = await listFailing(pool, new Date(databaseNow.getTime() - HOUR_MS))
   const { enabled } = await archiveState(pool)
   const { error, failedAt } = await archiveProgress(pool)
@@ -19,13 +19,13 @@ export const outward: Check = async patient => {
             what: `${which} is disabled: ${disabledReason}`,
             means:
               'It is sent nothing. What was still to be sent waits; what comes meanwhile comes by replay.',
-            help: `${kontor(patient, `destination test ${id}`)}, then destination enable ${id}; or destination delete ${id}`,
+            help: `${kontor(installation, `destination test ${id}`)}, then destination enable ${id}; or destination delete ${id}`,
           }
         : {
             code: 'destination_failing',
             what: `${which} has taken nothing for ${ago(failingSince!, databaseNow)}: ${lastError}.`,
             means: 'What is to be sent to it waits and is tried again. After five days it is disabled.',
-            help: kontor(patient, `destination deliveries ${id} --outcome retrying`),
+            help: kontor(installation, `destination deliveries ${id} --outcome retrying`),
           }
     }),
     enabled && error !== null
@@ -33,7 +33,7 @@ export const outward: Check = async patient => {
           code: 'archive_failing',
           what: `Files of the archive cannot be written since ${ago(failedAt!, databaseNow)}: ${error}`,
           means: 'What is to be archived waits in the database, which grows.',
-          help: `See that KONTOR_ARCHIVE_URL can be reached and written; ${kontor(patient, 'archive status')}`,
+          help: `See that KONTOR_ARCHIVE_URL can be reached and written; ${kontor(installation, 'archive status')}`,
         }
       : null,
   ]

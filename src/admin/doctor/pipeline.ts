@@ -21,8 +21,8 @@ const REJECTED_A_DAY = 100
 const NEARLY_FULL = 0.8
 
 /** Whether someone processes what comes in, and keeps up. */
-export const processing: Check = async patient => {
-  const { pool, log, databaseNow, limits, dataDir, maxBacklog } = patient
+export const processing: Check = async installation => {
+  const { pool, log, databaseNow, limits, dataDir, maxBacklog } = installation
   const { servers, workers } = await countSessions(pool)
   const lags = (await log.lag()).filter(({ entries }) => entries > 0)
   const waiting = lags.reduce((sum, { entries }) => sum + entries, 0)
@@ -36,7 +36,7 @@ export const processing: Check = async patient => {
           code: 'no_server',
           what: 'No server is connected to this database.',
           means: 'Nothing is accepted and nothing is processed.',
-          help: kontor(patient, 'start'),
+          help: kontor(installation, 'start'),
         },
     servers === 0 || workers > 0
       ? null
@@ -44,7 +44,7 @@ export const processing: Check = async patient => {
           code: 'no_worker',
           what: `No worker is connected to this database, and ${waiting.toLocaleString('en')} entries wait.`,
           means: 'Everything is accepted, and nothing of it shows.',
-          help: startWorker(patient),
+          help: startWorker(installation),
         },
     isOld
       ? {
@@ -67,8 +67,8 @@ export const processing: Check = async patient => {
 }
 
 /** Partitions whose work fails as a whole, and entries that fail again and again. */
-export const failing: Check = async patient => {
-  const { pool, databaseNow } = patient
+export const failing: Check = async installation => {
+  const { pool, databaseNow } = installation
   const stalled = await listStalled(pool)
   const parked = await summarizeParked(pool)
   const isOld = parked !== null && databaseNow.getTime() - parked.oldestAt.getTime() > OLD_PARKED_MS
@@ -80,7 +80,7 @@ export const failing: Check = async patient => {
         code: 'partition_stuck',
         what: `Partition ${partition} of the log failed ${ago(failedAt, databaseNow)} ago: ${error}`,
         means: 'What is in it waits, and so does everything of the same keys that comes after.',
-        help: `Look for the same error in the log of the worker; it is tried again by itself. ${kontor(patient, 'status')} shows whether "waiting" falls`,
+        help: `Look for the same error in the log of the worker; it is tried again by itself. ${kontor(installation, 'status')} shows whether "waiting" falls`,
       }),
     ),
     isOld
@@ -89,7 +89,7 @@ export const failing: Check = async patient => {
           what: `${some(parked.entries, 'entry', 'entries')} failed and wait to be tried again, the oldest for ${ago(parked.oldestAt, databaseNow)} and ${parked.attempts} attempts. Last error: ${parked.error ?? 'none'}`,
           means:
             'They become dead letters when the attempts are used up; later entries of the same key wait behind them.',
-          help: `Remove the cause; then ${kontor(patient, 'dead-letters list --reason failed')} shows what had to be given up`,
+          help: `Remove the cause; then ${kontor(installation, 'dead-letters list --reason failed')} shows what had to be given up`,
         }
       : null,
     isGrowing
@@ -97,7 +97,7 @@ export const failing: Check = async patient => {
           code: 'dead_letters_growing',
           what: `In the last 24 hours ${letters.failed.toLocaleString('en')} entries could not be applied and ${letters.rejected.toLocaleString('en')} items were not valid.${letters.error ? ` Newest error: ${letters.error}` : ''}`,
           means: 'They are kept as dead letters and take no effect until they are replayed.',
-          help: `${kontor(patient, 'dead-letters list --limit 20')}, then ${kontor(patient, 'dead-letters replay --reason failed')}`,
+          help: `${kontor(installation, 'dead-letters list --limit 20')}, then ${kontor(installation, 'dead-letters replay --reason failed')}`,
         }
       : null,
   ]
@@ -146,8 +146,8 @@ function endOf({ pid, gid }: OpenTransaction, isEmbedded: boolean): string {
 }
 
 /** What should be there by itself: retention, partitions for the coming day, times that are past. */
-export const upkeep: Check = async patient => {
-  const { pool, log, databaseNow, dataDir } = patient
+export const upkeep: Check = async installation => {
+  const { pool, log, databaseNow, dataDir } = installation
   const held = await retentionHeldBy(pool)
   const tomorrow = new Date(databaseNow.getTime() + DAY_MS)
   const newest = await log.newestAhead(CLOCK_OFF_S)
@@ -173,14 +173,14 @@ export const upkeep: Check = async patient => {
           what: `The log has entries from ${ago(databaseNow, newest)} ahead of PostgreSQL's clock: a node that took them in is ahead, or PostgreSQL is behind.`,
           means:
             'Times of receipt are wrong; beyond 5 minutes, signatures are refused and events get another time.',
-          help: `${kontor(patient, 'doctor')} on each machine that serves tells which; there: timedatectl set-ntp true`,
+          help: `${kontor(installation, 'doctor')} on each machine that serves tells which; there: timedatectl set-ntp true`,
         },
     lacking.length > 0
       ? {
           code: 'partitions_missing',
           what: `No partition for today or tomorrow in ${lacking.join(', ')}.`,
           means: 'They are made by workers, once an hour: none has run for days, or it may not make tables.',
-          help: `${startWorker(patient)}, as the user who owns the tables`,
+          help: `${startWorker(installation)}, as the user who owns the tables`,
         }
       : null,
   ]
@@ -211,8 +211,8 @@ export const claims: Check = async ({ pool, processedRetentionMs }) => {
 }
 
 /** Sources that fell silent, that are held back, or whose secrets do not open. */
-export const sources: Check = async patient => {
-  const { pool, secrets, databaseNow } = patient
+export const sources: Check = async installation => {
+  const { pool, secrets, databaseNow } = installation
   const silent = await silentSources(pool, { days: 8, activeDays: 3 })
   const backlogs = await countBacklog(pool, await listBacklogged(pool))
   const closed = new Set((await unopenedSecrets(pool, secrets)).map(({ ownerId }) => ownerId))
@@ -222,7 +222,7 @@ export const sources: Check = async patient => {
         code: 'source_silent',
         what: `Source ${id} (${name}, tenant ${publicTenantId(tenantId)}) has heard nothing for ${ago(lastAt, databaseNow)}; it did on ${days} of the days before.`,
         means: 'The sender has stopped, or is refused.',
-        help: `${kontor(patient, `source test ${id}`)}; what was refused is in the console, under Sources`,
+        help: `${kontor(installation, `source test ${id}`)}; what was refused is in the console, under Sources`,
       }),
     ),
     ...backlogs
@@ -233,7 +233,7 @@ export const sources: Check = async patient => {
           what: `${some(events, 'event')} of source ${sourceId} are deferred, the oldest for ${ago(oldestAt, databaseNow)}.`,
           means: 'The source sends more than its rate_limit, or no process runs the inbound surface.',
           help: kontor(
-            patient,
+            installation,
             `source update ${sourceId} --config '{"rate_limit": {"events": 20000, "per_seconds": 60}}'`,
           ),
         }),
@@ -247,7 +247,7 @@ export const sources: Check = async patient => {
         means: isSource
           ? 'The source answers 503, and its senders keep what they have.'
           : 'Nothing is sent to it; what is to be sent waits.',
-        help: `Bring back secret.key or KONTOR_SECRET_KEY; or: ${kontor(patient, rotate)}`,
+        help: `Bring back secret.key or KONTOR_SECRET_KEY; or: ${kontor(installation, rotate)}`,
       }
     }),
   ]

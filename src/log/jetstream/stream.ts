@@ -59,8 +59,8 @@ function checkVersion({ version }: ServerInfo, { allowsUnsynced }: NatsSettings)
 
 export function compareVersions(a: string, b: string): number {
   const numbers = (version: string) => version.split(/[-+]/)[0]!.split('.').map(Number)
-  const [one, other] = [numbers(a), numbers(b)]
-  for (let i = 0; i < 3; i++) if (one[i] !== other[i]) return (one[i] ?? 0) - (other[i] ?? 0)
+  const [first, second] = [numbers(a), numbers(b)]
+  for (let i = 0; i < 3; i++) if (first[i] !== second[i]) return (first[i] ?? 0) - (second[i] ?? 0)
   return 0
 }
 

@@ -12,7 +12,7 @@ import { termsNamedBy } from './terms.ts'
 /** `since`: the segments are those from then on; null: they are all. */
 export type Derived = ObjectKey & { segments: Segment[]; since: Instant | null }
 
-type Told = ObjectKey & { sourceId: string | null; eventId: string; version: SubscriptionVersion }
+type ReportedVersion = ObjectKey & { sourceId: string | null; eventId: string; version: SubscriptionVersion }
 
 type Question = {
   policyOf: (tenantId: number) => Policy | undefined
@@ -109,13 +109,13 @@ async function continueFromCheckpoints(
   })
 }
 
-function versionsOf(told: Told[]): SubscriptionVersion[] {
+function versionsOf(told: ReportedVersion[]): SubscriptionVersion[] {
   return told.map(({ version, eventId }) => ({ ...version, eventId }))
 }
 
 function storedCheckpoint(
   checkpoint: Checkpoint,
-  told: Told[],
+  told: ReportedVersion[],
   before: Pick<StoredCheckpoint, 'customers' | 'isOfTwo'>,
 ): StoredCheckpoint {
   const earlier = told.filter(({ version }) => version.sourceAt < checkpoint.at)
@@ -128,7 +128,10 @@ function storedCheckpoint(
 }
 
 /** By source, which customers it tells the subscription with. */
-function customersOf(told: Told[], before: Record<string, string[]> = {}): Map<string, Set<string>> {
+function customersOf(
+  told: ReportedVersion[],
+  before: Record<string, string[]> = {},
+): Map<string, Set<string>> {
   const customers = new Map(Object.entries(before).map(([source, own]) => [source, new Set(own)]))
   for (const { sourceId, version } of told) {
     if (sourceId === null || version.customer === null) continue

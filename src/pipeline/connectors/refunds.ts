@@ -4,13 +4,16 @@ import type { ShopChange } from '../../domain/providers/shops/shop.ts'
 import { sumText } from '../../domain/providers/shops/shopify.ts'
 import { loadOrderData } from '../../store/records/families.ts'
 import type { Change } from '../records/change.ts'
-import { type Telling, writeOf } from './telling.ts'
+import { type ReportedChange, writeOf } from './reported-change.ts'
 
 type Refund = Extract<ShopChange, { op: 'refund' }>
 
 /** A refund that is told without its order is put into the order, unless that knows it already or is newer. */
-export async function refundedOrders(client: pg.PoolClient, tellings: Telling[]): Promise<Change[]> {
-  const refunds = tellings.filter(({ change }) => change.op === 'refund')
+export async function refundedOrders(
+  client: pg.PoolClient,
+  reportedChanges: ReportedChange[],
+): Promise<Change[]> {
+  const refunds = reportedChanges.filter(({ change }) => change.op === 'refund')
   if (refunds.length === 0) return []
   const keys = refunds.map(({ tenantId, change }) => ({ tenantId, id: (change as Refund).orderId }))
   const distinct = [...new Map(keys.map(key => [`${key.tenantId} ${key.id}`, key])).values()]
@@ -20,16 +23,16 @@ export async function refundedOrders(client: pg.PoolClient, tellings: Telling[])
       { sourceUpdatedAt, data: parseJson(data) as JsonObject },
     ]),
   )
-  return refunds.flatMap(telling => {
-    const refund = telling.change as Refund
-    const order = orders.get(`${telling.tenantId} ${refund.orderId}`)
+  return refunds.flatMap(reported => {
+    const refund = reported.change as Refund
+    const order = orders.get(`${reported.tenantId} ${refund.orderId}`)
     if (!order || order.sourceUpdatedAt > refund.at) return []
     const refunded = withRefund(order.data, refund)
     if (refunded === null) return []
     order.data = { ...refunded.fields, source: refunded.source }
     const { fields, source } = refunded
     return [
-      writeOf(telling, {
+      writeOf(reported, {
         ...{ entityType: 'order', id: refund.orderId, fields, source: JSON.stringify(source) },
       }),
     ]

@@ -12,7 +12,7 @@ import { locksFor, strictest } from '../records/locks.ts'
 import type { ApplyRecords } from '../records/records.ts'
 import type { Transaction } from '../unit.ts'
 import { refundedOrders } from './refunds.ts'
-import { entryOf, type Telling, writeOf } from './telling.ts'
+import { entryOf, type ReportedChange, writeOf } from './reported-change.ts'
 
 /**
  * Webhooks of shops change records, in the transaction of their events. What is told of one record comes in several
@@ -32,33 +32,36 @@ export function shopRecords(applyRecords: ApplyRecords): EventKindOptions['recor
       await lockRecordTypes(client, strictest([...locksFor(writes as Change[]), ...exclusive]))
     },
     async apply(transaction, events) {
-      const tellings = events.flatMap(({ tenantId, event }) =>
-        shopChanges(event).map((change): Telling => ({ tenantId, event, change })),
+      const reportedChanges = events.flatMap(({ tenantId, event }) =>
+        shopChanges(event).map((change): ReportedChange => ({ tenantId, event, change })),
       )
-      const changes = await changesOf(transaction.client, tellings)
+      const changes = await changesOf(transaction.client, reportedChanges)
       if (changes.length > 0) await applyRecords(transaction, changes)
-      const refunds = await refundedOrders(transaction.client, tellings)
+      const refunds = await refundedOrders(transaction.client, reportedChanges)
       if (refunds.length > 0) await applyRecords(transaction, refunds)
     },
   }
 }
 
-/** In the order of the tellings, each on what those before it left. */
-async function changesOf(client: Transaction['client'], tellings: Telling[]): Promise<Change[]> {
-  const families = await knownFamilies(client, tellings)
-  const imported = await importedRecords(client, tellings)
-  return tellings.flatMap(telling => [
-    ...toldChanges(telling, families),
-    ...(imported.get(telling) ?? []).map(id => deleteOf(telling, 'product', id, importedUntil(telling))),
+/** In the order of what was reported, each on what those before it left. */
+async function changesOf(
+  client: Transaction['client'],
+  reportedChanges: ReportedChange[],
+): Promise<Change[]> {
+  const families = await knownFamilies(client, reportedChanges)
+  const imported = await importedRecords(client, reportedChanges)
+  return reportedChanges.flatMap(reported => [
+    ...toldChanges(reported, families),
+    ...(imported.get(reported) ?? []).map(id => deleteOf(reported, 'product', id, importedUntil(reported))),
   ])
 }
 
-function toldChanges(telling: Telling, families: Map<string, KnownFamily>): Change[] {
-  const { tenantId, change } = telling
+function toldChanges(reported: ReportedChange, families: Map<string, KnownFamily>): Change[] {
+  const { tenantId, change } = reported
   if (change.op === 'refund') return []
-  if (change.op === 'delete') return [deleteOf(telling, change.entityType, change.id)]
+  if (change.op === 'delete') return [deleteOf(reported, change.entityType, change.id)]
   if (change.op === 'product')
-    return productChanges(telling, change, families.get(familyText({ tenantId, id: change.id }))!)
+    return productChanges(reported, change, families.get(familyText({ tenantId, id: change.id }))!)
   const { id } = change.record
   const parentId = parentOf(change)
   const family = parentId === null ? undefined : families.get(familyText({ tenantId, id: parentId }))
@@ -66,11 +69,11 @@ function toldChanges(telling: Telling, families: Map<string, KnownFamily>): Chan
   // It went with its product, whichever of the two came first.
   if (parent && !parent.isLive && parent.at >= change.at) return []
   family?.set(id, { at: change.at, isLive: true })
-  return [writeOf(telling, change.record)]
+  return [writeOf(reported, change.record)]
 }
 
 /** A file's time may be later than the product's: what came before this webhook gives way to it. */
-function importedUntil({ event, change }: Telling): string {
+function importedUntil({ event, change }: ReportedChange): string {
   const receivedAt = timestampText(event.receivedAt.toISOString())!
   return change.at > receivedAt ? change.at : receivedAt
 }
@@ -79,7 +82,7 @@ function importedUntil({ event, change }: Telling): string {
 type KnownFamily = Map<string, { at: string; isLive: boolean }>
 
 function productChanges(
-  telling: Telling,
+  reported: ReportedChange,
   { id, at, records, kept, isSnapshot }: Extract<ShopChange, { op: 'product' }>,
   family: KnownFamily,
 ): Change[] {
@@ -95,8 +98,8 @@ function productChanges(
   for (const member of deleted) family.set(member, { at, isLive: false })
   for (const record of records) family.set(record.id, { at, isLive: true })
   return [
-    ...records.map(record => writeOf(telling, record)),
-    ...deleted.map(member => deleteOf(telling, 'product', member)),
+    ...records.map(record => writeOf(reported, record)),
+    ...deleted.map(member => deleteOf(reported, 'product', member)),
   ]
 }
 
@@ -109,10 +112,10 @@ function parentOf(change: Extract<ShopChange, { op: 'write' }>): string | null {
 
 async function knownFamilies(
   client: Transaction['client'],
-  tellings: Telling[],
+  reportedChanges: ReportedChange[],
 ): Promise<Map<string, KnownFamily>> {
   const families = new Map<string, Family>()
-  for (const { tenantId, change } of tellings) {
+  for (const { tenantId, change } of reportedChanges) {
     const id = change.op === 'product' ? change.id : change.op === 'write' ? parentOf(change) : null
     if (id !== null) families.set(familyText({ tenantId, id }), { tenantId, id })
   }
@@ -126,12 +129,12 @@ async function knownFamilies(
 /** What came by a file of the products that are told here, which goes by their handles. Those are kept. */
 async function importedRecords(
   client: Transaction['client'],
-  tellings: Telling[],
-): Promise<Map<Telling, string[]>> {
-  const named = tellings.flatMap(telling => {
-    const { tenantId, change } = telling
+  reportedChanges: ReportedChange[],
+): Promise<Map<ReportedChange, string[]>> {
+  const named = reportedChanges.flatMap(reported => {
+    const { tenantId, change } = reported
     if (change.op !== 'product' || change.handle === null || change.handle === change.id) return []
-    return [{ telling, tenantId, handle: change.handle, productId: change.id, toldAt: change.at }]
+    return [{ reported, tenantId, handle: change.handle, productId: change.id, toldAt: change.at }]
   })
   if (named.length === 0) return new Map()
   await keepHandles(client, named)
@@ -139,8 +142,8 @@ async function importedRecords(
   const rows = await recordsOfHandles(client, [...distinct.values()])
   const found = Map.groupBy(rows, ({ tenantId, handle }) => familyText({ tenantId, id: handle }))
   return new Map(
-    named.map(({ telling, tenantId, handle }) => [
-      telling,
+    named.map(({ reported, tenantId, handle }) => [
+      reported,
       (found.get(familyText({ tenantId, id: handle })) ?? []).map(({ id }) => id),
     ]),
   )
@@ -150,6 +153,11 @@ function familyText({ tenantId, id }: Family): string {
   return `${tenantId} ${id}`
 }
 
-function deleteOf(telling: Telling, entityType: EntityType, id: string, at = telling.change.at): Change {
-  return { entry: entryOf(telling), work: { op: 'delete', entityType, id, sourceUpdatedAt: at } }
+function deleteOf(
+  reported: ReportedChange,
+  entityType: EntityType,
+  id: string,
+  at = reported.change.at,
+): Change {
+  return { entry: entryOf(reported), work: { op: 'delete', entityType, id, sourceUpdatedAt: at } }
 }

@@ -11,7 +11,7 @@ import { accountNames } from '../../store/reports/accounts.ts'
 import type { Deriving } from '../unit.ts'
 import { type Audience, tell, wantsAny } from './audience.ts'
 
-type Told = Pick<Audience, 'ofTenant'>
+type TenantAudience = Pick<Audience, 'ofTenant'>
 type TellableMovement = Pick<MovementRow, 'tenantId' | 'id' | 'currency' | 'movement'>
 
 /**
@@ -25,7 +25,7 @@ export async function tellingMovements(
 ): Promise<void> {
   const tenants = new Set(accounts.map(({ tenantId }) => tenantId))
   const listeners = (await listWanted(client, 'movements')).filter(({ tenantId }) => tenants.has(tenantId))
-  const audience: Told = { ofTenant: Map.groupBy(listeners, ({ tenantId }) => tenantId) }
+  const audience: TenantAudience = { ofTenant: Map.groupBy(listeners, ({ tenantId }) => tenantId) }
   const added = await replace(listeners.length > 0)
   // What lies ahead is told when it is there: until then it may still change.
   await tellMovements(
@@ -38,7 +38,7 @@ export async function tellingMovements(
 /** Each once, however often it is written: its id is made of the account, the currency and the moment. */
 async function tellMovements(
   { client, now }: Deriving,
-  audience: Told,
+  audience: TenantAudience,
   movements: TellableMovement[],
 ): Promise<void> {
   const wanted = movements.filter(({ tenantId }) => wantsAny(audience, tenantId, 'movements'))

@@ -4,18 +4,18 @@ import type { RecordChange } from '../../domain/records/records.ts'
 import type { Change } from '../records/change.ts'
 
 /** One thing that an event tells of records. */
-export type Telling = { tenantId: number; event: NormalizedEvent; change: ShopChange }
+export type ReportedChange = { tenantId: number; event: NormalizedEvent; change: ShopChange }
 
-export function entryOf({ tenantId, event }: Telling): Change['entry'] {
+export function entryOf({ tenantId, event }: ReportedChange): Change['entry'] {
   return { id: event.id, tenantId, receivedAt: event.receivedAt }
 }
 
-export function writeOf(telling: Telling, { entityType, id, fields, source }: ShopRecord): Change {
+export function writeOf(reported: ReportedChange, { entityType, id, fields, source }: ShopRecord): Change {
   const own = JSON.stringify(fields)
   const dataText = `${own.slice(0, -1)}${own === '{}' ? '' : ','}"source":${source}}`
   const work: RecordChange = {
-    ...{ op: 'write', entityType, id, externalId: null, sourceUpdatedAt: telling.change.at },
+    ...{ op: 'write', entityType, id, externalId: null, sourceUpdatedAt: reported.change.at },
     ...{ data: fields, dataText },
   }
-  return { entry: entryOf(telling), work }
+  return { entry: entryOf(reported), work }
 }
