@@ -7,6 +7,6 @@ const VARYING = /"[^"]*"|'[^']*'|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+/g
 const MAX_CAUSE = 300
 
 /** What failures have in common that went wrong for the same reason: the error without what varies. */
-export function causeOf(error: string): string {
+export function failureCause(error: string): string {
   return error.replaceAll(VARYING, '…').slice(0, MAX_CAUSE).toWellFormed()
 }

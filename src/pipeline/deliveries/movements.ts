@@ -1,7 +1,5 @@
-import { mainChange } from '../../domain/billing/movements.ts'
-import { withoutNamespaces } from '../../domain/billing/namespace.ts'
+import { shownMovement } from '../../domain/billing/shown-movement.ts'
 import { idOfText } from '../../domain/ids.ts'
-import { toMajor } from '../../domain/money.ts'
 import type { MovementRow } from '../../store/billing/accounts.ts'
 import type { ObjectKey } from '../../store/billing/keys.ts'
 import { listWanted } from '../../store/destinations/destinations.ts'
@@ -71,23 +69,11 @@ function movementId({ tenantId, id, currency, movement }: TellableMovement): str
 
 function messageOf(moved: TellableMovement, name: string | null, at: Date): Message {
   const { tenantId, id, currency, movement } = moved
-  const main = mainChange(movement.changes)
-  const money = (minor: number) => toMajor(minor, currency)
   return {
     ...{ tenantId, id: movementId(moved), at, what: 'movements', object: id },
     type: `movement.${movement.type}`,
-    data: JSON.stringify({
-      occurred_at: new Date(movement.at),
-      customer: withoutNamespaces(id),
-      customer_name: name,
-      currency,
-      movement_type: movement.type,
-      mrr_before: money(movement.before),
-      mrr_after: money(movement.after),
-      mrr_delta: money(movement.after - movement.before),
-      subscription_ids: movement.changes.map(({ subscriptionId }) => withoutNamespaces(subscriptionId)),
-      cause: main?.cause ?? 'other',
-      event_id: main?.eventId ?? null,
-    }),
+    data: JSON.stringify(
+      shownMovement({ ...movement, account: id, customerName: name, currency, at: new Date(movement.at) }),
+    ),
   }
 }

@@ -1,9 +1,8 @@
 import { canonicalSubscription } from '../../domain/billing/canonical-text.ts'
-import { type Movement, mainChange } from '../../domain/billing/movements.ts'
-import { withoutNamespaces } from '../../domain/billing/namespace.ts'
+import type { Movement } from '../../domain/billing/movements.ts'
 import { orderSubscriptions } from '../../domain/billing/precedence.ts'
+import { shownMovement } from '../../domain/billing/shown-movement.ts'
 import type { SubscriptionVersion } from '../../domain/billing/types.ts'
-import { toMajor } from '../../domain/money.ts'
 import type { EntityType } from '../../domain/records/records.ts'
 import type { Scope } from '../../domain/tenants/keys.ts'
 import type { Db } from '../../postgres/database.ts'
@@ -134,25 +133,13 @@ async function* shownMovements(
 ): AsyncGenerator<Record<string, unknown>[]> {
   for await (const rows of movementPages(db, tenantId, window)) {
     const names = await accountNames(db, tenantId, [...new Set(rows.map(({ account }) => account))])
-    yield rows.map(row => shownMovement(row, names.get(row.account) ?? null))
+    yield rows.map(row => movementOf(row, names.get(row.account) ?? null))
   }
 }
 
-function shownMovement(row: MovementRow, customerName: string | null) {
-  const { currency, before, after } = row
-  const changes = JSON.parse(row.changes) as Movement['changes']
-  const main = mainChange(changes)
-  return {
-    occurred_at: row.occurredAt.toISOString(),
-    currency,
-    customer: withoutNamespaces(row.account),
-    customer_name: customerName,
-    movement_type: row.type,
-    mrr_before: toMajor(before, currency),
-    mrr_after: toMajor(after, currency),
-    mrr_delta: toMajor(after - before, currency),
-    subscription_ids: changes.map(({ subscriptionId }) => withoutNamespaces(subscriptionId)),
-    cause: main?.cause ?? 'other',
-    event_id: main?.eventId ?? null,
-  }
+function movementOf({ occurredAt, changes, ...moved }: MovementRow, customerName: string | null) {
+  return shownMovement({
+    ...{ ...moved, customerName, at: occurredAt },
+    changes: JSON.parse(changes) as Movement['changes'],
+  })
 }

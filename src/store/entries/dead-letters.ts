@@ -1,4 +1,4 @@
-import { causeOf, type DeadLetterReason } from '../../domain/dead-letters.ts'
+import { type DeadLetterReason, failureCause } from '../../domain/dead-letters.ts'
 import type { Entry, EntryKind } from '../../domain/entry.ts'
 import type { Db } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
@@ -52,7 +52,7 @@ export async function insertDeadLetters(db: Db, letters: NewDeadLetter[]): Promi
           inbound_event_id: letter.inboundEventId,
           reason: letter.reason,
           error: letter.error,
-          cause: causeOf(letter.error),
+          cause: failureCause(letter.error),
           attempts: letter.attempts,
           received_at: entry.receivedAt,
           context: entry.context,
@@ -68,7 +68,7 @@ export type DeadLetterFilter = {
   id?: string | undefined
   sourceId?: string | undefined
   reason?: string | undefined
-  /** As groups of them are named: see `causeOf`. */
+  /** As groups of them are named: see `failureCause`. */
   cause?: string | undefined
   /** Only what failed before this moment. */
   failedBefore?: Date | undefined
