@@ -8,6 +8,7 @@ import type {
   DestinationTest,
 } from './destination-types.ts'
 import type {
+  Alert,
   ArchivedEvent,
   AuditRow,
   Backlog,
@@ -51,10 +52,12 @@ const post = <Body>(path: string, body?: unknown) => fromAdmin<Body>(path, { met
 export const tenants = {
   list: (signal?: Signal) => fromAdmin<List<TenantSettings>>('/tenants', { signal }),
   create: (name: string) => post<TenantSettings>('/tenants', { name }),
-  change: (id: string, settings: Pick<TenantSettings, 'conversion_types' | 'events_floor'>) =>
+  change: (id: string, settings: Omit<TenantSettings, 'id' | 'name' | 'created_at'>) =>
     fromAdmin<TenantSettings>(`/tenants/${encodeURIComponent(id)}`, { method: 'PATCH', body: settings }),
   health: (id: string, signal?: Signal) =>
     fromAdmin<Health>(`/tenants/${encodeURIComponent(id)}/health`, { signal }),
+  alerts: (tenant: string, signal?: Signal) =>
+    fromAdmin<List<Alert>>('/alerts', { query: { tenant }, signal }),
   issues: (id: string, signal?: Signal) =>
     fromAdmin<List<Issue>>(`/tenants/${encodeURIComponent(id)}/issues`, { signal }),
 }

@@ -5,7 +5,7 @@ import type { Credential } from './types.ts'
 type Time = string
 type Maybe<T> = T | null
 
-export const WHATS = ['events', 'conversions', 'records', 'movements'] as const
+export const WHATS = ['events', 'conversions', 'records', 'movements', 'alerts'] as const
 export type What = (typeof WHATS)[number]
 
 export type Destination = {

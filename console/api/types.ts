@@ -15,10 +15,12 @@ export type List<Row> = { results: Row[]; next_cursor: string | null }
 /** A list of a report, page by page. */
 export type Paged<Row> = { results: Row[]; page: number; page_size: number; count: number; pages: number }
 
+export type Alert = { id: string; rule: string; subject: string | null; summary: string; raised_at: string }
 export type Tenant = { id: string; name: string }
 export type TenantSettings = Tenant & {
   conversion_types: Maybe<string[]>
   events_floor: Maybe<string>
+  ip_addresses: 'keep' | 'truncate' | 'drop'
   created_at: Time
 }
 

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Log } from '../log/log.ts'
 import type { Actor } from './actor.ts'
+import { type AlertAdmin, alertAdmin } from './alerts.ts'
 import { type AuditAdmin, auditAdmin } from './audit-list.ts'
 import { type DeadLetterAdmin, deadLetterAdmin } from './dead-letters.ts'
 import { type DestinationAdmin, destinationAdmin } from './destinations.ts'
@@ -24,6 +25,7 @@ import { type TenantAdmin, tenantAdmin } from './tenants.ts'
 export type Admin = {
   tenants: TenantAdmin
   health: HealthAdmin
+  alerts: AlertAdmin
   policies: PolicyAdmin
   rates: RateAdmin
   keys: KeyAdmin
@@ -58,6 +60,7 @@ export function openAdmin({
   return actor => ({
     tenants: tenantAdmin({ pool, actor }),
     health: healthAdmin({ pool, log, actor }),
+    alerts: alertAdmin({ pool, actor }),
     policies: policyAdmin({ pool, actor }),
     rates: rateAdmin({ pool, actor }),
     keys: keyAdmin({ pool, actor }),

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { RULE_NAMES, RULES } from '../domain/alerts/rules.ts'
 import { DEAD_LETTER_REASONS } from '../domain/dead-letters.ts'
 import { MAX_EVENT_TYPE_LENGTH, SOURCE_TYPES } from '../domain/events/events.ts'
 import { IDENTITY_KINDS } from '../domain/identity/identity.ts'
@@ -558,6 +559,33 @@ export const HealthView = Type.Object({
   ),
 })
 export type HealthView = Static<typeof HealthView>
+
+/** Something that a tenant is warned of. */
+export const AlertView = Type.Object({
+  id: Uuid,
+  tenant: Type.String(),
+  rule: Type.Enum([...RULE_NAMES]),
+  subject: Nullable(Type.String({ description: 'Of source_silent the source, of mrr_drop the currency' })),
+  state: Type.Enum(['raised', 'resolved']),
+  summary: Type.String({ description: 'In words' }),
+  value: Type.Number(),
+  threshold: Type.Number(),
+  raised_at: Timestamp,
+  resolved_at: NullableTimestamp,
+})
+export type AlertView = Static<typeof AlertView>
+
+const threshold = (rule: keyof typeof RULES) => Nullable(Type.Number({ description: RULES[rule].means }))
+export const AlertRules = {
+  lag: threshold('lag'),
+  refused_share: threshold('refused_share'),
+  dead_letters: threshold('dead_letters'),
+  source_silent: threshold('source_silent'),
+  mrr_drop: threshold('mrr_drop'),
+}
+/** From which value on each rule warns; null: it does not. */
+export const AlertRulesView = Type.Object({ tenant: Type.String(), ...AlertRules })
+export type AlertRulesView = Static<typeof AlertRulesView>
 
 /** Failures that have one cause. */
 export const IssueView = Type.Object({

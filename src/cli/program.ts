@@ -15,6 +15,7 @@ Settings: docs/configuration.md`
 const COMMANDS: Record<string, () => Promise<(program: Command, out: Output) => void>> = {
   start: async () => (await import('./start.ts')).addStart,
   status: async () => (await import('./status.ts')).addStatus,
+  alert: async () => (await import('./alert.ts')).addAlert,
   doctor: async () => (await import('./doctor.ts')).addDoctor,
   migrate: async () => (await import('./migrate.ts')).addMigrate,
   'check-config': async () => (await import('./check-config.ts')).addCheckConfig,

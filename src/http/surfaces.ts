@@ -4,6 +4,7 @@ import type { Accept } from '../intake/accept.ts'
 import type { Budgets } from '../intake/volume.ts'
 import type { Log } from '../log/log.ts'
 import type { Directory } from '../store/tenants/directory.ts'
+import { alertRoutes } from './admin/alerts.ts'
 import { auditRoute } from './admin/audit.ts'
 import { deadLetterRoutes } from './admin/dead-letters.ts'
 import { destinationRoutes } from './admin/destinations.ts'
@@ -142,6 +143,7 @@ export function adminSurface({
       erasureRoutes(app, parts) //          GET, POST /admin/v1/erasures; GET …/:id
       suppressionRoutes(app, parts) //      GET /admin/v1/suppressions; DELETE …/:id
       purgeRoutes(app, parts) //            POST /admin/v1/purges; GET …/:id
+      alertRoutes(app, parts) //            GET /admin/v1/alerts; GET, PATCH /admin/v1/tenants/:id/alert-rules
       auditRoute(app, parts) //             GET /admin/v1/audit
     },
   }

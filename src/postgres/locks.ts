@@ -17,6 +17,8 @@ export const LOCKS = {
   daySums: 4_911_400,
   /** Of the nodes that want to fold what was added to the sums of series, one does. */
   series: 4_911_900,
+  /** Of the nodes that want to look for what is worth a warning, one does. */
+  alerts: 4_911_950,
 } as const
 
 /** Locks with one instance a tenant; PostgreSQL keeps these pairs apart from the single numbers above. */

@@ -7,6 +7,7 @@ import { version } from '../config/version.ts'
 import type { App, Surface } from '../http/app.ts'
 import { buildServer } from '../http/server.ts'
 import { type AcceptMetrics, openAccept } from '../intake/accept.ts'
+import { alerts } from '../jobs/alerts.ts'
 import { startArchive } from '../jobs/archive.ts'
 import { openStorage } from '../jobs/archive-storage.ts'
 import { startDeliveries } from '../jobs/deliveries.ts'
@@ -230,6 +231,7 @@ function upkeep({ config, log: logger }: RuntimeOptions, { pool, log, now }: Par
     }),
     ...ledgerUpkeep(pool, now),
     seriesUpkeep(pool),
+    alerts({ pool, log }),
     dailySnapshots(pool, now),
     ...leftBehind({ pool, log }),
   ]

@@ -19,6 +19,7 @@ type Fields<Row> = { [Name in keyof Row]: null extends Row[Name] ? 'nullable' | 
 export type Checks = [
   Holds<data.TenantSettings, views.TenantView>,
   Holds<data.Health, views.HealthView>,
+  Holds<data.Alert, views.AlertView>,
   Holds<data.Issue, views.IssueView>,
   Holds<data.Person, views.PersonView>,
   Holds<data.ErasurePreview, views.ErasurePreview>,

@@ -1,7 +1,7 @@
 import { inbound, sources, tenants } from '../../api/admin.ts'
 import { conversions, events, records } from '../../api/data.ts'
 import { nullOn } from '../../api/request.ts'
-import type { Conversion, Event, Health, List, Rejection, SeriesRow } from '../../api/types.ts'
+import type { Alert, Conversion, Event, Health, List, Rejection, SeriesRow } from '../../api/types.ts'
 import { isAdmin, tenant } from '../../session.ts'
 import { firstDay } from './days.ts'
 
@@ -12,6 +12,7 @@ type News = {
   events: List<Event> | null
   conversions: List<Conversion> | null
   health: Health | null
+  alerts: Alert[] | null
 }
 
 export type Activity = News & {
@@ -55,19 +56,23 @@ export async function followed(before: Activity, signal: AbortSignal): Promise<A
 }
 
 async function readNews(signal: AbortSignal): Promise<News> {
-  const [newestEvents, newestConversions, health] = await Promise.all([
+  const [newestEvents, newestConversions, health, alerts] = await Promise.all([
     nullOn(403, events.list({ limit: LATEST }, signal)),
     nullOn(403, conversions.list({ limit: LATEST }, signal)),
     isAdmin.peek() && tenant.peek() !== null ? tenants.health(tenant.peek()!, signal) : null,
+    isAdmin.peek() && tenant.peek() !== null ? tenants.alerts(tenant.peek()!, signal) : null,
   ])
-  return { events: newestEvents, conversions: newestConversions, health }
+  return {
+    ...{ events: newestEvents, conversions: newestConversions, health },
+    alerts: alerts?.results ?? null,
+  }
 }
 
-function markOf({ events, conversions, health }: News): string {
+function markOf({ events, conversions, health, alerts }: News): string {
   const lists = [events?.results, conversions?.results]
   // The disk is a little fuller every time: no news.
   const signs = health && { ...health, disk_free: null, disk_days_left: null }
-  return JSON.stringify([lists.map(list => list?.map(({ id }) => id)), signs])
+  return JSON.stringify([lists.map(list => list?.map(({ id }) => id)), signs, alerts?.map(({ id }) => id)])
 }
 
 async function anyRecord(signal: AbortSignal): Promise<boolean> {

@@ -26,9 +26,17 @@ export function Decisions({ activity, revenue }: StatusProps): VNode | null {
   )
 }
 
-function issuesIn({ activity: { health, lastRefused }, revenue }: StatusProps): ComponentChildren[] {
+/** What is told by a line of its own anyway. */
+const TOLD = new Set(['dead_letters', 'refused_share'])
+
+function issuesIn({ activity: { health, alerts, lastRefused }, revenue }: StatusProps): ComponentChildren[] {
   const payments = revenue?.attention.payment_issues ?? 0
+  const raised = (alerts ?? []).filter(({ rule }) => !TOLD.has(rule))
   return [
+    ...raised.map(
+      ({ rule, subject, summary, raised_at }) =>
+        html`${summary} ${rule === 'source_silent' && subject && html`<a href=${link('source', { id: subject })}>The source</a>, since`} ${h(Ago, { at: raised_at })}.`,
+    ),
     health &&
       health.dead_letters.open > 0 &&
       html`<a href=${link('deadLetters')}>${plural(health.dead_letters.open, 'dead letter')}</a>, <a href=${link('issues')}>by cause</a>.`,

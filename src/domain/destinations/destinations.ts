@@ -1,7 +1,7 @@
 import { HOUR_MS, MINUTE_MS } from '../time.ts'
 
 /** What a destination can be sent. */
-export const WHATS = ['events', 'conversions', 'records', 'movements'] as const
+export const WHATS = ['events', 'conversions', 'records', 'movements', 'alerts'] as const
 export type What = (typeof WHATS)[number]
 
 export type Wanted = {

@@ -1,5 +1,7 @@
 import { contactFacts } from '../../domain/conversions/conversions.ts'
 import { publicProfileId } from '../../domain/identity/identity.ts'
+import { publicTenantId } from '../../domain/tenants/tenants.ts'
+import type { Alert } from '../alerts/alerts.ts'
 import type { ConversionRow } from '../conversions/conversions.ts'
 import type { EventRow } from '../events/events.ts'
 import type { StoredRecord } from '../records/records.ts'
@@ -56,4 +58,19 @@ export function plainNumber(decimal: string): string {
 export function recordText(record: StoredRecord, withDeleted = false): string {
   const deleted = withDeleted ? `,"deleted":${record.deleted}` : ''
   return `{"entityType":"${record.entityType}","id":${JSON.stringify(record.id)},"externalId":${JSON.stringify(record.externalId)},"sourceUpdatedAt":"${record.sourceUpdatedAt.toISOString()}","data":${record.data ?? 'null'},"createdAt":"${record.createdAt.toISOString()}","updatedAt":"${record.updatedAt.toISOString()}"${deleted}}`
+}
+
+export function alertText(alert: Alert): string {
+  return JSON.stringify({
+    id: alert.id,
+    tenant: publicTenantId(alert.tenantId),
+    rule: alert.rule,
+    subject: alert.subject === '' ? null : alert.subject,
+    state: alert.state,
+    summary: alert.summary,
+    value: alert.value,
+    threshold: alert.threshold,
+    raised_at: alert.raisedAt,
+    resolved_at: alert.resolvedAt,
+  })
 }

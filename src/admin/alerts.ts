@@ -1,0 +1,87 @@
+import type pg from 'pg'
+import { RULE_NAMES, type Rule, type Thresholds, thresholdsOf } from '../domain/alerts/rules.ts'
+import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { inTransaction } from '../postgres/database.ts'
+import { type Alert, listAlerts, saveThresholds, thresholdsOfTenant } from '../store/alerts/alerts.ts'
+import { lockTenant } from '../store/tenants/tenants.ts'
+import type { Actor } from './actor.ts'
+import { recordChange } from './audit.ts'
+import { refuse } from './error.ts'
+import { tenantLimit, tenantNamed } from './tenants.ts'
+import type { AlertRulesView, AlertView } from './views.ts'
+
+export type AlertAdmin = ReturnType<typeof alertAdmin>
+
+const MOST = 200
+const MAX_THRESHOLD = 1_000_000_000
+
+/** What is absent stays; null turns a rule off; 'default' takes the tenant's own threshold away. */
+export type RulesChange = Partial<Record<string, number | null | 'default'>>
+
+export function alertAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
+  return {
+    /** Newest first; those that are raised, or all of the last 90 days. */
+    async list({
+      tenant,
+      all = false,
+    }: {
+      tenant?: string | undefined
+      all?: boolean
+    }): Promise<AlertView[]> {
+      const tenantId = await tenantLimit(pool, actor, tenant)
+      return (await listAlerts(pool, { tenantId, open: !all, limit: MOST })).map(alertView)
+    },
+    async rules(tenant: string): Promise<AlertRulesView> {
+      const { id } = await tenantNamed(pool, actor, tenant)
+      return rulesView(id, await thresholdsOfTenant(pool, id))
+    },
+    async setRules(tenant: string, change: RulesChange): Promise<AlertRulesView> {
+      refuse(Object.entries(change).flatMap(([rule, value]) => faultsOf(rule, value)))
+      const { id } = await tenantNamed(pool, actor, tenant)
+      return inTransaction(pool, async client => {
+        await lockTenant(client, id)
+        const own = await thresholdsOfTenant(client, id)
+        const changed = { ...own }
+        for (const [rule, value] of Object.entries(change) as [Rule, number | null | 'default'][])
+          if (value === 'default') delete changed[rule]
+          else changed[rule] = value
+        await saveThresholds(client, id, changed)
+        const after = rulesView(id, changed)
+        const target = publicTenantId(id)
+        const audited = { action: 'alert_rules.update', target, tenantId: id }
+        await recordChange(client, actor, { ...audited, before: rulesView(id, own), after })
+        return after
+      })
+    },
+  }
+}
+
+function faultsOf(rule: string, value: unknown) {
+  const pointer = `/${rule}`
+  if (!(RULE_NAMES as string[]).includes(rule))
+    return [{ pointer, message: `is no rule; there are ${RULE_NAMES.join(', ')}` }]
+  const isGood =
+    value === null ||
+    value === 'default' ||
+    (typeof value === 'number' && value > 0 && value <= MAX_THRESHOLD)
+  return isGood ? [] : [{ pointer, message: 'must be a number above 0, null for off, or default' }]
+}
+
+function rulesView(tenantId: number, own: Partial<Thresholds>): AlertRulesView {
+  return { tenant: publicTenantId(tenantId), ...thresholdsOf(own) }
+}
+
+export function alertView(alert: Alert): AlertView {
+  return {
+    id: alert.id,
+    tenant: publicTenantId(alert.tenantId),
+    rule: alert.rule,
+    subject: alert.subject === '' ? null : alert.subject,
+    state: alert.state === 'resolved' ? 'resolved' : 'raised',
+    summary: alert.summary,
+    value: alert.value,
+    threshold: alert.threshold,
+    raised_at: (alert.raisedAt ?? alert.beganAt).toISOString(),
+    resolved_at: alert.resolvedAt?.toISOString() ?? null,
+  }
+}

@@ -1,0 +1,80 @@
+/** What can be warned of, and from which value on by default. */
+export const RULES = {
+  lag: { threshold: 300, means: 'seconds that the oldest accepted entry waits to be processed' },
+  refused_share: {
+    threshold: 0.1,
+    means: 'refused webhook requests of the last hour, as a part of all; ten refused at least',
+  },
+  dead_letters: { threshold: 1, means: 'dead letters that nobody has replayed' },
+  source_silent: {
+    threshold: 3,
+    means: 'how many times as long as in the week before a source has been quiet; ten minutes at least',
+  },
+  mrr_drop: { threshold: 0.1, means: 'the part of the MRR of seven days ago that is gone, in each currency' },
+} as const
+export type Rule = keyof typeof RULES
+export const RULE_NAMES = Object.keys(RULES) as Rule[]
+
+/** A threshold for each rule; null: the rule is off. */
+export type Thresholds = Record<Rule, number | null>
+
+export function thresholdsOf(own: Partial<Thresholds>): Thresholds {
+  const entries = RULE_NAMES.map(rule => [rule, own[rule] === undefined ? RULES[rule].threshold : own[rule]])
+  return Object.fromEntries(entries) as Thresholds
+}
+
+/** What was measured. */
+export type Reading = { tenantId: number; rule: Rule; subject: string; value: number; summary: string }
+
+export type AlertState = 'pending' | 'raised' | 'resolved'
+export type Standing = { state: 'pending' | 'raised'; streak: number }
+
+/** Evaluations in a row, a minute apart: one alone may be a blink, or a clock that was set. */
+const RAISED_AFTER = 2
+const RESOLVED_AFTER = 3
+/** Below this part of the threshold it is over: a value that hovers around it raises one alert, not twenty. */
+const CLEAR_BELOW = 0.8
+
+/** What becomes of an alert by one more evaluation; null: there is none. `threshold` null: the rule is off. */
+export function nextStanding(
+  before: Standing | null,
+  value: number,
+  threshold: number | null,
+): { state: AlertState; streak: number } | null {
+  if (threshold === null) return before?.state === 'raised' ? { state: 'resolved', streak: 0 } : null
+  const isMet = value >= threshold
+  if (before === null || before.state === 'pending') {
+    if (!isMet) return null
+    const streak = (before?.streak ?? 0) + 1
+    return streak >= RAISED_AFTER ? { state: 'raised', streak: 0 } : { state: 'pending', streak }
+  }
+  if (value >= threshold * CLEAR_BELOW) return { state: 'raised', streak: 0 }
+  const streak = before.streak + 1
+  return streak >= RESOLVED_AFTER ? { state: 'resolved', streak: 0 } : { state: 'raised', streak }
+}
+
+/** How a source usually sounds; `longest`: by day, how many seconds it was quiet at a stretch. */
+export type Rhythm = { quietS: number; longest: Record<string, number> }
+
+const DAYS_KEPT = 8
+/** Before so many days are known, nothing is usual. */
+const DAYS_NEEDED = 2
+const SHORTEST_SILENCE_S = 600
+
+/** One more evaluation, `elapsedS` after the one before. */
+export function heard(before: Rhythm | null, isNews: boolean, day: string, elapsedS: number): Rhythm {
+  if (before === null) return { quietS: 0, longest: { [day]: 0 } }
+  const quietS = before.quietS + elapsedS
+  if (!isNews) return { ...before, quietS }
+  const longest = { ...before.longest, [day]: Math.max(before.longest[day] ?? 0, quietS) }
+  const kept = Object.entries(longest).sort(([a], [b]) => (a < b ? 1 : -1))
+  return { quietS: 0, longest: Object.fromEntries(kept.slice(0, DAYS_KEPT)) }
+}
+
+/** How many times as long as usual it has been quiet; 0 where nothing is usual yet. */
+export function silence({ quietS, longest }: Rhythm): { times: number; usualS: number } {
+  const stretches = Object.values(longest)
+  if (stretches.length < DAYS_NEEDED) return { times: 0, usualS: 0 }
+  const usualS = Math.max(...stretches, SHORTEST_SILENCE_S)
+  return { times: quietS / usualS, usualS }
+}
