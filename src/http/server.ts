@@ -2,6 +2,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyReply, type FastifyRequest, LogController, type RouteOptions } from 'fastify'
 import type { Logger } from 'pino'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Tracing } from '../telemetry/tracing.ts'
 import type { App, Surface } from './app.ts'
 import { type BodyMode, bodyReader } from './body.ts'
 import { clientErrorHandler, drainOnClose, requestIds, type Timeouts, timeoutsOf } from './connections.ts'
@@ -10,12 +11,15 @@ import { type BodiesInFlight, openBodiesInFlight } from './in-flight.ts'
 import { registerOpenApi } from './openapi.ts'
 import { problemOf } from './problems.ts'
 import { type FinishResponse, openResponses, problemPayload, unmatchedPayload } from './responses.ts'
+import { traceRequests } from './tracing.ts'
 import { validatorCompiler } from './validation.ts'
 
 export type ServerOptions = {
   surfaces: Surface[]
   log: Logger
   metrics: Pick<Metrics, 'request' | 'accept'>
+  /** Null: requests are not traced, and pay nothing for it. */
+  tracing?: Tracing | null
   /** Whose X-Forwarded-For is believed: nobody's, everybody's, that of so many hops, or of these networks. */
   trustProxy?: boolean | number | string[]
   timeouts?: Partial<Timeouts>
@@ -57,6 +61,7 @@ export async function buildServer(options: ServerOptions): Promise<App> {
     request.startedAt = performance.now()
     done()
   })
+  if (options.tracing) traceRequests(app, options.tracing)
   const bodies = openBodiesInFlight({
     maxBytes: options.maxInFlightBytes ?? DEFAULT_IN_FLIGHT_BYTES,
     onRefused: options.metrics.accept.shed,

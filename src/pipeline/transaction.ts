@@ -21,7 +21,7 @@ import { giveUp, keepRejected, messageOf } from './give-up.ts'
 import { applyCarefully, type Failure } from './isolate.ts'
 import { DEFAULT_RETRY, delayMs, type Retry } from './retry.ts'
 import { openTurns } from './turns.ts'
-import type { Kind, Transaction, Unit } from './unit.ts'
+import type { BatchTrace, Kind, Transaction, Unit } from './unit.ts'
 
 const MAX_PARTITIONS = 4
 const MAX_ENTRIES_PER_PARTITION = 500
@@ -40,6 +40,7 @@ export type TransactionOptions = {
   saleChanges?: SaleChanges
   retry?: Retry
   logger: { warn(facts: object, message: string): void }
+  tracing?: { batch(entries: Entry[]): BatchTrace } | null
 }
 
 /**
@@ -65,7 +66,9 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
     saleChanges?.begin(transaction)
     for (const kind of ['record', 'events'] as const) {
       const own = units.filter(unit => unit.entry.kind === kind)
-      if (own.length > 0) await kinds[kind].apply(transaction, own)
+      if (own.length === 0) continue
+      const run = () => kinds[kind].apply(transaction, own)
+      await (transaction.trace ? transaction.trace.effects(kind, own.length, run) : run())
     }
     await saleChanges?.end(transaction)
   }
@@ -73,6 +76,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
   return async ({ careful, alone, onTaken }) => {
     const afterCommit: (() => void)[] = []
     let tried: PartitionName | undefined
+    let trace: BatchTrace | undefined
     let tenantIds: ReadonlySet<number> = new Set()
     const taken = await inTransaction(pool, async client => {
       const taken = await log.take(client, {
@@ -85,11 +89,13 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       if (taken.length === 0) return taken
       const { entries, blocked } = plan(taken, await dueRetries(client, taken))
       tenantIds = tenantsOf([...entries, ...blocked])
+      trace = options.tracing?.batch(entries.map(({ entry }) => entry))
       const transaction: Transaction = {
         client,
         ...(await holdConfigVersion(client, tenantIds)),
         turns: turnsOf(client, tenantIds),
         afterCommit: action => afterCommit.push(action),
+        ...(trace && { trace }),
       }
       const { units, rejected, rest, behindRest } = decode(entries, kinds)
       const failures: Failure[] = []
@@ -112,12 +118,14 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       await log.advance(client, taken)
       return taken
     }).catch(async error => {
+      trace?.end(error)
       if (isMissingPartition(error)) throw missingPartition(pool, error)
       if (isDeadlock(error)) contend(tenantIds)
       if (alone && tried !== undefined && !isConflict(error) && !isUnavailable(error))
         await recordStall(pool, tried, messageOf(error)).catch(() => {})
       throw error
     })
+    trace?.end()
     for (const action of afterCommit) action()
     return taken.reduce((sum, { entries }) => sum + Math.max(1, entries.length), 0)
   }

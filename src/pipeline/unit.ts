@@ -28,6 +28,12 @@ export type Turns = {
   share(tenantIds: Iterable<number>): Promise<void>
 }
 
+/** Where a transaction is traced: what each kind of entry does in it is told apart. */
+export type BatchTrace = {
+  effects<T>(kind: Entry['kind'], count: number, run: () => Promise<T>): Promise<T>
+  end(failure?: unknown): void
+}
+
 export type Transaction = {
   client: pg.PoolClient
   /** By PostgreSQL's clock. */
@@ -40,6 +46,7 @@ export type Transaction = {
   beforeSales?: (sales: SaleRef[]) => Promise<void>
   /** To be called before profiles are joined or parted, where that may change whose contact a person is. */
   beforePeople?: (profiles: { tenantId: number; profile: number }[]) => Promise<void>
+  trace?: BatchTrace
   /** Runs once the effects are committed: for what is remembered in memory. */
   afterCommit(action: () => void): void
 }

@@ -30,6 +30,7 @@ import { openDirectory } from '../store/tenants/directory.ts'
 import type { LoggerOptions } from '../telemetry/logging.ts'
 import { type Metrics, type MetricsSample, openMetrics } from '../telemetry/metrics.ts'
 import { type Backlog, watchBacklog } from './backlog.ts'
+import { openTracing, type Tracing } from '../telemetry/tracing.ts'
 import { openClock } from './clock.ts'
 import { freeOf, type ReadFree, watchDisk } from './disk.ts'
 import { initialiseLog, isStorageAway, natsOf, openLog } from './log.ts'
@@ -90,7 +91,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
 
   try {
     const parts = await openParts(options, onClose)
-    const { log, metrics, directory } = parts
+    const { log, metrics, directory, tracing } = parts
     const { processes } = options
     const opened = processes ? NO_SURFACES : await openSurfaces(config, parts)
     onClose(opened.close)
@@ -111,13 +112,13 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     onClose(() => runningJobs.stop())
     if (runsWorkers) openDeliveries(options, parts, onClose)
 
-    const http = processes ? null : await buildApp(config, { surfaces: opened.surfaces, logger, metrics })
+    const http = processes ? null : await buildApp(config, { surfaces: opened.surfaces, logger, metrics, tracing })
     await http?.listen({ port: config.port, host: config.host })
     onClose(async () => (http ?? processes!).close())
 
     if (runsWorkers) {
       // Last: loading its thread takes half a second, in which requests are served already.
-      workers = await openWorkers(options, processes?.onAppend ?? log.onAppend)
+      workers = await openWorkers(options, { onAppend: processes?.onAppend ?? log.onAppend, tracing })
       metrics.watchPool('workers', workers.counts)
     }
     const { contentType } = metrics
@@ -142,6 +143,8 @@ const NO_SURFACES: OpenedSurfaces = { surfaces: [], jobs: [], close: async () =>
 async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Parts> {
   const { config, connection } = options
   const onError = brokenConnection(options.log)
+  const tracing = await openTracing(process.env, version)
+  onClose(async () => tracing?.close())
   const pool = openPool({
     ...{ connection, max: config.poolSize, name: 'kontor', onError },
     queryTimeoutMs: config.requestTimeoutMs,
@@ -188,7 +191,10 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   onClose(drained)
   onClose(() => directory.writeUses())
   const configChanges = () => changes
-  return { pool, log, accept, directory, configChanges, secrets, metrics, disk, backlog, now }
+  return {
+    ...{ pool, log, directory, configChanges, secrets, metrics, disk, backlog, tracing, now },
+    accept: tracing ? tracing.accept(accept) : accept,
+  }
 }
 
 function counted({ accept }: Metrics, backlog: Backlog): AcceptMetrics {
@@ -291,10 +297,15 @@ async function oldestUnread(log: Log): Promise<Date | null> {
 
 function buildApp(
   config: Config,
-  { surfaces, logger, metrics }: { surfaces: Surface[]; logger: Logger; metrics: Metrics },
+  {
+    surfaces,
+    logger,
+    metrics,
+    tracing,
+  }: { surfaces: Surface[]; logger: Logger; metrics: Metrics; tracing: Tracing | null },
 ): Promise<App> {
   return buildServer({
-    ...{ surfaces, log: logger, metrics, isUnavailable: isStorageAway, version },
+    ...{ surfaces, log: logger, metrics, tracing, isUnavailable: isStorageAway, version },
     trustProxy: config.trustProxy,
     publicUrl: config.publicUrl,
     maxInFlightBytes: config.maxInFlightBytes,
@@ -306,12 +317,12 @@ function buildApp(
 /** Where nothing else is to be done, a thread more would only take memory. */
 function openWorkers(
   { config, connection, log, threadLogging, processes }: RuntimeOptions,
-  onAppend: Log['onAppend'],
+  { onAppend, tracing }: { onAppend: Log['onAppend']; tracing: Tracing | null },
 ): Promise<Workers> {
   const { workers, eventsFloorMs } = config
   const options = { connection, nats: natsOf(config), workers, eventsFloorMs }
   const isAlone = processes || config.surfaces.every(surface => surface === 'worker')
-  if (isAlone || !threadLogging) return startWorkers(options, { logger: log, onAppend })
+  if (isAlone || !threadLogging) return startWorkers(options, { logger: log, onAppend, tracing })
   return startWorkerThread(options, { logging: threadLogging, onAppend })
 }
 

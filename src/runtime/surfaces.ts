@@ -21,6 +21,7 @@ import { overflowDrain } from '../jobs/overflow.ts'
 import type { Log } from '../log/log.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Tracing } from '../telemetry/tracing.ts'
 import type { Backlog } from './backlog.ts'
 import type { Disk } from './disk.ts'
 
@@ -36,6 +37,7 @@ export type Parts = {
   metrics: Metrics
   disk: Disk
   backlog: Backlog
+  tracing: Tracing | null
   now: () => Date
 }
 

@@ -1,6 +1,8 @@
 // Where the thread of the pipeline begins (see thread.ts).
 import { parentPort, workerData } from 'node:worker_threads'
+import { version } from '../config/version.ts'
 import { openLogger } from '../telemetry/logging.ts'
+import { openTracing } from '../telemetry/tracing.ts'
 import type { FromThread, ThreadData, ToThread } from './thread.ts'
 import { startWorkers } from './workers.ts'
 
@@ -10,7 +12,9 @@ const port = parentPort!
 const { options, logging, isWaking } = workerData as ThreadData
 const tell = (message: FromThread) => port.postMessage(message)
 
+const tracing = await openTracing(process.env, version)
 const workers = await startWorkers(options, {
+  tracing,
   logger: openLogger(logging),
   onAppend(listener) {
     const receive = (message: ToThread) => {
@@ -29,6 +33,7 @@ port.on('message', async (message: ToThread) => {
   if (message !== 'stop') return
   clearInterval(counting)
   await workers.stop()
+  await tracing?.close()
   port.close()
 })
 tell('started')

@@ -22,6 +22,7 @@ import type { Kind } from '../pipeline/unit.ts'
 import { BeginAgain, brokenConnection, type Connection, openPool } from '../postgres/database.ts'
 import { ensurePartitionsFor, periodOf } from '../postgres/partitions.ts'
 import type { PoolCounts } from '../telemetry/metrics.ts'
+import type { Tracing } from '../telemetry/tracing.ts'
 import { openLog } from './log.ts'
 
 /** Plain data: it goes to another thread as it is. */
@@ -43,7 +44,7 @@ const LIMITS = { lockMs: 30_000, statementMs: 120_000 }
 /** The pipeline with all it needs, on connections of its own: requests never wait behind a batch. */
 export async function startWorkers(
   { connection, nats, workers, eventsFloorMs }: WorkerOptions,
-  { logger, onAppend }: { logger: Logger; onAppend: Log['onAppend'] },
+  { logger, onAppend, tracing }: { logger: Logger; onAppend: Log['onAppend']; tracing?: Tracing | null },
 ): Promise<Workers> {
   const pool = openPool({
     connection,
@@ -76,7 +77,10 @@ export async function startWorkers(
   }
   const { log, close } = await openLog({ pool, nats, name: 'kontor worker', logger })
   const saleChanges = openSaleChanges(audienceOf)
-  const runTransaction = openTransactions({ pool, log, kinds, saleChanges, logger })
+  const runTransaction = openTransactions({
+    ...{ pool, log, kinds, saleChanges, logger },
+    tracing: tracing ?? null,
+  })
   const scheduler = openScheduler({ runTransaction, workers, onAppend, logger })
   scheduler.start()
   return {
