@@ -6,7 +6,7 @@ import { recordTarget } from '../../src/import/target.ts'
 import type { Scenario } from '../scenario.ts'
 import { startService } from '../service.ts'
 
-const ROWS = 100_000
+const ROWS = 200_000
 const MEBIBYTE = 1_048_576
 const NO_ERRORS = { write: async () => {}, bytes: () => 0, close: async () => {} }
 const NO_JOURNAL = { load: async () => null, save: async () => {}, end: async () => {} }
