@@ -30,6 +30,7 @@ const COMMANDS: Record<string, () => Promise<(program: Command, out: Output) => 
   tail: async () => (await import('./tail.ts')).addTail,
   trigger: async () => (await import('./trigger.ts')).addTrigger,
   listen: async () => (await import('./listen.ts')).addListen,
+  mcp: async () => (await import('./mcp.ts')).addMcp,
   logs: async () => (await import('./logs.ts')).addLogs,
   'dead-letters': async () => (await import('./dead-letters.ts')).addDeadLetters,
   snapshot: async () => (await import('./snapshot.ts')).addSnapshot,

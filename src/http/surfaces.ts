@@ -40,6 +40,7 @@ import { welcomeRoute } from './events/welcome.ts'
 import { exportRoutes } from './export/routes.ts'
 import { type InboundOptions, inboundRoute } from './inbound/receive.ts'
 import { requestListRoute } from './inbound/requests.ts'
+import { mcpRoute } from './mcp/route.ts'
 import { operationRoute } from './records/operations.ts'
 import { recordRoutes } from './records/records.ts'
 import { subscriptionRoutes } from './reports/routes.ts'
@@ -70,6 +71,17 @@ export function dataSurface(
       requestListRoute(app, options) //     GET /v1/sources/:sourceConfigId/requests
       subscriptionRoutes(app, options) //   GET /v1/subscriptions/{overview,attention,acquisition,account,movements,retention}
       exportRoutes(app, options) //         GET /v1/export/{products,contacts,orders,events,conversions,subscriptions,movements}
+    },
+  }
+}
+
+/** What agents use. Apart from the data API, because each of their requests makes requests there. */
+export function toolSurface(options: Credentials & { version: string }): Surface {
+  return {
+    name: 'tools',
+    register(app) {
+      app.addHook('onRequest', authenticatePrivate(options))
+      mcpRoute(app, options) //             POST /mcp
     },
   }
 }

@@ -3,10 +3,18 @@ import { openAdmin } from '../admin/admin.ts'
 import { openConsoleSessions } from '../admin/console-sessions.ts'
 import type { Secrets } from '../admin/secrets.ts'
 import type { Config } from '../config/config.ts'
+import { version } from '../config/version.ts'
 import type { Surface } from '../http/app.ts'
 import { sessionReader } from '../http/console/session-cookie.ts'
 import type { SignIn } from '../http/console/sign-in-routes.ts'
-import { adminSurface, consoleSurface, dataSurface, eventSurface, inboundSurface } from '../http/surfaces.ts'
+import {
+  adminSurface,
+  consoleSurface,
+  dataSurface,
+  eventSurface,
+  inboundSurface,
+  toolSurface,
+} from '../http/surfaces.ts'
 import { openTurns } from '../http/turns.ts'
 import type { Accept } from '../intake/accept.ts'
 import { openInbound } from '../intake/inbound.ts'
@@ -51,7 +59,7 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
   const budgets = openBudgets({ store, pool: parts.pool })
   const turns = openTurns()
   const surfaces: Surface[] = []
-  if (serves('data')) surfaces.push(dataSurface({ ...parts, turns }))
+  if (serves('data')) surfaces.push(dataSurface({ ...parts, turns }), toolSurface({ ...parts, version }))
   if (serves('events')) surfaces.push(eventSurface({ ...parts, budgets, turns }))
   if (serves('console')) {
     const { allowPrivateDestinations } = config

@@ -72,6 +72,8 @@ const WHO: Record<string, Who> = {
   'GET /v1/export/subscriptions': privately('subscriptions:read'),
   'GET /v1/export/movements': privately('subscriptions:read'),
 
+  'POST /mcp': privately(...SCOPES), // and the scopes of each tool: test/http/mcp.test.ts
+
   'POST /v1/track': tracking,
   'POST /v1/identify': tracking,
   'POST /v1/page': tracking,

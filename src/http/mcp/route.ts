@@ -1,0 +1,92 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+import type { App } from '../app.ts'
+import type { Asked, Parameters } from './server.ts'
+
+const BODY_LIMIT = 1_048_576
+
+/** The Model Context Protocol: agents read what the key may read, through the routes that everybody uses. */
+export function mcpRoute(app: App, { version }: { version: string }): void {
+  const known = new Map<string, Parameters>()
+  const parametersOf = (route: string) => {
+    const parameters = known.get(route) ?? queryParameters(app, route)
+    known.set(route, parameters)
+    return parameters
+  }
+  app.post(
+    '/mcp',
+    {
+      config: { scope: [], bodyLimit: BODY_LIMIT },
+      schema: {
+        tags: ['Agent tools'],
+        summary: 'Tools for agents (Model Context Protocol)',
+        description:
+          'Streamable HTTP without sessions: each request is answered with JSON. Tools that the scopes of the key allow are listed; all of them only read. See docs/guides/agents.md.',
+        body: Type.Unknown({
+          description: 'A JSON-RPC 2.0 message',
+          examples: [{ jsonrpc: '2.0', id: 1, method: 'tools/list' }],
+        }),
+        response: { 200: Type.Unknown({ description: 'A JSON-RPC 2.0 answer' }) },
+      },
+    },
+    async (request, reply) => {
+      const { answerAgent } = await import('./server.ts')
+      const { key } = request.caller
+      const asked: Asked = { version, scopes: key.scopes, parametersOf, get: path => get(app, request, path) }
+      const answer = await answerAgent(webRequest(request), request.body, asked)
+      return send(reply, answer)
+    },
+  )
+}
+
+/** With the caller's own key and address: what it may not see there, it may not see here. */
+async function get(
+  app: App,
+  request: FastifyRequest,
+  url: string,
+): Promise<{ status: number; body: string }> {
+  const { authorization, 'x-api-key': apiKey } = request.headers
+  const headers = { ...(authorization && { authorization }), ...(apiKey && { 'x-api-key': apiKey }) }
+  const { statusCode, body } = await app.inject({ method: 'GET', url, headers, remoteAddress: request.ip })
+  return { status: statusCode, body }
+}
+
+function webRequest({ headers }: FastifyRequest): Request {
+  const kept = new Headers()
+  for (const name of ['accept', 'content-type', 'mcp-protocol-version']) {
+    const value = headers[name]
+    if (typeof value === 'string') kept.set(name, value)
+  }
+  return new Request('http://kontor/mcp', { method: 'POST', headers: kept, body: '{}' })
+}
+
+async function send(reply: FastifyReply, answer: Response): Promise<never> {
+  reply.code(answer.status)
+  const type = answer.headers.get('content-type')
+  if (type) reply.header('content-type', type)
+  return reply.send(await answer.text()) as never
+}
+
+type QuerySchema = { properties?: Record<string, Record<string, unknown>>; required?: string[] }
+
+/** As the route declares them; what has a default may be left out. */
+function queryParameters(app: App, route: string): Parameters {
+  const declared = app.routeTable.find(({ method, url }) => method === 'GET' && url === route)
+  const { properties = {}, required = [] } = (declared?.options.schema?.querystring ?? {}) as QuerySchema
+  return {
+    properties: Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, plain(schema)])),
+    required: required.filter(name => properties[name]?.default === undefined),
+  }
+}
+
+/** JSON Schema as everybody knows it: `timestamp` is a format of ours. */
+function plain(schema: Record<string, unknown>): object {
+  const { format, description, ...rest } = JSON.parse(JSON.stringify(schema)) as Record<string, unknown>
+  if (format !== 'timestamp')
+    return {
+      ...rest,
+      ...(format !== undefined && { format }),
+      ...(description !== undefined && { description }),
+    }
+  return { ...rest, description: `${description === undefined ? '' : `${description}. `}ISO 8601` }
+}

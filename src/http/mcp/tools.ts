@@ -1,0 +1,163 @@
+import type { Scope } from '../../domain/tenants/keys.ts'
+import {
+  type Arguments,
+  type BehindTheNumber,
+  behindHistory,
+  behindMovements,
+  behindOverview,
+} from './why.ts'
+
+type Property = Record<string, unknown>
+
+export type Tool = {
+  name: string
+  title: string
+  description: string
+  /** Of several, one suffices; none: every key may. */
+  scopes: readonly Scope[]
+  /** The route whose query parameters are its arguments; null: it answers itself. */
+  route: string | null
+  /** Arguments beyond the query parameters, and which of them must be there. */
+  own?: Record<string, Property>
+  required?: readonly string[]
+  /** Where the arguments lead; default: the route. A text: what is wrong with them. */
+  path?(args: Arguments): { path: string } | string
+  /** The rows behind the number, added to the answer where `why` asks for them. */
+  why?: BehindTheNumber
+}
+
+const RECORDS_READ = ['products:read', 'contacts:read', 'orders:read'] as const
+const ENTITY_TYPES = ['product', 'contact', 'order']
+const entityType = { type: 'string', enum: ENTITY_TYPES, description: 'Which kind of record' }
+const why = {
+  type: 'boolean',
+  description: 'Also tell why: the accounts whose MRR moved in that time, those that moved most first',
+}
+
+export const SEARCH_DOCS = 'search_docs'
+
+const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : null)
+const isEntityType = (value: unknown): value is string => ENTITY_TYPES.includes(value as string)
+const NO_ENTITY_TYPE = `entityType must be one of ${ENTITY_TYPES.join(', ')}`
+
+/** Every tool there is. All of them only read. */
+export const TOOLS: readonly Tool[] = [
+  {
+    name: 'find_records',
+    title: 'Find records',
+    description:
+      'Products, contacts or orders in the order of their last change, page by page (cursor = next_cursor of the page before).',
+    scopes: RECORDS_READ,
+    route: '/v1/products',
+    own: { entityType },
+    required: ['entityType'],
+    path: args => (isEntityType(args.entityType) ? { path: `/v1/${args.entityType}s` } : NO_ENTITY_TYPE),
+  },
+  {
+    name: 'get_record',
+    title: 'Get a record',
+    description: 'One product (by SKU, or by id), contact or order (by id) as its owner last told it.',
+    scopes: RECORDS_READ,
+    route: '/v1/products/:id',
+    own: { entityType, id: { type: 'string', description: 'Of a product: its SKU' } },
+    required: ['entityType', 'id'],
+    path({ entityType, id }) {
+      if (!isEntityType(entityType)) return NO_ENTITY_TYPE
+      return text(id) ? { path: `/v1/${entityType}s/${encodeURIComponent(String(id))}` } : 'id is required'
+    },
+  },
+  {
+    name: 'list_events',
+    title: 'List events',
+    description:
+      'Events that are no conversions, newest first, page by page (cursor = next_cursor of the page before).',
+    scopes: ['events:read'],
+    route: '/v1/events',
+  },
+  {
+    name: 'lookup_event',
+    title: 'What became of an event',
+    description:
+      'Whether an event is queued, deferred, stored, a duplicate or a dead letter, and why: by its id here (id), or by the id that its sender gave it (event_id or inbound_event_id).',
+    scopes: ['events:read'],
+    route: '/v1/events/lookup',
+    own: { id: { type: 'string', description: 'Its id here: a UUID' } },
+    path: ({ id }) => ({
+      path: text(id) ? `/v1/events/${encodeURIComponent(String(id))}` : '/v1/events/lookup',
+    }),
+  },
+  {
+    name: 'list_conversions',
+    title: 'List conversions',
+    description:
+      'Sales and other conversions with amount, currency and contact, newest first, page by page (cursor = next_cursor of the page before).',
+    scopes: ['conversions:read'],
+    route: '/v1/conversions',
+  },
+  {
+    name: 'event_series',
+    title: 'Count events over time',
+    description: 'How many events there were by the minute, hour or day.',
+    scopes: ['events:read'],
+    route: '/v1/events/series',
+  },
+  report('overview', {
+    title: 'Subscription overview',
+    description:
+      'MRR, ARR, ARPA, accounts, movements of 30 days, rates, cash: how the subscription business stands. With why: the accounts behind the movements of those 30 days.',
+    why: behindOverview,
+  }),
+  report('attention', {
+    title: 'What needs attention',
+    description: 'Open payment issues, renewals, scheduled cancellations and upcoming billing.',
+  }),
+  report('acquisition', {
+    title: 'MRR by acquisition source',
+    description: 'Where the accounts came from that make the current MRR, and what was retained of it.',
+  }),
+  report('account', {
+    title: 'One account',
+    description: 'Summary, items and timeline of one paying customer, by customer or subscription_id.',
+  }),
+  report('history', {
+    title: 'MRR over time',
+    description:
+      'MRR by day, week or month and what moved it. With why: the accounts that moved in that time. Answers "why did MRR fall last month?".',
+    why: behindHistory,
+  }),
+  report('movements', {
+    title: 'Movements of MRR',
+    description:
+      'Every change of an account’s MRR (new, expansion, contraction, churn, reactivation) with its cause. With why: summed up by account.',
+    why: behindMovements,
+  }),
+  {
+    name: 'explain_exclusions',
+    title: 'What is not in MRR, and why',
+    description:
+      'Subscription items that do not count towards MRR, each with its reason and the MRR it would have.',
+    scopes: ['subscriptions:read'],
+    route: '/v1/subscriptions/exclusions',
+  },
+  {
+    name: SEARCH_DOCS,
+    title: 'Search the documentation',
+    description: 'Sections of Kontor’s own documentation that fit some words, the best first.',
+    scopes: [],
+    route: null,
+    own: { query: { type: 'string', description: 'Words to look for' } },
+    required: ['query'],
+  },
+]
+
+function report(
+  name: string,
+  { title, description, why: behind }: Pick<Tool, 'title' | 'description' | 'why'>,
+): Tool {
+  return {
+    ...{ name: `subscriptions_${name}`, title, description },
+    scopes: ['subscriptions:read'],
+    route: `/v1/subscriptions/${name}`,
+    ...(behind && { own: { why }, why: behind }),
+  }
+}
