@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Browser, chromium, type Page } from 'playwright-core'
 
 /**
@@ -29,6 +30,8 @@ const SHOTS: { name: string; address: string; isDark?: true }[] = [
 ]
 
 const directory = mkdtempSync(join(tmpdir(), 'kontor-screenshots-'))
+// Started by root, PostgreSQL runs as another user, who has to get in.
+chmodSync(directory, 0o755)
 const server = spawn(process.execPath, [MAIN, 'start', '--data', directory], {
   env: {
     ...process.env,
@@ -36,10 +39,10 @@ const server = spawn(process.execPath, [MAIN, 'start', '--data', directory], {
     KONTOR_OPS_PORT: 'off',
     KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true',
   },
-  stdio: ['ignore', 'pipe', 'inherit'],
+  stdio: ['ignore', 'ignore', 'inherit'],
 })
 try {
-  const url = await addressOf(server.stdout)
+  const url = await addressIn(directory)
   const demo = JSON.parse(await output(['demo', '--data', directory]))
   const shop = {
     ...{ url, adminKey: readFileSync(join(directory, 'admin-key'), 'utf8').trim() },
@@ -112,17 +115,14 @@ async function enliven({ url, adminKey, trackingKey, source }: Shop): Promise<vo
   await post(path, 'not-its-token', ticket)
 }
 
-/** Reads on afterwards: a server whose output nobody takes stops. */
-function addressOf(stdout: NodeJS.ReadableStream): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let text = ''
-    stdout.on('data', chunk => {
-      text += String(chunk)
-      const [, address] = /running at (http:\S+)/.exec(text) ?? []
-      if (address) resolve(address)
-    })
-    stdout.on('end', () => reject(new Error('The server did not start.')))
-  })
+/** A running server says where it is in its data directory. */
+async function addressIn(folder: string): Promise<string> {
+  const file = join(folder, 'server.json')
+  while (!existsSync(file)) {
+    if (server.exitCode !== null) throw new Error('The server did not start.')
+    await sleep(200)
+  }
+  return (JSON.parse(readFileSync(file, 'utf8')) as { url: string }).url
 }
 
 async function output(parameters: string[]): Promise<string> {
