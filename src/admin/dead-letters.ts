@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import { DEAD_LETTER_REASONS } from '../domain/dead-letters.ts'
-import type { Entry } from '../domain/entry.ts'
+import { DEAD_LETTER_REASONS } from '../domain/entries/dead-letters.ts'
+import type { Entry } from '../domain/entries/entry.ts'
 import type { EventContext } from '../domain/events/events.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { isObject } from '../domain/json/json.ts'

@@ -28,7 +28,7 @@ import { DESTINATION_FIELDS, type DestinationSettings } from './destination-sett
 import { AdminError, notFound, refuse } from './error.ts'
 import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap } from './overlap.ts'
 import type { Secrets } from './secrets.ts'
-import { faultsOfSettings } from './source-settings.ts'
+import { faultsOfSettings } from './sources/settings.ts'
 import { tenantNamed } from './tenants.ts'
 import type { CreatedDestination, DeliveryView, DestinationTest, DestinationView } from './views.ts'
 

@@ -9,7 +9,7 @@ import { findTenant } from '../store/tenants/tenants.ts'
 import type { Actor } from './actor.ts'
 import { endKey, makeKey } from './keys.ts'
 import type { Secrets } from './secrets.ts'
-import { makeSource, removeSource } from './sources.ts'
+import { makeSource, removeSource } from './sources/sources.ts'
 import { makeTenant, tenantView } from './tenants.ts'
 import type { CreatedKey, CreatedSource } from './views.ts'
 

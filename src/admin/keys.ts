@@ -33,7 +33,7 @@ import { disableDestination } from './destinations.ts'
 import { AdminError, notFound, refuse } from './error.ts'
 import { faultsOfKeyLimits, faultsOfNewKey, given, type KeyLimitsInput, type NewKey } from './new-key.ts'
 import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap } from './overlap.ts'
-import { disableSource, sourceView } from './sources.ts'
+import { disableSource, sourceView } from './sources/sources.ts'
 import { tenantNamed } from './tenants.ts'
 import type { CreatedKey, KeyView, RevokedKey, RotatedKey, SourceView } from './views.ts'
 

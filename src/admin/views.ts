@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { RULE_NAMES, RULES } from '../domain/alerts/rules.ts'
-import { DEAD_LETTER_REASONS } from '../domain/dead-letters.ts'
+import { DEAD_LETTER_REASONS } from '../domain/entries/dead-letters.ts'
 import { MAX_EVENT_TYPE_LENGTH, SOURCE_TYPES } from '../domain/events/events.ts'
 import { IDENTITY_KINDS } from '../domain/identity/identity.ts'
 import { RECEIPT_OUTCOMES } from '../domain/inbound/receipts.ts'
@@ -10,7 +10,7 @@ import { KeyLimits } from '../domain/tenants/key-limits.ts'
 import { KEY_KINDS, SCOPES } from '../domain/tenants/keys.ts'
 import { ROLES } from '../domain/tenants/roles.ts'
 import { DESTINATION_SETTINGS } from './destination-settings.ts'
-import { SOURCE_SETTINGS } from './source-settings.ts'
+import { SOURCE_SETTINGS } from './sources/settings.ts'
 
 /** What operators are shown: one shape for the command line, the admin API and its documentation. */
 

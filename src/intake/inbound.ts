@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Entry } from '../domain/entry.ts'
+import type { Entry } from '../domain/entries/entry.ts'
 import type { InboundContext, Inspection, RejectedItem } from '../domain/events/events.ts'
 import { type Body, MAX_NAMED_REJECTIONS } from '../domain/events/normalize/normalize.ts'
 import { itemId, newEntryId } from '../domain/ids.ts'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Entry } from '../domain/entry.ts'
+import type { Entry } from '../domain/entries/entry.ts'
 import type { EventContext } from '../domain/events/events.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../domain/inbound/source-config.ts'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Entry, EntryKind } from '../domain/entry.ts'
+import type { Entry, EntryKind } from '../domain/entries/entry.ts'
 
 /** An idempotency key to be consumed with the entry: both become durable together, or neither. */
 export type Claim = { key: string; bodyHash: Buffer; entityType: string; recordId: string | null }

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { orderOf } from '../domain/entry.ts'
+import { orderOf } from '../domain/entries/entry.ts'
 import { isConflict, isUnavailable } from '../postgres/database.ts'
 import { isMissingPartition } from '../postgres/partitions.ts'
 import type { Transaction, Unit } from './unit.ts'

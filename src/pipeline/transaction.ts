@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type Entry, type EntryKind, orderOf } from '../domain/entry.ts'
+import { type Entry, type EntryKind, orderOf } from '../domain/entries/entry.ts'
 import type { Log, PartitionName, Taken } from '../log/log.ts'
 import { BeginAgain, inTransaction, isConflict, isDeadlock, isUnavailable } from '../postgres/database.ts'
 import { isMissingPartition, makeMissingPartition } from '../postgres/partitions.ts'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Entry } from '../domain/entry.ts'
+import type { Entry } from '../domain/entries/entry.ts'
 import type { PartitionName } from '../log/log.ts'
 import type { SaleRef } from '../store/conversions/changes.ts'
 import type { NewDeadLetter } from '../store/entries/dead-letters.ts'

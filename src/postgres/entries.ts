@@ -1,4 +1,4 @@
-import type { Entry } from '../domain/entry.ts'
+import type { Entry } from '../domain/entries/entry.ts'
 
 /** The columns of an entry, wherever it lies: in the log, parked, in the overflow or among the dead letters. */
 export const ENTRY_COLUMNS =

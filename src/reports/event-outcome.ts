@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Entry } from '../domain/entry.ts'
+import type { Entry } from '../domain/entries/entry.ts'
 import type { EventContext } from '../domain/events/events.ts'
 import { normalize } from '../domain/events/normalize/normalize.ts'
 import { entryIdOf } from '../domain/ids.ts'

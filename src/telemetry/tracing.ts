@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Entry, EntryKind } from '../domain/entry.ts'
+import type { Entry, EntryKind } from '../domain/entries/entry.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 
 /** Attributes of spans: which, how many, whose. Never what was sent, and no credentials. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
-import type { Entry } from '../../src/domain/entry.ts'
+import type { Entry } from '../../src/domain/entries/entry.ts'
 import { newEntryId } from '../../src/domain/ids.ts'
 import type { Append, Claim, Log, Taken } from '../../src/log/log.ts'
 import { BeginAgain } from '../../src/postgres/database.ts'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Entry } from '../../src/domain/entry.ts'
+import type { Entry } from '../../src/domain/entries/entry.ts'
 import { itemId } from '../../src/domain/ids.ts'
 import type { Log } from '../../src/log/log.ts'
 import type { Retry } from '../../src/pipeline/retry.ts'

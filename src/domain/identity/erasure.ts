@@ -1,4 +1,4 @@
-import type { Entry } from '../entry.ts'
+import type { Entry } from '../entries/entry.ts'
 import type { EventContext } from '../events/events.ts'
 import { normalize } from '../events/normalize/normalize.ts'
 import { isObject, type JsonObject } from '../json/json.ts'

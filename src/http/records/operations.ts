@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { Type } from 'typebox'
-import type { Entry } from '../../domain/entry.ts'
+import type { Entry } from '../../domain/entries/entry.ts'
 import { isUuid } from '../../domain/ids.ts'
 import type { EntityType, RecordContext } from '../../domain/records/records.ts'
 import type { Scope } from '../../domain/tenants/keys.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import type { Entry } from '../../domain/entry.ts'
+import type { Entry } from '../../domain/entries/entry.ts'
 import type { Append, Appended, FlushGroup, Log, OutsideLog, Unread } from '../log.ts'
 import { LogUnavailable, partitionOf, totalOf } from '../log.ts'
 import type { PostgresLog } from '../postgres/log.ts'

@@ -1,5 +1,5 @@
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import type { Entry, EntryKind } from '../../domain/entry.ts'
+import type { Entry, EntryKind } from '../../domain/entries/entry.ts'
 import type { Append } from '../log.ts'
 
 /** What goes to NATS at once. */

@@ -1,4 +1,4 @@
-import type { Entry } from '../../domain/entry.ts'
+import type { Entry } from '../../domain/entries/entry.ts'
 import { timeOfId } from '../../domain/ids.ts'
 import { CLOCKS_APART_MS } from '../../domain/time.ts'
 import type { Unread } from '../log.ts'

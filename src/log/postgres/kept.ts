@@ -1,4 +1,4 @@
-import type { Entry } from '../../domain/entry.ts'
+import type { Entry } from '../../domain/entries/entry.ts'
 import { timeOfId } from '../../domain/ids.ts'
 import type { Db } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Entry } from '../../domain/entry.ts'
+import type { Entry } from '../../domain/entries/entry.ts'
 import { queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 import { MAX_BYTES_PER_PARTITION, type PartitionName, type Taken, type TakeOptions } from '../log.ts'

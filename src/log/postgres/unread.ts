@@ -1,4 +1,4 @@
-import type { Entry } from '../../domain/entry.ts'
+import type { Entry } from '../../domain/entries/entry.ts'
 import { type Db, queryLong, queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 import type { PartitionName, Unread } from '../log.ts'

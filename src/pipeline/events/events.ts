@@ -1,5 +1,5 @@
 import { conversionOf } from '../../domain/conversions/conversions.ts'
-import type { Entry } from '../../domain/entry.ts'
+import type { Entry } from '../../domain/entries/entry.ts'
 import type { EventContext, NormalizedEvent } from '../../domain/events/events.ts'
 import { itemAlone, MAX_NAMED_REJECTIONS, normalize } from '../../domain/events/normalize/normalize.ts'
 import { identitiesOf } from '../../domain/identity/identity.ts'

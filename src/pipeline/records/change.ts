@@ -1,4 +1,4 @@
-import type { Entry } from '../../domain/entry.ts'
+import type { Entry } from '../../domain/entries/entry.ts'
 import type { RecordChange } from '../../domain/records/records.ts'
 
 /** A change of a record, and what brought it: an entry of its own, or an event. */

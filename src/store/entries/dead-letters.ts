@@ -1,5 +1,5 @@
-import { type DeadLetterReason, failureCause } from '../../domain/dead-letters.ts'
-import type { Entry, EntryKind } from '../../domain/entry.ts'
+import { type DeadLetterReason, failureCause } from '../../domain/entries/dead-letters.ts'
+import type { Entry, EntryKind } from '../../domain/entries/entry.ts'
 import type { Db } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
 

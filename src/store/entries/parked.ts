@@ -1,4 +1,4 @@
-import type { Entry, EntryKind } from '../../domain/entry.ts'
+import type { Entry, EntryKind } from '../../domain/entries/entry.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Entry } from '../../domain/entry.ts'
+import type { Entry } from '../../domain/entries/entry.ts'
 import type { IdentityKind } from '../../domain/identity/identity.ts'
 import { type Db, queryLong } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'

@@ -1,4 +1,4 @@
-import type { Entry } from '../../domain/entry.ts'
+import type { Entry } from '../../domain/entries/entry.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 

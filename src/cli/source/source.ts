@@ -1,11 +1,11 @@
 import { type Command, Option } from '@commander-js/extra-typings'
-import { examples } from './examples.ts'
-import type { Output } from './output.ts'
-import { dataOption, readingDatabase, withDatabase } from './session.ts'
-import { addSourceCreate } from './source-create.ts'
-import { addSourceRotate } from './source-rotate.ts'
-import { SETTINGS_NOTE, settingsOf } from './source-settings.ts'
-import { addSourceTest } from './source-test.ts'
+import { examples } from '../examples.ts'
+import type { Output } from '../output.ts'
+import { dataOption, readingDatabase, withDatabase } from '../session.ts'
+import { addSourceCreate } from './create.ts'
+import { addSourceRotate } from './rotate.ts'
+import { SETTINGS_NOTE, settingsOf } from './settings.ts'
+import { addSourceTest } from './test-event.ts'
 
 const ID = 'the id of the source (src_…)'
 

@@ -1,10 +1,10 @@
 import type { Command } from '@commander-js/extra-typings'
-import { UsageError } from './errors.ts'
-import { examples } from './examples.ts'
-import type { Output } from './output.ts'
-import { overlapOption } from './overlap-option.ts'
-import { secretOptions } from './secret-options.ts'
-import { dataOption, withDatabase } from './session.ts'
+import { UsageError } from '../errors.ts'
+import { examples } from '../examples.ts'
+import type { Output } from '../output.ts'
+import { overlapOption } from '../overlap-option.ts'
+import { secretOptions } from '../secret-options.ts'
+import { dataOption, withDatabase } from '../session.ts'
 
 export function addSourceRotate(source: Command, out: Output): void {
   source

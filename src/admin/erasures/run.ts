@@ -1,9 +1,9 @@
 import type pg from 'pg'
-import { nameHash } from '../domain/identity/suppression.ts'
-import { CLOCKS_APART_MS } from '../domain/time.ts'
-import { databaseNow } from '../postgres/clock.ts'
-import { inTransaction } from '../postgres/database.ts'
-import { lockPeople } from '../postgres/locks.ts'
+import { nameHash } from '../../domain/identity/suppression.ts'
+import { CLOCKS_APART_MS } from '../../domain/time.ts'
+import { databaseNow } from '../../postgres/clock.ts'
+import { inTransaction } from '../../postgres/database.ts'
+import { lockPeople } from '../../postgres/locks.ts'
 import {
   advanceErasure,
   deleteNames,
@@ -13,12 +13,12 @@ import {
   type StoredErasure,
   saveErasure,
   takeLeftErasure,
-} from '../store/identity/erasures.ts'
-import { currentProfile, namesLike } from '../store/identity/people.ts'
-import { insertSuppressions } from '../store/identity/suppressions.ts'
-import { type ErasureWork, eraseEffects, eraseWaiting, nodesOf } from './erasure-steps.ts'
+} from '../../store/identity/erasures.ts'
+import { currentProfile, namesLike } from '../../store/identity/people.ts'
+import { insertSuppressions } from '../../store/identity/suppressions.ts'
+import type { ErasureReceipt } from '../views.ts'
 import { oldestUnapplied, resume, type Storage, showingLife, untilApplied } from './long-work.ts'
-import type { ErasureReceipt } from './views.ts'
+import { type ErasureWork, eraseEffects, eraseWaiting, nodesOf } from './steps.ts'
 
 /** Whom an erasure is about. */
 export type Subject = { email: string } | { profile: number }

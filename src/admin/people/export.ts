@@ -1,10 +1,10 @@
 import type pg from 'pg'
-import { findEvents } from '../store/events/events.ts'
-import { findEventsOf } from '../store/identity/erasures.ts'
-import { namesOfProfile } from '../store/identity/people.ts'
-import { billingOf, conversionsOf, recordsOf, touchesOf } from '../store/identity/person-data.ts'
-import { valuesOf } from './erasure-steps.ts'
-import type { PersonView } from './views.ts'
+import { findEvents } from '../../store/events/events.ts'
+import { findEventsOf } from '../../store/identity/erasures.ts'
+import { namesOfProfile } from '../../store/identity/people.ts'
+import { billingOf, conversionsOf, recordsOf, touchesOf } from '../../store/identity/person-data.ts'
+import { valuesOf } from '../erasures/steps.ts'
+import type { PersonView } from '../views.ts'
 
 const AT_A_TIME = 1_000
 

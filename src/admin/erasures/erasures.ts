@@ -1,25 +1,25 @@
 import { createHash } from 'node:crypto'
-import { emailOf, publicProfileId } from '../domain/identity/identity.ts'
-import { isUuid, newEntryId } from '../domain/ids.ts'
-import { publicTenantId } from '../domain/tenants/tenants.ts'
-import { databaseNow } from '../postgres/clock.ts'
-import { inTransaction } from '../postgres/database.ts'
+import { emailOf, publicProfileId } from '../../domain/identity/identity.ts'
+import { isUuid, newEntryId } from '../../domain/ids.ts'
+import { publicTenantId } from '../../domain/tenants/tenants.ts'
+import { databaseNow } from '../../postgres/clock.ts'
+import { inTransaction } from '../../postgres/database.ts'
 import {
   findErasure,
   insertErasure,
   type KnownName,
   listErasures,
   type StoredErasure,
-} from '../store/identity/erasures.ts'
-import { type Actor, sees } from './actor.ts'
-import { recordChange } from './audit.ts'
-import { countErasable, inWords } from './erasure-preview.ts'
-import { namesOfSubject, profileOfSubject, runErasure, type Subject, storedSubject } from './erasure-run.ts'
-import { AdminError, refuse } from './error.ts'
+} from '../../store/identity/erasures.ts'
+import { type Actor, sees } from '../actor.ts'
+import { recordChange } from '../audit.ts'
+import { AdminError, refuse } from '../error.ts'
+import { parseProfileId, unknownPerson } from '../people/names.ts'
+import { tenantNamed } from '../tenants.ts'
+import type { ErasurePreview, ErasureReceipt } from '../views.ts'
 import { finishedWithin, MAX_WAIT_MS, type Storage, untilApplied } from './long-work.ts'
-import { parseProfileId, unknownPerson } from './person-names.ts'
-import { tenantNamed } from './tenants.ts'
-import type { ErasurePreview, ErasureReceipt } from './views.ts'
+import { countErasable, inWords } from './preview.ts'
+import { namesOfSubject, profileOfSubject, runErasure, type Subject, storedSubject } from './run.ts'
 
 export type ErasureQuery = {
   tenant: string

@@ -1,10 +1,10 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
-import { PRESET_NAMES } from '../domain/inbound/presets.ts'
-import { examples } from './examples.ts'
-import type { Output } from './output.ts'
-import { secretOptions } from './secret-options.ts'
-import { dataOption, withDatabase } from './session.ts'
-import { SETTINGS_NOTE, settingsOf } from './source-settings.ts'
+import { PRESET_NAMES } from '../../domain/inbound/presets.ts'
+import { examples } from '../examples.ts'
+import type { Output } from '../output.ts'
+import { secretOptions } from '../secret-options.ts'
+import { dataOption, withDatabase } from '../session.ts'
+import { SETTINGS_NOTE, settingsOf } from './settings.ts'
 
 const NOTES = `
 Prints {"id", "token", "signing_secret", "type", "tenant"}. Token and secret cannot be shown again.

@@ -1,8 +1,8 @@
-import { emailOf, type Identity, type IdentityKind, publicProfileId } from '../domain/identity/identity.ts'
-import { storableText } from '../domain/json/json.ts'
-import type { Db } from '../postgres/database.ts'
-import { currentProfile, type FoundName, namesLike, nodesOfProfile } from '../store/identity/people.ts'
-import { AdminError } from './error.ts'
+import { emailOf, type Identity, type IdentityKind, publicProfileId } from '../../domain/identity/identity.ts'
+import { storableText } from '../../domain/json/json.ts'
+import type { Db } from '../../postgres/database.ts'
+import { currentProfile, type FoundName, namesLike, nodesOfProfile } from '../../store/identity/people.ts'
+import { AdminError } from '../error.ts'
 
 /** A person, and the name that they were asked for by (of a profile: the one that it began with). */
 export type FoundPerson = { profile: number; node: number }

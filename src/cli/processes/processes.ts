@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
-import type { Config } from '../config/config.ts'
-import type { Connection } from '../postgres/database.ts'
-import type { HttpProcesses } from '../runtime/runtime.ts'
-import type { LoggerOptions } from '../telemetry/logging.ts'
-import type { MetricsSample } from '../telemetry/metrics.ts'
+import type { Config } from '../../config/config.ts'
+import type { Connection } from '../../postgres/database.ts'
+import type { HttpProcesses } from '../../runtime/runtime.ts'
+import type { LoggerOptions } from '../../telemetry/logging.ts'
+import type { MetricsSample } from '../../telemetry/metrics.ts'
 
 /** What a process is started with; the first message that it gets. */
 export type HttpProcessData = { config: Config; connection: Connection; logging: LoggerOptions }
@@ -41,7 +41,7 @@ export async function openHttpProcesses(
   // left open and never answered.
   cluster.schedulingPolicy = cluster.SCHED_NONE
   cluster.setupPrimary({
-    exec: fileURLToPath(new URL('./http-process-main.ts', import.meta.url)),
+    exec: fileURLToPath(new URL('./main.ts', import.meta.url)),
     args: [],
     // Maps and dates of the configuration arrive as they are.
     serialization: 'advanced',

@@ -1,17 +1,17 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type pg from 'pg'
-import { itemsAbout, KEPT_ORDER_FIELDS, mentions, personNames } from '../domain/identity/erasure.ts'
-import { entryIdOf, newEntryId } from '../domain/ids.ts'
-import type { EntryName, Log } from '../log/log.ts'
-import { anonymiseBilling } from '../pipeline/billing/erasure.ts'
-import { databaseNow } from '../postgres/clock.ts'
-import { type Db, inTransaction } from '../postgres/database.ts'
-import { anonymiseArchivable } from '../store/archive/archive.ts'
+import { itemsAbout, KEPT_ORDER_FIELDS, mentions, personNames } from '../../domain/identity/erasure.ts'
+import { entryIdOf, newEntryId } from '../../domain/ids.ts'
+import type { EntryName, Log } from '../../log/log.ts'
+import { anonymiseBilling } from '../../pipeline/billing/erasure.ts'
+import { databaseNow } from '../../postgres/clock.ts'
+import { type Db, inTransaction } from '../../postgres/database.ts'
+import { anonymiseArchivable } from '../../store/archive/archive.ts'
 import {
   anonymiseSaleMessages,
   deleteEventMessages,
   deleteRecordMessages,
-} from '../store/destinations/erasure.ts'
+} from '../../store/destinations/erasure.ts'
 import {
   anonymiseSales,
   buryContacts,
@@ -28,9 +28,9 @@ import {
   readEntries,
   readUnjoinedEvents,
   reduceOrders,
-} from '../store/identity/erasures.ts'
-import { deleteRequestsOf } from '../store/inbound/requests.ts'
-import type { ErasureReceipt } from './views.ts'
+} from '../../store/identity/erasures.ts'
+import { deleteRequestsOf } from '../../store/inbound/requests.ts'
+import type { ErasureReceipt } from '../views.ts'
 
 /** What an erasure works on. Counts are saved in the transaction that they are about, so that a crash falsifies none. */
 export type ErasureWork = {

@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises'
-import { csvRows } from '../import/csv.ts'
-import { EVENT_FIELDS, eventReading } from '../import/events.ts'
-import { type Input, openInput } from '../import/input.ts'
-import { columnsOf, type Mapping, readMapping } from '../import/mapping.ts'
-import { ndjsonRows } from '../import/ndjson.ts'
-import { PRESETS, type Preset } from '../import/presets/presets.ts'
-import { RECORD_FIELDS, recordReading } from '../import/records.ts'
-import { FileFault, type Reading, type Rejection, type Row } from '../import/row.ts'
-import { UsageError } from './errors.ts'
+import { csvRows } from '../../import/csv.ts'
+import { EVENT_FIELDS, eventReading } from '../../import/events.ts'
+import { type Input, openInput } from '../../import/input.ts'
+import { columnsOf, type Mapping, readMapping } from '../../import/mapping.ts'
+import { ndjsonRows } from '../../import/ndjson.ts'
+import { PRESETS, type Preset } from '../../import/presets/presets.ts'
+import { RECORD_FIELDS, recordReading } from '../../import/records.ts'
+import { FileFault, type Reading, type Rejection, type Row } from '../../import/row.ts'
+import { UsageError } from '../errors.ts'
 
 /** A file, how it is read, and all that makes it this import and no other of the same file. */
 export type Plan = {

@@ -1,12 +1,12 @@
 import { type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
-import type { Fault } from '../domain/fault.ts'
-import { placeholdersOf } from '../domain/inbound/presets/custom.ts'
-import { PRESET_NAMES, type PresetName } from '../domain/inbound/presets.ts'
-import { type CustomSignature, DEFAULT_TEMPLATE, SourceConfig } from '../domain/inbound/source-config.ts'
-import { pointerToken, unstorablePointers } from '../domain/json/json.ts'
-import { Nullable } from '../domain/shapes.ts'
-import { isNetwork, NETWORKS } from '../domain/tenants/addresses.ts'
+import type { Fault } from '../../domain/fault.ts'
+import { placeholdersOf } from '../../domain/inbound/presets/custom.ts'
+import { PRESET_NAMES, type PresetName } from '../../domain/inbound/presets.ts'
+import { type CustomSignature, DEFAULT_TEMPLATE, SourceConfig } from '../../domain/inbound/source-config.ts'
+import { pointerToken, unstorablePointers } from '../../domain/json/json.ts'
+import { Nullable } from '../../domain/shapes.ts'
+import { isNetwork, NETWORKS } from '../../domain/tenants/addresses.ts'
 
 const config = SourceConfig.properties
 

@@ -1,10 +1,10 @@
-import type { EntityType } from '../domain/records/records.ts'
-import { parseTenantId } from '../domain/tenants/tenants.ts'
-import { DAY_MS } from '../domain/time.ts'
-import type { Send } from '../import/send.ts'
-import { eventTarget, recordTarget, sourceTarget, type Target } from '../import/target.ts'
-import { findProcessed, processedKey } from '../store/inbound/processed.ts'
-import type { Session } from './session.ts'
+import type { EntityType } from '../../domain/records/records.ts'
+import { parseTenantId } from '../../domain/tenants/tenants.ts'
+import { DAY_MS } from '../../domain/time.ts'
+import type { Send } from '../../import/send.ts'
+import { eventTarget, recordTarget, sourceTarget, type Target } from '../../import/target.ts'
+import { findProcessed, processedKey } from '../../store/inbound/processed.ts'
+import type { Session } from '../session.ts'
 
 /** Makes what it takes to write to a tenant, and takes it away again at the end. */
 export type OpenTarget = (

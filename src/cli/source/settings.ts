@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from '@commander-js/extra-typings'
-import { isObject, type JsonObject } from '../domain/json/json.ts'
+import { isObject, type JsonObject } from '../../domain/json/json.ts'
 
 export const SETTINGS_NOTE = `
 Settings for --config: name, enabled, preset, event_type_override, event_id_path, rate_limit, overflow, max_body_bytes,

@@ -1,13 +1,13 @@
 import type pg from 'pg'
-import { conversionOf, type EventSale, orderSaleKey } from '../domain/conversions/conversions.ts'
-import { eventOfStored } from '../domain/events/stored.ts'
-import { CLOCKS_APART_MS } from '../domain/time.ts'
-import { rebuildSales, saleAmong, saleNamed } from '../pipeline/conversions/rebuild-sales.ts'
-import { rebuildPeople } from '../pipeline/identity/rebuild.ts'
-import { databaseNow } from '../postgres/clock.ts'
-import { inTransaction } from '../postgres/database.ts'
-import { ordersNamedBy } from '../store/conversions/conversions.ts'
-import { deleteEventMessages } from '../store/destinations/erasure.ts'
+import { conversionOf, type EventSale, orderSaleKey } from '../../domain/conversions/conversions.ts'
+import { eventOfStored } from '../../domain/events/stored.ts'
+import { CLOCKS_APART_MS } from '../../domain/time.ts'
+import { rebuildSales, saleAmong, saleNamed } from '../../pipeline/conversions/rebuild-sales.ts'
+import { rebuildPeople } from '../../pipeline/identity/rebuild.ts'
+import { databaseNow } from '../../postgres/clock.ts'
+import { inTransaction } from '../../postgres/database.ts'
+import { ordersNamedBy } from '../../store/conversions/conversions.ts'
+import { deleteEventMessages } from '../../store/destinations/erasure.ts'
 import {
   deleteEntriesOfKey,
   deleteOwnSales,
@@ -21,15 +21,15 @@ import {
   salesWorkedOut,
   savePurge,
   takeLeftPurge,
-} from '../store/events/purges.ts'
-import { readStored, type StoredFilter, type StoredNode } from '../store/events/stored.ts'
-import { deleteEventsAt } from '../store/identity/erasures.ts'
-import { circleOf } from '../store/identity/rebuild.ts'
-import { type EventClaim, processedKey, releaseClaims } from '../store/inbound/processed.ts'
-import { listKeys } from '../store/tenants/keys.ts'
+} from '../../store/events/purges.ts'
+import { readStored, type StoredFilter, type StoredNode } from '../../store/events/stored.ts'
+import { deleteEventsAt } from '../../store/identity/erasures.ts'
+import { circleOf } from '../../store/identity/rebuild.ts'
+import { type EventClaim, processedKey, releaseClaims } from '../../store/inbound/processed.ts'
+import { listKeys } from '../../store/tenants/keys.ts'
+import { changeIdentities, tellingSales } from '../people/people.ts'
+import type { PurgeReceipt } from '../views.ts'
 import { oldestUnapplied, resume, type Storage, showingLife } from './long-work.ts'
-import { changeIdentities, tellingSales } from './people.ts'
-import type { PurgeReceipt } from './views.ts'
 
 // With everybody whom they share a profile with: each round reads the tenant's events once.
 const NODES_AT_A_TIME = 2_000

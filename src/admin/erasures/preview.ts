@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import type { Log } from '../log/log.ts'
-import { accountsNamed, invoicesOf, subscriptionsOf } from '../store/billing/erasure.ts'
+import type { Log } from '../../log/log.ts'
+import { accountsNamed, invoicesOf, subscriptionsOf } from '../../store/billing/erasure.ts'
 import {
   countArchivedOf,
   countContacts,
@@ -8,9 +8,9 @@ import {
   findEventsOf,
   findSalesOf,
   type KnownName,
-} from '../store/identity/erasures.ts'
-import { entriesAbout, entriesOf, nodesOf, portions, unjoinedEventsAbout, valuesOf } from './erasure-steps.ts'
-import type { ErasureReceipt } from './views.ts'
+} from '../../store/identity/erasures.ts'
+import type { ErasureReceipt } from '../views.ts'
+import { entriesAbout, entriesOf, nodesOf, portions, unjoinedEventsAbout, valuesOf } from './steps.ts'
 
 /** What an erasure of these names would take, counted as its receipt counts. Touches nothing. */
 export async function countErasable(

@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
-import { examples } from './examples.ts'
-import { headerOf } from './header.ts'
-import type { Output } from './output.ts'
-import { dataOption, readyLog, withDatabase } from './session.ts'
+import { examples } from '../examples.ts'
+import { headerOf } from '../header.ts'
+import type { Output } from '../output.ts'
+import { dataOption, readyLog, withDatabase } from '../session.ts'
 
 const NOTES = `
 The event is real: a running server processes it and lists it as kontor.test, unless the source gives it another type.

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { startRuntime } from '../runtime/runtime.ts'
-import { openLogger } from '../telemetry/logging.ts'
-import { keepHeapSmall } from './heap.ts'
-import type { FromHttpProcess, HttpProcessData, ToHttpProcess } from './http-processes.ts'
-import { giveUpRoot } from './root.ts'
+import { startRuntime } from '../../runtime/runtime.ts'
+import { openLogger } from '../../telemetry/logging.ts'
+import { keepHeapSmall } from '../heap.ts'
+import { giveUpRoot } from '../root.ts'
+import type { FromHttpProcess, HttpProcessData, ToHttpProcess } from './processes.ts'
 
 // A terminal sends these to all processes; the one that looks after this one says when to stop.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined)

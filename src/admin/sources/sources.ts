@@ -1,13 +1,13 @@
 import type pg from 'pg'
-import { SOURCE_TYPES, type SourceType } from '../domain/events/events.ts'
-import type { Fault } from '../domain/fault.ts'
-import { presetNamed } from '../domain/inbound/presets.ts'
-import type { CustomSignature, SourceConfig } from '../domain/inbound/source-config.ts'
-import { DEFAULT_SOURCE_CONFIG } from '../domain/inbound/source-config.ts'
-import { hashOfSecret, hintOf, newPublicId, newSigningSecret, newToken } from '../domain/tenants/keys.ts'
-import { publicTenantId } from '../domain/tenants/tenants.ts'
-import { HOUR_MS } from '../domain/time.ts'
-import { type Db, inTransaction } from '../postgres/database.ts'
+import { SOURCE_TYPES, type SourceType } from '../../domain/events/events.ts'
+import type { Fault } from '../../domain/fault.ts'
+import { presetNamed } from '../../domain/inbound/presets.ts'
+import type { CustomSignature, SourceConfig } from '../../domain/inbound/source-config.ts'
+import { DEFAULT_SOURCE_CONFIG } from '../../domain/inbound/source-config.ts'
+import { hashOfSecret, hintOf, newPublicId, newSigningSecret, newToken } from '../../domain/tenants/keys.ts'
+import { publicTenantId } from '../../domain/tenants/tenants.ts'
+import { HOUR_MS } from '../../domain/time.ts'
+import { type Db, inTransaction } from '../../postgres/database.ts'
 import {
   deleteSource,
   findSource,
@@ -18,21 +18,21 @@ import {
   type Source,
   type SourceToken,
   updateSource,
-} from '../store/inbound/sources.ts'
-import { type Actor, sees } from './actor.ts'
-import { recordChange } from './audit.ts'
-import { notFound, refuse } from './error.ts'
-import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap } from './overlap.ts'
-import type { Secrets } from './secrets.ts'
+} from '../../store/inbound/sources.ts'
+import { type Actor, sees } from '../actor.ts'
+import { recordChange } from '../audit.ts'
+import { notFound, refuse } from '../error.ts'
+import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap } from '../overlap.ts'
+import type { Secrets } from '../secrets.ts'
+import { tenantNamed } from '../tenants.ts'
+import type { CreatedSource, CredentialView, RotatedSource, SourceView } from '../views.ts'
 import {
   faultsOfSettings,
   SECRET_FIELDS,
   type SecretSettings,
   SOURCE_FIELDS,
   type SourceSettings,
-} from './source-settings.ts'
-import { tenantNamed } from './tenants.ts'
-import type { CreatedSource, CredentialView, RotatedSource, SourceView } from './views.ts'
+} from './settings.ts'
 
 const GENERATE = 'generate'
 
