@@ -166,6 +166,22 @@ test('what is wrong with a call is told, not thrown', async t => {
   await wrong('get_record', { entityType: 'product', id: 'nobody' }, /no such product/i)
   await wrong('get_record', { entityType: '../admin', id: 'x' }, /entityType/)
   await wrong('list_events', { event_type: { a: 1 } }, /must be a text/)
+  for (const body of [
+    {},
+    [],
+    [{ jsonrpc: '2.0', id: 1, method: 'ping' }],
+    'x',
+    { jsonrpc: '2.0', id: null, method: 'ping' },
+  ]) {
+    const answer = await post('/mcp', privateKey, body as object)
+    assert.equal(answer.status, 400, JSON.stringify(body))
+    assert.match(answer.headers.get('content-type')!, /problem\+json/)
+  }
+  assert.equal((await post('/mcp', privateKey, { jsonrpc: '2.0', id: 1, method: 'ping' })).status, 200)
+  assert.equal(
+    (await post('/mcp', privateKey, { jsonrpc: '2.0', method: 'notifications/initialized' })).status,
+    202,
+  )
   await assert.rejects(call(client, 'delete_everything'), /no tool/)
   await assert.rejects(call(client, 'search_docs', { query: 'x'.repeat(10_000_000) }), /413|too large/i)
 })

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { App } from '../app.ts'
+import { problems } from '../problems.ts'
 import type { Asked, Parameters } from './server.ts'
 
 const BODY_LIMIT = 1_048_576
@@ -30,6 +31,8 @@ export function mcpRoute(app: App, { version }: { version: string }): void {
       },
     },
     async (request, reply) => {
+      // The protocol has none since 2025-06-18; in a batch, a request can be cancelled before it is answered.
+      if (Array.isArray(request.body)) throw problems.malformed('Send one message at a time.')
       const { answerAgent } = await import('./server.ts')
       const { key } = request.caller
       const asked: Asked = { version, scopes: key.scopes, parametersOf, get: path => get(app, request, path) }
@@ -51,21 +54,27 @@ async function get(
   return { status: statusCode, body }
 }
 
+/** The body is read already, and the answer is JSON whatever else a client would take. */
 function webRequest({ headers }: FastifyRequest): Request {
-  const kept = new Headers()
-  for (const name of ['accept', 'content-type', 'mcp-protocol-version']) {
-    const value = headers[name]
-    if (typeof value === 'string') kept.set(name, value)
-  }
+  const kept = new Headers({
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+  })
+  const version = headers['mcp-protocol-version']
+  if (typeof version === 'string') kept.set('mcp-protocol-version', version)
   return new Request('http://kontor/mcp', { method: 'POST', headers: kept, body: '{}' })
 }
 
+/** What is no message is refused as everywhere else; an error of the protocol is an answer. */
 async function send(reply: FastifyReply, answer: Response): Promise<never> {
+  if (answer.status >= 400) throw problems.malformed(NO_MESSAGE)
+  const text = await answer.text()
   reply.code(answer.status)
-  const type = answer.headers.get('content-type')
-  if (type) reply.header('content-type', type)
-  return reply.send(await answer.text()) as never
+  if (text !== '') reply.header('content-type', 'application/json; charset=utf-8')
+  return reply.send(text) as never
 }
+
+const NO_MESSAGE = 'This is no message of the Model Context Protocol, or of a version that is not supported.'
 
 type QuerySchema = { properties?: Record<string, Record<string, unknown>>; required?: string[] }
 
