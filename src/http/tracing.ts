@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import type { Span, Tracing } from '../telemetry/tracing.ts'
+import type { Span } from '../telemetry/span.ts'
+import type { Tracing } from '../telemetry/tracing.ts'
 import type { App } from './app.ts'
 
 declare module 'fastify' {
@@ -43,7 +44,9 @@ function end(request: FastifyRequest, status: number | null): void {
     ...(status !== null && { 'http.response.status_code': status }),
     ...(tenantId !== null && { 'kontor.tenant': publicTenantId(tenantId) }),
   })
-  span.end(status === null || status >= 500 ? { name: status === null ? 'aborted' : String(status) } : undefined)
+  span.end(
+    status === null || status >= 500 ? { name: status === null ? 'aborted' : String(status) } : undefined,
+  )
 }
 
 function tenantOf({ caller, target, operator }: FastifyRequest): number | null {

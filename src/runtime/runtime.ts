@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { openArchive } from '../admin/archive.ts'
 import { loadMasterKeys, openSecrets } from '../admin/secrets.ts'
 import type { Config } from '../config/config.ts'
+import { otelVariables } from '../config/otel.ts'
 import { version } from '../config/version.ts'
 import type { App, Surface } from '../http/app.ts'
 import { buildServer } from '../http/server.ts'
@@ -29,8 +30,8 @@ import { watchConfigVersion } from '../store/tenants/config-version.ts'
 import { openDirectory } from '../store/tenants/directory.ts'
 import type { LoggerOptions } from '../telemetry/logging.ts'
 import { type Metrics, type MetricsSample, openMetrics } from '../telemetry/metrics.ts'
-import { type Backlog, watchBacklog } from './backlog.ts'
 import { openTracing, type Tracing } from '../telemetry/tracing.ts'
+import { type Backlog, watchBacklog } from './backlog.ts'
 import { openClock } from './clock.ts'
 import { freeOf, type ReadFree, watchDisk } from './disk.ts'
 import { initialiseLog, isStorageAway, natsOf, openLog } from './log.ts'
@@ -112,7 +113,9 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     onClose(() => runningJobs.stop())
     if (runsWorkers) openDeliveries(options, parts, onClose)
 
-    const http = processes ? null : await buildApp(config, { surfaces: opened.surfaces, logger, metrics, tracing })
+    const http = processes
+      ? null
+      : await buildApp(config, { surfaces: opened.surfaces, logger, metrics, tracing })
     await http?.listen({ port: config.port, host: config.host })
     onClose(async () => (http ?? processes!).close())
 
@@ -143,7 +146,7 @@ const NO_SURFACES: OpenedSurfaces = { surfaces: [], jobs: [], close: async () =>
 async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Parts> {
   const { config, connection } = options
   const onError = brokenConnection(options.log)
-  const tracing = await openTracing(process.env, version)
+  const tracing = await openTracing(otelVariables(), version)
   onClose(async () => tracing?.close())
   const pool = openPool({
     ...{ connection, max: config.poolSize, name: 'kontor', onError },

@@ -1,5 +1,6 @@
 // Where the thread of the pipeline begins (see thread.ts).
 import { parentPort, workerData } from 'node:worker_threads'
+import { otelVariables } from '../config/otel.ts'
 import { version } from '../config/version.ts'
 import { openLogger } from '../telemetry/logging.ts'
 import { openTracing } from '../telemetry/tracing.ts'
@@ -12,7 +13,7 @@ const port = parentPort!
 const { options, logging, isWaking } = workerData as ThreadData
 const tell = (message: FromThread) => port.postMessage(message)
 
-const tracing = await openTracing(process.env, version)
+const tracing = await openTracing(otelVariables(), version)
 const workers = await startWorkers(options, {
   tracing,
   logger: openLogger(logging),

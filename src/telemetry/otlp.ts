@@ -20,7 +20,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace'
-import type { Span, SpanOptions, Tracer } from './tracing.ts'
+import type { Span, SpanOptions, Tracer } from './span.ts'
 
 const KINDS = {
   server: SpanKind.SERVER,
@@ -120,4 +120,3 @@ function samplerOf({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: arg }: 
   const root = roots[(name ?? '').replace(/^parentbased_/, '')] ?? new AlwaysOnSampler()
   return new ParentBasedSampler({ root })
 }
-

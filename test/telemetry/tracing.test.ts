@@ -78,10 +78,15 @@ test('the standard variables decide', () => {
 })
 
 test('without them nothing of OpenTelemetry is loaded, and entries carry no trace', async () => {
-  assert.equal((await post('/v1/track', server.tenant.trackingKey, { event_type: 'off', visitor: 'v' })).status, 200)
+  assert.equal(
+    (await post('/v1/track', server.tenant.trackingKey, { event_type: 'off', visitor: 'v' })).status,
+    200,
+  )
   await server.settled()
   assert.deepEqual([...loaded], [])
-  const { rows } = await server.pool.query(`select count(*)::int as count from log where context like '%traceparent%'`)
+  const { rows } = await server.pool.query(
+    `select count(*)::int as count from log where context like '%traceparent%'`,
+  )
   assert.equal(rows[0].count, 0)
 })
 
@@ -94,11 +99,23 @@ test('one trace follows a request from its arrival to its effects, and tells not
   const { tenant } = server
   const traceId = 'a'.repeat(32)
   const sender = 'b'.repeat(16)
-  const event = { event_type: 'secret type', visitor: 'secret visitor', data: { email: 'secret@example.com' } }
+  const event = {
+    event_type: 'secret type',
+    visitor: 'secret visitor',
+    data: { email: 'secret@example.com' },
+  }
   const traceparent = { traceparent: `00-${traceId}-${sender}-01` }
   assert.equal((await post(`/v1/track?key=${tenant.trackingKey}`, '', event, traceparent)).status, 200)
-  const record = { entityType: 'product', id: 'secret id', sourceUpdatedAt: new Date().toISOString(), data: {} }
-  assert.equal((await post('/v1/products', tenant.privateKey, record, { traceparent: 'nonsense' })).status, 202)
+  const record = {
+    entityType: 'product',
+    id: 'secret id',
+    sourceUpdatedAt: new Date().toISOString(),
+    data: {},
+  }
+  assert.equal(
+    (await post('/v1/products', tenant.privateKey, record, { traceparent: 'nonsense' })).status,
+    202,
+  )
   assert.equal((await post('/v1/products', 'private-secret', record)).status, 401)
   await server.settled()
   const wanted = ['POST /v1/track', 'log append', 'process batch', 'effects events', 'effects record']
