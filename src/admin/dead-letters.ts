@@ -20,7 +20,7 @@ import {
   takeForReplay,
 } from '../store/entries/dead-letters.ts'
 import { findSource } from '../store/inbound/sources.ts'
-import type { Actor } from './actor.ts'
+import { type Actor, requireRole } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError, refuse } from './error.ts'
 import { tenantLimit } from './tenants.ts'
@@ -128,6 +128,8 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
       { body, ...query }: ReplayOrder,
       { atMost, progress }: { atMost?: number; progress?: (replayed: number) => void } = {},
     ): Promise<Replayed> {
+      // Whoever writes the body writes any event: more than to repeat what came in.
+      if (body !== undefined) requireRole(actor, 'admin')
       refuse([...faultsOf(query), ...faultsOfBody(body, query)])
       const filter = await filterOf(query)
       const letter = await ofOne(filter)

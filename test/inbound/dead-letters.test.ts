@@ -396,6 +396,11 @@ test('a dead letter is edited and replayed: what was put in its place takes effe
     assert.equal((await edited(wrong)).status, 400, wrong.slice(0, 10))
   assert.equal((await replay({ all: true, body: '{}' })).status, 400)
   const body = JSON.stringify({ ...bad, event: 'Signed Up' })
+  const operator = (await server.admin.keys.create({ kind: 'admin', role: 'operator' })).key
+  const asOperator = await server.request('/admin/v1/dead-letters/replay', {
+    ...{ method: 'POST', key: operator, body: JSON.stringify({ id: letter!.id, body }) },
+  })
+  assert.deepEqual([asOperator.status, asOperator.body.code], [403, 'insufficient_role'])
   assert.deepEqual((await edited(body)).body, { replayed: 1, remaining: 0 })
   assert.deepEqual((await edited(body)).body, { replayed: 0, remaining: 0 })
   await server.settled()

@@ -138,7 +138,7 @@ const WHO: Record<string, Who> = {
   'GET /admin/v1/events/:id/request': admins('viewer'),
   'GET /admin/v1/dead-letters': admins('viewer'),
   'GET /admin/v1/dead-letters/:id': admins('viewer'),
-  'POST /admin/v1/dead-letters/resolve': admins('operator'),
+  'POST /admin/v1/dead-letters/resolve': admins('admin'),
   'POST /admin/v1/dead-letters/replay': admins('operator'),
   'POST /admin/v1/erasures': admins('admin'),
   'GET /admin/v1/erasures': admins('viewer'),

@@ -90,7 +90,8 @@ function replayRoute(app: App, admin: AdminOf): void {
             ...which,
             body: Type.Optional(
               Type.String({
-                description: 'With the id of an event: JSON that takes the place of what came in',
+                description:
+                  'With the id of an event: JSON that takes the place of what came in. Needs the role admin',
               }),
             ),
           },
@@ -119,7 +120,7 @@ function resolveRoute(app: App, admin: AdminOf): void {
   app.post(
     '/admin/v1/dead-letters/resolve',
     {
-      config: { role: 'operator', problems: [404] },
+      config: { problems: [404] },
       schema: {
         ...documented,
         summary: 'Resolve dead letters without a replay: one, those of a source, a reason or a cause, or all',
