@@ -162,7 +162,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
         assert.equal(await wanted.getAttribute('aria-selected'), 'true')
         await page.keyboard.press('Enter')
         await heading(page, title)
-        assert.equal(await page.getByRole('dialog').count(), 0)
+        await page.getByRole('dialog').waitFor({ state: 'detached' })
       }
       const contact = { email: 'ada@example.com', name: 'Ada Lovelace' }
       await server.request('/v1/contacts', {
@@ -178,8 +178,9 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
       await reach('sent-1', /looked.*Event/, 'looked')
       await reach('ada@example.com', /ada@example\.com.*Person/, 'Ada Lovelace')
       await page.keyboard.press('Control+k')
+      await page.getByRole('combobox', { name: 'Page, record, event or person' }).waitFor()
       await page.keyboard.press('Escape')
-      assert.equal(await page.getByRole('dialog').count(), 0)
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
     },
   )
 
