@@ -70,7 +70,7 @@ export function startKontor(
   env: Record<string, string>,
   input?: string,
 ): Running {
-  return startProgram(t, process.execPath, [main, ...words], env, input)
+  return startProgram(t, process.execPath, [main, ...words], env, { input })
 }
 
 /** As npm does it: in a shell, which is the process that signals reach. */
@@ -79,15 +79,16 @@ export function startKontorInShell(t: TestContext, words: string[], env: Record<
   return startProgram(t, 'sh', ['-c', `${quoted}; exit $?`], env)
 }
 
-function startProgram(
+export function startProgram(
   t: TestContext,
   program: string,
   words: string[],
   env: Record<string, string>,
-  input?: string,
+  { input, cwd }: { input?: string | undefined; cwd?: string } = {},
 ): Running {
   const child = spawn(program, words, {
     env: { ...process.env, ...env },
+    ...(cwd !== undefined && { cwd }),
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   child.stdin.end(input)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { globSync } from 'node:fs'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -73,7 +73,7 @@ for (const guide of guides) {
   })
 }
 
-test('what guides write in TypeScript compiles', async () => {
+test('what guides and examples write in TypeScript compiles', async () => {
   const project = join(directory, 'types')
   await mkdir(project)
   for (const guide of guides) {
@@ -90,6 +90,7 @@ test('what guides write in TypeScript compiles', async () => {
       await writeFile(join(project, place), file.startsWith('src/') ? asIfIn(file, block.text) : block.text)
     }
   }
+  await cp(join(root, 'examples'), join(project, 'examples'), { recursive: true })
   await writeFile(join(project, 'tsconfig.json'), JSON.stringify(COMPILER_OPTIONS))
   const compiler = join(root, 'node_modules/typescript/bin/tsc')
   const complaints = await run(process.execPath, [compiler, '-p', project, '--pretty', 'false']).then(

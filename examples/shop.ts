@@ -1,0 +1,30 @@
+// A product, an order and a visit in; the one sale they make out.
+import { Kontor } from '@kontor/sdk'
+
+const kontor = new Kontor({
+  url: process.env.KONTOR_URL ?? 'http://localhost:8080',
+  privateKey: process.env.KONTOR_PRIVATE_KEY,
+  trackingKey: process.env.KONTOR_TRACKING_KEY,
+})
+
+await kontor.products.upsert({ id: 'p-1', data: { sku: 'MUG-01', name: 'Mug', price: 12.95 } })
+
+// The visitor comes from a newsletter, and buys. Ids of their own make a repeat of this program harmless.
+const visitor = 'v-1'
+kontor.track({
+  event_type: 'page_view',
+  event_id: 'visit-1',
+  visitor,
+  data: { page: 'https://shop.example/?utm_source=newsletter' },
+})
+kontor.track({ event_type: 'convert', event_id: 'convert-o-1', visitor, data: { order_id: 'o-1' } })
+await kontor.flush()
+
+// The order record knows the amount; it names the same order, so it is the same sale.
+const order = { total: 25.9, currency: 'EUR', email: 'ada@example.com' }
+await kontor.orders.upsert({ id: 'o-1', data: order }, { idempotencyKey: 'order-o-1', waitS: 10 })
+
+for await (const sale of kontor.conversions.list()) {
+  console.log(sale.source_object_id, sale.amount, sale.currency, sale.visitor)
+}
+await kontor.close()

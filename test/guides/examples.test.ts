@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { globSync, readFileSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { Webhook } from 'standardwebhooks'
+import { launchChromium, openContext } from '../chromium.ts'
+import { hears, kontor, startProgram, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
+import { eventually } from '../eventually.ts'
+import { startServer, TEST_SECRET_KEY } from '../server.ts'
+
+const run = promisify(execFile)
+const folder = fileURLToPath(new URL('../../examples/', import.meta.url))
+const hook = new URL('sdk-from-source.ts', import.meta.url).href
+const node = (file: string) => ['--import', hook, join(folder, file)]
+
+const server = await startServer({ KONTOR_ALLOW_PRIVATE_DESTINATIONS: 'true' })
+after(server.close)
+useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
+const environment = {
+  PATH: process.env.PATH,
+  KONTOR_URL: server.url,
+  KONTOR_PRIVATE_KEY: server.tenant.privateKey,
+  KONTOR_TRACKING_KEY: server.tenant.trackingKey,
+}
+
+test('no example is longer than 60 lines', () => {
+  const files = globSync('**/*.*', { cwd: folder })
+  assert.ok(files.length >= 7)
+  for (const file of files) assert.ok(readFileSync(join(folder, file), 'utf8').split('\n').length <= 61, file)
+})
+
+test('shop.ts: an order, its event and its visitor are one sale, also when it runs twice', async () => {
+  for (const _ of [1, 2]) {
+    const { stdout } = await run(process.execPath, node('shop.ts'), { env: environment })
+    await server.settled()
+    assert.match(stdout, /^o-1 /)
+  }
+  const { body } = await server.request('/v1/conversions', { key: server.tenant.privateKey })
+  assert.deepEqual(
+    body.results.map((sale: Record<string, unknown>) => [sale.source_object_id, sale.amount, sale.visitor]),
+    [['o-1', 25.9, 'v-1']],
+  )
+})
+
+test('webhook-receiver.ts: what is signed is taken once, anything else is refused', async t => {
+  const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+  const env = { WEBHOOK_SECRET: secret, PORT: '0' }
+  const receiver = startProgram(t, process.execPath, node('webhook-receiver.ts'), env)
+  const [, port] = await hears(receiver, /"port":(\d+)/)
+  const body = JSON.stringify({
+    id: 'msg_1',
+    type: 'conversion.created',
+    timestamp: new Date(),
+    data: { amount: 5 },
+  })
+  const post = async (headers: Record<string, string>) =>
+    (await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body, headers })).status
+  const at = new Date()
+  const headers = {
+    'webhook-id': 'msg_1',
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),
+    'webhook-signature': new Webhook(secret).sign('msg_1', at, body),
+  }
+  assert.deepEqual([await post(headers), await post(headers), await post({})], [204, 204, 401])
+  await eventually('it to print', () => receiver.out().includes('\n'))
+  assert.equal(receiver.out(), 'conversion.created {"amount":5}\n')
+
+  process.env.KONTOR_WEBHOOK_SECRET = secret
+  await import(hook)
+  const { POST } = (await import(join(folder, 'nextjs/app/api/kontor/route.ts'))) as {
+    POST(request: Request): Promise<Response>
+  }
+  const request = (headers: Record<string, string>) =>
+    new Request('http://x/', { method: 'POST', body, headers })
+  assert.equal((await POST(request(headers))).status, 204)
+  assert.equal((await POST(request({}))).status, 401)
+})
+
+test('send-webhook.py: the event is taken, the second time as a repeat', async () => {
+  const made = await server.admin.sources.create({
+    tenant: server.tenant.id,
+    type: 'webhook',
+    signing_secret: 'generate',
+  })
+  const env = {
+    ...environment,
+    SOURCE_URL: `${server.url}/ingest/inbound/${made.id}`,
+    TOKEN: made.token!,
+    SECRET: made.signing_secret!,
+  }
+  const send = async () =>
+    JSON.parse((await run('python3', [join(folder, 'send-webhook.py')], { env })).stdout)
+  assert.equal((await send()).accepted, 1)
+  await server.settled()
+  assert.equal((await send()).duplicates, 1)
+})
+
+test('stripe-backfill.ts: what Stripe lists goes in with kontor import stripe', async t => {
+  const stripe = createServer((request, response) => {
+    const isFirst = !request.url!.includes('starting_after')
+    const data = request.url!.startsWith('/v1/subscriptions')
+      ? [subscription(isFirst ? 'sub_1' : 'sub_2')]
+      : []
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify({ object: 'list', data, has_more: isFirst && data.length > 0, url: '/v1/x' }))
+  })
+  await once(stripe.listen(0, '127.0.0.1'), 'listening')
+  t.after(() => stripe.close())
+  const { port } = stripe.address() as AddressInfo
+  const env = { ...environment, STRIPE_KEY: 'rk_test_1', STRIPE_API_BASE: `http://127.0.0.1:${port}` }
+  const { stdout } = await run(process.execPath, node('stripe-backfill.ts'), { env })
+  const file = join(await temporaryDirectory(t), 'stripe.ndjson')
+  await writeFile(file, stdout)
+  const imported = await kontor('import', 'stripe', file, '--tenant', 'default', '--url', server.url)
+  assert.equal((imported.json() as { accepted: number }).accepted, 2)
+  await server.settled()
+  const { body } = await server.request('/v1/subscriptions/overview?currency=EUR', {
+    key: server.tenant.privateKey,
+  })
+  assert.equal(body.mrr, 79.6)
+})
+
+test('browser.html: page views, an event and a sale', async t => {
+  const browser = await launchChromium(t)
+  if (!browser) return
+  const html = (await readFile(join(folder, 'browser.html'), 'utf8'))
+    .replace('http://localhost:8080', server.url)
+    .replace('trk_…', server.tenant.trackingKey)
+  const shop = createServer((_, response) => response.setHeader('content-type', 'text/html').end(html))
+  await once(shop.listen(0, '127.0.0.1'), 'listening')
+  t.after(() => shop.close())
+  const page = await (await openContext(t, browser)).newPage()
+  await page.goto(`http://127.0.0.1:${(shop.address() as AddressInfo).port}`)
+  await page.getByRole('button', { name: 'Add to cart' }).click()
+  await page.getByRole('button', { name: 'Buy' }).click()
+  const types = await eventually('the events of the page', async () => {
+    const rows = await server.pool.query<{ event_type: string }>(
+      `select distinct event_type from events where event_type in ('page_view', 'add_to_cart', 'identify', 'convert')`,
+    )
+    return rows.rows.length === 4 && rows.rows
+  })
+  assert.equal(types.length, 4)
+  await page.close()
+  shop.closeAllConnections()
+})
+
+function subscription(id: string) {
+  const start = 1_767_225_600
+  const recurring = { interval: 'month', interval_count: 1, usage_type: 'licensed' }
+  const price = { id: 'price_1', object: 'price', unit_amount: 1990, currency: 'eur', recurring }
+  const item = {
+    id: `si_${id}`,
+    object: 'subscription_item',
+    quantity: 2,
+    current_period_start: start,
+    price,
+  }
+  return {
+    ...{
+      object: 'subscription',
+      id,
+      customer: `cus_${id}`,
+      status: 'active',
+      currency: 'eur',
+      livemode: true,
+    },
+    ...{ created: start, start_date: start, items: { object: 'list', data: [item] } },
+  }
+}

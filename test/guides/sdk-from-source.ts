@@ -1,0 +1,11 @@
+import { registerHooks } from 'node:module'
+
+// For programs that import the SDK as its users do: here it is not built.
+registerHooks({
+  resolve(specifier, context, nextResolve) {
+    const name = /^@kontor\/sdk(?:\/(webhooks))?$/.exec(specifier)
+    if (!name) return nextResolve(specifier, context)
+    const url = new URL(`../../sdk/js/src/${name[1] ?? 'index'}.ts`, import.meta.url)
+    return nextResolve(url.href, context)
+  },
+})
