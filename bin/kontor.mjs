@@ -1,11 +1,15 @@
 #!/usr/bin/env node
 // The `kontor` command. Runs src/main.ts with the Node 24 that the project pins, whatever Node started this file.
 import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+// In a package it is JavaScript: Node strips no types below node_modules.
+const main = ['../src/main.ts', '../src/main.js']
+  .map(path => fileURLToPath(new URL(path, import.meta.url)))
+  .find(path => existsSync(path))
 const child = spawn(pinnedNode(), ['--max-semi-space-size=8', main, ...process.argv.slice(2)], {
   stdio: 'inherit',
 })

@@ -1,0 +1,101 @@
+// npm run pack [-- DIRECTORY]: the server as a tarball that `npx kontor start` runs from, wherever it is installed.
+//
+// Node does not strip types below node_modules, so what runs there is JavaScript: the same lines and columns, with blanks where
+// types were. Everything else is as in the repository.
+import { execFileSync } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** Folders whose programs are run by Node. */
+const PROGRAMS = ['src', 'demo', 'embedded-postgres']
+/** Taken as they are. */
+const FILES = [
+  ...['bin', 'console', 'migrations', 'docs', 'examples', 'sdk/browser', 'sdk/js/README.md'],
+  ...['README.md', 'CHANGELOG.md', 'LICENSE'],
+]
+
+/** Writes the tarball into the directory and returns its path. */
+export function pack(directory: string): string {
+  const stage = mkdtempSync(join(tmpdir(), 'kontor-pack-'))
+  try {
+    for (const path of FILES)
+      if (existsSync(join(root, path))) cpSync(join(root, path), join(stage, path), { recursive: true })
+    for (const path of programFiles()) stageProgram(path, stage)
+    writeFileSync(join(stage, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`)
+    mkdirSync(directory, { recursive: true })
+    const args = ['pack', '--json', '--loglevel=error', '--pack-destination', resolve(directory)]
+    const [{ filename }] = JSON.parse(
+      execFileSync('npm', args, { cwd: stage, encoding: 'utf8', env: environment() }),
+    )
+    return join(resolve(directory), filename)
+  } finally {
+    rmSync(stage, { recursive: true })
+  }
+}
+
+function programFiles(): string[] {
+  return PROGRAMS.flatMap(folder => globSync(`${folder}/**/*`, { cwd: root })).filter(path =>
+    /\.\w+$/.test(path),
+  )
+}
+
+function stageProgram(path: string, stage: string): void {
+  const target = join(stage, path.replace(/\.ts$/, '.js'))
+  mkdirSync(dirname(target), { recursive: true })
+  if (path.endsWith('.ts')) writeFileSync(target, asJavaScript(path))
+  else cpSync(join(root, path), target)
+}
+
+function asJavaScript(path: string): string {
+  const text = withoutTypes(readFileSync(join(root, path), 'utf8'))
+  return text.replace(/(['"])(\.{1,2}\/[^'"\n]+)\.ts\1/g, (whole, quote, name) =>
+    existsSync(join(root, dirname(path), `${name}.ts`)) ? `${quote}${name}.js${quote}` : whole,
+  )
+}
+
+/** Node calls the function experimental and says so; what runs our sources is the same function. */
+function withoutTypes(text: string): string {
+  const { emitWarning } = process
+  process.emitWarning = () => {}
+  try {
+    return stripTypeScriptTypes(text)
+  } finally {
+    process.emitWarning = emitWarning
+  }
+}
+
+/** What those need who run it, and not what those need who change it. */
+function manifest() {
+  const {
+    private: _,
+    workspaces: __,
+    scripts: ___,
+    devDependencies: ____,
+    allowScripts: _____,
+    ...rest
+  } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  return rest
+}
+
+/** npm hands its settings down in the environment: those of the run that started this are not for the package. */
+function environment() {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)))
+}
+
+if (import.meta.main) {
+  console.log(pack(process.argv[2] ?? 'dist'))
+}
