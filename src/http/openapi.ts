@@ -21,6 +21,7 @@ declare module 'fastify' {
 type DeclaredRoute = { method: string; url: string; isHidden: boolean; options: RouteOptions }
 
 type Operation = {
+  operationId?: string
   description?: string
   parameters?: unknown[]
   requestBody?: unknown
@@ -122,6 +123,7 @@ export function openApiDocument(app: App): Document {
   for (const { method, url, isHidden, options } of app.routeTable) {
     const operation = document.paths[documentedPath(url)]?.[method.toLowerCase()]
     if (!operation || isHidden) continue
+    operation.operationId ??= operationIdOf(method, url)
     describeSecurity(operation, options)
     for (const [status, response] of Object.entries(operation.responses))
       if (response.description === 'Default Response')
@@ -141,9 +143,21 @@ export function documentedPath(url: string): string {
   return url.replace(/:(\w+)/g, '{$1}')
 }
 
+/** `getProductsById` for GET /v1/products/:id: what generators of clients call it. */
+function operationIdOf(method: string, url: string): string {
+  const words = url.split('/').filter(word => word !== '' && word !== 'v1')
+  const named = words.map(word =>
+    word.replace(/^:/, 'by-').replace(/(?:^|[-.])(\w)/g, (_, first) => first.toUpperCase()),
+  )
+  return method.toLowerCase() + named.join('')
+}
+
 function describeSecurity(operation: Operation, { config }: RouteOptions): void {
   const scope = config?.scope
-  if (scope === undefined) return
+  if (scope === undefined) {
+    operation.security ??= security.none
+    return
+  }
   const scopes = [scope].flat() as Scope[]
   operation.security ??= [{ privateKey: scopes }, { privateKeyHeader: scopes }]
   if (scopes.length === 0) return

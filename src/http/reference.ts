@@ -31,6 +31,8 @@ const configuration = {
   url: '/openapi.json',
   cdn: SCRIPT_PATH,
   theme: 'default',
+  // What most operations take: a key pasted there stands in their examples.
+  authentication: { preferredSecurityScheme: 'privateKey' },
   withDefaultFonts: false,
   telemetry: false,
   hideClientButton: true,

@@ -1,11 +1,24 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
+import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { startServer } from '../server.ts'
 import { compareWithOpenApi } from './compare.ts'
 
-test('every route of the service is in the OpenAPI document, and the other way round', async t => {
-  const server = await startServer()
-  t.after(() => server.close())
+type Operation = {
+  operationId: string
+  summary?: string
+  security: Record<string, string[]>[]
+  requestBody?: { content: Record<string, { example?: unknown; schema?: { examples?: unknown[] } }> }
+}
+
+const server = await startServer()
+after(server.close)
+const { body: document } = await server.request('/openapi.json')
+const operations = Object.entries<Record<string, Operation>>(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+)
+
+test('every route of the service is in the OpenAPI document, and the other way round', () => {
   const { undocumented, unanswered, hidden } = compareWithOpenApi(server.http)
   assert.deepEqual(undocumented, [])
   assert.deepEqual(unanswered, [])
@@ -13,14 +26,62 @@ test('every route of the service is in the OpenAPI document, and the other way r
   const unexpected = hidden.filter(route => !/^OPTIONS |^\w+ \/(?:console|docs|openapi\.json)/.test(route))
   assert.deepEqual(unexpected, [])
 
-  const { body } = await server.request('/openapi.json')
-  assert.equal(body.openapi.slice(0, 3), '3.1')
+  assert.equal(document.openapi.slice(0, 3), '3.1')
   for (const path of [
     '/v1/products',
     '/v1/track',
     '/ingest/inbound/{sourceConfigId}',
     '/v1/subscriptions/overview',
   ]) {
-    assert.ok(body.paths[path], `${path} is documented`)
+    assert.ok(document.paths[path], `${path} is documented`)
   }
 })
+
+test('a kept linter finds nothing in the document, and every example in it is what its schema says', async () => {
+  const config = await createConfig({
+    extends: ['recommended'],
+    rules: {
+      'no-invalid-media-type-examples': { severity: 'error', allowAdditionalProperties: true },
+      // A page, a script and a welcome cannot be asked wrongly.
+      'operation-4xx-response': 'off',
+    },
+  })
+  const problems = await lintFromString({ source: JSON.stringify(document), config })
+  assert.deepEqual(
+    problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} at ${location[0]?.pointer}`),
+    [],
+  )
+  assert.deepEqual(
+    operations.filter(({ operation }) => !operation.summary).map(({ path }) => path),
+    [],
+  )
+})
+
+test('the server takes every example of a request', async () => {
+  await server.anotherTenant('acme')
+  const { key: admin } = await server.admin.keys.create({ kind: 'admin' })
+  const source = await server.admin.sources.create({ tenant: server.tenant.id, type: 'webhook' })
+  const keys: Record<string, string> = {
+    ...{ privateKey: server.tenant.privateKey, trackingKey: server.tenant.trackingKey },
+    ...{ adminKey: admin, sourceToken: source.token! },
+  }
+  const refused: string[] = []
+  for (const { path, method, operation } of operations) {
+    for (const example of examplesOf(operation)) {
+      const url = path.replace('{sourceConfigId}', source.id).replace(/\{\w+\}/g, 'none')
+      const key = keys[Object.keys(operation.security[0] ?? {})[0] ?? '']
+      const answer = await server.request(url, { method, ...(key && { key }), body: JSON.stringify(example) })
+      // What an example names need not be there, or may be there already.
+      if (answer.status >= 300 && ![404, 409].includes(answer.status))
+        refused.push(
+          `${method} ${path}: ${answer.status} ${JSON.stringify(answer.body.errors ?? answer.body.detail)}`,
+        )
+    }
+  }
+  assert.deepEqual(refused, [])
+})
+
+function examplesOf({ requestBody }: Operation): unknown[] {
+  const { example, schema } = requestBody?.content['application/json'] ?? {}
+  return [...(example === undefined ? [] : [example]), ...(schema?.examples ?? [])]
+}

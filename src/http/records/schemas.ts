@@ -20,49 +20,54 @@ export function withArticle(entityType: EntityType): string {
 const Id = Type.String({ minLength: 1, maxLength: 255 })
 const EntityTypeName = Type.Enum([...ENTITY_TYPES])
 
-export const RecordWriteBody = Type.Object(
-  {
-    entityType: EntityTypeName,
-    id: Type.String({ minLength: 1, maxLength: 255, description: 'Your identifier for the record' }),
-    sourceUpdatedAt: Type.String({
-      format: 'timestamp',
-      description:
-        'When the record last changed in your system. The newest change wins, in whatever order changes arrive.',
-    }),
-    externalId: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 255, description: 'A second identifier' }),
-    ),
-    idempotencyKey: Type.Optional(
-      Type.String({ description: 'May be sent as header x-idempotency-key instead; the header wins.' }),
-    ),
-    data: Type.Optional(OpenObject({ description: 'All fields of the record; replaces the previous ones.' })),
-  },
-  {
-    examples: [
-      {
-        entityType: 'product',
-        id: 'p-1',
-        sourceUpdatedAt: '2026-01-31T09:30:00Z',
-        data: { sku: 'MUG-01', name: 'Mug', price: 12.9, currency: 'EUR' },
-      },
-    ],
-  },
-)
+export const RecordWriteBody = Type.Object({
+  entityType: EntityTypeName,
+  id: Type.String({ minLength: 1, maxLength: 255, description: 'Your identifier for the record' }),
+  sourceUpdatedAt: Type.String({
+    format: 'timestamp',
+    description:
+      'When the record last changed in your system. The newest change wins, in whatever order changes arrive.',
+  }),
+  externalId: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 255, description: 'A second identifier' }),
+  ),
+  idempotencyKey: Type.Optional(
+    Type.String({ description: 'May be sent as header x-idempotency-key instead; the header wins.' }),
+  ),
+  data: Type.Optional(OpenObject({ description: 'All fields of the record; replaces the previous ones.' })),
+})
 
-export const RecordDeleteBody = Type.Object(
-  {
-    entityType: EntityTypeName,
-    sourceUpdatedAt: Type.String({
-      format: 'timestamp',
-      description: 'When the delete happened in your system.',
-    }),
-    id: Type.Optional(Id),
-    externalId: Type.Optional(Id),
-    idempotencyKey: Type.Optional(Type.String()),
-    data: Type.Optional(OpenObject({ description: 'For products: sku or code, instead of id.' })),
+export const RecordDeleteBody = Type.Object({
+  entityType: EntityTypeName,
+  sourceUpdatedAt: Type.String({
+    format: 'timestamp',
+    description: 'When the delete happened in your system.',
+  }),
+  id: Type.Optional(Id),
+  externalId: Type.Optional(Id),
+  idempotencyKey: Type.Optional(Type.String()),
+  data: Type.Optional(OpenObject({ description: 'For products: sku or code, instead of id.' })),
+})
+
+const EXAMPLES = {
+  product: { id: 'p-1', data: { sku: 'MUG-01', name: 'Mug', price: 12.9, currency: 'EUR' } },
+  contact: { id: 'c-1', data: { email: 'ada@example.com', name: 'Ada Lovelace', company: 'Engines' } },
+  order: {
+    id: 'o-1',
+    data: { total: 49.9, currency: 'EUR', contactId: 'c-1', created_at: '2026-01-31T09:00:00Z' },
   },
-  { examples: [{ entityType: 'product', id: 'p-1', sourceUpdatedAt: '2026-02-01T00:00:00Z' }] },
-)
+}
+
+/** The bodies of one type's routes, with examples of that type. */
+export function bodiesOf(entityType: EntityType) {
+  const { id, data } = EXAMPLES[entityType]
+  const write = { entityType, id, sourceUpdatedAt: '2026-01-31T09:30:00Z', data }
+  const remove = { entityType, id, sourceUpdatedAt: '2026-02-01T00:00:00Z' }
+  return {
+    write: Type.Object(RecordWriteBody.properties, { examples: [write] }),
+    remove: Type.Object(RecordDeleteBody.properties, { examples: [remove] }),
+  }
+}
 
 const acceptance = {
   accepted: Type.Boolean(),

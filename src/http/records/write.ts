@@ -16,7 +16,7 @@ import {
   warningsOf,
 } from './change.ts'
 import { type AwaitOutcomes, waitSeconds } from './outcomes.ts'
-import { Accepted, type RecordBody, RecordDeleteBody, RecordWriteBody, withArticle } from './schemas.ts'
+import { Accepted, bodiesOf, type RecordBody, withArticle } from './schemas.ts'
 
 type WriteOptions = { log: Log; accept: Accept; awaitOutcomes: AwaitOutcomes; now: () => Date }
 
@@ -33,6 +33,7 @@ const WriteHeaders = Type.Object({
 
 export function writeRoutes(app: App, entityType: EntityType, options: WriteOptions): void {
   const shared = { attachValidation: true, config: { scope: `${entityType}s:write` as const } }
+  const bodies = bodiesOf(entityType)
   const documented = { tags: ['Records'], headers: WriteHeaders, response: { 202: Accepted, 200: Accepted } }
   app.post(
     `/v1/${entityType}s`,
@@ -41,7 +42,7 @@ export function writeRoutes(app: App, entityType: EntityType, options: WriteOpti
       schema: {
         ...documented,
         summary: `Create or update ${withArticle(entityType)}`,
-        body: RecordWriteBody,
+        body: bodies.write,
       },
     },
     changeHandler('write', entityType, options),
@@ -50,7 +51,7 @@ export function writeRoutes(app: App, entityType: EntityType, options: WriteOpti
     `/v1/${entityType}s`,
     {
       ...shared,
-      schema: { ...documented, summary: `Delete ${withArticle(entityType)}`, body: RecordDeleteBody },
+      schema: { ...documented, summary: `Delete ${withArticle(entityType)}`, body: bodies.remove },
     },
     changeHandler('delete', entityType, options),
   )

@@ -20,6 +20,7 @@ export const coverage = {
   snapshot_gaps: 0,
   movements_complete: true,
   warnings: [],
+  unrecognized: {},
 }
 
 export const movements = {

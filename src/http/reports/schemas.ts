@@ -282,6 +282,8 @@ export const MovementsBody = Type.Object(
           mrr_after: 59,
           mrr_delta: 10,
           subscription_ids: ['sub_42'],
+          cause: 'quantity',
+          event_id: '019c1234-5678-7000-8abc-def012300003',
         }),
       },
     ],
