@@ -70,7 +70,9 @@ test('the server takes every example of a request', async () => {
     for (const example of examplesOf(operation)) {
       const url = path.replace('{sourceConfigId}', source.id).replace(/\{\w+\}/g, 'none')
       const key = keys[Object.keys(operation.security[0] ?? {})[0] ?? '']
-      const answer = await server.request(url, { method, ...(key && { key }), body: JSON.stringify(example) })
+      const headers = { accept: 'application/json, text/event-stream' } // agents' clients ask for both
+      const body = JSON.stringify(example)
+      const answer = await server.request(url, { method, headers, ...(key && { key }), body })
       // What an example names need not be there, or may be there already.
       if (answer.status >= 300 && ![404, 409].includes(answer.status))
         refused.push(

@@ -40,19 +40,22 @@ for (const file of globSync('kontor-*.backup', { cwd: folder })) {
       ...{ DATABASE_URL: database.url, KONTOR_SECRET_KEY: FIXTURE_SECRET_KEY },
       ...{ KONTOR_PORT: '0', KONTOR_OPS_PORT: 'off' },
     })
-    const runtime = await startRuntime({
-      config,
-      connection: { url: database.url },
-      log: pino({ level: 'silent' }),
-    })
-    t.after(() => runtime.close())
     const { key, answers } = JSON.parse(
       readFileSync(`${folder}${file.replace('.backup', '.json')}`, 'utf8'),
     ) as {
       key: string
       answers: Answers
     }
-    assertHas(await answersOf(runtime.url, key, Object.keys(answers)), answers, file)
+    const runtime = await startRuntime({
+      config,
+      connection: { url: database.url },
+      log: pino({ level: 'silent' }),
+    })
+    try {
+      assertHas(await answersOf(runtime.url, key, Object.keys(answers)), answers, file)
+    } finally {
+      await runtime.close()
+    }
   })
 }
 
