@@ -22,6 +22,8 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Folders whose programs are run by Node. */
 const PROGRAMS = ['src', 'demo', 'embedded-postgres']
+/** Of these the console reads the sources too, and hands them to browsers. */
+const SERVED = /^demo\/|^src\/domain\/time\.ts$/
 /** Taken as they are. */
 const FILES = [
   ...['bin', 'console', 'migrations', 'docs', 'examples', 'sdk/browser', 'sdk/js/README.md'],
@@ -57,7 +59,7 @@ function stageProgram(path: string, stage: string): void {
   const target = join(stage, path.replace(/\.ts$/, '.js'))
   mkdirSync(dirname(target), { recursive: true })
   if (path.endsWith('.ts')) writeFileSync(target, asJavaScript(path))
-  else cpSync(join(root, path), target)
+  if (!path.endsWith('.ts') || SERVED.test(path)) cpSync(join(root, path), join(stage, path))
 }
 
 function asJavaScript(path: string): string {
