@@ -23,7 +23,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** Folders whose programs are run by Node. */
 const PROGRAMS = ['src', 'demo', 'embedded-postgres']
 /** Of these the console reads the sources too, and hands them to browsers. */
-const SERVED = /^demo\/|^src\/domain\/time\.ts$/
+const SERVED = /^(?:demo|src\/domain)\//
 /** Taken as they are. */
 const FILES = [
   ...['bin', 'console', 'migrations', 'docs', 'examples', 'sdk/browser', 'sdk/js/README.md'],
