@@ -30,6 +30,19 @@ test('every document is a page, and every link in it leads somewhere', async t =
     }
 })
 
+test('the pictures of a guide are served with it, and no other file is', async t => {
+  const { app } = await openShell(t, nothing)
+  const { body } = await app.inject('/docs/guides/console')
+  const pictures = [...body.matchAll(/<img src="([^"]+)" alt="[^"]+"/g)].map(([, src]) => src!)
+  assert.ok(pictures.length > 3, String(pictures))
+  for (const picture of pictures) {
+    const answer = await app.inject(picture)
+    assert.deepEqual([answer.statusCode, answer.headers['content-type']], [200, 'image/png'], picture)
+  }
+  for (const name of ['..%2f..%2fpackage.json', 'console.md', '__proto__', '%00'])
+    assert.equal((await app.inject(`/docs/guides/pictures/${name}`)).statusCode, 404, name)
+})
+
 test('a search finds sections, the best first, and shows what was asked for as text', async t => {
   const { app } = await openShell(t, nothing)
   const found = async (query: string) =>

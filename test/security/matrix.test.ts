@@ -28,6 +28,7 @@ const WHO: Record<string, Who> = {
   'GET /docs/guides': anybody,
   'GET /docs/guides/style.css': anybody,
   'GET /docs/guides/:name': anybody,
+  'GET /docs/guides/pictures/:name': anybody,
   'GET /k.js': anybody,
   'GET /console': anybody,
   'GET /console/:version/*': anybody,

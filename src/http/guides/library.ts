@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { basename } from 'node:path'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, extname } from 'node:path'
 
 /** A Markdown file that is served. `path` is where it lies in the repository: its links are seen from there. */
 export type Document = { name: string; path: string; title: string; markdown: string }
@@ -7,9 +7,15 @@ export type Document = { name: string; path: string; title: string; markdown: st
 export type Library = {
   documents: Map<string, Document>
   groups: { title: string; documents: Document[] }[]
+  /** By the path in the repository. */
+  pictures: Map<string, Picture>
 }
 
+/** `name` is a file's name, and unique. */
+export type Picture = { name: string; type: string; file: URL }
+
 export const GUIDES_PATH = '/docs/guides'
+export const PICTURES_PATH = `${GUIDES_PATH}/pictures`
 
 const ROOT = new URL('../../../', import.meta.url)
 
@@ -50,7 +56,24 @@ export function readLibrary(): Library {
     title,
     documents: names.flatMap(name => documents.get(name) ?? []),
   }))
-  return { documents, groups: groups.filter(group => group.documents.length > 0) }
+  return { documents, groups: groups.filter(group => group.documents.length > 0), pictures: readPictures() }
+}
+
+const PICTURES = { '.png': 'image/png', '.svg': 'image/svg+xml' }
+
+/** Which there are; each is read when somebody looks at it. */
+function readPictures(): Map<string, Picture> {
+  const paths = ['docs/images/', 'docs/performance/'].flatMap(folder =>
+    existsSync(new URL(folder, ROOT))
+      ? readdirSync(new URL(folder, ROOT)).map(file => `${folder}${file}`)
+      : [],
+  )
+  return new Map(
+    paths.flatMap(path => {
+      const type = PICTURES[extname(path) as keyof typeof PICTURES]
+      return type ? [[path, { name: basename(path), type, file: new URL(path, ROOT) }] as const] : []
+    }),
+  )
 }
 
 function markdownIn(folder: string): { name: string; path: string }[] {

@@ -8,7 +8,7 @@ export const STYLE_PATH = `${GUIDES_PATH}/style.css`
 export const POLICY = [
   "default-src 'none'",
   "style-src 'self'",
-  'img-src data:',
+  "img-src 'self' data:",
   "base-uri 'none'",
   "form-action 'self'",
   "frame-ancestors 'none'",

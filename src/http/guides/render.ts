@@ -1,14 +1,14 @@
 import { posix } from 'node:path'
 import { Marked, Renderer } from 'marked'
 import { escaped } from '../console/problem-page.ts'
-import { type Document, GUIDES_PATH, type Library } from './library.ts'
+import { type Document, GUIDES_PATH, type Library, PICTURES_PATH } from './library.ts'
 
 /** A heading and the text below it, up to the next heading. */
 export type Section = { id: string; heading: string; text: string }
 
 export type Rendered = { html: string; sections: Section[] }
 
-export function renderDocument(document: Document, { documents }: Library): Rendered {
+export function renderDocument(document: Document, { documents, pictures }: Library): Rendered {
   const byPath = new Map([...documents.values()].map(({ name, path }) => [path, name]))
   const idOf = openIds()
   const sections: Section[] = []
@@ -31,7 +31,11 @@ export function renderDocument(document: Document, { documents }: Library): Rend
         const target = linkTarget(href, document.path, byPath)
         return target === null ? inner : `<a href="${escaped(target)}">${inner}</a>`
       },
-      image: ({ text }) => escaped(text),
+      image({ href, text }) {
+        const picture = pictures.get(posix.join(posix.dirname(document.path), href))
+        if (!picture) return escaped(text)
+        return `<img src="${PICTURES_PATH}/${picture.name}" alt="${escaped(text)}" loading="lazy">`
+      },
       html: ({ text }) => escaped(text),
     },
   })

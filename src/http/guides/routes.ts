@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { App } from '../app.ts'
 import { type Asset, asset, sendAsset } from '../assets.ts'
 import { problems } from '../problems.ts'
-import { type Document, GUIDES_PATH, type Library, readLibrary } from './library.ts'
+import { type Document, GUIDES_PATH, type Library, PICTURES_PATH, readLibrary } from './library.ts'
 import { POLICY, pageOf, resultsOf, STYLE_PATH, WELCOME } from './page.ts'
 import type { Rendered } from './render.ts'
 import { search, wordsOf } from './search.ts'
@@ -42,6 +43,13 @@ export function registerGuides(app: App): void {
       STYLESHEETS.map(path => readFileSync(new URL(path, import.meta.url), 'utf8')).join('\n'),
     )
     return sendAsset(request, reply, style, { 'cache-control': 'no-cache' })
+  })
+  app.get(`${PICTURES_PATH}/:name`, hidden, async (request, reply) => {
+    const { name } = request.params as { name: string }
+    const picture = [...opened().pictures.values()].find(known => known.name === name)
+    if (!picture) throw problems.notFound('There is no such picture.')
+    const file = asset(picture.type, await readFile(picture.file), {})
+    return sendAsset(request, reply, file, HEADERS)
   })
   app.get(`${GUIDES_PATH}/:name`, hidden, async (request, reply) => {
     const { name } = request.params as { name: string }
