@@ -15,8 +15,7 @@ export function ProblemNotice({ error, retry }: { error: unknown; retry?: () => 
         ${error instanceof Error ? error.message : String(error)}
       </p>
       ${
-        problem !== null &&
-        problem.errors.length > 1 &&
+        problem?.errors.some(({ message }) => !problem.message.includes(message)) &&
         html`<ul>
           ${problem.errors.map(({ pointer, message }) => html`<li><code>${pointer || 'body'}</code> ${message}</li>`)}
         </ul>`

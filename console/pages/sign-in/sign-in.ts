@@ -29,7 +29,7 @@ export function SignIn({ reason }: { reason: unknown }): VNode {
         }),
       )}
       <p class="faint">
-        The first start of the server printed both. Lost them?${' '}
+        The first start of the server printed them, or the file that has the admin key. Lost them?${' '}
         <code>npm run kontor -- key create --kind admin</code>
       </p>
       <p class="faint">The key stays in this tab, and is forgotten when you sign out or close it.</p>
