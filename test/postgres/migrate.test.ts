@@ -28,6 +28,7 @@ after(async () => {
 const allNames = files.map(({ name }) => name)
 
 async function beginEmpty(): Promise<void> {
+  await pool.query('drop schema if exists kontor_bi cascade')
   await pool.query('drop schema public cascade')
   await pool.query('create schema public')
 }
@@ -45,6 +46,7 @@ async function schema(): Promise<string[]> {
     union all select format('constraint %s %s', conrelid::regclass, pg_get_constraintdef(oid)) from pg_constraint
       where connamespace = 'public'::regnamespace
     union all select 'function ' || pg_get_functiondef(oid) from pg_proc where pronamespace = 'public'::regnamespace
+    union all select format('view %s %s', viewname, definition) from pg_views where schemaname = 'kontor_bi'
     union all select 'trigger ' || pg_get_triggerdef(oid) from pg_trigger where not tgisinternal
     union all select format('relation %s %s %s', relname, relkind, reloptions) from pg_class
       where relnamespace = 'public'::regnamespace
