@@ -111,7 +111,9 @@ async function toFile(path: string, bytes: AsyncIterable<Uint8Array>): Promise<n
     await rename(part, path)
   } catch (error) {
     await rm(part, { force: true })
-    throw error
+    const { path: failed, code } = error as NodeJS.ErrnoException
+    if (failed !== part) throw error
+    throw new UsageError(`${path} cannot be written (${code}).`)
   }
   return stream.bytesWritten
 }

@@ -291,4 +291,14 @@ test('everything of one person comes out as JSON, by e-mail, on the command line
     assert.ok(types.has(type), `${type} in ${[...types]}`)
   assert.doesNotMatch(done.out, /visitor-of-ben/)
   assert.equal((await kontor('export', 'person', '--tenant', tenant.name)).code, 2)
+  const nowhere = ['--out', '/no-such-folder/ada.json', '--email']
+  const unwritten = await kontor(
+    'export',
+    'person',
+    '--tenant',
+    tenant.name,
+    ...nowhere,
+    'ada.lovelace@example.com',
+  )
+  assert.deepEqual([unwritten.code, unwritten.err.includes('cannot be written (ENOENT)')], [2, true])
 })
