@@ -73,15 +73,15 @@ type GrowingTableProps<Row> = Omit<TableProps<Row>, 'rows'> & {
 /** A table that goes on at the press of a button. */
 export function GrowingTable<Row>({ first, load, empty, csv, ...table }: GrowingTableProps<Row>): VNode {
   const problem = useSignal<unknown>(null)
-  const grown = useSignal<{ first: List<Row>; more: List<Row>[] }>({ first, more: [] })
-  // When the first page is read anew, those that followed the one before are gone.
-  const pages = [first, ...(grown.value.first === first ? grown.value.more : [])]
+  const grown = useSignal<{ after: string | null; more: List<Row>[] }>({ after: null, more: [] })
+  // When the first page is read anew and ends elsewhere, those that followed the one before are gone.
+  const pages = [first, ...(grown.value.after === first.next_cursor ? grown.value.more : [])]
   const rows = pages.flatMap(({ results }) => results)
   const cursor = pages.at(-1)!.next_cursor
   if (rows.length === 0) return html`<div>${empty}</div>`
   const grow = async () => {
     const next = await load(cursor!)
-    grown.value = { first, more: [...pages.slice(1), next] }
+    grown.value = { after: first.next_cursor, more: [...pages.slice(1), next] }
     announce(`${plural(next.results.length, 'row')} more, ${rows.length + next.results.length} in all`)
   }
   return html`

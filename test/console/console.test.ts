@@ -219,12 +219,12 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     const path = /\/ingest\/inbound\/src_\w+/.exec(command)![0]
     const token = /tok_\w+/.exec(command)![0]
     const body = /-d '(.*)'/.exec(command)![1]!
-    const answer = await server.request(path, { method: 'POST', key: token, body })
-    assert.deepEqual([answer.status, answer.body.accepted], [200, 1])
-    await server.settled()
-
     await page.getByRole('link', { name: 'Open the source' }).click()
     await heading(page, 'shop')
+    await text(page, 'Nothing has come in yet.')
+    const answer = await server.request(path, { method: 'POST', key: token, body })
+    assert.deepEqual([answer.status, answer.body.accepted], [200, 1])
+    // Nothing has to be loaded anew.
     await page.getByRole('row', { name: /ticket\.opened.*processed/ }).waitFor()
     await page.getByRole('button', { name: 'Send a test event' }).click()
     await text(page, 'The test event went all the way.')

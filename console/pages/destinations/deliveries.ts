@@ -39,7 +39,7 @@ export function DeliveryTable({ id, first, outcome }: DeliveryTableProps): VNode
     ${h(GrowingTable<Delivery>, {
       caption: 'Deliveries',
       columns,
-      keyOf: row => `${row.id} ${row.attempted_at} ${row.attempt}`,
+      keyOf: deliveryKey,
       first,
       csv: { api: 'admin', path: `/destinations/${id}/deliveries`, query: { outcome }, name: 'deliveries' },
       load: cursor => destinations.deliveries(id, { outcome, limit: ROWS, cursor }),
@@ -52,6 +52,8 @@ export function DeliveryTable({ id, first, outcome }: DeliveryTableProps): VNode
     })}
   `
 }
+
+export const deliveryKey = (row: Delivery) => `${row.id} ${row.attempted_at} ${row.attempt}`
 
 const columns: Column<Delivery>[] = [
   {

@@ -1,8 +1,10 @@
 import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { destinations } from '../../api/admin.ts'
-import type { Destination, DestinationSettings } from '../../api/destination-types.ts'
+import type { Delivery, Destination, DestinationSettings } from '../../api/destination-types.ts'
+import type { DestinationActivity, List } from '../../api/types.ts'
 import { Credentials } from '../../components/credentials.ts'
+import { useFollowed, withNewest } from '../../components/followed.ts'
 import { ProblemArea } from '../../components/notice.ts'
 import { Facts, Page, Section } from '../../components/page.ts'
 import { activitySign, Signs } from '../../components/signs.ts'
@@ -10,22 +12,33 @@ import { Ago } from '../../components/time.ts'
 import { plural } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
-import { DeliveryTable, ROWS } from './deliveries.ts'
+import type { Route } from '../../router.ts'
+import { DeliveryTable, deliveryKey, ROWS } from './deliveries.ts'
 import { type ActionResult, DestinationActions, ReplayForm, ResultArea } from './destination-actions.ts'
 import { DestinationForm } from './destination-form.ts'
 import { DestinationState, whatOf } from './destination-state.ts'
 
+type Shown = { destination: Destination; deliveries: List<Delivery>; activity: DestinationActivity }
+
+async function read({ params, query }: Route<'destination'>, signal: AbortSignal): Promise<Shown> {
+  const [destination, deliveries, activity] = await Promise.all([
+    destinations.find(params.id, signal),
+    destinations.deliveries(params.id, { outcome: query.get('outcome'), limit: ROWS }, signal),
+    destinations.activity(params.id, signal),
+  ])
+  return { destination, deliveries, activity }
+}
+
 export const page = definePage(
   'destination',
-  async ({ route: { params, query }, signal }) => {
-    const [destination, deliveries, activity] = await Promise.all([
-      destinations.find(params.id, signal),
-      destinations.deliveries(params.id, { outcome: query.get('outcome'), limit: ROWS }, signal),
-      destinations.activity(params.id, signal),
-    ])
-    return { destination, deliveries, activity }
-  },
-  ({ data: { destination, deliveries, activity }, route, refresh }) => {
+  ({ route, signal }) => read(route, signal),
+  ({ data, route, refresh }) => {
+    const { destination, deliveries, activity } = useFollowed(data, {
+      next: async (before, signal) => {
+        const now = await read(route, signal)
+        return { ...now, deliveries: withNewest(before.deliveries, now.deliveries, deliveryKey) }
+      },
+    })
     const problem = useSignal<unknown>(null)
     const result = useSignal<ActionResult | null>(null)
     const change = async (settings: DestinationSettings) => {

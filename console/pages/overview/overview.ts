@@ -1,9 +1,9 @@
-import { type Signal, useSignal } from '@preact/signals'
+import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
-import { useEffect } from 'preact/hooks'
 import { reports } from '../../api/data.ts'
 import type { HistoryReport, OverviewReport } from '../../api/report-types.ts'
 import { nullOn, statusOf } from '../../api/request.ts'
+import { useFollowed } from '../../components/followed.ts'
 import { EmptyState } from '../../components/notice.ts'
 import { Page, Section } from '../../components/page.ts'
 import { h, html } from '../../html.ts'
@@ -19,8 +19,6 @@ import { Newest, Today } from './activity-sections.ts'
 import { FirstRun } from './first-run.ts'
 import { HealthSigns } from './health.ts'
 import { Decisions } from './status.ts'
-
-const FOLLOW_EVERY_MS = 3_000
 
 const MRR_DAYS = 90
 
@@ -39,7 +37,7 @@ export const page = definePage(
 
 function Followed({ activity, revenue }: Overview): VNode {
   const isFollowing = useSignal(true)
-  const current = useFollowedActivity(activity, isFollowing)
+  const current = useFollowed(activity, { next: followed, isOn: isFollowing })
   const toggle = (event: Event) => {
     isFollowing.value = (event.currentTarget as HTMLInputElement).checked
   }
@@ -53,34 +51,13 @@ function Followed({ activity, revenue }: Overview): VNode {
         </label>
       `,
     },
-    h(FirstRun, { begun: current.value.begun }),
-    h(Decisions, { activity: current.value, revenue: revenue?.report ?? null }),
-    h(Today, { activity: current.value }),
+    h(FirstRun, { begun: current.begun }),
+    h(Decisions, { activity: current, revenue: revenue?.report ?? null }),
+    h(Today, { activity: current }),
     revenue && h(RevenueSection, revenue),
-    current.value.health && h(HealthSigns, { health: current.value.health, hours: current.value.eventHours }),
-    h(Newest, { activity: current.value }),
+    current.health && h(HealthSigns, { health: current.health, hours: current.eventHours }),
+    h(Newest, { activity: current }),
   )
-}
-
-/** The activity, read again every few seconds while somebody looks at it. */
-function useFollowedActivity(first: Activity, isFollowing: Signal<boolean>): Signal<Activity> {
-  const current = useSignal(first)
-  useEffect(() => {
-    current.value = first
-    const left = new AbortController()
-    const follow = async () => {
-      if (!isFollowing.peek() || document.hidden) return
-      const next = await followed(current.peek(), left.signal)
-      if (!left.signal.aborted) current.value = next
-    }
-    // A reading that fails is followed by another one: what is shown stays.
-    const timer = setInterval(() => follow().catch(() => {}), FOLLOW_EVERY_MS)
-    return () => {
-      clearInterval(timer)
-      left.abort()
-    }
-  }, [first])
-  return current
 }
 
 function RevenueSection({ report, history }: Revenue): VNode {

@@ -40,6 +40,7 @@ export function ReceiptTable({ source, first, outcome }: ReceiptTableProps): VNo
     ${h(GrowingTable<Receipt>, {
       caption: 'Receipts',
       columns: receiptColumns,
+      keyOf: receiptKey,
       first,
       csv: { api: 'admin', path: '/receipts', query: { source: id, outcome }, name: 'receipts' },
       load: cursor => inbound.receipts({ source: id, outcome, limit: ROWS, cursor }),
@@ -53,6 +54,9 @@ export function ReceiptTable({ source, first, outcome }: ReceiptTableProps): VNo
     })}
   `
 }
+
+export const receiptKey = ({ id, received_at }: Receipt) => `${id} ${received_at}`
+export const rejectionKey = ({ id }: Rejection) => id
 
 const receiptColumns: Column<Receipt>[] = [
   {
@@ -98,7 +102,7 @@ export function RejectionTable({ source, first }: { source: Source; first: List<
   return h(GrowingTable<Rejection>, {
     caption: 'Refused requests',
     columns: rejectionColumns,
-    keyOf: ({ id }) => id,
+    keyOf: rejectionKey,
     first,
     csv: { api: 'admin', path: '/rejections', query: { source: source.id }, name: 'refused-requests' },
     load: cursor => inbound.rejections({ source: source.id, limit: ROWS, cursor }),
