@@ -5,9 +5,10 @@ import { Announcer } from './components/announcer.ts'
 import { DialogHost } from './components/dialog.ts'
 import { ProblemNotice } from './components/notice.ts'
 import { h, html } from './html.ts'
-import { currentRoute } from './navigation.ts'
+import { currentRoute, go } from './navigation.ts'
 import { clear, endSession, open, signOutReason } from './opening.ts'
 import { SignIn } from './pages/sign-in/sign-in.ts'
+import { linkForAnyTenant } from './router.ts'
 import { isSignedIn, resume, tenant } from './session.ts'
 import { Shell } from './shell.ts'
 import { forgetTenants, knownTenants, readTenants } from './tenant-list.ts'
@@ -62,12 +63,25 @@ effect(() => {
 // Not the list itself: one tenant more changes nothing of the page that is shown.
 const isKnown = computed(() => knownTenants.value !== null)
 
+let shownTenant = tenant.peek()
+
 // Another address or another tenant: another page.
 effect(() => {
   currentRoute.value
-  tenant.value
-  if (isKnown.value && isSignedIn.value) untracked(open)
+  const isAnother = tenant.value !== shownTenant
+  shownTenant = tenant.value
+  if (!isKnown.value || !isSignedIn.value) return
+  untracked(isAnother ? openForTenant : open)
 })
+
+/** Nothing of one tenant stays on the screen under the name of another; what only the first one has gives way to its list. */
+function openForTenant(): void {
+  clear()
+  const route = currentRoute.peek()
+  const href = route && linkForAnyTenant(route)
+  if (href === null || href === location.hash) open()
+  else go(href)
+}
 
 render(h(App, {}), document.getElementById('app')!)
 

@@ -82,6 +82,25 @@ export function linkWith({ name, params, query }: Route, changes: Query): string
   return (link as (name: RouteName, ...given: unknown[]) => string)(name, ...given)
 }
 
+/** Of a thing that only one tenant has, the list that such things stand in. */
+const LISTS: Partial<Record<RouteName, RouteName>> = {
+  event: 'events',
+  eventLookup: 'events',
+  record: 'records',
+  account: 'subscriptions',
+  person: 'people',
+  source: 'sources',
+  destination: 'destinations',
+  deadLetter: 'deadLetters',
+}
+
+/** What a page comes to for another tenant: its list or itself, without filters that were meant for the first one. */
+export function linkForAnyTenant({ name, params }: Route): string {
+  const target = LISTS[name] ?? name
+  const given = PATTERNS[target].includes(':') ? [params] : []
+  return (link as (name: RouteName, ...given: unknown[]) => string)(target, ...given)
+}
+
 /** Where an address leads; null where there is nothing. */
 export function routeOf(hash: string): Route | null {
   const [path = '', queryText = ''] = hash.replace(/^#\/?/, '').split('?')

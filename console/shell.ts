@@ -81,7 +81,7 @@ function Main(): VNode {
   }, [current])
   return html`
     <main id="main" tabindex="-1" ref=${element} aria-busy=${isOpening.value ? 'true' : null}>
-      ${current && html`<div key=${current.key}>${current.content}</div>`}
+      ${current ? html`<div key=${current.key}>${current.content}</div>` : html`<p class="loading faint">Loading …</p>`}
     </main>
   `
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { link, linkWith, routeOf } from '../../console/router.ts'
+import { link, linkForAnyTenant, linkWith, routeOf } from '../../console/router.ts'
 
 test('an address leads to its route, and nowhere where there is none', () => {
   const nameOf = (hash: string) => routeOf(hash)?.name ?? null
@@ -32,4 +32,14 @@ test('a link with other filters keeps the rest of the address', () => {
   assert.equal(linkWith(route, { page: 3 }), '#/sources/src_1?outcome=dropped&page=3')
   assert.equal(linkWith(route, { outcome: null }), '#/sources/src_1?page=2')
   assert.equal(linkWith(routeOf('#/events')!, { since: 'x' }), '#/events?since=x')
+})
+
+test('for another tenant a thing gives way to its list, and a list to itself without filters', () => {
+  const forAnother = (hash: string) => linkForAnyTenant(routeOf(hash)!)
+  assert.equal(forAnother('#/events/0190?x=1'), '#/events')
+  assert.equal(forAnother('#/records/orders/o-1'), '#/records/orders')
+  assert.equal(forAnother('#/subscriptions/account?customer=c-1'), '#/subscriptions')
+  assert.equal(forAnother('#/subscriptions/movements?month=2026-01&page=3'), '#/subscriptions/movements')
+  assert.equal(forAnother('#/connect/stripe'), '#/connect/stripe')
+  assert.equal(forAnother('#/sources/new'), '#/sources/new')
 })
