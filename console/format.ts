@@ -84,9 +84,10 @@ const shortFormats: Record<TimeUnit, Intl.DateTimeFormat> = {
   month: new Intl.DateTimeFormat(undefined, { month: 'short', year: 'numeric', timeZone: 'UTC' }),
 }
 
-/** As short as an axis wants it. */
+/** As short as an axis wants it; a day of another year says which. */
 export function shortTime(at: Date, unit: TimeUnit): string {
-  return shortFormats[unit].format(at)
+  const isOfAnotherYear = unit === 'day' && at.getFullYear() !== new Date().getFullYear()
+  return (isOfAnotherYear ? dateFormat : shortFormats[unit]).format(at)
 }
 
 const compactFormat = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 })

@@ -45,14 +45,12 @@ export function plotOptions(Drawing: typeof uPlot, drawn: Drawn, element: HTMLEl
     ...{ width: element.clientWidth, height },
     cursor: { drag: { x: false, y: false } },
     axes: [
-      { ...axis, grid: { show: false }, values: times, space: 70, size: 30, incrs: INCREMENTS[unit] },
+      { ...axis, grid: { show: false }, values: times, space: 80, size: 30, incrs: INCREMENTS[unit] },
       { ...axis, size: widthOfAxis, values: (_plot, ticks) => ticks.map(tick => axisShown(tick)) },
     ],
     scales: {
       y: { range: (_plot, lowest, highest) => rangeOf(lowest, highest) },
-      ...(drawn.isStacked && {
-        x: { range: (_plot, first, last) => withRoom(first, last, drawn.moments.length) },
-      }),
+      ...((drawn.isStacked || drawn.moments.length === 1) && { x: { range: withRoom(drawn.moments, unit) } }),
     },
     series: [
       { label: 'When', value: (_plot, at) => (at === null ? NONE : shortTime(new Date(at * 1000), unit)) },
@@ -72,13 +70,13 @@ const INCREMENTS: Record<TimeUnit, number[]> = {
 
 function lines(Drawing: typeof uPlot, drawn: Drawn, colour: (name: string) => string): uPlot.Series[] {
   const names = colourNames(drawn.series)
-  return drawn.series.map(({ label, isStepped, isAside }, index) => {
+  return drawn.series.map(({ label, values, isStepped, isAside }, index) => {
     const stepped = isStepped && Drawing.paths.stepped?.({ align: 1 })
+    const stroke = colour(names[index]!)
     return {
-      label,
-      stroke: colour(names[index]!),
+      ...{ label, stroke },
       ...(isAside ? { width: 1, dash: index % 2 ? [4, 3] : [1, 3] } : { width: 2 }),
-      points: { show: false },
+      points: { show: false, filter: loneValues(values), size: 6, fill: stroke },
       value: (_plot, value) => (value === null ? NONE : drawn.shown(value)),
       ...(stepped && { paths: stepped }),
     }
@@ -126,9 +124,21 @@ function widthOfAxis(_plot: uPlot, values: string[] | null): number {
   return 16 + 7 * Math.max(3, ...(values ?? []).map(value => value.length))
 }
 
-/** Half a step at both ends, where bars would be cut. */
-function withRoom(first: number, last: number, count: number): [number, number] {
-  const half = (last - first) / Math.max(1, count - 1) / 2
+/** Where values stand alone: no line reaches them, so that they are drawn as points. */
+function loneValues(values: Series['values']): number[] | null {
+  const isKnown = (index: number) => values[index] !== null && values[index] !== undefined
+  const lone = values.flatMap((_, index) =>
+    isKnown(index) && !isKnown(index - 1) && !isKnown(index + 1) ? [index] : [],
+  )
+  return lone.length > 0 ? lone : null
+}
+
+const STEPS: Record<TimeUnit, number> = { hour: HOUR, day: DAY, month: 30 * DAY }
+
+/** Half a step at both ends, where bars would be cut, and one moment alone would stand at the edge. */
+function withRoom(moments: Date[], unit: TimeUnit): uPlot.Range.MinMax {
+  const [first, last] = [moments[0], moments.at(-1)].map(at => (at?.getTime() ?? 0) / 1000) as [number, number]
+  const half = moments.length > 1 ? (last - first) / (moments.length - 1) / 2 : STEPS[unit] / 2
   return [first - half, last + half]
 }
 

@@ -3,7 +3,7 @@ import { toNumber } from '../../amount.ts'
 import type { AccountReport, TimelineEntry } from '../../api/report-types.ts'
 import { Section } from '../../components/page.ts'
 import { Plot } from '../../components/plot.ts'
-import { money } from '../../format.ts'
+import { compact, money, type TimeUnit } from '../../format.ts'
 import { h } from '../../html.ts'
 
 /** The account's MRR after each of the movements that the timeline shows, up to the day of the report. */
@@ -12,12 +12,13 @@ export function AccountHistory({ report }: { report: AccountReport }): VNode | n
   const movements = timeline.results.filter(hasMoved).toReversed()
   if (movements.length === 0 || timeline.page > 1) return null
   const name = summary.customer_name ?? summary.customer
+  const moments = [...movements.map(({ occurred_at }) => occurred_at), as_of].map(at => new Date(at))
   return h(
     Section,
     { title: 'MRR over time' },
     h(Plot, {
       title: `MRR of ${name} in ${currency}`,
-      moments: [...movements.map(({ occurred_at }) => occurred_at), as_of].map(at => new Date(at)),
+      moments,
       series: [
         {
           label: 'MRR',
@@ -26,8 +27,17 @@ export function AccountHistory({ report }: { report: AccountReport }): VNode | n
         },
       ],
       shown: value => money(value, currency),
+      axisShown: compact,
+      unit: unitFor(moments),
     }),
   )
+}
+
+const SHORT_MS = 3 * 86_400_000
+
+/** What tells the moments apart: hours for a few days, else days. */
+function unitFor(moments: Date[]): TimeUnit {
+  return moments.at(-1)!.getTime() - moments[0]!.getTime() < SHORT_MS ? 'hour' : 'day'
 }
 
 type Movement = TimelineEntry & { mrr_after: NonNullable<TimelineEntry['mrr_after']> }

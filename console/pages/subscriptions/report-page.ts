@@ -85,7 +85,7 @@ function MonthSlider({ name, scope }: { name: ReportName; scope: Scope }): VNode
   const asked = shown.value === back && scope.as_of !== '' ? scope.as_of.slice(0, 10) : null
   const text = asked ?? (shown.value === 0 ? 'now' : shortTime(dayOf(months[shown.value]!), 'month'))
   return html`
-    <div class="field">
+    <div class="field slider">
       <label for="months_back">Travel in time: <output>${text}</output></label>
       <input
         id="months_back" type="range" min=${1 - months.length} max="0" step="1" value=${-shown.value}
