@@ -35,28 +35,44 @@ export function Table<Row>({ csv, ...table }: TableProps<Row>): VNode {
 
 function Rows<Row>({ caption, columns, rows, keyOf }: TableProps<Row>): VNode {
   return html`
-    <div class="scroller" role="region" aria-label=${caption} tabindex="0">
-      <table>
+    <div class="scroller" role="region" aria-label=${caption} tabindex="0" onMouseOver=${tellWhole}>
+      <table class="stacking" role="table">
         <caption class="unseen">${caption}</caption>
-        <thead>
-          <tr>
-            ${columns.map(column => html`<th scope="col" class=${classOf(column)}>${column.label}</th>`)}
-          </tr>
+        <thead role="rowgroup">
+          <tr role="row">${headingsOf(columns)}</tr>
         </thead>
-        <tbody>
-          ${rows.map((row, index) => html`<tr key=${keyOf?.(row) ?? index}>${cellsOf(row, columns)}</tr>`)}
+        <tbody role="rowgroup">
+          ${rows.map((row, index) => html`<tr role="row" key=${keyOf?.(row) ?? index}>${cellsOf(row, columns)}</tr>`)}
         </tbody>
       </table>
     </div>
   `
 }
 
-function cellsOf<Row>(row: Row, columns: Column<Row>[]): VNode[] {
-  return columns.map((column, index) =>
-    index === 0
-      ? html`<th scope="row" class=${classOf(column)}>${column.cell(row)}</th>`
-      : html`<td class=${classOf(column)}>${column.cell(row)}</td>`,
+export function headingsOf<Row>(columns: Column<Row>[]): VNode[] {
+  return columns.map(
+    column => html`<th scope="col" role="columnheader" class=${classOf(column)}>${column.label}</th>`,
   )
+}
+
+/**
+ * The roles say what a table says by itself, until small screens lay its rows out as blocks. There every cell carries
+ * its label.
+ */
+export function cellsOf<Row>(row: Row, columns: Column<Row>[]): VNode[] {
+  return columns.map((column, index) => {
+    const content = column.cell(row)
+    const cell = column.kind === 'long' ? html`<div class="clamped">${content}</div>` : content
+    return index === 0
+      ? html`<th scope="row" role="rowheader" class=${classOf(column)}>${cell}</th>`
+      : html`<td role="cell" class=${classOf(column)} data-label=${column.label}>${cell}</td>`
+  })
+}
+
+/** What is cut after some lines is told whole to whoever points at it; who copies it gets it whole anyway. */
+export function tellWhole(event: Event): void {
+  const cut = (event.target as Element).closest<HTMLElement>('.clamped')
+  if (cut && cut.scrollHeight > cut.clientHeight + 1) cut.title = cut.textContent ?? ''
 }
 
 function classOf<Row>({ kind, isMinor }: Column<Row>): string | null {

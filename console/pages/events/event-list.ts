@@ -6,6 +6,7 @@ import { CsvButton } from '../../components/csv-button.ts'
 import { ActionButton } from '../../components/form.ts'
 import { ProblemArea } from '../../components/notice.ts'
 import { JsonView } from '../../components/page.ts'
+import { cellsOf, headingsOf, tellWhole } from '../../components/table.ts'
 import { filterOf } from '../../components/time-filter.ts'
 import { plural } from '../../format.ts'
 import { h, html } from '../../html.ts'
@@ -69,13 +70,13 @@ function EventRows({ rows }: { rows: Event[] }): VNode {
     opened.value = next
   }
   return html`
-    <div class="scroller" role="region" aria-label="Events" tabindex="0">
+    <div class="scroller" role="region" aria-label="Events" tabindex="0" onMouseOver=${tellWhole}>
       <table>
         <caption class="unseen">Events</caption>
         <thead>
           <tr>
             <th scope="col"><span class="unseen">Payload</span></th>
-            ${eventColumns.map(column => html`<th scope="col" class=${classOf(column)}>${column.label}</th>`)}
+            ${headingsOf(eventColumns)}
           </tr>
         </thead>
         <tbody>
@@ -97,11 +98,7 @@ function rowOf(row: Event, isOpen: boolean, toggle: () => void): VNode[] {
     html`
       <tr key=${row.id}>
         <td class="opening">${button}</td>
-        ${eventColumns.map((column, index) =>
-          index === 0
-            ? html`<th scope="row" class=${classOf(column)}>${column.cell(row)}</th>`
-            : html`<td class=${classOf(column)}>${column.cell(row)}</td>`,
-        )}
+        ${cellsOf(row, eventColumns)}
       </tr>
     `,
     ...(isOpen
@@ -116,10 +113,6 @@ function rowOf(row: Event, isOpen: boolean, toggle: () => void): VNode[] {
         ]
       : []),
   ]
-}
-
-function classOf({ kind, isMinor }: { kind?: string; isMinor?: boolean }): string | null {
-  return [kind, isMinor && 'minor'].filter(Boolean).join(' ') || null
 }
 
 function distinct(rows: Event[]): Event[] {

@@ -54,6 +54,7 @@ function HeatMap({ rows, measure, scope }: { rows: Cohort[]; measure: Measure; s
   const cohorts = [...Map.groupBy(rows, ({ cohort }) => cohort)].toSorted(([a], [b]) => (a < b ? 1 : -1))
   const months = Array.from({ length: Math.max(...rows.map(({ month }) => month)) + 1 }, (_, month) => month)
   return html`
+    <p class="sideways faint">Later months are further to the right: move the table sideways.</p>
     <div class="scroller" role="region" aria-label="Retention by cohort" tabindex="0">
       <table class="heat">
         <caption class="unseen">Retention by cohort, in months after the first payment</caption>
