@@ -10,12 +10,15 @@ type PageProps = {
   children?: ComponentChildren
 }
 
+/** Longer ones may be cut, and are told whole to whoever points at them. */
+const LONG_TITLE = 100
+
 /** The frame of every page. */
 export function Page({ title, actions, lead, children }: PageProps): VNode {
   return html`
     <div class="page">
       <div class="title">
-        <h1 tabindex="-1">${title}</h1>
+        <h1 tabindex="-1" class="clamped" title=${title.length > LONG_TITLE ? title : null}>${title}</h1>
         ${actions && html`<div class="actions">${actions}</div>`}
       </div>
       ${lead && html`<p class="lead faint">${lead}</p>`}

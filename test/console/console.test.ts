@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
 import { literal, quoted } from '../../console/shell-text.ts'
+import { visible } from '../../console/visible.ts'
 import { launchChromium } from '../chromium.ts'
 import { eventually } from '../eventually.ts'
 import { startServer, type TestServer } from '../server.ts'
@@ -55,6 +56,13 @@ test('secrets in commands to paste reach the shell as they are', () => {
   assert.equal(quoted('Authorization: Bearer $TOKEN'), '"Authorization: Bearer $TOKEN"')
   for (const text of ['Bearer `id` $TOKEN', 'Bearer $(id)$TOKEN', 'Bearer $TOKEN"'])
     assert.equal(execFileSync('sh', ['-c', `printf %s ${quoted(text)}`]).toString(), text)
+})
+
+test('signs that nobody sees are written out; languages, emoji and blanks stay as they are', () => {
+  assert.equal(visible('invoice\u202Efdp.exe'), 'invoice‹U+202E›fdp.exe')
+  assert.equal(visible('a\u0000b\u001bc\u200bd\ufeff'), 'a‹U+0000›b‹U+001B›c‹U+200B›d‹U+FEFF›')
+  for (const text of ['שלום עולם', 'نمی\u200cخواهم', '👩‍👩‍👧', 'line\n\ttab\r\n', 'naïve café'])
+    assert.equal(visible(text), text)
 })
 
 test('files are served without their types, compressed when asked for, and kept by the browser for good', async () => {

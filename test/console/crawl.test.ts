@@ -47,6 +47,14 @@ async function fillShop(): Promise<void> {
   await post('/v1/track/', trackingKey, convert('JPY', LONG))
   await post('/v1/track/', trackingKey, convert('KWD', `"${LONG}.125"`))
   await post('/v1/track/', trackingKey, '{"event_type":"no amount"}')
+  const turned = { event_type: 'open invoice\u202Efdp.exe', visitor: `v\u202E${'x'.repeat(200)}` }
+  await post('/v1/track/', trackingKey, JSON.stringify(turned))
+  const endless = { name: `Ada \u202E${'Lovelace'.repeat(500)}`, email: 'ada@example.com' }
+  await post(
+    '/v1/contacts',
+    privateKey,
+    JSON.stringify({ entityType: 'contact', id: 'c-endless', sourceUpdatedAt: new Date(), data: endless }),
+  )
   await post(
     '/v1/batch',
     trackingKey,
@@ -91,6 +99,7 @@ const BROKEN = `(() => {
     .flatMap(element => ['href', 'title', 'aria-label', 'value'].map(name => element.getAttribute(name) ?? ''))]
   return [
     ...texts.filter(text => /\\bundefined\\b|\\bNaN\\b|\\[object Object\\]|Invalid Date/.test(text)),
+    ...texts.filter(text => /[\\u202a-\\u202e]/.test(text)),
     ...[...document.querySelectorAll('.problem, [role=alert]')].map(notice => notice.innerText),
     ...(document.documentElement.scrollWidth > innerWidth ? ['wider than the screen'] : []),
     ...(document.querySelectorAll('h1').length === 1 ? [] : ['not one title']),
