@@ -15,8 +15,10 @@ export const DATA: MenuItem[] = [
 /** What takes an admin key. */
 export const ADMINISTRATION: MenuItem[] = [
   { section: 'people', title: 'People', href: link('people') },
+  { section: 'privacy', title: 'Privacy', href: link('privacy') },
   { section: 'issues', title: 'Issues', href: link('issues') },
   { section: 'dead-letters', title: 'Dead letters', href: link('deadLetters') },
+  { section: 'alerts', title: 'Alerts', href: link('alerts') },
   { section: 'connect', title: 'Connect', href: link('connect', { sender: 'curl' }) },
   { section: 'sources', title: 'Sources', href: link('sources') },
   { section: 'destinations', title: 'Destinations', href: link('destinations') },

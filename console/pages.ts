@@ -8,12 +8,14 @@ export type Section =
   | 'records'
   | 'subscriptions'
   | 'people'
+  | 'privacy'
   | 'connect'
   | 'sources'
   | 'destinations'
   | 'keys'
   | 'tenants'
   | 'issues'
+  | 'alerts'
   | 'dead-letters'
   | 'audit'
 
@@ -111,6 +113,12 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     isAdministration: true,
     load: () => import('./pages/people/person.ts'),
   },
+  privacy: {
+    section: 'privacy',
+    title: 'Privacy',
+    isAdministration: true,
+    load: () => import('./pages/privacy/privacy.ts'),
+  },
   connect: {
     section: 'connect',
     title: 'Connect',
@@ -170,6 +178,12 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
     title: 'Issues',
     isAdministration: true,
     load: () => import('./pages/issues/issues.ts'),
+  },
+  alerts: {
+    section: 'alerts',
+    title: 'Alerts',
+    isAdministration: true,
+    load: () => import('./pages/alerts/alerts.ts'),
   },
   deadLetters: {
     section: 'dead-letters',

@@ -9,6 +9,7 @@ import type {
 } from './destination-types.ts'
 import type {
   Alert,
+  AlertRules,
   ArchivedEvent,
   AuditRow,
   Backlog,
@@ -35,10 +36,12 @@ import type {
   RevokedKey,
   RotatedKey,
   RotatedSource,
+  RuleName,
   SecretKind,
   Source,
   SourceActivity,
   SourceTest,
+  SuppressionList,
   TenantSettings,
 } from './types.ts'
 
@@ -56,10 +59,20 @@ export const tenants = {
     fromAdmin<TenantSettings>(`/tenants/${encodeURIComponent(id)}`, { method: 'PATCH', body: settings }),
   health: (id: string, signal?: Signal) =>
     fromAdmin<Health>(`/tenants/${encodeURIComponent(id)}/health`, { signal }),
-  alerts: (tenant: string, signal?: Signal) =>
-    fromAdmin<List<Alert>>('/alerts', { query: { tenant }, signal }),
   issues: (id: string, signal?: Signal) =>
     fromAdmin<List<Issue>>(`/tenants/${encodeURIComponent(id)}/issues`, { signal }),
+}
+
+const rulesPath = (tenant: string) => `/tenants/${encodeURIComponent(tenant)}/alert-rules`
+
+export const alerts = {
+  /** Those that are raised, or all of the last 90 days. */
+  list: (query: { tenant: string; state?: 'raised' | 'all' }, signal?: Signal) =>
+    fromAdmin<List<Alert>>('/alerts', { query, signal }),
+  rules: (tenant: string, signal?: Signal) => fromAdmin<AlertRules>(rulesPath(tenant), { signal }),
+  /** What is left out stays. */
+  setRules: (tenant: string, rules: Partial<Record<RuleName, number | null | 'default'>>) =>
+    fromAdmin<AlertRules>(rulesPath(tenant), { method: 'PATCH', body: rules }),
 }
 
 export const keys = {
@@ -165,4 +178,26 @@ export const people = {
     post<ErasurePreview>('/erasures', { tenant, profile: id, dry_run: true }),
   erase: (tenant: string, id: string) =>
     post<ErasureReceipt>('/erasures', { tenant, profile: id, confirm: true }),
+}
+
+/** Whose e-mail it is. */
+type Subject = { tenant: string; email: string }
+
+export const privacy = {
+  /** Receipts of erasures, newest first: the last 100. */
+  erasures: (tenant: string, signal?: Signal) =>
+    fromAdmin<List<ErasureReceipt>>('/erasures', { query: { tenant }, signal }),
+  suppressions: (tenant: string, signal?: Signal) =>
+    fromAdmin<SuppressionList>('/suppressions', { query: { tenant }, signal }),
+  wouldErase: (subject: Subject) =>
+    post<ErasurePreview>('/erasures', { ...subject, suppress: true, dry_run: true }),
+  /** Erases what there is, and nothing is recorded of them from then on; also of somebody who was never seen. */
+  suppress: (subject: Subject) =>
+    post<ErasureReceipt>('/erasures', { ...subject, suppress: true, confirm: true }),
+  /** By the id of the list, or by an e-mail. */
+  recordAgain: (tenant: string, id: string) =>
+    fromAdmin<{ names: number }>(`/suppressions/${encodeURIComponent(id)}`, {
+      method: 'DELETE',
+      query: { tenant },
+    }),
 }

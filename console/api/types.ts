@@ -15,7 +15,20 @@ export type List<Row> = { results: Row[]; next_cursor: string | null }
 /** A list of a report, page by page. */
 export type Paged<Row> = { results: Row[]; page: number; page_size: number; count: number; pages: number }
 
-export type Alert = { id: string; rule: string; subject: string | null; summary: string; raised_at: string }
+export type Alert = {
+  id: string
+  rule: RuleName
+  subject: string | null
+  state: 'raised' | 'resolved'
+  summary: string
+  value: number
+  threshold: number
+  raised_at: Time
+  resolved_at: Maybe<Time>
+}
+export type RuleName = 'lag' | 'refused_share' | 'dead_letters' | 'source_silent' | 'mrr_drop'
+/** From which value on each rule warns; null: it does not. */
+export type AlertRules = Record<RuleName, Maybe<number>>
 export type Tenant = { id: string; name: string }
 export type TenantSettings = Tenant & {
   conversion_types: Maybe<string[]>
@@ -252,7 +265,23 @@ export type Person = {
 /** How much of each an erasure takes. */
 export type Erased = Record<string, number>
 export type ErasurePreview = { would_erase: Erased }
-export type ErasureReceipt = { id: string; erased: Erased }
+export type ErasureReceipt = {
+  id: string
+  status: 'running' | 'completed'
+  requested_at: Time
+  completed_at: Maybe<Time>
+  erased: Erased
+  /** Where nothing of the person is recorded again. */
+  suppressed_names?: number
+  notes: string[]
+}
+
+/** Somebody who is not recorded again: only hashes of their names are kept. */
+export type Suppression = { id: string; suppressed_at: Time; names: { kind: string; hash: string }[] }
+export type SuppressionList = List<Suppression> & {
+  /** What came of these people all the same. */
+  not_recorded: { events: number; records: number; last_at: Maybe<Time> }
+}
 
 /** Failures that have one cause. */
 export type Issue = {

@@ -20,6 +20,8 @@ export type Checks = [
   Holds<data.TenantSettings, views.TenantView>,
   Holds<data.Health, views.HealthView>,
   Holds<data.Alert, views.AlertView>,
+  Holds<data.AlertRules, views.AlertRulesView>,
+  Holds<data.SuppressionList, views.SuppressionList>,
   Holds<data.Issue, views.IssueView>,
   Holds<data.Person, views.PersonView>,
   Holds<data.ErasurePreview, views.ErasurePreview>,

@@ -1,4 +1,4 @@
-import { inbound, sources, tenants } from '../../api/admin.ts'
+import { alerts, inbound, sources, tenants } from '../../api/admin.ts'
 import { conversions, events, records } from '../../api/data.ts'
 import { nullOn } from '../../api/request.ts'
 import type { Alert, Conversion, Event, Health, List, Rejection, SeriesRow } from '../../api/types.ts'
@@ -56,23 +56,23 @@ export async function followed(before: Activity, signal: AbortSignal): Promise<A
 }
 
 async function readNews(signal: AbortSignal): Promise<News> {
-  const [newestEvents, newestConversions, health, alerts] = await Promise.all([
+  const [newestEvents, newestConversions, health, raised] = await Promise.all([
     nullOn(403, events.list({ limit: LATEST }, signal)),
     nullOn(403, conversions.list({ limit: LATEST }, signal)),
     isAdmin.peek() && tenant.peek() !== null ? tenants.health(tenant.peek()!, signal) : null,
-    isAdmin.peek() && tenant.peek() !== null ? tenants.alerts(tenant.peek()!, signal) : null,
+    isAdmin.peek() && tenant.peek() !== null ? alerts.list({ tenant: tenant.peek()! }, signal) : null,
   ])
   return {
     ...{ events: newestEvents, conversions: newestConversions, health },
-    alerts: alerts?.results ?? null,
+    alerts: raised?.results ?? null,
   }
 }
 
-function markOf({ events, conversions, health, alerts }: News): string {
+function markOf({ events, conversions, health, alerts: raised }: News): string {
   const lists = [events?.results, conversions?.results]
   // The disk is a little fuller every time: no news.
   const signs = health && { ...health, disk_free: null, disk_days_left: null }
-  return JSON.stringify([lists.map(list => list?.map(({ id }) => id)), signs, alerts?.map(({ id }) => id)])
+  return JSON.stringify([lists.map(list => list?.map(({ id }) => id)), signs, raised?.map(({ id }) => id)])
 }
 
 async function anyRecord(signal: AbortSignal): Promise<boolean> {

@@ -45,7 +45,8 @@ export function EraseForm({ person }: { person: Person }): VNode {
   `
 }
 
-function inWords(erased: Erased): string {
+/** How much of each. */
+export function inWords(erased: Erased): string {
   const given = Object.entries(erased).filter(([, count]) => count > 0)
   if (given.length === 0) return 'nothing'
   return given.map(([name, count]) => `${words(name).toLowerCase()}: ${number(count)}`).join(', ')

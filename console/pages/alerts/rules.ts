@@ -1,0 +1,67 @@
+import type { RuleName } from '../../api/types.ts'
+import { number, percent, plural } from '../../format.ts'
+import { link } from '../../router.ts'
+
+type RuleText = {
+  label: string
+  means: string
+  unit: 'seconds' | 'share' | 'count' | 'times'
+  /** Where its cause is seen. */
+  href: string
+}
+
+export const RULES: Record<RuleName, RuleText> = {
+  lag: {
+    label: 'Lag, in seconds',
+    means: 'How long the oldest accepted entry waits to be processed.',
+    unit: 'seconds',
+    href: link('overview'),
+  },
+  refused_share: {
+    label: 'Refused webhooks, in %',
+    means: 'Of all webhook requests of the last hour; ten refused at least.',
+    unit: 'share',
+    href: link('issues'),
+  },
+  dead_letters: {
+    label: 'Dead letters',
+    means: 'How many nobody has replayed or resolved.',
+    unit: 'count',
+    href: link('deadLetters'),
+  },
+  source_silent: {
+    label: 'Silent source, times as long as usual',
+    means: 'Longer than it ever was quiet in the week before; ten minutes at least.',
+    unit: 'times',
+    href: link('sources'),
+  },
+  mrr_drop: {
+    label: 'Lost MRR, in %',
+    means: 'Of the MRR of seven days ago, in each currency.',
+    unit: 'share',
+    href: link('movements'),
+  },
+}
+
+export const RULE_NAMES = Object.keys(RULES) as RuleName[]
+
+export function shownValue(rule: RuleName, value: number): string {
+  const { unit } = RULES[rule]
+  if (unit === 'share') return percent(value)
+  if (unit === 'seconds') return plural(Math.round(value), 'second')
+  return unit === 'times' ? `${number(Math.round(value * 10) / 10)} ×` : number(value)
+}
+
+/** Shares are typed in %: what stands in the field, and back. */
+export function typedValue(rule: RuleName, value: number | null): string {
+  if (value === null) return ''
+  return String(RULES[rule].unit === 'share' ? Number((value * 100).toPrecision(12)) : value)
+}
+
+export function valueIn(rule: RuleName, typed: string): number | null {
+  const text = typed.trim().replace(/\s*%$/, '')
+  if (text === '') return null
+  const value = Number(text)
+  if (!(value > 0)) throw new Error(`${RULES[rule].label}: a number above 0, or nothing to switch it off.`)
+  return RULES[rule].unit === 'share' ? Number((value / 100).toPrecision(12)) : value
+}

@@ -1,0 +1,123 @@
+import { type Signal, useSignal } from '@preact/signals'
+import type { ComponentChildren, VNode } from 'preact'
+import { privacy } from '../../api/admin.ts'
+import type { ErasureReceipt, Suppression, SuppressionList } from '../../api/types.ts'
+import { announce } from '../../components/announcer.ts'
+import { confirmed } from '../../components/dialog.ts'
+import { ActionButton } from '../../components/form.ts'
+import { Badge, EmptyState, ProblemArea } from '../../components/notice.ts'
+import { Page, Section } from '../../components/page.ts'
+import { type Column, Table } from '../../components/table.ts'
+import { Ago, Time } from '../../components/time.ts'
+import { plural } from '../../format.ts'
+import { h, html } from '../../html.ts'
+import { definePage } from '../../page-definition.ts'
+import { link } from '../../router.ts'
+import { tenant } from '../../session.ts'
+import { inWords } from '../people/erase-form.ts'
+import { RecordAgainForm, SuppressForm } from './suppress-forms.ts'
+
+/** Who was erased, and who is not recorded again. */
+export const page = definePage(
+  'privacy',
+  async ({ signal }) => {
+    const id = tenant.peek() ?? ''
+    const [suppressed, erasures] = await Promise.all([
+      privacy.suppressions(id, signal),
+      privacy.erasures(id, signal),
+    ])
+    return { suppressed, erasures }
+  },
+  ({ data: { suppressed, erasures }, refresh }) => {
+    const problem = useSignal<unknown>(null)
+    const csv = (path: string) =>
+      ({ api: 'admin', path: `/${path}`, query: { tenant: tenant.peek() }, name: path }) as const
+    return h(
+      Page,
+      {
+        title: 'Privacy',
+        lead: html`Who was erased, and who is not recorded again. Somebody who is known is erased where they are found: <a href=${link('people')}>People</a>.`,
+      },
+      h(ProblemArea, { problem }),
+      h(
+        Section,
+        { title: 'Not recorded' },
+        h(NotRecorded, { suppressed }),
+        suppressed.results.length === 0
+          ? h(EmptyState, { title: 'Everybody is recorded.' })
+          : h(Table<Suppression>, {
+              ...{ caption: 'People who are not recorded', columns: suppressedColumns(problem, refresh) },
+              ...{ rows: suppressed.results, keyOf: ({ id }) => id, csv: csv('suppressions') },
+            }),
+      ),
+      h(Section, { title: 'Record nothing of somebody' }, h(SuppressForm, { refresh })),
+      suppressed.results.length > 0 &&
+        h(Section, { title: 'Record somebody again' }, h(RecordAgainForm, { refresh })),
+      h(
+        Section,
+        { title: 'Erasures' },
+        erasures.results.length === 0
+          ? h(EmptyState, { title: 'Nobody has been erased.' })
+          : h(Table<ErasureReceipt>, {
+              ...{ caption: 'Erasures', columns: erasureColumns, rows: erasures.results },
+              ...{ keyOf: ({ id }) => id, csv: csv('erasures') },
+            }),
+      ),
+    )
+  },
+)
+
+function NotRecorded({ suppressed: { results, not_recorded: left } }: { suppressed: SuppressionList }): VNode {
+  const what = `${plural(left.events, 'event')} and ${plural(left.records, 'record')}`
+  return html`
+    <p class="faint">
+      Of these people only hashes of their names are kept: whoever knows a name can tell whether it is among them.
+      ${results.length > 0 && ` ${what} of theirs came and were left out`}
+      ${left.last_at && html`, the last one ${h(Ago, { at: left.last_at })}`}${results.length > 0 && '.'}
+    </p>
+  `
+}
+
+function suppressedColumns(problem: Signal<unknown>, refresh: () => Promise<void>): Column<Suppression>[] {
+  const recordAgain = async ({ id, names }: Suppression) => {
+    const title = `Record this person again, by all ${plural(names.length, 'name')}?`
+    const text = 'From now on. What was left out meanwhile stays left out.'
+    if (!(await confirmed({ title, text, yes: 'Record again' }))) return
+    await privacy.recordAgain(tenant.peek() ?? '', id)
+    announce('Recorded again')
+    await refresh()
+  }
+  return [
+    { label: 'Since', cell: ({ suppressed_at }) => h(Time, { at: suppressed_at }) },
+    { label: 'Names', cell: namesOf },
+    { label: 'Erasure', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long', isMinor: true },
+    {
+      label: 'Change',
+      cell: row => h(ActionButton, { label: 'Record again', run: () => recordAgain(row), problem, kind: 'link' }),
+    },
+  ]
+}
+
+/** 2 visitors, 1 email */
+function namesOf({ names }: Suppression): string {
+  const kinds = Map.groupBy(names, ({ kind }) => kind)
+  return [...kinds].map(([kind, own]) => plural(own.length, kind)).join(', ')
+}
+
+const erasureColumns: Column<ErasureReceipt>[] = [
+  { label: 'Asked for', cell: ({ requested_at }) => h(Time, { at: requested_at }) },
+  {
+    label: 'State',
+    cell: ({ status }) => h(Badge, { text: status, tone: status === 'completed' ? 'good' : 'neutral' }),
+  },
+  { label: 'Took', cell: tookOf, kind: 'text' },
+  { label: 'Receipt', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long', isMinor: true },
+]
+
+function tookOf({ erased, suppressed_names: names, notes }: ErasureReceipt): ComponentChildren {
+  return html`
+    ${inWords(erased)}
+    ${names !== undefined && html`<span class="reason faint">${plural(names, 'name')} not recorded again</span>`}
+    ${notes.map(note => html`<span class="reason faint">${note}</span>`)}
+  `
+}
