@@ -1,16 +1,26 @@
+import { ExactNumber } from '../amount.ts'
 import { type Query, searchOf } from '../query.ts'
 import { adminKey, dataKey } from '../session.ts'
 import { credentials, Problem } from './request.ts'
 
 /** A list of one of the APIs, with its filters. */
-export type CsvSource = { api: 'admin' | 'data'; path: string; query: Query; name: string }
+export type CsvList = { api: 'admin' | 'data'; path: string; query: Query; name: string }
+/** Rows that are here already, because no list of the APIs has them. */
+export type CsvRows = { rows: object[]; name: string }
+export type CsvSource = CsvList | CsvRows
 
 const AT_A_TIME = 100
 /** Whoever wants more than this exports: `kontor export`, or GET /v1/export. */
 const MOST_PAGES = 100
 
 /** Saves the whole list as a file, as the server writes it. False: it was too long, and its beginning was saved. */
-export async function saveCsv({ api, path, query, name }: CsvSource): Promise<boolean> {
+export async function saveCsv(source: CsvSource): Promise<boolean> {
+  if ('path' in source) return saveList(source)
+  save(textOf(source.rows), source.name)
+  return true
+}
+
+async function saveList({ api, path, query, name }: CsvList): Promise<boolean> {
   const key = api === 'admin' ? adminKey() : await dataKey()
   const base = api === 'admin' ? '/admin/v1' : '/v1'
   const parts: string[] = []
@@ -27,8 +37,23 @@ export async function saveCsv({ api, path, query, name }: CsvSource): Promise<bo
 }
 
 /** Lists that go on page by page take as many rows at a time as they may. */
-export function byPages(query: Query): Query {
-  return { ...query, limit: AT_A_TIME }
+export function byPages(source: CsvSource): CsvSource {
+  return 'path' in source ? { ...source, query: { ...source.query, limit: AT_A_TIME } } : source
+}
+
+function textOf(rows: object[]): string {
+  const names = [...new Set(rows.flatMap(row => Object.keys(row)))]
+  const lines = rows.map(row => names.map(name => cellOf((row as Record<string, unknown>)[name])))
+  return [names, ...lines].map(cells => `${cells.join(',')}\r\n`).join('')
+}
+
+/** What a spreadsheet would take for a formula gets an apostrophe, as in the files of the server. */
+function cellOf(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  const isPlain = typeof value !== 'object' || value instanceof ExactNumber
+  const text = isPlain ? String(value) : JSON.stringify(value)
+  const safe = /^[=+@\t\r\n＝＋－＠]|^-(?![\d.]+$)/.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
 async function readPage(

@@ -11,7 +11,7 @@ export function CsvButton({ csv, isPaged = false }: { csv: CsvSource; isPaged?: 
   const problem = useSignal<unknown>(null)
   const isCut = useSignal(false)
   const run = async () => {
-    const isWhole = await saveCsv(isPaged ? { ...csv, query: byPages(csv.query) } : csv)
+    const isWhole = await saveCsv(isPaged ? byPages(csv) : csv)
     isCut.value = !isWhole
     announce('Saved')
   }

@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { shortTime, type TimeUnit } from '../format.ts'
 import { h, html } from '../html.ts'
-import { type Drawn, plotOptions, stacked } from './plot-options.ts'
+import { type Drawn, plotOptions, type Series, stacked } from './plot-options.ts'
 import { Table } from './table.ts'
 import { Day, Time } from './time.ts'
 
@@ -43,7 +43,12 @@ function PlotTable({ title, moments, series, shown, unit = 'hour' }: PlotProps):
       })),
     ],
     rows: moments.map((_, index) => index),
+    csv: { rows: moments.map((at, index) => pointsAt(at, index, series)), name: title },
   })
+}
+
+function pointsAt(at: Date, index: number, series: Series[]): object {
+  return { at: at.toISOString(), ...Object.fromEntries(series.map(({ label, values }) => [label, values[index]])) }
 }
 
 function whenOf(at: Date, unit: TimeUnit): VNode {

@@ -171,6 +171,7 @@ export function ToldAndSent({ outcome, way }: { outcome: EventOutcome; way: Way 
             { label: 'Received', cell: ({ received_at }) => h(Time, { at: received_at }) },
           ],
           rows: way.receipts,
+          csv: { rows: way.receipts, name: 'receipts' },
           keyOf: ({ id, received_at }) => `${id} ${received_at}`,
         }),
       )
@@ -193,6 +194,7 @@ export function ToldAndSent({ outcome, way }: { outcome: EventOutcome; way: Way 
             { label: 'Last attempt', cell: ({ last }) => h(Time, { at: last.attempted_at }) },
           ],
           rows: way.sent,
+          csv: { rows: way.sent.map(({ id, name, last }) => ({ id, name, ...last })), name: 'sent' },
           keyOf: ({ id }) => id,
         }),
       )

@@ -35,8 +35,9 @@ export const page = definePage(
     }
     const columns = keyColumns({ problem, refresh, rotate })
     const withEnded = query.get('ended') === 'yes'
-    const list = (caption: string, all: Key[]) =>
+    const list = (caption: string, all: Key[], of: string | null) =>
       h(Table<Key>, {
+        csv: { api: 'admin', path: '/keys', query: { tenant: of }, name: 'keys' },
         caption,
         columns,
         keyOf: ({ id }) => id,
@@ -63,9 +64,9 @@ export const page = definePage(
       h(
         Section,
         { title: 'Of this tenant' },
-        own.length > 0 ? list('Keys of this tenant', own) : h(NoKeys, {}),
+        own.length > 0 ? list('Keys of this tenant', own, tenant.peek()) : h(NoKeys, {}),
       ),
-      h(Section, { title: 'Admin keys' }, list('Admin keys', admins)),
+      h(Section, { title: 'Admin keys' }, list('Admin keys', admins, null)),
       ended > 0 &&
         !withEnded &&
         html`<p><a href=${link('keys', { ended: 'yes' })}>Show ${plural(ended, 'key')} revoked or expired</a></p>`,

@@ -58,7 +58,10 @@ function PersonPage({ person }: { person: Person }): VNode {
     h(
       Section,
       { title: 'Known as' },
-      h(Table<PersonName>, { caption: 'Names', columns: NAME_COLUMNS, rows: person.names }),
+      h(Table<PersonName>, {
+        ...{ caption: 'Names', columns: NAME_COLUMNS, rows: person.names },
+        csv: { rows: person.names, name: 'names' },
+      }),
     ),
     h(Section, { title: 'Everything, newest first' }, h(PersonTimeline, { person })),
     h(Section, { title: 'Erase this person' }, h(EraseForm, { person })),

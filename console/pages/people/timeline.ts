@@ -48,6 +48,7 @@ export function PersonTimeline({ person }: { person: Person }): VNode {
         columns: COLUMNS,
         rows: found.slice(0, MOST),
         keyOf: ({ key }) => key,
+        csv: { rows: found.map(({ key, at, detail }) => ({ what: key, at, detail })), name: 'timeline' },
       })
     }
     ${found !== null && found.length > MOST && html`<p class="faint">${plural(found.length - MOST, 'older one')} not shown: export everything.</p>`}

@@ -2,6 +2,7 @@ import type { VNode } from 'preact'
 import { toNumber } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
 import type { Cohort } from '../../api/report-types.ts'
+import { CsvButton } from '../../components/csv-button.ts'
 import { SelectField } from '../../components/form.ts'
 import { EmptyState } from '../../components/notice.ts'
 import { money, NONE, percent, plural } from '../../format.ts'
@@ -10,7 +11,7 @@ import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
 import { reportIn, type Scope, scopeOf } from './report.ts'
-import { NoSubscriptions, ReportPage } from './report-page.ts'
+import { csvOf, NoSubscriptions, ReportPage } from './report-page.ts'
 
 const MEASURES = [
   ['net_revenue_retention', 'Net revenue'],
@@ -45,7 +46,12 @@ export const page = definePage(
       html`<p class="faint">A row is the accounts that first paid in a month; a column is how much of that was left so many months later.</p>`,
       report.cohorts.count === 0
         ? h(EmptyState, { title: `Nobody has paid in ${scope.currency} in the last ${MONTHS} months.` })
-        : h(HeatMap, { rows: report.cohorts.results, measure, scope }),
+        : html`<div>
+            ${h(HeatMap, { rows: report.cohorts.results, measure, scope })}
+            <p class="more">
+              ${h(CsvButton, { csv: csvOf('retention', 'cohorts', { ...scope, months: MONTHS }) })}
+            </p>
+          </div>`,
     )
   },
 )

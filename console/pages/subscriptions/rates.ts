@@ -33,6 +33,10 @@ export function RatesTable({ report: { rates, policy, currency } }: { report: Ov
   return h(Table<Rate>, {
     caption: 'Rates of the last 30 days',
     columns: COLUMNS,
+    csv: {
+      rows: names.map(name => ({ name, value: rates[name], formula: policy.rates[name] ?? '' })),
+      name: 'rates',
+    },
     rows: names.map(name => ({
       name,
       label: LABELS[name],

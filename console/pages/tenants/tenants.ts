@@ -25,7 +25,10 @@ export const page = definePage(
       Page,
       { title: 'Tenants', lead: 'A tenant is whose data it is. Nothing of one is ever seen in another.' },
       results.length > 0
-        ? h(Table<TenantSettings>, { caption: 'Tenants', columns, rows: results, keyOf: ({ id }) => id })
+        ? h(Table<TenantSettings>, {
+            ...{ caption: 'Tenants', columns, rows: results, keyOf: ({ id }) => id },
+            csv: { api: 'admin', path: '/tenants', query: {}, name: 'tenants' },
+          })
         : h(EmptyState, { title: 'No tenant yet.', text: 'Make the first one below.' }),
       h(Section, { title: 'New tenant' }, h(NewTenantForm, {})),
       h(Section, { title: 'A tenant to look around in' }, h(FillDemo, {})),
