@@ -247,6 +247,38 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     },
   )
 
+  await t.test('who asked for it is not recorded, until they ask for that', async () => {
+    await goTo(page, '#/privacy')
+    await text(page, 'Everybody is recorded.')
+    await page.getByLabel('E-mail').fill('grace@example.com')
+    await press(page, 'See what would go')
+    await text(page, 'Nothing is kept of')
+    await page.getByLabel('Type grace@example.com to confirm').fill('grace@example.com')
+    await press(page, 'Erase, and record nothing')
+    await page.getByRole('row', { name: /1 email.*Record again/ }).waitFor()
+    await page.getByRole('row', { name: /completed/ }).waitFor()
+    await page.getByLabel('E-mail of the person').fill('grace@example.com')
+    await press(page, 'Record them again')
+    await text(page, 'Everybody is recorded.')
+  })
+
+  await t.test('from which value on a rule warns', async () => {
+    const rules = async () => {
+      const path = `/admin/v1/tenants/${server.tenant.id}/alert-rules`
+      return (await server.request(path, { key: adminKey })).body
+    }
+    await goTo(page, '#/alerts')
+    await text(page, 'No alert is raised.')
+    const before = await rules()
+    await page.getByLabel('Lost MRR, in %').fill('7')
+    await page.getByLabel('Lag, in seconds').fill('')
+    await press(page, 'Save')
+    await eventually('the rules to be set', async () => (await rules()).mrr_drop === 0.07)
+    assert.deepEqual(await rules(), { ...before, mrr_drop: 0.07, lag: null })
+    await press(page, 'Back to the defaults')
+    await eventually('the rules to be the defaults', async () => (await rules()).lag === before.lag)
+  })
+
   await t.test("this month's net new MRR, and because of whom", async () => {
     const source = await server.admin.sources.create({ tenant: server.tenant.id, type: 'webhook' })
     const item = { id: 'i', name: 'Pro', quantity: 1, unit_amount: 49, interval: 'month', interval_count: 1 }

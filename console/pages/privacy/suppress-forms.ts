@@ -67,7 +67,7 @@ export function RecordAgainForm({ refresh }: FormProps): VNode {
   }
   return h(
     Form<'again'>,
-    { submit: 'Record again', layout: 'filter', run },
+    { submit: 'Record them again', layout: 'filter', run },
     h(TextField, { id: 'again', label: 'E-mail of the person', placeholder: 'ada@example.com', size: 30 }),
   )
 }
