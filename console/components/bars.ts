@@ -3,7 +3,7 @@ import { type Amount, isNegative, toNumber } from '../amount.ts'
 import { percent, signedMoney } from '../format.ts'
 import { h, html } from '../html.ts'
 
-const HALF = 500
+const WIDTH = 1000
 const HEIGHT = 20
 const THIN = 4
 
@@ -17,7 +17,7 @@ type ChangeBarsProps = { caption: string; changes: Change[]; currency: string }
  * beside it as text.
  */
 export function ChangeBars({ caption, changes, currency }: ChangeBarsProps): VNode {
-  const widest = Math.max(...changes.map(({ amount }) => Math.abs(toNumber(amount))), 0)
+  const scale = scaleOf(changes)
   return html`
     <table class="bars">
       <caption class="unseen">${caption}</caption>
@@ -29,7 +29,7 @@ export function ChangeBars({ caption, changes, currency }: ChangeBarsProps): VNo
           ({ label, amount, note }) => html`
             <tr>
               <th scope="row" title=${note}>${label}</th>
-              <td class="drawing" aria-hidden="true">${h(ChangeBar, { amount, widest })}</td>
+              <td class="drawing" aria-hidden="true">${h(ChangeBar, { amount, scale })}</td>
               <td class="number">${signedMoney(amount, currency)}</td>
             </tr>
           `,
@@ -39,14 +39,26 @@ export function ChangeBars({ caption, changes, currency }: ChangeBarsProps): VNo
   `
 }
 
-function ChangeBar({ amount, widest }: { amount: Amount; widest: number }): VNode {
+/** Where zero is, and how wide one unit. */
+type Scale = { zero: number; unit: number }
+
+/** As much room to each side as its longest bar needs. */
+function scaleOf(changes: Change[]): Scale {
+  const amounts = changes.map(({ amount }) => toNumber(amount))
+  const [loss, gain] = [Math.max(0, ...amounts.map(amount => -amount)), Math.max(0, ...amounts)]
+  const unit = loss + gain === 0 ? 0 : WIDTH / (loss + gain)
+  return { zero: loss * unit, unit }
+}
+
+function ChangeBar({ amount, scale: { zero, unit } }: { amount: Amount; scale: Scale }): VNode {
   const size = Math.abs(toNumber(amount))
-  const length = size === 0 ? 0 : Math.max((size / widest) * HALF, THIN)
+  const length = size === 0 ? 0 : Math.max(size * unit, THIN)
   const isLoss = isNegative(amount)
+  const start = Math.max(0, Math.min(isLoss ? zero - length : zero, WIDTH - length))
   return html`
-    <svg viewBox="0 0 ${2 * HALF} ${HEIGHT}" preserveAspectRatio="none" focusable="false">
-      <rect class=${isLoss ? 'loss' : 'gain'} x=${isLoss ? HALF - length : HALF} y="2" width=${length} height=${HEIGHT - 4} />
-      <line x1=${HALF} x2=${HALF} y1="0" y2=${HEIGHT} vector-effect="non-scaling-stroke" />
+    <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" focusable="false">
+      <rect class=${isLoss ? 'loss' : 'gain'} x=${start} y="2" width=${length} height=${HEIGHT - 4} />
+      <line x1=${zero} x2=${zero} y1="0" y2=${HEIGHT} vector-effect="non-scaling-stroke" />
     </svg>
   `
 }

@@ -53,7 +53,13 @@ export function plotOptions(Drawing: typeof uPlot, drawn: Drawn, element: HTMLEl
       ...((drawn.isStacked || drawn.moments.length === 1) && { x: { range: withRoom(drawn.moments, unit) } }),
     },
     series: [
-      { label: 'When', value: (_plot, at) => (at === null ? NONE : shortTime(new Date(at * 1000), unit)) },
+      {
+        label: 'When',
+        value: (_plot, _at, _series, index) => {
+          const at = drawn.moments[index ?? lastKnown(drawn)]
+          return at ? shortTime(at, unit) : NONE
+        },
+      },
       ...(drawn.isStacked ? bars(Drawing, drawn, colour) : lines(Drawing, drawn, colour)),
     ],
   }
@@ -77,10 +83,23 @@ function lines(Drawing: typeof uPlot, drawn: Drawn, colour: (name: string) => st
       ...{ label, stroke },
       ...(isAside ? { width: 1, dash: index % 2 ? [4, 3] : [1, 3] } : { width: 2 }),
       points: { show: false, filter: loneValues(values), size: 6, fill: stroke },
-      value: (_plot, value) => (value === null ? NONE : drawn.shown(value)),
+      value: valueIn(drawn, values),
       ...(stepped && { paths: stepped }),
     }
   })
+}
+
+/** What is told below the drawing: where one points at, else the newest there is. */
+function valueIn(drawn: Drawn, values: Series['values']): uPlot.Series.Value {
+  return (_plot, _drawn, _series, index) => {
+    const value = values[index ?? lastKnown(drawn)]
+    return value === null || value === undefined ? NONE : drawn.shown(value)
+  }
+}
+
+/** Of the first series, which is what the drawing is about. */
+function lastKnown({ series }: Drawn): number {
+  return series[0]?.values.findLastIndex(value => value !== null) ?? -1
 }
 
 function colourNames(series: Series[]): string[] {
@@ -97,10 +116,7 @@ function bars(Drawing: typeof uPlot, drawn: Drawn, colour: (name: string) => str
     stroke: colour(COLOURS[index % COLOURS.length]!),
     width: 0,
     points: { show: false },
-    value: (_plot, _top, _series, at) => {
-      const value = at === null ? null : values[at]
-      return value === null || value === undefined ? NONE : drawn.shown(value)
-    },
+    value: valueIn(drawn, values),
     ...(paths && { paths }),
   }))
 }
