@@ -27,6 +27,7 @@ export type Drawn = {
 }
 
 const HEIGHT = 220
+const HALF_A_LABEL = 32
 const COLOURS = ['--accent', '--second', '--third', '--fourth', '--bad']
 const ASIDE = ['--faint', '--second']
 
@@ -43,6 +44,8 @@ export function plotOptions(Drawing: typeof uPlot, drawn: Drawn, element: HTMLEl
   const times = (_plot: uPlot, ticks: number[]) => ticks.map(tick => shortTime(new Date(tick * 1000), unit))
   return {
     ...{ width: element.clientWidth, height },
+    // On the right half a label, which else were cut where the last moment has one.
+    padding: [12, HALF_A_LABEL, 0, 0],
     cursor: { drag: { x: false, y: false } },
     axes: [
       { ...axis, grid: { show: false }, values: times, space: 80, size: 30, incrs: INCREMENTS[unit] },

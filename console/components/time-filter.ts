@@ -26,7 +26,7 @@ export function TimeFilter({ page, query, isSearchable = false }: FilterProps): 
       run: ({ event_type, since, until, with: text }) =>
         go(link(page, { event_type, since: toInstant(since), until: toInstant(until), with: text })),
     },
-    h(TextField, { id: 'event_type', label: 'Type', value: query.get('event_type') ?? '' }),
+    h(TextField, { id: 'event_type', label: 'Type', value: query.get('event_type') ?? '', size: 14 }),
     h(TextField, {
       id: 'since',
       label: 'Since',
@@ -41,7 +41,7 @@ export function TimeFilter({ page, query, isSearchable = false }: FilterProps): 
     }),
     isSearchable &&
       h(TextField, {
-        ...{ id: 'with', label: 'Visitor, contact, source …', value: query.get('with') ?? '' },
+        ...{ id: 'with', label: 'Visitor, contact, source …', value: query.get('with') ?? '', size: 16 },
       }),
   )
 }
