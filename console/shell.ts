@@ -38,7 +38,7 @@ export function Shell({ tenants }: { tenants: Tenant[] }): VNode {
           onClick=${toggle}
         >Menu</button>
         <div class=${isMenuOpen.value ? 'menu open' : 'menu'} id="menu">
-          ${isAdmin.value && h(TenantPicker, { tenants })}
+          ${isAdmin.value && h(TenantPicker, { tenants, onChoose: closeMenu })}
           <button type="button" class="finder" aria-keyshortcuts="Control+K Meta+K" onClick=${find}>
             Go to …<kbd aria-hidden="true">${IS_APPLE ? '⌘K' : 'Ctrl K'}</kbd>
           </button>
@@ -102,10 +102,11 @@ function MenuList({ items, onFollow }: { items: MenuItem[]; onFollow(): void }):
   `
 }
 
-function TenantPicker({ tenants }: { tenants: Tenant[] }): VNode {
+function TenantPicker({ tenants, onChoose }: { tenants: Tenant[]; onChoose(): void }): VNode {
   const choose = (event: Event) => {
     const select = event.currentTarget as HTMLSelectElement
     chooseTenant(select.value)
+    onChoose()
     announce(`Tenant ${select.selectedOptions[0]?.textContent}`)
   }
   return html`

@@ -13,21 +13,42 @@ import { type Browser, chromium, type Page } from 'playwright-core'
 
 const MAIN = new URL('../src/main.ts', import.meta.url).pathname
 const IMAGES = new URL('../docs/images/', import.meta.url).pathname
-const SIZE = { width: 1200, height: 800 }
+const SCREEN = { width: 1200, height: 800 }
+const PHONE = { width: 390, height: 844 }
 
-type Shop = { url: string; adminKey: string; trackingKey: string; source: { id: string; token: string } }
+type Shop = {
+  url: string
+  adminKey: string
+  privateKey: string
+  trackingKey: string
+  source: { id: string; token: string }
+}
 
-const SHOTS: { name: string; address: string; isDark?: true }[] = [
-  { name: 'overview', address: '#/overview' },
-  { name: 'overview-dark', address: '#/overview', isDark: true },
-  { name: 'subscriptions', address: '#/subscriptions?currency=EUR' },
-  { name: 'movements', address: '#/subscriptions/movements?currency=EUR' },
-  { name: 'cohorts', address: '#/subscriptions/cohorts?currency=EUR' },
-  { name: 'events', address: '#/events' },
-  { name: 'event', address: '#/events/lookup?id=ticket-1' },
-  { name: 'issues', address: '#/issues' },
-  { name: 'connect', address: '#/connect/browser' },
-]
+const LOOKS = {
+  light: { viewport: SCREEN, colorScheme: 'light' },
+  dark: { viewport: SCREEN, colorScheme: 'dark' },
+  phone: { viewport: PHONE, colorScheme: 'light' },
+} as const
+type Look = keyof typeof LOOKS
+
+type Shot = { name: string; address: string; look?: Look }
+
+function shotsOf({ source }: Shop, customer: string): Shot[] {
+  return [
+    { name: 'overview', address: '#/overview' },
+    { name: 'overview-dark', address: '#/overview', look: 'dark' },
+    { name: 'subscriptions', address: '#/subscriptions?currency=EUR' },
+    { name: 'movements', address: '#/subscriptions/movements?currency=EUR' },
+    { name: 'movements-phone', address: '#/subscriptions/movements?currency=EUR', look: 'phone' },
+    { name: 'cohorts', address: '#/subscriptions/cohorts?currency=EUR' },
+    { name: 'person', address: `#/people/${customer}` },
+    { name: 'events', address: '#/events' },
+    { name: 'event', address: '#/events/lookup?id=ticket-1' },
+    { name: 'issues', address: '#/issues' },
+    { name: 'source', address: `#/sources/${source.id}` },
+    { name: 'connect', address: '#/connect/browser' },
+  ]
+}
 
 const directory = mkdtempSync(join(tmpdir(), 'kontor-screenshots-'))
 // Started by root, PostgreSQL runs as another user, who has to get in.
@@ -46,12 +67,14 @@ try {
   const demo = JSON.parse(await output(['demo', '--data', directory]))
   const shop = {
     ...{ url, adminKey: readFileSync(join(directory, 'admin-key'), 'utf8').trim() },
-    ...{ trackingKey: demo.tracking_key, source: { id: demo.source, token: demo.source_token } },
+    ...{ privateKey: demo.private_key, trackingKey: demo.tracking_key },
+    ...{ source: { id: demo.source, token: demo.source_token } },
   }
   await enliven(shop)
   mkdirSync(IMAGES, { recursive: true })
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
-  for (const colorScheme of ['light', 'dark'] as const) await photograph(browser, shop, colorScheme)
+  const shots = shotsOf(shop, await largestCustomer(shop))
+  for (const look of Object.keys(LOOKS) as Look[]) await photograph(browser, shop, look, shots)
   await browser.close()
 } finally {
   server.kill('SIGTERM')
@@ -59,15 +82,16 @@ try {
   rmSync(directory, { recursive: true, force: true })
 }
 
-async function photograph(browser: Browser, shop: Shop, colorScheme: 'light' | 'dark'): Promise<void> {
-  const context = await browser.newContext({ viewport: SIZE, colorScheme })
+async function photograph(browser: Browser, shop: Shop, look: Look, shots: Shot[]): Promise<void> {
+  const context = await browser.newContext(LOOKS[look])
   const page = await context.newPage()
   await page.goto(`${shop.url}/console`)
   await page.getByLabel('Key').fill(shop.adminKey)
   await page.getByRole('button', { name: 'Sign in' }).click()
+  if (look === 'phone') await page.getByRole('button', { name: 'Menu' }).click()
   await page.locator('#tenant').selectOption({ label: 'demo' })
-  for (const { name, address, isDark = false } of SHOTS) {
-    if (isDark !== (colorScheme === 'dark')) continue
+  for (const { name, address, look: wanted = 'light' } of shots) {
+    if (wanted !== look) continue
     await open(page, address)
     await page.screenshot({ path: join(IMAGES, `${name}.png`) })
     console.error(`docs/images/${name}.png`)
@@ -113,6 +137,13 @@ async function enliven({ url, adminKey, trackingKey, source }: Shop): Promise<vo
   }
   for (let again = 0; again < 2; again++) await post(path, source.token, ticket)
   await post(path, 'not-its-token', ticket)
+}
+
+async function largestCustomer({ url, privateKey }: Shop): Promise<string> {
+  const path = '/v1/subscriptions/overview?currency=EUR&page_size=1'
+  const answer = await fetch(url + path, { headers: { authorization: `Bearer ${privateKey}` } })
+  const { accounts } = (await answer.json()) as { accounts: { results: { customer: string }[] } }
+  return accounts.results[0]!.customer
 }
 
 /** A running server says where it is in its data directory. */
