@@ -42,7 +42,11 @@ export function useFollowed<Data>(first: Data, { next, isOn }: Following<Data>):
 }
 
 /** The newest rows on top of those that are known; further pages go on where they went on before. */
-export function withNewest<Row>(before: List<Row>, newest: List<Row>, keyOf: (row: Row) => string): List<Row> {
+export function withNewest<Row>(
+  before: List<Row>,
+  newest: List<Row>,
+  keyOf: (row: Row) => string,
+): List<Row> {
   const fresh = new Set(newest.results.map(keyOf))
   const rest = before.results.filter(row => !fresh.has(keyOf(row)))
   const isJoined = rest.length < before.results.length

@@ -156,7 +156,10 @@ const STEPS: Record<TimeUnit, number> = { hour: HOUR, day: DAY, month: 30 * DAY 
 
 /** Half a step at both ends, where bars would be cut, and one moment alone would stand at the edge. */
 function withRoom(moments: Date[], unit: TimeUnit): uPlot.Range.MinMax {
-  const [first, last] = [moments[0], moments.at(-1)].map(at => (at?.getTime() ?? 0) / 1000) as [number, number]
+  const [first, last] = [moments[0], moments.at(-1)].map(at => (at?.getTime() ?? 0) / 1000) as [
+    number,
+    number,
+  ]
   const half = moments.length > 1 ? (last - first) / (moments.length - 1) / 2 : STEPS[unit] / 2
   return [first - half, last + half]
 }

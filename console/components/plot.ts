@@ -48,7 +48,10 @@ function PlotTable({ title, moments, series, shown, unit = 'hour' }: PlotProps):
 }
 
 function pointsAt(at: Date, index: number, series: Series[]): object {
-  return { at: at.toISOString(), ...Object.fromEntries(series.map(({ label, values }) => [label, values[index]])) }
+  return {
+    at: at.toISOString(),
+    ...Object.fromEntries(series.map(({ label, values }) => [label, values[index]])),
+  }
 }
 
 function whenOf(at: Date, unit: TimeUnit): VNode {

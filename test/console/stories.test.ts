@@ -180,24 +180,27 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     },
   )
 
-  await t.test('another tenant: nothing of the one before stays, and its event gives way to the list', async () => {
-    await goTo(page, '#/events/lookup?id=sent-1')
-    await heading(page, 'looked')
-    const held = Promise.withResolvers<void>()
-    await page.route(/\/v1\/events$/, async route => {
-      await held.promise
-      await route.continue()
-    })
-    await page.locator('#tenant').selectOption({ label: 'acme' })
-    await text(page, 'Loading …')
-    assert.equal(await page.locator('main').getByText('looked').count(), 0)
-    held.resolve()
-    await heading(page, 'Events')
-    await page.getByRole('link', { name: 'page_view' }).waitFor()
-    await page.unrouteAll()
-    await page.locator('#tenant').selectOption(server.tenant.id)
-    await page.getByRole('link', { name: 'looked' }).waitFor()
-  })
+  await t.test(
+    'another tenant: nothing of the one before stays, and its event gives way to the list',
+    async () => {
+      await goTo(page, '#/events/lookup?id=sent-1')
+      await heading(page, 'looked')
+      const held = Promise.withResolvers<void>()
+      await page.route(/\/v1\/events$/, async route => {
+        await held.promise
+        await route.continue()
+      })
+      await page.locator('#tenant').selectOption({ label: 'acme' })
+      await text(page, 'Loading …')
+      assert.equal(await page.locator('main').getByText('looked').count(), 0)
+      held.resolve()
+      await heading(page, 'Events')
+      await page.getByRole('link', { name: 'page_view' }).waitFor()
+      await page.unrouteAll()
+      await page.locator('#tenant').selectOption(server.tenant.id)
+      await page.getByRole('link', { name: 'looked' }).waitFor()
+    },
+  )
 
   await t.test(
     'why an event did not count: it is found, edited and replayed; a group is replayed',

@@ -23,7 +23,8 @@ export function ThresholdForm({ rules, refresh }: { rules: AlertRules; refresh()
     const changed = typed.filter(([rule, value]) => value !== rules[rule])
     if (changed.length > 0) await set(Object.fromEntries(changed), 'Saved')
   }
-  const reset = () => set(Object.fromEntries(RULE_NAMES.map(rule => [rule, 'default'])), 'Set to the defaults')
+  const reset = () =>
+    set(Object.fromEntries(RULE_NAMES.map(rule => [rule, 'default'])), 'Set to the defaults')
   return html`
     ${h(ProblemArea, { problem })}
     ${h(

@@ -194,7 +194,7 @@ export function ToldAndSent({ outcome, way }: { outcome: EventOutcome; way: Way 
             { label: 'Last attempt', cell: ({ last }) => h(Time, { at: last.attempted_at }) },
           ],
           rows: way.sent,
-          csv: { rows: way.sent.map(({ id, name, last }) => ({ id, name, ...last })), name: 'sent' },
+          csv: { rows: way.sent.map(({ name, last }) => ({ destination: name, ...last })), name: 'sent' },
           keyOf: ({ id }) => id,
         }),
       )

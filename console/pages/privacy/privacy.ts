@@ -67,7 +67,11 @@ export const page = definePage(
   },
 )
 
-function NotRecorded({ suppressed: { results, not_recorded: left } }: { suppressed: SuppressionList }): VNode {
+function NotRecorded({
+  suppressed: { results, not_recorded: left },
+}: {
+  suppressed: SuppressionList
+}): VNode {
   const what = `${plural(left.events, 'event')} and ${plural(left.records, 'record')}`
   return html`
     <p class="faint">
@@ -93,7 +97,8 @@ function suppressedColumns(problem: Signal<unknown>, refresh: () => Promise<void
     { label: 'Erasure', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long', isMinor: true },
     {
       label: 'Change',
-      cell: row => h(ActionButton, { label: 'Record again', run: () => recordAgain(row), problem, kind: 'link' }),
+      cell: row =>
+        h(ActionButton, { label: 'Record again', run: () => recordAgain(row), problem, kind: 'link' }),
     },
   ]
 }
