@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { Mode } from './deployment/deployment.ts'
-import { FAULTS, faultNamed } from './faults/list.ts'
+import { FAULTS, faultLines, faultNamed } from './faults/list.ts'
 import { overload } from './overload/overload.ts'
 import { run } from './run.ts'
 
@@ -65,7 +65,7 @@ async function torture(): Promise<boolean> {
 }
 
 if (values.help) print(HELP)
-else if (values.list) for (const { name, modes } of FAULTS) print(`${name.padEnd(20)}${modes.join(', ')}`)
+else if (values.list) print(faultLines().join('\n'))
 else if (positionals[0] === 'overload')
   process.exitCode = (await overload({
     seconds: Number(values.seconds),

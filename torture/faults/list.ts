@@ -59,3 +59,17 @@ export function faultNamed(name: string): Fault {
     throw new Error(`no fault is called ${name}; there are: ${all.map(({ name }) => name).join(', ')}`)
   return fault
 }
+
+/** One line for each. */
+export function faultLines(): string[] {
+  return [...FAULTS, ...BY_NAME].map(fault => {
+    const { name, modes, needs } = fault
+    const conditions = [
+      needs === 'nats' && 'with --nats',
+      needs === 'disk' && 'as root',
+      BY_NAME.includes(fault) && 'only by name: --faults',
+    ].filter(condition => condition !== false)
+    const words = conditions.length > 0 ? ` (${conditions.join(', ')})` : ''
+    return `${name.padEnd(20)}${modes.join(', ')}${words}`
+  })
+}
