@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import pg from 'pg'
 import { type Hosts, openHosts, refuseReadOnly } from './hosts.ts'
 import { beginWith, limitConnection, type TransactionLimits } from './sessions.ts'
+import { distrustCancelledCommits } from './standby.ts'
 
 export type Db = { query: pg.Pool['query'] }
 
@@ -96,6 +97,7 @@ export function openPool(options: {
   // that is in use, between two queries: whoever uses it hears of it with the next one.
   pool.on('error', options.onError)
   pool.on('connect', client => client.on('error', () => {}))
+  pool.on('connect', distrustCancelledCommits)
   return pool
 }
 

@@ -7,11 +7,11 @@ import type pg from 'pg'
 
 // A worker reads and works out a batch between two statements: tens of milliseconds, a second on a machine that is overrun.
 const IDLE_IN_TRANSACTION_MS = 10_000
-// A host that is gone is noticed after 15 s idle + 3 × 5 s; one that does not take what it is sent, after 30 s.
+// A host that is gone is noticed after 15 s idle + 3 × 5 s; one that does not take what it is sent, after 30 s. Warnings are listened to.
 const CONNECTION_SETTINGS = `
 set idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS};
 set tcp_keepalives_idle = 15; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3;
-set tcp_user_timeout = 30000`
+set tcp_user_timeout = 30000; set client_min_messages = warning`
 
 // A server that does not know one of them keeps its own.
 const UNKNOWN_SETTING = '42704'
