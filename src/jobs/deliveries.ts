@@ -9,6 +9,7 @@ import { openSender } from '../pipeline/deliveries/send.ts'
 import { makingPartitions } from '../postgres/partitions.ts'
 import { type Attempt, destinationsDue, type Health, saveAttempts } from '../store/destinations/queue.ts'
 import { runChannel } from './delivery-channel.ts'
+import { type FailureLogger, openFailures } from './failures.ts'
 
 const POLL_EVERY_MS = 250
 // After a failure that is not the destination's: the database is away, the master key does not open a secret.
@@ -21,7 +22,7 @@ type DeliveryOptions = {
   secrets: Secrets
   allowPrivate: boolean
   now: () => Date
-  logger: { warn(facts: object, message: string): void }
+  logger: FailureLogger
   /** How often the configuration has changed, as far as this node knows. */
   configChanges(): number
   /** Told what came of each attempt. */
@@ -61,8 +62,9 @@ export function startDeliveries(options: DeliveryOptions): { stop(): Promise<voi
   }
 
   async function openDueUntilStopped(): Promise<void> {
+    const failures = openFailures(logger, { job: 'deliveries', failed: 'due deliveries could not be found' })
     while (!isStopping()) {
-      await openDue().catch(error => logger.warn({ err: error }, 'due deliveries could not be found'))
+      await openDue().then(failures.succeeded, failures.failed)
       await sleep(POLL_EVERY_MS, undefined, { signal: stopping.signal }).catch(() => {})
     }
   }

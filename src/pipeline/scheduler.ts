@@ -38,6 +38,7 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
   let lastPollAt = 0
   let hasNews = false
   let stopping = false
+  let isAwayTold = false
 
   const unsubscribe = onAppend(() => {
     hasNews = true
@@ -79,6 +80,7 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
         alone = Math.max(0, alone - 1)
         failures = 0
         conflicts = 0
+        isAwayTold = false
         if (took === 0 && !hasNews) {
           setPolling(false)
           await untilNextPoll()
@@ -96,7 +98,7 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
           careful = CAREFUL_RUNS
           continue
         }
-        if (isAway) logger.warn({ err: failure }, 'the pipeline waits for the database')
+        if (isAway) tellAway(failure as Error)
         else {
           alone = ALONE_RUNS
           logger.error({ err: failure }, 'the pipeline failed outside of any entry')
@@ -104,6 +106,12 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
         await idleFor(Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** failures++))
       }
     }
+  }
+
+  /** Once for all workers, until one of them gets on. */
+  function tellAway({ message }: Error): void {
+    if (!isAwayTold) logger.warn({ reason: message }, 'the pipeline waits for the database')
+    isAwayTold = true
   }
 
   /** Until a worker is woken, or nobody has polled for a while: of several idle workers one polls for all. */
