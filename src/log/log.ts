@@ -83,8 +83,14 @@ export type Log = {
   onAppend(listener: () => void): () => void
   /** Which flush an append shares with others. */
   groupOf(append: Append): FlushGroup
-  /** Entries waiting and the age of the oldest, by partition; `withinPostgres`: of those alone. */
-  lag(options?: { withinPostgres: true }): Promise<({ partition: PartitionName } & Unread)[]>
+  /**
+   * Entries waiting and the age of the oldest, by partition; `withinPostgres`: of those alone. What is outside of PostgreSQL is
+   * left out while its server is away, unless it has to be `complete`: then it fails.
+   */
+  lag(options?: {
+    withinPostgres?: true
+    complete?: true
+  }): Promise<({ partition: PartitionName } & Unread)[]>
   /** The first use of an idempotency key, while it is kept. */
   firstUse(tenantId: number, key: string): Promise<FirstUse | null>
   /** An entry that is still in the log, by its id; looked for where entries of that kind are, if it is given. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { connectTo } from '../../src/log/jetstream/access.ts'
+import { LogUnavailable } from '../../src/log/log.ts'
 import type { Runtime } from '../../src/runtime/runtime.ts'
 import { startNode } from '../events/node.ts'
 import { stretchWire } from '../events/wire.ts'
@@ -125,6 +126,39 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     assert.deepEqual(rows.map(({ id }) => id).sort(), accepted.sort())
   })
 
+  test('far more accepted than processed is visible and bounded: 503 from KONTOR_MAX_BACKLOG on, and nothing accepted is lost', async () => {
+    const max = 1_000
+    await worker.close()
+    const node = await startNode(server, 'events', undefined, {
+      ...{ ...settings(), KONTOR_MAX_BACKLOG: String(max), KONTOR_OPS_PORT: '0' },
+    })
+    const track = async () => {
+      const body = json({ event_type: 'ahead' })
+      const headers = { authorization: `Bearer ${server.tenant.trackingKey}` }
+      const response = await fetch(`${node.url}/v1/track`, { method: 'POST', headers, body })
+      return { status: response.status, answer: (await response.json()) as { code?: string } }
+    }
+    // Not all at once: what is on its way when the limit is met is still taken.
+    let accepted = 0
+    await eventually('a limit', async () => {
+      assert.ok(accepted < max + 100, 'more was accepted than the limit and what was on its way')
+      const answers = await Promise.all(Array.from({ length: 50 }, track))
+      const refused = answers.filter(({ status, answer }) => status === 503 && answer.code === 'backlog_full')
+      accepted += answers.filter(({ status }) => status === 200).length
+      // What was appended while it was counted may count twice until the next count.
+      return refused.length === 50 && accepted >= max
+    })
+    const opsText = async (path: string) => (await fetch(node.opsUrl! + path)).text()
+    assert.ok(Number(/^kontor_backlog_entries (\d+)$/m.exec(await opsText('/metrics'))?.[1]) >= max)
+    assert.match(await opsText('/readyz'), /KONTOR_MAX_BACKLOG is 1,000: what comes in is answered 503/)
+    await startWorker()
+    await eventually('something being taken in again', async () => (await track()).status === 200)
+    await server.settled()
+    await node.close()
+    const { rows } = await server.pool.query(`select count(*) from events where event_type = 'ahead'`)
+    assert.equal(rows[0].count, accepted + 1)
+  })
+
   test('NATS away: events get 503, records and reads go on; back again, all is as before', async () => {
     await nats.kill()
     const away = await send('/v1/track/', { event_type: 'away', event_id: 'a-1' })
@@ -142,6 +176,8 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     assert.equal(await reads('/v1/events'), 200)
     assert.equal(await reads('/v1/events/lookup?event_id=n-1'), 200)
     assert.equal(await reads('/v1/operations/01890000-0000-7000-8000-000000000000'), 404)
+    // What waits there is not known, and not nothing: a backlog that was full stays so.
+    await assert.rejects(server.log.lag({ complete: true }), LogUnavailable)
     await nats.start()
     await eventually('NATS to be used again', async () => {
       return (await send('/v1/track/', { event_type: 'away', event_id: 'a-1' })).status === 200

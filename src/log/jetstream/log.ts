@@ -183,7 +183,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       if (options?.withinPostgres) return postgres.lag()
       const ours = await lags(LAG_WITHIN_MS).catch(error => {
         // While NATS is away, that is told elsewhere; what waits in PostgreSQL is told all the same.
-        if (error instanceof LogUnavailable) return []
+        if (error instanceof LogUnavailable && !options?.complete) return []
         throw error
       })
       return [...(await postgres.lag()), ...ours]
