@@ -8,6 +8,7 @@ import { shownAddresses } from '../config/database-url.ts'
 import { version } from '../config/version.ts'
 import { type Connection, isUnavailable, openPool } from '../postgres/database.ts'
 import { migrate } from '../postgres/migrate.ts'
+import type { HttpProcesses, Runtime } from '../runtime/runtime.ts'
 import { openLogger } from '../telemetry/logging.ts'
 import { writeAdminKey } from './admin-key-file.ts'
 import { banner, firstBanner, type StartedServer } from './banner.ts'
@@ -19,12 +20,15 @@ import { openHttpProcesses } from './processes/processes.ts'
 import { giveUpRoot, giveUpRootFirst } from './root.ts'
 import { announceServer, withdrawServer } from './server-file.ts'
 import { currentUser, dataOption, secretsOf } from './session.ts'
-import { stopSignal } from './stop-signal.ts'
+import { closedInTime, STUCK_EXIT_CODE, stopSignal } from './stop-signal.ts'
+import { onceReachable } from './wait-for-database.ts'
 
 const NOTES = `
 The first start makes the tenant "default" with keys and prints them, this once; where nobody sits at a terminal the admin
 key goes to the file admin-key in the data directory instead.
-SIGINT or SIGTERM: requests in flight are answered, then everything stops. A second signal stops at once.
+A PostgreSQL of your own that is away is waited for (KONTOR_START_TIMEOUT).
+SIGINT or SIGTERM: requests in flight are answered, then everything stops; what does not in time (KONTOR_DRAIN_TIMEOUT) is cut off,
+with exit code 3. A second signal stops at once.
 All other settings are environment variables: see docs/configuration.md and \`kontor check-config\`.`
 
 export function addStart(program: Command, out: Output): void {
@@ -61,45 +65,69 @@ async function start(flags: ConfigFlags, out: Output): Promise<void> {
   const ports = [config.port, config.opsPort ?? 0]
   const runsAs = isEmbedded ? await giveUpRootFirst({ ...config, ports }) : null
   const embedded = isEmbedded ? await ownEmbedded(config, out) : null
+  let isInTime = true
   try {
     const connection = embedded?.connection ?? { url: config.databaseUrl! }
-    await withPool(connection, migrate)
-    const { startRuntime } = await loading
-    await serve({ startRuntime, config, connection, runsAs, stopped, out })
+    const begin = async () => {
+      await withPool(connection, migrate)
+      const { startRuntime } = await loading
+      return startNode({ startRuntime, config, connection })
+    }
+    const node = await onceReachable(begin, { withinMs: config.startTimeoutMs, stopped, out })
+    if (node !== null) isInTime = await serve(node, { config, connection, runsAs, stopped, out })
   } finally {
     await embedded?.stop()
   }
+  // What does not end by itself would keep the process.
+  if (!isInTime) process.exit(STUCK_EXIT_CODE)
 }
 
-async function serve({
+type Node = { runtime: Runtime; processes: HttpProcesses | null }
+
+async function startNode({
   startRuntime,
   config,
   connection,
-  runsAs,
-  stopped,
-  out,
 }: {
   startRuntime: typeof import('../runtime/runtime.ts').startRuntime
   config: Config
   connection: Connection
-  /** What there is to say of the user it runs as; null: nothing has been done about it yet. */
-  runsAs: string | null
-  stopped: Promise<void>
-  out: Output
-}): Promise<void> {
-  const isEmbedded = config.databaseUrl === null
+}): Promise<Node> {
   const pretty = config.logFormat === 'pretty' || (config.logFormat === 'auto' && process.stderr.isTTY)
   const logging = { level: config.logLevel, pretty }
   const log = openLogger(logging)
   const processes = hasSeveralProcesses(config)
     ? await openHttpProcesses({ config, connection, logging, count: config.processes, logger: log })
     : null
-  const runtime = await startRuntime({ config, connection, log, threadLogging: logging, processes }).catch(
-    async error => {
-      await processes?.close()
-      throw error
-    },
-  )
+  try {
+    const runtime = await startRuntime({ config, connection, log, threadLogging: logging, processes })
+    return { runtime, processes }
+  } catch (error) {
+    await processes?.close()
+    throw error
+  }
+}
+
+/** Until it is told to stop. Returns whether everything had ended in time then. */
+async function serve(
+  { runtime, processes }: Node,
+  {
+    config,
+    connection,
+    runsAs,
+    stopped,
+    out,
+  }: {
+    config: Config
+    connection: Connection
+    /** What there is to say of the user it runs as; null: nothing has been done about it yet. */
+    runsAs: string | null
+    stopped: Promise<void>
+    out: Output
+  },
+): Promise<boolean> {
+  const isEmbedded = config.databaseUrl === null
+  const close = () => closedInTime(runtime.close, config.drainTimeoutMs, out)
   try {
     if (isEmbedded) await announceServer(config.dataDir, announcement(runtime, processes?.count ?? 1))
     await Promise.race([
@@ -109,10 +137,13 @@ async function serve({
     const now = runsAs ?? (await giveUpRoot({ user: config.user, isEmbedded }))
     if (now) out.say(`  ${now}\n`)
     await stopped
+  } catch (error) {
+    await close()
+    throw error
   } finally {
     if (isEmbedded) await withdrawServer(config.dataDir)
-    await runtime.close()
   }
+  return close()
 }
 
 /** A node that only works on the log serves no requests. */

@@ -5,6 +5,30 @@ import type { Output } from './output.ts'
 const ECHO_MS = 500
 const POLL_PARENT_MS = 500
 
+/** Of a server that was told to stop and had to cut something off. */
+export const STUCK_EXIT_CODE = 3
+
+/**
+ * Closes what runs: requests have `drainMs`, and everything else as long again. False: something hangs, a statement in a PostgreSQL
+ * that does not answer, say, and is better cut off than waited for; nothing that was acknowledged depends on it.
+ */
+export async function closedInTime(
+  close: () => Promise<void>,
+  drainMs: number,
+  out: Output,
+): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<false>()
+  const timer = setTimeout(resolve, 2 * drainMs, false as const)
+  const isClosed = await Promise.race([close().then(() => true), late])
+  clearTimeout(timer)
+  if (!isClosed)
+    out.say(
+      `Not everything ended within ${(2 * drainMs) / 1_000} s (KONTOR_DRAIN_TIMEOUT, twice): the rest is cut off. ` +
+        'What was acknowledged is safe; the next start goes on with it.',
+    )
+  return isClosed
+}
+
 /** Resolves with the first signal to stop; a later one ends the process where it stands. */
 export function stopSignal(out: Output): Promise<void> {
   return new Promise(resolve => {

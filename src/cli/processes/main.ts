@@ -3,7 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { startRuntime } from '../../runtime/runtime.ts'
 import { openLogger } from '../../telemetry/logging.ts'
 import { keepHeapSmall } from '../heap.ts'
+import { processOutput } from '../output.ts'
 import { giveUpRoot } from '../root.ts'
+import { closedInTime, STUCK_EXIT_CODE } from '../stop-signal.ts'
 import type { FromHttpProcess, HttpProcessData, ToHttpProcess } from './processes.ts'
 
 // A terminal sends these to all processes; the one that looks after this one says when to stop.
@@ -46,6 +48,6 @@ process.on('disconnect', stop)
 tell({ is: 'listening', url: runtime.url })
 
 async function stop(): Promise<void> {
-  await runtime.close()
-  process.exit()
+  const isInTime = await closedInTime(runtime.close, config.drainTimeoutMs, processOutput())
+  process.exit(isInTime ? 0 : STUCK_EXIT_CODE)
 }
