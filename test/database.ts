@@ -11,6 +11,7 @@ import { ended, findPostmaster } from '../embedded-postgres/postmaster.ts'
 import { isAlive, thisProcess } from '../embedded-postgres/processes.ts'
 import { freePort } from '../embedded-postgres/socket.ts'
 import { migrate } from '../src/postgres/migrate.ts'
+import { ensurePartitions } from '../src/postgres/partitions.ts'
 import { eventually } from './eventually.ts'
 
 const variable = 'KONTOR_TEST_DATABASE_URL'
@@ -24,13 +25,17 @@ if (/\.test\.ts$/.test(process.argv[1] ?? '')) {
 
 /**
  * A database of its own for one test file, cloned from the migrated template (or empty); dropped at the end (kept and named on failure).
- * Close what is connected to it before drop(): a connection left open fails the run.
+ * Close what is connected to it before drop(): a connection left open fails the run. `partitioned`: with the partitions that a server
+ * makes when it first starts.
  */
-export async function testDatabase({ empty = false } = {}): Promise<{ url: string; drop(): Promise<void> }> {
+export async function testDatabase({ empty = false, partitioned = false } = {}): Promise<{
+  url: string
+  drop(options?: { withinMs?: number }): Promise<void>
+}> {
   const cluster = process.env[variable]
     ? { url: process.env[variable], stop: async () => {} }
     : await joinShared()
-  const template = empty ? 'template0' : await ensureTemplate(cluster.url)
+  const template = empty ? 'template0' : await ensureTemplate(cluster.url, { partitioned })
   const name = databaseName()
   await asAdministrator(cluster.url, client =>
     client.query(`create database ${name} template ${template} strategy wal_log`),
@@ -38,13 +43,13 @@ export async function testDatabase({ empty = false } = {}): Promise<{ url: strin
   const url = withDatabase(cluster.url, name)
   return {
     url,
-    drop: async () => {
+    drop: async options => {
       if (anyFailed) {
         // The shared cluster is left running for whoever wants to look; the next run that joins it ends it.
         console.error(`The database of the failed test is kept: ${url}`)
         return
       }
-      await asAdministrator(cluster.url, client => dropDatabase(client, name)).finally(cluster.stop)
+      await asAdministrator(cluster.url, client => dropDatabase(client, name, options)).finally(cluster.stop)
     },
   }
 }
@@ -63,7 +68,7 @@ export async function startTestCluster(): Promise<{ url: string; stop(): Promise
     await rm(directory, { recursive: true, force: true })
   }
   try {
-    await ensureTemplate(url)
+    await ensureTemplate(url, { partitioned: true })
   } catch (error) {
     await stop()
     throw error
@@ -130,8 +135,11 @@ async function removeAbandonedClusters(): Promise<void> {
 }
 
 /** The name of a database with the newest schema, made unless it is there. Other migrations: another template. */
-async function ensureTemplate(clusterUrl: string): Promise<string> {
-  const name = `kontor_template_${schemaFingerprint()}`
+async function ensureTemplate(
+  clusterUrl: string,
+  { partitioned }: { partitioned: boolean },
+): Promise<string> {
+  const name = `kontor_template_${schemaFingerprint()}${partitioned ? '_partitioned' : ''}`
   await asAdministrator(clusterUrl, async client => {
     if (await exists(client, name)) return
     await client.query('select pg_advisory_lock(7416)')
@@ -140,7 +148,12 @@ async function ensureTemplate(clusterUrl: string): Promise<string> {
     await client.query(`drop database if exists ${unfinished} with (force)`)
     await client.query(`create database ${unfinished}`)
     const pool = new pg.Pool({ connectionString: withDatabase(clusterUrl, unfinished), max: 2 })
-    await migrate(pool).finally(() => pool.end())
+    try {
+      await migrate(pool)
+      if (partitioned) await ensurePartitions(pool, new Date())
+    } finally {
+      await pool.end()
+    }
     // Cloning needs a template that nobody is connected to, so nobody may.
     await client.query(`alter database ${unfinished} with allow_connections false`)
     await client.query(`alter database ${unfinished} rename to ${name}`)
@@ -163,7 +176,7 @@ async function exists(client: pg.Client, name: string): Promise<boolean> {
   return rowCount === 1
 }
 
-async function dropDatabase(client: pg.Client, name: string): Promise<void> {
+async function dropDatabase(client: pg.Client, name: string, { withinMs = 10_000 } = {}): Promise<void> {
   const connections = async () => {
     const { rows } = await client.query<{ who: string }>(
       `select application_name || ': ' || query as who from pg_stat_activity where datname = $1`,
@@ -176,7 +189,7 @@ async function dropDatabase(client: pg.Client, name: string): Promise<void> {
     await eventually(
       'the connections of the test to be closed at its end',
       async () => (await connections()).length === 0,
-      { withinMs: 10_000, state: connections },
+      { withinMs, state: connections },
     )
   } finally {
     await client.query(`drop database ${name} with (force)`)

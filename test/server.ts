@@ -26,7 +26,7 @@ export async function startServer(
   flags: ConfigFlags = {},
   { pipelineThread = false, readFree }: { pipelineThread?: boolean; readFree?: ReadFree } = {},
 ) {
-  const database = await testDatabase()
+  const database = await testDatabase({ partitioned: true })
   const config = readConfig(
     {
       DATABASE_URL: database.url,

@@ -2,13 +2,15 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
+import { isLong } from '../long.ts'
 import { settled } from '../settled.ts'
 import { openService, type Service } from './service.ts'
 import { type RecordWrite, startTraffic, type Traffic } from './traffic.ts'
 
-// A few in every run; many when asked for.
-const ROUNDS = Number(process.env.KONTOR_TEST_CRASH_ROUNDS ?? 5)
+// In CI each way once; many times when asked for.
+const ROUNDS = Number(process.env.KONTOR_TEST_CRASH_ROUNDS ?? (isLong ? 5 : 3))
 
+// The torture tests kill PostgreSQL and its processes alone, too.
 const HOW = ['server', 'server and PostgreSQL', 'stop', 'backend', 'PostgreSQL'] as const
 
 let service: Service

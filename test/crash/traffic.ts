@@ -35,7 +35,7 @@ export function startTraffic(service: Service) {
     const answer = await post(agent, service.url + path, { authorization: `Bearer ${key}`, ...headers }, body)
     if (answer && ![200, 202, 503].includes(answer.status)) traffic.odd.push(`${path} ${answer.status}`)
     // Nobody is there, or busy: not in a hurry.
-    if (!answer || answer.status === 503) await sleep(30)
+    if (!answer || answer.status === 503) await sleep(100)
     return answer
   }
 

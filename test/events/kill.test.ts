@@ -7,9 +7,10 @@ import { freePort } from '../../embedded-postgres/socket.ts'
 import { hears, type Running, startKontor } from '../cli/kontor.ts'
 import { postmasterOf, temporaryDirectory } from '../embedded-postgres/directories.ts'
 import { eventually } from '../eventually.ts'
+import { isLong } from '../long.ts'
 
 // KONTOR_TEST_KILL_EVENTS=1000000 for the whole of it.
-const EVENTS = Number(process.env.KONTOR_TEST_KILL_EVENTS ?? 20_000)
+const EVENTS = Number(process.env.KONTOR_TEST_KILL_EVENTS ?? (isLong ? 20_000 : 6_000))
 const PER_BATCH = 200
 const SENDERS = 4
 const REPEATED = 0.3

@@ -5,13 +5,14 @@ import type pg from 'pg'
 import type { Append, Taken } from '../../src/log/log.ts'
 import { BeginAgain, inTransaction } from '../../src/postgres/database.ts'
 import { dropPartitionsBefore } from '../../src/postgres/partitions.ts'
+import { isLong } from '../long.ts'
 import { anAppend, EVERYTHING, readAll } from './entries.ts'
 import { openTestLog } from './open.ts'
 
 // The log against a model of it: a list of entries, and how far it was read. Whatever comes in which order, each entry that
 // was acknowledged is read once, and those of a key in the order in which they were appended.
 // KONTOR_MODEL_RUNS=200 for thousands of steps.
-const RUNS = Number(process.env.KONTOR_MODEL_RUNS ?? 6)
+const RUNS = Number(process.env.KONTOR_MODEL_RUNS ?? (isLong ? 6 : 3))
 const MAX_COMMANDS = 60
 const DAY_MS = 86_400_000
 

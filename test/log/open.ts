@@ -9,7 +9,7 @@ export const PARTITIONS = 8
 
 /** A log on a database of its own. */
 export async function openTestLog({ now }: { now?: () => Date } = {}) {
-  const database = await testDatabase()
+  const database = await testDatabase({ partitioned: true })
   const pool = openPool({
     connection: { url: database.url },
     max: 12,

@@ -28,7 +28,7 @@ test('the tarball runs in an empty folder: server, console, guides, script, comm
     [],
   )
   const database = await testDatabase({ empty: true })
-  t.after(database.drop)
+  t.after(() => database.drop())
   const env = {
     DATABASE_URL: database.url,
     KONTOR_PORT: '0',

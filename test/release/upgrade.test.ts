@@ -27,7 +27,7 @@ test('migrations that were released are as they were, and new ones come after th
 for (const file of globSync('kontor-*.backup', { cwd: folder })) {
   test(`what ${file} holds starts, is brought up to date and reads back equal`, async t => {
     const database = await testDatabase({ empty: true })
-    t.after(database.drop)
+    t.after(() => database.drop())
     process.env.DATABASE_URL = database.url
     process.env.KONTOR_SECRET_KEY = FIXTURE_SECRET_KEY
     t.after(() => {

@@ -3,14 +3,13 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { chance } from '../books/random.ts'
+import { isLong } from '../long.ts'
 import { startServer } from '../server.ts'
 import { type EvilRequest, evilRequest, type Target } from './evil-requests.ts'
 
 const SEED = process.env.KONTOR_FUZZ_SEED ?? '1'
-// CI sends 20,000; a quarter of them finds what a change broke.
-const REQUESTS = Number(
-  process.env.KONTOR_FUZZ_REQUESTS ?? (process.env.KONTOR_TEST_REQUIRE_ALL === '1' ? 20_000 : 5_000),
-)
+// A few thousand find what a change broke.
+const REQUESTS = Number(process.env.KONTOR_FUZZ_REQUESTS ?? (isLong ? 20_000 : 4_000))
 const AT_ONCE = 16
 
 const server = await startServer({ KONTOR_FAILED_AUTH_LIMIT: 'off' })
