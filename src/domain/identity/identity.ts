@@ -2,6 +2,7 @@ import type { NormalizedEvent } from '../events/events.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { customerIn } from '../providers/customers.ts'
 import { stripeObject } from '../providers/stripe/event.ts'
+import { addressIn } from './email.ts'
 
 /** Something a person is known by. Identities seen together belong to one profile. */
 export type Identity = { kind: IdentityKind; value: string }
@@ -34,10 +35,10 @@ export function idOf(value: unknown): string | null {
   return text.length <= 36 && PLACEHOLDERS.has(text.toLowerCase().replaceAll(' ', '_')) ? null : text
 }
 
-/** An e-mail address trimmed and in lower case, or null for what is none. */
+/** An e-mail address in the form in which it is compared, or null for what is none. */
 export function emailOf(value: unknown): string | null {
-  if (typeof value !== 'string') return null
-  const text = value.trim().toLowerCase()
+  if (typeof value !== 'string' || !/[@＠﹫%]/.test(value)) return null
+  const text = addressIn(value)
   const at = text.indexOf('@')
   if (at < 1 || at === text.length - 1 || text.length > MAX_ID_LENGTH || /[\s<>,;]/.test(text)) return null
   return PLACEHOLDERS.has(text.slice(0, at)) && PLACEHOLDERS.has(text.slice(at + 1)) ? null : text

@@ -116,12 +116,53 @@ test('an e-mail address has something on both sides of its @', () => {
     'undefined',
     5,
     null,
-    'A <a@b.c>',
+    'A <a b@c>',
     'a@b,c@d',
     'null@null',
+    '<@>',
+    'mailto:',
+    'mailto:%',
+    `${'a'.repeat(2_000)}@b.c`,
   ]
   for (const value of bad) assert.equal(emailOf(value), null, String(value))
-  assert.equal(emailOf(' ADA@Example.ORG '), 'ada@example.org')
+})
+
+test('an e-mail address is the same however it is written', () => {
+  const forms = [
+    ...[
+      ' ADA@Example.ORG ',
+      'ada@example.org.',
+      'ada@example.org ;',
+      '"ada@example.org"',
+      "'ada@example.org'",
+    ],
+    ...[
+      'Ada <Ada@example.org>',
+      '"Lovelace, Ada" <ada@example.org>',
+      '<ada@example.org>',
+      'ada@example.org (Ada)',
+    ],
+    ...['mailto:ada@example.org', 'MAILTO:Ada%40example.org?subject=x', 'Ada <mailto:ada@example.org>'],
+    ...[
+      'ada＠example.org',
+      'ａｄａ@ｅｘａｍｐｌｅ.org',
+      'ada\u200b@exam\u00adple.org',
+      'ada@example。org',
+      'ada@example.org\u00a0',
+    ],
+  ]
+  for (const form of forms) assert.equal(emailOf(form), 'ada@example.org', form)
+  for (const form of ['ada@xn--mller-kva.example', 'ADA@MÜLLER.example', 'ada@mu\u0308ller.example.'])
+    assert.equal(emailOf(form), 'ada@müller.example', form)
+  // others, or nobody's business to say that they are the same
+  for (const kept of [
+    'ada+shop@example.org',
+    'a.da@example.org',
+    'ada@sub.example.org',
+    'ada@123',
+    'ada@localhost',
+  ])
+    assert.equal(emailOf(kept), kept)
 })
 
 test('contacts and orders tell who they belong to', () => {
