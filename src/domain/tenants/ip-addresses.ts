@@ -35,37 +35,125 @@ function networkOfV6(address: string): string {
   return new URL(`http://[${text}]`).hostname.slice(1, -1)
 }
 
-/** A field whose name says that it holds an address: `ip`, `browser_ip`, `ipAddress`, `x-forwarded-for`. */
-function namesAddress(field: string): boolean {
+// Names whose texts are addresses, and in whose objects and lists every text may be one.
+const IP_WORD =
+  /^(?:client|remote|user|visitor|source|src|browser|real|peer|socket|customer|login|last)?ip(?:s|v[46]|addr(?:ess(?:es)?)?s?)?$/
+// Names that hold an address or something else: only what reads as one is taken for it.
+const ADDRESS_WORD = /^(?:addr(?:ess(?:es)?|s)?|remoteaddr|forwarded|via|xff|remote|peer|client)$/
+
+/** `ip`, `browser_ip`, `ipAddress`, `cf-connecting-ip`: strictly; `client.address`, `x-forwarded-for`, `via`: where it holds one. */
+function namesAddress(field: string): Naming {
+  const remembered = namings.get(field)
+  if (remembered !== undefined) return remembered
+  const naming = field.length > MAX_NAME ? null : namingOf(field)
+  if (namings.size >= MAX_REMEMBERED) namings.clear()
+  namings.set(field, naming)
+  return naming
+}
+
+type Naming = 'strictly' | 'maybe' | null
+
+// A batch has thousands of fields and few names.
+const namings = new Map<string, Naming>()
+const MAX_REMEMBERED = 2_000
+const MAX_NAME = 64
+
+function namingOf(field: string): Naming {
   const words = field
     .replace(/([a-z\d])([A-Z])/g, '$1_$2')
     .toLowerCase()
     .split(/[^a-z\d]+/)
-  if (words.some(word => ADDRESS_WORDS.has(word))) return true
-  return ADDRESS_NAMES.has(words.join('_'))
+  if (words.some(word => IP_WORD.test(word))) return 'strictly'
+  return words.some(word => ADDRESS_WORD.test(word)) ? 'maybe' : null
 }
-const ADDRESS_WORDS = new Set(['ip', 'ips', 'ipv4', 'ipv6', 'ipaddress', 'ipaddr', 'remoteip', 'clientip'])
-const ADDRESS_NAMES = new Set(['remote_addr', 'remote_address', 'x_forwarded_for', 'forwarded_for'])
 
-// A name and a text of nothing but addresses. Quotes inside of texts are escaped, so it begins and ends at real ones.
-const FIELD = /"([^"\\]{1,64})"(\s*:\s*)"([\da-fA-F.:,\s]{2,400})"/g
+const TOKEN = /[\da-fA-F.:]{2,}(?:%[\w.-]+)?/g
 
-/**
- * JSON text without the addresses that its fields hold, whatever their depth; the rest stays as it was written, to the
- * digit. What stands elsewhere in a text is not found.
- */
-export function withoutAddresses(mode: IpMode, json: string): string {
-  if (mode === 'keep') return json
-  return json.replace(FIELD, (whole, name: string, colon: string, value: string) => {
-    const parts = value.split(',').map(part => part.trim())
-    if (!namesAddress(name) || parts.some(part => isIP(withoutPort(part)) === 0)) return whole
-    if (mode === 'drop') return `"${name}"${colon}null`
-    return `"${name}"${colon}"${parts.map(part => networkOf(withoutPort(part))).join(', ')}"`
+/** The text with networks in place of the addresses in it, ports left out; null where it has none. */
+function cut(text: string): string | null {
+  let isFound = false
+  const networks = text.replace(TOKEN, token => {
+    const network = networkOf(withoutPort(token)) ?? networkOf(token.replace(/[.:]+$/, ''))
+    isFound ||= network !== null
+    return network ?? token
   })
+  return isFound ? networks : null
 }
 
 function withoutPort(part: string): string {
   return /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(part)?.[1] ?? part
+}
+
+// A list of a hundred addresses; longer texts are prose.
+const MAX_TEXT = 4_096
+
+/**
+ * JSON text without the addresses that its fields hold, whatever their depth, in lists and objects too; the rest stays as it was
+ * written, to the digit. What stands in fields of other names is not found. Text that is no JSON comes back somehow: it is
+ * refused later.
+ */
+export function withoutAddresses(mode: IpMode, json: string): string {
+  if (mode === 'keep') return json
+  const parts: string[] = []
+  let writtenTo = 0
+  for (const { name, isUnderIp, from, to } of stringValues(json)) {
+    if (to - from > MAX_TEXT) continue
+    if (!isUnderIp && (name === null || namesAddress(name) === null)) continue
+    const networks = cut(unquoted(json.slice(from, to)))
+    if (networks === null) continue
+    parts.push(json.slice(writtenTo, from), mode === 'drop' ? 'null' : JSON.stringify(networks))
+    writtenTo = to
+  }
+  return writtenTo === 0 ? json : parts.join('') + json.slice(writtenTo)
+}
+
+/** `from` and `to`: with its quotes. `isUnderIp`: in an object or a list whose name, or whose parent's, is strictly one of addresses. */
+type StringValue = { name: string | null; isUnderIp: boolean; from: number; to: number }
+type Level = { isList: boolean; name: string | null; isUnderIp: boolean }
+
+/** Reads to the structure only: a text is passed over at once. */
+function* stringValues(json: string): Generator<StringValue> {
+  const levels: Level[] = []
+  let level: Level = { isList: true, name: null, isUnderIp: false }
+  let isName = false
+  for (let i = 0; i < json.length; i++) {
+    const char = json[i]
+    if (char === '"') {
+      const to = endOfString(json, i)
+      if (isName) level.name = unquoted(json.slice(i, Math.min(to, i + 200)))
+      else yield { name: level.name, isUnderIp: level.isUnderIp, from: i, to }
+      i = to - 1
+    } else if (char === '{' || char === '[') {
+      levels.push(level)
+      const isUnderIp = level.isUnderIp || (level.name !== null && namesAddress(level.name) === 'strictly')
+      // what stands in a list goes by the name of the list
+      level = { isList: char === '[', name: char === '[' ? level.name : null, isUnderIp }
+      isName = char === '{'
+    } else if (char === '}' || char === ']') {
+      level = levels.pop() ?? level
+      isName = false
+    } else if (char === ':') isName = false
+    else if (char === ',') isName = !level.isList
+  }
+}
+
+/** Behind the closing quote; the end of the text where there is none. */
+function endOfString(json: string, from: number): number {
+  for (let at = json.indexOf('"', from + 1); at > 0; at = json.indexOf('"', at + 1)) {
+    let before = at - 1
+    while (json[before] === '\\') before--
+    if ((at - before) % 2 === 1) return at + 1
+  }
+  return json.length
+}
+
+function unquoted(quoted: string): string {
+  if (!quoted.includes('\\')) return quoted.slice(1, -1)
+  try {
+    return JSON.parse(quoted) as string
+  } catch {
+    return quoted
+  }
 }
 
 /** Request headers without addresses: what proxies add is cut or left out. */
@@ -77,11 +165,14 @@ export function headersWithoutAddresses(
   const kept: Record<string, string> = {}
   for (const [name, value] of Object.entries(headers)) {
     if (name === 'forwarded') continue
-    if (!namesAddress(name)) kept[name] = value
-    else if (mode === 'truncate') {
-      const networks = value.split(',').map(part => networkOf(withoutPort(part.trim())))
-      if (networks.every(network => network !== null)) kept[name] = networks.join(', ')
-    }
+    const networks = namesAddress(name) !== null || isOnlyAddresses(name, value) ? cut(value) : null
+    if (networks === null) kept[name] = value
+    else if (mode === 'truncate') kept[name] = networks
   }
   return kept
+}
+
+/** Whatever a proxy calls its header. A version has four numbers, too. */
+function isOnlyAddresses(name: string, value: string): boolean {
+  return !name.includes('version') && value.split(',').every(part => isIP(withoutPort(part.trim())) > 0)
 }
