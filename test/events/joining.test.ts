@@ -206,9 +206,25 @@ test('erasing somebody by e-mail takes the events that named them and were kept 
     // Ada is known already, and so is whoever says so: they stay two
     () => track(tenant, { event_type: 'names her', user_id: 'mallory', data: { email: 'ada@example.com' } }),
     () => track(tenant, { event_type: 'does not', user_id: 'mallory' }),
+    // kept under the browser, which is neither of the two that were not joined
+    () =>
+      post('/v1/identify', tenant.trackingKey, {
+        anonymousId: 'browser-of-mallory',
+        userId: 'mallory',
+        traits: { email: 'Ada <ADA@example.com>' },
+      }),
+    () => track(tenant, { event_type: 'does not either', visitor: 'browser-of-mallory' }),
   )
+  const exported: string[] = []
+  const person = { tenant: tenant.id, id: 'ada@example.com', format: 'ndjson' as const }
+  for await (const text of await server.admin.people.export(person)) exported.push(text)
+  assert.match(exported.join(''), /names her/)
+  assert.match(exported.join(''), /browser-of-mallory/)
+  assert.doesNotMatch(exported.join(''), /does not/)
+  const preview = await server.admin.erasures.preview({ tenant: tenant.id, email: 'ada@example.com' })
+  assert.equal(preview.would_erase.events, 2)
   await server.admin.erasures.erase({ tenant: tenant.id, email: 'ada@example.com' })
-  assert.deepEqual([...(await profiles(tenant)).keys()], ['does not'])
+  assert.deepEqual([...(await profiles(tenant)).keys()].sort(), ['does not', 'does not either'])
 })
 
 test('who belongs together is worked out in as many statements for a thousand sightings as for ten', async () => {

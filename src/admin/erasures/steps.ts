@@ -114,15 +114,16 @@ export function entriesOf(events: EventRow[]): EntryName[] {
   return [...entries].map(([id, receivedAt]) => ({ id, receivedAt }))
 }
 
-/** Events of others that name the person, and were kept unjoined. */
+/** Events of others that name the person, and were kept unjoined. A browser is no name here: it may be shared. */
 export async function unjoinedEventsAbout(
   { pool, tenantId }: Pick<ErasureWork, 'pool' | 'tenantId'>,
   names: KnownName[],
 ): Promise<EventRow[]> {
-  const person = personNames(names)
+  const person = personNames(names.filter(({ kind }) => kind !== 'visitor'))
+  const known = { nodes: nodesOf(names), emails: valuesOf(names, 'email') }
   const about: EventRow[] = []
   await inTransaction(pool, async client => {
-    for await (const events of readUnjoinedEvents(client, tenantId, nodesOf(names))) {
+    for await (const events of readUnjoinedEvents(client, tenantId, known)) {
       for (const { payload, ...event } of events) if (mentions(payload, person)) about.push(event)
       await turn()
     }

@@ -3,7 +3,7 @@ import { findEvents } from '../../store/events/events.ts'
 import { findEventsOf } from '../../store/identity/erasures.ts'
 import { namesOfProfile } from '../../store/identity/people.ts'
 import { billingOf, conversionsOf, recordsOf, touchesOf } from '../../store/identity/person-data.ts'
-import { valuesOf } from '../erasures/steps.ts'
+import { unjoinedEventsAbout, valuesOf } from '../erasures/steps.ts'
 import type { PersonView } from '../views.ts'
 
 const AT_A_TIME = 1_000
@@ -41,7 +41,9 @@ export async function* exportPerson(
   const orderIds = conversions.flatMap(({ orderId }) => orderId ?? [])
   yield* await recordsOf(pool, tenantId, 'order', orderIds)
   yield* await billingOf(pool, tenantId, { nodes, customers: contactIds, emails: valuesOf(names, 'email') })
-  const ids = (await findEventsOf(pool, tenantId, nodes, null)).map(({ id }) => id).sort()
+  const own = await findEventsOf(pool, tenantId, nodes, null)
+  const others = await unjoinedEventsAbout({ pool, tenantId }, names)
+  const ids = [...own, ...others].map(({ id }) => id).sort()
   for (let from = 0; from < ids.length; from += AT_A_TIME)
     yield* (await findEvents(pool, tenantId, ids.slice(from, from + AT_A_TIME))).map(eventText)
 }

@@ -59,6 +59,7 @@ export function join(sightings: Sighting[]): Joins {
     const { names, trusted } = sighting
     const primary = primaryOf(names)
     for (const name of names) if (name !== primary) joinName(joins, sighting, primary!, name)
+    noteApart(joins, sighting)
     if (trusted && vouchesFor(names)) {
       for (const name of names) {
         if (name.trusted) continue
@@ -69,6 +70,13 @@ export function join(sightings: Sighting[]): Joins {
     joins.nodes.push(names[0]?.node ?? null)
   }
   return joins
+}
+
+/** Its events are kept under the first name: who is named beside it and stayed somebody else leads to them, too. */
+function noteApart(joins: Joins, { names: [first, ...others], cause }: Sighting): void {
+  for (const { node } of others)
+    if (profileOf(node) !== profileOf(first!.node))
+      joins.unjoined.push({ node: first!.node, other: node, cause })
 }
 
 export function profileOf({ profile }: Node): Profile {

@@ -40,20 +40,26 @@ export async function findEventsOf(
 }
 
 /**
- * Events of others that were seen together with these nodes, but not joined: with what they say, to see of whom. By
- * portions, in a transaction of its own, which only reads: a stranger can have sent thousands.
+ * Events of others that were seen together with these nodes but not joined, or that one of these e-mails was taken from:
+ * with what they say, to see of whom. By portions, in a transaction of its own, which only reads: a stranger can have
+ * sent thousands.
  */
 export async function* readUnjoinedEvents(
   client: pg.PoolClient,
   tenantId: number,
-  nodes: number[],
+  { nodes, emails }: { nodes: number[]; emails: string[] },
 ): AsyncGenerator<(EventRow & { payload: string })[]> {
   await client.query(
     `declare unjoined_events no scroll cursor for
      select tableoid::int8 as table, ctid::text as row, id, received_at as "receivedAt", payload from events
-     where tenant_id = $1
-       and node = any(array(select node from identity_unjoined where tenant_id = $1 and other = any($2::bigint[])))`,
-    [tenantId, nodes],
+     where tenant_id = $1 and node = any(array(
+       select i.node from identities i where i.tenant_id = $1 and not i.node = any($2::bigint[]) and i.profile in (
+         select o.profile from identity_unjoined u join identities o on o.tenant_id = u.tenant_id and o.node = u.node
+         where u.tenant_id = $1 and u.other = any($2::bigint[])
+         union
+         select profile from identities
+         where tenant_id = $1 and kind = 'email' and value = any($3) and retired_at is not null)))`,
+    [tenantId, nodes, emails],
   )
   for (;;) {
     const { rows } = await queryLong<EventRow & { payload: string }>(
