@@ -7,6 +7,7 @@ import {
   createRole,
   databaseAddress,
   deleteSqlAccess,
+  denyLargeObjects,
   disableRole,
   dropRole,
   endSessionsOf,
@@ -68,6 +69,7 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
             throw (error as { code?: string }).code === MAY_NOT ? mayNotMakeRoles(user) : error
           },
         )
+        await denyLargeObjects(client)
         const excess = await excessOf(client, role)
         if (excess.length > 0) throw seesTooMuch(excess)
         const made = await insertSqlAccess(client, {
@@ -102,7 +104,9 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
       })
       await endSessionsOf(pool, role).catch(() => undefined)
       // What it left elsewhere in the cluster may hold it; without its row and its login it is a name.
-      const isDropped = await dropRole(pool, role).then(
+      const isDropped = await inTransaction(pool, async client => {
+        if (await roleExists(client, role)) await dropRole(client, role)
+      }).then(
         () => true,
         () => false,
       )

@@ -171,6 +171,9 @@ test('a role reads its tenant through the views, nothing else, and writes nothin
       `create role other`,
       'alter system set work_mem = 1',
       'select pg_reload_conf()',
+      'select lo_creat(-1)',
+      'select lo_create(4711)',
+      `select lo_from_bytea(0, 'fills the disk')`,
     ])
       await refused(sql, /^(42501|22023|42704)$/)
     // errors are made to tell of rows that a condition of one's own is asked of
@@ -186,8 +189,16 @@ test('a role reads its tenant through the views, nothing else, and writes nothin
     assert.deepEqual(stats, [])
     assert.deepEqual(told, [])
 
+    // As a role of an owner who could not forbid it may have left behind.
+    const { rows: made } = await server.pool.query(`select lo_from_bytea(0, 'left behind') as oid`)
+    await server.pool.query(`alter large object ${made[0].oid} owner to ${role}`)
     const revoked = await kontor('sql-access', 'revoke', role)
     assert.equal(revoked.code, 0, revoked.err)
+    assert.equal((revoked.json() as { role_dropped: boolean }).role_dropped, true)
+    const { rows: left } = await server.pool.query('select from pg_largeobject_metadata where oid = $1', [
+      made[0].oid,
+    ])
+    assert.deepEqual(left, [])
     await assert.rejects(connected(connection))
     await assert.rejects(client.query('select * from products'))
   } finally {

@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import type { Db } from '../../postgres/database.ts'
 
 /** A role of the database that sees one tenant through the views of kontor_bi. */
@@ -46,6 +47,22 @@ export async function createRole(
   await db.query(`alter role ${role} set search_path = kontor_bi`)
 }
 
+// lo_import and lo_export are a superuser's from the beginning.
+const LARGE_OBJECT_WRITERS = `lo_creat(int4), lo_create(oid), lo_from_bytea(oid, bytea), lo_put(oid, int8, bytea),
+  lowrite(int4, bytea), lo_truncate(int4, int4), lo_truncate64(int4, int8), lo_unlink(oid)`
+
+/**
+ * Everybody may make large objects, in any database: they fill its disk, and outlive who made them. Nothing here needs them. Only a
+ * superuser can take that away; it is done once.
+ */
+export async function denyLargeObjects(db: Db): Promise<void> {
+  const { rows } = await db.query<{ may: boolean }>(
+    `select r.rolsuper and has_function_privilege('public', 'pg_catalog.lo_creat(int4)', 'execute') as may
+     from pg_roles r where r.rolname = current_user`,
+  )
+  if (rows[0]?.may) await db.query(`revoke execute on function ${LARGE_OBJECT_WRITERS} from public`)
+}
+
 /** What the role could do beyond the views, because somebody granted it to everybody: at most three. */
 export async function excessOf(db: Db, role: string): Promise<string[]> {
   const { rows } = await db.query<{ what: string }>(
@@ -74,8 +91,12 @@ export async function endSessionsOf(db: Db, role: string): Promise<void> {
   await db.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [role])
 }
 
-export async function dropRole(db: Db, role: string): Promise<void> {
-  await db.query(`drop role if exists ${role}`)
+/** With what it owns in this database. In a transaction: whoever may not drop that is not left with a share in the role. */
+export async function dropRole(client: pg.PoolClient, role: string): Promise<void> {
+  // who makes a role may hand it out, and needs it to drop what is its own
+  await client.query(`grant ${role} to current_user`)
+  await client.query(`drop owned by ${role}`)
+  await client.query(`drop role ${role}`)
 }
 
 export async function roleExists(db: Db, role: string): Promise<boolean> {
