@@ -19,9 +19,13 @@ export function addSuppress(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor suppress list --tenant acme'))
     .action(options =>
-      readingDatabase(options, out, async ({ admin }) =>
-        out.json(await admin.suppressions.list(options.tenant!)),
-      ),
+      readingDatabase(options, out, async ({ admin }) => {
+        const { results, not_recorded } = await admin.suppressions.list(options.tenant!)
+        const { events, records, last_at } = not_recorded
+        const last = last_at === null ? '' : `, the last at ${last_at}`
+        out.say(`Not recorded because of them: ${events} events and ${records} records${last}.`)
+        out.json(results)
+      }),
     )
   suppress
     .command('remove')
