@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { startKontor } from '../cli/kontor.ts'
+import { eventually } from '../eventually.ts'
 import { startServer } from '../server.ts'
 import { created, ended, item, send } from '../subscriptions/shop.ts'
 
@@ -23,9 +25,9 @@ async function overHttp(t: TestContext, key = privateKey): Promise<Client> {
   return client
 }
 
-async function overStdio(t: TestContext): Promise<Client> {
+async function overStdio(t: TestContext, key = privateKey): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' })
-  const env = { PATH: process.env.PATH!, KONTOR_URL: server.url, KONTOR_KEY: privateKey }
+  const env = { PATH: process.env.PATH!, KONTOR_URL: server.url, KONTOR_KEY: key }
   await client.connect(new StdioClientTransport({ command: process.execPath, args: [main, 'mcp'], env }))
   t.after(() => client.close())
   return client
@@ -120,6 +122,52 @@ test('an answer is the body of the route, with what was received marked as not t
   const { structuredContent: docs } = await call(client, 'search_docs', { query: 'signing secret rotate' })
   assert.ok(docs.results.length > 0)
   assert.match(docs.results[0].path, /\.md$/)
+})
+
+test('an argument that is no id leads nowhere else, and is refused in words', async t => {
+  const client = await overHttp(t)
+  for (const [tool, args, words] of [
+    ['lookup_event', { id: 'series' }, /id must be a UUID/],
+    ['lookup_event', { id: 'live' }, /id must be a UUID/],
+    ['lookup_event', { id: 5 }, /id must be a UUID/],
+    ['lookup_event', { id: '../products' }, /id must be a UUID/],
+    ['get_record', { entityType: 'product', id: '..' }, /id must be the id of a record/],
+    ['get_record', { entityType: 'product', id: '.' }, /id must be the id of a record/],
+    ['get_record', { entityType: 'product', id: 7 }, /id must be the id of a record/],
+    ['get_record', { entityType: 'product/../orders', id: 'x' }, /entityType must be one of/],
+    ['find_records', { entityType: '../v1/event' }, /entityType must be one of/],
+    ['get_record', { entityType: 'product', id: 'x\ud800' }, /id must be text.*lone surrogate/],
+    ['list_events', { event_type: '\udc00' }, /event_type must be text/],
+    ['search_docs', { query: '\ud800' }, /query must be text/],
+  ] as const) {
+    const { isError, content, structuredContent } = await call(client, tool, args)
+    assert.deepEqual([isError, structuredContent.code], [true, 'invalid_arguments'], JSON.stringify(args))
+    assert.match(content[0].text, words)
+  }
+  for (const id of ['../orders', '%2e%2e/orders', 'a?b#c', 'MUG/01/../../events']) {
+    const { structuredContent } = await call(client, 'get_record', { entityType: 'product', id })
+    assert.equal(structuredContent.code, 'not_found', id)
+  }
+})
+
+test('with a wrong key kontor mcp ends at once and says why; a problem later is told in words', async t => {
+  const wrong = startKontor(t, ['mcp'], { KONTOR_URL: server.url, KONTOR_KEY: 'private-wrong' })
+  assert.equal(await wrong.ended, 1)
+  assert.match(wrong.err(), /does not take KONTOR_KEY: it answered 401: Not authenticated\. .* \(\w+\)/)
+  assert.doesNotMatch(wrong.err(), /[{}]/)
+  const { key, id } = await server.admin.keys.create({ tenant: server.tenant.id, kind: 'private' })
+  const client = await overStdio(t, key)
+  await server.admin.keys.revoke(id, {})
+  await eventually('the revocation to be known', async () => {
+    const failed = await client.listTools().then(
+      () => null,
+      (error: Error) => error.message,
+    )
+    if (failed === null) return false
+    assert.match(failed, /cannot answer: it answered 401: Not authenticated\./)
+    assert.doesNotMatch(failed, /[{}]/)
+    return true
+  })
 })
 
 test('why did MRR fall: the accounts behind it, over stdin and stdout too', async t => {

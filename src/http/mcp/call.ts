@@ -46,8 +46,11 @@ function faultOf(
     if (!parameters.has(argument) && !Object.hasOwn(own, argument))
       return `${name} has no argument ${JSON.stringify(argument.slice(0, 100))}; it has: ${[...Object.keys(own), ...parameters].join(', ')}`
   for (const argument of required) if (args[argument] === undefined) return `${argument} is required`
-  for (const [argument, value] of Object.entries(args))
+  for (const [argument, value] of Object.entries(args)) {
     if (typeof value === 'object') return `${argument} must be a text, a number or a boolean`
+    if (typeof value === 'string' && !value.isWellFormed())
+      return `${argument} must be text: it has half a character (a lone surrogate)`
+  }
   return null
 }
 

@@ -1,3 +1,4 @@
+import { isUuid } from '../../domain/ids.ts'
 import type { Scope } from '../../domain/tenants/keys.ts'
 import {
   type Arguments,
@@ -36,7 +37,9 @@ const why = {
 
 export const SEARCH_DOCS = 'search_docs'
 
-const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : null)
+/** An id as a part of a path; null for what would lead elsewhere: dots are steps there, however they are written. */
+const segmentOf = (id: unknown) =>
+  typeof id === 'string' && !['', '.', '..'].includes(id) ? encodeURIComponent(id) : null
 const isEntityType = (value: unknown): value is string => ENTITY_TYPES.includes(value as string)
 const NO_ENTITY_TYPE = `entityType must be one of ${ENTITY_TYPES.join(', ')}`
 
@@ -63,7 +66,8 @@ export const TOOLS: readonly Tool[] = [
     required: ['entityType', 'id'],
     path({ entityType, id }) {
       if (!isEntityType(entityType)) return NO_ENTITY_TYPE
-      return text(id) ? { path: `/v1/${entityType}s/${encodeURIComponent(String(id))}` } : 'id is required'
+      const segment = segmentOf(id)
+      return segment === null ? 'id must be the id of a record' : { path: `/v1/${entityType}s/${segment}` }
     },
   },
   {
@@ -82,9 +86,11 @@ export const TOOLS: readonly Tool[] = [
     scopes: ['events:read'],
     route: '/v1/events/lookup',
     own: { id: { type: 'string', description: 'Its id here: a UUID' } },
-    path: ({ id }) => ({
-      path: text(id) ? `/v1/events/${encodeURIComponent(String(id))}` : '/v1/events/lookup',
-    }),
+    // beside events there are other things under their path
+    path({ id }) {
+      if (id === undefined) return { path: '/v1/events/lookup' }
+      return typeof id === 'string' && isUuid(id) ? { path: `/v1/events/${id}` } : 'id must be a UUID'
+    },
   },
   {
     name: 'list_conversions',
