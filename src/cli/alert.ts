@@ -3,7 +3,7 @@ import type { RulesChange } from '../admin/alerts.ts'
 import { RULE_NAMES, RULES } from '../domain/alerts/rules.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, requireData, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, requireData, withDatabase } from './session.ts'
 
 const NOTES = `
 Rules, and from which value on they warn by default:
@@ -28,7 +28,7 @@ export function addAlert(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor alert list --tenant acme --all'))
     .action(async ({ tenant, all, ...options }) => {
       await requireData(options)
-      await withDatabase(options, out, async ({ admin }) =>
+      await readingDatabase(options, out, async ({ admin }) =>
         out.json(await admin.alerts.list({ tenant, all: all === true })),
       )
     })
@@ -45,7 +45,8 @@ export function addAlert(program: Command, out: Output): void {
     )
     .action(async (tenant, { set, ...options }) => {
       await requireData(options)
-      await withDatabase(options, out, async ({ admin: { alerts } }) =>
+      const using = set ? withDatabase : readingDatabase
+      await using(options, out, async ({ admin: { alerts } }) =>
         out.json(set ? await alerts.setRules(tenant, set) : await alerts.rules(tenant)),
       )
     })

@@ -2,7 +2,7 @@ import type { Command } from '@commander-js/extra-typings'
 import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, withDatabase } from './session.ts'
 
 const NOTES = `
 Prints a receipt with what was removed; it names nobody, and is kept. Everyone who shares the profile is erased.
@@ -38,7 +38,8 @@ export function addErase(program: Command, out: Output): void {
       const { tenant, email, profile, dryRun, yes, suppress } = options
       if ((email === undefined) === (profile === undefined))
         throw new UsageError('Name the person with --email or with --profile: one of the two.')
-      await withDatabase(options, out, async ({ admin: { erasures } }) => {
+      const using = dryRun ? readingDatabase : withDatabase
+      await using(options, out, async ({ admin: { erasures } }) => {
         const query = { tenant, email, profile, confirm: yes, suppress }
         out.json(dryRun ? await erasures.preview(query) : await erasures.erase(query))
       })

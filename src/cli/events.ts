@@ -1,7 +1,7 @@
 import type { Command } from '@commander-js/extra-typings'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, withDatabase } from './session.ts'
 
 const PURGE_NOTES = `
 Revoke the key first: what it goes on to send comes in again. Everything is then as if it had never sent: its events are
@@ -34,7 +34,8 @@ export function addEvents(program: Command, out: Output): void {
     )
     .action(async options => {
       const { tenant, key, since, until } = options
-      await withDatabase(options, out, async ({ admin: { purges } }) => {
+      const using = options.dryRun ? readingDatabase : withDatabase
+      await using(options, out, async ({ admin: { purges } }) => {
         const query = { tenant, key, since, until }
         out.json(options.dryRun ? await purges.preview(query) : await purges.purge(query))
       })

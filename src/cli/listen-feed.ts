@@ -6,7 +6,7 @@ import { isUnavailable } from '../postgres/database.ts'
 import { type RequestsView, type RequestView, readRequests } from '../reports/inbound-requests.ts'
 import { findSource } from '../store/inbound/sources.ts'
 import type { Output } from './output.ts'
-import { requireData, withDatabase } from './session.ts'
+import { readingDatabase, requireData } from './session.ts'
 
 export type ListenStart = { sourceId: string; since: Date | null; data: string | undefined }
 
@@ -71,7 +71,7 @@ async function connect(
   const remote = remoteServer()
   if (remote) return work(cursor => pageOverHttp({ ...remote, start, signal, cursor }))
   await requireData(start)
-  return withDatabase(start, out, async ({ pool }) => {
+  return readingDatabase(start, out, async ({ pool }) => {
     const source = await findSource(pool, start.sourceId)
     if (!source) throw notFound('source', start.sourceId)
     const of = { tenantId: source.tenantId, sourceId: source.id }

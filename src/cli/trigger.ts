@@ -9,7 +9,7 @@ import type { Sample } from './samples/sample.ts'
 import { type NamedSample, SAMPLES } from './samples/samples.ts'
 import { openSender, type Sender } from './samples/senders.ts'
 import { type Change, changed, changeOf, jsonOrText } from './samples/set.ts'
-import { dataOption, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, requireData } from './session.ts'
 
 const NOTES = `
 The sample is a body as its sender documents it, with ids that are new each time, and goes in where the real one does: to the
@@ -80,8 +80,13 @@ function sampleNamed(name: string | undefined): NamedSample {
   throw new UsageError(`There is no sample ${JSON.stringify(name)}.${meant} --list shows all.`)
 }
 
-function trigger(named: NamedSample, options: Options, out: Output): Promise<void> {
-  return withDatabase(options, out, async session => {
+async function trigger(named: NamedSample, options: Options, out: Output): Promise<void> {
+  if (named.target === 'events' && (options.source !== undefined || options.token !== undefined))
+    throw new UsageError(
+      `${named.name} goes to the event API, not to a source: leave --source and --token out.`,
+    )
+  await requireData(options)
+  return readingDatabase(options, out, async session => {
     const sender = await openSender(session, named.target, options)
     let server: ReachedServer | null = null
     try {

@@ -242,6 +242,15 @@ test('tables of another version, or none; the command tells the rest and exits w
   const list = await kontor('tenant', 'list')
   assert.equal(list.code, 1)
   assert.match(list.err, /older version of Kontor: it lacks \d{4}_\w+\.sql\. .*`kontor migrate`/)
+  for (const words of [
+    ['listen', 'src_any'],
+    ['trigger', 'page_view'],
+    ['alert', 'list'],
+    ['erase', '--tenant', 'x', '--email', 'a@b.c', '--dry-run'],
+  ]) {
+    const { code, err } = await kontor(...words)
+    assert.deepEqual([code, /older version of Kontor/.test(err)], [1, true], `${words}: ${err}`)
+  }
   const status = await kontor('status')
   assert.match(status.err, /`kontor migrate`/)
   const { schema, tenants }: { schema: string; tenants: null } = status.json()

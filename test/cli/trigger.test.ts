@@ -73,6 +73,27 @@ test('what cannot be sent is told in words', async () => {
     (await trigger('stripe.invoice.paid', '--tenant', 'second')).err,
     /kontor source create --tenant second/,
   )
+  const elsewhere = await trigger(
+    'webhook.order.shipped',
+    '--tenant',
+    'second',
+    '--source',
+    webhook.id,
+    '--token',
+    webhook.token,
+  )
+  assert.deepEqual([elsewhere.code, elsewhere.out], [2, ''])
+  assert.match(elsewhere.err, /is of another tenant than second/)
+  const own = ['--tenant', server.tenant.id, '--source', webhook.id, '--token', webhook.token]
+  assert.equal((await trigger('webhook.order.shipped', ...own)).code, 0)
+  const ignored = await trigger('page_view', '--tenant', 'second', '--source', webhook.id)
+  assert.deepEqual([ignored.code, ignored.out], [2, ''])
+  assert.match(ignored.err, /page_view goes to the event API, not to a source/)
+  const shopify = await makeSource(server, { preset: 'shopify', signing_secret: 'generate' })
+  assert.match(
+    (await trigger('stripe.invoice.paid', '--source', shopify.id)).err,
+    /takes webhooks of shopify/,
+  )
   for (const words of [
     ['--set', '=1'],
     ['--set', '__proto__.x=1'],

@@ -43,6 +43,8 @@ async function eventSender(session: Session, choice: Choice): Promise<Sender> {
 async function tenantOf({ admin }: Session, { tenant }: Choice): Promise<TenantView> {
   const tenants = await admin.tenants.list()
   if (tenant === undefined && tenants.length === 1) return tenants[0]!
+  if (tenant === undefined && tenants.length === 0)
+    throw new UsageError('There is no tenant yet: kontor start makes one, or kontor tenant create.')
   if (tenant === undefined) throw new UsageError('There are several tenants: name one with --tenant.')
   const found = tenants.find(({ id, name }) => id === tenant || name === tenant)
   if (!found) throw notFound('tenant', tenant)
@@ -87,6 +89,15 @@ async function sourceFor(
   if (choice.source !== undefined) {
     const source = await findSource(pool, choice.source)
     if (!source) throw notFound('source', choice.source)
+    if (choice.tenant !== undefined) {
+      const { id, name } = await tenantNamed(pool, currentUser(), choice.tenant)
+      if (id !== source.tenantId)
+        throw new UsageError(`The source ${source.id} is of another tenant than ${name}: leave --tenant out.`)
+    }
+    if ('preset' in target && source.preset !== null && source.preset !== target.preset)
+      throw new UsageError(
+        `The source ${source.id} takes webhooks of ${source.preset}, and this sample is one of ${target.preset}.`,
+      )
     return source
   }
   const tenant = await tenantOf(session, choice)
