@@ -7,6 +7,8 @@ import { compareWithOpenApi } from './compare.ts'
 type Operation = {
   operationId: string
   summary?: string
+  description?: string
+  responses: Record<string, unknown>
   security: Record<string, string[]>[]
   requestBody?: { content: Record<string, { example?: unknown; schema?: { examples?: unknown[] } }> }
 }
@@ -51,9 +53,26 @@ test('a kept linter finds nothing in the document, and every example in it is wh
     problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} at ${location[0]?.pointer}`),
     [],
   )
+})
+
+test('every operation says what it is for, in a line and in words, and how it may fail', () => {
+  const named = (lacking: (operation: Operation) => boolean) =>
+    operations.filter(({ operation }) => lacking(operation)).map(({ method, path }) => `${method} ${path}`)
   assert.deepEqual(
-    operations.filter(({ operation }) => !operation.summary).map(({ path }) => path),
+    named(({ summary }) => !summary),
     [],
+  )
+  // The note on scopes, which every guarded route has, says nothing of what it is for.
+  const wordsOf = ({ description = '' }: Operation) => description.replace(/\s*Scope: [^\n]*$/, '')
+  assert.deepEqual(
+    named(operation => wordsOf(operation).length < 20),
+    [],
+  )
+  const isError = (status: string) => status >= '400'
+  // A page, a script and a welcome cannot be asked wrongly.
+  assert.deepEqual(
+    named(({ responses }) => !Object.keys(responses).some(isError)),
+    ['GET /', 'GET /k.js', 'POST /v1/m'],
   )
 })
 

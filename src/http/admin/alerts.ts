@@ -23,6 +23,8 @@ export function alertRoutes(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         ...documented,
         summary: 'List alerts, newest first: at most 200',
+        description:
+          'What Kontor warns of by itself: lag, refused webhooks, dead letters, silent sources, lost MRR. An alert is resolved by itself when its value is back. Without `tenant`: those of all tenants that the key sees.',
         querystring: Type.Object({
           ...byTenant,
           state: Type.Enum(['raised', 'all'], {
@@ -47,6 +49,8 @@ export function alertRoutes(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         ...documented,
         summary: 'Get from which values on a tenant is warned',
+        description:
+          'The value from which on each rule warns, and whether it is the default. `null`: the rule is off.',
         params: ById,
         response: { 200: AlertRulesView },
       },

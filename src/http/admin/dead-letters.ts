@@ -28,6 +28,8 @@ function readRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'List dead letters, newest first: what could not be processed and waits for a decision',
+        description:
+          'Items that are not valid (`rejected`) and entries that failed at every attempt (`failed`), with the error and its cause. Replayed and resolved ones are left out. Bodies: `GET /admin/v1/dead-letters/:id`.',
         querystring: Type.Object({
           ...byTenant,
           ...bySource,
@@ -58,6 +60,8 @@ function readRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Get a dead letter with its body as received',
+        description:
+          'The item alone, cut out of the request that it came with: what a replay sends in again. `tenant` is needed only where the key sees several.',
         params: ById,
         querystring: Type.Object(byTenant),
         response: { 200: Type.Object({ ...DeadLetterView.properties, body: Type.String() }) },

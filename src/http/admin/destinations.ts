@@ -38,6 +38,8 @@ function collectionRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'List the destinations of a tenant, with how sending to them goes',
+        description:
+          'Each with its settings, what waits, the last success and failure, and why it was disabled, if it was.',
         querystring: Type.Object({ tenant: Type.String({ description: 'Id or name' }) }),
         response: { 200: List(DestinationView) },
       },
@@ -57,6 +59,8 @@ function collectionRoutes(app: App, admin: AdminOf): void {
         ...documented,
         summary:
           'Create a destination: from now on it is sent what it wants. Its secret is shown only in this response',
+        description:
+          'What takes effect from now on and is wanted (`what`, `event_types`) is POSTed to `url`, signed as Standard Webhooks say. Addresses of private networks are refused unless the installation allows them. A tenant may have 100.',
         body: NewDestinationBody,
         response: { 201: CreatedDestination },
       },
@@ -75,6 +79,8 @@ function itemRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Get a destination, without its secret',
+        description:
+          'Settings, health and counts of one destination. The secret was shown when it was made, and is shown by a rotation.',
         params: ById,
         response: { 200: DestinationView },
       },
@@ -88,6 +94,8 @@ function itemRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Change settings; those not given stay as they are',
+        description:
+          'What is still to be sent goes to the new address. The secret is changed by `POST …/rotate`.',
         params: ById,
         body: DestinationChangeBody,
         response: { 200: DestinationView },
@@ -102,6 +110,8 @@ function itemRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Delete a destination, with what was still to be sent to it',
+        description:
+          'Nothing more is sent, and the list of its attempts goes with it. To stop for a while, disable it.',
         params: ById,
         response: { 204: Type.Null() },
       },
@@ -120,6 +130,8 @@ function switchRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Replace the secret; messages are signed with the previous one too for a while',
+        description:
+          'The new secret is shown only in this response. For `overlap_hours` (24) messages carry a signature by each of the two, so that receivers can change over without a gap.',
         params: ById,
         body: KeyRotationBody,
         response: { 200: CreatedDestination },
@@ -141,6 +153,8 @@ function switchRoutes(app: App, admin: AdminOf): void {
           summary: enabled
             ? 'Send again: first what was still to be sent. What came meanwhile comes by replay'
             : 'Send nothing more until it is enabled again',
+          description:
+            'Role: `operator`. A destination that answers 410, or five days without a success, is disabled by itself; what came while it was disabled is sent by `POST …/replay`.',
           params: ById,
           response: { 200: DestinationView },
         },
@@ -157,6 +171,8 @@ function deliveryRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Send a signed message of type kontor.test now, and show the answer',
+        description:
+          'Role: `operator`. Once, without retries, also while it is disabled. The response tells the status, the time it took and the beginning of what was answered.',
         params: ById,
         response: { 200: DestinationTest },
       },
@@ -169,6 +185,8 @@ function deliveryRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'List attempts to deliver, newest first, with what was answered',
+        description:
+          'One row an attempt, with status, duration and the beginning of the answer; a message is tried up to ten times within two and a half days. Kept for 30 days unless set otherwise.',
         params: ById,
         querystring: Type.Object({
           outcome: Type.Optional(Type.Enum([...DELIVERY_OUTCOMES])),
@@ -207,6 +225,8 @@ function deliveryRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Send everything since then once more, delivered or not, under the same ids',
+        description:
+          'Role: `operator`. Receivers tell repeats by `webhook-id`, which stays the same. 409 while the destination is disabled.',
         params: ById,
         body: Type.Object(
           { since: Type.String({ format: 'timestamp' }) },

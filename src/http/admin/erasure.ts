@@ -65,6 +65,8 @@ export function erasureRoutes(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         ...documented,
         summary: 'Get the receipt of an erasure, and how far it is',
+        description:
+          '`running` until everything is done, whatever happens to the process that began it; then `completed`, with counts of what was erased. The receipt names nobody: the subject is a hash.',
         params: ById,
         response: { 200: ErasureReceipt },
       },
@@ -78,6 +80,8 @@ export function erasureRoutes(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         ...documented,
         summary: 'List receipts of erasures, newest first: the last 100',
+        description:
+          'Of one tenant. Receipts name nobody; whoever knows the person can find theirs by `subject_hash`.',
         querystring: Type.Object({ tenant: Type.String({ description: 'Id or name' }) }),
         response: { 200: List(ErasureReceipt) },
       },
@@ -98,6 +102,8 @@ export function suppressionRoutes(app: App, { admin }: { admin: AdminOf }): void
       schema: {
         ...documented,
         summary: 'List people who were erased and are not recorded again, newest first: the last 1,000',
+        description:
+          'Only hashes of their names are kept. `not_recorded` counts what came of them and was left out.',
         querystring,
         response: { 200: SuppressionList },
       },
@@ -111,6 +117,8 @@ export function suppressionRoutes(app: App, { admin }: { admin: AdminOf }): void
       schema: {
         ...documented,
         summary: 'Record somebody again, from now on',
+        description:
+          'By the id of the list, an e-mail address, or the hash of a name: all names of that person leave the list. What was left out meanwhile does not come back.',
         params: Type.Object({
           id: Type.String({ description: 'An id of the list, an e-mail address, or the hash of a name' }),
         }),

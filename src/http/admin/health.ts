@@ -16,6 +16,8 @@ export function healthRoutes(
         tags: ['Admin: tenants'],
         security: security.admin,
         summary: 'How a tenant stands: what waits, what failed, what was refused',
+        description:
+          'Open dead letters, refused requests of the last day and deferred events of the tenant. What waits and the room on the disk are those of the installation; null for a key that is bound to one tenant, or where they are not known.',
         params: ById,
         response: { 200: HealthView },
       },
@@ -34,6 +36,8 @@ export function healthRoutes(
         tags: ['Admin: tenants'],
         security: security.admin,
         summary: 'What fails, by cause: open dead letters and refused requests, the newest first',
+        description:
+          'One row a cause, with how often it was met, when first and last; destinations that fail are among them. The dead letters of a cause are listed and replayed with `cause`.',
         params: ById,
         response: { 200: List(IssueView) },
       },
@@ -54,6 +58,7 @@ function activityRoutes(app: App, admin: AdminOf): void {
         tags: ['Admin: sources'],
         security: security.admin,
         summary: 'How much a source brought and how much of it was refused, by the hour of the last day',
+        description: 'Hours, oldest first, those without any included.',
         params: ById,
         response: { 200: SourceActivity },
       },
@@ -67,6 +72,7 @@ function activityRoutes(app: App, admin: AdminOf): void {
         tags: ['Admin: destinations'],
         security: security.admin,
         summary: 'How many attempts to deliver succeeded and failed, by the hour of the last day',
+        description: 'Hours, oldest first, those without any included.',
         params: ById,
         response: { 200: DestinationActivity },
       },

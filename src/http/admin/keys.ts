@@ -14,6 +14,8 @@ export function keyRoutes(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         ...documented,
         summary: 'List keys, without the keys themselves',
+        description:
+          'Of a tenant its private and tracking keys, without one the admin keys: kind, scopes, limits, who made them, when they end and when they were last used.',
         querystring: Type.Object({
           tenant: Type.Optional(Type.String({ description: 'Id or name; without it: the admin keys' })),
         }),
@@ -62,6 +64,8 @@ export function keyRoutes(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         ...documented,
         summary: 'Replace a key by one like it; the previous one stays valid for a while',
+        description:
+          'Same kind, scopes and limits. The new key is shown only in this response; the previous one ends after `overlap_hours` (24). 409 where it is revoked or has ended.',
         params: ById,
         body: KeyRotationBody,
         response: { 200: RotatedKey },

@@ -30,6 +30,8 @@ function readRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Show a person: what they are known by, since when and why',
+        description:
+          'By profile id, e-mail, user id, contact id or visitor; `user:…`, `contact:…`, `visitor:…` or `email:…` says which, where a name is more than one person (409).',
         params: ById,
         querystring: Type.Object({ tenant }),
         response: { 200: PersonView },
@@ -80,6 +82,8 @@ function changeRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Make two people one: this one becomes part of the other',
+        description:
+          'Events, sales and billing follow at once. 409 where they are one person already, or would have more than 200 names together. `POST …/split` undoes it.',
         params: ById,
         body: Type.Object(
           { tenant, into: Type.String({ description: 'Whoever keeps their profile id' }) },

@@ -54,6 +54,8 @@ export function purgeRoutes(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         ...documented,
         summary: 'Get the receipt of a purge, and how far it is',
+        description:
+          '`running` until everything is done, whatever happens to the process that began it; then `completed`, with counts of what was taken.',
         params: ById,
         response: { 200: PurgeReceipt },
       },

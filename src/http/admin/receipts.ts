@@ -29,6 +29,8 @@ function listRoute(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'List what happened to inbound events, newest first',
+        description:
+          'One row an event that came to a source: `processed`, `duplicate` (of `first_id`), `dropped` over its limit, `dead_letter`, or `suppressed`. Kept for 30 days unless set otherwise.',
         querystring: Type.Object({
           ...byTenant,
           ...bySource,
@@ -62,6 +64,8 @@ function archiveRoute(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Get the archived result of an inbound event by the id in its receipt',
+        description:
+          'The normalized event as it took effect, to the digit. There is one for each `processed` receipt, for 30 days unless set otherwise.',
         params: ById,
         querystring: Type.Object(byTenant),
         response: { 200: ArchiveBody },
@@ -85,6 +89,8 @@ function overflowRoute(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'List sources with deferred events, and how many each has',
+        description:
+          'What came over a source’s limit and waits until there is budget again. Of all tenants that the key sees.',
         response: {
           200: List(BacklogView),
         },

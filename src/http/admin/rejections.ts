@@ -19,6 +19,8 @@ export function rejectionRoute(app: App, { admin }: { admin: AdminOf }): void {
         security: security.admin,
         summary:
           'List refused requests of inbound sources, newest first: a sample of 10 per minute and cause',
+        description:
+          'Requests to sources that were answered with an error, with the reason and from where. Of many alike only the first are written down, and counted (`suppressed`). The last 1,000 of a source, for 14 days.',
         querystring: Type.Object({
           ...byTenant,
           ...bySource,

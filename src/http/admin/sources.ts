@@ -21,6 +21,7 @@ function collectionRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'List the sources of a tenant',
+        description: 'Each with its settings and its address. Tokens and secrets are not shown again.',
         querystring: Type.Object({ tenant: Type.String({ description: 'Id or name' }) }),
         response: { 200: List(SourceView) },
       },
@@ -39,6 +40,8 @@ function collectionRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Create a source; its token and secret are shown only in this response',
+        description:
+          'Events are posted to `POST /ingest/inbound/:id` from now on. `preset` sets a source up for a provider (Stripe, Shopify …): how it signs, and what its events mean.',
         body: NewSourceBody,
         response: { 201: CreatedSource },
       },
@@ -59,6 +62,7 @@ function itemRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Get a source, without its token and secret',
+        description: 'Settings, state and who made it.',
         params: ById,
         response: { 200: SourceView },
       },
@@ -72,6 +76,8 @@ function itemRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Change settings; those not given stay as they are',
+        description:
+          'They hold for what comes in within two seconds on every node. Token and secret are changed by `POST …/rotate`.',
         params: ById,
         body: SourceChangeBody,
         response: { 200: SourceView },
@@ -86,6 +92,7 @@ function itemRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Delete a source; its events are kept',
+        description: 'Whoever still sends to it is answered 404. To stop for a while, disable it.',
         params: ById,
         response: { 204: Type.Null() },
       },
@@ -104,6 +111,8 @@ function actionRoutes(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Replace the token or the signing secret; the previous one stays valid for a while',
+        description:
+          'The new value is shown only in this response. Both are taken for `overlap_hours` (24), so that a sender can change over without a gap.',
         params: ById,
         body: RotationBody,
         response: { 200: RotatedSource },
@@ -125,6 +134,8 @@ function actionRoutes(app: App, admin: AdminOf): void {
         schema: {
           ...documented,
           summary: enabled ? 'Accept events again' : 'Refuse events (403) until it is enabled again',
+          description:
+            'Role: `operator`. It holds within two seconds on every node. What came in before is processed all the same.',
           params: ById,
           response: { 200: SourceView },
         },

@@ -9,7 +9,14 @@ const documented = { tags: ['Admin: tenants'], security: security.admin }
 export function tenantRoutes(app: App, { admin }: { admin: AdminOf }): void {
   app.get(
     '/admin/v1/tenants',
-    { schema: { ...documented, summary: 'List tenants', response: { 200: List(TenantView) } } },
+    {
+      schema: {
+        ...documented,
+        summary: 'List tenants',
+        description: 'Those that the key sees: all of them, or the one that it is bound to.',
+        response: { 200: List(TenantView) },
+      },
+    },
     async request => ({ results: await admin(request).tenants.list(), next_cursor: null }),
   )
   app.post(
@@ -19,6 +26,8 @@ export function tenantRoutes(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         ...documented,
         summary: 'Create a tenant',
+        description:
+          'Its data, keys and sources are apart from those of all others. It has no keys yet: `POST /admin/v1/keys`. 409 where the name is taken.',
         body: NewTenantBody,
         response: { 201: TenantView },
       },
@@ -34,6 +43,8 @@ export function tenantRoutes(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         ...documented,
         summary: 'Get a tenant by id or name',
+        description:
+          'Its settings: what counts as a conversion, how old events may be, what becomes of IP addresses.',
         params: ById,
         response: { 200: TenantView },
       },
@@ -47,6 +58,8 @@ export function tenantRoutes(app: App, { admin }: { admin: AdminOf }): void {
         ...documented,
         summary:
           'Set which event types count as conversions, how old an event may be, and what becomes of IP addresses',
+        description:
+          'What is left out stays as it is. It holds for what comes in within two seconds on every node, not for what came in before.',
         params: ById,
         body: TenantChangeBody,
         response: { 200: TenantView },
@@ -64,6 +77,8 @@ function policyRoutes(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         ...documented,
         summary: 'Get how a tenant counts its MRR',
+        description:
+          'Time zone, what counts as MRR and as churn, and whether the ledger has been restated by it yet (`applied`).',
         params: ById,
         response: { 200: PolicyView },
       },

@@ -120,6 +120,8 @@ function jitsuRoutes(app: App, options: EventRouteOptions): void {
         schema: {
           tags: ['CDP-compatible'],
           summary: 'An event as the SDK of Jitsu sends it',
+          description:
+            '`type` is the kind of event (`track`, `page`, `identify` …), or `event`, where the body says which. The SDK sends its key as `key:secret`: what stands before the colon counts.',
           params,
           body: CdpBody,
           security: security.tracking,
@@ -139,6 +141,7 @@ function metricsRoute(app: App): void {
       schema: {
         tags: ['CDP-compatible'],
         summary: 'Metrics of browser SDKs: accepted and ignored',
+        description: 'Segment’s SDK tells how it fares. Nothing of it is read or kept.',
         response: { 200: Success },
       },
     },
@@ -154,6 +157,8 @@ export function settingsRoute(app: App): void {
       schema: {
         tags: ['CDP-compatible'],
         summary: 'Settings for the Segment browser SDK',
+        description:
+          'What the SDK loads before it sends anything: that its events go to this host, and nowhere else. The key in the path is public, and not checked.',
         params: Type.Object({ writeKey: Type.String() }),
       },
     },

@@ -54,6 +54,8 @@ export function lookupRoutes(app: App, deps: Deps): void {
       schema: {
         tags: ['Events'],
         summary: 'What happened to an event, by the id its sender gave it',
+        description:
+          '`event_id` of a tracking event, `messageId` of a CDP event, `inbound_event_id` of a webhook: whether it is queued, deferred, stored, a duplicate, a dead letter, dropped or suppressed, and why. Without `source_config_id` tracking events come first, then the sources in their order. 404: nothing is known of it.',
         querystring: LookupQuery,
         response: { 200: EventOutcomeBody },
       },

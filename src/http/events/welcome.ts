@@ -8,6 +8,7 @@ export function welcomeRoute(app: App): void {
       schema: {
         tags: ['Events'],
         summary: 'Welcome',
+        description: 'Says where events are sent and where the documentation is. It needs no key.',
         response: { 200: Type.Object({ message: Type.String(), docs: Type.String() }) },
       },
     },

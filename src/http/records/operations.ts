@@ -20,6 +20,8 @@ export function operationRoute(app: App, { pool, log }: { pool: pg.Pool; log: Lo
       schema: {
         tags: ['Records'],
         summary: 'Get the outcome of an accepted write',
+        description:
+          '`queued` until it is applied; then `applied`, `superseded` by a newer state of the record, or `failed`. Kept for 30 days. Needs the read or write scope of the record’s type.',
         params: Type.Object({ operationId: Type.String() }),
         response: { 200: OperationBody },
       },

@@ -35,6 +35,7 @@ export function readRoutes(app: App, entityType: EntityType, { pool }: { pool: p
       schema: {
         tags: ['Records'],
         summary: entityType === 'product' ? 'Get a product by SKU' : `Get ${withArticle(entityType)} by ID`,
+        description: `As its owner last told it.${entityType === 'product' ? ' By `data.sku`, and by id where no product has that SKU.' : ''} 404 where it was deleted or never seen.`,
         params: Type.Object({ id: Type.String() }),
         response: { 200: StoredRecordBody },
       },

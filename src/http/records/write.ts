@@ -42,6 +42,8 @@ export function writeRoutes(app: App, entityType: EntityType, options: WriteOpti
       schema: {
         ...documented,
         summary: `Create or update ${withArticle(entityType)}`,
+        description:
+          'Durable when it is answered, applied a moment later (`GET /v1/operations/:operationId`, or `Prefer: wait=N`). The state with the newest `sourceUpdatedAt` wins, in whatever order they come.',
         body: bodies.write,
       },
     },
@@ -51,7 +53,13 @@ export function writeRoutes(app: App, entityType: EntityType, options: WriteOpti
     `/v1/${entityType}s`,
     {
       ...shared,
-      schema: { ...documented, summary: `Delete ${withArticle(entityType)}`, body: bodies.remove },
+      schema: {
+        ...documented,
+        summary: `Delete ${withArticle(entityType)}`,
+        description:
+          'A write that is older than the deletion does not bring it back, a newer one does. One that was never seen can be deleted, too.',
+        body: bodies.remove,
+      },
     },
     changeHandler('delete', entityType, options),
   )
