@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import { type DestinationStream, destination, type Logger, pino } from 'pino'
+import { type DestinationStream, destination, type Logger, pino, stdSerializers } from 'pino'
 
 const CREDENTIAL_HEADERS = ['authorization', 'x-api-key', 'x-write-key', 'cookie', 'set-cookie']
 const STDERR = 2
@@ -14,6 +14,7 @@ export function openLogger(options: LoggerOptions & { to?: DestinationStream }):
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: label => ({ level: label }) },
       base: undefined,
+      serializers: { err: errorFacts },
       redact: {
         paths: CREDENTIAL_HEADERS.flatMap(name => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]),
         censor: '[redacted]',
@@ -21,6 +22,22 @@ export function openLogger(options: LoggerOptions & { to?: DestinationStream }):
     },
     options.to ?? (options.pretty ? prettyStream() : destination({ dest: STDERR, sync: true })),
   )
+}
+
+// The system's own, and of PostgreSQL: connections, resources, shutdown and cancelled statements, conflicts, locks, read-only.
+const PASSING_CODE = /^(?:E(?!RR_)[A-Z\d]+|(?:08|40|53|57)\w{3}|55P03|25006|25P03|3D000)$/
+const PASSING_WORDS =
+  /Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error/
+
+/** What passes by itself, such as a database that starts slower than we do, is told in words: a stack says nothing more of it. */
+function errorFacts(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const told = stdSerializers.err(error)
+  const { type, message } = told
+  const { code: given } = error as { code?: unknown }
+  const code = typeof given === 'string' ? given : ''
+  const isPassing = PASSING_CODE.test(code) || PASSING_WORDS.test(message) || type === 'BeginAgain'
+  return isPassing ? { type, message, ...(code && { code }) } : told
 }
 
 // Loaded only where a person reads the log.

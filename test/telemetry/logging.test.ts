@@ -86,6 +86,34 @@ test('headers that somebody logs lose their credentials', () => {
   assert.equal(headers.authorization, 'a-secret')
 })
 
+test('what passes by itself is told in words, what nobody foresaw with its stack', () => {
+  const lines: { err: Record<string, unknown> }[] = []
+  const to = { write: (line: string) => lines.push(JSON.parse(line)) }
+  const log = openLogger({ level: 'info', pretty: false, to })
+  const passing = [
+    Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:5432'), {
+      code: 'ECONNREFUSED',
+      syscall: 'connect',
+    }),
+    Object.assign(new Error('the database system is starting up'), { code: '57P03', severity: 'FATAL' }),
+    Object.assign(new Error('deadlock detected'), { code: '40P01' }),
+    new Error('timeout exceeded when trying to connect'),
+  ]
+  for (const err of passing) log.warn({ err, job: 'any' }, 'a job failed and will be tried again')
+  for (const { err } of lines) assert.deepEqual([typeof err.message, err.stack], ['string', undefined])
+  assert.equal(lines[1]!.err.code, '57P03')
+  const unforeseen = [
+    new TypeError('x is not a function'),
+    Object.assign(new Error('column "x" does not exist'), { code: '42703' }),
+    Object.assign(new Error('invalid'), { code: 'ERR_INVALID_ARG_TYPE' }),
+  ]
+  for (const err of unforeseen) log.error({ err }, 'the pipeline failed')
+  for (const { err } of lines.slice(passing.length)) assert.match(String(err.stack), /logging\.test/)
+  log.info({ err: undefined }, 'nothing')
+  log.info({ err: 'a text' }, 'words')
+  assert.equal(lines.at(-1)!.err, 'a text')
+})
+
 test('a URL keeps what is not secret', () => {
   for (const secret of [newKey('private'), newKey('admin'), newToken(), 'whsec_abc+%2F='])
     assert.doesNotMatch(
