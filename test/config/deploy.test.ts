@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
 import { SURFACES, settings } from '../../src/config/settings.ts'
@@ -54,6 +54,38 @@ test('every setting in deploy/ is one, with a value that it takes', () => {
   const { environment } = parse(textOf('deploy/docker/compose.fleet.yaml'), { merge: true }).services.http
   for (const [name, value] of Object.entries(environment as Record<string, string>))
     if (!value.includes('${')) assert.notEqual(read(name, value), undefined, `${name}=${value}`)
+})
+
+test('the image is made of the tarball, with the dependencies of the lock file', t => {
+  const dockerfile = textOf('deploy/docker/Dockerfile').replaceAll('\\\n', ' ')
+  const ignored = textOf('.dockerignore').split('\n')
+  const stages = [...dockerfile.matchAll(/^FROM (\S+) AS (\S+)$/gm)].map(([, , name]) => name)
+  assert.deepEqual(stages, ['packed', 'installed'])
+  const copies = [...dockerfile.matchAll(/^COPY (?:--from=(\S+) )?(.+) \S+$/gm)]
+  for (const [line, stage, sources] of copies)
+    if (stage) assert.ok(stages.includes(stage), line)
+    else
+      for (const path of sources!.split(' ')) {
+        assert.ok(existsSync(new URL(path, root)), `${path} of ${line}`)
+        assert.ok(!ignored.includes(path), `${path} is sent to the build`)
+      }
+  // Only what packing needs is Node's own, and there: no dependency is installed in that stage.
+  const script = textOf('scripts/pack.ts')
+  for (const [, name] of script.matchAll(/from '([^']+)'/g)) assert.match(name!, /^node:/)
+  for (const folder of [
+    'src',
+    'demo',
+    'embedded-postgres',
+    'bin',
+    'console',
+    'migrations',
+    'docs',
+    'scripts',
+  ])
+    assert.ok(!ignored.includes(folder), folder)
+  const [, entry] = /^ENTRYPOINT \["\/opt\/kontor\/(.+)"\]$/m.exec(dockerfile)!
+  assert.ok(existsSync(new URL(entry!, root)))
+  t.diagnostic('where there is a container engine: docker build -f deploy/docker/Dockerfile .')
 })
 
 test('the fleet in compose has three NATS servers that sync, each with a disk of its own, and its nodes know all of them', async t => {
