@@ -51,9 +51,10 @@ export function forward({
       const timer = setTimeout(() => outgoing.destroy(new Error(NO_ANSWER)), ANSWER_WITHIN_MS)
       outgoing.on('close', () => clearTimeout(timer))
       outgoing.on('error', fail)
+      // Whoever has answered has it: where the rest of the answer breaks off, sending it again would be a second time.
       outgoing.on('response', answer => {
-        answer.on('error', fail)
-        answer.on('end', () => resolve({ status: answer.statusCode!, ms: took() }))
+        const answered = () => resolve({ status: answer.statusCode!, ms: took() })
+        answer.on('error', answered).on('close', answered)
         answer.resume()
       })
       outgoing.end(body)

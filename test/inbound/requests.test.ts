@@ -1,10 +1,12 @@
 // What a source received, as it came: for whoever builds what handles it.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, request as requestHttp } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, type TestContext, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { deleteRequestsOf, insertRequests } from '../../src/store/inbound/requests.ts'
 import { hears, startKontor } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
 import { startServer } from '../server.ts'
@@ -111,6 +113,63 @@ test('from cursor to cursor each request comes once and in its order, also while
   assert.match((await waiting).body.results[0].body, /the next/)
 })
 
+test('transactions that commit in another order than they began in, an erasure and two listeners: each once, in order', async () => {
+  const tenant = await server.anotherTenant('out of order')
+  const source = await makeSource(server, { tenant: tenant.id })
+  const at = new Date()
+  const requestOf = (name: string) => ({
+    ...{ tenantId: Number(tenant.id.slice(4)), sourceId: source.id, id: randomUUID(), receivedAt: at },
+    ...{
+      headers: '[]',
+      answer: '{"accepted":1,"duplicates":0,"deferred":0,"rejected":[]}',
+      body: Buffer.from(name),
+    },
+  })
+  type Listener = { cursor: string; seen: string[] }
+  const listeners: Listener[] = [
+    { cursor: EVER, seen: [] },
+    { cursor: EVER, seen: [] },
+  ]
+  const look = async (listener: Listener, limit: number) => {
+    const { body } = await list(source.id, `${listener.cursor}&limit=${limit}`, tenant.privateKey)
+    listener.seen.push(...body.results.map(({ body: text }: { body: string }) => text))
+    listener.cursor = `?cursor=${body.next_cursor}`
+  }
+  // The order of transactions is that in which they first write.
+  const clients = await Promise.all([0, 1, 2, 3].map(() => server.pool.connect()))
+  const expected: string[] = []
+  try {
+    for (const [round, order] of [
+      [3, 1, 0, 2],
+      [1, 0, 3, 2],
+      [2, 3, 1, 0],
+    ].entries()) {
+      for (const [i, client] of clients.entries()) {
+        await client.query('begin')
+        const names = [`${round}.${i}.a`, `${round}.${i}.b`]
+        await insertRequests(client, names.map(requestOf))
+        expected.push(...names)
+      }
+      for (const [step, i] of order.entries()) {
+        await clients[i]!.query('commit')
+        await look(listeners[0]!, 1 + step)
+        if (step === 2) await look(listeners[1]!, 100)
+      }
+      for (const listener of listeners)
+        await eventually('all that was committed', async () => {
+          await look(listener, 3)
+          return listener.seen.length === expected.length
+        })
+      for (const { seen } of listeners) assert.deepEqual(seen, expected)
+      if (round === 1) await deleteRequestsOf(server.pool, Number(tenant.id.slice(4)))
+    }
+    for (const listener of listeners) await look(listener, 100)
+    for (const { seen } of listeners) assert.deepEqual(seen, expected)
+  } finally {
+    for (const client of clients) client.release()
+  }
+})
+
 test('requests are for keys that may read all that a body may hold, of their own tenant', async () => {
   const source = await makeSource(server)
   await source.post(eventOf('e-1'))
@@ -195,6 +254,31 @@ test('listen forwards what came and what comes as it came, through a restart and
   assert.equal(await listen.ended, 0)
 
   const port = await freePort()
+  // One that dies in the middle of its answer has had it.
+  const halves: string[] = []
+  const dying = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    halves.push(Buffer.concat(chunks).toString())
+    response.writeHead(200, { 'content-length': '100' }).write('half', () => request.socket.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(dying, 'listening')
+  t.after(() => dying.close())
+  const dyingUrl = `http://127.0.0.1:${(dying.address() as AddressInfo).port}/`
+  const dyingListen = startKontor(
+    t,
+    ['listen', source.id, '--forward', dyingUrl, '--since', '1h', '--retry'],
+    env,
+  )
+  await eventually('each to be told', () => dyingListen.out().split('\n').length > 4, {
+    state: dyingListen.err,
+  })
+  dyingListen.child.kill('SIGINT')
+  await dyingListen.ended
+  assert.deepEqual(
+    halves,
+    ['1', '2', '3', '4'].map(id => bytes(id).toString()),
+  )
   const words = ['listen', source.id, '--forward', `http://127.0.0.1:${port}/`, '--since', '1h', '--retry']
   const retrying = startKontor(t, words, { DATABASE_URL: server.databaseUrl })
   await hears(retrying, /cannot be reached/)
