@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, readFileSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -14,6 +14,7 @@ import { launchChromium, openContext } from '../chromium.ts'
 import { hears, kontor, startProgram, temporaryDirectory, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
 import { startServer, TEST_SECRET_KEY } from '../server.ts'
+import { blocksOf, fileOf } from './blocks.ts'
 
 const run = promisify(execFile)
 const folder = fileURLToPath(new URL('../../examples/', import.meta.url))
@@ -83,6 +84,48 @@ test('webhook-receiver.ts: what is signed is taken once, anything else is refuse
     new Request('http://x/', { method: 'POST', body, headers })
   assert.equal((await POST(request(headers))).status, 204)
   assert.equal((await POST(request({}))).status, 401)
+})
+
+// Routes of Next.js are functions of the web's own Request and Response, and are called as such. Next.js itself is not installed
+// here: its packages and one build take minutes. What only it can show is the layout with the script, which the guide says.
+test('the routes of the Next.js guide do what it says: a sale with its visitor, a product, numbers', async t => {
+  const guide = await readFile(new URL('../../docs/guides/nextjs.md', import.meta.url), 'utf8')
+  const shop = await temporaryDirectory(t)
+  for (const block of blocksOf(guide)) {
+    const file = fileOf(block)
+    if (file === null) continue
+    await mkdir(join(shop, dirname(file)), { recursive: true })
+    await writeFile(join(shop, file), block.text)
+  }
+  Object.assign(process.env, environment)
+  await import(hook)
+  type Route = { POST(request: Request): Promise<Response> }
+  const post = async (file: string, body: object) => {
+    const { POST } = (await import(join(shop, file))) as Route
+    return POST(new Request('http://shop.example/', { method: 'POST', body: JSON.stringify(body) }))
+  }
+  const order = { id: 'next-1', total: 12, currency: 'EUR', email: 'ada@example.com', visitor: 'v-next' }
+  for (let times = 0; times < 2; times++)
+    assert.deepEqual(await (await post('app/api/checkout/route.ts', order)).json(), { ok: true })
+  const product = { id: 'next-p', sku: 'NEXT', name: 'Cup', price: 5, updatedAt: '2026-01-31T09:30:00Z' }
+  assert.equal((await post('app/api/products/route.ts', product)).status, 202)
+  await server.settled()
+  const { key } = { key: server.tenant.privateKey }
+  const { body: sales } = await server.request('/v1/conversions', { key })
+  const own = sales.results.filter((sale: Record<string, unknown>) => sale.source_object_id === 'next-1')
+  assert.deepEqual(
+    own.map((sale: Record<string, unknown>) => [sale.amount, sale.visitor]),
+    [[12, 'v-next']],
+  )
+  assert.equal((await server.request('/v1/products/NEXT', { key })).body.data.name, 'Cup')
+  const { numbers } = (await import(join(shop, 'lib/numbers.ts'))) as {
+    numbers(currency: string): Promise<{ mrr: number; sales: number }>
+  }
+  assert.ok((await numbers('EUR')).sales >= 1)
+  const { kontor: client } = (await import(join(shop, 'lib/kontor.ts'))) as {
+    kontor: { close(): Promise<void> }
+  }
+  await client.close()
 })
 
 test('send-webhook.py: the event is taken, the second time as a repeat', async () => {
