@@ -184,7 +184,14 @@ export type Event = {
   headers: object
   meta: object
 }
-export type EventStatus = 'queued' | 'deferred' | 'stored' | 'duplicate' | 'dead_letter' | 'dropped'
+export type EventStatus =
+  | 'queued'
+  | 'deferred'
+  | 'stored'
+  | 'duplicate'
+  | 'dead_letter'
+  | 'dropped'
+  | 'suppressed'
 export type EventOutcome = {
   id: string
   status: EventStatus

@@ -1,8 +1,11 @@
 import type pg from 'pg'
+import { namesMentioned } from '../domain/identity/erasure.ts'
+import type { Identity } from '../domain/identity/identity.ts'
+import { nameHashes } from '../domain/identity/suppression.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { headersWithoutAddresses, type IpMode, withoutAddresses } from '../domain/tenants/ip-addresses.ts'
 import { DAY_MS } from '../domain/time.ts'
-import { insertRequests, type NewInboundRequest } from '../store/inbound/requests.ts'
+import { insertRequests, insertRequestsNaming, type NewInboundRequest } from '../store/inbound/requests.ts'
 import type { Source } from '../store/inbound/sources.ts'
 import { coalesce } from './coalesce.ts'
 
@@ -13,6 +16,8 @@ export type KeptRequest = {
   rawHeaders: readonly string[]
   body: Buffer
   answer: object
+  /** Whom it is about: looked for only where somebody is not to be recorded. */
+  names: () => Identity[]
 }
 
 /** Requests to sources, kept for those who build what handles them. */
@@ -30,8 +35,10 @@ const FLUSHES = { maxItems: 200, maxBytes: 4_000_000, maxInFlight: 1, maxPending
 export function openRequests({ pool }: { pool: pg.Pool }): Requests {
   const keptOfNew = new Map<string, number>()
   const writes = coalesce({
-    async run(requests: NewInboundRequest[]) {
-      await insertRequests(pool, requests)
+    async run(requests: Named[]) {
+      const kept = await insertRequests(pool, requests)
+      const left = requests.filter(({ id }) => !kept.has(id))
+      if (left.length > 0) await insertRequestsNaming(pool, left.map(withHashes))
       return requests
     },
     ...FLUSHES,
@@ -48,7 +55,7 @@ export function openRequests({ pool }: { pool: pg.Pool }): Requests {
   }
 
   return {
-    keep(source, { receivedAt, rawHeaders, body, answer }) {
+    keep(source, { receivedAt, rawHeaders, body, answer, names }) {
       if (!isKept(source, receivedAt)) return null
       const request = {
         ...{ tenantId: source.tenantId, sourceId: source.id, receivedAt },
@@ -56,10 +63,18 @@ export function openRequests({ pool }: { pool: pg.Pool }): Requests {
         headers: JSON.stringify(keptHeaders(source.ipAddresses, rawHeaders)),
         body: keptBody(source.ipAddresses, body),
         answer: JSON.stringify(answer),
+        names,
       }
       return writes.submit([request], body.length)
     },
   }
+}
+
+type Named = NewInboundRequest & Pick<KeptRequest, 'names'>
+
+function withHashes({ names, ...request }: Named) {
+  const all = [...names(), ...namesMentioned(request.headers)]
+  return { ...request, hashes: nameHashes(request.tenantId, all) }
 }
 
 // Authorization holds the source's token, or the secret itself; signatures stay: what handles the request checks them.

@@ -1,6 +1,7 @@
-import type pg from 'pg'
+import { SUPPRESSED } from '../domain/inbound/receipts.ts'
 import { insertDeadLetters, type NewDeadLetter } from '../store/entries/dead-letters.ts'
-import { insertReceipts } from '../store/inbound/receipts.ts'
+import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
+import type { Suppressions } from './identity/suppressions.ts'
 import { attempt } from './isolate.ts'
 import type { Kind, Transaction, Unit } from './unit.ts'
 
@@ -9,29 +10,19 @@ import type { Kind, Transaction, Unit } from './unit.ts'
 
 type Logger = { warn(facts: object, message: string): void }
 
+type GivingUp = { logger: Logger; suppressions?: Pick<Suppressions, 'letters'> | undefined }
+
 /** What can never take effect is kept as dead letters; if it came from an inbound source, with a receipt. */
 export async function keepRejected(
-  client: pg.PoolClient,
+  transaction: Transaction,
   letters: NewDeadLetter[],
-  logger: Logger,
+  { logger, suppressions }: GivingUp,
 ): Promise<void> {
   if (letters.length === 0) return
-  await insertDeadLetters(client, letters)
-  const receipts = letters.flatMap(({ id, entry, sourceId, inboundEventId, error }) =>
-    sourceId === null
-      ? []
-      : [
-          {
-            ...{ id, sourceId, inboundEventId },
-            tenantId: entry.tenantId,
-            receivedAt: entry.receivedAt,
-            eventType: null,
-            outcome: 'dead_letter' as const,
-            detail: error,
-            firstId: null,
-          },
-        ],
-  )
+  const { client } = transaction
+  const { kept, suppressed } = (await suppressions?.letters(transaction, letters)) ?? sorted(letters)
+  if (kept.length > 0) await insertDeadLetters(client, kept)
+  const receipts = [...kept.flatMap(receiptsOf), ...suppressed.flatMap(suppressedReceiptsOf)]
   if (receipts.length === 0) return
   const failed = await attempt(client, () => insertReceipts(client, receipts))
   if (failed)
@@ -41,16 +32,38 @@ export async function keepRejected(
     )
 }
 
+const sorted = (letters: NewDeadLetter[]) => ({ kept: letters, suppressed: [] as NewDeadLetter[] })
+
+/** None where it came from no inbound source. */
+function receiptsOf({ id, entry, sourceId, inboundEventId, error }: NewDeadLetter): Receipt[] {
+  if (sourceId === null) return []
+  const { tenantId, receivedAt } = entry
+  const facts = { eventType: null, outcome: 'dead_letter' as const, detail: error, firstId: null }
+  return [{ id, tenantId, sourceId, receivedAt, inboundEventId, ...facts }]
+}
+
+function suppressedReceiptsOf(letter: NewDeadLetter): Receipt[] {
+  return receiptsOf(letter).map(receipt => ({ ...receipt, outcome: 'suppressed', detail: SUPPRESSED }))
+}
+
 export async function giveUp(
   transaction: Transaction,
   kind: Kind,
   unit: Unit,
-  failure: { message: string; attempts: number; logger: Logger },
+  failure: { message: string; attempts: number } & GivingUp,
 ): Promise<void> {
   const { client } = transaction
   const letter = letterOf(kind, unit, failure)
-  await insertDeadLetters(client, [letter])
-  const failed = await attempt(client, () => kind.recordFailure(transaction, unit, failure.message))
+  const { kept, suppressed } =
+    (await failure.suppressions?.letters(transaction, [letter])) ?? sorted([letter])
+  if (kept.length > 0) await insertDeadLetters(client, kept)
+  // An error may quote what was sent.
+  const isQuiet = suppressed.length > 0 && unit.entry.kind === 'events'
+  const receipts = suppressed.flatMap(suppressedReceiptsOf)
+  const failed = await attempt(client, async () => {
+    if (!isQuiet) await kind.recordFailure(transaction, unit, failure.message)
+    else if (receipts.length > 0) await insertReceipts(client, receipts)
+  })
   if (failed)
     failure.logger.warn(
       { err: failed.error, entry: unit.entry.id, deadLetter: letter.id },

@@ -18,6 +18,7 @@ import { recordStall } from '../store/entries/stalled.ts'
 import { holdConfigVersion } from '../store/tenants/config-version.ts'
 import type { SaleChanges } from './deliveries/sales.ts'
 import { giveUp, keepRejected, messageOf } from './give-up.ts'
+import type { Suppressions } from './identity/suppressions.ts'
 import { applyCarefully, type Failure } from './isolate.ts'
 import { DEFAULT_RETRY, delayMs, type Retry } from './retry.ts'
 import { openTurns } from './turns.ts'
@@ -38,6 +39,8 @@ export type TransactionOptions = {
   log: Pick<Log, 'take' | 'advance'>
   kinds: Record<EntryKind, Kind>
   saleChanges?: SaleChanges
+  /** Whoever is not to be recorded is not kept among what is given up, either. */
+  suppressions?: Pick<Suppressions, 'letters'> | undefined
   retry?: Retry
   logger: { warn(facts: object, message: string): void }
   tracing?: { batch(entries: Entry[]): BatchTrace } | null
@@ -55,7 +58,7 @@ export type RunTransaction = (options: {
 }) => Promise<number>
 
 export function openTransactions(options: TransactionOptions): RunTransaction {
-  const { pool, log, kinds, saleChanges, logger } = options
+  const { pool, log, kinds, saleChanges, suppressions, logger } = options
   const retry = options.retry ?? DEFAULT_RETRY
   const { turnsOf, contend } = openTurns()
   const findDuePartitions = atMostEvery(FIND_DUE_EVERY_MS, partitionsWithDueEntries)
@@ -100,7 +103,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       const { units, rejected, rest, behindRest } = decode(entries, kinds)
       const failures: Failure[] = []
       const heldBack: Unit[] = []
-      await keepRejected(client, [...rejected.values()].flat(), logger)
+      await keepRejected(transaction, [...rejected.values()].flat(), { logger, suppressions })
       for (const kind of Object.values(kinds)) await kind.lock?.(transaction, units)
       if (careful)
         await applyCarefully({ transaction, units, apply, failures, heldBack, undoable: afterCommit })
@@ -108,7 +111,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       for (const behind of blocked) await parkBehind(transaction, behind)
       heldBack.push(...rest)
       await settle(
-        { transaction, kinds, retry, logger },
+        { transaction, kinds, retry, suppressions, logger },
         { entries, failures, heldBack, rejected, rest, behindRest },
       )
       // After what they wait behind: the order in which entries are parked is that in which they take effect.
@@ -197,9 +200,8 @@ function tenantsOf(planned: { entry: Entry }[]): Set<number> {
   return new Set(planned.map(({ entry }) => entry.tenantId))
 }
 
-type SettleOptions = Required<Pick<TransactionOptions, 'kinds' | 'retry' | 'logger'>> & {
-  transaction: Transaction
-}
+type SettleOptions = Required<Pick<TransactionOptions, 'kinds' | 'retry' | 'logger'>> &
+  Pick<TransactionOptions, 'suppressions'> & { transaction: Transaction }
 
 type Tried = Pick<Decoded, 'rejected' | 'rest' | 'behindRest'> & {
   entries: Planned[]
@@ -209,7 +211,7 @@ type Tried = Pick<Decoded, 'rejected' | 'rest' | 'behindRest'> & {
 
 /** What was tried is done, tried again later, or given up; what stood behind a failure waits for it. */
 async function settle(
-  { transaction, kinds, retry, logger }: SettleOptions,
+  { transaction, kinds, retry, suppressions, logger }: SettleOptions,
   { entries, failures, heldBack, rejected, rest, behindRest }: Tried,
 ): Promise<void> {
   const { client, now } = transaction
@@ -219,7 +221,8 @@ async function settle(
     const message = messageOf(error)
     logger.warn({ err: error, entry: unit.entry.id, attempts }, 'an entry could not be applied')
     const givenUp = attempts >= retry.attempts
-    if (givenUp) await giveUp(transaction, kinds[unit.entry.kind], unit, { message, attempts, logger })
+    if (givenUp)
+      await giveUp(transaction, kinds[unit.entry.kind], unit, { message, attempts, suppressions, logger })
     // A parked row can hold several items: the failed one and those behind it stay in it.
     const behind = unit.parked
       ? heldBack.filter(other => other.parked?.parkedId === unit.parked?.parkedId)

@@ -24,7 +24,7 @@ type Deps = { pool: pg.Pool; log: Log }
 /** What became of an event. */
 export type EventOutcome = {
   id: string
-  status: 'queued' | 'deferred' | 'stored' | 'duplicate' | 'dead_letter' | 'dropped'
+  status: 'queued' | 'deferred' | 'stored' | 'duplicate' | 'dead_letter' | 'dropped' | 'suppressed'
   /** In words, where there is something to say. */
   reason: string | null
   receivedAt: Date

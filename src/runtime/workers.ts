@@ -78,7 +78,7 @@ export async function startWorkers(
   const { log, close } = await openLog({ pool, nats, name: 'kontor worker', logger })
   const saleChanges = openSaleChanges(audienceOf)
   const runTransaction = openTransactions({
-    ...{ pool, log, kinds, saleChanges, logger },
+    ...{ pool, log, kinds, saleChanges, suppressions, logger },
     tracing: tracing ?? null,
   })
   const scheduler = openScheduler({ runTransaction, workers, onAppend, logger })

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { keptAddress, withoutAddresses } from '../../src/domain/tenants/ip-addresses.ts'
+import {
+  headersWithoutAddresses,
+  keptAddress,
+  withoutAddresses,
+} from '../../src/domain/tenants/ip-addresses.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
@@ -52,6 +56,68 @@ test('only fields that are named after addresses and hold nothing else change; t
   assert.equal(withoutAddresses('keep', text), text)
 })
 
+test('addresses in lists, objects, escapes and headers of every proxy are reached, in every mode', () => {
+  const body = {
+    ips: [ADDRESS, `${ADDRESS}:80`],
+    ip: { v4: ADDRESS, all: [{ value: ADDRESS }], country: 'DE' },
+    client: { address: ADDRESS, version: '1.2.3.4' },
+    'network.peer.address': '2001:db8:1:2::3',
+    context: {
+      ip: [ADDRESS],
+      IPAddress: ADDRESS,
+      clientIP: ADDRESS,
+      userip: ADDRESS,
+      remoteAddr: ADDRESS,
+      via: `1.1 ${ADDRESS}`,
+    },
+    forwarded: `for=${ADDRESS};proto=https, for="[2001:db8:1:2::3]:4711"`,
+    address: { street: 'Ring 1.2.3.4', city: 'Bonn' },
+    app_version: '1.2.3.4',
+    at: '12:30:45',
+  }
+  // "ip" as \u0069p, a dot as \u002e: JSON all the same
+  const text = JSON.stringify(body)
+    .replace('"userip"', '"user\\u0069p"')
+    .replace(/\.77"\],"IPA/, '\\u002e77"],"IPA')
+  for (const mode of ['truncate', 'drop'] as const) {
+    const without = withoutAddresses(mode, text)
+    assert.doesNotMatch(without, /113\.77|\\u002e77|1:2::3/, mode)
+    const { client, address, app_version, at, ip } = JSON.parse(without)
+    assert.deepEqual(
+      [client.version, address, app_version, at],
+      ['1.2.3.4', body.address, '1.2.3.4', '12:30:45'],
+    )
+    assert.equal(ip.country, 'DE')
+    assert.deepEqual(JSON.parse(without).ips, mode === 'drop' ? [null, null] : ['203.0.113.0', '203.0.113.0'])
+    const proxies = [
+      'x-forwarded-for',
+      'x-real-ip',
+      'cf-connecting-ip',
+      'true-client-ip',
+      'forwarded',
+      'x-client-ip',
+      'x-original-forwarded-for',
+      'x-envoy-external-address',
+      'x-any-name',
+    ]
+    const headers = {
+      ...Object.fromEntries(proxies.map(name => [name, name === 'forwarded' ? `for=${ADDRESS}` : ADDRESS])),
+      ...{
+        via: `1.1 proxy, 1.1 ${ADDRESS}`,
+        'x-forwarded-proto': 'https',
+        'x-app-version': '1.2.3.4',
+        'user-agent': 'Chrome/91.0.1.2',
+      },
+    }
+    const kept = headersWithoutAddresses(mode, headers)
+    assert.doesNotMatch(JSON.stringify(kept), /113\.77/, mode)
+    const { 'x-forwarded-proto': proto, 'x-app-version': version, 'user-agent': agent } = kept
+    assert.deepEqual([proto, version, agent], ['https', '1.2.3.4', 'Chrome/91.0.1.2'])
+  }
+  for (const broken of ['{"ip":"203.0.113.77', '"\\', '}]{"ip', '{"ip":"\\u00', ']]]],"', ''])
+    assert.doesNotThrow(() => withoutAddresses('drop', broken))
+})
+
 /** Whether a text stands in anything that belongs to the tenant. */
 async function traces(tenantId: string, text: string): Promise<string[]> {
   const { rows: tables } = await server.pool.query(
@@ -66,6 +132,11 @@ async function traces(tenantId: string, text: string): Promise<string[]> {
     )
     if (rows[0].count > 0) found.push(name)
   }
+  const { rows } = await server.pool.query(
+    'select from inbound_requests where tenant_id = $1 and position($2::bytea in body) > 0',
+    [Number(tenantId.slice(4)), Buffer.from(text)],
+  )
+  if (rows.length > 0) found.push('bodies of inbound_requests')
   return found
 }
 
@@ -74,7 +145,7 @@ async function sendEverywhere(mode: string) {
   const source = await server.admin.sources.create({
     tenant: tenant.id,
     type: 'webhook',
-    headers: ['x-forwarded-for', 'x-real-ip', 'forwarded'],
+    headers: ['x-forwarded-for', 'x-real-ip', 'forwarded', 'via', 'cf-connecting-ip'],
     allowed_addresses: ['203.0.0.0/16'],
   })
   if (mode !== 'keep') {
@@ -86,6 +157,8 @@ async function sendEverywhere(mode: string) {
     'x-forwarded-for': address,
     'x-real-ip': address,
     forwarded: `for=${address}`,
+    via: `1.1 ${address}`,
+    'cf-connecting-ip': address,
   })
   const post = (path: string, key: string, body: object, address = ADDRESS) =>
     server.request(path, { method: 'POST', key, body: json(body), headers: from(address) })
@@ -108,7 +181,7 @@ async function sendEverywhere(mode: string) {
   const hook = {
     inbound_event_id: 'h',
     event_type: 'order',
-    payload: { browser_ip: ADDRESS, version: '1.2.3.4' },
+    payload: { browser_ip: ADDRESS, version: '1.2.3.4', client: { address: ADDRESS }, ips: [ADDRESS] },
   }
   assert.equal((await post(`/ingest/inbound/${source.id}`, source.token, hook)).status, 200)
   assert.equal((await post(`/ingest/inbound/${source.id}`, source.token, [])).status, 400)
@@ -247,6 +320,10 @@ test('somebody who was erased and suppressed leaves nothing when they come back,
   assert.equal(list.body.results[0].id, receipt.id)
   assert.ok(list.body.results[0].names.some((name: { hash: string }) => name.hash === receipt.subject_hash))
   assert.deepEqual([list.body.not_recorded.events, list.body.not_recorded.records], [4, 2])
+  useDatabase(server.databaseUrl)
+  const listed = await kontor('suppress', 'list', '--tenant', tenant.id)
+  assert.deepEqual(listed.json(), list.body.results, 'an array, as of every list')
+  assert.match(listed.err, /Not recorded because of them: 4 events and 2 records/)
   const removal = `/admin/v1/suppressions/ada.lovelace@example.com?tenant=`
   const remove = { method: 'DELETE', key: adminKey }
   assert.equal((await server.request(removal + other.id, remove)).status, 404, 'of another tenant')
@@ -270,6 +347,81 @@ test('somebody nobody has seen yet can be suppressed by e-mail, and repeats of a
   await server.admin.suppressions.remove({ tenant: tenant.id, id: 'new@example.com' })
   await post(`/ingest/inbound/${source.id}`, source.token, hook)
   assert.deepEqual(await rowsOf(server, 'events', { key: tenant.privateKey }), [])
+})
+
+test('an address gets past suppression in no form, by no field, and not as what could not be taken', async () => {
+  const tenant = await server.tenantOfServers('suppressing forms')
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  const cdp = await server.admin.sources.create({ tenant: tenant.id, type: 'cdp' })
+  const email = 'grace.hopper@example.com'
+  await post('/admin/v1/erasures', adminKey, { tenant: tenant.id, email, suppress: true }, 201)
+  const forms = [
+    'GRACE.Hopper@Example.com',
+    `Grace <${email}>`,
+    `mailto:${email}`,
+    `${email}.`,
+    `${email} `,
+    'grace.hopper＠example.com',
+  ]
+  for (const [i, form] of forms.entries()) {
+    await post('/v1/track', tenant.trackingKey, {
+      event_type: 'seen',
+      visitor: `form-${i}`,
+      data: { email: form },
+    })
+    const hook = { inbound_event_id: `form-${i}`, event_type: 'seen', payload: { email: form } }
+    await post(`/ingest/inbound/${source.id}`, source.token, hook)
+    const data = { email: form, name: 'Hopper' }
+    const record = { entityType: 'contact', id: `form-${i}`, sourceUpdatedAt: new Date().toISOString(), data }
+    await post('/v1/contacts', tenant.privateKey, record, 202)
+  }
+  const asIds = { type: 'track', event: 'Seen', anonymousId: email, userId: 'form-user' }
+  const bad = { type: 'no such type', traits: { about: { email } } }
+  const other = { type: 'track', event: 'Seen', anonymousId: 'of somebody else' }
+  await post('/v1/batch', tenant.trackingKey, { batch: [asIds, bad, other] })
+  await post(`/ingest/inbound/${cdp.id}`, cdp.token, { batch: [bad, other] })
+  await server.settled()
+  for (const text of ['grace.hopper', 'GRACE.Hopper', 'Hopper', 'grace.hopper＠', 'form-user'])
+    assert.deepEqual(await traces(tenant.id, text), [], text)
+  const events = await rowsOf(server, 'events', { key: tenant.privateKey })
+  assert.deepEqual(
+    events.map(row => row.visitor),
+    ['of somebody else', 'of somebody else'],
+  )
+
+  const found = await server.request('/v1/events/lookup?event_id=form-1', { key: tenant.privateKey })
+  assert.deepEqual([found.status, found.body.status, found.body.event], [200, 'suppressed', null])
+  const own = await server.request(`/v1/events/${found.body.id}`, { key: tenant.privateKey })
+  assert.deepEqual(own.body, found.body)
+  assert.doesNotMatch(json(own.body), /hopper|example/i)
+})
+
+test('a request that is being kept while somebody is suppressed is not kept in the end', async () => {
+  const tenant = await server.tenantOfServers('suppressing meanwhile')
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  const email = 'joan.clarke@example.com'
+  const hook = (n: number) =>
+    post(`/ingest/inbound/${source.id}`, source.token, {
+      ...{ inbound_event_id: `meanwhile-${n}`, event_type: 'seen', payload: { email } },
+    })
+  const erasing = post('/admin/v1/erasures', adminKey, { tenant: tenant.id, email, suppress: true }, 201)
+  const sent: Promise<unknown>[] = []
+  let isOver = false
+  erasing.finally(() => {
+    isOver = true
+  })
+  while (!isOver) {
+    sent.push(hook(sent.length))
+    if (sent.length % 5 === 0) await sent.at(-1)
+  }
+  await erasing
+  await Promise.all(sent)
+  await server.settled()
+  const { rows } = await server.pool.query(
+    'select count(*) as kept from inbound_requests where source_id = $1',
+    [source.id],
+  )
+  assert.equal(rows[0].kept, 0)
 })
 
 test('everything of one person comes out as JSON, by e-mail, on the command line', async () => {

@@ -16,6 +16,10 @@ const STATUS: Record<EventStatus, { meaning: string; tone: Tone }> = {
   duplicate: { meaning: 'Another event with its id came first; this one changed nothing.', tone: 'neutral' },
   dead_letter: { meaning: 'It could not be taken.', tone: 'bad' },
   dropped: { meaning: 'Over the limit of its source, which drops what is too much.', tone: 'bad' },
+  suppressed: {
+    meaning: 'About somebody who is not to be recorded: nothing of it was kept.',
+    tone: 'neutral',
+  },
 }
 
 /** What became of an event, and what it says. */

@@ -818,7 +818,7 @@ export interface paths {
                             replayed_as: string | null;
                             replayed_at: string | null;
                             /** @enum {unknown} */
-                            status: "queued" | "deferred" | "stored" | "duplicate" | "dead_letter" | "dropped";
+                            status: "queued" | "deferred" | "stored" | "duplicate" | "dead_letter" | "dropped" | "suppressed";
                         };
                     };
                 };
@@ -957,7 +957,7 @@ export interface paths {
                             replayed_as: string | null;
                             replayed_at: string | null;
                             /** @enum {unknown} */
-                            status: "queued" | "deferred" | "stored" | "duplicate" | "dead_letter" | "dropped";
+                            status: "queued" | "deferred" | "stored" | "duplicate" | "dead_letter" | "dropped" | "suppressed";
                         };
                     };
                 };

@@ -16,6 +16,7 @@ import {
 } from '../../store/identity/erasures.ts'
 import { currentProfile, namesLike } from '../../store/identity/people.ts'
 import { insertSuppressions } from '../../store/identity/suppressions.ts'
+import { holdRequests } from '../../store/inbound/requests.ts'
 import type { ErasureReceipt } from '../views.ts'
 import { oldestUnapplied, resume, type Storage, showingLife, untilApplied } from './long-work.ts'
 import { type ErasureWork, eraseEffects, eraseWaiting, nodesOf } from './steps.ts'
@@ -117,6 +118,7 @@ async function erasePerson(
 async function suppress(client: pg.PoolClient, erasure: StoredErasure, names: KnownName[]): Promise<number> {
   const { tenantId } = erasure
   const hashes = names.map(name => ({ kind: name.kind, hash: nameHash(tenantId, name) }))
+  await holdRequests(client)
   await insertSuppressions(client, tenantId, erasure.id, hashes)
   return hashes.length
 }

@@ -1,9 +1,16 @@
 import type { Entry } from '../entries/entry.ts'
 import type { EventContext } from '../events/events.ts'
 import { normalize } from '../events/normalize/normalize.ts'
-import { isObject, type JsonObject } from '../json/json.ts'
+import { isObject } from '../json/json.ts'
 import type { RecordContext } from '../records/records.ts'
-import { emailOf, type Identity, identitiesOf, identitiesOfContact, identitiesOfOrder } from './identity.ts'
+import {
+  emailOf,
+  type Identity,
+  identitiesOf,
+  identitiesOfContact,
+  identitiesOfOrder,
+  idOf,
+} from './identity.ts'
 
 /** What an order keeps when its buyer is erased: enough for the accounts, and no name. */
 export const KEPT_ORDER_FIELDS = [
@@ -68,12 +75,60 @@ export function mentions(raw: string, { emails, ids }: PersonNames): boolean {
     const text = raw.toLowerCase()
     return [...emails].some(email => text.includes(email))
   }
-  const isName = (leaf: unknown): boolean => {
-    if (typeof leaf === 'string') return ids.has(leaf.trim()) || emails.has(emailOf(leaf) ?? '')
-    if (Array.isArray(leaf)) return leaf.some(isName)
-    return isObject(leaf) && Object.values(leaf as JsonObject).some(isName)
+  for (const text of textsIn(value)) if (ids.has(text.trim()) || emails.has(emailOf(text) ?? '')) return true
+  return false
+}
+
+/** Every text in a JSON value, however deep: with a stack of its own, which no depth overflows. */
+function* textsIn(value: unknown): Generator<string> {
+  const left = [value]
+  while (left.length > 0) {
+    const next = left.pop()
+    if (typeof next === 'string') yield next
+    else if (Array.isArray(next)) for (const item of next) left.push(item)
+    else if (isObject(next)) for (const item of Object.values(next)) left.push(item)
   }
-  return isName(value)
+}
+
+const NAMED_BY_IDS = ['visitor', 'user', 'contact'] as const
+// A text with more of them is a list of something else.
+const MAX_IDS = 1_000
+
+/** Everything in a text, JSON or not, that somebody may be known by. */
+export function namesMentioned(raw: string): Identity[] {
+  const emails = new Set<string>()
+  const ids = new Set<string>()
+  for (const text of textsOf(raw)) {
+    const email = emailOf(text)
+    if (email !== null) emails.add(email)
+    const id = idOf(text)
+    if (id !== null && id.length >= MIN_IDENTIFYING_LENGTH && ids.size < MAX_IDS) ids.add(id)
+  }
+  return [
+    ...[...emails].map((value): Identity => ({ kind: 'email', value })),
+    ...[...ids].flatMap(value => NAMED_BY_IDS.map((kind): Identity => ({ kind, value }))),
+  ]
+}
+
+function textsOf(raw: string): Iterable<string> {
+  try {
+    return textsIn(JSON.parse(raw))
+  } catch {
+    return raw.match(/[^\s"'<>,;()[\]{}]+/g) ?? []
+  }
+}
+
+/** Whom an entry is about: by the names of its events or its record, and by all that its bad items mention. */
+export function namesInEntry(entry: StoredEntry): Identity[] {
+  try {
+    if (entry.kind === 'record') return identitiesOfRecord(entry)
+    const { id: entryId, receivedAt, body } = entry
+    const context = JSON.parse(entry.context) as EventContext
+    const { events, rejected } = normalize({ entryId, receivedAt, body, context })
+    return [...events.flatMap(identitiesOf), ...rejected.flatMap(({ raw }) => namesMentioned(raw))]
+  } catch {
+    return namesMentioned(entry.body)
+  }
 }
 
 function nameText({ kind, value }: Identity): string {

@@ -3,13 +3,26 @@ import { objectFields } from '../json/slices.ts'
 import type { RecordWrite } from '../records/records.ts'
 import { publicTenantId } from '../tenants/tenants.ts'
 import { KEPT_ORDER_FIELDS } from './erasure.ts'
-import type { Identity } from './identity.ts'
+import { emailOf, type Identity } from './identity.ts'
 
 /** All that is kept of a name that is not to be recorded again. */
 export function nameHash(tenantId: number, { kind, value }: Identity): Buffer {
   return createHash('sha256')
     .update(`${publicTenantId(tenantId)} ${kind} ${value}`)
     .digest()
+}
+
+/** Of all that somebody is called here; what is an address counts as one, whatever it was sent as. */
+export function nameHashes(tenantId: number, names: Identity[]): Buffer[] {
+  const hashes = new Map<string, Buffer>()
+  for (const name of names) {
+    const email = name.kind === 'email' ? null : emailOf(name.value)
+    for (const compared of email === null ? [name] : [name, { kind: 'email' as const, value: email }]) {
+      const hash = nameHash(tenantId, compared)
+      hashes.set(hash.toString('hex'), hash)
+    }
+  }
+  return [...hashes.values()]
 }
 
 /** An order as an erasure leaves it: enough for the accounts, and no name. Figures stay as they were written. */

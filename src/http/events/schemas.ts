@@ -25,7 +25,7 @@ export const EventBody = Type.Object({
 
 export const EventOutcomeBody = Type.Object({
   id: Uuid,
-  status: Type.Enum(['queued', 'deferred', 'stored', 'duplicate', 'dead_letter', 'dropped']),
+  status: Type.Enum(['queued', 'deferred', 'stored', 'duplicate', 'dead_letter', 'dropped', 'suppressed']),
   reason: NullableText,
   received_at: Timestamp,
   duplicate_of: Nullable(Uuid),

@@ -1,5 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { openBody } from '../../domain/events/normalize/normalize.ts'
+import { namesInEntry } from '../../domain/identity/erasure.ts'
+import { newEntryId } from '../../domain/ids.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../../domain/inbound/source-config.ts'
 import { headersWithoutAddresses, keptAddress, withoutAddresses } from '../../domain/tenants/ip-addresses.ts'
 import { type Inbound, inboundContext } from '../../intake/inbound.ts'
@@ -109,6 +111,11 @@ async function receive(request: FastifyRequest, options: InboundOptions): Promis
     options.requests.keep(source, {
       ...{ receivedAt: now, body: raw, answer },
       rawHeaders: request.raw.rawHeaders,
+      names: () =>
+        namesInEntry({
+          ...{ id: newEntryId(now.getTime()), kind: 'events', receivedAt: now, body: text },
+          context: JSON.stringify(context),
+        }),
     }),
   )
   return answer

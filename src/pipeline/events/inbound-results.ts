@@ -1,4 +1,5 @@
 import type { NormalizedEvent } from '../../domain/events/events.ts'
+import { SUPPRESSED } from '../../domain/inbound/receipts.ts'
 import { insertArchive, insertReceipts } from '../../store/inbound/receipts.ts'
 import type { Transaction, Unit } from '../unit.ts'
 
@@ -31,8 +32,6 @@ export async function keepInboundResults(
   ]
   if (receipts.length > 0) await insertReceipts(client, receipts)
 }
-
-const SUPPRESSED = 'about somebody who was erased and is not to be recorded again'
 
 /** The receipt of an event that is given up; none where it came from no inbound source. */
 export async function keepFailure(

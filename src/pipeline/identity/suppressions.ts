@@ -1,6 +1,8 @@
+import { namesInEntry } from '../../domain/identity/erasure.ts'
 import type { Identity } from '../../domain/identity/identity.ts'
 import { identitiesOfContact, identitiesOfOrder } from '../../domain/identity/identity.ts'
-import { nameHash, namelessOrder } from '../../domain/identity/suppression.ts'
+import { nameHashes, namelessOrder } from '../../domain/identity/suppression.ts'
+import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import {
   countSuppressed,
   deleteLogged,
@@ -21,9 +23,13 @@ export type Suppressions = {
   ): Promise<boolean[]>
   /** Contacts of theirs are left out (null), their orders lose all names; the others stay as they are. */
   changes(transaction: Transaction, changes: Change[]): Promise<(Change | null)[]>
+  /** What is given up and names one of them is not kept either. */
+  letters(transaction: Transaction, letters: NewDeadLetter[]): Promise<SortedLetters>
   /** Counts what was not recorded, and takes it out of the log. */
   note(transaction: Transaction, kind: 'events' | 'records', things: Noted[]): Promise<void>
 }
+
+export type SortedLetters = { kept: NewDeadLetter[]; suppressed: NewDeadLetter[] }
 
 type Noted = { tenantId: number; id: string; receivedAt: Date }
 
@@ -46,7 +52,7 @@ export function openSuppressions(): Suppressions {
   const among: Suppressions['among'] = async (transaction, things) => {
     const known = await suppressing(transaction, new Set(things.map(({ tenantId }) => tenantId)))
     const names = things.map(({ tenantId, identities }) =>
-      known.get(tenantId) ? identities().map(name => ({ tenantId, hash: nameHash(tenantId, name) })) : [],
+      known.get(tenantId) ? nameHashes(tenantId, identities()).map(hash => ({ tenantId, hash })) : [],
     )
     const wanted = names.flat()
     if (wanted.length === 0) return things.map(() => false)
@@ -68,6 +74,20 @@ export function openSuppressions(): Suppressions {
   return {
     among,
     note,
+    async letters(transaction, letters) {
+      const are = await among(
+        transaction,
+        letters.map(({ entry }) => ({ tenantId: entry.tenantId, identities: () => namesInEntry(entry) })),
+      )
+      const suppressed = letters.filter((_, i) => are[i])
+      for (const [kind, own] of Map.groupBy(suppressed, ({ entry }) => entry.kind))
+        await note(
+          transaction,
+          kind === 'record' ? 'records' : 'events',
+          own.map(({ id, entry: { tenantId, receivedAt } }) => ({ tenantId, id, receivedAt })),
+        )
+      return { kept: letters.filter((_, i) => !are[i]), suppressed }
+    },
     async changes(transaction, changes) {
       const are = await among(
         transaction,

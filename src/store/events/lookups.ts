@@ -68,13 +68,13 @@ export async function findLettersOfSent(db: Db, tenantId: number, sentId: string
 
 export type InboundReceipt = {
   id: string
-  outcome: 'duplicate' | 'dropped'
+  outcome: 'duplicate' | 'dropped' | 'suppressed'
   detail: string | null
   firstId: string | null
   receivedAt: Date
 }
 
-/** What sources' receipts say of events that left no other trace: known or dropped when they came in. */
+/** What sources' receipts say of events that left no other trace: known or dropped when they came in, or not to be recorded. */
 export async function findInboundReceipts(
   db: Db,
   tenantId: number,
@@ -83,7 +83,7 @@ export async function findInboundReceipts(
   const { rows } = await db.query<InboundReceipt>(
     `select id, outcome, detail, first_id as "firstId", received_at as "receivedAt" from receipts
      where tenant_id = $1 and received_at = any($2::timestamptz[]) and id = any($3::uuid[])
-       and outcome in ('duplicate', 'dropped')`,
+       and outcome in ('duplicate', 'dropped', 'suppressed')`,
     [tenantId, ids.map(timeOfId), ids],
   )
   return rows

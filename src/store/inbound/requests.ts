@@ -16,22 +16,52 @@ export type NewInboundRequest = InboundRequest & { tenantId: number; sourceId: s
 /** Where a request stands among those of its source. */
 export type RequestPosition = { xid: string; ord: number }
 
-export async function insertRequests(db: Db, requests: readonly NewInboundRequest[]): Promise<void> {
-  await db.query(
-    `insert into inbound_requests (tenant_id, source_id, ord, id, received_at, headers, answer, bytes, body)
+const INSERT = `insert into inbound_requests (tenant_id, source_id, ord, id, received_at, headers, answer, bytes, body)
      select r.tenant_id, r.source_id, r.ord, r.id, r.received_at, r.headers, r.answer, octet_length(r.body), r.body
      from unnest($1::int[], $2::text[], $3::uuid[], $4::timestamptz[], $5::text[], $6::text[], $7::bytea[])
-       with ordinality as r (tenant_id, source_id, id, received_at, headers, answer, body, ord)`,
-    [
-      requests.map(request => request.tenantId),
-      requests.map(request => request.sourceId),
-      requests.map(request => request.id),
-      requests.map(request => request.receivedAt),
-      requests.map(request => request.headers),
-      requests.map(request => request.answer),
-      requests.map(request => request.body),
-    ],
+       with ordinality as r (tenant_id, source_id, id, received_at, headers, answer, body, ord)`
+
+/** Those of tenants that suppress anybody are left out: of them it has to be seen whom they name. Returns which are kept. */
+export async function insertRequests(db: Db, requests: readonly NewInboundRequest[]): Promise<Set<string>> {
+  const { rows } = await db.query<{ id: string }>(
+    `${INSERT} where not exists (select from suppressions s where s.tenant_id = r.tenant_id) returning id`,
+    columnsOf(requests),
   )
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** `hashes`: of all names in a request. Whoever is suppressed has none of theirs kept. */
+export async function insertRequestsNaming(
+  db: Db,
+  requests: readonly (NewInboundRequest & { hashes: Buffer[] })[],
+): Promise<void> {
+  const names = requests.flatMap(({ id, hashes }) => hashes.map(hash => ({ id, hash })))
+  await db.query(
+    `${INSERT} where not exists (
+       select from unnest($8::uuid[], $9::bytea[]) as n (id, hash)
+       join suppressions s on s.tenant_id = r.tenant_id and s.hash = n.hash where n.id = r.id)`,
+    [...columnsOf(requests), names.map(({ id }) => id), names.map(({ hash }) => hash)],
+  )
+}
+
+/**
+ * What is being inserted is there when this returns, and what is inserted later begins after the caller's transaction: a
+ * statement locks its table before it looks at others.
+ */
+export async function holdRequests(db: Db): Promise<void> {
+  await db.query('lock table inbound_requests in share mode')
+}
+
+function columnsOf(requests: readonly NewInboundRequest[]): unknown[] {
+  return [
+    requests.map(request => request.tenantId),
+    requests.map(request => request.sourceId),
+    requests.map(request => request.id),
+    requests.map(request => request.receivedAt),
+    requests.map(request => request.headers),
+    requests.map(request => request.answer),
+    requests.map(request => request.body),
+  ]
 }
 
 /** Everything below it is final: what comes later stands behind. */
