@@ -8,7 +8,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Welcome */
+        /**
+         * Welcome
+         * @description Says where events are sent and where the documentation is. It needs no key.
+         */
         get: {
             parameters: {
                 query?: never;
@@ -141,7 +144,9 @@ export interface paths {
         put?: never;
         /**
          * Create or update a contact
-         * @description Scope: `contacts:write`.
+         * @description Durable when it is answered, applied a moment later (`GET /v1/operations/:operationId`, or `Prefer: wait=N`). The state with the newest `sourceUpdatedAt` wins, in whatever order they come.
+         *
+         *     Scope: `contacts:write`.
          */
         post: {
             parameters: {
@@ -245,7 +250,9 @@ export interface paths {
         };
         /**
          * Delete a contact
-         * @description Scope: `contacts:write`.
+         * @description A write that is older than the deletion does not bring it back, a newer one does. One that was never seen can be deleted, too.
+         *
+         *     Scope: `contacts:write`.
          */
         delete: {
             parameters: {
@@ -358,7 +365,9 @@ export interface paths {
         };
         /**
          * Get a contact by ID
-         * @description Scope: `contacts:read`.
+         * @description As its owner last told it. 404 where it was deleted or never seen.
+         *
+         *     Scope: `contacts:read`.
          */
         get: {
             parameters: {
@@ -896,7 +905,9 @@ export interface paths {
         };
         /**
          * What happened to an event, by the id its sender gave it
-         * @description Scope: `events:read`.
+         * @description `event_id` of a tracking event, `messageId` of a CDP event, `inbound_event_id` of a webhook: whether it is queued, deferred, stored, a duplicate, a dead letter, dropped or suppressed, and why. Without `source_config_id` tracking events come first, then the sources in their order. 404: nothing is known of it.
+         *
+         *     Scope: `events:read`.
          */
         get: {
             parameters: {
@@ -1051,7 +1062,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the outcome of an accepted write */
+        /**
+         * Get the outcome of an accepted write
+         * @description `queued` until it is applied; then `applied`, `superseded` by a newer state of the record, or `failed`. Kept for 30 days. Needs the read or write scope of the record’s type.
+         */
         get: {
             parameters: {
                 query?: never;
@@ -1163,7 +1177,9 @@ export interface paths {
         put?: never;
         /**
          * Create or update an order
-         * @description Scope: `orders:write`.
+         * @description Durable when it is answered, applied a moment later (`GET /v1/operations/:operationId`, or `Prefer: wait=N`). The state with the newest `sourceUpdatedAt` wins, in whatever order they come.
+         *
+         *     Scope: `orders:write`.
          */
         post: {
             parameters: {
@@ -1267,7 +1283,9 @@ export interface paths {
         };
         /**
          * Delete an order
-         * @description Scope: `orders:write`.
+         * @description A write that is older than the deletion does not bring it back, a newer one does. One that was never seen can be deleted, too.
+         *
+         *     Scope: `orders:write`.
          */
         delete: {
             parameters: {
@@ -1380,7 +1398,9 @@ export interface paths {
         };
         /**
          * Get an order by ID
-         * @description Scope: `orders:read`.
+         * @description As its owner last told it. 404 where it was deleted or never seen.
+         *
+         *     Scope: `orders:read`.
          */
         get: {
             parameters: {
@@ -1593,7 +1613,9 @@ export interface paths {
         put?: never;
         /**
          * Create or update a product
-         * @description Scope: `products:write`.
+         * @description Durable when it is answered, applied a moment later (`GET /v1/operations/:operationId`, or `Prefer: wait=N`). The state with the newest `sourceUpdatedAt` wins, in whatever order they come.
+         *
+         *     Scope: `products:write`.
          */
         post: {
             parameters: {
@@ -1697,7 +1719,9 @@ export interface paths {
         };
         /**
          * Delete a product
-         * @description Scope: `products:write`.
+         * @description A write that is older than the deletion does not bring it back, a newer one does. One that was never seen can be deleted, too.
+         *
+         *     Scope: `products:write`.
          */
         delete: {
             parameters: {
@@ -1810,7 +1834,9 @@ export interface paths {
         };
         /**
          * Get a product by SKU
-         * @description Scope: `products:read`.
+         * @description As its owner last told it. By `data.sku`, and by id where no product has that SKU. 404 where it was deleted or never seen.
+         *
+         *     Scope: `products:read`.
          */
         get: {
             parameters: {
