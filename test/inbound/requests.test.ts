@@ -161,7 +161,7 @@ test('transactions that commit in another order than they began in, an erasure a
           return listener.seen.length === expected.length
         })
       for (const { seen } of listeners) assert.deepEqual(seen, expected)
-      if (round === 1) await deleteRequestsOf(server.pool, Number(tenant.id.slice(4)))
+      if (round === 1) await deleteRequestsOf(clients[0]!, Number(tenant.id.slice(4)))
     }
     for (const listener of listeners) await look(listener, 100)
     for (const { seen } of listeners) assert.deepEqual(seen, expected)
