@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
+import { validatorCompiler } from '../../src/http/validation.ts'
 import { startServer } from '../server.ts'
 import { compareWithOpenApi } from './compare.ts'
 
@@ -37,6 +38,20 @@ test('every route of the service is in the OpenAPI document, and the other way r
   ]) {
     assert.ok(document.paths[path], `${path} is documented`)
   }
+})
+
+test('every schema of every route can be used', () => {
+  const compile = validatorCompiler()
+  const parts = ['body', 'querystring', 'params', 'headers'] as const
+  let used = 0
+  for (const { options } of server.http.routeTable)
+    for (const httpPart of parts) {
+      const schema = options.schema?.[httpPart]
+      if (!schema) continue
+      assert.equal(typeof compile({ schema, httpPart })({}), 'boolean')
+      used++
+    }
+  assert.ok(used > 100, `only ${used}`)
 })
 
 test('a kept linter finds nothing in the document, and every example in it is what its schema says', async () => {
