@@ -28,6 +28,8 @@ export type Drawn = {
 
 const HEIGHT = 220
 const HALF_A_LABEL = 32
+/** As wide as the labels below it. */
+const SPACES: Record<TimeUnit, number> = { hour: 66, day: 84, month: 62 }
 const COLOURS = ['--accent', '--second', '--third', '--fourth', '--bad']
 const ASIDE = ['--faint', '--second']
 
@@ -48,7 +50,14 @@ export function plotOptions(Drawing: typeof uPlot, drawn: Drawn, element: HTMLEl
     padding: [12, HALF_A_LABEL, 0, 0],
     cursor: { drag: { x: false, y: false } },
     axes: [
-      { ...axis, grid: { show: false }, values: times, space: 80, size: 30, incrs: INCREMENTS[unit] },
+      {
+        ...axis,
+        grid: { show: false },
+        values: times,
+        space: SPACES[unit],
+        size: 30,
+        incrs: INCREMENTS[unit],
+      },
       { ...axis, size: widthOfAxis, values: (_plot, ticks) => ticks.map(tick => axisShown(tick)) },
     ],
     scales: {

@@ -26,6 +26,7 @@ export function ThresholdForm({ rules, refresh }: { rules: AlertRules; refresh()
   const reset = () =>
     set(Object.fromEntries(RULE_NAMES.map(rule => [rule, 'default'])), 'Set to the defaults')
   return html`
+    <p class="faint">From these values on. What is left empty does not warn.</p>
     ${h(ProblemArea, { problem })}
     ${h(
       Form<RuleName>,
@@ -36,7 +37,7 @@ export function ThresholdForm({ rules, refresh }: { rules: AlertRules; refresh()
       RULE_NAMES.map(rule =>
         h(TextField, {
           ...{ id: rule, label: RULES[rule].label, value: typedValue(rule, rules[rule]) },
-          ...{ placeholder: 'off', hint: `${RULES[rule].means} Empty: it does not warn.` },
+          ...{ placeholder: 'off', hint: RULES[rule].means },
         }),
       ),
     )}

@@ -19,7 +19,9 @@ const SNIPPETS: Record<KeySender, (key: string, url: string) => Snippet[]> = {
       text: `<script>
   window.kontor = window.kontor || []
   ;['track', 'identify', 'reset'].forEach(function (method) {
-    kontor[method] = kontor[method] || function () { kontor.push([method].concat([].slice.call(arguments))) }
+    kontor[method] = kontor[method] || function () {
+      kontor.push([method].concat([].slice.call(arguments)))
+    }
   })
 </script>
 <script async src="${url}/k.js" data-key="${key}"></script>`,

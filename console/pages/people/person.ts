@@ -13,15 +13,17 @@ import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
 import { tenant } from '../../session.ts'
+import { ChoicePage, orChoices } from './ambiguous.ts'
 import { EraseForm } from './erase-form.ts'
 import { PersonForm } from './people.ts'
 import { PersonTimeline } from './timeline.ts'
 
 export const page = definePage(
   'person',
-  ({ route, signal }) => nullOn(404, people.show(tenant.peek() ?? '', route.params.id, signal)),
+  ({ route, signal }) => nullOn(404, orChoices(people.show(tenant.peek() ?? '', route.params.id, signal))),
   ({ data: person, route }) => {
     const { id } = route.params
+    if (person && 'choices' in person) return h(ChoicePage, { id, ...person })
     if (!person)
       return h(
         Page,
@@ -72,8 +74,8 @@ function leadOf({ contact, merged_profiles: merged }: Person): ComponentChildren
   const company = contact?.company && `${contact.company}. `
   const record =
     contact && html`<a href=${link('record', { type: 'contacts', id: contact.id })}>Contact ${contact.id}</a>`
-  const mergedText = merged.length > 0 && ` ${plural(merged.length, 'other profile')} merged into this one.`
-  return html`${company}${record ?? 'No contact record.'}${mergedText}`
+  const mergedText = merged.length > 0 && `, ${plural(merged.length, 'other profile')} merged into this one`
+  return html`${company}${record ?? 'No contact record'}${mergedText}.`
 }
 
 const NAME_COLUMNS: Column<PersonName>[] = [

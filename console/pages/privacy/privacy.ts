@@ -42,7 +42,7 @@ export const page = definePage(
       h(
         Section,
         { title: 'Not recorded' },
-        h(NotRecorded, { suppressed }),
+        suppressed.results.length > 0 && h(NotRecorded, { left: suppressed.not_recorded }),
         suppressed.results.length === 0
           ? h(EmptyState, { title: 'Everybody is recorded.' })
           : h(Table<Suppression>, {
@@ -67,17 +67,12 @@ export const page = definePage(
   },
 )
 
-function NotRecorded({
-  suppressed: { results, not_recorded: left },
-}: {
-  suppressed: SuppressionList
-}): VNode {
+function NotRecorded({ left }: { left: SuppressionList['not_recorded'] }): VNode {
   const what = `${plural(left.events, 'event')} and ${plural(left.records, 'record')}`
   return html`
     <p class="faint">
-      Of these people only hashes of their names are kept: whoever knows a name can tell whether it is among them.
-      ${results.length > 0 && ` ${what} of theirs came and were left out`}
-      ${left.last_at && html`, the last one ${h(Ago, { at: left.last_at })}`}${results.length > 0 && '.'}
+      Only hashes of their names are kept: whoever knows a name can tell whether it is among them.${' '}
+      ${what} of theirs came and were left out${left.last_at && html`, the last one ${h(Ago, { at: left.last_at })}`}.
     </p>
   `
 }
