@@ -40,8 +40,8 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
   const browser = await launchChromium(t)
   if (!browser) return
   const { page, faults, close } = await openTab(browser, server.url, {
-    // Whatever is looked for is somewhere, and not elsewhere.
-    failing: /404 \(Not Found\)/,
+    // Whatever is looked for is somewhere, and not elsewhere; or it is more than one.
+    failing: /404 \(Not Found\)|409 \(Conflict\).*\/people\//,
   })
   await signIn(page, adminKey)
   await heading(page, 'Overview')
@@ -179,6 +179,16 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
       await page.getByRole('dialog').waitFor({ state: 'detached' })
     },
   )
+
+  await t.test('a name that several people go by leads to each of them', async () => {
+    await track({ event_type: 'login', visitor: 'v-7', user_id: 'c-1' })
+    await server.settled()
+    await goTo(page, '#/people/c-1')
+    await heading(page, 'More than one person')
+    await page.getByRole('link', { name: 'contact:c-1' }).waitFor()
+    await page.getByRole('link', { name: 'user:c-1' }).click()
+    await page.getByRole('row', { name: /v-7 visitor/ }).waitFor()
+  })
 
   await t.test(
     'another tenant: nothing of the one before stays, and its event gives way to the list',
