@@ -1,5 +1,5 @@
 import { type EventSource, MAX_EVENT_TYPE_LENGTH, type NormalizedEvent } from '../events/events.ts'
-import { isLongerThan, looseId } from '../events/normalize/draft.ts'
+import { isLongerThan, looseId } from '../events/normalize/items.ts'
 import { contactIdIn, emailOf, idOf } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { decimalText, knownCurrency, parseDecimal } from '../money.ts'

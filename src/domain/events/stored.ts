@@ -2,7 +2,8 @@ import { emailOf } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { stripeObject } from '../providers/stripe/event.ts'
 import type { CdpContext, EventSource, NormalizedEvent } from './events.ts'
-import { NO_ENVELOPE, readCdp } from './normalize/items.ts'
+import { NO_ENVELOPE } from './normalize/body.ts'
+import { readCdp } from './normalize/items.ts'
 
 /** An event as it is kept. */
 export type StoredEvent = Pick<

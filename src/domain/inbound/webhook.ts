@@ -1,7 +1,7 @@
 import { instant } from '../billing/fields.ts'
 import type { InboundContext } from '../events/events.ts'
 import { MAX_EVENT_TYPE_LENGTH } from '../events/events.ts'
-import { type Draft, idField, isLongerThan, looseId, nameField } from '../events/normalize/draft.ts'
+import { type Draft, idField, isLongerThan, looseId, nameField } from '../events/normalize/items.ts'
 import type { Fault } from '../fault.ts'
 import { emailOf } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'

@@ -1,148 +1,90 @@
 import type { Fault } from '../../fault.ts'
-import { emailOf } from '../../identity/identity.ts'
-import { readWebhook, typeOf, webhookPayload } from '../../inbound/webhook.ts'
-import { type Document, isObject, type JsonObject, openJson, storableText } from '../../json/json.ts'
-import { arrayItems, arrayItemsOfField, objectFields, withoutField } from '../../json/slices.ts'
+import { emailOf, MAX_ID_LENGTH } from '../../identity/identity.ts'
+import { isObject, type JsonObject } from '../../json/json.ts'
+import { objectFields, withoutField } from '../../json/slices.ts'
 import { parseTimestamp } from '../../time.ts'
-import { CDP_KINDS, type CdpContext, type EventContext } from '../events.ts'
-import { type Draft, idField, looseId, nameField, timeField } from './draft.ts'
+import { CDP_KINDS, type CdpContext, type EventContext, MAX_EVENT_TYPE_LENGTH } from '../events.ts'
+import type { Envelope } from './body.ts'
 
-/** A request body read once; `fault`: why it could not be read, for the sender. */
-export type Body = Document & { fault: string | null }
+/** What one item says, before it is known when and under which entry it came in. */
+export type Draft = {
+  eventType: string
+  kind: string | null
+  inboundEventId: string | null
+  providerEventId: string | null
+  visitor: string | null
+  sessionId: string | null
+  userId: string | null
+  previousId: string | null
+  email: string | null
+  subject: JsonObject
+  context: JsonObject | null
+  /** The event's own time, as sent and as understood. */
+  clientTime: unknown
+  ownTime: Date | null
+  sentAt: Date | null
+  userAgent: string | null
+  overriddenFrom: string | null
+  /** The id of the thing it is about, where it names one: events of one object stay in order. */
+  objectId: string | null
+}
 
-export function openBody(text: string, isKnownPlain = false): Body {
-  try {
-    return { ...openJson(text, isKnownPlain), fault: null }
-  } catch (error) {
-    const fault = (error as Error).message
-    return { value: undefined, text: storableText(text), original: text, plain: false, fault }
+/** A name of 1 to 200 characters. */
+export function nameField(value: unknown, field: string, faults: Fault[]): string {
+  if (typeof value !== 'string') {
+    const message =
+      value === undefined || value === null ? `${field} is required` : `${field} must be a string`
+    faults.push({ pointer: `/${field}`, message })
+    return ''
   }
-}
-
-/** What a body holds, and where: one event, an array of them, or an object with a `batch`. */
-export type Items = {
-  values: unknown[]
-  form: 'single' | 'array' | 'batch'
-  envelope: Envelope
-}
-
-/** The items of a body; null, with a fault, when it can hold none. */
-export function itemsOf(body: Body, context: EventContext, faults: Fault[]): Items | null {
-  const { value } = body
-  if (body.fault !== null) return refuse(faults, '', body.fault)
-  if (!mayBeBatch(context)) return { values: [value], form: 'single', envelope: NO_ENVELOPE }
-  if (Array.isArray(value)) return { values: value, form: 'array', envelope: NO_ENVELOPE }
-  if (!isObject(value) || !readsBatchField(context)) {
-    return { values: [value], form: 'single', envelope: NO_ENVELOPE }
+  if (value === '') faults.push({ pointer: `/${field}`, message: `${field} must not be empty` })
+  else if (isLongerThan(value, MAX_EVENT_TYPE_LENGTH)) {
+    const message = `${field} must not be longer than ${MAX_EVENT_TYPE_LENGTH} characters`
+    faults.push({ pointer: `/${field}`, message })
   }
-  if (Array.isArray(value.batch)) {
-    return { values: value.batch, form: 'batch', envelope: envelopeOf(value) }
+  return value
+}
+
+/** An optional id: text, or a number taken as its text. */
+export function idField(value: unknown, field: string, faults: Fault[]): string | null {
+  if (value === undefined || value === null || value === '') return null
+  if (typeof value === 'number') return String(value)
+  if (typeof value !== 'string') {
+    faults.push({ pointer: `/${field}`, message: `${field} must be a string` })
+  } else if (isLongerThan(value, MAX_ID_LENGTH)) {
+    const message = `${field} must not be longer than ${MAX_ID_LENGTH} characters`
+    faults.push({ pointer: `/${field}`, message })
+  } else {
+    return value
   }
-  if (value.batch !== undefined || (context.route === 'cdp' && context.kind === 'batch')) {
-    return refuse(faults, '/batch', 'batch must be an array of events')
-  }
-  return { values: [value], form: 'single', envelope: NO_ENVELOPE }
-}
-
-/** The raw text of each item. */
-export function rawItems(text: string, form: Items['form']): string[] {
-  if (form === 'single') return [text]
-  return form === 'array' ? arrayItems(text) : arrayItemsOfField(text, 'batch')
-}
-
-/** The raw text of the context that a batch gives to its items. */
-export function rawEnvelopeContext(text: string, envelope: Envelope): string | null {
-  if (!envelope.context) return null
-  return objectFields(text).findLast(([key]) => key === 'context')?.[1] ?? null
-}
-
-/**
- * One item of a request as a request of its own, in its raw text: a dead letter holds no more than what it is about.
- * What a batch says for all of its items stays with it.
- */
-export function itemAlone(
-  text: string,
-  context: EventContext,
-  index: number,
-): { text: string; context: EventContext } {
-  const { items: _, ...rest } = context
-  const items = itemsOf(openBody(text), context, [])
-  if (!items || items.form === 'single') return { text, context: rest }
-  const raw = rawItems(text, items.form)[index]!
-  if (items.form === 'array') return { text: `[${raw}]`, context: rest }
-  const envelope = objectFields(text).filter(([key]) => key === 'sentAt' || key === 'context')
-  const fields = envelope.map(([key, value]) => `${JSON.stringify(key)}:${value},`).join('')
-  return { text: `{${fields}"batch":[${raw}]}`, context: rest }
-}
-
-/** JSON pointer of an item. */
-export function pointerTo(form: Items['form'], index: number): string {
-  if (form === 'single') return ''
-  return form === 'array' ? `/${index}` : `/batch/${index}`
-}
-
-function mayBeBatch(context: EventContext): boolean {
-  if (context.route === 'cdp') return context.kind === 'batch' || context.kind === 'any'
-  return context.route === 'inbound'
-}
-
-/** On webhook sources a field `batch` is the sender's own business. */
-function readsBatchField(context: EventContext): boolean {
-  return context.route === 'cdp' || (context.route === 'inbound' && context.sourceType === 'cdp')
-}
-
-function refuse(faults: Fault[], pointer: string, message: string): null {
-  faults.push({ pointer, message })
   return null
 }
 
-/** What an item says, in whichever format its route has. */
-export function readItem(
-  value: unknown,
-  context: EventContext,
-  envelope: Envelope,
-  faults: Fault[],
-): Draft | null {
-  if (!isObject(value)) {
-    faults.push({ pointer: '', message: 'an event must be a JSON object' })
-    return null
-  }
-  if (context.route === 'track' || isNative(value, context)) return readTrack(value, faults)
-  if (context.route === 'cdp') return readCdp(value, context.kind, envelope, faults)
-  if (context.sourceType !== 'cdp') return readWebhook(value, context, faults)
-  const draft = readCdp(value, 'any', envelope, faults)
-  if (!context.eventTypeOverride || draft.eventType === '') return draft
-  return { ...draft, ...typeOf(value, draft.eventType, context.eventTypeOverride, faults) }
+/** An id in a field that may hold anything: null where it is not usable as one. */
+export function looseId(value: unknown): string | null {
+  if (typeof value === 'number') return String(value)
+  return typeof value === 'string' && value !== '' && value.length <= MAX_ID_LENGTH ? value : null
 }
+
+function timeField(value: unknown, field: string, faults: Fault[]): Date | null {
+  if (value === undefined || value === null) return null
+  const time = parseTimestamp(value)
+  if (!time) faults.push({ pointer: `/${field}`, message: `${field} must be an ISO 8601 timestamp` })
+  return time
+}
+
+/** Characters as people and PostgreSQL count them: an emoji is one. */
+export function isLongerThan(text: string, max: number): boolean {
+  if (text.length <= max) return false
+  return text.length > 2 * max || [...text].length > max
+}
+
+const KINDS: ReadonlySet<string> = new Set(CDP_KINDS)
 
 /** An item of a batch that is an event of our own form: servers send their history so. */
 export function isNative(item: JsonObject, context: EventContext): boolean {
   const isBatch = context.route === 'cdp' && context.kind === 'batch'
   return isBatch && typeof item.event_type === 'string' && !namesKind(item)
-}
-
-/** The part of an item that is kept, in its raw text. */
-export function payloadOf(
-  raw: string,
-  item: JsonObject,
-  draft: Draft,
-  context: EventContext,
-  batchContext: string | null,
-): string {
-  if (context.route === 'track' || isNative(item, context)) return trackPayload(raw, item)
-  if (context.route === 'cdp' || context.sourceType === 'cdp') return cdpPayload(raw, item, batchContext)
-  return webhookPayload(raw, item, draft.subject)
-}
-
-const KINDS: ReadonlySet<string> = new Set(CDP_KINDS)
-
-/** What a batch says for all of its items. */
-export type Envelope = { sentAt: Date | null; context: JsonObject | null }
-
-export const NO_ENVELOPE: Envelope = { sentAt: null, context: null }
-
-function envelopeOf(batch: JsonObject): Envelope {
-  return { sentAt: parseTimestamp(batch.sentAt), context: isObject(batch.context) ? batch.context : null }
 }
 
 /** An item as Segment, RudderStack and Jitsu send it; `kind` is what the route says. */
@@ -196,7 +138,7 @@ function kindOf(item: JsonObject, routeKind: CdpContext['kind'], faults: Fault[]
 }
 
 /** The item as received, without the credential some SDKs put into it, and with the context of its batch. */
-function cdpPayload(raw: string, item: JsonObject, batchContext: string | null): string {
+export function cdpPayload(raw: string, item: JsonObject, batchContext: string | null): string {
   const payload = Object.hasOwn(item, 'writeKey') ? withoutField(raw, 'writeKey') : raw
   if (batchContext === null || Object.hasOwn(item, 'context')) return payload
   const rest = payload.slice(payload.indexOf('{') + 1)
@@ -216,7 +158,7 @@ const TRACK_FIELDS = new Set([
   'writeKey',
 ])
 
-function readTrack(item: JsonObject, faults: Fault[]): Draft {
+export function readTrack(item: JsonObject, faults: Fault[]): Draft {
   const { data = null } = item
   if (data !== null && !isObject(data)) faults.push({ pointer: '/data', message: 'data must be an object' })
   const subject = subjectOf(item, isObject(data) ? data : {})
@@ -254,7 +196,7 @@ function subjectOf(item: JsonObject, data: JsonObject): JsonObject {
 }
 
 /** The raw text of `data`, with the raw text of the other fields put before its own. */
-function trackPayload(raw: string, item: JsonObject): string {
+export function trackPayload(raw: string, item: JsonObject): string {
   const { data = null } = item
   let dataText = '{}'
   let others = ''

@@ -1,7 +1,9 @@
+import { isbot } from 'isbot'
 import { namespaceOf } from '../../billing/namespace.ts'
 import type { Fault } from '../../fault.ts'
 import { itemId } from '../../ids.ts'
-import type { JsonObject } from '../../json/json.ts'
+import { readWebhook, typeOf, webhookPayload } from '../../inbound/webhook.ts'
+import { isObject, type JsonObject } from '../../json/json.ts'
 import { isShop } from '../../providers/shops.ts'
 import { occurredAt } from '../../time.ts'
 import type {
@@ -12,24 +14,24 @@ import type {
   ReceivedEvents,
   RejectedItem,
 } from '../events.ts'
-import { isBot } from './bots.ts'
-import { MAX_STORED_BYTES, type Sizes, sizesOf, tooManyBytes, tooManyItems } from './bounds.ts'
-import type { Draft } from './draft.ts'
 import {
   type Body,
+  type Envelope,
   type Items,
-  isNative,
   itemsOf,
+  MAX_STORED_BYTES,
   openBody,
-  payloadOf,
   pointerTo,
   rawEnvelopeContext,
   rawItems,
-  readItem,
-} from './items.ts'
+  type Sizes,
+  sizesOf,
+  tooManyBytes,
+  tooManyItems,
+} from './body.ts'
+import { cdpPayload, type Draft, isNative, readCdp, readTrack, trackPayload } from './items.ts'
 
-export { MAX_ITEM_BYTES, MAX_NAMED_REJECTIONS } from './bounds.ts'
-export { type Body, itemAlone, openBody } from './items.ts'
+export { type Body, itemAlone, MAX_ITEM_BYTES, MAX_NAMED_REJECTIONS, openBody } from './body.ts'
 
 /** Every item of a request, read. */
 type Reading = {
@@ -145,6 +147,20 @@ function read(items: Items, context: EventContext, sizes: Sizes, faults: Fault[]
   return { drafts, rejected, rejectedIds, refusedTypes }
 }
 
+/** What an item says, in whichever format its route has. */
+function readItem(value: unknown, context: EventContext, envelope: Envelope, faults: Fault[]): Draft | null {
+  if (!isObject(value)) {
+    faults.push({ pointer: '', message: 'an event must be a JSON object' })
+    return null
+  }
+  if (context.route === 'track' || isNative(value, context)) return readTrack(value, faults)
+  if (context.route === 'cdp') return readCdp(value, context.kind, envelope, faults)
+  if (context.sourceType !== 'cdp') return readWebhook(value, context, faults)
+  const draft = readCdp(value, 'any', envelope, faults)
+  if (!context.eventTypeOverride || draft.eventType === '') return draft
+  return { ...draft, ...typeOf(value, draft.eventType, context.eventTypeOverride, faults) }
+}
+
 function typesRefusedTo({ allowedTypes, refusedTypes }: EventContext): ((type: string) => boolean) | null {
   if (allowedTypes) {
     const allowed = new Set(allowedTypes)
@@ -213,6 +229,19 @@ function eventOf(
   }
 }
 
+/** The part of an item that is kept, in its raw text. */
+function payloadOf(
+  raw: string,
+  item: JsonObject,
+  draft: Draft,
+  context: EventContext,
+  batchContext: string | null,
+): string {
+  if (context.route === 'track' || isNative(item, context)) return trackPayload(raw, item)
+  if (context.route === 'cdp' || context.sourceType === 'cdp') return cdpPayload(raw, item, batchContext)
+  return webhookPayload(raw, item, draft.subject)
+}
+
 function metaOf(
   context: EventContext,
   index: number,
@@ -237,4 +266,29 @@ function metaOf(
     context.route === 'inbound' ? draft.userAgent : (draft.userAgent ?? context.headers['user-agent'])
   if (userAgent && isBot(userAgent)) meta.bot = true
   return meta
+}
+
+/** Programs that forward events: their user agent says nothing about the visitor. */
+const CLIENT_LIBRARY =
+  /^(?:analytics-|rudder|jitsu|kontor|node\b|undici|axios|got\b|curl|wget|python|aiohttp|httpx|go-http-client|okhttp|java|ruby|faraday|php|guzzle|dart|postman|insomnia|apache-httpclient|libwww-perl|reqwest|bun\b|deno\b)/i
+
+const knownAgents = new Map<string, boolean>()
+const MAX_KNOWN_AGENTS = 2000
+/** What is longer is judged by its beginning and not remembered: 2,000 of these stay below 2 MB. */
+const MAX_AGENT_LENGTH = 500
+
+/** Whether a user agent is a crawler's or the like; remembered, since a list of 200 patterns is tried on it. */
+function isBot(userAgent: string): boolean {
+  if (userAgent.length > MAX_AGENT_LENGTH) return matchesBot(userAgent.slice(0, MAX_AGENT_LENGTH))
+  let bot = knownAgents.get(userAgent)
+  if (bot === undefined) {
+    bot = matchesBot(userAgent)
+    if (knownAgents.size >= MAX_KNOWN_AGENTS) knownAgents.clear()
+    knownAgents.set(userAgent, bot)
+  }
+  return bot
+}
+
+function matchesBot(userAgent: string): boolean {
+  return !CLIENT_LIBRARY.test(userAgent) && isbot(userAgent)
 }
