@@ -1,12 +1,15 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { openBody } from '../../domain/events/normalize/normalize.ts'
 import { namesInEntry } from '../../domain/identity/erasure.ts'
 import { newEntryId } from '../../domain/ids.ts'
+import type { Preset } from '../../domain/inbound/presets.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../../domain/inbound/source-config.ts'
 import { headersWithoutAddresses, keptAddress, withoutAddresses } from '../../domain/tenants/ip-addresses.ts'
 import { type Inbound, inboundContext } from '../../intake/inbound.ts'
 import type { Requests } from '../../intake/requests.ts'
 import type { Traces } from '../../intake/traces.ts'
+import type { Source } from '../../store/inbound/sources.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { App } from '../app.ts'
@@ -14,9 +17,7 @@ import type { RawBody } from '../body.ts'
 import { namedRejections, refusalOf } from '../events/request.ts'
 import { security } from '../openapi.ts'
 import { problems } from '../problems.ts'
-import { admit, disabled } from './admission.ts'
-import { credentialsBySource, type OpenSecret, verifiedSignature } from './credentials.ts'
-import { keptHeaders } from './headers.ts'
+import { admit, credentialsBySource, disabled, type OpenSecret, verifiedSignature } from './admission.ts'
 import { rejectionOf } from './rejection.ts'
 import { DESCRIPTION, InboundAnswer, InboundBody, InboundParams } from './schemas.ts'
 
@@ -129,4 +130,26 @@ async function kept(request: FastifyRequest, keeping: Promise<unknown> | null): 
   } catch (error) {
     request.log.warn({ err: error }, 'a request is not kept for those who listen')
   }
+}
+
+const KEPT_HEADERS = ['content-type', 'user-agent', 'x-request-id']
+const MAX_HEADER_LENGTH = 1_024
+
+/** The headers that go with the event: the usual ones, those that the preset reads, and those that the source names. */
+function keptHeaders(
+  headers: IncomingHttpHeaders,
+  source: Source,
+  preset: Preset | null,
+  signatureHeader: string,
+): Record<string, string> {
+  const isCredential = (name: string) =>
+    name === signatureHeader || name === 'authorization' || name === source.config.custom?.header
+  const kept: Record<string, string> = {}
+  for (const name of [...KEPT_HEADERS, ...(preset?.keepHeaders ?? []), ...source.config.headers]) {
+    const value = headers[name]
+    // Whatever the source's settings say, a credential is never kept.
+    if (value === undefined || isCredential(name)) continue
+    kept[name] = String(value).slice(0, MAX_HEADER_LENGTH)
+  }
+  return kept
 }
