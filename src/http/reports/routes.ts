@@ -1,34 +1,43 @@
 import { Type } from 'typebox'
-import { accountReport } from '../../reports/account.ts'
-import { acquisitionReport } from '../../reports/acquisition.ts'
-import { attentionReport } from '../../reports/attention.ts'
-import { movementReport } from '../../reports/movements.ts'
-import { overviewReport } from '../../reports/overview.ts'
-import { retentionReport } from '../../reports/retention.ts'
+import { toMajor } from '../../domain/money.ts'
+import { type AccountReport, accountReport } from '../../reports/account.ts'
+import { type AcquisitionReport, acquisitionReport } from '../../reports/acquisition.ts'
+import { type AttentionReport, attentionReport } from '../../reports/attention.ts'
+import { type MovementReport, type MovementTotals, movementReport } from '../../reports/movements.ts'
+import { type OverviewReport, overviewReport } from '../../reports/overview.ts'
+import { type RetentionReport, retentionReport } from '../../reports/retention.ts'
 import type { RetentionBase } from '../../store/reports/movements.ts'
 import type { App } from '../app.ts'
 import { windowFaults } from '../paging.ts'
 import { problems } from '../problems.ts'
 import { consolidatedRoute } from './consolidated.ts'
 import { outcomeRoutes } from './outcomes.ts'
-import { type ReportDeps, reportRoute } from './report.ts'
+import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
+import {
+  AccountRow,
+  CancellationRow,
+  CohortRow,
+  ExclusionRow,
+  ItemRow,
+  jsonRow,
+  MovementListRow,
+  PaymentIssueRow,
+  RenewalRow,
+  SourceRow,
+  TimelineRow,
+  UpcomingBillingRow,
+} from './rows.ts'
 import {
   AccountBody,
   AcquisitionBody,
   AttentionBody,
+  Coverage,
   MovementsBody,
   OverviewBody,
+  Rates,
   RetentionBody,
 } from './schemas.ts'
 import { cashRoutes, seriesRoutes } from './series.ts'
-import {
-  shownAccount,
-  shownAcquisition,
-  shownAttention,
-  shownMovements,
-  shownOverview,
-  shownRetention,
-} from './shown.ts'
 import { WindowQuery, windowOf } from './window.ts'
 
 const CSV = 'With `Accept: text/csv` one of the lists is exported instead.'
@@ -147,4 +156,100 @@ function movementRoutes(app: App, deps: ReportDeps): void {
         }),
       ),
   })
+}
+
+// How they are answered: figures in major units, under the names that the API gives them.
+
+function shownOverview(report: OverviewReport, currency: string): ShownReport {
+  const { attention, invoiced, collected } = report
+  const money = (minor: number) => toMajor(minor, currency)
+  return {
+    facts: {
+      mrr: money(report.mrr),
+      arr: money(report.arr),
+      arpa: money(report.arpa),
+      committed_mrr: money(report.committedMrr),
+      active_subscriptions: report.activeSubscriptions,
+      active_accounts: report.activeAccounts,
+      coverage: jsonRow(Coverage, report.coverage, currency),
+      attention: {
+        payment_issues: attention.paymentIssues,
+        renewals: attention.renewals,
+        cancellations: attention.cancellations,
+        upcoming_billing: attention.upcomingBilling,
+      },
+      invoiced: { amount: money(invoiced.amount), count: invoiced.count },
+      collected: {
+        amount: money(collected.amount),
+        count: collected.count,
+        refunded: money(collected.refunded),
+        disputed: money(collected.disputed),
+        one_off: money(collected.oneOff),
+      },
+      movements: { window_days: report.windowDays, ...shownTotals(report.movements, currency) },
+      rates: jsonRow(Rates, report.rates, currency),
+    },
+    lists: {
+      accounts: shown(AccountRow, report.accounts),
+      acquisition_sources: shown(SourceRow, report.acquisitionSources),
+      exclusions: shown(ExclusionRow, report.exclusions),
+    },
+  }
+}
+
+function shownAttention(report: AttentionReport): ShownReport {
+  return {
+    facts: { days: report.days },
+    lists: {
+      payment_issues: shown(PaymentIssueRow, report.paymentIssues),
+      renewals: shown(RenewalRow, report.renewals),
+      cancellations: shown(CancellationRow, report.cancellations),
+      upcoming_billing: shown(UpcomingBillingRow, report.upcomingBilling),
+    },
+  }
+}
+
+function shownAcquisition(report: AcquisitionReport, currency: string): ShownReport {
+  return {
+    facts: {
+      horizon: report.horizon,
+      mrr: toMajor(report.mrr, currency),
+      coverage: jsonRow(Coverage, report.coverage, currency),
+    },
+    lists: { sources: shown(SourceRow, report.sources) },
+  }
+}
+
+function shownAccount(report: AccountReport, currency: string): ShownReport {
+  return {
+    facts: { summary: jsonRow(AccountRow, report.summary, currency) },
+    lists: { items: shown(ItemRow, report.items), timeline: shown(TimelineRow, report.timeline) },
+  }
+}
+
+function shownMovements(report: MovementReport, currency: string): ShownReport {
+  const { since, until, totals } = report
+  return {
+    facts: { since, until, totals: shownTotals(totals, currency) },
+    lists: { movements: shown(MovementListRow, report.movements) },
+  }
+}
+
+function shownTotals(totals: MovementTotals, currency: string) {
+  const money = (minor: number) => toMajor(minor, currency)
+  return {
+    opening_mrr: money(totals.openingMrr),
+    new: money(totals.new),
+    expansion: money(totals.expansion),
+    contraction: money(totals.contraction),
+    churn: money(totals.churn),
+    reactivation: money(totals.reactivation),
+    net: money(totals.net),
+    closing_mrr: money(totals.closingMrr),
+  }
+}
+
+function shownRetention(report: RetentionReport): ShownReport {
+  const { months, base, cohorts } = report
+  return { facts: { months, retention_base: base }, lists: { cohorts: shown(CohortRow, cohorts) } }
 }

@@ -2,19 +2,20 @@ import { Type } from 'typebox'
 import { DIMENSIONS, type Dimension } from '../../domain/billing/dimensions.ts'
 import { MAX_BUCKETS } from '../../domain/buckets.ts'
 import type { Fault } from '../../domain/fault.ts'
+import { toMajor } from '../../domain/money.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import { momentIn } from '../../domain/time-zone.ts'
-import { breakdownReport } from '../../reports/breakdown.ts'
-import { cashFactReport, cashReport } from '../../reports/cash.ts'
-import { historyReport, type SeriesWindow } from '../../reports/history.ts'
-import type { ReportQuestion } from '../../reports/question.ts'
+import { type BreakdownReport, breakdownReport } from '../../reports/breakdown.ts'
+import { type CashFactReport, type CashReport, cashFactReport, cashReport } from '../../reports/cash.ts'
+import { type HistoryReport, historyReport, type SeriesWindow } from '../../reports/history.ts'
+import type { ReportList, ReportQuestion } from '../../reports/question.ts'
 import { BUCKET_INTERVALS, type BucketInterval } from '../../store/reports/buckets.ts'
 import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
 import type { ReportQuery } from './query.ts'
-import { type ReportDeps, reportRoute } from './report.ts'
-import { BreakdownBody, CashBody, CashFactsBody, HistoryBody } from './schemas.ts'
-import { shownBreakdown, shownCash, shownCashFacts, shownHistory } from './shown.ts'
+import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
+import { breakdownRow, CashFactRow, CashRow, HistoryRow, jsonRow, PolicyChangeRow } from './rows.ts'
+import { BreakdownBody, CashBody, CashFactsBody, CashTotals, HistoryBody } from './schemas.ts'
 
 const Bound = (description: string) => Type.Optional(Type.String({ format: 'timestamp', description }))
 
@@ -102,4 +103,42 @@ export function bounded<Report>(report: Report | null): Report {
   if (report !== null) return report
   const message = `must be later, or interval longer: there would be more than ${MAX_BUCKETS} buckets`
   throw problems.invalid([{ pointer: '/from', message }])
+}
+
+function shownHistory(
+  { interval, history, policyChanges }: HistoryReport,
+  currency: string,
+): ShownReport {
+  const changes = policyChanges.map(change => ({
+    ...change,
+    kind: 'policy',
+    mrrDelta: change.mrrBefore === null ? null : change.mrrAfter! - change.mrrBefore,
+  }))
+  return {
+    facts: { interval, policy_changes: changes.map(change => jsonRow(PolicyChangeRow, change, currency)) },
+    lists: { history: shown(HistoryRow, history) },
+  }
+}
+
+function shownCash({ interval, cash }: CashReport): ShownReport {
+  return { facts: { interval }, lists: { cash: shown(CashRow, cash) } }
+}
+
+function shownCashFacts(report: CashFactReport, currency: string): ShownReport {
+  const { date, interval, totals, facts } = report
+  return {
+    facts: { date, interval, totals: jsonRow(CashTotals, totals, currency) },
+    lists: { facts: shown(CashFactRow, facts) },
+  }
+}
+
+function shownBreakdown({ by, mrr, parts }: BreakdownReport, currency: string): ShownReport {
+  const rows: ReportList<object> = {
+    count: parts.count,
+    rows: async slice => (await parts.rows(slice)).map(({ name, ...part }) => ({ [by]: name, ...part })),
+  }
+  return {
+    facts: { by, mrr: toMajor(mrr, currency) },
+    lists: { breakdown: { row: breakdownRow(by), ...rows } },
+  }
 }
