@@ -2,16 +2,28 @@ import { contentText, digestOf } from '../../domain/billing/content.ts'
 import { readBillingEvent } from '../../domain/billing/feed.ts'
 import { namelessChange } from '../../domain/billing/nameless.ts'
 import { changeIn, isPlain } from '../../domain/billing/namespace.ts'
-import type { BillingChange } from '../../domain/billing/types.ts'
+import { termOfTold, withTerm } from '../../domain/billing/terms.ts'
+import type { BillingChange, Term } from '../../domain/billing/types.ts'
+import type { Db } from '../../postgres/database.ts'
+import { lockTenants, shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import { countUnrecognized, keepNamespaces } from '../../store/billing/feed.ts'
 import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/keys.ts'
+import {
+  distinctTerms,
+  loadTerms,
+  queueSubscriptions,
+  subscriptionsReading,
+  type TermKey,
+  type TermRow,
+  termText,
+  upsertTerms,
+} from '../../store/billing/terms.ts'
 import { insertVersions, type NewVersion, type ObjectNews } from '../../store/billing/versions.ts'
 import type { EventListener, FreshEvent } from '../events/fresh-event.ts'
 import { shareTurn } from '../turns.ts'
-import type { Transaction } from '../unit.ts'
+import type { Deriving, Transaction } from '../unit.ts'
 import { applyCash } from './cash.ts'
 import { applySubscriptions } from './subscriptions.ts'
-import { applyTerms } from './terms.ts'
 
 /** What a billing event tells, and who told it. */
 export type BillingFact = {
@@ -126,6 +138,76 @@ async function learnTerms(transaction: Transaction, facts: BillingFact[]): Promi
   if (tenantIds.length === 0) return []
   await shareTurn(transaction, tenantIds)
   return applyTerms(transaction, terms, deriving)
+}
+
+/** What one transaction derives at once; a coupon may be that of a hundred thousand subscriptions. */
+const DERIVED_AT_ONCE = 500
+
+type TenantTerm = { tenantId: number; term: Term }
+
+/**
+ * Keeps what is told of coupons, discounts and customers, and returns the subscriptions that read otherwise by it.
+ * Whoever tells has the tenant's terms alone, whoever derives subscriptions (`deriving`) shares them: of two that learn
+ * the halves of one fact, the second sees both.
+ */
+async function applyTerms(
+  { client }: Deriving,
+  terms: TenantTerm[],
+  deriving: number[],
+): Promise<ObjectKey[]> {
+  const telling = await tenantsWithNews(client, terms)
+  await lockTenants(client, TENANT_LOCKS.terms, telling)
+  const sharing = deriving.filter(tenantId => !telling.has(tenantId))
+  if (sharing.length > 0) await shareTenants(client, TENANT_LOCKS.terms, sharing)
+  if (telling.size === 0) return []
+  const changed = await keepTerms(
+    client,
+    terms.filter(({ tenantId }) => telling.has(tenantId)),
+  )
+  if (changed.length === 0) return []
+  const outdated = await subscriptionsReading(client, changed)
+  if (outdated.length > DERIVED_AT_ONCE) await queueSubscriptions(client, outdated.slice(DERIVED_AT_ONCE))
+  return outdated.slice(0, DERIVED_AT_ONCE)
+}
+
+/** Most of what is told was told before: looking first keeps others from waiting. */
+async function tenantsWithNews(db: Db, terms: TenantTerm[]): Promise<Set<number>> {
+  if (terms.length === 0) return new Set()
+  const known = rowsByKey(await loadTerms(db, keysOf(terms)))
+  return new Set(
+    terms.flatMap(({ tenantId, term }) => {
+      const told = known.get(termText({ tenantId, ...term }))?.told
+      return told && withTerm(told, term) === told ? [] : [tenantId]
+    }),
+  )
+}
+
+async function keepTerms(db: Db, terms: TenantTerm[]): Promise<TermKey[]> {
+  const rows = rowsByKey(await loadTerms(db, keysOf(terms)))
+  const changed = new Set<string>()
+  for (const { tenantId, term } of terms) {
+    const { kind, id } = term
+    const row = rows.get(termText({ tenantId, ...term })) ?? { tenantId, kind, id, told: [] }
+    const told = withTerm(row.told, term)
+    if (told === row.told) continue
+    rows.set(termText(row), { ...row, told })
+    changed.add(termText(row))
+  }
+  const news = [...changed].map(text => rows.get(text)!)
+  if (news.length > 0)
+    await upsertTerms(
+      db,
+      news.map(row => ({ ...row, merged: termOfTold(row.told) })),
+    )
+  return news
+}
+
+function keysOf(terms: TenantTerm[]): TermKey[] {
+  return distinctTerms(terms.map(({ tenantId, term: { kind, id } }) => ({ tenantId, kind, id })))
+}
+
+function rowsByKey(rows: TermRow[]): Map<string, TermRow> {
+  return new Map(rows.map(row => [termText(row), row]))
 }
 
 /** From when on there is news of subscriptions, but for those that read otherwise at any time. */

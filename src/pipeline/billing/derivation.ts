@@ -1,13 +1,14 @@
 import { CHECKPOINT_SIZES, type Checkpoint } from '../../domain/billing/checkpoint.ts'
 import type { Policy } from '../../domain/billing/policy.ts'
+import { type KnownTerms, knownTerms, termOfTold } from '../../domain/billing/terms.ts'
 import { continueSubscription, deriveSubscription, type Segment } from '../../domain/billing/timeline.ts'
 import type { Instant, SubscriptionVersion } from '../../domain/billing/types.ts'
 import type { Db } from '../../postgres/database.ts'
-import { loadCheckpoints, type StoredCheckpoint, saveCheckpoints } from '../../store/billing/checkpoints.ts'
-import { keyText, type ObjectKey } from '../../store/billing/keys.ts'
+import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/keys.ts'
+import { loadCheckpoints, type StoredCheckpoint, saveCheckpoints } from '../../store/billing/subscriptions.ts'
+import { distinctTerms, loadTerms, loadTermsOfCustomers, type TermKey } from '../../store/billing/terms.ts'
 import { loadVersions, loadVersionsSince } from '../../store/billing/versions.ts'
 import type { Deriving } from '../unit.ts'
-import { termsNamedBy } from './terms.ts'
 
 /** `since`: the segments are those from then on; null: they are all. */
 export type Derived = ObjectKey & { segments: Segment[]; since: Instant | null }
@@ -107,6 +108,44 @@ async function continueFromCheckpoints(
       },
     ]
   })
+}
+
+/** All that these versions name, by tenant. */
+async function termsNamedBy(
+  db: Db,
+  versions: { tenantId: number; version: SubscriptionVersion }[],
+): Promise<Map<number, KnownTerms>> {
+  const customers = versions.flatMap(({ tenantId, version }) =>
+    version.customer === null ? [] : [{ tenantId, id: version.customer }],
+  )
+  const discounts = versions.flatMap(({ tenantId, version: { discounts, items } }) =>
+    [...discounts, ...items.flatMap(item => item.discounts)].map(discount => ({ tenantId, discount })),
+  )
+  const rows = customers.length > 0 ? await loadTermsOfCustomers(db, distinctKeys(customers)) : []
+  const named: TermKey[] = discounts.flatMap(({ tenantId, discount: { id } }) =>
+    id === undefined ? [] : [{ tenantId, kind: 'discount' as const, id }],
+  )
+  if (named.length > 0) rows.push(...(await loadTerms(db, distinctTerms(named))))
+  const references = [
+    ...discounts.map(({ tenantId, discount }) => ({ tenantId, ...discount })),
+    ...rows.map(({ tenantId, told }) => ({ tenantId, ...termOfTold(told) })),
+  ]
+  // a promotion code leads to its coupon: two steps at most
+  const codes = references.flatMap(({ tenantId, promotionCodeId: id }) =>
+    id === undefined ? [] : [{ tenantId, kind: 'promotion_code' as const, id }],
+  )
+  const codeRows = codes.length > 0 ? await loadTerms(db, distinctTerms(codes)) : []
+  const coupons = [
+    ...references,
+    ...codeRows.map(({ tenantId, told }) => ({ tenantId, ...termOfTold(told) })),
+  ].flatMap(({ tenantId, couponId: id }) =>
+    id === undefined ? [] : [{ tenantId, kind: 'coupon' as const, id }],
+  )
+  const couponRows = coupons.length > 0 ? await loadTerms(db, distinctTerms(coupons)) : []
+  const byTenant = Map.groupBy([...rows, ...codeRows, ...couponRows], ({ tenantId }) => tenantId)
+  return new Map(
+    [...byTenant].map(([tenantId, own]) => [tenantId, knownTerms(own.map(({ told }) => termOfTold(told)))]),
+  )
 }
 
 function versionsOf(told: ReportedVersion[]): SubscriptionVersion[] {

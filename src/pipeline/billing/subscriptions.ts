@@ -1,7 +1,9 @@
 import { figuresOf } from '../../domain/billing/account-states.ts'
+import { agendaHorizon, agendaNeededUntil, agendaOf, goesOn } from '../../domain/billing/agenda.ts'
 import { contentHash } from '../../domain/billing/content.ts'
 import { itemRanges } from '../../domain/billing/item-states.ts'
 import type { Policy } from '../../domain/billing/policy.ts'
+import type { Segment } from '../../domain/billing/segments.ts'
 import type { Instant } from '../../domain/billing/types.ts'
 import type { Db } from '../../postgres/database.ts'
 import { shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
@@ -13,14 +15,17 @@ import {
   itemStarts,
   loadSegments,
   lockSubscriptions,
+  noteAgendaUntil,
+  replaceAgenda,
   replaceItems,
   replaceSegments,
   type SegmentRow,
+  segmentsFrom,
+  shortAgendas,
 } from '../../store/billing/subscriptions.ts'
 import { takeOutdated } from '../../store/billing/terms.ts'
 import type { Deriving } from '../unit.ts'
 import { deriveAccounts } from './accounts.ts'
-import { writeAgenda } from './agenda.ts'
 import { type Derived, deriveSubscriptions } from './derivation.ts'
 
 type SubscriptionNews = {
@@ -161,5 +166,43 @@ export async function deriveOutdated(transaction: Deriving, limit: number): Prom
   await shareTenants(client, TENANT_LOCKS.profiles, tenantIds)
   await shareTenants(client, TENANT_LOCKS.terms, tenantIds)
   await applySubscriptions(transaction, keys, { named: [], nodes: new Map() })
+  return keys.length
+}
+
+/** Writes what these subscriptions are expected to do, and that they were seen. They are locked. */
+async function writeAgenda(
+  db: Db,
+  subscriptions: (ObjectKey & { segments: Segment[] })[],
+  now: number,
+): Promise<void> {
+  const horizon = agendaHorizon(now)
+  await replaceAgenda(
+    db,
+    subscriptions,
+    subscriptions.flatMap(({ tenantId, id, segments }) =>
+      agendaOf(segments, now, horizon).map(entry => ({ tenantId, id, entry })),
+    ),
+  )
+  await noteAgendaUntil(
+    db,
+    subscriptions.map(({ tenantId, id, segments }) => ({
+      tenantId,
+      id,
+      agendaUntil: goesOn(segments, horizon) ? horizon : null,
+    })),
+  )
+}
+
+/** Fills in what has come within reach, for some of the subscriptions that need it. Returns for how many. */
+export async function extendAgenda(db: Db, now: number, limit: number): Promise<number> {
+  const keys = await shortAgendas(db, agendaNeededUntil(now), limit)
+  if (keys.length === 0) return 0
+  await lockSubscriptions(db, keys, [])
+  const segments = Map.groupBy(await segmentsFrom(db, keys, now), keyText)
+  await writeAgenda(
+    db,
+    keys.map(key => ({ ...key, segments: (segments.get(keyText(key)) ?? []).map(({ segment }) => segment) })),
+    now,
+  )
   return keys.length
 }

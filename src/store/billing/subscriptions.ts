@@ -1,9 +1,12 @@
+import type { AgendaEntry } from '../../domain/billing/agenda.ts'
+import type { Checkpoint } from '../../domain/billing/checkpoint.ts'
 import type { ItemRange } from '../../domain/billing/item-states.ts'
-import type { Segment } from '../../domain/billing/timeline.ts'
+import type { Segment } from '../../domain/billing/segments.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { type DerivedTable, type OwnerSince, replaceRowsSince, replacing } from './derived.ts'
+import { type DerivedTable, type OwnerSince, replaceRows, replaceRowsSince, replacing } from './derived.ts'
 import { endText, keyColumns, type ObjectKey, timeText } from './keys.ts'
 import { ensureRows, lockRows } from './locking.ts'
+import { AGENDA_EFFECTS } from './sums.ts'
 
 /**
  * Makes the rows that are missing, and locks those of `seen` in order: whoever derives a subscription sees all that
@@ -149,4 +152,104 @@ export async function segmentsFrom(
     [...keyColumns(keys), timeText(from)],
   )
   return rows.map(({ body, ...key }) => ({ ...key, segment: JSON.parse(body) }))
+}
+
+/** With what else is told of a subscription by all of its versions: `customers`, by source, of those before it. */
+export type StoredCheckpoint = Checkpoint & { customers: Record<string, string[]>; isOfTwo: boolean }
+
+export type StoredContinuation = ObjectKey & { checkpoint: StoredCheckpoint; before: Segment }
+
+/** Of these subscriptions those that have a checkpoint, each with the last segment before it. */
+export async function loadCheckpoints(db: Db, keys: ObjectKey[]): Promise<StoredContinuation[]> {
+  const { rows } = await queryPrepared<ObjectKey & { checkpoint: string; before: string }>(
+    db,
+    `select s.tenant_id as "tenantId", s.id, s.checkpoint, b.body as before
+     from unnest($1::int[], $2::text[]) as k (tenant_id, id)
+     join billing_subscriptions s using (tenant_id, id)
+     cross join lateral (
+       select body from billing_segments
+       where tenant_id = s.tenant_id and subscription_id = s.id
+         and valid_from < timestamptz 'epoch' + (s.checkpoint ->> 'at')::bigint * interval '1 millisecond'
+       order by valid_from desc limit 1) b
+     where s.checkpoint is not null`,
+    keyColumns(keys),
+  )
+  return rows.map(({ checkpoint, before, ...key }) => ({
+    ...key,
+    checkpoint: JSON.parse(checkpoint),
+    before: JSON.parse(before),
+  }))
+}
+
+export async function saveCheckpoints(
+  db: Db,
+  rows: (ObjectKey & { checkpoint: StoredCheckpoint | null })[],
+): Promise<void> {
+  await queryPrepared(
+    db,
+    `update billing_subscriptions s set checkpoint = k.checkpoint
+     from unnest($1::int[], $2::text[], $3::json[]) as k (tenant_id, id, checkpoint)
+     where s.tenant_id = k.tenant_id and s.id = k.id`,
+    [
+      ...keyColumns(rows),
+      rows.map(({ checkpoint }) => (checkpoint === null ? null : JSON.stringify(checkpoint))),
+    ],
+  )
+}
+
+/** Subscriptions whose agenda ends before `until`, those first that need it most. */
+export async function shortAgendas(db: Db, until: number, limit: number): Promise<ObjectKey[]> {
+  const { rows } = await queryPrepared<ObjectKey>(
+    db,
+    `select tenant_id as "tenantId", id from billing_subscriptions where agenda_until < $1
+     order by agenda_until limit $2`,
+    [timeText(until), limit],
+  )
+  return rows
+}
+
+/** These subscriptions were seen, and how far ahead their agenda is filled; null where nothing recurs. */
+export async function noteAgendaUntil(
+  db: Db,
+  subscriptions: (ObjectKey & { agendaUntil: number | null })[],
+): Promise<void> {
+  await queryPrepared(
+    db,
+    `update billing_subscriptions s set seen = true, agenda_until = k.agenda_until
+     from unnest($1::int[], $2::text[], $3::timestamptz[]) as k (tenant_id, id, agenda_until)
+     where s.tenant_id = k.tenant_id and s.id = k.id
+       and (not s.seen or s.agenda_until is distinct from k.agenda_until)`,
+    [
+      ...keyColumns(subscriptions),
+      subscriptions.map(({ agendaUntil }) => (agendaUntil === null ? null : timeText(agendaUntil))),
+    ],
+  )
+}
+
+const AGENDA: DerivedTable = {
+  name: 'billing_agenda',
+  owner: 'subscription_id',
+  key: ['kind', 'due_at', 'known_from'],
+  values: ['currency', 'known_to', 'body'],
+  compared: row => `(${row}.currency, ${row}.known_to, ${row}.body::text)`,
+}
+const REPLACE_AGENDA = replacing(AGENDA, AGENDA_EFFECTS)
+
+/** With the sums of days that they are part of. */
+export async function replaceAgenda(
+  db: Db,
+  subscriptions: ObjectKey[],
+  entries: (ObjectKey & { entry: AgendaEntry })[],
+): Promise<void> {
+  const rows = entries.map(({ tenantId, id, entry }) => ({
+    tenant_id: tenantId,
+    currency: entry.currency,
+    kind: entry.kind,
+    due_at: timeText(entry.dueAt),
+    subscription_id: id,
+    known_from: entry.knownFrom === null ? '-infinity' : timeText(entry.knownFrom),
+    known_to: timeText(entry.knownTo),
+    body: entry.body,
+  }))
+  await replaceRows(db, REPLACE_AGENDA, subscriptions, rows)
 }

@@ -5,6 +5,14 @@ import { noteSubscriptions } from './noted.ts'
 
 export type TermKey = ObjectKey & { kind: TermKind }
 
+export function termText({ tenantId, kind, id }: TermKey): string {
+  return `${tenantId} ${kind} ${id}`
+}
+
+export function distinctTerms(keys: TermKey[]): TermKey[] {
+  return [...new Map(keys.map(key => [termText(key), key])).values()]
+}
+
 /** Every telling of one such object. */
 export type TermRow = TermKey & { told: Term[] }
 
