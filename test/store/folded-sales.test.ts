@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type EventSale, foldSales } from '../../src/domain/conversions/conversions.ts'
+import { type EventSale, foldSales, rankOfSale } from '../../src/domain/conversions/conversions.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
 import { ensurePartitions } from '../../src/postgres/partitions.ts'
 import { upsertEventSales } from '../../src/store/conversions/conversions.ts'
@@ -18,13 +18,16 @@ const spokenFact = fc.record({
   amount: fc.constantFrom(null, '10', '20'),
   second: fc.integer({ min: 0, max: 2 }),
   isTrusted: fc.boolean(),
+  visitor: fc.constantFrom(null, 'a', 'b'),
+  node: fc.constantFrom(null, 1, 2),
 })
 
 function saleOf(
-  { amount, second, isTrusted }: typeof spokenFact extends fc.Arbitrary<infer T> ? T : never,
+  { amount, second, isTrusted, visitor, node }: typeof spokenFact extends fc.Arbitrary<infer T> ? T : never,
   n: number,
 ): EventSale {
   const at = new Date(Date.UTC(2026, 0, 1, 0, 0, second))
+  const rank = rankOfSale({ amount, occurredAt: at, eventId: uuid(n) })
   return {
     ...{ tenantId, saleKey: 'order:1', id: uuid(1), orderId: '1', eventId: uuid(n), occurredAt: at },
     ...{
@@ -36,11 +39,11 @@ function saleOf(
     },
     ...{ amount, currency: amount === null ? null : 'EUR' },
     ...{ priceEventId: uuid(n), priceAt: at, priceTrusted: isTrusted },
-    ...{ visitor: null, node: null, severalVisitors: false },
+    ...{ visitor, visitorRank: visitor && rank, node, nodeRank: node && rank, severalVisitors: false },
   }
 }
 
-/** Which event speaks for the sale, and which one says what it cost, after these upserts; nothing of them stays. */
+/** Which events speak for the sale, say what it cost and who it was, after these upserts; nothing of them stays. */
 async function spokenBy(upserts: EventSale[][]): Promise<unknown> {
   let spoken: unknown
   const undone = new Error('undone')
@@ -48,7 +51,8 @@ async function spokenBy(upserts: EventSale[][]): Promise<unknown> {
     for (const sales of upserts) await upsertEventSales(client, sales)
     const { rows } = await client.query(
       `select event_id, event_type, event_occurred_at, event_amount::text as amount, event_currency, price_event_id, price_at,
-         price_trusted from conversions where tenant_id = $1`,
+         price_trusted, event_visitor, event_visitor_rank, event_node, event_node_rank,
+         several_visitors from conversions where tenant_id = $1`,
       [tenantId],
     )
     spoken = rows
@@ -68,6 +72,6 @@ test('which event speaks for a sale: the same whether events come one by one, in
         assert.deepEqual(await spokenBy(inTurn.map(sale => [sale])), await spokenBy([[foldSales(sales)]]))
       },
     ),
-    { numRuns: 40 },
+    { numRuns: 80 },
   )
 })

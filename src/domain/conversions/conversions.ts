@@ -177,10 +177,18 @@ export type EventSale = {
   priceEventId: string
   priceAt: Date
   priceTrusted: boolean
+  /** Whoever the first event names that names one; the rank is that event's. */
   visitor: string | null
+  visitorRank: string | null
   node: number | null
+  nodeRank: string | null
   /** More than one visitor named it. */
   severalVisitors: boolean
+}
+
+/** Sorts as text in the order in which events speak for a sale: with an amount before without, then by time, then by id. */
+export function rankOfSale(sale: Pick<EventSale, 'amount' | 'occurredAt' | 'eventId'>): string {
+  return `${sale.amount === null ? 1 : 0} ${sale.occurredAt.toISOString()} ${sale.eventId}`
 }
 
 /**
@@ -191,23 +199,25 @@ export type EventSale = {
  * sale a round trip and a lock. test/store/folded-sales.test.ts holds the two equal.
  */
 export function foldSales(sales: EventSale[]): EventSale {
-  const ordered = sales.toSorted(compareSales)
-  const first = ordered[0]!
+  const first = sales.reduce((a, b) => (rankOfSale(b) < rankOfSale(a) ? b : a))
   const { amount, currency, priceEventId, priceAt, priceTrusted } = sales.toSorted(comparePrices)[0]!
-  const visitors = new Set(ordered.flatMap(({ visitor }) => visitor ?? []))
+  const { visitor, visitorRank } = firstNaming(sales, 'visitor', 'visitorRank')
+  const { node, nodeRank } = firstNaming(sales, 'node', 'nodeRank')
+  const visitors = new Set(sales.flatMap(sale => sale.visitor ?? []))
   return {
     ...first,
     ...{ amount, currency, priceEventId, priceAt, priceTrusted },
-    visitor: first.visitor ?? ordered.find(({ visitor }) => visitor !== null)?.visitor ?? null,
-    node: first.node ?? ordered.find(({ node }) => node !== null)?.node ?? null,
-    severalVisitors: visitors.size > 1 || ordered.some(({ severalVisitors }) => severalVisitors),
+    ...{ visitor, visitorRank, node, nodeRank },
+    severalVisitors: visitors.size > 1 || sales.some(({ severalVisitors }) => severalVisitors),
   }
 }
 
-function compareSales(a: EventSale, b: EventSale): number {
-  if ((a.amount === null) !== (b.amount === null)) return a.amount === null ? 1 : -1
-  const time = a.occurredAt.getTime() - b.occurredAt.getTime()
-  return time !== 0 ? time : a.eventId < b.eventId ? -1 : 1
+function firstNaming(
+  sales: EventSale[],
+  name: 'visitor' | 'node',
+  rank: 'visitorRank' | 'nodeRank',
+): EventSale {
+  return sales.reduce((a, b) => (b[name] !== null && (a[name] === null || b[rank]! < a[rank]!) ? b : a))
 }
 
 function comparePrices(a: EventSale, b: EventSale): number {

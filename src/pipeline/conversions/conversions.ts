@@ -4,6 +4,7 @@ import {
   foldSales,
   orderConversion,
   orderSaleKey,
+  rankOfSale,
 } from '../../domain/conversions/conversions.ts'
 import type { NormalizedEvent } from '../../domain/events/events.ts'
 import { identitiesOfOrder } from '../../domain/identity/identity.ts'
@@ -180,6 +181,7 @@ export async function combineSales(
 
 /** What one event says of a sale. */
 export function saleOf({ tenantId, event, node, conversion }: ConversionEvent, saleKey: string): EventSale {
+  const rank = rankOfSale({ amount: conversion.amount, occurredAt: event.occurredAt, eventId: event.id })
   return {
     tenantId,
     saleKey,
@@ -196,7 +198,9 @@ export function saleOf({ tenantId, event, node, conversion }: ConversionEvent, s
     currency: conversion.currency,
     ...{ priceEventId: event.id, priceAt: event.occurredAt, priceTrusted: event.trusted },
     visitor: event.visitor,
+    visitorRank: event.visitor === null ? null : rank,
     node,
+    nodeRank: node === null ? null : rank,
     severalVisitors: false,
   }
 }

@@ -35,6 +35,12 @@ const PEOPLE = `tenant_id as "tenantId", sale_key as "saleKey", order_id as "ord
 const PRICE_EVENT = `coalesce(c.price_event_id, c.event_id), coalesce(c.price_at, c.event_occurred_at),
              coalesce(c.price_trusted, c.event_source_config_id is not null)`
 
+// The same: it named the visitor and the person. As `rankOfSale` writes it.
+const RANK = `(c.event_amount is null)::int || ' ' ||
+  to_char(c.event_occurred_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || ' ' || c.event_id`
+const VISITOR_RANK = `coalesce(c.event_visitor_rank, ${RANK})`
+const NODE_RANK = `coalesce(c.event_node_rank, ${RANK})`
+
 /**
  * One row a sale key; the caller has folded what it brings, and this folds it with what is there, by the rule of `foldSales`.
  * test/store/folded-sales.test.ts holds the two equal.
@@ -44,30 +50,36 @@ export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<Sale
     db,
     `insert into conversions as c (tenant_id, sale_key, id, order_id, several_visitors, event_id, event_occurred_at, event_type,
        event_conversion_type, event_source, event_source_config_id, object_id, event_amount, event_currency, price_event_id,
-       price_at, price_trusted, event_visitor, event_node)
+       price_at, price_trusted, event_visitor, event_visitor_rank, event_node, event_node_rank)
      select "tenantId", "saleKey", id, "orderId", "severalVisitors", "eventId", "occurredAt", "eventType", "conversionType",
-       source, "sourceConfigId", "objectId", amount, currency, "priceEventId", "priceAt", "priceTrusted", visitor, node
+       source, "sourceConfigId", "objectId", amount, currency, "priceEventId", "priceAt", "priceTrusted", visitor, "visitorRank", node,
+       "nodeRank"
      from json_to_recordset($1) as r ("tenantId" int, "saleKey" text, id uuid, "orderId" text, "severalVisitors" boolean,
        "eventId" uuid, "occurredAt" timestamptz, "eventType" text, "conversionType" text, source text,
        "sourceConfigId" text, "objectId" text, amount numeric, currency text, "priceEventId" uuid, "priceAt" timestamptz,
-       "priceTrusted" boolean, visitor text, node bigint)
+       "priceTrusted" boolean, visitor text, "visitorRank" text, node bigint, "nodeRank" text)
      order by "tenantId", "saleKey"
      on conflict (tenant_id, sale_key) do update set
        (event_id, event_occurred_at, event_type, event_conversion_type, event_source, event_source_config_id, object_id,
-        event_visitor, event_node, several_visitors)
+        several_visitors)
        = (select s.event_id, s.occurred_at, s.event_type, s.conversion_type, s.source, s.source_config_id,
             case when c.order_state is null then s.object_id else c.object_id end,
-            coalesce(s.visitor, c.event_visitor, excluded.event_visitor),
-            coalesce(s.node, c.event_node, excluded.event_node),
             c.several_visitors or excluded.several_visitors or c.event_visitor <> excluded.event_visitor is true
           from (values
             (c.event_id, c.event_occurred_at, c.event_type, c.event_conversion_type, c.event_source,
-             c.event_source_config_id, c.event_amount, c.object_id, c.event_visitor, c.event_node),
+             c.event_source_config_id, c.event_amount, c.object_id),
             (excluded.event_id, excluded.event_occurred_at, excluded.event_type, excluded.event_conversion_type,
-             excluded.event_source, excluded.event_source_config_id, excluded.event_amount, excluded.object_id,
-             excluded.event_visitor, excluded.event_node)
-          ) as s (event_id, occurred_at, event_type, conversion_type, source, source_config_id, amount, object_id, visitor, node)
+             excluded.event_source, excluded.event_source_config_id, excluded.event_amount, excluded.object_id)
+          ) as s (event_id, occurred_at, event_type, conversion_type, source, source_config_id, amount, object_id)
           where s.event_id is not null order by s.amount is null, s.occurred_at, s.event_id limit 1),
+       (event_visitor, event_visitor_rank)
+       = (select v.visitor, v.rank
+          from (values (c.event_visitor, ${VISITOR_RANK}), (excluded.event_visitor, excluded.event_visitor_rank)) as v (visitor, rank)
+          where v.visitor is not null order by v.rank collate "C" limit 1),
+       (event_node, event_node_rank)
+       = (select n.node, n.rank
+          from (values (c.event_node, ${NODE_RANK}), (excluded.event_node, excluded.event_node_rank)) as n (node, rank)
+          where n.node is not null order by n.rank collate "C" limit 1),
        (event_amount, event_currency, price_event_id, price_at, price_trusted)
        = (select p.amount, p.currency, p.event_id, p.at, p.trusted
           from (values
@@ -142,7 +154,8 @@ export async function takeEventSales(
        c.event_source as source, c.event_source_config_id as "sourceConfigId", c.object_id as "objectId",
        c.event_amount as amount, c.event_currency as currency, coalesce(c.price_event_id, c.event_id) as "priceEventId",
        coalesce(c.price_at, c.event_occurred_at) as "priceAt",
-       coalesce(c.price_trusted, c.event_source_config_id is not null) as "priceTrusted", c.event_visitor as visitor, c.event_node as node,
+       coalesce(c.price_trusted, c.event_source_config_id is not null) as "priceTrusted",
+       c.event_visitor as visitor, ${VISITOR_RANK} as "visitorRank", c.event_node as node, ${NODE_RANK} as "nodeRank",
        c.several_visitors as "severalVisitors"`,
     [sales.map(({ tenantId }) => tenantId), sales.map(({ saleKey }) => saleKey)],
   )
@@ -162,7 +175,8 @@ export async function dropEventFacts(
   const { rows } = await db.query<{ saleKey: string }>(
     `update conversions set event_id = null, event_occurred_at = null, event_type = null, event_conversion_type = null,
        event_source = null, event_source_config_id = null, event_amount = null, event_currency = null, price_event_id = null,
-       price_at = null, price_trusted = null, event_visitor = null, event_node = null, several_visitors = false
+       price_at = null, price_trusted = null, event_visitor = null, event_visitor_rank = null, event_node = null,
+       event_node_rank = null, several_visitors = false
      where tenant_id = $1 and order_id = any($2) returning sale_key as "saleKey"`,
     [tenantId, orders],
   )
