@@ -13,10 +13,10 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { stripTypeScriptTypes } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { withoutTypes } from '../src/http/console/without-types.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -67,17 +67,6 @@ function asJavaScript(path: string): string {
   return text.replace(/(['"])(\.{1,2}\/[^'"\n]+)\.ts\1/g, (whole, quote, name) =>
     existsSync(join(root, dirname(path), `${name}.ts`)) ? `${quote}${name}.js${quote}` : whole,
   )
-}
-
-/** Node calls the function experimental and says so; what runs our sources is the same function. */
-function withoutTypes(text: string): string {
-  const { emitWarning } = process
-  process.emitWarning = () => {}
-  try {
-    return stripTypeScriptTypes(text)
-  } finally {
-    process.emitWarning = emitWarning
-  }
 }
 
 /** What those need who run it, and not what those need who change it. */

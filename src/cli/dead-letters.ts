@@ -5,10 +5,9 @@ import { DEAD_LETTER_REASONS } from '../domain/entries/dead-letters.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, readingDatabase, readyLog, withDatabase } from './session.ts'
+import { dataOption, readingDatabase, readyLog, tenantFilter, withDatabase } from './session.ts'
 
 const PAGE = 100
-const tenantOption = () => new Option('--tenant <tenant>', 'only those of this tenant: its id or its name')
 const sourceOption = () => new Option('--source <id>', 'only those of this source (src_…)')
 const reasonOption = () =>
   new Option('--reason <reason>', 'rejected: never valid; failed: could not be applied').choices(
@@ -27,7 +26,7 @@ function addList(letters: Command, out: Output): void {
   letters
     .command('list')
     .description('List what could not be processed, newest first.')
-    .addOption(tenantOption())
+    .addOption(tenantFilter())
     .addOption(sourceOption())
     .addOption(reasonOption())
     .option('--id <id>', 'only this one')
@@ -92,7 +91,7 @@ function addReplay(letters: Command, out: Output): void {
     .description('Process them again: one, those of a source or a reason, or all.')
     .option('--id <id>', 'this one')
     .option('--all', 'all of them (of the tenant, if one is given)')
-    .addOption(tenantOption())
+    .addOption(tenantFilter())
     .addOption(sourceOption())
     .addOption(reasonOption())
     .addOption(dataOption())

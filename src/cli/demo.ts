@@ -10,7 +10,7 @@ import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { type ReachedServer, reachServer } from './reached-server.ts'
-import { dataOption, type Session, withDatabase } from './session.ts'
+import { dataOption, type Session, urlOption, withDatabase } from './session.ts'
 
 const NOTES = `
 Products, contacts, orders, visits with their sources, subscriptions, invoices and refunds go in through the
@@ -28,7 +28,7 @@ export function addDemo(program: Command, out: Output): void {
     .option('--seed <n>', 'which shop: the same number makes the same one', seedOf, 1)
     .option('--scale <n>', 'how large: 1 is about 300 contacts and 8,000 visits', scaleOf, 1)
     .option('--end <YYYY-MM-DD>', 'the day on which the year ends (default: today)', endOf)
-    .option('--url <url>', 'the server to send to (default: the one on this data directory)')
+    .addOption(urlOption())
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(

@@ -5,6 +5,7 @@ import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { overlapOption } from './overlap-option.ts'
+import { rateLimitOrOff } from './rate-limit.ts'
 import { dataOption, readingDatabase, withDatabase } from './session.ts'
 
 export function addKey(program: Command, out: Output): void {
@@ -44,7 +45,7 @@ function addCreate(key: Command, out: Output): void {
     .option('--allowed-addresses <a,b>', 'addresses or networks it is accepted from; not for tracking keys')
     .option('--origins <a,b>', ORIGINS)
     .option('--event-types <a,b>', EVENT_TYPES)
-    .option('--rate-limit <n/s>', RATE_LIMIT, rateLimitOf)
+    .option('--rate-limit <n/s>', RATE_LIMIT, rateLimitOrOff)
     .option('--expires <date>', 'when it stops working, in ISO 8601 (default: never)')
     .addOption(dataOption())
     .addHelpText('after', CREATE_NOTES)
@@ -84,15 +85,6 @@ const ORIGINS = 'of a tracking key: pages that may use it, for example https://s
 const EVENT_TYPES = 'of a tracking key: names of the events that it may send'
 const RATE_LIMIT = 'of a tracking key: so many events in so many seconds, for example 100/1'
 
-function rateLimitOf(text: string): { events: number; per_seconds: number } | null {
-  if (text === 'off') return null
-  const [events, seconds, ...rest] = text.split('/').map(Number)
-  const isCount = (n: number | undefined) => Number.isInteger(n) && n! >= 1
-  if (!isCount(events) || events! > 100_000_000 || !isCount(seconds) || seconds! > 86_400 || rest.length > 0)
-    throw new UsageError('--rate-limit takes events/seconds, for example 100/1, or off.')
-  return { events: events!, per_seconds: seconds! }
-}
-
 function addUpdate(key: Command, out: Output): void {
   key
     .command('update')
@@ -100,7 +92,7 @@ function addUpdate(key: Command, out: Output): void {
     .argument('<id>', 'the id of the key (key_…), as `kontor key list` shows it')
     .option('--origins <a,b>', `${ORIGINS}; off: all`)
     .option('--event-types <a,b>', `${EVENT_TYPES}; off: all`)
-    .option('--rate-limit <n/s>', `${RATE_LIMIT}; off: no limit`, rateLimitOf)
+    .option('--rate-limit <n/s>', `${RATE_LIMIT}; off: no limit`, rateLimitOrOff)
     .addOption(dataOption())
     .addHelpText(
       'after',

@@ -1,10 +1,9 @@
-import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 import type { Command } from '@commander-js/extra-typings'
-import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { dataOption, withDatabase } from './session.ts'
+import { readTextFile } from './text-file.ts'
 
 export function addRates(program: Command, out: Output): void {
   const rates = program
@@ -22,15 +21,7 @@ export function addRates(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples(example))
     .action(async (file, { tenant, ...options }) => {
-      const csv = file === '-' ? await text(process.stdin) : await readRates(file)
+      const csv = file === '-' ? await text(process.stdin) : await readTextFile(file)
       await withDatabase(options, out, async ({ admin }) => out.json(await admin.rates.import(tenant, csv)))
     })
-}
-
-async function readRates(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    throw new UsageError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
-  }
 }

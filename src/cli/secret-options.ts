@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 import { UsageError } from './errors.ts'
+import { readTextFile } from './text-file.ts'
 
 type Given = { value: string | undefined; file: string | undefined }
 
@@ -19,17 +19,9 @@ export async function secretOptions<Name extends string>(
     if (value !== undefined && file !== undefined)
       throw new UsageError(`Give --${name} or --${name}-file, not both.`)
     if (value === '-') read[name] = withoutLineEnd(await text(process.stdin))
-    else read[name] = file === undefined ? value : withoutLineEnd(await readSecretFile(file))
+    else read[name] = file === undefined ? value : withoutLineEnd(await readTextFile(file))
   }
   return read as { [name in Name]: string | undefined }
-}
-
-async function readSecretFile(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    throw new UsageError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
-  }
 }
 
 function withoutLineEnd(secret: string): string {

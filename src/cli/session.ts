@@ -20,9 +20,17 @@ import type { Output } from './output.ts'
 export const dataOption = () =>
   new Option('--data <directory>', 'the data directory (default: KONTOR_DATA_DIR, or ./data)')
 
+/** Of commands that send something to a server. */
+export const urlOption = () =>
+  new Option('--url <url>', 'the server to send to (default: the one on this data directory)')
+
 /** Of commands about one tenant, where it has to be named. */
 export const tenantOption = () =>
   new Option('--tenant <tenant>', 'the id or the name of the tenant').makeOptionMandatory()
+
+/** Of lists that hold things of several tenants. */
+export const tenantFilter = () =>
+  new Option('--tenant <tenant>', 'only those of this tenant: its id or its name')
 
 export type Database = {
   pool: pg.Pool

@@ -1,16 +1,21 @@
-import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import type { CreatedSqlAccess } from '../admin/sql-access.ts'
 import type { Connection } from '../postgres/database.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { dataOption, readingDatabase, requireData, withDatabase } from './session.ts'
+import {
+  dataOption,
+  readingDatabase,
+  requireData,
+  tenantFilter,
+  tenantOption,
+  withDatabase,
+} from './session.ts'
 
 const NOTES = `
 The role sees the rows of its tenant in the views of the schema kontor_bi (docs/guides/bi.md), and no table. The password is
 shown once. Time limit and read-only mode are defaults of the role's sessions; what it may see and the number of
 connections are enforced.`
-
-const tenantOption = () => new Option('--tenant <tenant>', 'the id or the name of the tenant')
 
 export function addSqlAccess(program: Command, out: Output): void {
   const access = program
@@ -22,7 +27,7 @@ export function addSqlAccess(program: Command, out: Output): void {
   access
     .command('list')
     .description('List the roles.')
-    .addOption(tenantOption())
+    .addOption(tenantFilter())
     .addOption(dataOption())
     .addHelpText('after', examples('kontor sql-access list'))
     .action(async options => {
@@ -47,7 +52,7 @@ function addCreate(access: Command, out: Output): void {
   access
     .command('create')
     .description('Make a role and print how to connect with it.')
-    .addOption(tenantOption().makeOptionMandatory())
+    .addOption(tenantOption())
     .option('--name <name>', 'what it is for', 'bi')
     .option('--connections <n>', 'how many at once', wholeNumber, 5)
     .option('--statement-seconds <n>', 'how long a query may take', wholeNumber, 60)

@@ -9,7 +9,7 @@ import type { Sample } from './samples/sample.ts'
 import { type NamedSample, SAMPLES } from './samples/samples.ts'
 import { openSender, type Sender } from './samples/senders.ts'
 import { type Change, changed, changeOf, jsonOrText } from './samples/set.ts'
-import { dataOption, readingDatabase, requireData } from './session.ts'
+import { dataOption, readingDatabase, requireData, urlOption } from './session.ts'
 
 const NOTES = `
 The sample is a body as its sender documents it, with ids that are new each time, and goes in where the real one does: to the
@@ -46,7 +46,7 @@ export function addTrigger(program: Command, out: Output): void {
     )
     .option('--edit', 'change it in $EDITOR first')
     .option('--list', 'show the samples')
-    .option('--url <url>', 'the server to send to (default: the one on this data directory)')
+    .addOption(urlOption())
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { cidrOf } from '../domain/tenants/addresses.ts'
 
 /** Reads the text of a setting; undefined where it is not what the setting expects. */
 export type Read<T> = (text: string) => T | undefined
@@ -117,15 +118,8 @@ export const trustedProxies: Read<boolean | number | string[]> = text => {
   if (lower === 'all') return true
   if (/^[1-9]$/.test(lower)) return Number(lower)
   const networks = lower.split(',').map(part => part.trim())
+  const isNetwork = (network: string) => NAMED_NETWORKS.includes(network) || cidrOf(network) !== null
   return networks.every(isNetwork) ? networks : undefined
-}
-
-function isNetwork(text: string): boolean {
-  if (NAMED_NETWORKS.includes(text)) return true
-  const [address = '', length, ...rest] = text.split('/')
-  const family = isIP(address)
-  if (family === 0 || rest.length > 0) return false
-  return length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= (family === 4 ? 32 : 128))
 }
 
 /** One line without spaces and control characters. */

@@ -7,7 +7,7 @@ import { kontor, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { startNode } from './node.ts'
-import { json, type Row, rowsOf } from './rows.ts'
+import { json, type Row, rowsOf, tracesOf } from './rows.ts'
 
 let server: TestServer
 let adminKey: string
@@ -71,23 +71,6 @@ async function twoPeople(name: string) {
   }
   await server.settled()
   return { tenant, source }
-}
-
-/** Every table that belongs to a tenant, as text. */
-async function traces(tenant: TestTenant, text: string): Promise<string[]> {
-  const { rows: tables } = await server.pool.query(
-    `select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
-     where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace order by 1`,
-  )
-  const found: string[] = []
-  for (const { name } of tables) {
-    const { rows } = await server.pool.query(
-      `select count(*) as count from ${name} t where tenant_id = $1 and t::text ilike $2`,
-      [Number(tenant.id.slice(4)), `%${text}%`],
-    )
-    if (rows[0].count > 0) found.push(`${name}: ${rows[0].count}`)
-  }
-  return found
 }
 
 test('a person goes with everything, everybody else stays, and the receipt says what was done and of nobody', async () => {
@@ -157,9 +140,9 @@ test('a person goes with everything, everybody else stays, and the receipt says 
   assert.equal((await get('/v1/events/lookup?event_id=ada-1')).status, 404)
 
   // what is left is in the raw log, and says so in the receipt
-  assert.deepEqual(await traces(tenant, 'ada@example.com'), ['log: 2'])
+  assert.deepEqual(await tracesOf(server, tenant, 'ada@example.com'), ['log: 2'])
   assert.match(receipt.notes.join(' '), /log of raw requests/)
-  assert.ok((await traces(tenant, 'ben@example.com')).length > 5)
+  assert.ok((await tracesOf(server, tenant, 'ben@example.com')).length > 5)
   const list = await server.request(`/admin/v1/erasures?tenant=${tenant.id}`, { key: adminKey })
   assert.deepEqual(list.body.results, [receipt])
 })
@@ -233,13 +216,13 @@ test('a worker in the middle of her events ends before her names go, and what it
     email: 'ada@example.com',
   })
   await eventually('the erasure to wait for the worker', () => isWaiting(`l.locktype = 'advisory'`))
-  assert.ok((await traces(tenant, 'ada@example.com')).some(found => found.startsWith('identities')))
+  assert.ok((await tracesOf(server, tenant, 'ada@example.com')).some(found => found.startsWith('identities')))
   await release()
   const { erased } = await erasing
   assert.deepEqual([erased.events, erased.archived, erased.identities], [6, 2, 4])
   await server.settled()
   assert.doesNotMatch(json(await events(tenant)), /\bada\b/)
-  assert.ok((await traces(tenant, 'ada@example.com')).every(found => found.startsWith('log:')))
+  assert.ok((await tracesOf(server, tenant, 'ada@example.com')).every(found => found.startsWith('log:')))
 })
 
 test('what comes in during an erasure is of somebody new: no worker remembers her for a moment longer', async t => {
@@ -345,10 +328,10 @@ const eraseAnyway = (body: object) =>
 
 test('a dry run tells what would go and under which names, and touches nothing', async () => {
   const { tenant } = await twoPeople('dry run')
-  const before = await traces(tenant, 'ada')
+  const before = await tracesOf(server, tenant, 'ada')
   const { status, body } = await eraseAnyway({ tenant: tenant.id, email: 'ada@example.com', dry_run: true })
   assert.equal(status, 200)
-  assert.deepEqual(await traces(tenant, 'ada'), before)
+  assert.deepEqual(await tracesOf(server, tenant, 'ada'), before)
   assert.deepEqual(body.names.map(({ kind, value }: Row) => `${kind}:${value}`).toSorted(), [
     'contact:contact-ada',
     'email:ada@example.com',
@@ -421,7 +404,7 @@ test('an order that is sent again with the same time does not bring its buyer ba
   const order = { email: 'ada@example.com', total: 49.9, currency: 'EUR' }
   await record(tenant, 'order', 'order-ada', order)
   await server.settled()
-  assert.ok((await traces(tenant, 'ada@example.com')).every(found => found.startsWith('log:')))
+  assert.ok((await tracesOf(server, tenant, 'ada@example.com')).every(found => found.startsWith('log:')))
   await record(tenant, 'order', 'order-ada', { ...order, total: 50 }, '2026-01-01T00:00:00.001Z')
   assert.equal((await sales(tenant)).find(row => row.source_object_id === 'order-ada').amount, 50)
 })
@@ -468,7 +451,7 @@ test('an erasure whose process ends in the middle is gone on with, and counts no
   await resumeErasures(server)
   const [done] = (await server.admin.erasures.list(tenant.id)) as Row[]
   assert.deepEqual([done.status, done.erased.events, done.erased.identities], ['completed', 5, 4])
-  assert.ok((await traces(tenant, 'ada@example.com')).every(found => found.startsWith('log:')))
+  assert.ok((await tracesOf(server, tenant, 'ada@example.com')).every(found => found.startsWith('log:')))
 })
 
 test('thousands of names and of dead letters do not block an erasure', async () => {

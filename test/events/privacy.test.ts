@@ -8,7 +8,7 @@ import {
 import { kontor, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
-import { json, rowsOf } from './rows.ts'
+import { json, rowsOf, tracesOf } from './rows.ts'
 
 let server: TestServer
 let adminKey: string
@@ -118,28 +118,6 @@ test('addresses in lists, objects, escapes and headers of every proxy are reache
     assert.doesNotThrow(() => withoutAddresses('drop', broken))
 })
 
-/** Whether a text stands in anything that belongs to the tenant. */
-async function traces(tenantId: string, text: string): Promise<string[]> {
-  const { rows: tables } = await server.pool.query(
-    `select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
-     where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace order by 1`,
-  )
-  const found: string[] = []
-  for (const { name } of tables) {
-    const { rows } = await server.pool.query(
-      `select count(*) as count from ${name} t where tenant_id = $1 and t::text like $2`,
-      [Number(tenantId.slice(4)), `%${text}%`],
-    )
-    if (rows[0].count > 0) found.push(name)
-  }
-  const { rows } = await server.pool.query(
-    'select from inbound_requests where tenant_id = $1 and position($2::bytea in body) > 0',
-    [Number(tenantId.slice(4)), Buffer.from(text)],
-  )
-  if (rows.length > 0) found.push('bodies of inbound_requests')
-  return found
-}
-
 async function sendEverywhere(mode: string) {
   const tenant = await server.anotherTenant(`addresses ${mode}`)
   const source = await server.admin.sources.create({
@@ -202,9 +180,9 @@ test('a tenant that drops addresses has none of them in any table, and loses not
   assert.equal(rows.length, 4)
   for (const row of rows) assert.equal(row.meta.ip, undefined)
   assert.equal(rows.find(row => row.event_type === 'order')!.payload.version, '1.2.3.4')
-  assert.deepEqual(await traces(tenant.id, ADDRESS), [])
-  assert.deepEqual(await traces(tenant.id, '198.51.100.9'), [])
-  assert.deepEqual(await traces(tenant.id, '203.0.113.0'), [], 'no network either')
+  assert.deepEqual(await tracesOf(server, tenant, ADDRESS), [])
+  assert.deepEqual(await tracesOf(server, tenant, '198.51.100.9'), [])
+  assert.deepEqual(await tracesOf(server, tenant, '203.0.113.0'), [], 'no network either')
 })
 
 test('a tenant that truncates has networks in place of addresses', async () => {
@@ -215,8 +193,8 @@ test('a tenant that truncates has networks in place of addresses', async () => {
   assert.equal(order.payload.browser_ip, '203.0.113.0')
   assert.equal(order.headers['x-forwarded-for'], '203.0.113.0')
   assert.equal(order.headers.forwarded, undefined)
-  assert.deepEqual(await traces(tenant.id, ADDRESS), [])
-  assert.deepEqual(await traces(tenant.id, '198.51.100.9'), [])
+  assert.deepEqual(await tracesOf(server, tenant, ADDRESS), [])
+  assert.deepEqual(await tracesOf(server, tenant, '198.51.100.9'), [])
 })
 
 test('without the setting addresses are kept, and the change of it is audited', async () => {
@@ -286,7 +264,7 @@ test('somebody who was erased and suppressed leaves nothing when they come back,
   await comeBack(tenant, source, 2)
   await comeBack(other, sourceOfOther, 2)
   for (const name of ['ada.lovelace', 'visitor-of-ada', 'user-of-ada', 'Ada Lovelace'])
-    assert.deepEqual(await traces(tenant.id, name), [], name)
+    assert.deepEqual(await tracesOf(server, tenant, name), [], name)
 
   const events = await rowsOf(server, 'events', { key: tenant.privateKey })
   assert.deepEqual(
@@ -382,7 +360,7 @@ test('an address gets past suppression in no form, by no field, and not as what 
   await post(`/ingest/inbound/${cdp.id}`, cdp.token, { batch: [bad, other] })
   await server.settled()
   for (const text of ['grace.hopper', 'GRACE.Hopper', 'Hopper', 'grace.hopper＠', 'form-user'])
-    assert.deepEqual(await traces(tenant.id, text), [], text)
+    assert.deepEqual(await tracesOf(server, tenant, text), [], text)
   const events = await rowsOf(server, 'events', { key: tenant.privateKey })
   assert.deepEqual(
     events.map(row => row.visitor),

@@ -20,6 +20,28 @@ export async function rowsOf(
   }
 }
 
+/** In which tables a text stands in something that belongs to the tenant, and in how many rows of them. */
+export async function tracesOf(server: TestServer, tenant: { id: string }, text: string): Promise<string[]> {
+  const { rows: tables } = await server.pool.query(
+    `select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
+     where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace order by 1`,
+  )
+  const found: string[] = []
+  for (const { name } of tables) {
+    const { rows } = await server.pool.query(
+      `select count(*) as count from ${name} t where tenant_id = $1 and t::text ilike $2`,
+      [Number(tenant.id.slice(4)), `%${text}%`],
+    )
+    if (rows[0].count > 0) found.push(`${name}: ${rows[0].count}`)
+  }
+  const { rows: bodies } = await server.pool.query(
+    'select from inbound_requests where tenant_id = $1 and position($2::bytea in body) > 0',
+    [Number(tenant.id.slice(4)), Buffer.from(text)],
+  )
+  if (bodies.length > 0) found.push(`bodies of inbound_requests: ${bodies.length}`)
+  return found
+}
+
 export const json = (value: unknown) => JSON.stringify(value)
 
 /** A body of exactly so many bytes that is one native event. */

@@ -17,7 +17,7 @@ import { AdminError, refuse } from '../error.ts'
 import { parseProfileId, unknownPerson } from '../people/names.ts'
 import { tenantNamed } from '../tenants.ts'
 import type { ErasurePreview, ErasureReceipt } from '../views.ts'
-import { finishedWithin, MAX_WAIT_MS, type Storage, untilApplied } from './long-work.ts'
+import { longWork, MAX_WAIT_MS, type Storage, untilApplied } from './long-work.ts'
 import { countErasable, inWords } from './preview.ts'
 import { namesOfSubject, profileOfSubject, runErasure, type Subject, storedSubject } from './run.ts'
 
@@ -96,17 +96,15 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
     return erasure
   }
 
+  const { finish, start } = longWork({
+    begin,
+    run: erasure => runErasure(storage, erasure),
+    receiptNow: async ({ id }) => receiptOf((await findErasure(pool, id))!),
+  })
+
   return {
-    /** Erases to the end, however long it takes. */
-    async erase(query: ErasureQuery): Promise<ErasureReceipt> {
-      return runErasure(storage, await begin(query))
-    },
-    /** Begins, and hands out how far it is after so long; the rest goes on by itself. */
-    async start(query: ErasureQuery, patienceMs: number): Promise<ErasureReceipt> {
-      const erasure = await begin(query)
-      const done = await finishedWithin(runErasure(storage, erasure), patienceMs)
-      return done ?? receiptOf((await findErasure(pool, erasure.id))!)
-    },
+    erase: finish,
+    start,
     /** What an erasure would take, and under which names the person is known. Touches nothing. */
     async preview(query: ErasureQuery): Promise<ErasurePreview> {
       const { subject, tenantId, names, unapplied } = await find(query)

@@ -23,12 +23,33 @@ export async function showingLife<T>(sign: () => Promise<void>, work: () => Prom
 }
 
 /** Its result, or null where it takes longer; then it goes on, and what fails is gone on with by `resume`. */
-export async function finishedWithin<T>(running: Promise<T>, patienceMs: number): Promise<T | null> {
+async function finishedWithin<T>(running: Promise<T>, patienceMs: number): Promise<T | null> {
   running.catch(() => {})
   const enough = new AbortController()
   const tooLong = sleep(patienceMs, null, { signal: enough.signal })
   tooLong.catch(() => {})
   return Promise.race([running, tooLong]).finally(() => enough.abort())
+}
+
+/** The two ways to have it done. */
+export function longWork<Query, Work, Receipt>({
+  begin,
+  run,
+  receiptNow,
+}: {
+  begin(query: Query): Promise<Work>
+  run(work: Work): Promise<Receipt>
+  receiptNow(work: Work): Promise<Receipt>
+}) {
+  return {
+    /** To the end, however long it takes. */
+    finish: async (query: Query): Promise<Receipt> => run(await begin(query)),
+    /** Begins, and hands out how far it is after so long; the rest goes on by itself. */
+    async start(query: Query, patienceMs: number): Promise<Receipt> {
+      const work = await begin(query)
+      return (await finishedWithin(run(work), patienceMs)) ?? receiptNow(work)
+    },
+  }
 }
 
 /** Goes on with what a process left behind when it ended. */

@@ -11,7 +11,7 @@ import { recordChange } from '../audit.ts'
 import { AdminError, notFound, refuse } from '../error.ts'
 import { tenantNamed } from '../tenants.ts'
 import type { PurgePreview, PurgeReceipt } from '../views.ts'
-import { finishedWithin, MAX_WAIT_MS, type Storage, untilApplied } from './long-work.ts'
+import { longWork, MAX_WAIT_MS, type Storage, untilApplied } from './long-work.ts'
 import { eventsOf, runPurge, salesOf } from './purge-run.ts'
 
 export type PurgeQuery = { tenant: string; key: string; since: string; until?: string | null | undefined }
@@ -57,17 +57,15 @@ export function purgeAdmin({ pool, log, actor }: Storage & { actor: Actor }) {
     return purge
   }
 
+  const { finish, start } = longWork({
+    begin,
+    run: purge => runPurge(storage, purge),
+    receiptNow: async ({ id }): Promise<PurgeReceipt> => JSON.parse((await findPurge(pool, id))!.receipt),
+  })
+
   return {
-    /** To the end, however long it takes. */
-    async purge(query: PurgeQuery): Promise<PurgeReceipt> {
-      return runPurge(storage, await begin(query))
-    },
-    /** Begins, and hands out how far it is after so long; the rest goes on by itself. */
-    async start(query: PurgeQuery, patienceMs: number): Promise<PurgeReceipt> {
-      const purge = await begin(query)
-      const done = await finishedWithin(runPurge(storage, purge), patienceMs)
-      return done ?? JSON.parse((await findPurge(pool, purge.id))!.receipt)
-    },
+    purge: finish,
+    start,
     async preview(query: PurgeQuery): Promise<PurgePreview> {
       const purge = await purgeOf(query)
       const would_purge = { events: 0, sales: 0, joins: 0 }

@@ -5,7 +5,7 @@ import { PRESETS } from '../../import/presets/presets.ts'
 import { stripeReading } from '../../import/stripe.ts'
 import { examples } from '../examples.ts'
 import type { Output } from '../output.ts'
-import { dataOption, tenantOption, withDatabase } from '../session.ts'
+import { dataOption, tenantOption, urlOption, withDatabase } from '../session.ts'
 import { importFile } from './file.ts'
 import { planOf } from './plan.ts'
 import { openEventTarget, openRecordTarget, openStripeTarget } from './targets.ts'
@@ -58,7 +58,7 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
       '--errors <file>',
       'where rejected rows go, with line, column and reason (NDJSON; CSV if it ends in .csv)',
     )
-    .option('--url <url>', 'the server to send to (default: the one on this data directory)')
+    .addOption(urlOption())
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
@@ -89,7 +89,7 @@ function addStripe(group: Command, out: Output): void {
     .addOption(tenantOption())
     .option('--dry-run', 'read and check the file, send nothing')
     .option('--errors <file>', 'where rejected objects go, with line and reason')
-    .option('--url <url>', 'the server to send to (default: the one on this data directory)')
+    .addOption(urlOption())
     .addOption(dataOption())
     .addHelpText(
       'after',

@@ -1,7 +1,8 @@
-import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
+import type { Command } from '@commander-js/extra-typings'
 import { PRESET_NAMES } from '../../domain/inbound/presets.ts'
 import { examples } from '../examples.ts'
 import type { Output } from '../output.ts'
+import { rateLimitOf } from '../rate-limit.ts'
 import { secretOptions } from '../secret-options.ts'
 import { dataOption, withDatabase } from '../session.ts'
 import { SETTINGS_NOTE, settingsOf } from './settings.ts'
@@ -68,13 +69,6 @@ export function addSourceCreate(source: Command, out: Output): void {
         })
       }),
     )
-}
-
-function rateLimitOf(text: string): { events: number; per_seconds: number } {
-  const [, events, seconds] = /^(\d{1,9})\/(\d{1,9})s?$/.exec(text.trim()) ?? []
-  if (events === undefined)
-    throw new InvalidArgumentError('It must be events/seconds, for example 100/60 for 100 events a minute.')
-  return { events: Number(events), per_seconds: Number(seconds) }
 }
 
 function definedOnly<T extends object>(object: T): Partial<T> {

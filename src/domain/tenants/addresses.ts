@@ -1,16 +1,22 @@
 import { BlockList, isIP } from 'node:net'
 
+type Network = { address: string; bits: number; family: 'ipv4' | 'ipv6' }
+
 /** The parts of a network in CIDR notation, or of a single address; null for what is neither. */
-function networkOf(text: string): { address: string; bits: number; family: 'ipv4' | 'ipv6' } | null {
+export function cidrOf(text: string): Network | null {
   const [address = '', length, ...rest] = text.split('/')
   const version = isIP(address)
   if (version === 0 || address.includes('%') || rest.length > 0) return null
   const most = version === 4 ? 32 : 128
   if (length !== undefined && !/^(0|[1-9]\d{0,2})$/.test(length)) return null
   const bits = length === undefined ? most : Number(length)
-  // ::ffff:10.0.0.0/8 is not 10.0.0.0/8 but all of IPv4: its first 96 bits are the same for every address.
-  if (bits > 0 && bits < 96 && isMapped(address)) return null
   return bits > most ? null : { address, bits, family: version === 4 ? 'ipv4' : 'ipv6' }
+}
+
+/** ::ffff:10.0.0.0/8 is not 10.0.0.0/8 but all of IPv4: its first 96 bits are the same for every address. */
+function networkOf(text: string): Network | null {
+  const network = cidrOf(text)
+  return network && network.bits > 0 && network.bits < 96 && isMapped(network.address) ? null : network
 }
 
 /** The eight numbers of an IPv6 address, in whatever spelling. */

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { stripTypeScriptTypes } from 'node:module'
 import { extname } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { type Asset, asset } from '../assets.ts'
+import { withoutTypes } from './without-types.ts'
 
 export type ConsoleFile = { text: string; asset: Asset }
 
@@ -82,18 +82,4 @@ export function fileOf(name: string, text: string): ConsoleFile {
 
 function textOf(source: string): string {
   return readFileSync(new URL(import.meta.resolve(source)), 'utf8')
-}
-
-/**
- * Types become blanks, so that line and column stay. Node calls the function experimental and would say so at every
- * start; the version of Node is pinned, and what runs this server is the same function.
- */
-function withoutTypes(text: string): string {
-  const { emitWarning } = process
-  process.emitWarning = () => {}
-  try {
-    return stripTypeScriptTypes(text)
-  } finally {
-    process.emitWarning = emitWarning
-  }
 }

@@ -143,9 +143,28 @@ export async function accountFacts(
   )
 }
 
-// Step by step from an account to its contact: with `offset 0` each step goes by the index that it names in full.
+/**
+ * Step by step from an account (`k.account`, `a.node`) to a value of its contact: with `offset 0` each step goes by the index that it names in
+ * full. `r.value` is of the contact with the account's own id; else `p.value` of the first contact of the same profile that has it.
+ */
+export const contactOfAccount = (value: string, isWanted = 'true') => `
+left join lateral (
+  select ${value} as value from records
+  where ${isWanted} and tenant_id = $1 and entity_type = 'contact' and id = k.account and not deleted offset 0
+) r on true
+left join lateral (
+  select c.value from (
+    select profile from identities where ${isWanted} and tenant_id = $1 and node = a.node offset 0) i
+  cross join lateral (
+    select node, kind, value from identities where tenant_id = $1 and profile = i.profile offset 0) m
+  cross join lateral (
+    select ${value} as value from records
+    where tenant_id = $1 and entity_type = 'contact' and id = m.value and not deleted offset 0) c
+  where m.kind = 'contact' and c.value is not null order by m.node limit 1
+) p on r.value is null`
+
 const ACCOUNT_FACTS = `
-select k.account, a.source, n.customer_name as name, e.customer_email as email, coalesce(r.data, p.data) as contact
+select k.account, a.source, n.customer_name as name, e.customer_email as email, coalesce(r.value, p.value) as contact
 from unnest($2::text[]) as k (account)
 left join lateral (
   select a.node, q.source from billing_accounts a
@@ -160,20 +179,7 @@ left join lateral (
   select customer_email from billing_invoices
   where tenant_id = $1 and customer = k.account and customer_email is not null order by last_at desc limit 1
 ) e on true
-left join lateral (
-  select data from records
-  where tenant_id = $1 and entity_type = 'contact' and id = k.account and not deleted offset 0
-) r on true
-left join lateral (
-  select c.data from (
-    select profile from identities where tenant_id = $1 and node = a.node offset 0) i
-  cross join lateral (
-    select node, kind, value from identities where tenant_id = $1 and profile = i.profile offset 0) m
-  cross join lateral (
-    select data from records
-    where tenant_id = $1 and entity_type = 'contact' and id = m.value and not deleted offset 0) c
-  where m.kind = 'contact' order by m.node limit 1
-) p on r.data is null`
+${contactOfAccount('data')}`
 
 /** What accounts are called: by the newest of their segments, else as `accountFacts` knows them. */
 export async function accountNames(

@@ -1,0 +1,15 @@
+import { InvalidArgumentError } from '@commander-js/extra-typings'
+
+type RateLimit = { events: number; per_seconds: number }
+
+export function rateLimitOf(text: string): RateLimit {
+  const [, events, seconds] = /^(\d{1,9})\/(\d{1,9})s?$/.exec(text.trim()) ?? []
+  if (events === undefined)
+    throw new InvalidArgumentError('It must be events/seconds, for example 100/60 for 100 events a minute.')
+  return { events: Number(events), per_seconds: Number(seconds) }
+}
+
+/** `off`: there is none. */
+export function rateLimitOrOff(text: string): RateLimit | null {
+  return text === 'off' ? null : rateLimitOf(text)
+}
