@@ -44,29 +44,27 @@ export type ChangePage = {
 }
 
 /** Newest first, of all tenants and of none. */
-export async function listChanges(db: Db, page: ChangePage): Promise<StoredChange[]> {
-  const { rows } = await db.query<StoredChange>(
-    `select ${COLUMNS} from audit
-     where ($1::timestamptz is null or at >= $1) and ($2::timestamptz is null or at <= $2)
-       and ($3::timestamptz is null or (at, id) < ($3, $4::uuid))
-     order by at desc, id desc limit $5`,
-    [page.since, page.until, page.before?.at ?? null, page.before?.id ?? null, page.limit],
-  )
-  return rows
+export function listChanges(db: Db, page: ChangePage): Promise<StoredChange[]> {
+  return pageOfChanges(db, page, '')
 }
 
 /** Newest first. */
-export async function listChangesOfTenant(
+export function listChangesOfTenant(db: Db, tenantId: number, page: ChangePage): Promise<StoredChange[]> {
+  return pageOfChanges(db, page, 'and tenant_id = $6', tenantId)
+}
+
+async function pageOfChanges(
   db: Db,
-  tenantId: number,
-  page: ChangePage,
+  { since, until, before, limit }: ChangePage,
+  condition: string,
+  ...more: unknown[]
 ): Promise<StoredChange[]> {
   const { rows } = await db.query<StoredChange>(
     `select ${COLUMNS} from audit
-     where tenant_id = $1 and ($2::timestamptz is null or at >= $2) and ($3::timestamptz is null or at <= $3)
-       and ($4::timestamptz is null or (at, id) < ($4, $5::uuid))
-     order by at desc, id desc limit $6`,
-    [tenantId, page.since, page.until, page.before?.at ?? null, page.before?.id ?? null, page.limit],
+     where ($1::timestamptz is null or at >= $1) and ($2::timestamptz is null or at <= $2)
+       and ($3::timestamptz is null or (at, id) < ($3, $4::uuid)) ${condition}
+     order by at desc, id desc limit $5`,
+    [since, until, before?.at ?? null, before?.id ?? null, limit, ...more],
   )
   return rows
 }
