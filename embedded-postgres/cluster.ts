@@ -35,7 +35,7 @@ export type Embedded = {
   stop(): Promise<void>
 }
 
-export type EmbeddedOptions = {
+type EmbeddedOptions = {
   dataDir: string
   log: (message: string) => void
   /** What the database and its superuser are called; the same name at every call. */

@@ -10,7 +10,7 @@ import { eventually } from './eventually.ts'
 
 const program = ['/usr/sbin/pgbouncer', '/usr/bin/pgbouncer', '/usr/local/bin/pgbouncer'].find(existsSync)
 
-export type Pooler = { url: string; stop(): Promise<void> }
+type Pooler = { url: string; stop(): Promise<void> }
 
 /** A PgBouncer in transaction mode before a database; null, with the test skipped, where there is none. */
 export async function startPooler(t: TestContext, databaseUrl: string): Promise<Pooler | null> {

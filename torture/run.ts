@@ -45,7 +45,7 @@ export type RunOptions = {
   print: (words: string) => void
 }
 
-export type RunResult = {
+type RunResult = {
   ok: boolean
   problems: Problem[]
   directory: string

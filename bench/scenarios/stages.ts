@@ -8,7 +8,7 @@ import { cdpBatches, productWrites, trackingEvents } from '../traffic.ts'
 const ALL_BUT_WORKERS = ['--surfaces', 'data,events,inbound,console']
 
 /** What one event (or write) costs in one stage. */
-export type StageCost = {
+type StageCost = {
   nodeUs: number
   postgresUs: number
   walBytes: number

@@ -71,7 +71,7 @@ function rulesView(tenantId: number, own: Partial<Thresholds>): AlertRulesView {
   return { tenant: publicTenantId(tenantId), ...thresholdsOf(own) }
 }
 
-export function alertView(alert: Alert): AlertView {
+function alertView(alert: Alert): AlertView {
   return {
     id: alert.id,
     tenant: publicTenantId(alert.tenantId),

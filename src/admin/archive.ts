@@ -5,7 +5,7 @@ import { type Actor, SYSTEM } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError } from './error.ts'
 
-export type ArchiveView = {
+type ArchiveView = {
   enabled: boolean
   url: string | null
   disabled_reason: string | null

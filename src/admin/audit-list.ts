@@ -7,7 +7,7 @@ import { refuse } from './error.ts'
 import { tenantLimit } from './tenants.ts'
 import type { AuditView } from './views.ts'
 
-export type AuditQuery = {
+type AuditQuery = {
   tenant?: string | undefined
   since?: string | undefined
   until?: string | undefined

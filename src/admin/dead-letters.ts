@@ -26,7 +26,7 @@ import { AdminError, refuse } from './error.ts'
 import { tenantLimit } from './tenants.ts'
 import type { DeadLetterView } from './views.ts'
 
-export type DeadLetterQuery = {
+type DeadLetterQuery = {
   tenant?: string | undefined
   source?: string | undefined
   reason?: string | undefined
@@ -36,7 +36,7 @@ export type DeadLetterQuery = {
 }
 
 /** Which letters to replay: one, those of a source or of a reason, or all of them. */
-export type ReplayQuery = {
+type ReplayQuery = {
   tenant?: string | undefined
   id?: string | undefined
   source?: string | undefined

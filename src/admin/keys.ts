@@ -204,7 +204,7 @@ async function replaceKey(tx: Db, actor: Actor, key: ApiKey, overlapHours: numbe
 }
 
 /** What a key is, apart from the key itself. */
-export type KeyFacts = Pick<
+type KeyFacts = Pick<
   ApiKey,
   'tenantId' | 'kind' | 'scopes' | 'server' | 'role' | 'allowedAddresses' | 'limits' | 'expiresAt'
 >

@@ -11,7 +11,7 @@ import { tenantNamed } from './tenants.ts'
 
 export type RateAdmin = ReturnType<typeof rateAdmin>
 
-export type ImportedRates = {
+type ImportedRates = {
   tenant: string
   days: number
   currencies: number

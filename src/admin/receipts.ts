@@ -12,7 +12,7 @@ import { AdminError } from './error.ts'
 import { tenantLimit } from './tenants.ts'
 import type { ArchiveFacts, BacklogView, ReceiptView, RejectionView } from './views.ts'
 
-export type ReceiptQuery = {
+type ReceiptQuery = {
   tenant?: string | undefined
   source?: string | undefined
   outcome?: ReceiptOutcome | undefined
@@ -23,7 +23,7 @@ export type ReceiptQuery = {
   before?: { receivedAt: Date; id: string } | undefined
 }
 
-export type RejectionQuery = {
+type RejectionQuery = {
   tenant?: string | undefined
   source?: string | undefined
   code?: string | undefined

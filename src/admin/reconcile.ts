@@ -15,7 +15,7 @@ export type Difference = {
   kontor: string | number | null
 }
 
-export type Reconciliation = {
+type Reconciliation = {
   compared: Record<Kind, number>
   differences: Difference[]
   /** How many there are, also where not all are listed. */

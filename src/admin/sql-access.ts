@@ -22,7 +22,7 @@ import { recordChange } from './audit.ts'
 import { AdminError, refuse } from './error.ts'
 import { tenantLimit, tenantNamed } from './tenants.ts'
 
-export type SqlAccessView = {
+type SqlAccessView = {
   role: string
   tenant: string
   name: string

@@ -17,7 +17,7 @@ import { AdminError, notFound, refuse } from './error.ts'
 import type { TenantView } from './views.ts'
 
 /** As the admin API takes it. */
-export type TenantChange = {
+type TenantChange = {
   conversion_types?: string[] | null
   events_floor?: string | null
   ip_addresses?: string

@@ -2,7 +2,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /** What a running server leaves in its data directory, so that `kontor status` finds it. */
-export type RunningServer = {
+type RunningServer = {
   pid: number
   version: string
   url: string

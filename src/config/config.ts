@@ -21,7 +21,7 @@ export type Config = { [K in Key]: ValueOf<Settings[K]> } & {
 /** Values from the command line, by setting; they win over the environment. */
 export type ConfigFlags = { [K in Key]?: string | undefined }
 
-export type EffectiveSetting = {
+type EffectiveSetting = {
   name: string
   value: string | null
   from: 'default' | 'environment' | 'command line'

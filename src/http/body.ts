@@ -17,7 +17,7 @@ export type BodyMode = 'json' | 'optional-json' | 'raw' | 'none'
 export type RawBody = { raw: Buffer; text: string }
 
 /** In bytes, after decompression; may depend on what authentication found out. */
-export type BodyLimit = number | ((request: FastifyRequest) => number)
+type BodyLimit = number | ((request: FastifyRequest) => number)
 
 declare module 'fastify' {
   interface FastifyContextConfig {

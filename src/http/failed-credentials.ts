@@ -3,7 +3,7 @@ import { groupsOf } from '../domain/tenants/addresses.ts'
 import { type Problem, problems } from './problems.ts'
 
 /** The answer to a request with this problem from this address. */
-export type LimitFailures = (problem: Problem, address: string) => Problem
+type LimitFailures = (problem: Problem, address: string) => Problem
 
 const WINDOW_MS = 1_000
 const RETRY_AFTER_S = 1

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-export type Readiness = { ok: boolean; checks: Record<string, string> }
+type Readiness = { ok: boolean; checks: Record<string, string> }
 export type OpsMetrics = { text(): Promise<string>; contentType: string }
 export type Ops = { port: number; close(): Promise<void> }
 

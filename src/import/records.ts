@@ -8,7 +8,7 @@ import { type Read, type Reading, type Row, rowByRow } from './row.ts'
 export const RECORD_FIELDS = ['id', 'externalId', 'sourceUpdatedAt', 'data'] as const
 
 /** A record as it is written; `data` is JSON text, or a value. */
-export type RecordFields = {
+type RecordFields = {
   id?: unknown
   externalId?: unknown
   sourceUpdatedAt?: unknown

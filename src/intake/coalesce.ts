@@ -5,7 +5,7 @@ export class Overloaded extends Error {
   }
 }
 
-export type CoalesceOptions<Item, Result> = {
+type CoalesceOptions<Item, Result> = {
   /** Does the work for many at once: one result for each item, in order. */
   run(items: Item[]): Promise<Result[]>
   /** A run takes no more of the queue once it has this much. */

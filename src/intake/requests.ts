@@ -10,7 +10,7 @@ import type { Source } from '../store/inbound/sources.ts'
 import { coalesce } from './coalesce.ts'
 
 /** What was received, as it was received. */
-export type KeptRequest = {
+type KeptRequest = {
   receivedAt: Date
   /** As Node gives them: name, value, name, value … */
   rawHeaders: readonly string[]

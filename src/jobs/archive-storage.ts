@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 /** Where files go. A file is there whole or not at all; one that is written again is the same. */
 export type Storage = { put(path: string, bytes: Uint8Array): Promise<void> }
 
-export type S3Access = {
+type S3Access = {
   endpoint: string | null
   region: string | null
   accessKeyId: string | null

@@ -26,7 +26,7 @@ const TARGET_MS = 1_000
 const LEASE_EVERY_MS = 5_000
 const MAX_PAUSE_MS = 60_000
 
-export type ChannelOptions = {
+type ChannelOptions = {
   id: string
   /** This node, for the lease. */
   owner: string

@@ -8,7 +8,7 @@ import type { Job } from './jobs.ts'
 // Looked at often, done once a day: a day that has ended is covered soon after midnight UTC.
 const EVERY_MS = 60_000
 
-export type WrittenSnapshot = { tenantId: number; from: Day; to: Day; accounts: number }
+type WrittenSnapshot = { tenantId: number; from: Day; to: Day; accounts: number }
 
 /** The days that have ended, for every tenant: those since the last snapshot, or those that were missed. */
 export function dailySnapshots(pool: pg.Pool, now: () => Date): Job {

@@ -129,7 +129,7 @@ export type OutsideLog = {
   forgetRead(): Promise<void>
 }
 
-export type OutsideStatus = {
+type OutsideStatus = {
   stream: string
   servers: string
   reachable: boolean

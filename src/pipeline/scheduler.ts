@@ -18,7 +18,7 @@ const CONFLICTS_TOLD = 20
 const FIRST_BACKOFF_MS = 200
 const MAX_BACKOFF_MS = 5_000
 
-export type SchedulerOptions = {
+type SchedulerOptions = {
   runTransaction: RunTransaction
   workers: number
   /** Calls back when there is something new to read; returns what ends it. */

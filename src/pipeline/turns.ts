@@ -12,7 +12,7 @@ import type { Transaction, Turns } from './unit.ts'
 // After somebody had to begin again, this many transactions wait for their turn before they make anything.
 const WAIT_FIRST_RUNS = 64
 
-export type TurnKeeper = {
+type TurnKeeper = {
   /** For a transaction with entries of these tenants. */
   turnsOf(client: pg.PoolClient, tenantIds: ReadonlySet<number>): Turns
   /** For what two transactions wait in a circle over: the next ones wait for their turn before they make anything. */

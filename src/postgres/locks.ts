@@ -57,8 +57,8 @@ const PEOPLE_LOCKS = 64
 // Names are hashed with it: a source's queue is drained by one node at a time.
 const OVERFLOW_SEED = 4_911_003
 
-export type Lock = (typeof LOCKS)[keyof typeof LOCKS]
-export type TenantLock = (typeof TENANT_LOCKS)[keyof typeof TENANT_LOCKS]
+type Lock = (typeof LOCKS)[keyof typeof LOCKS]
+type TenantLock = (typeof TENANT_LOCKS)[keyof typeof TENANT_LOCKS]
 
 /** Waits until the lock is free, and holds it until the caller's transaction ends. */
 export async function lock(db: Db, which: Lock): Promise<void> {

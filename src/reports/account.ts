@@ -18,7 +18,7 @@ import { openLedger } from './open-ledger.ts'
 import { listOf, type ReportList, type ReportQuestion } from './question.ts'
 
 /** Of customer and subscription at least one; given both, they must belong together. */
-export type AccountNamed = { customer: string | null; subscriptionId: string | null }
+type AccountNamed = { customer: string | null; subscriptionId: string | null }
 
 export type AccountReport = {
   summary: AccountEntry
@@ -27,7 +27,7 @@ export type AccountReport = {
   timeline: ReportList<TimelineEntry & { mrrDelta: number | null }>
 }
 
-export type AccountItem = {
+type AccountItem = {
   subscriptionId: string
   itemId: string | null
   priceId: string | null

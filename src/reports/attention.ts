@@ -39,7 +39,7 @@ export type PaymentIssue = {
 
 type Due = { subscriptionId: string; customer: string; daysUntil: number }
 
-export type RenewalDue = Due & {
+type RenewalDue = Due & {
   renewsAt: Instant
   interval: string
   intervalCount: number
@@ -48,14 +48,14 @@ export type RenewalDue = Due & {
   hasPaymentIssue: boolean
 }
 
-export type CancellationDue = Due & {
+type CancellationDue = Due & {
   cancelsAt: Instant
   requestedAt: Instant | null
   reason: string | null
   mrrAtRisk: number
 }
 
-export type ChargeDue = Due & {
+type ChargeDue = Due & {
   billsAt: Instant
   estimatedAmount: number | null
   collectionMethod: string | null

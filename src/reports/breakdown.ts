@@ -7,7 +7,7 @@ import { listOf, type ReportList, type ReportQuestion } from './question.ts'
 export type BreakdownReport = { by: Dimension; mrr: number; parts: ReportList<BreakdownEntry> }
 
 /** What of MRR has one plan, interval, source or country, and how many accounts and subscriptions have some of it. */
-export type BreakdownEntry = { name: string; mrr: number; accounts: number; subscriptions: number }
+type BreakdownEntry = { name: string; mrr: number; accounts: number; subscriptions: number }
 
 type Part = { mrr: number; accounts: Set<string>; subscriptions: number }
 

@@ -29,7 +29,7 @@ export type CashFigures = {
   oneOff: number
 }
 
-export type CashEntry = CashFigures & { date: string; invoices: number; payments: number }
+type CashEntry = CashFigures & { date: string; invoices: number; payments: number }
 
 /** By bucket, the oldest first. Null: there would be too many. */
 export async function cashReport(
@@ -95,7 +95,7 @@ export type CashFactReport = {
   facts: ReportList<CashFactEntry>
 }
 
-export type CashFactEntry = CashFigures &
+type CashFactEntry = CashFigures &
   Pick<CashFact, 'occurredAt' | 'kind' | 'id' | 'invoiceId' | 'subscriptionId' | 'customer' | 'amount'>
 
 /** The invoices and payments behind the bucket that holds `at`, the oldest first. */

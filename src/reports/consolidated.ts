@@ -20,7 +20,7 @@ export type ExchangedMovements = Record<MovementType, number> & {
   closingMrr: number
 }
 
-export type ConsolidatedReport = {
+type ConsolidatedReport = {
   mrr: number
   arr: number
   activeSubscriptions: number
@@ -34,7 +34,7 @@ export type ConsolidatedReport = {
   currencies: ReportList<CurrencyEntry>
 }
 
-export type CurrencyEntry = {
+type CurrencyEntry = {
   currency: string
   /** Major units of its own currency. */
   ownMrr: number

@@ -30,7 +30,7 @@ export type Coverage = {
   unrecognized: Record<string, number>
 }
 
-export type CoverageRead = {
+type CoverageRead = {
   coverage: Coverage
   /** Subscriptions of which only invoices speak. */
   pending: number

@@ -5,7 +5,7 @@ import type { Window } from './movements.ts'
 import { openLedger } from './open-ledger.ts'
 import { listOf, type ReportList, type ReportQuestion, sum } from './question.ts'
 
-export type DunningOutcome = 'recovered' | 'lost' | 'open'
+type DunningOutcome = 'recovered' | 'lost' | 'open'
 
 type Amount = { count: number; amount: number }
 
@@ -15,7 +15,7 @@ export type DunningReport = Window & {
   invoices: ReportList<DunningEntry>
 }
 
-export type DunningEntry = {
+type DunningEntry = {
   invoiceId: string
   invoiceNumber: string | null
   subscriptionId: string | null

@@ -90,9 +90,9 @@ export function excludedItems(
   }
 }
 
-export type ExclusionReport = { byReason: ReasonEntry[]; exclusions: ReportList<ExclusionEntry> }
+type ExclusionReport = { byReason: ReasonEntry[]; exclusions: ReportList<ExclusionEntry> }
 
-export type ReasonEntry = {
+type ReasonEntry = {
   reasonCode: ReasonCode
   reason: string
   items: number

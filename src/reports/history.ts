@@ -17,7 +17,7 @@ export type HistoryReport = {
   policyChanges: PolicyChangeEntry[]
 }
 
-export type PolicyChangeEntry = {
+type PolicyChangeEntry = {
   at: Date
   version: number
   /** The settings that changed, by their public names. */
@@ -26,7 +26,7 @@ export type PolicyChangeEntry = {
   mrrAfter: number | null
 }
 
-export type HistoryEntry = {
+type HistoryEntry = {
   date: string
   mrr: number
   arr: number

@@ -24,7 +24,7 @@ export type RequestView = {
 /** `next_cursor`: where to go on; there is always one. */
 export type RequestsView = { results: RequestView[]; next_cursor: string }
 
-export type RequestsQuery = {
+type RequestsQuery = {
   /** Null with no `since`: what comes from now on. */
   cursor: string | null
   since: Date | null

@@ -7,7 +7,7 @@ import { listOf, type ReportList, type ReportQuestion } from './question.ts'
 
 export type RetentionReport = { months: number; base: RetentionBase; cohorts: ReportList<CohortEntry> }
 
-export type CohortEntry = Omit<CohortMonth, 'cappedMrr'> & {
+type CohortEntry = Omit<CohortMonth, 'cappedMrr'> & {
   grossMrr: number
   logoRetention: number | null
   grossRevenueRetention: number | null

@@ -6,9 +6,9 @@ import type { Window } from './movements.ts'
 import { openLedger } from './open-ledger.ts'
 import { listOf, type ReportList, type ReportQuestion } from './question.ts'
 
-export type TrialOutcome = 'converted' | 'expired' | 'running'
+type TrialOutcome = 'converted' | 'expired' | 'running'
 
-export type TrialReport = Window & {
+type TrialReport = Window & {
   /** started = converted + expired + running */
   totals: {
     started: number
@@ -20,7 +20,7 @@ export type TrialReport = Window & {
   trials: ReportList<TrialEntry>
 }
 
-export type TrialEntry = {
+type TrialEntry = {
   subscriptionId: string
   customer: string
   planNames: string[]

@@ -5,7 +5,7 @@ const READ_EVERY_MS = 10_000
 // A slower answer says too little about the moment it was given.
 const SLOWEST_MS = 1_000
 
-export type Clock = { now(): Date; stop(): void }
+type Clock = { now(): Date; stop(): void }
 
 /**
  * The time of the whole installation is PostgreSQL's. A node whose own clock is a year behind would date what it accepts a year back, for

@@ -10,7 +10,7 @@ import { ensurePartitions } from '../postgres/partitions.ts'
 
 export type OpenedLog = { log: Log; close(): Promise<void> }
 
-export type LogOptions = {
+type LogOptions = {
   pool: pg.Pool
   nats: NatsSettings | null
   /** How NATS lists the connection. */

@@ -29,7 +29,7 @@ export type Account = {
   movements: Movement[]
 }
 
-export type Flow = Record<MovementType, number> & { opening: number; closing: number; net: number }
+type Flow = Record<MovementType, number> & { opening: number; closing: number; net: number }
 
 export type Policy = { pause: 'churn' | 'keep' }
 

@@ -16,7 +16,7 @@ export type Business = {
   facts: Fact[]
 }
 
-export type BusinessOptions = {
+type BusinessOptions = {
   seed: number
   months?: number
   accounts?: number

@@ -1,5 +1,4 @@
 /** Instants are whole seconds since 1970, UTC. */
-export const MINUTE = 60
 export const HOUR = 3600
 export const DAY = 86_400
 

@@ -16,7 +16,7 @@ export const CANONICAL_FEATURES: Partial<Features> = {
   failedRefunds: false,
 }
 
-export type CanonicalEvent = {
+type CanonicalEvent = {
   inbound_event_id: string
   event_type: string
   occurred_at: string

@@ -34,7 +34,7 @@ export const CHARGEBEE_FEATURES: Partial<Features> = {
 }
 export const CHARGEBEE_CURRENCIES = ['EUR', 'USD', 'JPY']
 
-export type ChargebeeEvent = {
+type ChargebeeEvent = {
   id: string
   occurred_at: number
   source: 'api' | 'scheduled_job'

@@ -13,7 +13,7 @@ type Body = any
 
 export type Difference = { as_of: string; currency: string; what: string; books: unknown; report: unknown }
 
-export type Comparison = {
+type Comparison = {
   differences: Difference[]
   /** What the reports do not have at all. */
   absent: Set<string>

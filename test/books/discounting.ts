@@ -3,8 +3,6 @@ import { later } from './calendar.ts'
 import type { Journal } from './journal.ts'
 import type { Cause, Coupon, Discount, Subscription } from './model.ts'
 
-export type Discounting = ReturnType<typeof discounting>
-
 type Change = (id: string, changes: Partial<Subscription>, why: { cause?: Cause }) => void
 
 export function discounting(journal: Journal, change: Change) {

@@ -12,7 +12,7 @@ import type {
   Subscription,
 } from './model.ts'
 
-export type PaymentOutcome = 'succeeds' | 'fails' | 'needs_action'
+type PaymentOutcome = 'succeeds' | 'fails' | 'needs_action'
 
 /** How others behave towards the company. */
 export type World = {

@@ -69,7 +69,7 @@ export type SubscriptionStatus =
 
 export type PauseBehavior = 'void' | 'keep_as_draft' | 'mark_uncollectible'
 export type Acquisition = { source: string; medium: string; campaign: string }
-export type Collection = 'charge_automatically' | 'send_invoice'
+type Collection = 'charge_automatically' | 'send_invoice'
 export type CancelReason = 'cancellation_requested' | 'payment_failed' | 'payment_disputed'
 
 export type Subscription = {

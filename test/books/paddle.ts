@@ -39,7 +39,7 @@ export const PADDLE_FEATURES: Partial<Features> = {
 }
 export const PADDLE_CURRENCIES = ['EUR', 'USD', 'JPY']
 
-export type PaddleEvent = {
+type PaddleEvent = {
   event_id: string
   event_type: string
   occurred_at: string

@@ -252,7 +252,7 @@ export function asFields(object: object): Fields {
 }
 
 /** What was otherwise before, as Stripe says it: of nested objects the parts that changed, lists and values whole. */
-export function previousOf(before: Fields, after: Fields): Fields {
+function previousOf(before: Fields, after: Fields): Fields {
   const previous: Fields = {}
   for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
     const [was, is] = [before[name], after[name]]

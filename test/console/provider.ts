@@ -7,7 +7,7 @@ export type Claims = { email?: string; email_verified?: boolean; groups?: string
 
 export const CLIENT_SECRET = 'a secret is as long as this'.replaceAll(' ', '-')
 
-export type TestProvider = {
+type TestProvider = {
   issuer: string
   /** Who has an account there, by subject; may be changed at any time. */
   people: Record<string, Claims>

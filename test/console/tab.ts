@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 
-export type Tab = {
+type Tab = {
   page: Page
   /** What must not happen: script errors, and requests that leave this server. */
   faults: string[]

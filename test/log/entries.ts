@@ -25,7 +25,7 @@ export function anAppend(given: Partial<Entry> = {}, key: string | null = null):
   return { entry, claim: key === null ? null : aClaim(key, entry.body) }
 }
 
-export function aClaim(key: string, body = '{}'): Claim {
+function aClaim(key: string, body = '{}'): Claim {
   return { key, bodyHash: createHash('sha256').update(body).digest(), entityType: 'product', recordId: 'p-1' }
 }
 

@@ -45,7 +45,7 @@ export type Deployment = {
   close(): Promise<void>
 }
 
-export type DeploymentOptions = {
+type DeploymentOptions = {
   mode: Mode
   directory: string
   conditions: Conditions

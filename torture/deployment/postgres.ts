@@ -136,7 +136,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-export type Child = { pid: number; command: string }
+type Child = { pid: number; command: string }
 
 /** PostgreSQL's processes. */
 export function childrenOf(postmaster: number): Child[] {

@@ -12,7 +12,7 @@ const START_PATIENCE_MS = 300_000
 
 export type Role = 'server' | 'http' | 'worker'
 
-export type ProcessOptions = {
+type ProcessOptions = {
   name: string
   role: Role
   args: string[]

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-export type FloodOptions = {
+type FloodOptions = {
   url: string
   /** A whole HTTP request, made once and sent again and again. */
   request: Buffer

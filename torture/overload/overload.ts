@@ -18,7 +18,7 @@ const RECOVERY_MS = 5_000
 const FULL_RATE = 0.7
 const FAST_503_MS = 1_000
 
-export type OverloadOptions = {
+type OverloadOptions = {
   seconds: number
   /** times the capacity */
   factor: number

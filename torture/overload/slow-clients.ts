@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 import type { Shop } from '../deployment/shops.ts'
 import { httpRequest } from './flood.ts'
 
-export type SlowClients = { open(): number; close(): void }
+type SlowClients = { open(): number; close(): void }
 
 /** So many connections of a kind that does nobody any good. */
 function crowd(url: string, count: number, behave: (socket: Socket) => void): SlowClients {

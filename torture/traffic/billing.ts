@@ -7,8 +7,6 @@ import type { Sender } from './sender.ts'
 const SUBSCRIPTIONS = 30
 const DAY_MS = 86_400_000
 
-export type BillingTraffic = ReturnType<typeof billingTraffic>
-
 /** Subscriptions that change their price, pause at 0 and come back; each change is sent until it is certain. */
 export function billingTraffic({ sender, random, shops }: { sender: Sender; random: Random; shops: Shop[] }) {
   const versions = new Map<string, number>()

@@ -6,8 +6,6 @@ import type { Request, Sender } from './sender.ts'
 
 const HOUR_MS = 3_600_000
 
-export type EventTraffic = ReturnType<typeof eventTraffic>
-
 export function eventTraffic({
   sender,
   random,

@@ -5,8 +5,6 @@ import type { Random } from '../random.ts'
 import { cdpEvent, rejectedOf } from './events.ts'
 import type { Request, Sender } from './sender.ts'
 
-export type InboundTraffic = ReturnType<typeof inboundTraffic>
-
 export function inboundTraffic({ sender, random, shops }: { sender: Sender; random: Random; shops: Shop[] }) {
   const newItem = (source: Source): Item => {
     const marker = sender.marker()

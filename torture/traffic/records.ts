@@ -11,9 +11,7 @@ const BASE = Date.UTC(2026, 0, 1)
 /** Versions of one record are a second apart, whatever the clock says. */
 export const timeOf = (version: number) => new Date(BASE + version * 1_000).toISOString()
 
-export type Probe = (url: string) => Promise<boolean>
-
-export type RecordTraffic = ReturnType<typeof recordTraffic>
+type Probe = (url: string) => Promise<boolean>
 
 export function recordTraffic({ sender, random, shops }: { sender: Sender; random: Random; shops: Shop[] }) {
   const versions = new Map<string, number>()

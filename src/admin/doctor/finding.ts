@@ -5,7 +5,7 @@ import type { Secrets } from '../secrets.ts'
 /** Something that is wrong, in words: what was seen, what it means, and the command that helps. */
 export type Finding = { code: FindingCode; what: string; means: string; help: string }
 
-export type FindingCode =
+type FindingCode =
   | 'database_missing'
   | 'database_away'
   | 'schema_missing'

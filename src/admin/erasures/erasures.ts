@@ -21,7 +21,7 @@ import { longWork, MAX_WAIT_MS, type Storage, untilApplied } from './long-work.t
 import { countErasable, inWords } from './preview.ts'
 import { namesOfSubject, profileOfSubject, runErasure, type Subject, storedSubject } from './run.ts'
 
-export type ErasureQuery = {
+type ErasureQuery = {
   tenant: string
   email?: string | undefined
   profile?: string | undefined

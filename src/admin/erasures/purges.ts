@@ -14,7 +14,7 @@ import type { PurgePreview, PurgeReceipt } from '../views.ts'
 import { longWork, MAX_WAIT_MS, type Storage, untilApplied } from './long-work.ts'
 import { eventsOf, runPurge, salesOf } from './purge-run.ts'
 
-export type PurgeQuery = { tenant: string; key: string; since: string; until?: string | null | undefined }
+type PurgeQuery = { tenant: string; key: string; since: string; until?: string | null | undefined }
 
 export type PurgeAdmin = ReturnType<typeof purgeAdmin>
 

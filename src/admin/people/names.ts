@@ -5,7 +5,7 @@ import { currentProfile, type FoundName, namesLike, nodesOfProfile } from '../..
 import { AdminError } from '../error.ts'
 
 /** A person, and the name that they were asked for by (of a profile: the one that it began with). */
-export type FoundPerson = { profile: number; node: number }
+type FoundPerson = { profile: number; node: number }
 
 const KINDS: readonly IdentityKind[] = ['user', 'contact', 'visitor', 'email']
 

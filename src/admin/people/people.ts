@@ -25,7 +25,7 @@ import type { PersonView, SplitPeople } from '../views.ts'
 import { type ExportFormat, exportPerson, formatted } from './export.ts'
 import { ambiguous, findNames, findPerson, unknownPerson } from './names.ts'
 
-export type PersonKey = { tenant: string; id: string }
+type PersonKey = { tenant: string; id: string }
 
 export type PeopleAdmin = ReturnType<typeof peopleAdmin>
 

@@ -40,7 +40,7 @@ export type NewSource = SourceSettings & SecretSettings & { type: string }
 type Verb = 'update' | 'rotate' | 'enable' | 'disable'
 type Unchecked = Record<string, unknown>
 
-export type Rotation = {
+type Rotation = {
   what: 'token' | 'signing_secret'
   value?: string | undefined
   overlapHours?: number | undefined

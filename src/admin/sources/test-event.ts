@@ -17,7 +17,7 @@ import { receiptView } from '../receipts.ts'
 import type { SourceTest } from '../views.ts'
 
 /** `body`: JSON text to send in place of the sample. */
-export type SourceTestOptions = {
+type SourceTestOptions = {
   body?: string | undefined
   headers?: Record<string, string> | undefined
   waitMs?: number | undefined

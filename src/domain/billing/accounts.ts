@@ -5,7 +5,7 @@ import { digestOf } from './content.ts'
 import type { Segment } from './timeline.ts'
 import type { Acquisition, Instant, SubscriptionStatus } from './types.ts'
 
-export type AccountSummary = {
+type AccountSummary = {
   account: string
   customer: string | null
   customerName: string | null

@@ -56,7 +56,7 @@ export function mergePayments(tellings: Payment[]): PaymentRecord {
 }
 
 /** What is known of the money of one invoice, or of a payment without one (`states` empty). */
-export type CashFacts = { states: InvoiceState[]; payments: PaymentRecord[]; returns: CashReturn[] }
+type CashFacts = { states: InvoiceState[]; payments: PaymentRecord[]; returns: CashReturn[] }
 
 export function cashRows({ states, payments, returns }: CashFacts): CashRow[] {
   const recurring = states.some(state => state.subscriptionId !== null)

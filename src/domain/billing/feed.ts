@@ -20,7 +20,7 @@ export type BillingEvent = Pick<
 >
 
 /** `unrecognized`: it should have said something, and nothing of it was understood. */
-export type BillingReading = { changes: BillingChange[]; unrecognized: boolean }
+type BillingReading = { changes: BillingChange[]; unrecognized: boolean }
 
 /** What an event of any provider changes. Never throws. */
 export function readBillingEvent(event: BillingEvent): BillingReading {

@@ -25,7 +25,7 @@ export type MovementChange = {
   eventId?: string
 }
 
-export type AccountLedger = { currency: string; movements: Movement[] }
+type AccountLedger = { currency: string; movements: Movement[] }
 
 type Priced = Pick<Segment, 'subscriptionId' | 'from' | 'to' | 'currency' | 'mrr'> & {
   cause?: Cause | null
@@ -35,7 +35,7 @@ type Priced = Pick<Segment, 'subscriptionId' | 'from' | 'to' | 'currency' | 'mrr
 type Value = Pick<Priced, 'mrr' | 'cause' | 'eventId'>
 
 /** From when on to derive, and in which currencies the account had moved before. */
-export type LedgerStart = { at: Instant; movedIn: Set<string> }
+type LedgerStart = { at: Instant; movedIn: Set<string> }
 
 /**
  * All segments of one account's subscriptions, in any order and in all their currencies; with `start`, those that end then

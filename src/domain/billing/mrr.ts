@@ -29,7 +29,7 @@ export type ItemState = {
   excludedMrr: number | null
 }
 
-export type MrrTerms = Terms & {
+type MrrTerms = Terms & {
   status: SubscriptionStatus
   /** By the policy; without it the status alone decides. */
   ruling?: Ruling | null

@@ -14,7 +14,7 @@ import {
 /** n ÷ d, d > 0: minor units that have not been rounded yet. */
 export type Ratio = { n: bigint; d: bigint }
 
-export type PriceFault = Extract<
+type PriceFault = Extract<
   ReasonCode,
   | 'missing_price'
   | 'one_time_price'

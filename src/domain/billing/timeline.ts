@@ -35,7 +35,7 @@ export type DerivedSubscription = {
 }
 
 /** A checkpoint, and the last segment before it as it is known. */
-export type Continuation = { checkpoint: Checkpoint; before: Segment }
+type Continuation = { checkpoint: Checkpoint; before: Segment }
 
 /** All versions of one subscription, at least one, in the order of their arrival and however often repeated. */
 export function deriveSubscription(

@@ -103,7 +103,7 @@ function orderIdOf(eventType: string, object: JsonObject): string | null {
 }
 
 /** What an order record says about its sale; `placedAt` is null where it does not say when that was. */
-export type OrderConversion = Price & {
+type OrderConversion = Price & {
   contactId: string | null
   email: string | null
   placedAt: Date | null
@@ -140,7 +140,7 @@ function stripePrice(object: JsonObject): Price {
   return { amount: stripeMajorText(given, currency), currency }
 }
 
-export type ContactFacts = { name: string | null; email: string | null; company: string | null }
+type ContactFacts = { name: string | null; email: string | null; company: string | null }
 
 export function contactFacts(data: JsonObject): ContactFacts {
   const first = textOf(data.firstName ?? data.first_name)

@@ -5,7 +5,7 @@ import { isObject, type JsonObject } from '../json/json.ts'
 const MAX_LENGTH = 4096
 
 /** Where a visitor came from, according to one event. `direct`: the event names no sender. */
-export type Touch = { source: string; medium: string | null; campaign: string | null; direct: boolean }
+type Touch = { source: string; medium: string | null; campaign: string | null; direct: boolean }
 
 const DIRECT: Touch = { source: 'direct', medium: null, campaign: null, direct: true }
 

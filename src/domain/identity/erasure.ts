@@ -23,7 +23,7 @@ export const KEPT_ORDER_FIELDS = [
 const MIN_IDENTIFYING_LENGTH = 8
 
 /** The names of a person, ready to be looked for: thousands of entries are compared with thousands of names. */
-export type PersonNames = { wanted: Set<string>; emails: Set<string>; ids: Set<string> }
+type PersonNames = { wanted: Set<string>; emails: Set<string>; ids: Set<string> }
 
 export function personNames(names: Identity[]): PersonNames {
   return {

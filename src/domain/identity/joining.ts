@@ -35,10 +35,10 @@ export type Name = {
 export type Cause = { kind: 'event' | 'record' | 'sale' | 'command'; id: string }
 
 /** Names that were seen together. */
-export type Sighting = { names: Name[]; trusted: boolean; cause: Cause }
+type Sighting = { names: Name[]; trusted: boolean; cause: Cause }
 
 /** `node` and `other` were seen together: `node` on the side of `from`. */
-export type Merge = { from: Profile; into: Profile; node: Node; other: Node; cause: Cause }
+type Merge = { from: Profile; into: Profile; node: Node; other: Node; cause: Cause }
 export type Move = { name: Name; from: Node; to: Node; other: Node; cause: Cause }
 
 export type Joins = {

@@ -90,7 +90,7 @@ type TimedSignature = {
   toleranceS?: number
 }
 
-export type Algorithm = 'sha256' | 'sha1' | 'sha512'
+type Algorithm = 'sha256' | 'sha1' | 'sha512'
 
 export function verifyWithTime(
   { now }: Pick<SignedRequest, 'now'>,

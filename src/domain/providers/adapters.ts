@@ -23,7 +23,7 @@ const ADAPTERS: Record<string, Adapter> = {
 /** Where these stand in a request's headers, they tell what the body does not. */
 const TOPICS: Record<string, string> = { woocommerce: 'x-wc-webhook-topic', shopify: 'x-shopify-topic' }
 
-export type FoundAdapter = { adapter: Adapter; eventType: string; body: Fields }
+type FoundAdapter = { adapter: Adapter; eventType: string; body: Fields }
 
 /** The adapter of a source's preset, if the body is in the provider's own shape and not in ours. */
 export function adapterOf(

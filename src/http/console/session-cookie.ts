@@ -6,7 +6,7 @@ import { problems } from '../problems.ts'
 /** Who sends a request, by the cookie of the console; null without one. Rejects with a Problem. */
 export type SessionOf = (request: FastifyRequest) => Promise<ConsoleSession> | null
 
-export type SessionCookie = { name: string; isSecure: boolean }
+type SessionCookie = { name: string; isSecure: boolean }
 
 /** With `__Host-` a browser takes the cookie only from this very host, over https. */
 export function sessionCookie(publicUrl: string): SessionCookie {

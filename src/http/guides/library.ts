@@ -12,7 +12,7 @@ export type Library = {
 }
 
 /** `name` is a file's name, and unique. */
-export type Picture = { name: string; type: string; file: URL }
+type Picture = { name: string; type: string; file: URL }
 
 export const GUIDES_PATH = '/docs/guides'
 export const PICTURES_PATH = `${GUIDES_PATH}/pictures`

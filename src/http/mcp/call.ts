@@ -4,9 +4,9 @@ import { type Arguments, accountsBehind, type Why } from './why.ts'
 
 /** GET of one of our own routes, with the caller's key. */
 export type Get = (path: string) => Promise<{ status: number; body: string }>
-export type SearchDocs = (query: string) => Promise<object>
+type SearchDocs = (query: string) => Promise<object>
 
-export type ToolResult = {
+type ToolResult = {
   content: { type: 'text'; text: string }[]
   structuredContent: Record<string, unknown>
   isError?: true

@@ -51,7 +51,7 @@ type Movement = {
 type MovementPage = { results: Movement[]; pages: number; count: number; totals: unknown }
 
 /** What an account did to MRR. */
-export type AccountBehind = {
+type AccountBehind = {
   customer: string
   customer_name: string | null
   mrr_delta: number

@@ -37,7 +37,7 @@ export const RecordWriteBody = Type.Object({
   data: Type.Optional(OpenObject({ description: 'All fields of the record; replaces the previous ones.' })),
 })
 
-export const RecordDeleteBody = Type.Object({
+const RecordDeleteBody = Type.Object({
   entityType: EntityTypeName,
   sourceUpdatedAt: Type.String({
     format: 'timestamp',

@@ -8,7 +8,7 @@ import { knownCurrency } from '../../domain/money.ts'
 import { problems } from '../problems.ts'
 import { validationFaults } from '../validation.ts'
 
-export const MAX_PAGE_SIZE = 100
+const MAX_PAGE_SIZE = 100
 
 export type ReportQuery = Record<string, string | number | undefined> & {
   currency: string

@@ -16,7 +16,7 @@ import { filterOf, pageOf, querySchema, type ReportQuery, readCurrency, sliceOf 
 import { jsonRow, type Row, textRow } from './rows.ts'
 
 /** One list of a report, with the schema that says how its rows are shown. */
-export type ShownList = ReportList<object> & { row: TObject }
+type ShownList = ReportList<object> & { row: TObject }
 
 export function shown<Schema extends TObject>(row: Schema, list: ReportList<Row<Schema>>): ShownList {
   return { row, ...list }
@@ -31,7 +31,7 @@ export type ShownReport = {
 
 export type ReportDeps = { pool: pg.Pool; now: () => Date }
 
-export type ReportRoute = {
+type ReportRoute = {
   path: string
   summary: string
   description: string

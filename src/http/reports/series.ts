@@ -93,7 +93,7 @@ export function windowOf({ policy }: ReportQuestion, { interval, from, to }: Rep
   return { interval: interval as BucketInterval, from: moment(from), to: moment(to) }
 }
 
-export function seriesFaults({ from, to }: ReportQuery): Fault[] {
+function seriesFaults({ from, to }: ReportQuery): Fault[] {
   const [first, last] = [parseTimestamp(from), parseTimestamp(to)]
   return first && last && first > last ? [{ pointer: '/from', message: 'must not be after to' }] : []
 }
@@ -105,10 +105,7 @@ export function bounded<Report>(report: Report | null): Report {
   throw problems.invalid([{ pointer: '/from', message }])
 }
 
-function shownHistory(
-  { interval, history, policyChanges }: HistoryReport,
-  currency: string,
-): ShownReport {
+function shownHistory({ interval, history, policyChanges }: HistoryReport, currency: string): ShownReport {
   const changes = policyChanges.map(change => ({
     ...change,
     kind: 'policy',

@@ -14,7 +14,7 @@ const natsPackages = async () => ({
   ...(await import('@nats-io/transport-node')),
   ...(await import('@nats-io/jetstream')),
 })
-export type NatsPackages = Awaited<ReturnType<typeof natsPackages>>
+type NatsPackages = Awaited<ReturnType<typeof natsPackages>>
 
 export type Connected = {
   packages: NatsPackages

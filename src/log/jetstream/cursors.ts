@@ -7,9 +7,9 @@ export type Position = { seq: number; ord: number }
 export type Cursor = Position & { partition: number }
 
 /** As NATS tells of it at this moment. */
-export type StreamState = { created: string; lastSeq: number }
+type StreamState = { created: string; lastSeq: number }
 
-export type FoundStream = StreamState & {
+type FoundStream = StreamState & {
   name: string
   partitions: number
   /** Without credentials. */

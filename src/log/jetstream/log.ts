@@ -15,9 +15,9 @@ import type { NatsSettings } from './settings.ts'
 import { infoOf } from './stream.ts'
 
 /** Events on NATS, everything else on the log that stands beside it in PostgreSQL. */
-export type JetStreamLog = Log & { outside: OutsideLog; close(): Promise<void> }
+type JetStreamLog = Log & { outside: OutsideLog; close(): Promise<void> }
 
-export type JetStreamOptions = {
+type JetStreamOptions = {
   pool: pg.Pool
   settings: NatsSettings
   /** Takes what has to commit with something else in PostgreSQL. */

@@ -23,7 +23,7 @@ export type Facts = {
   parts: number
 }
 
-export type Unpacked = { entries: Entry[]; storedBytes: number[] }
+type Unpacked = { entries: Entry[]; storedBytes: number[] }
 
 type Row = [
   id: string,

@@ -12,7 +12,7 @@ const DEADLINE_WHEN_SILENT_MS = 1_000
 const ATTEMPT_MS = 2_000
 const AGAIN_MS = 100
 
-export type Publisher = {
+type Publisher = {
   /** The stream, as soon as it can be written to; not for longer than an acknowledgement is waited for. */
   reach(): Promise<Linked>
   /** Resolves when the stream has acknowledged all of it. */

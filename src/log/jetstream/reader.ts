@@ -43,7 +43,7 @@ type Buffered = {
   filling: Promise<void> | null
 }
 
-export type Reader = {
+type Reader = {
   /** `isHeld`: partitions that have to wait. */
   take(db: Db, options: TakeOptions, isHeld: (partition: number) => boolean): Promise<Taken[]>
   advance(db: Db, taken: Taken[]): Promise<void>

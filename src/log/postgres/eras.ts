@@ -6,7 +6,7 @@ import { LOCKS, lock } from '../../postgres/locks.ts'
  * Positions hold transaction numbers, and these count from somewhere else in every cluster. The log knows which era it is in,
  * and each append and each take asks whether that is still so: the database may be another one at any moment, behind the same address.
  */
-export type Eras = {
+type Eras = {
   /** As it is known here; what is done with it is refused if it no longer holds. */
   current(db: Db): Promise<number>
   /** Finds out anew; begins one, if this is another database. */

@@ -23,7 +23,7 @@ import { partSales, salesOfNodes } from '../conversions/split-sales.ts'
 import type { Transaction } from '../unit.ts'
 
 /** A person under one name of theirs. */
-export type NamedPerson = { node: number; profile: number }
+type NamedPerson = { node: number; profile: number }
 
 /**
  * Who is who is changed by one at a time. No worker is in the middle of this tenant's events then, and none begins:

@@ -25,7 +25,7 @@ import { combineSales } from '../conversions/conversions.ts'
 import type { Transaction } from '../unit.ts'
 import { type NamesSeen, openIdentities } from './identity.ts'
 
-export type Rebuild = {
+type Rebuild = {
   tenantId: number
   /** Everybody concerned: see `circleOf`. */
   circle: NodeName[]

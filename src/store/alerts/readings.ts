@@ -30,7 +30,7 @@ export async function refusedInLastHour(
   return rows
 }
 
-export type SourceRhythm = {
+type SourceRhythm = {
   sourceId: string
   tenantId: number
   name: string

@@ -2,7 +2,7 @@ import { copyTable, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { NAMELESS_SALE } from '../destinations/erasure.ts'
 
-export type ArchivedTable = 'events' | 'conversions'
+type ArchivedTable = 'events' | 'conversions'
 
 /** Something that is to stand in a file. */
 export type Archivable = {
@@ -26,7 +26,7 @@ export const insertArchivable = copyTable<Archivable>('archive_queue', {
   body: text(({ body }) => body),
 })
 
-export type ArchiveState = { enabled: boolean; url: string | null; disabledReason: string | null }
+type ArchiveState = { enabled: boolean; url: string | null; disabledReason: string | null }
 
 export async function archiveState(db: Db): Promise<ArchiveState> {
   const { rows } = await queryPrepared<ArchiveState>(
@@ -137,7 +137,7 @@ export async function markWritten(
   )
 }
 
-export type ArchiveProgress = {
+type ArchiveProgress = {
   /** Counted up to a million. */
   waiting: number
   unwritten: number

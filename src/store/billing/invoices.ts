@@ -14,7 +14,7 @@ export async function lockInvoices(db: Db, invoices: ObjectKey[]): Promise<void>
 
 export type InvoiceLedger = ObjectKey & { summary: InvoiceSummary; states: InvoiceStateRow[] }
 
-export type InvoiceStateRow = {
+type InvoiceStateRow = {
   state: InvoiceState
   hash: string
   invoicedAt: Instant | null

@@ -18,7 +18,7 @@ export async function appliedPolicy(db: Db, tenantId: number): Promise<PolicyVer
   return versionOf(rows[0])
 }
 
-export type PolicyRow = PolicyVersion & { setAt: Date | null; setBy: string | null; appliedAt: Date | null }
+type PolicyRow = PolicyVersion & { setAt: Date | null; setBy: string | null; appliedAt: Date | null }
 
 /** The newest policy, whether reports follow it yet or not. */
 export async function newestPolicy(db: Db, tenantId: number): Promise<PolicyRow> {
@@ -124,7 +124,7 @@ export async function markApplied(
   )
 }
 
-export type PolicyChange = {
+type PolicyChange = {
   at: Date
   version: number
   policy: PolicyVersion

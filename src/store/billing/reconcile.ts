@@ -33,7 +33,7 @@ export async function currentInvoices(
   return new Map(rows.map(({ id, body }) => [id, JSON.parse(body) as InvoiceState]))
 }
 
-export type KeptRefund = { amount: number; currency: string; counted: boolean }
+type KeptRefund = { amount: number; currency: string; counted: boolean }
 
 export async function keptRefunds(db: Db, tenantId: number, ids: string[]): Promise<Map<string, KeptRefund>> {
   const { rows } = await queryPrepared<KeptRefund & { id: string }>(

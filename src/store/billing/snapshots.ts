@@ -1,7 +1,7 @@
 import type { Day } from '../../domain/time.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
-export type SnapshotCoverage = { firstDay: Day | null; days: number; gaps: number; covers: boolean }
+type SnapshotCoverage = { firstDay: Day | null; days: number; gaps: number; covers: boolean }
 
 /** Notes that the snapshots of the days from `from` up to, and without, `until` are written. */
 export async function coverDays(

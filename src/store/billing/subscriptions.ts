@@ -17,7 +17,7 @@ export async function lockSubscriptions(db: Db, seen: ObjectKey[], named: Object
   if (seen.length > 0) await lockRows(db, 'billing_subscriptions', seen)
 }
 
-export type StoredSegment = ObjectKey & { from: number; account: string; hash: string }
+type StoredSegment = ObjectKey & { from: number; account: string; hash: string }
 
 /** Those that begin at `since` or later. */
 export async function loadSegments(db: Db, keys: OwnerSince[]): Promise<StoredSegment[]> {
@@ -157,7 +157,7 @@ export async function segmentsFrom(
 /** With what else is told of a subscription by all of its versions: `customers`, by source, of those before it. */
 export type StoredCheckpoint = Checkpoint & { customers: Record<string, string[]>; isOfTwo: boolean }
 
-export type StoredContinuation = ObjectKey & { checkpoint: StoredCheckpoint; before: Segment }
+type StoredContinuation = ObjectKey & { checkpoint: StoredCheckpoint; before: Segment }
 
 /** Of these subscriptions those that have a checkpoint, each with the last segment before it. */
 export async function loadCheckpoints(db: Db, keys: ObjectKey[]): Promise<StoredContinuation[]> {

@@ -1,7 +1,7 @@
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { keyColumns, type ObjectKey, timeText } from './keys.ts'
 
-export type VersionKind = 'subscription' | 'invoice' | 'payment' | 'refund'
+type VersionKind = 'subscription' | 'invoice' | 'payment' | 'refund'
 
 /** What one event said about one object. */
 export type NewVersion = ObjectKey & {

@@ -97,7 +97,7 @@ export async function upsertEventSales(db: Db, sales: EventSale[]): Promise<Sale
 export type OrderKey = { tenantId: number; orderId: string }
 
 /** A row of an order: its record's, or one that events made; `profile` is who made it. */
-export type OrderRow = OrderKey & {
+type OrderRow = OrderKey & {
   saleKey: string
   hasRecord: boolean
   profile: number | null

@@ -75,7 +75,7 @@ export async function listDestinationsMadeWith(db: Db, keyIds: string[]): Promis
   return rows.map(toDestination)
 }
 
-export type FailingDestination = Pick<Destination, 'id' | 'tenantId' | 'name' | 'disabledReason'> & {
+type FailingDestination = Pick<Destination, 'id' | 'tenantId' | 'name' | 'disabledReason'> & {
   failingSince: Date | null
   lastError: string | null
 }

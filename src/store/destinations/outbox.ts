@@ -27,7 +27,7 @@ export const insertMessages = copyTable<Message>('outbox', {
   data: text(({ data }) => data),
 })
 
-export type Queued = { destinationId: string; tenantId: number; id: string; at: Date }
+type Queued = { destinationId: string; tenantId: number; id: string; at: Date }
 
 /** What waits already stays as it is. */
 export async function insertQueued(db: Db, queued: Queued[]): Promise<void> {

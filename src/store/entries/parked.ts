@@ -14,7 +14,7 @@ export type Parked = {
   nextAttemptAt: Date
 }
 
-export type ParkedOrder = {
+type ParkedOrder = {
   tenantId: number
   kind: EntryKind
   orderingKey: string

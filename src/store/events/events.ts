@@ -3,7 +3,7 @@ import { timeOfId } from '../../domain/ids.ts'
 import { boolean, copyTable, int4, int8, text, timestamp, uuid } from '../../postgres/copy.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
-export type NewEvent = { tenantId: number; event: NormalizedEvent; node: number | null; conversion: boolean }
+type NewEvent = { tenantId: number; event: NormalizedEvent; node: number | null; conversion: boolean }
 
 export const insertEvents = copyTable<NewEvent>('events', {
   tenant_id: int4(({ tenantId }) => tenantId),

@@ -6,7 +6,7 @@ type ByHour = number[]
 const HOURS = `generate_series(date_trunc('hour', now()) - interval '23 hours', date_trunc('hour', now()), interval '1 hour')`
 
 /** An hour is counted so far and no further, however busy it was: 24 of them are read from an index. */
-export const MOST_IN_AN_HOUR = 10_000
+const MOST_IN_AN_HOUR = 10_000
 
 export async function sourceActivity(
   db: Db,

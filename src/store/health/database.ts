@@ -30,7 +30,7 @@ export async function longTransactions(db: Db, seconds: number): Promise<OpenTra
   return rows
 }
 
-export type Sessions = { servers: number; workers: number }
+type Sessions = { servers: number; workers: number }
 
 /** Connections of processes that serve, and of workers. */
 export async function countSessions(db: Db): Promise<Sessions> {

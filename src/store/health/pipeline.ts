@@ -1,6 +1,6 @@
 import type { Db } from '../../postgres/database.ts'
 
-export type ParkedSummary = { entries: number; oldestAt: Date; attempts: number; error: string | null }
+type ParkedSummary = { entries: number; oldestAt: Date; attempts: number; error: string | null }
 
 /** Entries that failed and wait for their retry, and the last error of the one that has waited longest. */
 export async function summarizeParked(db: Db): Promise<ParkedSummary | null> {
@@ -12,7 +12,7 @@ export async function summarizeParked(db: Db): Promise<ParkedSummary | null> {
   return rows[0] ?? null
 }
 
-export type RecentLetters = { failed: number; rejected: number; error: string | null }
+type RecentLetters = { failed: number; rejected: number; error: string | null }
 
 /** Dead letters of the last hours that nobody has replayed, and the newest error of those that failed. */
 export async function recentDeadLetters(db: Db, hours: number): Promise<RecentLetters> {
@@ -25,7 +25,7 @@ export async function recentDeadLetters(db: Db, hours: number): Promise<RecentLe
   return rows[0]!
 }
 
-export type SilentSource = { id: string; name: string; tenantId: number; lastAt: Date; days: number }
+type SilentSource = { id: string; name: string; tenantId: number; lastAt: Date; days: number }
 
 /** Enabled sources that heard something on several of the last days, and nothing in the last one. */
 export async function silentSources(

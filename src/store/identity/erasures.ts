@@ -266,7 +266,7 @@ export async function narrowEntry(
   return rowCount === 1
 }
 
-export type ErasureStatus = 'erasing' | 'sweeping' | 'completed'
+type ErasureStatus = 'erasing' | 'sweeping' | 'completed'
 export type StoredErasure = {
   id: string
   tenantId: number

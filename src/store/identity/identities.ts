@@ -6,9 +6,9 @@ import { type Db, queryPrepared } from '../../postgres/database.ts'
 export type IdentityKey = Identity & { tenantId: number }
 /** `isNew`: this transaction made it, and nobody else can see it yet. */
 export type KnownIdentity = IdentityKey & { node: number; profile: number; trusted: boolean; isNew: boolean }
-export type IdentityNode = { tenantId: number; node: number; profile: number }
+type IdentityNode = { tenantId: number; node: number; profile: number }
 export type ProfileKey = { tenantId: number; profile: number }
-export type ProfileFacts = ProfileKey & { names: number; hasUser: boolean; hasContact: boolean }
+type ProfileFacts = ProfileKey & { names: number; hasUser: boolean; hasContact: boolean }
 
 /** These identities as they are known; what was never seen becomes a profile of its own. */
 export async function ensureIdentities(
@@ -118,7 +118,7 @@ export async function mergeProfiles(
   return rows
 }
 
-export type NewJoin = {
+type NewJoin = {
   tenantId: number
   profile: number
   fromProfile: number
@@ -165,7 +165,7 @@ export async function undoSaleJoins(db: Db, orders: { tenantId: number; orderId:
 }
 
 /** `first`: the node that the name had before its first move; `to` was handed out by `newNodes`. */
-export type NameMove = {
+type NameMove = {
   tenantId: number
   first: number
   from: number

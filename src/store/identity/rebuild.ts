@@ -37,7 +37,7 @@ export async function circleOf(db: Db, tenantId: number, nodes: number[]): Promi
   return rows
 }
 
-export type KeptJoin = { node: number; other: number; cause: Cause; joinedAt: Date }
+type KeptJoin = { node: number; other: number; cause: Cause; joinedAt: Date }
 
 /** The joins among these nodes that hold. */
 export async function joinsAmong(db: Db, tenantId: number, nodes: number[]): Promise<KeptJoin[]> {

@@ -40,7 +40,7 @@ export async function insertSuppressions(
   )
 }
 
-export type SuppressedPerson = {
+type SuppressedPerson = {
   tenantId: number
   erasureId: string
   suppressedAt: Date

@@ -52,7 +52,7 @@ const STORED_COLUMNS = `r.tenant_id as "tenantId", r.source_id as "sourceId", r.
   r.inbound_event_id as "inboundEventId", r.event_type as "eventType", r.outcome, r.detail,
   r.first_id as "firstId", r.written_at as "writtenAt"`
 
-export type ReceiptFilter = {
+type ReceiptFilter = {
   tenantId: number | null
   sourceId: string | null
   outcome: ReceiptOutcome | null

@@ -25,7 +25,7 @@ export async function insertRejections(db: Db, rejections: NewRejection[]): Prom
   )
 }
 
-export type RejectionFilter = {
+type RejectionFilter = {
   tenantId: number | null
   sourceId: string | null
   code: string | null

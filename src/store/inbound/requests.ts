@@ -72,7 +72,7 @@ export async function endOfRequests(db: Db): Promise<RequestPosition> {
   return { xid: rows[0]!.xid, ord: 0 }
 }
 
-export type RequestPage = {
+type RequestPage = {
   after: RequestPosition | null
   before: RequestPosition
   since: Date | null

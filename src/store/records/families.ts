@@ -5,7 +5,7 @@ import { VERSION_FORMAT } from './records.ts'
 /** A product of a shop: its own record, and those of its variants (`<id>/<variant>`). */
 export type Family = { tenantId: number; id: string }
 
-export type FamilyMember = Family & { memberId: string; sourceUpdatedAt: string; deleted: boolean }
+type FamilyMember = Family & { memberId: string; sourceUpdatedAt: string; deleted: boolean }
 
 /** Ids compare by their bytes: what begins with `<id>/` lies before `<id>0`. */
 export async function loadFamilies(db: Db, families: Family[]): Promise<FamilyMember[]> {

@@ -109,7 +109,7 @@ export async function findProduct(db: Db, tenantId: number, skuOrId: string): Pr
 }
 
 /** Where a page of records ends: the moment of the last row's change here, to the microsecond, and its id. */
-export type RecordCursor = { changedAt: string; id: string }
+type RecordCursor = { changedAt: string; id: string }
 
 export type ListedRecord = StoredRecord & RecordCursor
 

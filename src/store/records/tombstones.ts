@@ -49,7 +49,7 @@ export async function loadTombstones(db: Db, names: RecordNameKey[]): Promise<(R
   return rows
 }
 
-export type NameDelete = RecordNameKey & Version
+type NameDelete = RecordNameKey & Version
 
 /** Deletes by other names than the id; at most one for each name. */
 const DELETES = `unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::uuid[])

@@ -89,7 +89,7 @@ export async function agendaSlice(
   return backwards ? found.reverse() : found
 }
 
-export type IssueCounts = { invoices: number; subscriptions: number }
+type IssueCounts = { invoices: number; subscriptions: number }
 
 const WITH_ISSUE = `tenant_id = $1 and currency = $2 and issue_from <= $3 and valid_to > $3`
 const UNPAID = `select s.subscription_id as id, s.valid_from from billing_segments s

@@ -7,7 +7,7 @@ export type BucketInterval = (typeof BUCKET_INTERVALS)[number]
 /** `date`: the day on which it begins; `ends` is exclusive. */
 export type Bucket = { date: string; starts: Date; ends: Date }
 
-export type BucketQuestion = {
+type BucketQuestion = {
   interval: BucketInterval
   /** Without it: twelve months, the last one included. */
   from: Date | null

@@ -78,7 +78,7 @@ async function itemSlice(
   return backwards ? rows.reverse() : rows
 }
 
-export type PendingSubscription = { id: string; customer: string | null; since: Date; isForeign: boolean }
+type PendingSubscription = { id: string; customer: string | null; since: Date; isForeign: boolean }
 
 /** Subscriptions of which only invoices speak. */
 export async function pendingSlice(

@@ -24,7 +24,7 @@ export const SUBTRACT_EVENTS = `
   from gone where not conversion group by 1, 2, 3, 4`
 
 /** A bucket as a whole, or one of its groups; `group` is null in what is left beside the largest of them. */
-export type EventSeriesRow = { bucket: number; isTotal: boolean; group: string | null; count: number }
+type EventSeriesRow = { bucket: number; isTotal: boolean; group: string | null; count: number }
 
 export type SeriesQuestion = {
   buckets: Buckets

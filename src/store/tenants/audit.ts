@@ -35,7 +35,7 @@ export async function insertChange(db: Db, change: Omit<StoredChange, 'at'>): Pr
 const COLUMNS =
   'id, at, actor, action, target, tenant_id as "tenantId", ip, request_id as "requestId", before, after'
 
-export type ChangePage = {
+type ChangePage = {
   since: Date | null
   until: Date | null
   /** Where the page before ended. */

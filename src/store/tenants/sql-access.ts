@@ -30,7 +30,7 @@ export async function deleteSqlAccess(db: Db, role: string): Promise<SqlAccess |
   return rows[0] ?? null
 }
 
-export type RoleLimits = { connections: number; statementSeconds: number }
+type RoleLimits = { connections: number; statementSeconds: number }
 
 /** Names come from us alone and have nothing to escape; a statement that makes a role takes no parameters. */
 export async function createRole(

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 
-export type Scripted = {
+type Scripted = {
   status?: number
   headers?: Record<string, string>
   body?: string
