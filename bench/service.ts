@@ -112,14 +112,14 @@ async function run(
       stdio: ['ignore', 'ignore', 'pipe'],
     },
   )
-  let said = ''
+  let output = ''
   child.stderr!.on('data', text => {
-    said += text
+    output += text
   })
   for (;;) {
     const announced = await announcedServer(dataDir)
     if (announced?.pid === child.pid) return child
-    if (child.exitCode !== null) throw new Error(`the service did not start:\n${said}`)
+    if (child.exitCode !== null) throw new Error(`the service did not start:\n${output}`)
     await sleep(20)
   }
 }

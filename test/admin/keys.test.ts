@@ -25,7 +25,7 @@ test('only a hash of the key is kept, and no list shows the key', async () => {
   const { rows } = await opened.pool.query('select row_to_json(k)::text as row from api_keys k')
   assert.ok(!JSON.stringify(rows).includes(key))
   const listed = await opened.admin.keys.list(tenant)
-  assert.ok(listed.some(one => one.id === id))
+  assert.ok(listed.some(listedKey => listedKey.id === id))
   assert.ok(!JSON.stringify(listed).includes(key))
 })
 

@@ -186,7 +186,7 @@ test('rotations that happen together all count', async () => {
     Array.from({ length: 5 }, () => sources.rotate(made.id, { what: 'token', overlapHours: 1 })),
   )
   const hashes = (await findSource(opened.pool, made.id))!.tokens.map(({ hash }) => hash)
-  for (const token of [made.token, ...rotated.map(one => one.token!)])
+  for (const token of [made.token, ...rotated.map(rotation => rotation.token!)])
     assert.ok(hashes.includes(hashOfSecret(token).toString('hex')))
 })
 

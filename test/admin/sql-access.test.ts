@@ -109,19 +109,19 @@ test('a role reads its tenant through the views, nothing else, and writes nothin
       )
       assert.doesNotMatch(JSON.stringify(rows), /rival/)
     }
-    const one = async (sql: string) => (await client.query(sql)).rows[0]
-    assert.deepEqual(await one('select mrr::float8, status from subscriptions'), {
+    const firstRow = async (sql: string) => (await client.query(sql)).rows[0]
+    assert.deepEqual(await firstRow('select mrr::float8, status from subscriptions'), {
       mrr: 29.5,
       status: 'active',
     })
-    assert.deepEqual(await one('select total::float8, status, customer from invoices'), {
+    assert.deepEqual(await firstRow('select total::float8, status, customer from invoices'), {
       ...{ total: 29.5, status: 'paid', customer: 'cus' },
     })
-    const today = await one(
+    const today = await firstRow(
       'select mrr::float8, active_accounts::int from mrr_by_day order by day desc limit 1',
     )
     assert.deepEqual(today, { mrr: 29.5, active_accounts: 1 })
-    assert.deepEqual(await one('select amount::float8, currency, contact_id from orders'), {
+    assert.deepEqual(await firstRow('select amount::float8, currency, contact_id from orders'), {
       ...{ amount: 19.9, currency: 'EUR', contact_id: 'cus' },
     })
 

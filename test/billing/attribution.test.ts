@@ -92,9 +92,9 @@ async function alone(work: Work): Promise<void> {
 
 /** Does both at once: the second has gone as far as it can before the first is committed. */
 async function atOnce(first: Work, second: Work): Promise<void> {
-  const one = await begun()
+  const earlier = await begun()
   const other = await begun()
-  await first(one.transaction)
+  await first(earlier.transaction)
   let isDone = false
   const doing = second(other.transaction).then(() => {
     isDone = true
@@ -103,10 +103,10 @@ async function atOnce(first: Work, second: Work): Promise<void> {
     (await server.pool.query('select cardinality(pg_blocking_pids($1)) > 0 as waits', [other.pid])).rows[0]
       .waits
   await eventually('the second transaction to end or to wait', async () => isDone || (await isWaiting()))
-  await one.client.query('commit')
+  await earlier.client.query('commit')
   await doing
   await other.client.query('commit')
-  for (const { client } of [one, other]) client.release()
+  for (const { client } of [earlier, other]) client.release()
 }
 
 test('of two transactions that learn the halves of one fact at once, the second knows it', async () => {

@@ -76,9 +76,9 @@ test('kontor snapshot writes a day, all missing days, or all anew, and prints JS
   await send(server, [created('s', { started_at: inDays(-20) })], tenant)
   await forget(tenant, -20, 0)
   assert.deepEqual(await coverageOf(tenant), [null, 0, 0])
-  const one = await kontor('snapshot', '--date', dayOf(-10))
-  assert.deepEqual([one.code, one.err], [0, ''])
-  const { snapshots } = one.json() as {
+  const result = await kontor('snapshot', '--date', dayOf(-10))
+  assert.deepEqual([result.code, result.err], [0, ''])
+  const { snapshots } = result.json() as {
     snapshots: { tenant: string; from: string; to: string; accounts: number }[]
   }
   assert.deepEqual(

@@ -170,7 +170,12 @@ function stepsOf(history: History, customer: string, ids: string[], policy: Poli
         if (state) values.set(id, worthOf(state, history.discountAt(customer, at), at, policy))
       }
       const all = [...values.values()]
-      return { at, values, mrr: sum(all.map(one => one.mrr)), committed: sum(all.map(one => one.committed)) }
+      return {
+        at,
+        values,
+        mrr: sum(all.map(account => account.mrr)),
+        committed: sum(all.map(account => account.committed)),
+      }
     })
 }
 

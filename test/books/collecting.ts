@@ -178,7 +178,7 @@ export function collecting(journal: Journal, listener: Listener) {
     invoice: Invoice,
     { amount, outcome, failure }: Pick<Payment, 'amount' | 'outcome' | 'failure'>,
   ): void {
-    const last = [...journal.payments.values()].findLast(one => one.invoice === invoice.id)
+    const last = [...journal.payments.values()].findLast(payment => payment.invoice === invoice.id)
     const goesOn = last && last.outcome !== 'succeeded'
     const made: Payment = {
       id: journal.id('ch'),

@@ -56,7 +56,7 @@ export function openCompany(options: JournalOptions = {}) {
     },
     price(id: string, item: string, price: Price, { prorate = true } = {}): void {
       const { items } = subscriptions.get(id)
-      const isOtherPlan = items.find(one => one.id === item)!.price.product !== price.product
+      const isOtherPlan = items.find(candidate => candidate.id === item)!.price.product !== price.product
       const cause = isOtherPlan ? 'plan' : 'price'
       subscriptions.changeItems(id, replaced(items, item, { price }), cause, { prorate })
     },
@@ -66,7 +66,7 @@ export function openCompany(options: JournalOptions = {}) {
       subscriptions.changeItems(id, added, 'item_added', { prorate: price.usage === 'licensed' })
     },
     removeItem(id: string, item: string): void {
-      const left = subscriptions.get(id).items.filter(one => one.id !== item)
+      const left = subscriptions.get(id).items.filter(candidate => candidate.id !== item)
       subscriptions.changeItems(id, left, 'item_removed')
     },
     /** In the order of things. */

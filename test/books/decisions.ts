@@ -108,12 +108,12 @@ export function decisionsOf(options: Options): Decision {
     const { id: item, price } = items[0]!
     if (price.currency !== catalogue.currency) return
     const sameTerm = [starterNow, team, businessMonthly, ...(features.tiers ? [graduated] : [])]
-    const monthly = [starter.id, ...sameTerm.map(one => one.id)].includes(price.id)
+    const monthly = [starter.id, ...sameTerm.map(choice => choice.id)].includes(price.id)
     const yearly = [teamYearly.id, business.id].includes(price.id)
     const choices = [...(monthly ? sameTerm : []), ...(yearly ? [teamYearly, business] : [])]
     if (features.termChanges && items.length === 1)
       choices.push(...(monthly ? [teamYearly] : yearly ? [team] : []))
-    const fitting = choices.filter(one => one.id !== price.id)
+    const fitting = choices.filter(choice => choice.id !== price.id)
     if (fitting.length > 0) company.price(id, item, random.pick(fitting))
   }
 
@@ -145,7 +145,8 @@ export function decisionsOf(options: Options): Decision {
     const hasBoth = journal.customers.get(owner)!.discount !== null
     const fitting = suitable(items).filter(
       coupon =>
-        !discounts.some(one => one.coupon.id === coupon.id) && !(hasBoth && coupon.duration === 'once'),
+        !discounts.some(discount => discount.coupon.id === coupon.id) &&
+        !(hasBoth && coupon.duration === 'once'),
     )
     if (mayStack && fitting.length > 0) subscriptions.addCoupon(id, fitting[0]!)
   }

@@ -65,7 +65,7 @@ export function allocate(amount: number, weights: number[]): number[] {
   const total = weights.reduce((sum, weight) => sum + weight, 0)
   if (total === 0) return weights.map(() => 0)
   const shares = weights.map(weight => Math.floor((amount * weight) / total))
-  let rest = amount - shares.reduce((sum, one) => sum + one, 0)
+  let rest = amount - shares.reduce((sum, share) => sum + share, 0)
   for (let i = 0; rest > 0; i = (i + 1) % shares.length)
     if (weights[i]! > 0) {
       shares[i]!++

@@ -8,7 +8,9 @@ export function returning(journal: Journal, collect: () => Collecting) {
   const { payments, refunds, disputes, invoices, customers } = journal
 
   function refundedOf(payment: string): number {
-    const made = [...refunds.values()].filter(one => one.payment.id === payment && one.status === 'succeeded')
+    const made = [...refunds.values()].filter(
+      refund => refund.payment.id === payment && refund.status === 'succeeded',
+    )
     return sum(made.map(({ amount }) => amount))
   }
 
@@ -75,7 +77,9 @@ export function returning(journal: Journal, collect: () => Collecting) {
       const { status, customer: customerId } = invoices.get(invoice)!
       const isOpen = status === 'open'
       const id = journal.id('cn')
-      const paid = [...payments.values()].find(one => one.invoice === invoice && one.outcome === 'succeeded')
+      const paid = [...payments.values()].find(
+        candidate => candidate.invoice === invoice && candidate.outcome === 'succeeded',
+      )
       const given = !isOpen && how === 'refund' ? refund(paid!.id, amount, id) : null
       if (!isOpen && how === 'balance') {
         const before = customers.get(customerId)!

@@ -52,7 +52,7 @@ test('previous attributes lead from each version of an object back to the one be
     return result
   }
   // What was not there before is null in previous attributes.
-  const withoutNulls = (value: unknown) => JSON.parse(JSON.stringify(value), (_, one) => one ?? undefined)
+  const withoutNulls = (value: unknown) => JSON.parse(JSON.stringify(value), (_, field) => field ?? undefined)
   for (const version of VERSIONS) {
     const seen = new Map<string, Fields>()
     let checked = 0
@@ -77,11 +77,11 @@ test('lines, discounts and taxes of an invoice make its total', () => {
       const taxes: Body[] = version === 'new' ? invoice.total_taxes : invoice.total_tax_amounts
       const isExclusive = (tax: Body) =>
         version === 'new' ? tax.tax_behavior === 'exclusive' : !tax.inclusive
-      const discounted = sum(invoice.total_discount_amounts.map((one: Body) => one.amount))
+      const discounted = sum(invoice.total_discount_amounts.map((discount: Body) => discount.amount))
       const added = sum(taxes.filter(isExclusive).map(tax => tax.amount))
       assert.equal(sum(lines.map(line => line.amount)), invoice.subtotal)
       assert.equal(
-        sum(lines.flatMap(line => line.discount_amounts.map((one: Body) => one.amount))),
+        sum(lines.flatMap(line => line.discount_amounts.map((discount: Body) => discount.amount))),
         discounted,
       )
       assert.equal(invoice.subtotal - discounted + added, invoice.total)
@@ -94,7 +94,7 @@ test('lines, discounts and taxes of an invoice make its total', () => {
 test('each version has its own fields and none of the other', () => {
   for (const subscription of objectsOf('new', 'subscription')) {
     assert.ok(!('discount' in subscription) && !('current_period_end' in subscription))
-    assert.ok(subscription.discounts.every((one: unknown) => typeof one === 'string'))
+    assert.ok(subscription.discounts.every((discount: unknown) => typeof discount === 'string'))
     assert.ok(subscription.items.data.every((item: Body) => item.current_period_end > 0))
   }
   for (const subscription of objectsOf('old', 'subscription')) {
@@ -119,7 +119,7 @@ test('payments of invoices, less what went back, are what the books collected', 
       ({ invoice, currency: code }) => invoices.get(invoice).parent && code === currency.toLowerCase(),
     )
     const { amount, refunded, disputed, count } = books.collected(currency, 0, history.until)
-    assert.equal(sum(ours.map(one => one.amount_paid)), amount + refunded + disputed)
+    assert.equal(sum(ours.map(invoice => invoice.amount_paid)), amount + refunded + disputed)
     assert.equal(ours.length, count)
   }
 })
@@ -153,9 +153,9 @@ test('lists at the end show what the last events showed', () => {
 test('a large subscription shows ten items, and has a list of all', () => {
   const large = business({ seed: 12, months: 3, accounts: 4, features: { largeSubscriptions: true } })
   const { subscriptions, subscription_items } = stripeLists(large, 'new') as Record<string, Body[]>
-  const one = subscriptions!.find(({ items }) => items.has_more)!
-  assert.equal(one.items.data.length, 10)
-  assert.ok(subscription_items!.filter(({ subscription }) => subscription === one.id).length >= 30)
+  const long = subscriptions!.find(({ items }) => items.has_more)!
+  assert.equal(long.items.data.length, 10)
+  assert.ok(subscription_items!.filter(({ subscription }) => subscription === long.id).length >= 30)
 })
 
 /** How many subscriptions had each status at the end, by what the company knows. */
@@ -222,14 +222,19 @@ test("Paddle's entities end in the states that the company knows, and their tota
   for (const { details, payments } of completed) {
     const { subtotal, discount, tax, total } = details.totals
     assert.equal(Number(subtotal) - Number(discount) + Number(tax), Number(total))
-    const captured = payments.filter((one: Body) => one.status === 'captured')
-    assert.equal(sum(captured.map((one: Body) => Number(one.amount))), Number(total))
+    const captured = payments.filter((payment: Body) => payment.status === 'captured')
+    assert.equal(sum(captured.map((payment: Body) => Number(payment.amount))), Number(total))
   }
   const books = keepBooks(known.facts)
   for (const currency of known.currencies) {
     const { amount, refunded, disputed } = books.collected(currency, 0, known.until)
-    const ours = completed.filter(one => one.subscription_id && one.currency_code === currency)
-    assert.equal(sum(ours.map(one => Number(one.details.totals.total))), amount + refunded + disputed)
+    const ours = completed.filter(
+      transaction => transaction.subscription_id && transaction.currency_code === currency,
+    )
+    assert.equal(
+      sum(ours.map(transaction => Number(transaction.details.totals.total))),
+      amount + refunded + disputed,
+    )
   }
 })
 

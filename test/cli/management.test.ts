@@ -187,7 +187,7 @@ test('a source is updated, switched, listed and deleted', async () => {
   assert.equal((await done('source', 'disable', id)).enabled, false)
   assert.equal((await done('source', 'enable', id)).enabled, true)
   const ids = async () =>
-    (await done('source', 'list', '--tenant', 'acme')).map((one: { id: string }) => one.id)
+    (await done('source', 'list', '--tenant', 'acme')).map((listedSource: { id: string }) => listedSource.id)
   assert.ok((await ids()).includes(id))
   assert.deepEqual(await done('source', 'delete', id), { id, deleted: true })
   assert.ok(!(await ids()).includes(id))

@@ -12,17 +12,17 @@ async function tables(url: string): Promise<string[]> {
 }
 
 test('every test database is migrated, apart from the others, and gone when dropped', async () => {
-  const [one, two] = await Promise.all([testDatabase(), testDatabase()])
-  const client = new pg.Client(one.url)
+  const [first, second] = await Promise.all([testDatabase(), testDatabase()])
+  const client = new pg.Client(first.url)
   await client.connect()
   await client.query('create table only_here ()')
   await client.end()
-  assert.ok((await tables(one.url)).includes('only_here'))
-  assert.ok((await tables(two.url)).includes('schema_migrations'))
-  assert.ok(!(await tables(two.url)).includes('only_here'))
-  await one.drop()
-  await assert.rejects(tables(one.url))
-  await two.drop()
+  assert.ok((await tables(first.url)).includes('only_here'))
+  assert.ok((await tables(second.url)).includes('schema_migrations'))
+  assert.ok(!(await tables(second.url)).includes('only_here'))
+  await first.drop()
+  await assert.rejects(tables(first.url))
+  await second.drop()
 })
 
 test('a connection left open fails the drop and is named', async () => {

@@ -58,11 +58,11 @@ test('every kind on its long, its browser and its Jitsu route', async () => {
     ]),
   ] as [string, string][]
   for (const [path, kind] of paths) {
-    const one = message(kind)
-    const { status, body } = await post(path, one)
+    const sentMessage = message(kind)
+    const { status, body } = await post(path, sentMessage)
     assert.equal(status, 200, path)
     assert.deepEqual(body, { success: true })
-    sent.push([one.messageId, kind])
+    sent.push([sentMessage.messageId, kind])
   }
   const rows = await byMessageId()
   for (const [id, kind] of sent) {
@@ -123,10 +123,10 @@ test('credentials in every form that SDKs send', async () => {
     ['/api/s/batch', { headers: { 'x-write-key': `${key}:secret` } }, {}],
   ]
   for (const [path, options, more] of forms(trackingKey)) {
-    const one = { type: 'track', ...message('track') }
-    const answer = await post(path, { batch: [one], ...more }, { key: '', ...options })
+    const item = { type: 'track', ...message('track') }
+    const answer = await post(path, { batch: [item], ...more }, { key: '', ...options })
     assert.deepEqual(answer.body, { success: true }, `${path} ${json(options)} ${json(more)}`)
-    const row = (await byMessageId()).get(one.messageId)
+    const row = (await byMessageId()).get(item.messageId)
     assert.ok(!json(row).includes(trackingKey), 'a credential was kept')
   }
   for (const wrong of [privateKey, 'trk_nobody', 'x']) {
@@ -182,7 +182,7 @@ test('bad items never sink good ones: they are named in the answer and kept as d
   )
   assert.deepEqual(body.rejected[0], { index: 1, message: 'event is required' })
   const rows = await byMessageId()
-  for (const one of good) assert.ok(rows.has(one.messageId))
+  for (const item of good) assert.ok(rows.has(item.messageId))
   const { rows: letters } = await server.pool.query(
     'select reason, error, body from dead_letters order by id',
   )
@@ -227,17 +227,17 @@ test('a batch may have 1 MiB, a single call 64 KiB', async () => {
 test('a messageId counts once in a tenant: in a batch, across batches, at the same moment, on every route', async () => {
   const other = await server.anotherTenant('other shop')
   const id = messageId()
-  const one = { type: 'track', messageId: id, event: 'Once', userId: 'u' }
-  await post('/v1/batch', { batch: [one, one, { ...one, event: 'Once again' }] })
+  const once = { type: 'track', messageId: id, event: 'Once', userId: 'u' }
+  await post('/v1/batch', { batch: [once, once, { ...once, event: 'Once again' }] })
   const results = await Promise.all(
     Array.from({ length: 20 }, (_, i) =>
-      i % 2 ? post('/v1/batch', { batch: [one] }) : post('/v1/track', { ...one, anonymousId: `a-${i}` }),
+      i % 2 ? post('/v1/batch', { batch: [once] }) : post('/v1/track', { ...once, anonymousId: `a-${i}` }),
     ),
   )
   assert.ok(results.every(answer => answer.status === 200))
   // the native route names the same id event_id
   await post('/v1/track', { event_type: 'Once', event_id: id })
-  await post('/v1/track', one, { key: other.trackingKey })
+  await post('/v1/track', once, { key: other.trackingKey })
   const own = (await rowsOf(server, 'events')).filter(row => row.inbound_event_id === id)
   assert.equal(own.length, 1)
   const theirs = await rowsOf(server, 'events', { key: other.privateKey })
@@ -252,9 +252,9 @@ test('a clock that is wrong by more than five minutes is set right by sentAt', a
   const at = (ms: number) => new Date(now + ms).toISOString()
   const day = 86_400_000
   const send = async (timestamp: string | undefined, sentAt: string, inItem = false) => {
-    const one = { type: 'page', ...message('page'), timestamp, ...(inItem ? { sentAt } : {}) }
-    await post('/v1/batch', { batch: [one], ...(inItem ? {} : { sentAt }) })
-    const row = (await byMessageId()).get(one.messageId)
+    const page = { type: 'page', ...message('page'), timestamp, ...(inItem ? { sentAt } : {}) }
+    await post('/v1/batch', { batch: [page], ...(inItem ? {} : { sentAt }) })
+    const row = (await byMessageId()).get(page.messageId)
     return { row, occurred: Date.parse(row.occurred_at), received: Date.parse(row.received_at) }
   }
   const within = await send(at(-60_000 + 240_000), at(240_000))

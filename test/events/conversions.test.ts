@@ -271,7 +271,7 @@ test('many events of one sale in one batch, and the first that has an amount spe
       properties: { orderId: 'x', value: 8, currency: 'EUR' },
     },
   ].map((event, i) => ({ ...event, timestamp: `2026-01-01T00:00:0${i}Z` }))
-  for (const batch of permutations(events).map(list => ({ batch: list.map(one => one) }))) {
+  for (const batch of permutations(events).map(list => ({ batch: [...list] }))) {
     await server.request('/v1/batch', { method: 'POST', key: tenant.trackingKey, body: json(batch) })
   }
   const rows = await sales(tenant)

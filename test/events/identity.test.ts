@@ -35,7 +35,7 @@ async function see(tenantId: number, batches: Identity[][][], trusted = true): P
         }
         await identities.resolve(
           transaction,
-          batch.map(one => ({ tenantId, identities: one, trusted, cause: { kind: 'event', id: 'e' } })),
+          batch.map(identities => ({ tenantId, identities, trusted, cause: { kind: 'event', id: 'e' } })),
         )
         return afterCommit
       })
@@ -102,17 +102,18 @@ test('what records and servers say of people ends the same in any order, in any 
         }),
       ),
       async ({ first, second, size }) => {
-        const [one, two, three] = [++lastTenant, ++lastTenant, ++lastTenant]
-        await see(one, cut(first, 1))
-        await see(two, cut(second, size))
+        const [tenantA, tenantB, tenantC] = [++lastTenant, ++lastTenant, ++lastTenant]
+        await see(tenantA, cut(first, 1))
+        await see(tenantB, cut(second, size))
         // three workers, each with a part, and the first sighting with all of them
         await Promise.all(
           [0, 1, 2].map(worker =>
-            see(three, cut([...first.filter((_, i) => i % 3 === worker), first[0]!], size)),
+            see(tenantC, cut([...first.filter((_, i) => i % 3 === worker), first[0]!], size)),
           ),
         )
         const expected = expectedClusters(first)
-        for (const tenantId of [one, two, three]) assert.deepEqual(await clustersOf(tenantId), expected)
+        for (const tenantId of [tenantA, tenantB, tenantC])
+          assert.deepEqual(await clustersOf(tenantId), expected)
       },
     ),
     { numRuns: 40 },

@@ -61,9 +61,11 @@ test('refused requests leave a trace with their cause, and no credential', async
     assert.equal(JSON.stringify(row).includes(source.token), false)
     assert.equal(JSON.stringify(row).includes('tok_wrong'), false)
   }
-  const one = await server.request(`/admin/v1/rejections?source=${source.id}&code=signature_invalid`, { key })
-  assert.equal(one.body.results.length, 1)
-  assert.equal(one.body.results[0].bytes, GOOD.length)
+  const refused = await server.request(`/admin/v1/rejections?source=${source.id}&code=signature_invalid`, {
+    key,
+  })
+  assert.equal(refused.body.results.length, 1)
+  assert.equal(refused.body.results[0].bytes, GOOD.length)
   const page = await server.request(`/admin/v1/rejections?source=${source.id}&limit=4`, { key })
   const next = await server.request(
     `/admin/v1/rejections?source=${source.id}&limit=100&cursor=${page.body.next_cursor}`,

@@ -117,13 +117,13 @@ test('event_id_path names the id; a repeat of a processed event is known on arri
 })
 
 test('the same id at another source is another event; at the same source it is not', async () => {
-  const one = await makeSource(server)
+  const source = await makeSource(server)
   const other = await makeSource(server)
   const sent = { inbound_event_id: 'same', event_type: 'x', payload: { n: 1 } }
   // Not known on arrival yet: the pipeline skips it.
-  const answers = await Promise.all([one.post(sent), one.post(sent), other.post(sent)])
+  const answers = await Promise.all([source.post(sent), source.post(sent), other.post(sent)])
   for (const answer of answers) assert.equal(answer.status, 200)
-  assert.equal((await eventsOf(server, one.id)).length, 1)
+  assert.equal((await eventsOf(server, source.id)).length, 1)
   assert.equal((await eventsOf(server, other.id)).length, 1)
 })
 

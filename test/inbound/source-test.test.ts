@@ -119,8 +119,8 @@ test('dead letters are listed, shown and replayed from the command line, with pr
   const shown = (await kontor('dead-letters', 'show', listed[0]!.id)).json() as { body: string }
   assert.match(shown.body, /"payload"/)
   await server.admin.sources.update(source.id, { event_type_override: { set: 'mended' } })
-  const one = await kontor('dead-letters', 'replay', '--id', listed[0]!.id)
-  assert.deepEqual(one.json(), { replayed: 1, remaining: 0 })
+  const replayed = await kontor('dead-letters', 'replay', '--id', listed[0]!.id)
+  assert.deepEqual(replayed.json(), { replayed: 1, remaining: 0 })
   const all = await kontor('dead-letters', 'replay', '--tenant', 'default')
   assert.deepEqual(all.json(), { replayed: 119, remaining: 0 })
   assert.match(all.err, /119 replayed/)

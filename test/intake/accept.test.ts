@@ -153,7 +153,7 @@ test('a request larger than the bound is taken when nothing else waits', async (
 test('one flush is bounded in entries and in bytes', async () => {
   const { append, flushes } = heldLog()
   const { accept } = openAccept({ append, maxPendingBytes: 64 * MEBIBYTE })
-  const all = [...numbered(0, 2_500).map(one => accept([one]))]
+  const all = [...numbered(0, 2_500).map(append => accept([append]))]
   for (let i = 0; i < 10; i++) all.push(accept([anAppend({ body: 'x'.repeat(MEBIBYTE) })]))
   let seen = 0
   while (seen < 2_510) {

@@ -128,14 +128,14 @@ export function logContract(
     test('what one transaction took, no other gets; the rest is there for it', async () => {
       await log.append(Array.from({ length: 60 }, (_, i) => anAppend({ orderingKey: `key-${i}` })))
       await opened.readable()
-      const [first, second] = await asReader(pool, async one => {
-        const mine = await log.take(one, { ...EVERYTHING, maxPartitions: 2 })
+      const [first, second] = await asReader(pool, async client => {
+        const mine = await log.take(client, { ...EVERYTHING, maxPartitions: 2 })
         const others = await asReader(pool, async other => {
           const taken = await log.take(other, EVERYTHING)
           await log.advance(other, taken)
           return taken
         })
-        await log.advance(one, mine)
+        await log.advance(client, mine)
         return [mine, others]
       })
       const partitions = [...first!, ...second!].map(({ partition }) => partition)

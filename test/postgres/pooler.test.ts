@@ -45,7 +45,9 @@ test('behind a transaction pooler everything works, and a revoked key is refused
   assert.equal(listed.body.results.length, 40)
   assert.equal((await server.request('/v1/contacts/c-49', { key: privateKey })).status, 200)
 
-  const [key] = (await server.admin.keys.list(server.tenant.id)).filter(one => one.kind === 'private')
+  const [key] = (await server.admin.keys.list(server.tenant.id)).filter(
+    candidate => candidate.kind === 'private',
+  )
   await server.admin.keys.revoke(key!.id)
   // No notice gets through a pooler: the node has to notice by itself.
   await eventually(

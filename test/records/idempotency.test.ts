@@ -63,14 +63,14 @@ test('a repeated key is a duplicate whatever the body: another record, another t
 })
 
 test('the same content in another order and spelling is no mismatch', async () => {
-  const one =
+  const written =
     '{"entityType":"order","id":"o","sourceUpdatedAt":"2026-01-01","data":{"a":1,"b":{"c":[1,2],"d":2}}}'
   const other = ` { "data": {"b":{"d":2.0,"c":[1, 2]},"\\u0061":1.0}, "sourceUpdatedAt":"2026-01-01","id":"o", "entityType":"order"}`
-  assert.equal((await api.post('/v1/orders', one, withKey('spelling'))).status, 202)
+  assert.equal((await api.post('/v1/orders', written, withKey('spelling'))).status, 202)
   const again = await api.post('/v1/orders', other, withKey('spelling'))
   assert.equal(again.status, 200)
   assert.equal('payloadMismatch' in again.body, false)
-  const moved = await api.post('/v1/orders', { ...JSON.parse(one), idempotencyKey: 'spelling' })
+  const moved = await api.post('/v1/orders', { ...JSON.parse(written), idempotencyKey: 'spelling' })
   assert.equal('payloadMismatch' in moved.body, false)
 })
 

@@ -61,7 +61,10 @@ test('each route takes its scope and names it to those who lack it', async () =>
   const keyWith = async (list: string[]) =>
     (await api.server.admin.keys.create({ tenant: api.server.tenant.id, kind: 'private', scopes: list })).key
   for (const scope of all) {
-    const [only, without] = await Promise.all([keyWith([scope]), keyWith(all.filter(one => one !== scope))])
+    const [only, without] = await Promise.all([
+      keyWith([scope]),
+      keyWith(all.filter(other => other !== scope)),
+    ])
     for (const [method, path, type] of scopes.filter(([, , , needed]) => needed === scope)) {
       const record = { entityType: type, id: 'x', sourceUpdatedAt: '2026-01-01' }
       const body = method === 'GET' ? undefined : path.endsWith('batch') ? { records: [record] } : record

@@ -146,9 +146,9 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
   await t.test('tabs share visitor and session; 30 minutes without an event begin a new session', async t => {
     const shop = await startShop(t)
     const context = await openContext(t, browser)
-    const [one, two] = [await context.newPage(), await context.newPage()]
+    const [firstTab, secondTab] = [await context.newPage(), await context.newPage()]
     const start = new Date('2026-03-01T09:00:00Z')
-    for (const page of [one, two]) {
+    for (const page of [firstTab, secondTab]) {
       await page.clock.install({ time: start })
       await page.goto(shop.url)
       await loaded(page)
@@ -159,10 +159,10 @@ test('browser script in Chromium', { timeout: 900_000 }, async t => {
       await page.evaluate(`kontor.track('${name}')`)
       return (await shop.arrival(named(name))).event
     }
-    const early = await trackAt(one, 0, 'early')
-    const inOtherTab = await trackAt(two, 29, 'in other tab')
-    const stillGoing = await trackAt(one, 58, 'still going')
-    const later = await trackAt(two, 88, 'later')
+    const early = await trackAt(firstTab, 0, 'early')
+    const inOtherTab = await trackAt(secondTab, 29, 'in other tab')
+    const stillGoing = await trackAt(firstTab, 58, 'still going')
+    const later = await trackAt(secondTab, 88, 'later')
     assert.equal(inOtherTab.session_id, early.session_id)
     assert.equal(stillGoing.session_id, early.session_id)
     assert.notEqual(later.session_id, early.session_id)

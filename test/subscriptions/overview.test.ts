@@ -370,9 +370,9 @@ test('coverage says what the report rests on', async () => {
 })
 
 test('tenants never see each other', async () => {
-  const [one, other] = [await server.anotherTenant('one'), await server.anotherTenant('other')]
-  await send(server, [created('same', { items: [item(1)] })], one)
+  const [mine, other] = [await server.anotherTenant('one'), await server.anotherTenant('other')]
+  await send(server, [created('same', { items: [item(1)] })], mine)
   await send(server, [created('same', { items: [item(2)] })], other)
-  assert.equal((await reportOf(server, 'overview', {}, one)).mrr, 1)
+  assert.equal((await reportOf(server, 'overview', {}, mine)).mrr, 1)
   assert.equal((await reportOf(server, 'overview', {}, other)).mrr, 2)
 })

@@ -45,21 +45,21 @@ const subscriptionEvent = fc
     discount: fc.constantFrom(null, 10, 100),
   })
   .map(
-    (one): BillingEvent => ({
-      type: one.deleted ? 'subscription.deleted' : 'subscription.updated',
-      data: subscription(one.id, {
-        customer: one.customer,
-        currency: one.currency,
-        status: one.status,
+    (given): BillingEvent => ({
+      type: given.deleted ? 'subscription.deleted' : 'subscription.updated',
+      data: subscription(given.id, {
+        customer: given.customer,
+        currency: given.currency,
+        status: given.status,
         started_at: inDays(-90).slice(0, 10),
-        updated_at: inDays(one.days).slice(0, 10),
-        cancel_at_period_end: one.cancelAtPeriodEnd,
+        updated_at: inDays(given.days).slice(0, 10),
+        cancel_at_period_end: given.cancelAtPeriodEnd,
         current_period_end: inDays(10).slice(0, 10),
-        items: one.items.map(({ amount, interval, usage }, i) =>
+        items: given.items.map(({ amount, interval, usage }, i) =>
           item(amount, { id: `si_${i}`, interval, usage_type: usage }),
         ),
-        discounts: one.discount === null ? [] : [{ percent_off: one.discount, duration: 'forever' }],
-        acquisition: one.source === null ? null : { source: one.source },
+        discounts: given.discount === null ? [] : [{ percent_off: given.discount, duration: 'forever' }],
+        acquisition: given.source === null ? null : { source: given.source },
       }),
     }),
   )
@@ -74,16 +74,16 @@ const invoiceEvent = fc
     attempts: fc.integer({ min: 0, max: 2 }),
   })
   .map(
-    (one): BillingEvent => ({
-      type: `invoice.${one.status === 'open' ? 'finalized' : one.status}`,
+    (given): BillingEvent => ({
+      type: `invoice.${given.status === 'open' ? 'finalized' : given.status}`,
       data: {
-        id: one.id,
-        subscription: one.subscription,
+        id: given.id,
+        subscription: given.subscription,
         currency: 'EUR',
-        total: one.total,
-        status: one.status,
-        attempt_count: one.attempts,
-        updated_at: inDays(one.days).slice(0, 10),
+        total: given.total,
+        status: given.status,
+        attempt_count: given.attempts,
+        updated_at: inDays(given.days).slice(0, 10),
       },
     }),
   )

@@ -14,7 +14,7 @@ export async function quickRun(t: TestContext, mode: Mode, names: string[]): Pro
   for (const name of names)
     if (KNOWN_DEFECTS[name]) t.diagnostic(`${name} is left out: ${KNOWN_DEFECTS[name]}`)
   const faults = names.filter(name => !KNOWN_DEFECTS[name]).map(faultNamed)
-  let said = ''
+  let output = ''
   const { problems, acknowledged, struck } = await run({
     mode,
     seed: 'tests',
@@ -28,11 +28,11 @@ export async function quickRun(t: TestContext, mode: Mode, names: string[]): Pro
     httpNodes: 1,
     onceEach: true,
     print: words => {
-      said += `${words}\n`
+      output += `${words}\n`
       if (/skipped|no time/.test(words)) t.diagnostic(words)
     },
   })
   t.diagnostic(`${struck} faults, ${acknowledged} things acknowledged`)
-  assert.deepEqual(problems, [], said)
-  assert.ok(struck > 0 && acknowledged > 0, said)
+  assert.deepEqual(problems, [], output)
+  assert.ok(struck > 0 && acknowledged > 0, output)
 }

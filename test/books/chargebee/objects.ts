@@ -204,7 +204,9 @@ const STATUSES: Record<Invoice['status'], string> = {
 function discountsOf({ lines, discounts }: Invoice) {
   return discounts.map(({ id, coupon }) => ({
     amount: sum(
-      lines.flatMap(line => line.discounts.filter(one => one.discount.id === id).map(one => one.amount)),
+      lines.flatMap(line =>
+        line.discounts.filter(applied => applied.discount.id === id).map(applied => applied.amount),
+      ),
     ),
     description: coupon.name,
     entity_type: 'document_level_coupon',

@@ -214,7 +214,7 @@ export function transactionData(invoice: Invoice, attempts: Payment[]) {
         tax_rate: String((taxRate?.percent ?? 0) / 100),
         totals: {
           subtotal: String(line.amount),
-          discount: String(sum(line.discounts.map(one => one.amount))),
+          discount: String(sum(line.discounts.map(discount => discount.amount))),
           tax: String(line.tax),
           total: String(netOf(line) + line.tax),
         },

@@ -29,8 +29,8 @@ test('an item that stands alone is read as it was among the others', () => {
       assert.deepEqual(again.rejected, [])
       assert.equal(again.events.length, 1, text)
       const place = { id: '', index: 0, meta: { ...event.meta, batch_index: 0, batch_size: 0 } }
-      const [one] = again.events
-      assert.deepEqual({ ...one, ...place }, { ...event, ...place })
+      const [same] = again.events
+      assert.deepEqual({ ...same, ...place }, { ...event, ...place })
     }
   }
 })

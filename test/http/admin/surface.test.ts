@@ -53,7 +53,7 @@ test('a tenant is made, found, listed and changed', async t => {
   assert.equal(made.headers.location, `/admin/v1/tenants/${made.json().id}`)
   assert.deepEqual((await call('GET', '/admin/v1/tenants/globex')).json(), made.json())
   const { results, next_cursor } = (await call('GET', '/admin/v1/tenants')).json()
-  assert.ok(results.some((one: { name: string }) => one.name === 'globex'))
+  assert.ok(results.some((tenant: { name: string }) => tenant.name === 'globex'))
   assert.equal(next_cursor, null)
   const changed = await call('PATCH', '/admin/v1/tenants/globex', { conversion_types: ['purchase'] })
   assert.deepEqual(changed.json().conversion_types, ['purchase'])
