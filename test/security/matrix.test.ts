@@ -5,6 +5,7 @@ import { after, test } from 'node:test'
 import { openConsoleSessions } from '../../src/admin/console-sessions.ts'
 import { SCOPES, type Scope } from '../../src/domain/tenants/keys.ts'
 import { ROLES, type Role } from '../../src/domain/tenants/roles.ts'
+import { isLong } from '../long.ts'
 import { startServer } from '../server.ts'
 
 type Who =
@@ -320,6 +321,7 @@ test('somebody has decided who may use each route, and no decision is about a ro
 
 test('each route opens to those for whom it is meant, and to nobody else; nobody sees a neighbour', async () => {
   const faults: string[] = []
+  let turn = 0
   for (const { method, url } of routes) {
     const who = WHO[`${method} ${url}`]
     if (!who) continue
@@ -327,6 +329,9 @@ test('each route opens to those for whom it is meant, and to nobody else; nobody
       for (const [place, put] of Object.entries(PLACES)) {
         if (!isWorthTrying(who, credential, place)) continue
         const { headers = {}, query = '' } = credential.secret === '' ? {} : put(credential.secret)
+        // Where anybody may, and in odd places where nobody may, they take turns (not by a multiple of the places); CI tries all.
+        const isOdd = who.key === 'none' || (place !== 'bearer' && opens(who, credential, place) === 401)
+        if (!isLong && isOdd && credential.secret !== '' && ++turn % 7 !== 0) continue
         // Every id of the neighbour where it opens, one of them where it does not, or where a person sees all tenants.
         const paths = pathsOf(url)
         const isOpen = who.key === 'none' || opens(who, credential, place) === true

@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process'
-import { accessSync, constants } from 'node:fs'
-import { copyFile, cp, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { accessSync, constants, existsSync, globSync, readFileSync, statSync } from 'node:fs'
+import { copyFile, cp, mkdir, mkdtemp, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, delimiter, join } from 'node:path'
+import { basename, delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
@@ -21,12 +22,11 @@ export type Project = Awaited<ReturnType<typeof emptyProject>>
 /** An empty project with nothing in it but the packed SDK, installed without a network. */
 export async function emptyProject() {
   const directory = await mkdtemp(join(await realpath(tmpdir()), 'kontor-sdk-'))
-  const tarball = await pack(directory)
+  const tarball = await packed(directory)
   await writeFile(join(directory, 'package.json'), '{"name":"shop","private":true,"type":"module"}')
   await npm(directory, ['install', '--offline', '--no-audit', '--no-fund', tarball])
   return {
     directory,
-    tarball,
     installed: join(directory, 'node_modules/@kontor/sdk'),
     /** Runs a program of programs/ in the project; rejects, with what it wrote, where it fails. */
     async run(node: string, program: string, environment: Record<string, string>): Promise<string> {
@@ -42,11 +42,26 @@ export async function emptyProject() {
   }
 }
 
+/** What these sources are packed to, once: compiling and packing takes five seconds, and three files of tests need it. */
+async function packed(directory: string): Promise<string> {
+  const hash = createHash('sha256')
+  for (const path of globSync('**/*', { cwd: sdk, exclude: isBuilt }).sort())
+    if (statSync(join(sdk, path)).isFile()) hash.update(path).update(readFileSync(join(sdk, path)))
+  const kept = join(root, 'node_modules/.cache', `kontor-sdk-${hash.digest('hex').slice(0, 16)}.tgz`)
+  if (existsSync(kept)) return kept
+  await mkdir(dirname(kept), { recursive: true })
+  const own = `${kept}.${process.pid}`
+  await copyFile(await pack(directory), own)
+  await rename(own, kept)
+  return kept
+}
+
+const isBuilt = (path: string) => ['node_modules', 'dist'].includes(basename(path))
+
 /** As `npm pack` in sdk/js does it, on a copy: test files run side by side and would share dist/. */
 async function pack(directory: string): Promise<string> {
   const copy = join(directory, 'sdk')
-  const isSource = (path: string) => !['node_modules', 'dist'].includes(basename(path))
-  await cp(sdk, copy, { recursive: true, filter: isSource })
+  await cp(sdk, copy, { recursive: true, filter: path => !isBuilt(path) })
   const bin = [join(sdk, 'node_modules/.bin'), join(root, 'node_modules/.bin')].join(delimiter)
   await npm(copy, ['pack', '--pack-destination', directory], bin)
   await rm(copy, { recursive: true })
