@@ -1,4 +1,4 @@
-import type { VNode } from 'preact'
+import type { ComponentChildren, VNode } from 'preact'
 import type { Conversion } from '../../api/types.ts'
 import { Breakable } from '../../components/breakable.ts'
 import { showDialog } from '../../components/dialog.ts'
@@ -7,6 +7,7 @@ import type { Column } from '../../components/table.ts'
 import { Time } from '../../components/time.ts'
 import { money, text, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
+import { link } from '../../router.ts'
 
 export const conversionColumns: Column<Conversion>[] = [
   {
@@ -22,8 +23,9 @@ export const conversionColumns: Column<Conversion>[] = [
   { label: 'Who', cell: whoOf, kind: 'long', isMinor: true },
 ]
 
-function whoOf({ contact_name, contact_email, contact_id, visitor }: Conversion): string {
-  return text(contact_name ?? contact_email ?? contact_id ?? visitor)
+function whoOf({ contact_name, contact_email, contact_id: id, visitor }: Conversion): ComponentChildren {
+  const name = text(contact_name ?? contact_email ?? id ?? visitor)
+  return id === null ? name : html`<a href=${link('record', { type: 'contacts', id })}>${name}</a>`
 }
 
 function showConversion(row: Conversion): void {
