@@ -37,7 +37,7 @@ export function idOf(value: unknown): string | null {
 
 /** An e-mail address in the form in which it is compared, or null for what is none. */
 export function emailOf(value: unknown): string | null {
-  if (typeof value !== 'string' || !/[@＠﹫%]/.test(value)) return null
+  if (typeof value !== 'string' || !(value.includes('@') || /[＠﹫%]/.test(value))) return null
   const text = addressIn(value)
   const at = text.indexOf('@')
   if (at < 1 || at === text.length - 1 || text.length > MAX_ID_LENGTH || /[\s<>,;]/.test(text)) return null

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { MAX_DEPTH } from '../json/json.ts'
 import { groupsOf } from './addresses.ts'
 
 /** What becomes of the IP addresses that come in with events, before anything is written. */
@@ -43,6 +44,7 @@ const ADDRESS_WORD = /^(?:addr(?:ess(?:es)?|s)?|remoteaddr|forwarded|via|xff|rem
 
 /** `ip`, `browser_ip`, `ipAddress`, `cf-connecting-ip`: strictly; `client.address`, `x-forwarded-for`, `via`: where it holds one. */
 function namesAddress(field: string): Naming {
+  if (!HINT.test(field)) return null
   const remembered = namings.get(field)
   if (remembered !== undefined) return remembered
   const naming = field.length > MAX_NAME ? null : namingOf(field)
@@ -50,6 +52,9 @@ function namesAddress(field: string): Naming {
   namings.set(field, naming)
   return naming
 }
+
+// A part of every such name; most fields have none.
+const HINT = /ip|addr|forward|via|xff|remote|peer|client/i
 
 type Naming = 'strictly' | 'maybe' | null
 
@@ -71,6 +76,8 @@ const TOKEN = /[\da-fA-F.:]{2,}(?:%[\w.-]+)?/g
 
 /** The text with networks in place of the addresses in it, ports left out; null where it has none. */
 function cut(text: string): string | null {
+  const whole = isIP(text) > 0 ? networkOf(text) : null
+  if (whole !== null) return whole
   let isFound = false
   const networks = text.replace(TOKEN, token => {
     const network = networkOf(withoutPort(token)) ?? networkOf(token.replace(/[.:]+$/, ''))
@@ -111,7 +118,7 @@ export function withoutAddresses(mode: IpMode, json: string): string {
 type StringValue = { name: string | null; isUnderIp: boolean; from: number; to: number }
 type Level = { isList: boolean; name: string | null; isUnderIp: boolean }
 
-/** Reads to the structure only: a text is passed over at once. */
+/** Reads to the structure only: a text is passed over at once. What is nested too deep is refused as a whole. */
 function* stringValues(json: string): Generator<StringValue> {
   const levels: Level[] = []
   let level: Level = { isList: true, name: null, isUnderIp: false }
@@ -124,7 +131,7 @@ function* stringValues(json: string): Generator<StringValue> {
       else yield { name: level.name, isUnderIp: level.isUnderIp, from: i, to }
       i = to - 1
     } else if (char === '{' || char === '[') {
-      levels.push(level)
+      if (levels.push(level) > MAX_DEPTH) return
       const isUnderIp = level.isUnderIp || (level.name !== null && namesAddress(level.name) === 'strictly')
       // what stands in a list goes by the name of the list
       level = { isList: char === '[', name: char === '[' ? level.name : null, isUnderIp }
