@@ -117,7 +117,9 @@ export type ArchivedEvent = { id: string; received_at: Time; result: JsonObject 
 export type Backlog = { source_config_id: string; events: number; oldest_at: Time }
 export type Rejection = {
   id: string
-  source_config_id: string
+  source_config_id: Maybe<string>
+  key_id: Maybe<string>
+  route: Maybe<string>
   rejected_at: Time
   status: number
   code: string
@@ -125,6 +127,7 @@ export type Rejection = {
   ip: Maybe<string>
   user_agent: Maybe<string>
   bytes: Maybe<number>
+  body: Maybe<string>
   suppressed: number
 }
 
@@ -295,6 +298,7 @@ export type Issue = {
   kind: 'dead_letters' | 'refused' | 'failing_destination'
   cause: string
   reason: Maybe<string>
+  route: Maybe<string>
   source_config_id: Maybe<string>
   destination_id: Maybe<string>
   count: number

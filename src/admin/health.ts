@@ -10,6 +10,7 @@ import {
   type LetterGroup,
   type RefusalGroup,
 } from '../store/entries/issues.ts'
+import { groupRefused, type RefusedGroup } from '../store/entries/refusals.ts'
 import { destinationActivity, sourceActivity } from '../store/health/activity.ts'
 import { failuresOf } from '../store/health/failures.ts'
 import { findSource } from '../store/inbound/sources.ts'
@@ -52,10 +53,12 @@ export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; act
       const { id } = await tenantNamed(pool, actor, tenant)
       const letters = await groupLetters(pool, id, MOST_ISSUES)
       const refusals = await groupRefusals(pool, id, MOST_ISSUES)
+      const refused = await groupRefused(pool, id, MOST_ISSUES)
       const failing = await groupFailing(pool, id)
       return [
         ...letters.map(letterIssue),
         ...refusals.map(refusalIssue),
+        ...refused.map(refusedIssue),
         ...failing.map(destinationIssue),
       ].sort((a, b) => (a.last_at < b.last_at ? 1 : -1))
     },
@@ -70,25 +73,36 @@ function hoursOf(by_hour: number[]) {
 
 function letterIssue(group: LetterGroup): IssueView {
   return {
-    ...{ kind: 'dead_letters', cause: group.cause, reason: group.reason, source_config_id: group.sourceId },
+    ...{ kind: 'dead_letters', cause: group.cause, reason: group.reason, route: null },
     ...{ count: group.count, first_at: group.firstAt.toISOString(), last_at: group.lastAt.toISOString() },
-    ...{ example: group.exampleError, example_id: group.exampleId, destination_id: null },
+    ...{ example: group.exampleError, example_id: group.exampleId },
+    ...{ source_config_id: group.sourceId, destination_id: null },
   }
 }
 
 function refusalIssue(group: RefusalGroup): IssueView {
   return {
-    ...{ kind: 'refused', cause: group.code, reason: null, source_config_id: group.sourceId },
+    ...{ kind: 'refused', cause: group.code, reason: null, route: null },
     ...{ count: group.count, first_at: group.firstAt.toISOString(), last_at: group.lastAt.toISOString() },
-    ...{ example: group.detail, example_id: null, destination_id: null },
+    ...{ example: group.detail, example_id: null },
+    ...{ source_config_id: group.sourceId, destination_id: null },
+  }
+}
+
+function refusedIssue(group: RefusedGroup): IssueView {
+  return {
+    ...{ kind: 'refused', cause: group.cause, reason: null, route: group.route, source_config_id: null },
+    ...{ count: group.count, first_at: group.firstAt.toISOString(), last_at: group.lastAt.toISOString() },
+    ...{ example: group.detail ?? group.cause, example_id: null, destination_id: null },
   }
 }
 
 function destinationIssue(group: FailingGroup): IssueView {
   return {
-    ...{ kind: 'failing_destination', cause: group.name, reason: null, source_config_id: null },
+    ...{ kind: 'failing_destination', cause: group.name, reason: null, route: null },
     ...{ count: group.pending, first_at: group.firstAt.toISOString(), last_at: group.lastAt.toISOString() },
-    ...{ example: group.error, example_id: null, destination_id: group.destinationId },
+    ...{ example: group.error, example_id: null },
+    ...{ source_config_id: null, destination_id: group.destinationId },
   }
 }
 

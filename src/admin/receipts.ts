@@ -27,6 +27,8 @@ type RejectionQuery = {
   tenant?: string | undefined
   source?: string | undefined
   code?: string | undefined
+  route?: string | undefined
+  cause?: string | undefined
   limit: number
   before?: number | undefined
 }
@@ -72,6 +74,8 @@ export function receiptAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         tenantId: await tenantIdOf(query.tenant),
         sourceId: query.source ?? null,
         code: query.code ?? null,
+        route: query.route ?? null,
+        cause: query.cause ?? null,
         limit: query.limit,
         before: query.before ?? null,
       })
@@ -111,6 +115,8 @@ function rejectionView(rejection: Rejection): RejectionView {
     id: String(rejection.id),
     tenant: publicTenantId(rejection.tenantId),
     source_config_id: rejection.sourceId,
+    key_id: rejection.keyId,
+    route: rejection.route,
     rejected_at: rejection.rejectedAt.toISOString(),
     status: rejection.status,
     code: rejection.code,
@@ -118,6 +124,7 @@ function rejectionView(rejection: Rejection): RejectionView {
     ip: rejection.ip,
     user_agent: rejection.userAgent,
     bytes: rejection.bytes,
+    body: rejection.body,
     suppressed: rejection.suppressed,
   }
 }

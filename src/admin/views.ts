@@ -314,7 +314,9 @@ export const RejectionView = Type.Object(
   {
     id: Type.String(),
     tenant: Type.String(),
-    source_config_id: Type.String(),
+    source_config_id: Nullable(Type.String({ description: 'Where it was sent to; null: it came with a key' })),
+    key_id: NullableText,
+    route: Nullable(Type.String({ description: 'Of a request with a key, for example POST /v1/track' })),
     rejected_at: Timestamp,
     status: Type.Integer(),
     code: Type.String(),
@@ -322,6 +324,12 @@ export const RejectionView = Type.Object(
     ip: NullableText,
     user_agent: NullableText,
     bytes: Nullable(Type.Integer()),
+    body: Nullable(
+      Type.String({
+        description:
+          'Of a request with a key: its first 2,000 characters, without credentials. Gone after an erasure, and where it names somebody who is not to be recorded',
+      }),
+    ),
     suppressed: Type.Integer({
       description: 'How many more like it came within the minute and were only counted',
     }),
@@ -332,6 +340,8 @@ export const RejectionView = Type.Object(
         id: '81',
         tenant: 'ten_1',
         source_config_id: 'src_4fTzQ9aXw2LmN8pB',
+        key_id: null,
+        route: null,
         rejected_at: '2026-01-31T09:30:00.000Z',
         status: 401,
         code: 'signature_invalid',
@@ -339,6 +349,7 @@ export const RejectionView = Type.Object(
         ip: '203.0.113.7',
         user_agent: 'curl/8.5.0',
         bytes: 218,
+        body: null,
         suppressed: 0,
       },
     ],
@@ -592,9 +603,10 @@ export const IssueView = Type.Object({
   kind: Type.Enum(['dead_letters', 'refused', 'failing_destination']),
   cause: Type.String({
     description:
-      'Of dead letters the error without what varies, of refused requests their code, of a destination its name',
+      'Of dead letters the error without what varies, of refused requests of a source their code, of those with a key the reason without what varies, of a destination its name',
   }),
   reason: NullableText,
+  route: Nullable(Type.String({ description: 'Of refused requests with a key, for example POST /v1/track' })),
   source_config_id: NullableText,
   destination_id: NullableText,
   count: Type.Integer({ minimum: 0, description: 'Of a destination: messages still to be delivered' }),

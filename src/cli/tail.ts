@@ -1,6 +1,6 @@
 import { Argument, type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { tenantNamed } from '../admin/tenants.ts'
-import type { DeadLetterView } from '../admin/views.ts'
+import type { DeadLetterView, RejectionView } from '../admin/views.ts'
 import { followNewest } from '../reports/newest.ts'
 import { type ConversionRow, listConversions } from '../store/conversions/conversions.ts'
 import { type EventRow, listEvents } from '../store/events/events.ts'
@@ -62,7 +62,13 @@ async function sourceOf(
   { tenant, eventType = null }: { tenant: string; eventType?: string | null },
 ): Promise<(limit: number) => Promise<Line[]>> {
   if (what === 'refused')
-    return async limit => (await admin.deadLetters.list({ tenant, limit })).map(refusedLine)
+    return async limit => {
+      const lines = [
+        ...(await admin.deadLetters.list({ tenant, limit })).map(letterLine),
+        ...(await admin.receipts.rejections({ tenant, limit })).map(rejectionLine),
+      ]
+      return lines.sort((a, b) => b.at.localeCompare(a.at)).slice(0, limit)
+    }
   const tenantId = (await tenantNamed(pool, currentUser(), tenant)).id
   const page = (limit: number) => ({ limit, offset: 0, since: null, until: null, after: null, eventType })
   if (what === 'conversions')
@@ -82,10 +88,25 @@ function conversionLine(row: ConversionRow): Line {
   return { id: row.id, text, json: conversionText(row) }
 }
 
-function refusedLine(letter: DeadLetterView): Line {
+function letterLine(letter: DeadLetterView): Line & { at: string } {
   const parts = [letter.error, letter.id]
   const text = lineOf(new Date(letter.failed_at), 'red', letter.reason, parts)
-  return { id: letter.id, text, json: JSON.stringify(letter) }
+  return { id: letter.id, at: letter.failed_at, text, json: JSON.stringify(letter) }
+}
+
+function rejectionLine(rejection: RejectionView): Line & { at: string } {
+  const {
+    id,
+    rejected_at: at,
+    status,
+    code,
+    detail,
+    route,
+    source_config_id: source,
+    key_id: key,
+  } = rejection
+  const text = lineOf(new Date(at), 'red', `${status} ${code}`, [route ?? source, detail, key])
+  return { id: `refused ${id}`, at, text, json: JSON.stringify(rejection) }
 }
 
 function countOf(text: string): number {

@@ -202,6 +202,7 @@ function admit(
     } catch (error) {
       refusal = error as Error
     }
+    if (refusal !== undefined) request.refusedKey = found
     done(refusal)
   }
   const key = lookUp(deps, secret)

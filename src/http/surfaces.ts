@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { AdminFor } from '../admin/admin.ts'
 import type { Accept } from '../intake/accept.ts'
+import type { Refusals } from '../intake/refusals.ts'
 import type { Budgets } from '../intake/volume.ts'
 import type { Log } from '../log/log.ts'
 import type { Directory } from '../store/tenants/directory.ts'
@@ -43,6 +44,7 @@ import { requestListRoute } from './inbound/requests.ts'
 import { mcpRoute } from './mcp/route.ts'
 import { operationRoute } from './records/operations.ts'
 import { recordRoutes } from './records/records.ts'
+import { keepRefused } from './refused.ts'
 import { subscriptionRoutes } from './reports/routes.ts'
 import { type BacklogState, type Room, refuseWithBacklog, refuseWithoutRoom } from './room.ts'
 import { type Turns, takeTurns } from './turns.ts'
@@ -50,16 +52,17 @@ import { type Turns, takeTurns } from './turns.ts'
 /** Every surface, its credentials and its routes. What all servers have (/openapi.json, /docs) is in openapi.ts. */
 
 type Credentials = { directory: Directory; now: () => Date }
+/** What both that take in writes with keys need. */
+type Receiving = Credentials & { accept: Accept; backlog: BacklogState; turns: Turns; refusals: Refusals }
 
-export function dataSurface(
-  options: Credentials & { pool: pg.Pool; log: Log; accept: Accept; backlog: BacklogState; turns: Turns },
-): Surface {
+export function dataSurface(options: Receiving & { pool: pg.Pool; log: Log }): Surface {
   return {
     name: 'data',
     register(app) {
       app.addHook('onRequest', refuseWithBacklog(options.backlog))
       app.addHook('onRequest', authenticatePrivate(options))
       takeTurns(app, options.turns)
+      keepRefused(app, options)
       recordRoutes(app, options) //         POST, DELETE, GET /v1/{products,contacts,orders}; GET …/:id; POST …/batch
       operationRoute(app, options) //       GET /v1/operations/:operationId
       eventListRoute(app, options) //       GET /v1/events
@@ -86,15 +89,7 @@ export function toolSurface(options: Credentials & { version: string }): Surface
   }
 }
 
-export function eventSurface(
-  options: Credentials & {
-    accept: Accept
-    budgets: Budgets
-    disk: Room
-    backlog: BacklogState
-    turns: Turns
-  },
-): Surface {
+export function eventSurface(options: Receiving & { budgets: Budgets; disk: Room }): Surface {
   return {
     name: 'events',
     async register(app) {
@@ -109,6 +104,7 @@ export function eventSurface(
         keyed.addHook('onRequest', refuseWithBacklog(options.backlog))
         keyed.addHook('onRequest', authenticateTracking({ ...options, optional: true }))
         takeTurns(keyed, options.turns)
+        keepRefused(keyed, options)
         trackRoute(keyed, receiving) //     POST /v1/track
         cdpRoutes(keyed, receiving) //      POST /v1/{identify,page,batch,…}, /beacon/v1/batch, /api/s/:type, …
       })

@@ -20,12 +20,14 @@ import type { Accept } from '../intake/accept.ts'
 import { openInbound } from '../intake/inbound.ts'
 import { openOverflow } from '../intake/overflow.ts'
 import { openPace } from '../intake/pace.ts'
+import { openRefusals } from '../intake/refusals.ts'
 import { openRequests } from '../intake/requests.ts'
 import { openTraces } from '../intake/traces.ts'
 import { type Budgets, openBudgets } from '../intake/volume.ts'
 import { inboundUpkeep } from '../jobs/inbound-upkeep.ts'
 import type { Job } from '../jobs/jobs.ts'
 import { overflowDrain } from '../jobs/overflow.ts'
+import { refusalUpkeep } from '../jobs/refusals.ts'
 import type { Log } from '../log/log.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -59,8 +61,10 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
   const budgets = openBudgets({ store, pool: parts.pool })
   const turns = openTurns()
   const surfaces: Surface[] = []
-  if (serves('data')) surfaces.push(dataSurface({ ...parts, turns }), toolSurface({ ...parts, version }))
-  if (serves('events')) surfaces.push(eventSurface({ ...parts, budgets, turns }))
+  const refusals = openRefusals(parts)
+  const receiving = { ...parts, turns, refusals }
+  if (serves('data')) surfaces.push(dataSurface(receiving), toolSurface({ ...parts, version }))
+  if (serves('events')) surfaces.push(eventSurface({ ...receiving, budgets }))
   if (serves('console')) {
     const { allowPrivateDestinations } = config
     const adminFor = openAdmin({ ...parts, allowPrivateDestinations })
@@ -70,9 +74,17 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
       consoleSurface({ signIn }),
     )
   }
-  if (!serves('inbound')) return { surfaces, jobs: [], close: async () => {} }
+  const jobs = serves('data') || serves('events') ? refusalUpkeep(parts.pool, refusals, parts.now) : []
+  if (!serves('inbound')) return { surfaces, jobs, close: () => refusals.write() }
   const inbound = await openInboundSurface(config, { ...parts, budgets })
-  return { ...inbound, surfaces: [...surfaces, ...inbound.surfaces] }
+  return {
+    surfaces: [...surfaces, ...inbound.surfaces],
+    jobs: [...jobs, ...inbound.jobs],
+    close: async () => {
+      await refusals.write()
+      await inbound.close()
+    },
+  }
 }
 
 /** Where people sign in to the console; null: only with keys. */

@@ -14,6 +14,7 @@ import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
 import { tenant } from '../../session.ts'
+import { showRefused } from './refused-examples.ts'
 
 export const page = definePage(
   'issues',
@@ -68,8 +69,8 @@ export const page = definePage(
             columns: columnsWith({ replay, resolve }, problem),
             rows: data.results,
             csv: { api: 'admin', path: `/tenants/${tenant.peek()}/issues`, query: {}, name: 'issues' },
-            keyOf: ({ kind, cause, reason, source_config_id, destination_id }) =>
-              `${kind} ${cause} ${reason} ${source_config_id} ${destination_id}`,
+            keyOf: ({ kind, cause, reason, route, source_config_id, destination_id }) =>
+              `${kind} ${cause} ${reason} ${route} ${source_config_id} ${destination_id}`,
           }),
     )
   },
@@ -122,6 +123,8 @@ function columnsWith(actions: GroupActions, problem: Signal<unknown>): Column<Is
 function toDo(issue: Issue, { replay, resolve }: GroupActions, problem: Signal<unknown>): ComponentChildren {
   if (issue.destination_id !== null)
     return html`<a href=${link('destination', { id: issue.destination_id })}>See the destination</a>`
+  if (issue.route !== null)
+    return html`<button type="button" class="link" onClick=${() => showRefused(issue)}>See what was sent</button>`
   if (issue.kind === 'refused')
     return html`<a href=${link('source', { id: issue.source_config_id ?? '' })}>See the source</a>`
   return html`<span class="choices">
@@ -132,11 +135,11 @@ function toDo(issue: Issue, { replay, resolve }: GroupActions, problem: Signal<u
 
 /** The cause in words, and the newest example of it. */
 function Cause({
-  issue: { kind, cause, reason, example, example_id, source_config_id: source },
+  issue: { kind, cause, reason, route, example, example_id, source_config_id: source },
 }: {
   issue: Issue
 }): VNode {
-  const words = kind === 'refused' ? lowerWords(cause) : cause
+  const words = kind === 'refused' && route === null ? lowerWords(cause) : cause
   const title =
     kind === 'dead_letters'
       ? html`<a href=${link('deadLetters', { cause, reason })}>${cause}</a>`
@@ -147,7 +150,7 @@ function Cause({
   return html`
     ${title}
     <span class="reason faint">
-      ${newest}${source && kind === 'dead_letters' && html`, from <a href=${link('source', { id: source })}>${source}</a>`}
+      ${route && html`${route}: `}${newest}${source && kind === 'dead_letters' && html`, from <a href=${link('source', { id: source })}>${source}</a>`}
     </span>
   `
 }

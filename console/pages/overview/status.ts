@@ -42,7 +42,7 @@ function issuesIn({ activity: { health, alerts, lastRefused }, revenue }: Status
       html`<a href=${link('deadLetters')}>${plural(health.dead_letters.open, 'dead letter')}</a>, <a href=${link('issues')}>by cause</a>.`,
     health &&
       health.refused.last_24_hours > 0 &&
-      html`${plural(health.refused.last_24_hours, 'webhook request')} refused in 24 hours${refusal(lastRefused)}.`,
+      html`${plural(health.refused.last_24_hours, 'request')} refused in 24 hours${refusal(lastRefused)}.`,
     health &&
       health.deferred.events > 0 &&
       html`${plural(health.deferred.events, 'event')} over the limit of their source, waiting for budget.`,
@@ -60,6 +60,6 @@ function issuesIn({ activity: { health, alerts, lastRefused }, revenue }: Status
 
 function refusal(last: Activity['lastRefused']): ComponentChildren {
   if (!last) return ''
-  const source = link('source', { id: last.source_config_id })
-  return html`, the last one ${h(Ago, { at: last.rejected_at })}: <a href=${source}>${lowerWords(last.code)}</a>`
+  const where = last.source_config_id ? link('source', { id: last.source_config_id }) : link('issues')
+  return html`, the last one ${h(Ago, { at: last.rejected_at })}: <a href=${where}>${lowerWords(last.code)}</a>`
 }

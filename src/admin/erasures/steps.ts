@@ -12,6 +12,7 @@ import {
   deleteEventMessages,
   deleteRecordMessages,
 } from '../../store/destinations/erasure.ts'
+import { deleteRefusalExamples } from '../../store/entries/refusals.ts'
 import {
   anonymiseSales,
   buryContacts,
@@ -62,6 +63,7 @@ export async function eraseEffects(
   const contactIds = valuesOf(names, 'contact')
   // Bodies as they came, for developers, of the last days: rather all of them than to search in them.
   await deleteRequestsOf(pool, tenantId)
+  await deleteRefusalExamples(pool, tenantId)
   const own = await findEventsOf(pool, tenantId, nodes, receivedSince)
   for (const events of portions([...own, ...(await unjoinedEventsAbout(work, names))])) {
     await inTransaction(pool, async client => {

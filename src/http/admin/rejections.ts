@@ -17,14 +17,17 @@ export function rejectionRoute(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         tags: ['Admin: inbound events'],
         security: security.admin,
-        summary:
-          'List refused requests of inbound sources, newest first: a sample of 10 per minute and cause',
+        summary: 'List refused requests, newest first: a sample',
         description:
-          'Requests to sources that were answered with an error, with the reason and from where. Of many alike only the first are written down, and counted (`suppressed`). The last 1,000 of a source, for 14 days.',
+          'Requests to sources, and writes to the event and data API with a known key, that were answered with an error, with the reason and from where. Of many alike only the first are written down: of a source 10 per minute and cause, and the others counted (`suppressed`); with a key 5, and all of them counted in GET /admin/v1/tenants/:id/issues. The last 1,000 of a source, 20 of each route and code with a key, for 14 days.',
         querystring: Type.Object({
           ...byTenant,
           ...bySource,
           code: Type.Optional(Type.String({ description: 'For example signature_invalid' })),
+          route: Type.Optional(
+            Type.String({ description: 'Of requests with a key: for example POST /v1/track' }),
+          ),
+          cause: Type.Optional(Type.String({ description: 'Of requests with a key: as issues name it' })),
           ...pageParameters,
         }),
         response: { 200: PagedList(RejectionView) },

@@ -51,7 +51,11 @@ async function callerWith(
 ): Promise<Caller> {
   const caller = await trackingCaller(writeKey)
   const refusal = originRefusal(caller.key, request)
-  if (refusal) throw refusal
+  if (refusal) {
+    request.refusedKey = caller.key
+    throw refusal
+  }
+  request.caller = caller
   request.markAuthenticated()
   return caller
 }

@@ -1,9 +1,8 @@
 import type { FastifyRequest } from 'fastify'
-import { faultText } from '../../domain/fault.ts'
 import { keptAddress } from '../../domain/tenants/ip-addresses.ts'
 import type { NewRejection } from '../../store/inbound/rejections.ts'
 import type { RawBody } from '../body.ts'
-import { ADDRESS_NOT_ALLOWED, type Problem, problems } from '../problems.ts'
+import { refusalDetail } from '../refused.ts'
 
 const MAX_TEXT = 500
 
@@ -20,18 +19,11 @@ export function rejectionOf(request: FastifyRequest, now: Date): Omit<NewRejecti
     rejectedAt: now,
     status: problem.status,
     code: problem.code === 'malformed_json' ? 'unparsable_json' : problem.code,
-    detail: detailOf(problem, ip).slice(0, MAX_TEXT),
+    detail: refusalDetail(problem, ip).slice(0, MAX_TEXT),
     ip,
     userAgent: request.headers['user-agent']?.slice(0, MAX_TEXT) ?? null,
     bytes: bytesOf(request),
   }
-}
-
-function detailOf({ code, detail, errors }: Problem, ip: string | null): string {
-  // The reason names the address: here as the tenant keeps it.
-  if (code === ADDRESS_NOT_ALLOWED) return problems.addressNotAllowed(ip ?? 'its address').detail
-  const faults = errors?.map(faultText)
-  return faults && faults.length > 1 ? `${detail} ${faults.join('; ')}` : detail
 }
 
 function bytesOf(request: FastifyRequest): number | null {

@@ -8,6 +8,7 @@ import type { Append } from '../../log/log.ts'
 import type { App } from '../app.ts'
 import type { RawBody } from '../body.ts'
 import { problems } from '../problems.ts'
+import type { RefusedItem } from '../refused.ts'
 import { validationFaults, validatorCompiler } from '../validation.ts'
 import { acceptedBody, appendOf, faultsOfChange, idempotencyHeader, warningsOf } from './change.ts'
 import { type AwaitOutcomes, waitSeconds } from './outcomes.ts'
@@ -42,7 +43,8 @@ export function batchRoute(app: App, entityType: EntityType, options: BatchOptio
     async (request, reply) => {
       const now = options.now()
       const { tenantId } = request.caller
-      const { results, accepted } = readItems(request, tenantId, entityType, now)
+      const { results, accepted, refused } = readItems(request, tenantId, entityType, now)
+      if (refused.length > 0) request.routeOptions.config.refused?.items(request, refused)
       const appended = accepted.length > 0 ? await options.accept(accepted.map(({ append }) => append)) : []
       for (const [i, { index, append, body }] of accepted.entries()) {
         const warnings = warningsOf(body, now)
@@ -71,17 +73,19 @@ function readItems(request: FastifyRequest, tenantId: number, entityType: Entity
   const batchKey = idempotencyHeader(request)
   const results: Result[] = []
   const accepted: AcceptedItem[] = []
+  const refused: RefusedItem[] = []
   for (const [index, text] of texts.entries()) {
     const item = readItem(text, entityType, batchKey === undefined ? undefined : `${batchKey}#${index}`)
     if (item.faults.length > 0) {
       results[index] = { index, accepted: false, errors: item.faults }
+      refused.push({ index, faults: item.faults, text })
     } else {
       const body = item.body as RecordBody
       const append = appendOf({ op: 'write', tenantId, entityType, body, text, key: item.key, now })
       accepted.push({ index, body, append })
     }
   }
-  return { results, accepted }
+  return { results, accepted, refused }
 }
 
 /** The records as they were written, so that their digits stay exact. */

@@ -14,7 +14,14 @@ export type NewRejection = {
   suppressed: number
 }
 
-export type Rejection = NewRejection & { id: number }
+/** Of a source, or else of a key. */
+export type Rejection = Omit<NewRejection, 'sourceId'> & {
+  id: number
+  sourceId: string | null
+  keyId: string | null
+  route: string | null
+  body: string | null
+}
 
 export async function insertRejections(db: Db, rejections: NewRejection[]): Promise<void> {
   await db.query(
@@ -29,24 +36,38 @@ type RejectionFilter = {
   tenantId: number | null
   sourceId: string | null
   code: string | null
+  route: string | null
+  cause: string | null
   limit: number
   before: number | null
 }
 
-/** Newest first, from source to source by the index. */
+const MATCHES = `($3::text is null or r.code = $3) and ($4::text is null or r.route = $4)
+         and ($5::text is null or r.cause = $5) and ($6::bigint is null or r.id < $6)`
+
+/** Newest first, from source to source by the index, and from tenant to tenant for those of keys. */
 export async function listRejections(db: Db, filter: RejectionFilter): Promise<Rejection[]> {
   const { rows } = await db.query<Rejection>(
     `select r.id, r.tenant_id as "tenantId", r.source_id as "sourceId", r.rejected_at as "rejectedAt", r.status, r.code,
-       r.detail, r.ip, r.user_agent as "userAgent", r.bytes, r.suppressed
-     from sources s cross join lateral (
-       select * from rejections r
-       where r.tenant_id = s.tenant_id and r.source_id = s.id and ($3::text is null or r.code = $3)
-         and ($4::bigint is null or r.id < $4)
-       order by r.id desc limit $5
+       r.detail, r.ip, r.user_agent as "userAgent", r.bytes, r.suppressed, r.key_id as "keyId", r.route, r.body
+     from (
+       select r.* from sources s cross join lateral (
+         select * from rejections r where r.tenant_id = s.tenant_id and r.source_id = s.id and ${MATCHES}
+         order by r.id desc limit $7
+       ) r
+       where ($1::int is null or s.tenant_id = $1) and ($2::text is null or s.id = $2)
+       union all
+       select r.* from tenants t cross join lateral (
+         select * from rejections r where r.tenant_id = t.id and r.source_id is null and ${MATCHES}
+         order by r.id desc limit $7
+       ) r
+       where ($1::int is null or t.id = $1) and $2::text is null
      ) r
-     where ($1::int is null or s.tenant_id = $1) and ($2::text is null or s.id = $2)
-     order by r.id desc limit $5`,
-    [filter.tenantId, filter.sourceId, filter.code, filter.before, filter.limit],
+     order by r.id desc limit $7`,
+    [
+      ...[filter.tenantId, filter.sourceId, filter.code, filter.route, filter.cause],
+      ...[filter.before, filter.limit],
+    ],
   )
   return rows
 }

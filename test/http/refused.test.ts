@@ -1,0 +1,139 @@
+// Requests with a known key that were refused: seen by the tenant's people, counted, and never a flood of writes.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { openRefusals } from '../../src/intake/refusals.ts'
+import { pruneRefusals } from '../../src/store/entries/refusals.ts'
+import { kontor, startKontor, useDatabase } from '../cli/kontor.ts'
+import { eventually } from '../eventually.ts'
+import { startServer } from '../server.ts'
+
+const server = await startServer()
+after(() => server.close())
+useDatabase(server.databaseUrl)
+const { key } = await server.admin.keys.create({ kind: 'admin' })
+
+const post = (path: string, by: string, body: unknown, headers = {}) =>
+  server.request(path, {
+    ...{ method: 'POST', key: by, headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+const read = async (path: string) => (await server.request(path, { key })).body
+const refusedOf = async (tenant: string, more = '') =>
+  (await read(`/admin/v1/rejections?tenant=${tenant}&limit=100${more}`)).results as Record<string, unknown>[]
+const issuesOf = async (tenant: string) =>
+  (await read(`/admin/v1/tenants/${tenant}/issues`)).results as Record<string, unknown>[]
+
+test('what a key sent and was refused is listed with its reason, its beginning and its key; counted by cause', async () => {
+  const { id, trackingKey, privateKey } = await server.anotherTenant('refused')
+  await post('/v1/track', trackingKey, { visitor: 'v-1' })
+  await post('/v1/track', trackingKey, { visitor: 'v-2' })
+  await post('/v1/track', trackingKey, '{"event_type": oops')
+  await post('/v1/batch', '', { writeKey: trackingKey, batch: [{ type: 'track' }] })
+  await post('/v1/track', trackingKey, `{"event_type":"x","data":"${'y'.repeat(70_000)}"}`)
+  await post('/v1/track', privateKey, { event_type: 'x' })
+  await post('/v1/orders', privateKey, { id: 'o-1', sourceUpdatedAt: 'yesterday' })
+  await post('/v1/products/batch', privateKey, {
+    records: [{ id: 'p', data: {} }, { id: 7 }, { sku: '\u0000' }],
+  })
+  await post('/v1/track', trackingKey, { event_type: 'fine' })
+  await server.request('/v1/events?limit=nonsense', { key: privateKey })
+  await server.request('/v1/products/nobody', { key: privateKey })
+  await eventually('all refusals', async () => (await refusedOf(id)).length >= 9)
+  const found = (await refusedOf(id)).reverse()
+  assert.deepEqual(
+    found.map(({ route, status, code }) => `${route} ${status} ${code}`),
+    [
+      ...Array(2).fill('POST /v1/track 400 invalid_request'),
+      'POST /v1/track 400 malformed_json',
+      'POST /v1/batch 400 invalid_request',
+      'POST /v1/track 413 payload_too_large',
+      'POST /v1/track 401 wrong_key_kind',
+      'POST /v1/orders 400 invalid_request',
+      ...Array(2).fill('POST /v1/products/batch 400 invalid_request'),
+    ],
+  )
+  assert.equal(found[0]?.body, '{"visitor":"v-1"}')
+  assert.match(String(found[0]?.detail), /event_type/)
+  assert.match(String(found[0]?.key_id), /^key_/)
+  assert.equal(found[0]?.source_config_id, null)
+  assert.equal(found[4]?.body, null)
+  assert.match(String(found[7]?.detail), /^Item 1: /)
+  assert.equal(found[7]?.body, '{"id":7}')
+  assert.equal(JSON.stringify(found).includes(trackingKey), false)
+  const issues = await issuesOf(id)
+  const untyped = issues.find(({ route, count }) => route === 'POST /v1/track' && count === 2)
+  assert.equal(untyped?.kind, 'refused')
+  assert.match(String(untyped?.example), /event_type/)
+  const examples = await refusedOf(
+    id,
+    `&route=${encodeURIComponent('POST /v1/track')}&cause=${encodeURIComponent(String(untyped?.cause))}`,
+  )
+  assert.deepEqual(
+    examples.map(({ body }) => body),
+    ['{"visitor":"v-2"}', '{"visitor":"v-1"}'],
+  )
+  assert.equal((await read(`/admin/v1/tenants/${id}/health`)).refused.last_24_hours, 9)
+  const other = await server.anotherTenant('other')
+  assert.deepEqual(await refusedOf(other.id), [])
+  assert.deepEqual(await issuesOf(other.id), [])
+})
+
+test('tail refused shows them as they come', async t => {
+  const { id, trackingKey } = await server.anotherTenant('tailed')
+  const tail = startKontor(t, ['tail', 'refused', '--tenant', id], { DATABASE_URL: server.databaseUrl })
+  await post('/v1/track', trackingKey, { no: 'type' })
+  await eventually('the line', () => tail.out().includes('"{\\"no\\":\\"type\\"}"'))
+  tail.child.kill('SIGINT')
+  assert.equal(await tail.ended, 0)
+})
+
+test('a flood is counted exactly and written as a few rows; what is kept has bounds', async () => {
+  const { id } = await server.anotherTenant('flooded')
+  const tenantId = Number(id.slice(4))
+  let now = Date.now()
+  const refusals = openRefusals({ pool: server.pool, now: () => new Date(now) })
+  const note = (detail: string) =>
+    refusals.note({
+      ...{ tenantId, keyId: 'key_1', route: 'POST /v1/track', status: 400, code: 'invalid_request', detail },
+      ...{ at: new Date(now), example: () => ({ ip: null, userAgent: null, bytes: 1, body: '{}' }) },
+    })
+  for (let i = 0; i < 5_000; i++) note(`/data/${i} must be text`)
+  for (let i = 0; i < 5_000; i++) note(`${'x'.repeat((i % 200) + 1)} is not known`)
+  await refusals.write()
+  const total = (await issuesOf(id)).reduce((sum, { count }) => sum + Number(count), 0)
+  assert.equal(total, 10_000)
+  assert.ok((await issuesOf(id)).length <= 51)
+  assert.equal((await issuesOf(id)).find(({ cause }) => cause === '/data/… must be text')?.count, 5_000)
+  assert.ok((await refusedOf(id)).length <= 51 * 5)
+  await pruneRefusals(server.pool, { before: new Date(now - 14 * 86_400_000), perCode: 20 })
+  assert.equal((await refusedOf(id)).length, 20)
+  now += 15 * 86_400_000
+  await pruneRefusals(server.pool, { before: new Date(now - 14 * 86_400_000), perCode: 20 })
+  assert.deepEqual(await refusedOf(id), [])
+  assert.deepEqual(await issuesOf(id), [])
+})
+
+test('bodies go with an erasure, and are not kept of people who are not to be recorded; addresses as the tenant keeps them', async () => {
+  const { id, trackingKey } = await server.anotherTenant('private')
+  await server.request(`/admin/v1/tenants/${id}`, {
+    ...{ method: 'PATCH', key },
+    body: JSON.stringify({ ip_addresses: 'truncate' }),
+  })
+  const bad = (email: string) =>
+    post('/v1/track', trackingKey, { data: { email, ip: '203.0.113.7' }, session: 1 })
+  await eventually('the setting to be known', async () => {
+    await bad('Ada@Example.com')
+    return (await refusedOf(id)).some(({ body }) => String(body).includes('"203.0.113.0"'))
+  })
+  const erasure = await kontor('erase', '--tenant', id, '--email', 'ada@example.com', '--suppress')
+  assert.equal(erasure.code, 0, erasure.err)
+  assert.deepEqual(await refusedOf(id), [])
+  assert.notEqual((await issuesOf(id)).length, 0)
+  await bad('Ada@Example.com')
+  await post('/v1/track', trackingKey, '{"email":"ada@example.com" broken')
+  await bad('bob@example.com')
+  await eventually('three refusals', async () => (await refusedOf(id)).length >= 3)
+  const kept = JSON.stringify(await refusedOf(id))
+  assert.equal(kept.toLowerCase().includes('ada@'), false)
+  assert.equal(kept.includes('bob@'), true)
+})
