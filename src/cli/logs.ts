@@ -48,8 +48,10 @@ function wayOf({ status, reason, receivedAt, event, letter, waiting, duplicateOf
   const way = [`✓ received   ${receivedAt.toISOString()}`]
   if (event)
     way.push(`✓ normalized ${event.eventType}, ${event.source}, happened ${event.occurredAt.toISOString()}`)
-  if (status === 'stored') way.push(`✓ applied    ${event?.conversion ? 'as a conversion' : 'as an event'}`)
-  else if (status === 'duplicate') way.push(`✗ duplicate  of ${duplicateOf}`)
+  if (status === 'stored') {
+    way.push(`✓ applied    ${event?.conversion ? 'as a conversion' : 'as an event'}`)
+    if (reason !== null) way.push(`! note       ${reason}`)
+  } else if (status === 'duplicate') way.push(`✗ duplicate  of ${duplicateOf}`)
   else if (status === 'queued' || status === 'deferred')
     way.push(`… ${status.padEnd(10)} ${reason ?? 'waits to be applied'}`)
   else way.push(`✗ ${status.padEnd(10)} ${reason ?? ''}`)

@@ -1,7 +1,9 @@
 import type pg from 'pg'
+import { saleNote } from '../domain/conversions/sale-notes.ts'
 import type { Entry } from '../domain/entries/entry.ts'
-import type { EventContext } from '../domain/events/events.ts'
+import type { EventContext, EventSource } from '../domain/events/events.ts'
 import { normalize } from '../domain/events/normalize/normalize.ts'
+import { eventOfStored } from '../domain/events/stored.ts'
 import { entryIdOf } from '../domain/ids.ts'
 import type { Log } from '../log/log.ts'
 import type { DeadLetter } from '../store/entries/dead-letters.ts'
@@ -154,7 +156,13 @@ function whole(entry: Entry): Entry {
 }
 
 function storedOutcome(event: EventRow): EventOutcome {
-  return { id: event.id, status: 'stored', reason: null, receivedAt: event.receivedAt, event }
+  return { id: event.id, status: 'stored', reason: noteOf(event), receivedAt: event.receivedAt, event }
+}
+
+function noteOf(row: EventRow): string | null {
+  const source = row.source as EventSource
+  const event = eventOfStored({ ...row, source, keyId: null, trusted: false, userId: null })
+  return saleNote(event, row.conversion)
 }
 
 // What failed inside is told to those who run the service: the dead letters' own list has the error.

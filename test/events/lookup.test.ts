@@ -72,6 +72,37 @@ test('queued until a worker comes, stored after, duplicate for who came second, 
   assert.equal(letter.id, id.replace(/.$/, '1'))
 })
 
+test('a sale that does not count as its sender may expect says why', async () => {
+  const sales: [event_id: string, event_type: string, data: object, reason: RegExp | null][] = [
+    ['s-good', 'convert', { value: '49.90', currency: 'eur' }, null],
+    ['s-text', 'purchase', { value: 'abc', currency: 'EUR' }, /without an amount: value is "abc"/],
+    ['s-object', 'purchase', { total: { a: 1 }, currency: 'EUR' }, /total is an object/],
+    ['s-none', 'convert', { price: 5 }, /none of amount, total/],
+    ['s-minus', 'convert', { amount: -5, currency: 'EUR' }, /negative/],
+    ['s-currency', 'convert', { amount: 5, currency: '???' }, /currency is "\?\?\?"/],
+    ['s-bare', 'convert', { amount: 5 }, /has no currency/],
+    ['s-type', 'bought', { amount: 5, currency: 'EUR' }, /no conversion: "bought" is not among/],
+    ['s-view', 'page_view', { page: 'https://shop.example/' }, null],
+  ]
+  for (const [event_id, event_type, data] of sales)
+    await server.request('/v1/track/', {
+      ...{ method: 'POST', key: server.tenant.trackingKey },
+      body: json({ event_type, event_id, data }),
+    })
+  await batch({ type: 'track', event: 'Order Completed', messageId: 's-cdp', properties: { total: 'x' } })
+  await withWorker()
+  for (const [event_id, , , reason] of sales) {
+    const { body } = await ask(`lookup?event_id=${event_id}`)
+    assert.equal(body.status, 'stored', event_id)
+    if (reason) assert.match(String(body.reason), reason)
+    else assert.equal(body.reason, null, event_id)
+  }
+  assert.match(
+    (await ask('lookup?event_id=s-cdp')).body.reason,
+    /total is "x", which is no number; it has no/,
+  )
+})
+
 test('conversions are found too, and retries that wait say why', async () => {
   await server.request('/v1/track/', {
     method: 'POST',

@@ -87,7 +87,11 @@ function stepsOf(outcome: EventOutcome, way: Way | null): Step[] {
 function appliedStep({ status, reason, conversion }: EventOutcome, isRejected: boolean): Step {
   const title = 'Applied'
   if (status === 'stored')
-    return { title, tone: 'good', text: conversion ? 'counts as a conversion' : 'stored as an event' }
+    return {
+      title,
+      tone: 'good',
+      text: reason ?? (conversion ? 'counts as a conversion' : 'stored as an event'),
+    }
   if (isRejected) return { title, tone: 'neutral', text: 'not reached' }
   const tone = status === 'dead_letter' || status === 'dropped' ? 'bad' : 'neutral'
   return { title, tone, text: reason ?? lowerWords(status) }

@@ -120,11 +120,27 @@ export function orderConversion(data: JsonObject): OrderConversion {
   return { ...priceOf(data), contactId: contactIdIn(data), email: emailOf(data.email), placedAt }
 }
 
-/** Amount and currency in major units, from the first field that is there; nonsense is no amount. */
+/** Where the price of a sale stands: the first that is there counts. */
+export const PRICE_FIELDS = ['amount', 'total', 'total_price', 'value', 'revenue', 'amount_paid'] as const
+export const STRIPE_PRICE_FIELDS = [
+  'amount_paid',
+  'amount_total',
+  'amount_received',
+  'amount',
+  'total',
+] as const
+
+function firstOf(data: JsonObject, fields: readonly string[]): unknown {
+  for (const field of fields) {
+    const value = data[field]
+    if (value !== undefined && value !== null) return value
+  }
+  return null
+}
+
+/** Amount and currency in major units; nonsense is no amount. */
 function priceOf(data: JsonObject): Price {
-  const given =
-    data.amount ?? data.total ?? data.total_price ?? data.value ?? data.revenue ?? data.amount_paid
-  return { amount: amountText(given), currency: knownCurrency(data.currency) }
+  return { amount: amountText(firstOf(data, PRICE_FIELDS)), currency: knownCurrency(data.currency) }
 }
 
 function amountText(value: unknown): string | null {
@@ -135,9 +151,7 @@ function amountText(value: unknown): string | null {
 /** Stripe counts in minor units of its own. */
 function stripePrice(object: JsonObject): Price {
   const currency = knownCurrency(object.currency)
-  const given =
-    object.amount_paid ?? object.amount_total ?? object.amount_received ?? object.amount ?? object.total
-  return { amount: stripeMajorText(given, currency), currency }
+  return { amount: stripeMajorText(firstOf(object, STRIPE_PRICE_FIELDS), currency), currency }
 }
 
 type ContactFacts = { name: string | null; email: string | null; company: string | null }

@@ -1,0 +1,46 @@
+import type { NormalizedEvent } from '../events/events.ts'
+import { isObject, type JsonObject } from '../json/json.ts'
+import { knownCurrency, parseDecimal } from '../money.ts'
+import { paddleSale } from '../providers/adapters/paddle.ts'
+import { stripeObject } from '../providers/stripe/event.ts'
+import { PRICE_FIELDS, STRIPE_PRICE_FIELDS } from './conversions.ts'
+
+const MAX_VALUE = 60
+
+/** Why an event that tells of a sale does not count as its sender may expect; null where there is nothing to say. */
+export function saleNote(event: NormalizedEvent, isConversion: boolean): string | null {
+  const { subject, eventType } = event
+  if (event.sourceConfigId !== null && paddleSale(subject)) return null
+  const stripe = stripeObject(subject)
+  const object = stripe ?? subject
+  const fields = stripe ? STRIPE_PRICE_FIELDS : PRICE_FIELDS
+  const field = fields.find(name => object[name] !== undefined && object[name] !== null)
+  if (isConversion) return priceNotes(object, fields, field).join('; ') || null
+  // A provider's objects have amounts whatever they are about.
+  if (stripe || field === undefined || typeof object.currency !== 'string') return null
+  return `it is no conversion: ${JSON.stringify(eventType)} is not among the tenant's conversion types`
+}
+
+function priceNotes(object: JsonObject, fields: readonly string[], field: string | undefined): string[] {
+  if (field === undefined)
+    return [`it counts as a conversion without an amount: it has none of ${fields.join(', ')}`]
+  const notes: string[] = []
+  const amount = parseDecimal(object[field])
+  if (amount === null)
+    notes.push(
+      `it counts as a conversion without an amount: ${field} is ${shown(object[field])}, which is no number`,
+    )
+  else if (amount.digits < 0n) notes.push(`its ${field} is negative: it lowers revenue`)
+  if (knownCurrency(object.currency) === null)
+    notes.push(
+      object.currency === undefined || object.currency === null
+        ? 'it has no currency: it counts in the revenue of none'
+        : `its currency is ${shown(object.currency)}, which is none of ISO 4217: it counts in the revenue of none`,
+    )
+  return notes
+}
+
+function shown(value: unknown): string {
+  if (Array.isArray(value)) return 'a list'
+  return isObject(value) ? 'an object' : JSON.stringify(String(value).slice(0, MAX_VALUE))
+}
