@@ -168,7 +168,13 @@ export type AuditRow = {
   before: Maybe<object>
   after: Maybe<object>
 }
-export type ReplayResult = { replayed: number; remaining: number }
+export type ReplayResult = {
+  replayed: number
+  applied: number
+  failed_again: number
+  waiting: number
+  remaining: number
+}
 
 export type Event = {
   id: string

@@ -23,6 +23,7 @@ import { findSource } from '../store/inbound/sources.ts'
 import { type Actor, requireRole } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError, refuse } from './error.ts'
+import { outcomeOfReplay, type Replay, type ReplayOutcome } from './replayed.ts'
 import { tenantLimit } from './tenants.ts'
 import type { DeadLetterView } from './views.ts'
 
@@ -49,7 +50,14 @@ type ReplayQuery = {
 export type ReplayOrder = ReplayQuery & { body?: string | undefined }
 
 /** `remaining`: what was there before the replay began and has not been replayed. */
-export type Replayed = { replayed: number; remaining: number }
+export type Replayed = { replayed: number; remaining: number } & ReplayOutcome
+
+type ReplayOptions = {
+  atMost?: number
+  /** How long to wait for what becomes of them. */
+  waitMs?: number
+  progress?: (replayed: number) => void
+}
 
 // Short transactions, so that readers of the log are not held back; enough for 100,000 letters in seconds.
 const LETTERS_AT_A_TIME = 500
@@ -77,14 +85,14 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
   }
 
   /** `first`: the portion that also writes down who replays, and how many there are to replay. */
-  async function replaySome(filter: DeadLetterFilter, first: boolean, body?: string): Promise<number> {
+  async function replaySome(filter: DeadLetterFilter, first: boolean, body?: string): Promise<Replay[]> {
     return inTransaction(pool, async client => {
       const letters = await takeForReplay(client, {
         ...filter,
         limit: LETTERS_AT_A_TIME,
         maxBytes: BYTES_AT_A_TIME,
       })
-      if (letters.length === 0) return 0
+      if (letters.length === 0) return []
       if (first) await recordReplay(client, actor, filter, letters, body !== undefined)
       const now = await databaseNow(client)
       const entries: Entry[] = []
@@ -94,11 +102,9 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
         entries.map(entry => ({ entry, claim: null })),
         { client },
       )
-      await markReplayed(
-        client,
-        letters.map(({ tenantId, id }, i) => ({ tenantId, id, as: entries[i]!.id })),
-      )
-      return letters.length
+      const replays = letters.map(({ tenantId, id }, i) => ({ tenantId, id, as: entries[i]!.id }))
+      await markReplayed(client, replays)
+      return replays
     })
   }
 
@@ -122,11 +128,11 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
     },
     /**
      * Puts letters back into the log, oldest first, each exactly once. What fails again meanwhile is left alone. Stops
-     * after `atMost`, if given; `remaining` then says how many are left.
+     * after `atMost`, if given; `remaining` then says how many are left. What became of them is told after `waitMs` at the latest.
      */
     async replay(
       { body, ...query }: ReplayOrder,
-      { atMost, progress }: { atMost?: number; progress?: (replayed: number) => void } = {},
+      { atMost, waitMs = 0, progress }: ReplayOptions = {},
     ): Promise<Replayed> {
       // Whoever writes the body writes any event: more than to repeat what came in.
       if (body !== undefined) requireRole(actor, 'admin')
@@ -135,14 +141,15 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
       const letter = await ofOne(filter)
       if (body !== undefined && letter?.kind !== 'events')
         refuse([{ pointer: '/body', message: 'must be left out: only events can be edited' }])
-      let replayed = 0
-      while (atMost === undefined || replayed < atMost) {
-        const more = await replaySome(filter, replayed === 0, body)
-        if (more === 0) break
-        replayed += more
-        progress?.(replayed)
+      const replays: Replay[] = []
+      while (atMost === undefined || replays.length < atMost) {
+        const more = await replaySome(filter, replays.length === 0, body)
+        if (more.length === 0) break
+        replays.push(...more)
+        progress?.(replays.length)
       }
-      return { replayed, remaining: await countDeadLetters(pool, filter) }
+      const outcome = await outcomeOfReplay({ pool, log }, replays, waitMs)
+      return { replayed: replays.length, remaining: await countDeadLetters(pool, filter), ...outcome }
     },
     /** Closes letters without a replay: nobody needs them any more. They stay until they expire. */
     async resolve(query: ReplayQuery): Promise<{ resolved: number; remaining: number }> {

@@ -8,6 +8,7 @@ import type { Output } from './output.ts'
 import { dataOption, readingDatabase, readyLog, tenantFilter, withDatabase } from './session.ts'
 
 const PAGE = 100
+const WAIT_MS = 5_000
 const sourceOption = () => new Option('--source <id>', 'only those of this source (src_…)')
 const reasonOption = () =>
   new Option('--reason <reason>', 'rejected: never valid; failed: could not be applied').choices(
@@ -82,7 +83,7 @@ function addShow(letters: Command, out: Output): void {
 }
 
 const REPLAY_NOTES = `
-Prints {"replayed", "remaining"}. Each is put back into the log once, and a running server processes it; a repeat of
+Prints {"replayed", "applied", "failed_again", "waiting", "remaining"}, after 5 seconds at the latest. Each is put back into the log once, and a running server processes it; a repeat of
 what has been processed meanwhile changes nothing. Events are read with the source settings of today.`
 
 function addReplay(letters: Command, out: Output): void {
@@ -112,7 +113,10 @@ function addReplay(letters: Command, out: Output): void {
         await readyLog(session)
         const progress = (replayed: number) => out.say(`${replayed} replayed …`)
         out.json(
-          await session.admin.deadLetters.replay({ tenant, id, source, reason, all: true }, { progress }),
+          await session.admin.deadLetters.replay(
+            { tenant, id, source, reason, all: true },
+            { progress, waitMs: WAIT_MS },
+          ),
         )
       })
     })

@@ -31,6 +31,11 @@ export function itemId(entryId: string, index: number): string {
   return entryId.slice(0, 31) + index.toString(16).padStart(5, '0')
 }
 
+/** No item of the entry has a greater one. */
+export function lastItemId(entryId: string): string {
+  return itemId(entryId, 0xfffff)
+}
+
 export function entryIdOf(id: string): string {
   return `${id.slice(0, 31)}00000`
 }

@@ -246,7 +246,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
       const group = page.getByRole('row', { name: /event is required/ })
       await group.getByRole('button', { name: 'Replay all' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click()
-      await text(page, '2 dead letters replayed, 0 left')
+      await text(page, '2 dead letters replayed: 0 applied, 2 failed again.')
       // They are what they were, and come back.
       await server.settled()
       await eventually('the group to be back', async () => {

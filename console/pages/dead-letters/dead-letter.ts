@@ -12,17 +12,20 @@ import { laidOut, text } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
+import { replayWords } from './replay-words.ts'
 
 export const page = definePage(
   'deadLetter',
   ({ route, signal }) => deadLetters.find(route.params.id, signal),
   ({ data: letter, refresh }) => {
     const problem = useSignal<unknown>(null)
+    const progress = useSignal('')
     const isOpen = letter.replayed_at === null && letter.resolved_at === null
     const order = { id: letter.id, tenant: letter.tenant }
     const replay = async (body?: string) => {
-      await deadLetters.replay({ ...order, ...(body !== undefined && { body }) })
-      announce('Replayed')
+      const result = await deadLetters.replay({ ...order, ...(body !== undefined && { body }) })
+      progress.value = replayWords(result)
+      announce(progress.value)
       await refresh()
     }
     const resolve = async () => {
@@ -43,6 +46,7 @@ export const page = definePage(
         ],
       },
       h(ProblemArea, { problem }),
+      progress.value !== '' && html`<p class="notice">${progress.value}</p>`,
       h(LetterFacts, { letter }),
       h(
         Section,

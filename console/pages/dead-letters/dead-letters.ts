@@ -8,13 +8,14 @@ import { Badge, EmptyState, ProblemArea } from '../../components/notice.ts'
 import { Page } from '../../components/page.ts'
 import { type Column, GrowingTable } from '../../components/table.ts'
 import { Time } from '../../components/time.ts'
-import { number, plural, text } from '../../format.ts'
+import { number, text } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
 import { faultyBatchCommand } from '../../samples.ts'
 import { tenant } from '../../session.ts'
+import { replayWords } from './replay-words.ts'
 
 const ROWS = 50
 const REASONS = [
@@ -35,11 +36,13 @@ export const page = definePage(
   ({ route, signal }) => deadLetters.list(filterOf(route.query), signal),
   ({ data, route: { query }, refresh }) => {
     const problem = useSignal<unknown>(null)
+    const progress = useSignal('')
     const reason = query.get('reason')
     const cause = query.get('cause')
     const replay = async (order: Omit<ReplayOrder, 'tenant'>) => {
-      const { replayed, remaining } = await deadLetters.replay({ tenant: tenant.peek(), ...order })
-      announce(`${plural(replayed, 'dead letter')} replayed, ${number(remaining)} left`)
+      const result = await deadLetters.replay({ tenant: tenant.peek(), ...order })
+      progress.value = replayWords(result)
+      announce(progress.value)
       await refresh()
     }
     const replayAll = async () => {
@@ -68,6 +71,7 @@ export const page = definePage(
       cause !== null &&
         html`<p>Of one cause: <strong>${cause}</strong>. <a href=${link('deadLetters', { reason })}>All causes</a></p>`,
       h(ProblemArea, { problem }),
+      progress.value !== '' && html`<p class="notice">${progress.value}</p>`,
       h(GrowingTable<DeadLetter>, {
         caption: 'Dead letters',
         columns: columnsWith(id => replay({ id }), problem),

@@ -14,6 +14,7 @@ import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
 import { tenant } from '../../session.ts'
+import { replayWords } from '../dead-letters/replay-words.ts'
 import { showRefused } from './refused-examples.ts'
 
 export const page = definePage(
@@ -22,17 +23,24 @@ export const page = definePage(
   ({ data, refresh }) => {
     const problem = useSignal<unknown>(null)
     const progress = useSignal('')
+    const tell = (text: string, remaining: number) => {
+      progress.value = text
+      if (remaining === 0) announce(text)
+    }
     const replay = async (issue: Issue) => {
       const what =
         'Each one is processed again, with the settings of today. What fails again comes back here.'
       const title = `Replay ${plural(issue.count, 'dead letter')}?`
       if (!(await confirmed({ title, text: what, yes: 'Replay' }))) return
+      const sum = { replayed: 0, applied: 0, failed_again: 0, waiting: 0 }
       await eachPortion(
         async () => {
-          const { replayed, remaining } = await deadLetters.replay(orderOf(issue))
-          return { done: replayed, remaining }
+          const result = await deadLetters.replay(orderOf(issue))
+          for (const name of ['replayed', 'applied', 'failed_again', 'waiting'] as const)
+            sum[name] += result[name]
+          return { done: result.replayed, remaining: result.remaining }
         },
-        tell('replayed', progress),
+        ({ remaining }) => tell(replayWords({ ...sum, remaining }), remaining),
       )
       await refresh()
     }
@@ -46,7 +54,8 @@ export const page = definePage(
           const { resolved, remaining } = await deadLetters.resolve(orderOf(issue))
           return { done: resolved, remaining }
         },
-        tell('resolved', progress),
+        ({ done, remaining }) =>
+          tell(`${plural(done, 'dead letter')} resolved, ${number(remaining)} left`, remaining),
       )
       await refresh()
     }
@@ -91,13 +100,6 @@ async function eachPortion(work: () => Promise<Portion>, told: (sum: Portion) =>
     sum += portion.done
     remaining = portion.done === 0 ? 0 : portion.remaining
     told({ done: sum, remaining })
-  }
-}
-
-function tell(verb: string, progress: Signal<string>) {
-  return ({ done, remaining }: Portion) => {
-    progress.value = `${plural(done, 'dead letter')} ${verb}, ${number(remaining)} left`
-    if (remaining === 0) announce(progress.value)
   }
 }
 

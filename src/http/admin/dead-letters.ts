@@ -13,6 +13,8 @@ const byCause = {
 }
 // A request should not run for minutes: it can be repeated.
 const AT_MOST = 10_000
+const WAIT_SECONDS = 5
+const MOST_SECONDS = 20
 
 export function deadLetterRoutes(app: App, { admin }: { admin: AdminOf }): void {
   readRoutes(app, admin)
@@ -88,7 +90,7 @@ function replayRoute(app: App, admin: AdminOf): void {
       schema: {
         ...documented,
         summary: 'Replay dead letters: one, those of a source, a reason or a cause, or all',
-        description: `Each dead letter is replayed once, and events are read with the source's current settings. A request replays at most about ${AT_MOST}; repeat it until remaining is 0.`,
+        description: `Each dead letter is replayed once, and events are read with the source's current settings. The answer waits until they are processed, for wait_seconds at the most, and tells what became of them. A request replays at most about ${AT_MOST}; repeat it until remaining is 0.`,
         body: Type.Object(
           {
             ...which,
@@ -96,6 +98,12 @@ function replayRoute(app: App, admin: AdminOf): void {
               Type.String({
                 description:
                   'With the id of an event: JSON that takes the place of what came in. Needs the role admin',
+              }),
+            ),
+            wait_seconds: Type.Optional(
+              Type.Number({
+                ...{ minimum: 0, maximum: MOST_SECONDS },
+                description: `How long to wait for what becomes of them; default: ${WAIT_SECONDS}`,
               }),
             ),
           },
@@ -110,13 +118,24 @@ function replayRoute(app: App, admin: AdminOf): void {
         ),
         response: {
           200: Type.Object(
-            { replayed: Type.Integer(), remaining: Type.Integer() },
-            { examples: [{ replayed: 12, remaining: 0 }] },
+            {
+              replayed: Type.Integer({ description: 'Put back to be processed' }),
+              applied: Type.Integer({ description: 'Of these: processed' }),
+              failed_again: Type.Integer({ description: 'Of these: dead letters again' }),
+              waiting: Type.Integer({
+                description: 'Of these: not processed yet, or failed and to be tried again',
+              }),
+              remaining: Type.Integer({ description: 'Chosen, and not replayed yet' }),
+            },
+            { examples: [{ replayed: 12, applied: 11, failed_again: 1, waiting: 0, remaining: 0 }] },
           ),
         },
       },
     },
-    async request => admin(request).deadLetters.replay(request.body, { atMost: AT_MOST }),
+    async request => {
+      const { wait_seconds: seconds = WAIT_SECONDS, ...order } = request.body
+      return admin(request).deadLetters.replay(order, { atMost: AT_MOST, waitMs: seconds * 1000 })
+    },
   )
 }
 

@@ -1,5 +1,6 @@
 import { type DeadLetterReason, failureCause } from '../../domain/entries/dead-letters.ts'
 import type { Entry, EntryKind } from '../../domain/entries/entry.ts'
+import { lastItemId } from '../../domain/ids.ts'
 import type { Db } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS } from '../../postgres/entries.ts'
 
@@ -183,6 +184,22 @@ export async function markReplayed(
      where d.tenant_id = r.tenant_id and d.id = r.id`,
     [replays.map(r => r.tenantId), replays.map(r => r.id), replays.map(r => r.as)],
   )
+}
+
+/** Of entries that went in again: how many of them failed again, and how many wait for a retry. */
+export async function replayedOutcomes(
+  db: Db,
+  replays: { tenantId: number; as: string }[],
+): Promise<{ failed: number; parked: number }> {
+  const { rows } = await db.query<{ failed: number; parked: number }>(
+    `select count(*) filter (where exists (
+         select from dead_letters d where d.tenant_id = r.tenant_id and d.id between r.first and r.last and d.replayed_at is null
+       )) as failed,
+       count(*) filter (where exists (select from parked_entries p where p.tenant_id = r.tenant_id and p.id = r.first)) as parked
+     from unnest($1::int[], $2::uuid[], $3::uuid[]) as r (tenant_id, first, last)`,
+    [replays.map(r => r.tenantId), replays.map(r => r.as), replays.map(r => lastItemId(r.as))],
+  )
+  return rows[0]!
 }
 
 /** Closes letters without a replay: what is decided and not replayed under any id was resolved. Returns how many. */
