@@ -438,16 +438,19 @@ export type SourceTest = Static<typeof SourceTest>
 
 const Count = Type.Integer({ minimum: 0 })
 
+const counted = (description: string) => Type.Integer({ minimum: 0, description })
+
+/** A preview and a receipt count the same things alike; they differ by what came in, or went, between them. */
 const Erased = Type.Object(
   {
-    events: Count,
-    conversions: Count,
-    orders: Count,
-    contacts: Count,
-    identities: Count,
-    touches: Count,
-    archived: Count,
-    dead_letters: Count,
+    events: counted('Deleted; those that other people sent and that name the person too'),
+    conversions: counted('Made anonymous, also those that lists do not show; they stay, and so does revenue'),
+    orders: counted('Reduced to amounts, status and dates'),
+    contacts: counted('Deleted, with a tombstone'),
+    identities: counted('Names that the person was known by'),
+    touches: counted('Attribution touches'),
+    archived: counted('Archived results of webhooks'),
+    dead_letters: counted('Events among them'),
     waiting: Count,
     log_entries: Count,
     /** Accounts and invoices of the billing ledger that lost their names; what was billed stays. */

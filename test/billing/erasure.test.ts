@@ -22,6 +22,32 @@ const TABLES = [
   'agenda',
 ]
 
+test('a preview counts what the receipt counts: accounts found by their ids, and a request with many events, once', async () => {
+  const tenant = await server.anotherTenant('counted')
+  const { key } = await server.admin.keys.create({ kind: 'admin' })
+  const post = (path: string, by: string, body: object) =>
+    server.request(path, { method: 'POST', key: by, body: JSON.stringify(body) })
+  const contact = { entityType: 'contact', id: 'cus_bo', sourceUpdatedAt: inDays(-9) }
+  await post('/v1/contacts', tenant.privateKey, { ...contact, data: { email: 'bo@example.com' } })
+  const batch = Array.from({ length: 1_200 }, (_, i) => ({
+    ...{ type: 'track', event: 'Seen', messageId: `m-${i}`, userId: 'bo@example.com' },
+  }))
+  assert.equal((await post('/v1/batch', tenant.trackingKey, { batch })).status, 200)
+  await send(server, [created('s-bo', { customer: 'cus_bo', customer_email: 'bo@example.com' })], tenant)
+  const order = { tenant: tenant.id, email: 'bo@example.com' }
+  const preview = await post('/admin/v1/erasures', key, { ...order, dry_run: true })
+  // and the one that told of the subscription
+  assert.equal(preview.body.would_erase.events, 1_201)
+  assert.equal(preview.body.would_erase.log_entries, 2)
+  assert.equal(preview.body.would_erase.billing, 1)
+  const receipt = await post('/admin/v1/erasures', key, order)
+  assert.equal(receipt.status, 201)
+  assert.deepEqual(receipt.body.erased, preview.body.would_erase)
+  const { profile_id: profile } = preview.body
+  const gone = await server.request(`/admin/v1/people/${profile}?tenant=${tenant.id}`, { key })
+  assert.deepEqual([gone.status, gone.body.code], [404, 'person_not_found'])
+})
+
 test('a person leaves the ledger, what was billed stays, and a late repeat brings nothing back', async () => {
   const tenantId = Number(server.tenant.id.slice(4))
   const ada = { customer: 'cus_ada', customer_name: 'Ada Lovelace', customer_email: 'Ada@Example.com' }

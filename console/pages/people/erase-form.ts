@@ -1,31 +1,29 @@
 import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { people } from '../../api/admin.ts'
-import type { Erased, Person } from '../../api/types.ts'
+import type { Erased, ErasureReceipt, Person } from '../../api/types.ts'
 import { ActionButton, Form, TextField } from '../../components/form.ts'
 import { ProblemArea } from '../../components/notice.ts'
-import { ShownOnce } from '../../components/once.ts'
 import { number, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
 
 /** First what it would take, then the person's id typed by hand: it cannot be undone. */
-export function EraseForm({ person }: { person: Person }): VNode {
+export function EraseForm({
+  person,
+  erased,
+}: {
+  person: Person
+  erased(receipt: ErasureReceipt): void
+}): VNode {
   const problem = useSignal<unknown>(null)
   const preview = useSignal<Erased | null>(null)
-  const receipt = useSignal<{ id: string; erased: Erased } | null>(null)
   const { profile_id: id, tenant } = person
-  if (receipt.value)
-    return h(
-      ShownOnce,
-      { title: 'Erased' },
-      html`<p>Receipt <code>${receipt.value.id}</code>: ${inWords(receipt.value.erased)}.</p>`,
-    )
   const loadPreview = async () => {
     preview.value = (await people.wouldErase(tenant, id)).would_erase
   }
   const erase = async ({ confirmation }: { confirmation: string }) => {
     if (confirmation.trim() !== id) throw new Error(`Type ${id} to confirm.`)
-    receipt.value = await people.erase(tenant, id)
+    erased(await people.erase(tenant, id))
   }
   return html`
     <p>Events go, orders and sales stay without the person, billing loses the name. This cannot be undone.</p>
@@ -45,9 +43,22 @@ export function EraseForm({ person }: { person: Person }): VNode {
   `
 }
 
-/** How much of each. */
+/** As the preview and the receipt say it alike. */
+const WHAT: Record<string, string> = {
+  conversions: 'conversions made anonymous',
+  orders: 'orders reduced to amounts and dates',
+  identities: 'names',
+  touches: 'attribution touches',
+  archived: 'archived results',
+  waiting: 'events that wait',
+  log_entries: 'requests as they came in',
+  billing: 'billing accounts and invoices without the name',
+}
+
 export function inWords(erased: Erased): string {
   const given = Object.entries(erased).filter(([, count]) => count > 0)
   if (given.length === 0) return 'nothing'
-  return given.map(([name, count]) => `${words(name).toLowerCase()}: ${number(count)}`).join(', ')
+  return given
+    .map(([name, count]) => `${WHAT[name] ?? words(name).toLowerCase()}: ${number(count)}`)
+    .join(', ')
 }

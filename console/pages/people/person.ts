@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { people } from '../../api/admin.ts'
 import { nullOn } from '../../api/request.ts'
-import type { Person, PersonName } from '../../api/types.ts'
+import type { ErasureReceipt, Person, PersonName } from '../../api/types.ts'
 import { ActionButton } from '../../components/form.ts'
 import { Badge, EmptyState, ProblemArea } from '../../components/notice.ts'
 import { Page, Section, Tiles } from '../../components/page.ts'
@@ -14,7 +14,7 @@ import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
 import { tenant } from '../../session.ts'
 import { ChoicePage, orChoices } from './ambiguous.ts'
-import { EraseForm } from './erase-form.ts'
+import { EraseForm, inWords } from './erase-form.ts'
 import { PersonForm } from './people.ts'
 import { PersonTimeline } from './timeline.ts'
 
@@ -40,7 +40,9 @@ export const page = definePage(
 
 function PersonPage({ person }: { person: Person }): VNode {
   const problem = useSignal<unknown>(null)
+  const receipt = useSignal<ErasureReceipt | null>(null)
   const { profile_id: id, contact } = person
+  if (receipt.value) return h(ErasedPage, { receipt: receipt.value })
   const save = () => people.save(person.tenant, id)
   return h(
     Page,
@@ -66,7 +68,26 @@ function PersonPage({ person }: { person: Person }): VNode {
       }),
     ),
     h(Section, { title: 'Everything, newest first' }, h(PersonTimeline, { person })),
-    h(Section, { title: 'Erase this person' }, h(EraseForm, { person })),
+    h(
+      Section,
+      { title: 'Erase this person' },
+      h(EraseForm, { person, erased: told => (receipt.value = told) }),
+    ),
+  )
+}
+
+/** Nothing of the person is shown any more. */
+function ErasedPage({ receipt: { id, status, erased } }: { receipt: ErasureReceipt }): VNode {
+  const isDone = status === 'completed'
+  return h(
+    Page,
+    { title: isDone ? 'Erased' : 'Being erased' },
+    html`
+      <p>Receipt <code>${id}</code>: ${inWords(erased)}.</p>
+      ${!isDone && html`<p>It goes on by itself, and the receipt tells how far it is.</p>`}
+      <p class="faint">More than before, where something came in meanwhile; less, where it went by itself.</p>
+      <p><a href=${link('people')}>People</a> · <a href=${link('audit')}>Audit</a></p>
+    `,
   )
 }
 

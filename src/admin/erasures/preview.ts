@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Log } from '../../log/log.ts'
-import { accountsNamed, invoicesOf, subscriptionsOf } from '../../store/billing/erasure.ts'
+import { billingOf } from '../../pipeline/billing/erasure.ts'
 import {
   countArchivedOf,
   countContacts,
@@ -25,10 +25,9 @@ export async function countErasable(
     ...(await unjoinedEventsAbout({ pool, tenantId }, names)),
   ]
   const kept = { archived: 0, log_entries: 0 }
-  for (const some of portions(events)) {
-    kept.archived += await countArchivedOf(pool, tenantId, some)
-    kept.log_entries += await log.countRead(tenantId, entriesOf(some))
-  }
+  for (const some of portions(events)) kept.archived += await countArchivedOf(pool, tenantId, some)
+  // A request may have brought events of several portions: it goes once.
+  for (const some of portions(entriesOf(events))) kept.log_entries += await log.countRead(tenantId, some)
   const sales = await findSalesOf(pool, tenantId, nodes, contactIds)
   const items = { dead_letters: 0, parked_entries: 0, overflow: 0 }
   for (const table of ['dead_letters', 'parked_entries', 'overflow'] as const)
@@ -44,19 +43,15 @@ export async function countErasable(
     ...kept,
     dead_letters: items.dead_letters,
     waiting: items.parked_entries + items.overflow,
-    billing: await countBilling(pool, tenantId, contactIds, valuesOf(names, 'email')),
+    billing: await countBilling(pool, tenantId, {
+      customers: contactIds,
+      emails: valuesOf(names, 'email'),
+    }),
   }
 }
 
-async function countBilling(
-  pool: pg.Pool,
-  tenantId: number,
-  customers: string[],
-  emails: string[],
-): Promise<number> {
-  const accounts = await accountsNamed(pool, tenantId, { customers, emails })
-  const subscriptions = await subscriptionsOf(pool, tenantId, accounts)
-  const invoices = await invoicesOf(pool, tenantId, { customers, emails }, subscriptions)
+async function countBilling(...[pool, tenantId, named]: Parameters<typeof billingOf>): Promise<number> {
+  const { accounts, invoices } = await billingOf(pool, tenantId, named)
   return accounts.length + invoices.length
 }
 

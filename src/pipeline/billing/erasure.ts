@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { erasedName } from '../../domain/billing/accounts.ts'
 import { idsNamed } from '../../domain/billing/namespace.ts'
-import { inTransaction } from '../../postgres/database.ts'
+import { type Db, inTransaction } from '../../postgres/database.ts'
 import { lockAccounts } from '../../store/billing/accounts.ts'
 import {
   accountsNamed,
@@ -18,6 +18,16 @@ import { lockInvoices } from '../../store/billing/invoices.ts'
 import { lockSubscriptions } from '../../store/billing/subscriptions.ts'
 import { anonymiseMovementMessages } from '../../store/destinations/erasure.ts'
 
+/** What is kept of a person in the ledger. */
+export async function billingOf(db: Db, tenantId: number, named: ErasedPerson) {
+  const namespaces = await namespacesOf(db, tenantId)
+  const person = { ...named, customers: named.customers.flatMap(id => idsNamed(id, namespaces)) }
+  const accounts = await accountsNamed(db, tenantId, person)
+  const subscriptions = await subscriptionsOf(db, tenantId, accounts)
+  const invoices = await invoicesOf(db, tenantId, person, subscriptions)
+  return { person, accounts, subscriptions, invoices }
+}
+
 /**
  * Takes a person's name and e-mail out of the ledger; what was billed stays. An account that was known by its e-mail
  * goes on under a name that says nothing. Returns how many accounts and invoices were changed.
@@ -25,11 +35,7 @@ import { anonymiseMovementMessages } from '../../store/destinations/erasure.ts'
 export function anonymiseBilling(pool: pg.Pool, tenantId: number, named: ErasedPerson): Promise<number> {
   const keys = (ids: string[]) => ids.map(id => ({ tenantId, id }))
   return inTransaction(pool, async client => {
-    const namespaces = await namespacesOf(client, tenantId)
-    const person = { ...named, customers: named.customers.flatMap(id => idsNamed(id, namespaces)) }
-    const accounts = await accountsNamed(client, tenantId, person)
-    const subscriptions = await subscriptionsOf(client, tenantId, accounts)
-    const invoices = await invoicesOf(client, tenantId, person, subscriptions)
+    const { person, accounts, subscriptions, invoices } = await billingOf(client, tenantId, named)
     // in the order in which billing events lock them
     if (subscriptions.length > 0) await lockSubscriptions(client, keys(subscriptions), [])
     if (accounts.length > 0) await lockAccounts(client, keys(accounts))
