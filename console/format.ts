@@ -59,11 +59,30 @@ export function text(value: unknown): string {
 /** JSON that was received, laid out where that changes nothing but blanks. */
 export function laidOut(body: string): string {
   try {
-    const value = JSON.parse(body)
-    return JSON.stringify(value) === body ? JSON.stringify(value, null, 2) : body
+    JSON.parse(body)
+    return indented(body)
   } catch {
     return body
   }
+}
+
+const JSON_TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g
+
+/** JSON text with a line for each value; every digit as it was written. */
+function indented(json: string): string {
+  let depth = 0
+  let out = ''
+  let before = ''
+  for (const [token] of json.matchAll(JSON_TOKENS)) {
+    const isEnd = token === '}' || token === ']'
+    const isBegun = before === '{' || before === '['
+    if (isEnd) depth--
+    if ((isBegun && !isEnd) || (isEnd && !isBegun) || before === ',') out += `\n${'  '.repeat(depth)}`
+    out += token === ':' ? ': ' : token
+    if (token === '{' || token === '[') depth++
+    before = token
+  }
+  return out
 }
 
 export function dateTime(at: Date): string {

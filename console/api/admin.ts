@@ -137,8 +137,11 @@ export const inbound = {
   /** Events over the limit of their source, waiting. */
   backlogs: (signal?: Signal) => fromAdmin<List<Backlog>>('/overflow', { signal }),
   /** As it came in, while the log keeps it. */
-  request: (tenant: string, id: string, signal?: Signal) =>
-    fromAdmin<ReceivedRequest>(`/events/${encodeURIComponent(id)}/request`, { query: { tenant }, signal }),
+  request: (tenant: string, id: string, signal?: Signal, isWhole = false) =>
+    fromAdmin<ReceivedRequest>(`/events/${encodeURIComponent(id)}/request`, {
+      query: { tenant, ...(isWhole && { whole: 'true' }) },
+      signal,
+    }),
   archived: (id: string) => fromAdmin<ArchivedEvent>(`/archive/${encodeURIComponent(id)}`),
 }
 

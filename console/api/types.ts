@@ -108,11 +108,18 @@ export type Receipt = {
   inbound_event_id: Maybe<string>
   event_type: Maybe<string>
   outcome: string
+  archived: boolean
   detail: Maybe<string>
   received_at: Time
 }
 /** What an event came in with. */
-export type ReceivedRequest = { received_at: Time; bytes: number; body: string; truncated: boolean }
+export type ReceivedRequest = {
+  missing: Maybe<'expired' | 'erased' | 'unknown'>
+  bytes: Maybe<number>
+  batch: Maybe<{ index: number; items: number }>
+  body: Maybe<string>
+  truncated: boolean
+}
 export type ArchivedEvent = { id: string; received_at: Time; result: JsonObject }
 export type Backlog = { source_config_id: string; events: number; oldest_at: Time }
 export type Rejection = {

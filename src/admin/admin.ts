@@ -51,11 +51,14 @@ export function openAdmin({
   log,
   secrets,
   allowPrivateDestinations = false,
+  logRetentionMs = null,
 }: {
   pool: pg.Pool
   log: Log
   secrets: Secrets
   allowPrivateDestinations?: boolean
+  /** How long requests stay in the log as they came. */
+  logRetentionMs?: number | null
 }): AdminFor {
   return actor => ({
     tenants: tenantAdmin({ pool, actor }),
@@ -68,7 +71,7 @@ export function openAdmin({
     sourceTests: sourceTestAdmin({ pool, log, actor }),
     destinations: destinationAdmin({ pool, secrets, actor, allowPrivate: allowPrivateDestinations }),
     receipts: receiptAdmin({ pool, actor }),
-    receivedRequests: receivedRequestAdmin({ pool, log, actor }),
+    receivedRequests: receivedRequestAdmin({ pool, log, actor, logRetentionMs }),
     deadLetters: deadLetterAdmin({ pool, log, actor }),
     people: peopleAdmin({ pool, actor }),
     erasures: erasureAdmin({ pool, log, actor }),

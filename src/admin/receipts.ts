@@ -104,6 +104,7 @@ export function receiptView(receipt: StoredReceipt): ReceiptView {
     inbound_event_id: receipt.inboundEventId,
     event_type: receipt.eventType,
     outcome: receipt.outcome,
+    archived: receipt.isArchived,
     detail: receipt.detail ?? (receipt.firstId && `first: ${receipt.firstId}`),
     received_at: receipt.receivedAt.toISOString(),
     written_at: receipt.writtenAt.toISOString(),

@@ -279,6 +279,7 @@ export const ReceiptView = Type.Object(
     inbound_event_id: NullableText,
     event_type: NullableText,
     outcome: Type.Enum([...RECEIPT_OUTCOMES]),
+    archived: Type.Boolean({ description: 'GET /admin/v1/archive/:id has its result' }),
     detail: NullableText,
     received_at: Timestamp,
     written_at: Timestamp,
@@ -292,6 +293,7 @@ export const ReceiptView = Type.Object(
         inbound_event_id: 'evt_1001',
         event_type: 'order.shipped',
         outcome: 'processed',
+        archived: true,
         detail: null,
         received_at: '2026-01-31T09:30:00.000Z',
         written_at: '2026-01-31T09:30:00.040Z',
@@ -406,13 +408,28 @@ export type DeadLetterView = Static<typeof DeadLetterView>
 
 /** What an event came in with. */
 export const ReceivedRequest = Type.Object({
-  id: Uuid,
+  id: Type.String(),
   tenant: Type.String(),
-  received_at: Timestamp,
-  bytes: Type.Integer({ minimum: 0 }),
-  body: Type.String({
-    description: 'As received: of a batch, all of it; at most the first 100,000 characters',
-  }),
+  missing: Nullable(
+    Type.Enum(['expired', 'erased', 'unknown'], {
+      description:
+        'Why it is not there. expired: the log keeps requests for a few days (KONTOR_LOG_RETENTION); erased: somebody in it was erased, or is not recorded, and requests go as a whole; null: it is there',
+    }),
+  ),
+  received_at: NullableTimestamp,
+  bytes: Nullable(Type.Integer({ minimum: 0, description: 'Of the whole request' })),
+  batch: Nullable(
+    Type.Object(
+      { index: Type.Integer(), items: Type.Integer() },
+      { description: 'Which item of how many the event is; null: the request is no batch' },
+    ),
+  ),
+  body: Nullable(
+    Type.String({
+      description:
+        'As received; of a batch the item, unless all of it is asked for; at most the first 100,000 characters',
+    }),
+  ),
   truncated: Type.Boolean(),
 })
 export type ReceivedRequest = Static<typeof ReceivedRequest>

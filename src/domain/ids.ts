@@ -40,6 +40,11 @@ export function entryIdOf(id: string): string {
   return `${id.slice(0, 31)}00000`
 }
 
+/** Where in its entry an item stands. */
+export function indexOf(id: string): number {
+  return Number.parseInt(id.slice(31), 16)
+}
+
 export function timeOfId(id: string): Date {
   return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16))
 }

@@ -66,8 +66,8 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
   if (serves('data')) surfaces.push(dataSurface(receiving), toolSurface({ ...parts, version }))
   if (serves('events')) surfaces.push(eventSurface({ ...receiving, budgets }))
   if (serves('console')) {
-    const { allowPrivateDestinations } = config
-    const adminFor = openAdmin({ ...parts, allowPrivateDestinations })
+    const { allowPrivateDestinations, logRetentionMs } = config
+    const adminFor = openAdmin({ ...parts, allowPrivateDestinations, logRetentionMs })
     const signIn = openSignIn(config, parts)
     surfaces.push(
       adminSurface({ ...parts, adminFor, sessionOf: signIn?.sessionOf ?? null }),

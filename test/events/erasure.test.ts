@@ -478,3 +478,28 @@ test('thousands of names and of dead letters do not block an erasure', async () 
   })
   assert.deepEqual([receipt.erased.identities, receipt.erased.events], [16_002, 1])
 })
+
+test('of a batch the item of the event is shown, all of it when asked; after an erasure the page says what became of it', async () => {
+  const tenant = await server.anotherTenant('neighbours')
+  const item = (name: string) =>
+    `{"type":"track","event":"Seen","messageId":"n-${name}","userId":"${name}@example.com","properties":{"n":1.50}}`
+  const batch = `{"batch":[${item('ada')},${item('ben')}]}`
+  await server.request('/v1/batch', { method: 'POST', key: tenant.trackingKey, body: batch })
+  await server.settled()
+  const idOf = async (name: string) =>
+    (await server.request(`/v1/events/lookup?event_id=n-${name}`, { key: tenant.privateKey })).body.id
+  const requestOf = async (id: string, more = '') =>
+    (await server.request(`/admin/v1/events/${id}/request?tenant=${tenant.id}${more}`, { key: adminKey }))
+      .body
+  const ben = await idOf('ben')
+  const shown = await requestOf(ben)
+  assert.equal(shown.body, item('ben'))
+  assert.deepEqual(shown.batch, { index: 1, items: 2 })
+  assert.equal((await requestOf(ben, '&whole=true')).body, batch)
+  await erase({ tenant: tenant.id, email: 'ada@example.com' })
+  const after = await requestOf(ben)
+  assert.deepEqual([after.missing, after.body, after.received_at], ['erased', null, null])
+  assert.equal((await requestOf('nonsense')).missing, 'unknown')
+  const longAgo = ben.replace(/^.{13}/, '01900000-0000')
+  assert.equal((await requestOf(longAgo)).missing, 'expired')
+})

@@ -1,9 +1,10 @@
+import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { destinations, inbound } from '../../api/admin.ts'
 import type { Delivery } from '../../api/destination-types.ts'
-import { nullOn } from '../../api/request.ts'
 import type { EventOutcome, Receipt, ReceivedRequest } from '../../api/types.ts'
-import { Badge, type Tone } from '../../components/notice.ts'
+import { ActionButton } from '../../components/form.ts'
+import { Badge, ProblemArea, type Tone } from '../../components/notice.ts'
 import { JsonView, Section, TextView } from '../../components/page.ts'
 import { Table } from '../../components/table.ts'
 import { Time } from '../../components/time.ts'
@@ -16,7 +17,7 @@ import { isAdmin, tenant } from '../../session.ts'
 type Sent = { id: string; name: string; last: Delivery; attempts: number }
 
 /** What only operators may read: the request, what was said again, and where it went. */
-export type Way = { request: ReceivedRequest | null; receipts: Receipt[]; sent: Sent[]; destinations: number }
+export type Way = { request: ReceivedRequest; receipts: Receipt[]; sent: Sent[]; destinations: number }
 
 const MOST_RECEIPTS = 20
 const MOST_DESTINATIONS = 20
@@ -25,7 +26,7 @@ export async function readWay(outcome: EventOutcome | null, signal: AbortSignal)
   const id = tenant.peek()
   if (outcome === null || !isAdmin.peek() || id === null) return null
   const [request, receipts, sent] = await Promise.all([
-    nullOn(404, inbound.request(id, outcome.id, signal)),
+    inbound.request(id, outcome.id, signal),
     readReceipts(id, outcome, signal),
     readSent(id, outcome, signal),
   ])
@@ -113,32 +114,50 @@ function deliveredStep({ sent, destinations: all }: Way): Step {
 
 /** What came in, beside what was made of it. */
 export function RawAndNormalized({
-  outcome: { event },
+  outcome: { id, event },
   way,
 }: {
   outcome: EventOutcome
   way: Way | null
 }): VNode {
-  if (!event) return html`${h(RawSection, { way })}`
+  if (!event) return html`${h(RawSection, { id, way })}`
   const { payload, headers, meta } = event
   return html`
     <div class="beside">
-      ${h(RawSection, { way })}
+      ${h(RawSection, { id, way })}
       ${h(Section, { title: 'Normalized' }, h(JsonView, { value: { payload, headers, meta }, label: 'Normalized' }))}
     </div>
   `
 }
 
-function RawSection({ way }: { way: Way | null }): VNode | null {
+const MISSING = {
+  expired: 'The request is no longer in the log, which keeps requests for a few days (KONTOR_LOG_RETENTION).',
+  erased:
+    'The request was deleted as a whole, because somebody who is named in it was erased. What this event says is kept.',
+  unknown: 'The request is not in the log.',
+}
+
+function RawSection({ id, way }: { id: string; way: Way | null }): VNode | null {
+  const whole = useSignal<ReceivedRequest | null>(null)
+  const problem = useSignal<unknown>(null)
   if (!way) return null
-  const { request } = way
+  const { missing, batch, body, bytes, truncated } = whole.value ?? way.request
+  const showAll = async () => {
+    whole.value = await inbound.request(tenant.peek() ?? '', id, undefined, true)
+  }
   return h(
     Section,
     { title: 'As it came in' },
-    request
-      ? h(TextView, { text: laidOut(request.body), label: 'As it came in' })
-      : html`<p class="faint">The request is no longer in the log, which keeps it for a few days (KONTOR_LOG_RETENTION).</p>`,
-    request?.truncated && html`<p class="faint">The beginning of ${number(request.bytes)} bytes.</p>`,
+    missing && html`<p class="faint">${MISSING[missing]}</p>`,
+    body !== null && h(TextView, { text: laidOut(body), label: 'As it came in' }),
+    truncated && html`<p class="faint">The beginning of ${number(bytes)} bytes.</p>`,
+    batch &&
+      whole.value === null &&
+      html`<p class="faint">
+        Item ${number(batch.index + 1)} of ${number(batch.items)} in its request.${' '}
+        ${h(ActionButton, { label: 'Show all of it', run: showAll, problem, kind: 'link' })}
+      </p>`,
+    h(ProblemArea, { problem }),
   )
 }
 

@@ -81,9 +81,8 @@ const receiptColumns: Column<Receipt>[] = [
   },
   {
     label: 'Archive',
-    cell: ({ id, outcome }) =>
-      outcome === 'processed' &&
-      html`<button type="button" class="link" onClick=${() => showArchived(id)}>Show</button>`,
+    cell: ({ id, archived }) =>
+      archived && html`<button type="button" class="link" onClick=${() => showArchived(id)}>Show</button>`,
     isMinor: true,
   },
 ]

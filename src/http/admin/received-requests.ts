@@ -14,12 +14,15 @@ export function receivedRequestRoute(app: App, { admin }: { admin: AdminOf }): v
         security: security.admin,
         summary: 'Get the request that an event came in with, as it was received, while the log keeps it',
         description:
-          'The whole request, other events of its batch included, without credentials. 404 once the log has let go of it (7 days unless set otherwise).',
+          'Of a batch, the item that became the event: the others are of other people. Without credentials. Where the request is not there, missing says why.',
         params: ById,
-        querystring: Type.Object({ tenant: Type.String({ description: 'Id or name' }) }),
+        querystring: Type.Object({
+          tenant: Type.String({ description: 'Id or name' }),
+          whole: Type.Boolean({ default: false, description: 'Of a batch, all of it' }),
+        }),
         response: { 200: ReceivedRequest },
       },
     },
-    async request => admin(request).receivedRequests.ofEvent(request.params.id, request.query.tenant),
+    async request => admin(request).receivedRequests.ofEvent(request.params.id, request.query),
   )
 }

@@ -337,6 +337,16 @@ export async function takeLeftErasure(db: Db, silentS: number): Promise<StoredEr
   return rows[0] ?? null
 }
 
+/** Whether somebody was erased since then, or something of somebody who is not to be recorded was taken out. */
+export async function hasErasedSince(db: Db, tenantId: number, moment: Date): Promise<boolean> {
+  const { rows } = await db.query<{ has: boolean }>(
+    `select exists (select from erasures where tenant_id = $1 and requested_at >= $2)
+       or exists (select from suppression_counts where tenant_id = $1 and last_at >= $2) as has`,
+    [tenantId, moment],
+  )
+  return rows[0]!.has
+}
+
 export async function findErasure(db: Db, id: string): Promise<StoredErasure | null> {
   const { rows } = await db.query<StoredErasure>(`select ${ERASURE} from erasures where id = $1`, [id])
   return rows[0] ?? null

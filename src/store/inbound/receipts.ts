@@ -46,11 +46,14 @@ export const insertArchive = copyTable<Archived>('archive', {
   result: text(archived => archived.result),
 })
 
-export type StoredReceipt = Receipt & { writtenAt: Date }
+/** `isArchived`: what became of it can be shown. */
+export type StoredReceipt = Receipt & { writtenAt: Date; isArchived: boolean }
 
 const STORED_COLUMNS = `r.tenant_id as "tenantId", r.source_id as "sourceId", r.id, r.received_at as "receivedAt",
   r.inbound_event_id as "inboundEventId", r.event_type as "eventType", r.outcome, r.detail,
-  r.first_id as "firstId", r.written_at as "writtenAt"`
+  r.first_id as "firstId", r.written_at as "writtenAt", exists (
+    select from archive a where a.tenant_id = r.tenant_id and a.received_at = r.received_at and a.id = r.id
+  ) as "isArchived"`
 
 type ReceiptFilter = {
   tenantId: number | null

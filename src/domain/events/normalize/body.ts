@@ -72,6 +72,18 @@ export function itemAlone(
   return { text: `{${fields}"batch":[${raw}]}`, context: rest }
 }
 
+/** An item of a batch as it was written, and how many there are; null where the body is no batch, or has no such item. */
+export function itemOfBatch(
+  body: string,
+  context: EventContext,
+  index: number,
+): { text: string; items: number } | null {
+  const items = itemsOf(openBody(body), context, [])
+  if (!items || items.form === 'single') return null
+  const text = rawItems(body, items.form)[index]
+  return text === undefined ? null : { text, items: items.values.length }
+}
+
 /** JSON pointer of an item. */
 export function pointerTo(form: Items['form'], index: number): string {
   if (form === 'single') return ''

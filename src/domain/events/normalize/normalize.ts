@@ -31,7 +31,7 @@ import {
 } from './body.ts'
 import { cdpPayload, type Draft, isNative, readCdp, readTrack, trackPayload } from './items.ts'
 
-export { type Body, itemAlone, MAX_ITEM_BYTES, MAX_NAMED_REJECTIONS, openBody } from './body.ts'
+export { type Body, itemAlone, itemOfBatch, MAX_ITEM_BYTES, MAX_NAMED_REJECTIONS, openBody } from './body.ts'
 
 /** Every item of a request, read. */
 type Reading = {
