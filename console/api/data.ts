@@ -32,6 +32,9 @@ export const events = {
   /** As they come in. */
   follow: (query: { event_type?: string | null }, signal: AbortSignal) =>
     followData<Event>('/events/live', { query, signal }),
+  /** With sales among them. */
+  followAll: (signal: AbortSignal) =>
+    followData<Event | Conversion>('/events/live', { query: { conversions: 'true' }, signal }),
   find: (id: string, signal?: Signal) => fromData<EventOutcome>(`/events/${id}`, { signal }),
   /** By the id that its sender gave it. */
   lookup: (query: { event_id: string; source_config_id: string }, signal?: Signal) =>

@@ -214,6 +214,30 @@ test('a page of large events is whole, whether read by limit, offset or cursor',
   assert.deepEqual([places(third.results), third.offset, third.has_more], [down(9, 0), 80, false])
 })
 
+test('sales are sent too to whoever asks for them and may see them', async () => {
+  const tenant = await server.anotherTenant('sales live')
+  const follow = (key: string) =>
+    fetch(`${server.url}/v1/events/live?conversions=true&seconds=60`, {
+      headers: { authorization: `Bearer ${key}` },
+    })
+  const { key: eventsOnly } = await server.admin.keys.create({
+    ...{ tenant: tenant.id, kind: 'private' as const, scopes: ['events:read'] },
+  })
+  assert.equal((await follow(eventsOnly)).status, 403)
+  const reader = (await follow(tenant.privateKey)).body!.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  const until = async (wanted: string) => {
+    while (!text.includes(wanted)) text += (await reader.read()).value ?? ''
+  }
+  await until(': following')
+  await send([{ event_type: 'convert', data: { amount: 49.9, currency: 'EUR' } }], tenant.trackingKey)
+  await until('"amount":49.9')
+  assert.match(text, /event: conversion\nid: .*\ndata: \{.*"conversion_type":"convert"/)
+  await send([{ event_type: 'page_view' }], tenant.trackingKey)
+  await until('event: event')
+  await reader.cancel()
+})
+
 test('what comes in is sent to whoever follows, their own and of the type they ask for, until their key ends', async () => {
   const other = await server.anotherTenant('others')
   const { key, id } = await server.admin.keys.create({ tenant: server.tenant.id, kind: 'private' })

@@ -1,26 +1,40 @@
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { events } from '../../api/data.ts'
-import type { Event } from '../../api/types.ts'
+import type { Conversion, Event } from '../../api/types.ts'
 
 /** More than fit on a screen; older ones are in the list. */
 const MOST = 200
 const RECONNECT_MS = 3_000
 
-export type LiveEvents = {
+export type Live<Row> = {
   /** Newest first. */
-  rows: Signal<Event[]>
+  rows: Signal<Row[]>
   /** Came in while it was paused. */
-  held: Signal<Event[]>
+  held: Signal<Row[]>
   isPaused: Signal<boolean>
   isConnected: Signal<boolean>
   toggle(): void
 }
 
+export type LiveEvents = Live<Event>
+
 /** Events as they come in, for as long as somebody looks. `isWanted`: what is looked at reaches to now. */
 export function useLiveEvents(eventType: string | null, isWanted: boolean): LiveEvents {
-  const rows = useSignal<Event[]>([])
-  const held = useSignal<Event[]>([])
+  return useLive(signal => events.follow({ event_type: eventType }, signal), isWanted, [eventType])
+}
+
+/** Events and sales. */
+export function useArrivals(): Live<Event | Conversion> {
+  return useLive(events.followAll, true, [])
+}
+
+type Connect<Row> = (signal: AbortSignal) => AsyncIterable<Row>
+
+/** `inputs`: what `connect` depends on. */
+function useLive<Row>(connect: Connect<Row>, isWanted: boolean, inputs: unknown[]): Live<Row> {
+  const rows = useSignal<Row[]>([])
+  const held = useSignal<Row[]>([])
   const isPaused = useSignal(false)
   const isConnected = useSignal(false)
   useEffect(() => {
@@ -28,13 +42,13 @@ export function useLiveEvents(eventType: string | null, isWanted: boolean): Live
     held.value = []
     if (!isWanted) return
     const left = new AbortController()
-    const take = (event: Event) => {
+    const take = (event: Row) => {
       const list = isPaused.peek() ? held : rows
       list.value = [event, ...list.peek()].slice(0, MOST)
     }
-    follow(eventType, { take, isConnected, signal: left.signal })
+    follow(connect, { take, isConnected, signal: left.signal })
     return () => left.abort()
-  }, [eventType, isWanted])
+  }, [...inputs, isWanted])
   const toggle = () => {
     isPaused.value = !isPaused.peek()
     if (isPaused.peek()) return
@@ -44,14 +58,14 @@ export function useLiveEvents(eventType: string | null, isWanted: boolean): Live
   return { rows, held, isPaused, isConnected, toggle }
 }
 
-type Follow = { take(event: Event): void; isConnected: Signal<boolean>; signal: AbortSignal }
+type Follow<Row> = { take(row: Row): void; isConnected: Signal<boolean>; signal: AbortSignal }
 
 /** A connection that ends is made again: the server ends it now and then, and may be away. */
-async function follow(eventType: string | null, { take, isConnected, signal }: Follow): Promise<void> {
+async function follow<Row>(connect: Connect<Row>, { take, isConnected, signal }: Follow<Row>): Promise<void> {
   while (!signal.aborted) {
     try {
       isConnected.value = true
-      for await (const event of events.follow({ event_type: eventType }, signal)) take(event)
+      for await (const row of connect(signal)) take(row)
     } catch {
       if (signal.aborted) return
       isConnected.value = false

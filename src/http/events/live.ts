@@ -4,11 +4,12 @@ import type pg from 'pg'
 import { Type } from 'typebox'
 import { storableText } from '../../domain/json/json.ts'
 import { followNewest } from '../../reports/newest.ts'
-import { listEvents } from '../../store/events/events.ts'
-import { eventText } from '../../store/export/row-texts.ts'
+import { type ConversionRow, listConversions } from '../../store/conversions/conversions.ts'
+import { type EventRow, listEvents } from '../../store/events/events.ts'
+import { conversionText, eventText } from '../../store/export/row-texts.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
 import type { App } from '../app.ts'
-import { authenticatePrivate } from '../auth.ts'
+import { authenticatePrivate, requireScope } from '../auth.ts'
 import { problems } from '../problems.ts'
 
 // Proxies end connections on which nothing comes for a minute.
@@ -33,9 +34,13 @@ export function liveRoute(app: App, { pool, ...deps }: Deps): void {
       schema: {
         tags: ['Events'],
         summary: 'Follow events as they happen, as server-sent events',
-        description: `Looks every second at the newest ${NEWEST} events that are no conversions and sends those that are new, oldest first, as \`event: event\` with the row of GET /v1/events as its data. What happened long ago, or comes faster than that, is in the list only. Ends when the key does.`,
+        description: `Looks every second at the newest ${NEWEST} events that are no conversions and sends those that are new, oldest first, as \`event: event\` with the row of GET /v1/events as its data; with \`conversions\` those too, as \`event: conversion\` with the row of GET /v1/conversions. What happened long ago, or comes faster than that, is in the list only. Ends when the key does.`,
         querystring: Type.Object({
           event_type: Type.Optional(Type.String({ description: 'Exact event type' })),
+          conversions: Type.Boolean({
+            default: false,
+            description: 'Conversions as well; needs the scope conversions:read',
+          }),
           seconds: Type.Integer({
             ...{ minimum: 0, maximum: 3_600, default: 600 },
             description: 'Ends by itself after so long: connect again to go on',
@@ -50,6 +55,9 @@ export function liveRoute(app: App, { pool, ...deps }: Deps): void {
       },
     },
     (request, reply) => {
+      const { tenantId } = request.caller
+      const withSales = request.query.conversions
+      if (withSales) requireScope(request.caller, 'conversions:read')
       if (streams.size >= MOST_AT_ONCE) throw problems.unavailable('Too many follow events at once.')
       // By hand: a signal that is made of others may be forgotten together with them, and then never comes.
       const ending = new AbortController()
@@ -63,7 +71,12 @@ export function liveRoute(app: App, { pool, ...deps }: Deps): void {
       const eventType = request.query.event_type === undefined ? null : storableText(request.query.event_type)
       const page = { limit: NEWEST, offset: 0, since: null, until: null, after: null, eventType }
       const stream = follow({
-        newest: async () => (await listEvents(pool, request.caller.tenantId, page)).rows,
+        newest: async () => {
+          const events = (await listEvents(pool, tenantId, page)).rows.map(eventMessage)
+          if (!withSales) return events
+          const sales = (await listConversions(pool, tenantId, page)).map(conversionMessage)
+          return [...events, ...sales].sort((a, b) => b.at - a.at)
+        },
         mayGoOn: () => isStillAllowed(authenticate, request, reply),
         signal: ending.signal,
       })
@@ -78,9 +91,20 @@ export function liveRoute(app: App, { pool, ...deps }: Deps): void {
   )
 }
 
-type Row = Awaited<ReturnType<typeof listEvents>>['rows'][number]
+/** What is sent of a row; its id tells it from all others. */
+type Message = { id: string; at: number; text: string }
 
-type Following = { newest(): Promise<Row[]>; mayGoOn(): Promise<boolean>; signal: AbortSignal }
+function eventMessage(row: EventRow): Message {
+  const text = `event: event\nid: ${row.id}\ndata: ${eventText(row)}\n\n`
+  return { id: row.id, at: row.occurredAt.getTime(), text }
+}
+
+function conversionMessage(row: ConversionRow): Message {
+  const text = `event: conversion\nid: ${row.id}\ndata: ${conversionText(row)}\n\n`
+  return { id: `conversion ${row.id}`, at: row.occurredAt.getTime(), text }
+}
+
+type Following = { newest(): Promise<Message[]>; mayGoOn(): Promise<boolean>; signal: AbortSignal }
 
 async function* follow({ newest, mayGoOn, signal }: Following): AsyncGenerator<string> {
   let signAt: number | null = null
@@ -93,7 +117,7 @@ async function* follow({ newest, mayGoOn, signal }: Following): AsyncGenerator<s
       continue
     }
     if (fresh.length === 0 && Date.now() - signAt < SIGN_EVERY_MS) continue
-    yield fresh.map(row => `event: event\nid: ${row.id}\ndata: ${eventText(row)}\n\n`).join('') || ': \n\n'
+    yield fresh.map(({ text }) => text).join('') || ': \n\n'
     signAt = Date.now()
   }
 }
