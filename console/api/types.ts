@@ -254,8 +254,14 @@ export type SeriesRow = { at: Time; count: number; amounts?: Record<string, Amou
 export type Series = { interval: string; results: SeriesRow[] }
 
 /** By hour: the last 24 hours, oldest first. */
+type Waiting = { entries: number; oldest_at: Maybe<Time> }
+
 export type Health = {
-  waiting: Maybe<{ entries: number; oldest_at: Maybe<Time> }>
+  /** Of the tenant; null: not known. */
+  waiting: Maybe<Waiting>
+  retrying: Waiting
+  /** Of all tenants; null: not for this key. */
+  installation: Maybe<{ waiting: Maybe<Waiting> }>
   dead_letters: { open: number; by_hour: number[] }
   refused: { last_24_hours: number; by_hour: number[] }
   deferred: { events: number; oldest_at: Maybe<Time> }

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
-import { type Log, totalOf } from '../log/log.ts'
+import { type Log, LogUnavailable, totalOf, type Unread } from '../log/log.ts'
 import { findDestination } from '../store/destinations/destinations.ts'
 import {
   type FailingGroup,
@@ -10,6 +10,7 @@ import {
   type LetterGroup,
   type RefusalGroup,
 } from '../store/entries/issues.ts'
+import { summarizeParkedOf } from '../store/entries/parked.ts'
 import { groupRefused, type RefusedGroup } from '../store/entries/refusals.ts'
 import { destinationActivity, sourceActivity } from '../store/health/activity.ts'
 import { failuresOf } from '../store/health/failures.ts'
@@ -25,10 +26,13 @@ export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; act
     async show(tenant: string): Promise<Omit<HealthView, 'disk_free' | 'disk_days_left'>> {
       const { id } = await tenantNamed(pool, actor, tenant)
       const failures = await failuresOf(pool, id)
+      const { own, all } = await waitingIn(log, id)
       return {
         tenant: publicTenantId(id),
-        // The log is everybody's: whoever has one tenant is not told how busy the others are.
-        waiting: actor.tenantId === null ? await waitingIn(log) : null,
+        waiting: own && waitingView(own),
+        retrying: waitingView(await summarizeParkedOf(pool, id)),
+        // Whoever has one tenant is not told how busy the others are.
+        installation: actor.tenantId === null ? { waiting: all && waitingView(all) } : null,
         dead_letters: { open: failures.openLetters, by_hour: failures.lettersByHour },
         refused: { last_24_hours: failures.refused, by_hour: failures.refusedByHour },
         deferred: { events: failures.deferred, oldest_at: failures.deferredSince?.toISOString() ?? null },
@@ -108,7 +112,21 @@ function destinationIssue(group: FailingGroup): IssueView {
 
 export type HealthAdmin = ReturnType<typeof healthAdmin>
 
-async function waitingIn(log: Log): Promise<HealthView['waiting']> {
-  const { entries, oldestAt } = totalOf(await log.lag())
+// Beyond, what waits is not looked through for the tenant's own: on NATS that means to read it.
+const MOST_LOOKED_THROUGH = 100_000
+
+/** What is not known is null: a log that is away is no reason to tell nothing. */
+async function waitingIn(log: Log, tenantId: number): Promise<{ own: Unread | null; all: Unread | null }> {
+  try {
+    const all = totalOf(await log.lag())
+    if (all.entries === 0) return { own: all, all }
+    return { own: all.entries <= MOST_LOOKED_THROUGH ? await log.unread(tenantId, null) : null, all }
+  } catch (error) {
+    if (error instanceof LogUnavailable) return { own: null, all: null }
+    throw error
+  }
+}
+
+function waitingView({ entries, oldestAt }: Unread) {
   return { entries, oldest_at: oldestAt?.toISOString() ?? null }
 }

@@ -316,7 +316,9 @@ export const RejectionView = Type.Object(
   {
     id: Type.String(),
     tenant: Type.String(),
-    source_config_id: Nullable(Type.String({ description: 'Where it was sent to; null: it came with a key' })),
+    source_config_id: Nullable(
+      Type.String({ description: 'Where it was sent to; null: it came with a key' }),
+    ),
     key_id: NullableText,
     route: Nullable(Type.String({ description: 'Of a request with a key, for example POST /v1/track' })),
     rejected_at: Timestamp,
@@ -573,19 +575,36 @@ export const HealthView = Type.Object({
   waiting: Nullable(
     Type.Object(
       { entries: Count, oldest_at: NullableTimestamp },
-      { description: 'Accepted and not processed yet, of all tenants; null for who has but one' },
+      {
+        description:
+          'Accepted and not processed yet, of this tenant; null while that is not known, because the log is away or holds more than 100,000 of all tenants',
+      },
+    ),
+  ),
+  retrying: Type.Object(
+    { entries: Count, oldest_at: NullableTimestamp },
+    { description: 'Of this tenant: could not be applied, and are tried again; what waits behind them too' },
+  ),
+  installation: Nullable(
+    Type.Object(
+      {
+        waiting: Nullable(Type.Object({ entries: Count, oldest_at: NullableTimestamp })),
+      },
+      { description: 'Of all tenants together; null for who has but one' },
     ),
   ),
   dead_letters: Type.Object({ open: Count, by_hour: ByHour }),
   refused: Type.Object({ last_24_hours: Count, by_hour: ByHour }),
   deferred: Type.Object({ events: Count, oldest_at: NullableTimestamp }),
   disk_free: Nullable(
-    Type.Number({ description: 'From 0 to 1; null where PostgreSQL is not the embedded one' }),
+    Type.Number({
+      description: 'Of the whole installation, from 0 to 1; null where PostgreSQL is not the embedded one',
+    }),
   ),
   disk_days_left: Nullable(
     Type.Number({
       description:
-        'Until the disk is full, at the pace of the last day; null while that is not known, or it does not fill',
+        'Until the disk of the installation is full, at the pace of the last day; null while that is not known, or it does not fill',
     }),
   ),
 })

@@ -1,4 +1,4 @@
-import { alerts, inbound, sources, tenants } from '../../api/admin.ts'
+import { alerts, inbound, tenants } from '../../api/admin.ts'
 import { conversions, events, records } from '../../api/data.ts'
 import { nullOn } from '../../api/request.ts'
 import type { Alert, Conversion, Event, Health, List, Rejection, SeriesRow } from '../../api/types.ts'
@@ -21,7 +21,7 @@ export type Activity = News & {
   eventHours: SeriesRow[] | null
   conversionHours: SeriesRow[] | null
   lastRefused: Rejection | null
-  /** What there is of the things that one begins with. */
+  /** What has come in of the things that one begins with; of sources: something did. */
   begun: { event: boolean; record: boolean; source: boolean | null }
 }
 
@@ -34,7 +34,9 @@ export async function readActivity(signal: AbortSignal): Promise<Activity> {
     nullOn(403, conversions.series(hours, signal)),
     isAdmin.peek() ? inbound.rejections({ tenant: tenant.peek(), limit: 1 }, signal) : null,
     anyRecord(signal),
-    isAdmin.peek() ? sources.list(tenant.peek(), signal) : null,
+    isAdmin.peek() && tenant.peek() !== null
+      ? inbound.receipts({ tenant: tenant.peek(), limit: 1 }, signal)
+      : null,
   ])
   return {
     ...{ ...news, readAt },

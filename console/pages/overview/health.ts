@@ -13,7 +13,9 @@ const FAR_DAYS = 1_000
 /** How the service is doing, each with the last 24 hours where there is something to draw. */
 export function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | null }): VNode {
   const perHour = hours?.slice(-24).map(({ count }) => count) ?? []
-  const { waiting, deferred, dead_letters: letters, refused, disk_free: free, disk_days_left: days } = health
+  const { waiting, retrying, installation, deferred, dead_letters: letters, refused } = health
+  const { disk_free: free, disk_days_left: days } = health
+  const everybody = installation?.waiting ?? null
   const signs: (Sign | null)[] = [
     {
       label: 'Events in the last full hour',
@@ -25,6 +27,20 @@ export function HealthSigns({ health, hours }: { health: Health; hours: SeriesRo
       value: number(waiting.entries),
       note: waiting.oldest_at && html`<span>oldest ${h(Ago, { at: waiting.oldest_at })}</span>`,
     },
+    everybody && everybody.entries !== waiting?.entries
+      ? {
+          label: 'Waiting, of all tenants',
+          value: number(everybody.entries),
+          note: everybody.oldest_at && html`<span>oldest ${h(Ago, { at: everybody.oldest_at })}</span>`,
+        }
+      : null,
+    retrying.entries > 0
+      ? {
+          label: 'Tried again',
+          value: number(retrying.entries),
+          note: retrying.oldest_at && html`<span>oldest ${h(Ago, { at: retrying.oldest_at })}</span>`,
+        }
+      : null,
     {
       label: 'Dead letters',
       value: number(letters.open),
@@ -44,7 +60,7 @@ export function HealthSigns({ health, hours }: { health: Health; hours: SeriesRo
     free === null
       ? null
       : {
-          label: 'Disk used',
+          label: 'Disk used, by all tenants',
           value: percent(1 - free),
           note:
             days !== null &&

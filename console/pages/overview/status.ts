@@ -1,5 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact'
 import type { OverviewReport } from '../../api/report-types.ts'
+import type { Health } from '../../api/types.ts'
 import { Section } from '../../components/page.ts'
 import { Ago } from '../../components/time.ts'
 import { lowerWords, plural } from '../../format.ts'
@@ -14,16 +15,32 @@ type StatusProps = { activity: Activity; revenue: OverviewReport | null }
 /** What waits for a decision, worst first; nothing where nothing does. */
 export function Decisions({ activity, revenue }: StatusProps): VNode | null {
   const issues = issuesIn({ activity, revenue })
-  if (issues.length === 0)
-    return (
-      activity.health &&
-      html`<p class="calm">All is well: no dead letters, nothing waiting, nobody refused.</p>`
-    )
+  if (issues.length === 0) return activity.health && html`<p class="calm">${calmWords(activity.health)}</p>`
   return h(
     Section,
     { title: 'Needs a decision' },
     html`<ul class="notice">${issues.map(issue => html`<li>${issue}</li>`)}</ul>`,
   )
+}
+
+const LATE_MS = 60_000
+
+/** What has just come in is on its way; what has waited for longer is not. */
+function isLate(waiting: Health['retrying'] | null): boolean {
+  const oldest = waiting?.oldest_at
+  return Boolean(oldest) && Date.now() - new Date(oldest!).getTime() > LATE_MS
+}
+
+function calmWords({ waiting, installation }: Health): string {
+  const own =
+    waiting === null
+      ? ''
+      : waiting.entries === 0
+        ? ', nothing waiting'
+        : `, ${plural(waiting.entries, 'request')} on the way`
+  const others = (installation?.waiting?.entries ?? 0) - (waiting?.entries ?? 0)
+  const more = others > 0 ? ` Of other tenants ${plural(others, 'request')} wait.` : ''
+  return `All is well with this tenant: no dead letters${own}, nobody refused.${more}`
 }
 
 /** What is told by a line of its own anyway. */
@@ -43,6 +60,12 @@ function issuesIn({ activity: { health, alerts, lastRefused }, revenue }: Status
     health &&
       health.refused.last_24_hours > 0 &&
       html`${plural(health.refused.last_24_hours, 'request')} refused in 24 hours${refusal(lastRefused)}.`,
+    health &&
+      isLate(health.waiting) &&
+      html`${plural(health.waiting!.entries, 'request')} wait to be processed, the oldest from ${h(Ago, { at: health.waiting!.oldest_at! })}.`,
+    health &&
+      health.retrying.entries > 0 &&
+      html`${plural(health.retrying.entries, 'request')} could not be applied so far, and are tried again.`,
     health &&
       health.deferred.events > 0 &&
       html`${plural(health.deferred.events, 'event')} over the limit of their source, waiting for budget.`,

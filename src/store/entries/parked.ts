@@ -173,6 +173,18 @@ export async function countParked(db: Db, tenantId: number, receivedBy: Date): P
   return rows[0]!.count
 }
 
+/** Of a tenant: how many, and since when. */
+export async function summarizeParkedOf(
+  db: Db,
+  tenantId: number,
+): Promise<{ entries: number; oldestAt: Date | null }> {
+  const { rows } = await db.query<{ entries: number; oldestAt: Date | null }>(
+    'select count(*) as entries, min(received_at) as "oldestAt" from parked_entries where tenant_id = $1',
+    [tenantId],
+  )
+  return rows[0]!
+}
+
 /** When the oldest entry of a tenant came in that waits there. */
 export async function oldestOfTenantIn(
   db: Db,
