@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
+import { denyLargeObjects, dropRole, roleExists } from '../../src/store/tenants/sql-access.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 
@@ -208,6 +209,26 @@ test('a role reads its tenant through the views, nothing else, and writes nothin
   assert.equal((await kontor('sql-access', 'revoke', role)).code, 1)
   const actions = (await server.admin.audit.list({ tenant: acme.id, limit: 2 })).map(({ action }) => action)
   assert.deepEqual(actions, ['sql_access.revoke', 'sql_access.create'])
+})
+
+test('an owner who is no superuser drops a role with what it owns', async () => {
+  const client = await server.pool.connect()
+  try {
+    await client.query('begin')
+    await client.query('create role kontor_test_owner createrole')
+    await client.query('set local role kontor_test_owner')
+    await client.query('create role kontor_bi_test_left')
+    await denyLargeObjects(client) // nothing that it may do, and no error
+    await client.query('reset role')
+    const { rows } = await client.query(`select lo_from_bytea(0, 'left behind') as oid`)
+    await client.query(`alter large object ${rows[0].oid} owner to kontor_bi_test_left`)
+    await client.query('set local role kontor_test_owner')
+    await dropRole(client, 'kontor_bi_test_left')
+    assert.equal(await roleExists(client, 'kontor_bi_test_left'), false)
+  } finally {
+    await client.query('rollback')
+    client.release()
+  }
 })
 
 test('a role that everybody’s grants would show more is not made', async () => {
