@@ -18,6 +18,7 @@ import { allSegments } from '../store/reports/segments.ts'
 import type { Moved, SourceFigures } from '../store/reports/totals.ts'
 import { type ReportTraits, reportTraits } from '../store/reports/traits.ts'
 import type { Ledger } from './ledger.ts'
+import { inOrder } from './movement-order.ts'
 import { type ReportQuestion, sum } from './question.ts'
 
 /** One account of what is left: what it comes to, from when to when, and how its MRR moved. */
@@ -64,10 +65,11 @@ export async function filteredLedger(db: Db, question: ReportQuestion): Promise<
       await learn(segments.map(segment => segment.account))
       return left(segments)
     },
-    movements: async ({ since, until }, { offset, limit }) =>
-      entries
-        .filter(entry => entry.occurredAt > since && entry.occurredAt <= until)
-        .slice(offset, offset + limit),
+    movements: async ({ since, until }, { slice: { offset, limit }, order }) =>
+      inOrder(
+        entries.filter(entry => entry.occurredAt > since && entry.occurredAt <= until),
+        order,
+      ).slice(offset, offset + limit),
     movementsOf: async account => entries.filter(entry => entry.account === account),
     narrowed: {
       holds: (id, at) => spans.get(id)?.some(span => holdsAt(span, at.getTime())) ?? false,

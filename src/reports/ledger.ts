@@ -4,7 +4,7 @@ import type { Segment } from '../domain/billing/timeline.ts'
 import type { Slice } from '../domain/list-slices.ts'
 import type { ExcludedItem } from '../store/reports/exclusions.ts'
 import type { Standing } from '../store/reports/history.ts'
-import type { MovementEntry, RetentionBase } from '../store/reports/movements.ts'
+import type { MovementEntry, MovementOrder, RetentionBase } from '../store/reports/movements.ts'
 import type { Moved, SourceFigures } from '../store/reports/totals.ts'
 
 /**
@@ -26,8 +26,11 @@ export type Ledger = {
   accounts(slice: Slice, count: number): Promise<string[]>
   /** That hold at the time of the question, in all currencies. */
   segments(accounts: string[]): Promise<Segment[]>
-  /** In (since, until], the oldest first. */
-  movements(window: { since: Date; until: Date }, slice: Slice, count: number): Promise<MovementEntry[]>
+  /** In (since, until]. `count`: how many there are. */
+  movements(
+    window: { since: Date; until: Date },
+    wanted: { slice: Slice; count: number; order: MovementOrder },
+  ): Promise<MovementEntry[]>
   movementsOf(account: string): Promise<MovementEntry[]>
   /** What the filter leaves; null: there is none, and nothing to look up. */
   narrowed: Narrowed | null

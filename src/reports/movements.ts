@@ -2,6 +2,7 @@ import type { Cause } from '../domain/billing/causes.ts'
 import { type MovementType, mainChange } from '../domain/billing/movements.ts'
 import type { Db } from '../postgres/database.ts'
 import { accountNames } from '../store/reports/accounts.ts'
+import type { MovementOrder } from '../store/reports/movements.ts'
 import type { MovementSums } from '../store/reports/totals.ts'
 import { openLedger } from './open-ledger.ts'
 import { type ReportList, type ReportQuestion, sum } from './question.ts'
@@ -31,11 +32,12 @@ export type MovementEntry = {
   eventId: string | null
 }
 
-/** Every movement of the window, the oldest first. */
+/** Every movement of the window. */
 export async function movementReport(
   db: Db,
   question: ReportQuestion,
   window: Window,
+  order: MovementOrder = 'time',
 ): Promise<MovementReport> {
   const { tenantId, currency } = question
   const ledger = await openLedger(db, question)
@@ -51,7 +53,7 @@ export async function movementReport(
     movements: {
       count,
       async rows(slice) {
-        const entries = await ledger.movements(window, slice, count)
+        const entries = await ledger.movements(window, { slice, count, order })
         const names = await accountNames(db, tenantId, [...new Set(entries.map(entry => entry.account))])
         return entries.map(({ account, occurredAt, type, before, after, changes }) => ({
           occurredAt,

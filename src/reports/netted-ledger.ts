@@ -4,6 +4,7 @@ import { dayIn } from '../domain/time-zone.ts'
 import type { MovementEntry } from '../store/reports/movements.ts'
 import type { MovementSums } from '../store/reports/totals.ts'
 import type { Ledger } from './ledger.ts'
+import { inOrder } from './movement-order.ts'
 import { sum } from './question.ts'
 
 type Window = { since: Date; until: Date }
@@ -24,7 +25,8 @@ export function nettedLedger(ledger: Ledger, zone: string): Ledger {
   async function read(window: Window): Promise<MovementEntry[]> {
     const { sums } = await ledger.moved(window.since, window.until)
     const count = sum(sums, moved => moved.count)
-    return nettedWithinDays(await ledger.movements(window, { offset: 0, limit: count }, count), dayOf)
+    const all = { slice: { offset: 0, limit: count }, count, order: 'time' } as const
+    return nettedWithinDays(await ledger.movements(window, all), dayOf)
   }
 
   return {
@@ -41,8 +43,8 @@ export function nettedLedger(ledger: Ledger, zone: string): Ledger {
         return Object.fromEntries(sumsOf(own).map(({ type, amount }) => [type, amount]))
       })
     },
-    async movements(window, { offset, limit }) {
-      return (await within(window)).slice(offset, offset + limit)
+    async movements(window, { slice: { offset, limit }, order }) {
+      return inOrder(await within(window), order).slice(offset, offset + limit)
     },
     async movementsOf(account) {
       return nettedWithinDays(await ledger.movementsOf(account), dayOf)

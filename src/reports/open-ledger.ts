@@ -26,7 +26,7 @@ function keptLedger(db: Db, question: ReportQuestion): Ledger {
       cohortChanges(db, tenantId, currency, { since, asOf, zone: policy.timeZone, base }),
     accounts: (slice, count) => accountSlice(db, question, slice, count),
     segments: accounts => segmentsOfAccounts(db, tenantId, accounts, asOf),
-    movements: (window, slice, count) => movementSlice(db, tenantId, currency, window, slice, count),
+    movements: (window, wanted) => movementSlice(db, tenantId, currency, window, wanted),
     movementsOf: account => movementsOfAccount(db, tenantId, currency, account, asOf),
     narrowed: null,
   }

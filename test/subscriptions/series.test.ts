@@ -62,6 +62,25 @@ for (const interval of ['day', 'week', 'month']) {
   })
 }
 
+test('movements stand by time, or the largest first, on every page and under every filter', async () => {
+  for (const filter of [{}, { interval: 'month' }] as Record<string, string>[]) {
+    const { results: byTime } = await reportOf(server, 'movements', filter)
+    assert.ok(byTime.length > 5)
+    const bySize: Body[] = []
+    for (let page = 1, pages = 1; page <= pages; page++) {
+      const query = { ...filter, order: 'size', page_size: 2, page }
+      const report = await reportOf(server, 'movements', query)
+      pages = report.pages
+      bySize.push(...report.results)
+    }
+    const sizeOf = ({ mrr_delta }: Body) => Math.abs(mrr_delta)
+    assert.deepEqual(
+      bySize,
+      byTime.toSorted((a: Body, b: Body) => sizeOf(b) - sizeOf(a)),
+    )
+  }
+})
+
 test('history shows twelve months unless told otherwise, the open one as of now, none in the future', async () => {
   const months = await reportOf(server, 'history')
   assert.deepEqual([months.interval, months.results.length], ['month', 12])

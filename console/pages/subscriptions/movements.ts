@@ -2,7 +2,7 @@ import type { VNode } from 'preact'
 import { absolute, isNegative, isZero } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
 import type { MovementRow, MovementsReport } from '../../api/report-types.ts'
-import { SelectField } from '../../components/form.ts'
+import { SelectField, SelectFilter } from '../../components/form.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
 import { Section } from '../../components/page.ts'
 import { type Column, PagedTable } from '../../components/table.ts'
@@ -11,11 +11,18 @@ import { lowerWords, money, NONE, shortTime, signedMoney } from '../../format.ts
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
-import { link } from '../../router.ts'
+import { link, linkWith } from '../../router.ts'
 import { MovementChanges } from './figures.ts'
 import { dayOf, followingDay, monthsUntil } from './months.ts'
 import { reportIn, type Scope, scopeOf } from './report.ts'
 import { AccountLink, csvOf, NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
+
+const ORDERS = [
+  ['size', 'Largest first'],
+  ['time', 'Oldest first'],
+] as const
+
+const orderOf = (query: URLSearchParams) => (query.get('order') === 'time' ? 'time' : 'size')
 
 /** By how much MRR changed in a month, and because of whom. */
 export const page = definePage(
@@ -25,7 +32,7 @@ export const page = definePage(
     const months = monthsUntil(scope.as_of)
     const month = months.find(name => name === query.get('month')) ?? months[0]!
     const window = { since: `${month}-01`, until: followingDay(month) }
-    const asked = { ...scope, ...window, page: query.get('page') }
+    const asked = { ...scope, ...window, order: orderOf(query), page: query.get('page') }
     return { scope, month, months, window, report: await reportIn(scope, reports.movements(asked, signal)) }
   },
   ({ data: { scope, month, months, window, report }, route }) => {
@@ -44,12 +51,16 @@ export const page = definePage(
       h(
         Section,
         { title: 'Because of whom' },
+        h(SelectFilter, {
+          ...{ id: 'order', label: 'Order', options: ORDERS, value: orderOf(route.query) },
+          onChange: order => go(linkWith(route, { order: order === 'time' ? order : null, page: null })),
+        }),
         h(PagedTable<MovementRow>, {
           caption: 'Movements',
           columns: columnsIn(scope),
           list: report,
           linkTo: pageLink(route, 'page'),
-          csv: csvOf('movements', 'movements', { ...scope, ...window }),
+          csv: csvOf('movements', 'movements', { ...scope, ...window, order: orderOf(route.query) }),
           empty: h(EmptyState, { title: `MRR in ${scope.currency} did not move in this month.` }),
         }),
       ),

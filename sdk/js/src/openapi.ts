@@ -3148,7 +3148,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Every movement of MRR, the oldest first
+         * Every movement of MRR, the oldest or the largest first
          * @description After `since` and up to `until`, at their effective instants: opening + new + expansion + reactivation − contraction − churn = closing. With `Accept: text/csv` all of them are exported.
          *
          *     Scope: `subscriptions:read`.
@@ -3166,6 +3166,8 @@ export interface paths {
                     interval?: string;
                     /** @description With Accept: text/csv: which list to export, whole unless a page is asked for; default movements */
                     list?: "movements";
+                    /** @description time: the oldest first; size: the largest first, gained or lost */
+                    order: "time" | "size";
                     /** @description Page of movements */
                     page: number;
                     /** @description Rows of each list; more than 100 is served as 100 */

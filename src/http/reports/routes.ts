@@ -6,7 +6,7 @@ import { type AttentionReport, attentionReport } from '../../reports/attention.t
 import { type MovementReport, type MovementTotals, movementReport } from '../../reports/movements.ts'
 import { type OverviewReport, overviewReport } from '../../reports/overview.ts'
 import { type RetentionReport, retentionReport } from '../../reports/retention.ts'
-import type { RetentionBase } from '../../store/reports/movements.ts'
+import type { MovementOrder, RetentionBase } from '../../store/reports/movements.ts'
 import type { App } from '../app.ts'
 import { windowFaults } from '../paging.ts'
 import { problems } from '../problems.ts'
@@ -117,16 +117,25 @@ function accountRoute(app: App, deps: ReportDeps): void {
 function movementRoutes(app: App, deps: ReportDeps): void {
   reportRoute(app, deps, {
     path: '/v1/subscriptions/movements',
-    summary: 'Every movement of MRR, the oldest first',
+    summary: 'Every movement of MRR, the oldest or the largest first',
     description:
       'After `since` and up to `until`, at their effective instants: opening + new + expansion + reactivation − contraction − churn = closing. With `Accept: text/csv` all of them are exported.',
     pages: { movements: 'page' },
-    own: WindowQuery('Movements'),
+    own: {
+      ...WindowQuery('Movements'),
+      order: Type.Enum(['time', 'size'], {
+        default: 'time',
+        description: 'time: the oldest first; size: the largest first, gained or lost',
+      }),
+    },
     body: MovementsBody,
     faults: windowFaults,
     flat: 'movements',
     build: async (db, question, query) =>
-      shownMovements(await movementReport(db, question, windowOf(question, query)), question.currency),
+      shownMovements(
+        await movementReport(db, question, windowOf(question, query), query.order as MovementOrder),
+        question.currency,
+      ),
   })
   reportRoute(app, deps, {
     path: '/v1/subscriptions/retention',

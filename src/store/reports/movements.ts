@@ -23,22 +23,30 @@ function entryOf(row: EntryRow): MovementEntry {
   return { ...row, changes: JSON.parse(row.changes) }
 }
 
-/** Movements in (since, until], the oldest first. `count`: how many there are. */
+/** The oldest first, or the largest, gained or lost. */
+export type MovementOrder = 'time' | 'size'
+
+type SliceOfMovements = { slice: Slice; count: number; order: MovementOrder }
+
+/** By size, all of the window are read from the index, which holds the amounts, and sorted. */
+const FORWARDS = { time: 'occurred_at, account', size: 'size desc, occurred_at, account' }
+const BACKWARDS = { time: 'occurred_at desc, account desc', size: 'size, occurred_at desc, account desc' }
+
+/** Movements in (since, until]. `count`: how many there are. */
 export async function movementSlice(
   db: Db,
   tenantId: number,
   currency: string,
   window: { since: Date; until: Date },
-  slice: Slice,
-  count: number,
+  { slice, count, order: by }: SliceOfMovements,
 ): Promise<MovementEntry[]> {
   const { offset, limit, backwards } = nearerEnd(slice, count)
   if (limit === 0) return []
-  const order = backwards ? 'occurred_at desc, account desc' : 'occurred_at, account'
+  const order = (backwards ? BACKWARDS : FORWARDS)[by]
   const { rows } = await queryPrepared<EntryRow>(
     db,
     `select m.* from (
-       select account, occurred_at from billing_movements
+       select account, occurred_at, abs(mrr_after - mrr_before) as size from billing_movements
        where tenant_id = $1 and currency = $2 and occurred_at > $3 and occurred_at <= $4
        order by ${order} offset $5 limit $6
      ) k
