@@ -12,8 +12,7 @@ import { profilesOf } from '../../store/identity/identities.ts'
 import { accountAttribution } from '../billing/attribution.ts'
 import { openIdentities } from '../identity/identity.ts'
 import type { Transaction } from '../unit.ts'
-import { joinBuyers } from './buyers.ts'
-import { combineSales, saleOf } from './conversions.ts'
+import { combineSales, joinBuyers, saleOf } from './conversions.ts'
 
 /** What an event says of one of these sales (`order:…`, `invoice:…`); null where it is about none. */
 export function saleAmong(
