@@ -8,7 +8,7 @@ import type { Actor } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { refuse } from './error.ts'
 import { tenantLimit, tenantNamed } from './tenants.ts'
-import type { AlertRulesView, AlertView } from './views.ts'
+import type { AlertRulesView, AlertView } from './views/alerts.ts'
 
 export type AlertAdmin = ReturnType<typeof alertAdmin>
 

@@ -5,7 +5,7 @@ import { listChanges, listChangesOfTenant, type StoredChange } from '../store/te
 import type { Actor } from './actor.ts'
 import { refuse } from './error.ts'
 import { tenantLimit } from './tenants.ts'
-import type { AuditView } from './views.ts'
+import type { AuditView } from './views/audit.ts'
 
 type AuditQuery = {
   tenant?: string | undefined

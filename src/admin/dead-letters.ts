@@ -25,7 +25,7 @@ import { recordChange } from './audit.ts'
 import { AdminError, refuse } from './error.ts'
 import { outcomeOfReplay, type Replay, type ReplayOutcome } from './replayed.ts'
 import { tenantLimit } from './tenants.ts'
-import type { DeadLetterView } from './views.ts'
+import type { DeadLetterView } from './views/dead-letters.ts'
 
 type DeadLetterQuery = {
   tenant?: string | undefined

@@ -30,7 +30,12 @@ import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap } from './overlap.ts'
 import type { Secrets } from './secrets.ts'
 import { faultsOfSettings } from './sources/settings.ts'
 import { tenantNamed } from './tenants.ts'
-import type { CreatedDestination, DeliveryView, DestinationTest, DestinationView } from './views.ts'
+import type {
+  CreatedDestination,
+  DeliveryView,
+  DestinationTest,
+  DestinationView,
+} from './views/destinations.ts'
 
 type Unchecked = Record<string, unknown>
 type Deps = { pool: pg.Pool; secrets: Secrets; actor: Actor; allowPrivate: boolean }

@@ -11,7 +11,8 @@ import { endKey, makeKey } from './keys.ts'
 import type { Secrets } from './secrets.ts'
 import { makeSource, removeSource } from './sources/sources.ts'
 import { makeTenant, tenantView } from './tenants.ts'
-import type { CreatedKey, CreatedSource } from './views.ts'
+import type { CreatedKey } from './views/keys.ts'
+import type { CreatedSource } from './views/sources.ts'
 
 export type FirstStart = {
   tenant: { id: string; name: string }

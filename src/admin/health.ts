@@ -18,7 +18,7 @@ import { findSource } from '../store/inbound/sources.ts'
 import { type Actor, sees } from './actor.ts'
 import { notFound } from './error.ts'
 import { tenantNamed } from './tenants.ts'
-import type { DestinationActivity, HealthView, IssueView, SourceActivity } from './views.ts'
+import type { DestinationActivity, HealthView, IssueView, SourceActivity } from './views/health.ts'
 
 /** How a tenant stands, for those who look after it. */
 export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; actor: Actor }) {

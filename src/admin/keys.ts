@@ -35,7 +35,8 @@ import { faultsOfKeyLimits, faultsOfNewKey, given, type KeyLimitsInput, type New
 import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap } from './overlap.ts'
 import { disableSource, sourceView } from './sources/sources.ts'
 import { tenantNamed } from './tenants.ts'
-import type { CreatedKey, KeyView, RevokedKey, RotatedKey, SourceView } from './views.ts'
+import type { CreatedKey, KeyView, RevokedKey, RotatedKey } from './views/keys.ts'
+import type { SourceView } from './views/sources.ts'
 
 export type KeyAdmin = ReturnType<typeof keyAdmin>
 

@@ -10,7 +10,7 @@ import type { Actor } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { refuse } from './error.ts'
 import { tenantNamed } from './tenants.ts'
-import type { PolicyView } from './views.ts'
+import type { PolicyView } from './views/tenants.ts'
 
 export type PolicyAdmin = ReturnType<typeof policyAdmin>
 

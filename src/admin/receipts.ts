@@ -10,7 +10,7 @@ import { listSources } from '../store/inbound/sources.ts'
 import type { Actor } from './actor.ts'
 import { AdminError } from './error.ts'
 import { tenantLimit } from './tenants.ts'
-import type { ArchiveFacts, BacklogView, ReceiptView, RejectionView } from './views.ts'
+import type { ArchiveFacts, BacklogView, ReceiptView, RejectionView } from './views/inbound.ts'
 
 type ReceiptQuery = {
   tenant?: string | undefined

@@ -8,7 +8,7 @@ import { databaseNow } from '../postgres/clock.ts'
 import { hasErasedSince } from '../store/identity/erasures.ts'
 import type { Actor } from './actor.ts'
 import { tenantNamed } from './tenants.ts'
-import type { ReceivedRequest } from './views.ts'
+import type { ReceivedRequest } from './views/inbound.ts'
 
 /** A batch may have 1 MiB; whoever looks at one event is not sent all of it. */
 const MOST_SHOWN = 100_000

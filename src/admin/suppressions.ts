@@ -9,7 +9,7 @@ import type { Actor } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError } from './error.ts'
 import { tenantNamed } from './tenants.ts'
-import type { RemovedSuppression, SuppressionList } from './views.ts'
+import type { RemovedSuppression, SuppressionList } from './views/erasures.ts'
 
 export type SuppressionAdmin = ReturnType<typeof suppressionAdmin>
 

@@ -14,7 +14,7 @@ import { createTenant, findTenant, listTenants, lockTenant, updateTenant } from 
 import { type Actor, requireAllTenants, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError, notFound, refuse } from './error.ts'
-import type { TenantView } from './views.ts'
+import type { TenantView } from './views/tenants.ts'
 
 /** As the admin API takes it. */
 type TenantChange = {

@@ -1,6 +1,7 @@
 import { Argument, type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { tenantNamed } from '../admin/tenants.ts'
-import type { DeadLetterView, RejectionView } from '../admin/views.ts'
+import type { DeadLetterView } from '../admin/views/dead-letters.ts'
+import type { RejectionView } from '../admin/views/inbound.ts'
 import { followNewest } from '../reports/newest.ts'
 import { type ConversionRow, listConversions } from '../store/conversions/conversions.ts'
 import { type EventRow, listEvents } from '../store/events/events.ts'

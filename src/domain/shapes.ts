@@ -10,3 +10,5 @@ export const Uuid = Type.String({ format: 'uuid' })
 
 /** An object whose fields are the sender's own. */
 export const OpenObject = (options: TSchemaOptions = {}) => Type.Unsafe<JsonObject>(Type.Object({}, options))
+
+export const Count = Type.Integer({ minimum: 0 })

@@ -2,7 +2,32 @@ import type { Static } from 'typebox'
 import type * as sent from '../../console/api/destination-types.ts'
 import type * as reports from '../../console/api/report-types.ts'
 import type * as data from '../../console/api/types.ts'
-import type * as views from '../../src/admin/views.ts'
+import type { AlertRulesView, AlertView } from '../../src/admin/views/alerts.ts'
+import type { AuditView } from '../../src/admin/views/audit.ts'
+import type { DeadLetterView } from '../../src/admin/views/dead-letters.ts'
+import type {
+  CreatedDestination,
+  DeliveryView,
+  DestinationTest,
+  DestinationView,
+} from '../../src/admin/views/destinations.ts'
+import type { ErasurePreview, ErasureReceipt, SuppressionList } from '../../src/admin/views/erasures.ts'
+import type {
+  DestinationActivity,
+  HealthView,
+  IssueView,
+  SourceActivity,
+} from '../../src/admin/views/health.ts'
+import type {
+  BacklogView,
+  ReceiptView,
+  ReceivedRequest,
+  RejectionView,
+} from '../../src/admin/views/inbound.ts'
+import type { CreatedKey, KeyView, RevokedKey, RotatedKey } from '../../src/admin/views/keys.ts'
+import type { PersonView } from '../../src/admin/views/people.ts'
+import type { CreatedSource, RotatedSource, SourceView } from '../../src/admin/views/sources.ts'
+import type { TenantView } from '../../src/admin/views/tenants.ts'
 import type { EventBody, EventOutcomeBody } from '../../src/http/events/schemas.ts'
 import type { StoredRecordBody } from '../../src/http/records/schemas.ts'
 import type * as rows from '../../src/http/reports/rows.ts'
@@ -17,34 +42,34 @@ type Holds<Expected, _Promised extends Expected> = true
 type Fields<Row> = { [Name in keyof Row]: null extends Row[Name] ? 'nullable' | 'given' : 'given' }
 
 export type Checks = [
-  Holds<data.TenantSettings, views.TenantView>,
-  Holds<data.Health, views.HealthView>,
-  Holds<data.Alert, views.AlertView>,
-  Holds<data.AlertRules, views.AlertRulesView>,
-  Holds<data.SuppressionList, views.SuppressionList>,
-  Holds<data.Issue, views.IssueView>,
-  Holds<data.Person, views.PersonView>,
-  Holds<data.ErasurePreview, views.ErasurePreview>,
-  Holds<data.ErasureReceipt, views.ErasureReceipt>,
-  Holds<data.Key, views.KeyView>,
-  Holds<data.CreatedKey, views.CreatedKey>,
-  Holds<data.RotatedKey, views.RotatedKey>,
-  Holds<data.RevokedKey, views.RevokedKey>,
-  Holds<data.Source, views.SourceView>,
-  Holds<data.CreatedSource, views.CreatedSource>,
-  Holds<data.RotatedSource, views.RotatedSource>,
-  Holds<data.SourceActivity, views.SourceActivity>,
-  Holds<data.DestinationActivity, views.DestinationActivity>,
-  Holds<data.ReceivedRequest, views.ReceivedRequest>,
-  Holds<data.Receipt, views.ReceiptView>,
-  Holds<data.Rejection, views.RejectionView>,
-  Holds<data.Backlog, views.BacklogView>,
-  Holds<data.DeadLetter, views.DeadLetterView>,
-  Holds<data.AuditRow, views.AuditView>,
-  Holds<sent.Destination, views.DestinationView>,
-  Holds<sent.CreatedDestination, views.CreatedDestination>,
-  Holds<sent.DestinationTest, views.DestinationTest>,
-  Holds<sent.Delivery, views.DeliveryView>,
+  Holds<data.TenantSettings, TenantView>,
+  Holds<data.Health, HealthView>,
+  Holds<data.Alert, AlertView>,
+  Holds<data.AlertRules, AlertRulesView>,
+  Holds<data.SuppressionList, SuppressionList>,
+  Holds<data.Issue, IssueView>,
+  Holds<data.Person, PersonView>,
+  Holds<data.ErasurePreview, ErasurePreview>,
+  Holds<data.ErasureReceipt, ErasureReceipt>,
+  Holds<data.Key, KeyView>,
+  Holds<data.CreatedKey, CreatedKey>,
+  Holds<data.RotatedKey, RotatedKey>,
+  Holds<data.RevokedKey, RevokedKey>,
+  Holds<data.Source, SourceView>,
+  Holds<data.CreatedSource, CreatedSource>,
+  Holds<data.RotatedSource, RotatedSource>,
+  Holds<data.SourceActivity, SourceActivity>,
+  Holds<data.DestinationActivity, DestinationActivity>,
+  Holds<data.ReceivedRequest, ReceivedRequest>,
+  Holds<data.Receipt, ReceiptView>,
+  Holds<data.Rejection, RejectionView>,
+  Holds<data.Backlog, BacklogView>,
+  Holds<data.DeadLetter, DeadLetterView>,
+  Holds<data.AuditRow, AuditView>,
+  Holds<sent.Destination, DestinationView>,
+  Holds<sent.CreatedDestination, CreatedDestination>,
+  Holds<sent.DestinationTest, DestinationTest>,
+  Holds<sent.Delivery, DeliveryView>,
   Holds<data.Event, Static<typeof EventBody>>,
   Holds<data.EventOutcome, Static<typeof EventOutcomeBody>>,
   Holds<Omit<data.StoredRecord, 'data'>, Static<typeof StoredRecordBody>>,

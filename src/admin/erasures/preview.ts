@@ -9,7 +9,7 @@ import {
   findSalesOf,
   type KnownName,
 } from '../../store/identity/erasures.ts'
-import type { ErasureReceipt } from '../views.ts'
+import type { ErasureReceipt } from '../views/erasures.ts'
 import { entriesAbout, entriesOf, nodesOf, portions, unjoinedEventsAbout, valuesOf } from './steps.ts'
 
 /** What an erasure of these names would take, counted as its receipt counts. Touches nothing. */

@@ -28,7 +28,7 @@ import { circleOf } from '../../store/identity/rebuild.ts'
 import { type EventClaim, processedKey, releaseClaims } from '../../store/inbound/processed.ts'
 import { listKeys } from '../../store/tenants/keys.ts'
 import { changeIdentities, tellingSales } from '../people/people.ts'
-import type { PurgeReceipt } from '../views.ts'
+import type { PurgeReceipt } from '../views/erasures.ts'
 import { oldestUnapplied, resume, type Storage, showingLife } from './long-work.ts'
 
 // With everybody whom they share a profile with: each round reads the tenant's events once.

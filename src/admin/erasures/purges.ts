@@ -10,7 +10,7 @@ import { type Actor, sees } from '../actor.ts'
 import { recordChange } from '../audit.ts'
 import { AdminError, notFound, refuse } from '../error.ts'
 import { tenantNamed } from '../tenants.ts'
-import type { PurgePreview, PurgeReceipt } from '../views.ts'
+import type { PurgePreview, PurgeReceipt } from '../views/erasures.ts'
 import { longWork, MAX_WAIT_MS, type Storage, untilApplied } from './long-work.ts'
 import { eventsOf, runPurge, salesOf } from './purge-run.ts'
 

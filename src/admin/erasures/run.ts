@@ -17,7 +17,7 @@ import {
 import { currentProfile, namesLike } from '../../store/identity/people.ts'
 import { insertSuppressions } from '../../store/identity/suppressions.ts'
 import { holdRequests } from '../../store/inbound/requests.ts'
-import type { ErasureReceipt } from '../views.ts'
+import type { ErasureReceipt } from '../views/erasures.ts'
 import { oldestUnapplied, resume, type Storage, showingLife, untilApplied } from './long-work.ts'
 import { type ErasureWork, eraseEffects, eraseWaiting, nodesOf } from './steps.ts'
 

@@ -31,7 +31,7 @@ import {
   reduceOrders,
 } from '../../store/identity/erasures.ts'
 import { deleteRequestsOf } from '../../store/inbound/requests.ts'
-import type { ErasureReceipt } from '../views.ts'
+import type { ErasureReceipt } from '../views/erasures.ts'
 
 /** What an erasure works on. Counts are saved in the transaction that they are about, so that a crash falsifies none. */
 export type ErasureWork = {

@@ -4,7 +4,7 @@ import { findEventsOf } from '../../store/identity/erasures.ts'
 import { namesOfProfile } from '../../store/identity/people.ts'
 import { billingOf, conversionsOf, recordsOf, touchesOf } from '../../store/identity/person-data.ts'
 import { unjoinedEventsAbout, valuesOf } from '../erasures/steps.ts'
-import type { PersonView } from '../views.ts'
+import type { PersonView } from '../views/people.ts'
 
 const AT_A_TIME = 1_000
 

@@ -21,7 +21,7 @@ import type { Actor } from '../actor.ts'
 import { recordChange } from '../audit.ts'
 import { AdminError } from '../error.ts'
 import { tenantNamed } from '../tenants.ts'
-import type { PersonView, SplitPeople } from '../views.ts'
+import type { PersonView, SplitPeople } from '../views/people.ts'
 import { type ExportFormat, exportPerson, formatted } from './export.ts'
 import { ambiguous, findNames, findPerson, unknownPerson } from './names.ts'
 

@@ -25,7 +25,7 @@ import { notFound, refuse } from '../error.ts'
 import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap } from '../overlap.ts'
 import type { Secrets } from '../secrets.ts'
 import { tenantNamed } from '../tenants.ts'
-import type { CreatedSource, CredentialView, RotatedSource, SourceView } from '../views.ts'
+import type { CreatedSource, CredentialView, RotatedSource, SourceView } from '../views/sources.ts'
 import {
   faultsOfSettings,
   SECRET_FIELDS,

@@ -14,7 +14,7 @@ import { findSource, type Source } from '../../store/inbound/sources.ts'
 import { type Actor, sees } from '../actor.ts'
 import { notFound, refuse } from '../error.ts'
 import { receiptView } from '../receipts.ts'
-import type { SourceTest } from '../views.ts'
+import type { SourceTest } from '../views/sources.ts'
 
 /** `body`: JSON text to send in place of the sample. */
 type SourceTestOptions = {

@@ -1,6 +1,6 @@
 import { AdminError, notFound } from '../../admin/error.ts'
 import { tenantNamed } from '../../admin/tenants.ts'
-import type { TenantView } from '../../admin/views.ts'
+import type { TenantView } from '../../admin/views/tenants.ts'
 import { signedHeaders } from '../../domain/inbound/signing.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { findSource, listSources, type Source } from '../../store/inbound/sources.ts'

@@ -1,5 +1,10 @@
 import { Type } from 'typebox'
-import { ErasurePreview, ErasureReceipt, RemovedSuppression, SuppressionList } from '../../admin/views.ts'
+import {
+  ErasurePreview,
+  ErasureReceipt,
+  RemovedSuppression,
+  SuppressionList,
+} from '../../admin/views/erasures.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'

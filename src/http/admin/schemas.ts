@@ -1,7 +1,7 @@
 import { type TSchema, Type } from 'typebox'
 import { DESTINATION_SETTINGS } from '../../admin/destination-settings.ts'
 import { SECRET_FIELDS, SOURCE_SETTINGS } from '../../admin/sources/settings.ts'
-import { ConversionTypes, EventsFloor, IpAddresses } from '../../admin/views.ts'
+import { ConversionTypes, EventsFloor, IpAddresses } from '../../admin/views/tenants.ts'
 import { SOURCE_TYPES } from '../../domain/events/events.ts'
 import { isObject, type JsonObject } from '../../domain/json/json.ts'
 import { Nullable, OpenObject } from '../../domain/shapes.ts'

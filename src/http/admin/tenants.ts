@@ -1,4 +1,4 @@
-import { PolicyView, TenantView } from '../../admin/views.ts'
+import { PolicyView, TenantView } from '../../admin/views/tenants.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'
