@@ -58,7 +58,6 @@ const SuppressionView = Type.Object({
     description: 'SHA-256 of "<tenant id> <kind> <value>", in hex: nothing else is kept',
   }),
 })
-type SuppressionView = Static<typeof SuppressionView>
 
 export const SuppressionList = Type.Object({
   results: Type.Array(SuppressionView),
