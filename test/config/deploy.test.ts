@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
 import { SURFACES, settings } from '../../src/config/settings.ts'
@@ -70,8 +71,11 @@ test('the image is made of the tarball, with the dependencies of the lock file',
         assert.ok(!ignored.includes(path), `${path} is sent to the build`)
       }
   // Only what packing needs is Node's own, and there: no dependency is installed in that stage.
-  const script = textOf('scripts/pack.ts')
-  for (const [, name] of script.matchAll(/from '([^']+)'/g)) assert.match(name!, /^node:/)
+  const needed = ['scripts/pack.ts']
+  for (const file of needed)
+    for (const [, name] of textOf(file).matchAll(/from '([^']+)'/g))
+      if (name!.startsWith('.')) needed.push(join(dirname(file), name!))
+      else assert.match(name!, /^node:/, file)
   for (const folder of [
     'src',
     'demo',
