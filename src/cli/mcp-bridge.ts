@@ -56,7 +56,7 @@ export async function bridge({ url, key }: RemoteServer, out: Output): Promise<v
     async fetch(to, init) {
       const response = await fetch(to, init)
       // that it has no stream to listen to is an answer, too
-      if (init?.method === 'POST' && !response.ok) throw await refusalOf(response)
+      if (init?.method === 'POST' && response.status >= 400) throw await refusalOf(response)
       return response
     },
   })

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import type pg from 'pg'
 import { namesMentioned } from '../domain/identity/erasure.ts'
 import type { Identity } from '../domain/identity/identity.ts'
@@ -30,6 +31,8 @@ export type Requests = {
 const NEW_MS = DAY_MS
 const MAX_OF_NEW = 1_000
 const MAX_SOURCES = 10_000
+// About 5,000 events, in 60 ms: where somebody is not to be recorded, what is larger is not searched for them, and so not kept.
+const MAX_SEARCHED_BYTES = 262_144
 const FLUSHES = { maxItems: 200, maxBytes: 4_000_000, maxInFlight: 1, maxPendingBytes: 64_000_000 }
 
 export function openRequests({ pool }: { pool: pg.Pool }): Requests {
@@ -37,8 +40,14 @@ export function openRequests({ pool }: { pool: pg.Pool }): Requests {
   const writes = coalesce({
     async run(requests: Named[]) {
       const kept = await insertRequests(pool, requests)
-      const left = requests.filter(({ id }) => !kept.has(id))
-      if (left.length > 0) await insertRequestsNaming(pool, left.map(withHashes))
+      const left = requests.filter(({ id, body }) => !kept.has(id) && body.length <= MAX_SEARCHED_BYTES)
+      const named: ReturnType<typeof withHashes>[] = []
+      for (const request of left) {
+        named.push(withHashes(request))
+        // others are served between
+        await turn()
+      }
+      if (named.length > 0) await insertRequestsNaming(pool, named)
       return requests
     },
     ...FLUSHES,

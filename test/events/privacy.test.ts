@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { newEntryId } from '../../src/domain/ids.ts'
 import {
   headersWithoutAddresses,
   keptAddress,
   withoutAddresses,
 } from '../../src/domain/tenants/ip-addresses.ts'
+import { giveUp } from '../../src/pipeline/give-up.ts'
+import { openSuppressions } from '../../src/pipeline/identity/suppressions.ts'
+import type { Kind, Unit } from '../../src/pipeline/unit.ts'
+import { inTransaction } from '../../src/postgres/database.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
@@ -372,6 +377,63 @@ test('an address gets past suppression in no form, by no field, and not as what 
   const own = await server.request(`/v1/events/${found.body.id}`, { key: tenant.privateKey })
   assert.deepEqual(own.body, found.body)
   assert.doesNotMatch(json(own.body), /hopper|example/i)
+})
+
+test('what fails and is about somebody who is not to be recorded is no dead letter', async () => {
+  const tenant = await server.tenantOfServers('suppressing failures')
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  const email = 'mary.jackson@example.com'
+  await post('/admin/v1/erasures', adminKey, { tenant: tenant.id, email, suppress: true }, 201)
+  const failing = (about: string) => {
+    const receivedAt = new Date()
+    const id = newEntryId(receivedAt.getTime())
+    const facts = {
+      tenantId: Number(tenant.id.slice(4)),
+      kind: 'events' as const,
+      orderingKey: '',
+      receivedAt,
+    }
+    const context = json({ route: 'inbound', sourceId: source.id, sourceType: 'webhook' })
+    const body = json({ inbound_event_id: about, event_type: 'seen', payload: { email: about } })
+    return { id, ...facts, context, body }
+  }
+  const kind = {
+    deadLetter: ({ entry }: Unit, error: string, attempts: number) =>
+      ({
+        ...{ id: entry.id, entry, sourceId: source.id, inboundEventId: 'x' },
+        reason: 'failed',
+        error,
+        attempts,
+      }) as const,
+    recordFailure: async () => {},
+  } as unknown as Kind
+  await inTransaction(server.pool, async client => {
+    const transaction = { client, now: new Date(), configVersion: -1, afterCommit: () => {} }
+    const failure = {
+      message: `violates: ${email}`,
+      attempts: 6,
+      suppressions: openSuppressions(),
+      logger: { warn: () => {} },
+    }
+    for (const about of [`Mary <${email}>`, 'somebody.else@example.com'])
+      await giveUp(
+        transaction,
+        kind,
+        { entry: failing(about), partition: 'x', parked: null, work: {} } as never,
+        failure,
+      )
+  })
+  const letters = await server.admin.deadLetters.list({ tenant: tenant.id, limit: 10 })
+  assert.equal(letters.length, 1)
+  assert.match((await server.admin.deadLetters.show(letters[0]!.id, tenant.id)).body, /somebody\.else/)
+  const { results } = (await server.request(`/admin/v1/receipts?source=${source.id}`, { key: adminKey })).body
+  assert.deepEqual(
+    results.map((row: { outcome: string }) => row.outcome),
+    ['suppressed'],
+  )
+  assert.deepEqual(await server.admin.suppressions.list(tenant.id).then(list => list.not_recorded.events), 1)
+  await server.pool.query(`delete from dead_letters where tenant_id = $1`, [Number(tenant.id.slice(4))])
+  assert.deepEqual(await tracesOf(server, tenant, 'mary.jackson'), [])
 })
 
 test('a request that is being kept while somebody is suppressed is not kept in the end', async () => {
