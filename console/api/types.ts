@@ -302,7 +302,6 @@ export type ErasureReceipt = {
   erased: Erased
   /** Where nothing of the person is recorded again. */
   suppressed_names?: number
-  notes: string[]
 }
 
 /** Somebody who is not recorded again: only hashes of their names are kept. */

@@ -4,6 +4,7 @@ import { deadLetters, tenants } from '../../api/admin.ts'
 import type { Issue, ReplayOrder } from '../../api/types.ts'
 import { announce } from '../../components/announcer.ts'
 import { confirmed } from '../../components/dialog.ts'
+import { useFollowed } from '../../components/followed.ts'
 import { ActionButton, RefreshButton } from '../../components/form.ts'
 import { Badge, EmptyState, ProblemArea } from '../../components/notice.ts'
 import { Page } from '../../components/page.ts'
@@ -20,7 +21,10 @@ import { showRefused } from './refused-examples.ts'
 export const page = definePage(
   'issues',
   ({ signal }) => tenants.issues(tenant.peek() ?? '', signal),
-  ({ data, refresh }) => {
+  ({ data: first, refresh }) => {
+    const data = useFollowed(first, {
+      next: (_before, signal) => tenants.issues(tenant.peek() ?? '', signal),
+    })
     const problem = useSignal<unknown>(null)
     const progress = useSignal('')
     const tell = (text: string, remaining: number) => {
@@ -64,7 +68,7 @@ export const page = definePage(
       {
         title: 'Issues',
         actions: h(RefreshButton, { refresh }),
-        lead: 'What could not be processed, what was refused and what cannot be delivered, by cause. Fix the cause, then replay: nothing is lost.',
+        lead: 'What could not be processed, was refused, or cannot be delivered, by cause. Fix the cause, then replay; what was refused, its sender sends again.',
       },
       h(ProblemArea, { problem }),
       progress.value !== '' && html`<p class="notice">${progress.value}</p>`,
@@ -148,11 +152,11 @@ function Cause({
       : html`<span>${words}</span>`
   const newest = example_id
     ? html`<a href=${link('deadLetter', { id: example_id })}>the newest one</a>`
-    : example
+    : example !== cause && example
   return html`
     ${title}
     <span class="reason faint">
-      ${route && html`${route}: `}${newest}${source && kind === 'dead_letters' && html`, from <a href=${link('source', { id: source })}>${source}</a>`}
+      ${route}${route && newest && ': '}${newest}${source && kind === 'dead_letters' && html`, from <a href=${link('source', { id: source })}>${source}</a>`}
     </span>
   `
 }

@@ -86,7 +86,7 @@ function ErasedPage({ receipt: { id, status, erased } }: { receipt: ErasureRecei
       <p>Receipt <code>${id}</code>: ${inWords(erased)}.</p>
       ${!isDone && html`<p>It goes on by itself, and the receipt tells how far it is.</p>`}
       <p class="faint">More than before, where something came in meanwhile; less, where it went by itself.</p>
-      <p><a href=${link('people')}>People</a> · <a href=${link('audit')}>Audit</a></p>
+      <p><a href=${link('people')}>People</a> · <a href=${link('privacy')}>All receipts</a></p>
     `,
   )
 }

@@ -114,10 +114,9 @@ const erasureColumns: Column<ErasureReceipt>[] = [
   { label: 'Receipt', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long', isMinor: true },
 ]
 
-function tookOf({ erased, suppressed_names: names, notes }: ErasureReceipt): ComponentChildren {
+function tookOf({ erased, suppressed_names: names }: ErasureReceipt): ComponentChildren {
   return html`
     ${inWords(erased)}
     ${names !== undefined && html`<span class="reason faint">${plural(names, 'name')} not recorded again</span>`}
-    ${notes.map(note => html`<span class="reason faint">${note}</span>`)}
   `
 }
