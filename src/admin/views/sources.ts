@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { SOURCE_TYPES } from '../../domain/events/events.ts'
+import { DEFAULT_SOURCE_CONFIG } from '../../domain/inbound/source-config.ts'
 import { Nullable, NullableTimestamp, OpenObject, Timestamp } from '../../domain/shapes.ts'
 import { SOURCE_SETTINGS } from '../sources/settings.ts'
 import { ReceiptView } from './inbound.ts'
@@ -13,19 +14,8 @@ const SOURCE_EXAMPLE = {
   preset: null,
   enabled: true,
   path: '/ingest/inbound/src_4fTzQ9aXw2LmN8pB',
+  ...DEFAULT_SOURCE_CONFIG,
   event_type_override: { prefix: 'shop.' },
-  event_id_path: null,
-  require_timestamped_signature: false,
-  require_event_id: null,
-  billing: null,
-  namespace: null,
-  records: null,
-  custom: null,
-  rate_limit: { events: 6000, per_seconds: 60 },
-  overflow: 'defer',
-  max_body_bytes: 1_048_576,
-  headers: [],
-  allowed_addresses: [],
   tokens: [{ hint: '…x7Qe', expires_at: null }],
   signing_secrets: [],
   created_by: 'key_9kTzQ9aXw2LmN8pC',

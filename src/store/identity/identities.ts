@@ -1,6 +1,7 @@
 import type { DatedTouch } from '../../domain/identity/attribution.ts'
 import type { Identity } from '../../domain/identity/identity.ts'
 import type { Cause } from '../../domain/identity/joining.ts'
+import { columnsOf } from '../../postgres/columns.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 
 export type IdentityKey = Identity & { tenantId: number }
@@ -15,12 +16,7 @@ export async function ensureIdentities(
   db: Db,
   identities: (IdentityKey & { trusted: boolean })[],
 ): Promise<KnownIdentity[]> {
-  const columns = [
-    identities.map(identity => identity.tenantId),
-    identities.map(identity => identity.kind),
-    identities.map(identity => identity.value),
-    identities.map(identity => identity.trusted),
-  ]
+  const columns = columnsOf(identities, 'tenantId', 'kind', 'value', 'trusted')
   const found = await queryPrepared<KnownIdentity>(db, ENSURE, columns)
   if (found.rows.length === identities.length) return found.rows
   // Another worker added the rest at the same moment: it is committed now, and visible to a new statement.
@@ -298,14 +294,8 @@ const EARLIER = `(
       and (t.direct, t.occurred_at, t.event_id) <= (n.direct, n.occurred_at, n.event_id))) earlier`
 
 function touchColumns(touches: NewTouch[]): unknown[][] {
-  return [
-    touches.map(touch => touch.tenantId),
-    touches.map(touch => touch.node),
-    touches.map(touch => touch.direct),
-    touches.map(touch => touch.occurredAt),
-    touches.map(touch => touch.eventId),
-    touches.map(touch => touch.source),
-    touches.map(touch => touch.medium),
-    touches.map(touch => touch.campaign),
-  ]
+  return columnsOf(
+    touches,
+    ...(['tenantId', 'node', 'direct', 'occurredAt', 'eventId', 'source', 'medium', 'campaign'] as const),
+  )
 }

@@ -1,3 +1,4 @@
+import { columnsOf } from '../../postgres/columns.ts'
 import type { Db } from '../../postgres/database.ts'
 
 /** A request to a source, as it came. */
@@ -16,6 +17,7 @@ export type NewInboundRequest = InboundRequest & { tenantId: number; sourceId: s
 /** Where a request stands among those of its source. */
 export type RequestPosition = { xid: string; ord: number }
 
+const COLUMNS = ['tenantId', 'sourceId', 'id', 'receivedAt', 'headers', 'answer', 'body'] as const
 const INSERT = `insert into inbound_requests (tenant_id, source_id, ord, id, received_at, headers, answer, bytes, body)
      select r.tenant_id, r.source_id, r.ord, r.id, r.received_at, r.headers, r.answer, octet_length(r.body), r.body
      from unnest($1::int[], $2::text[], $3::uuid[], $4::timestamptz[], $5::text[], $6::text[], $7::bytea[])
@@ -25,7 +27,7 @@ const INSERT = `insert into inbound_requests (tenant_id, source_id, ord, id, rec
 export async function insertRequests(db: Db, requests: readonly NewInboundRequest[]): Promise<Set<string>> {
   const { rows } = await db.query<{ id: string }>(
     `${INSERT} where not exists (select from suppressions s where s.tenant_id = r.tenant_id) returning id`,
-    columnsOf(requests),
+    columnsOf(requests, ...COLUMNS),
   )
   return new Set(rows.map(({ id }) => id))
 }
@@ -40,7 +42,7 @@ export async function insertRequestsNaming(
     `${INSERT} where not exists (
        select from unnest($8::uuid[], $9::bytea[]) as n (id, hash)
        join suppressions s on s.tenant_id = r.tenant_id and s.hash = n.hash where n.id = r.id)`,
-    [...columnsOf(requests), names.map(({ id }) => id), names.map(({ hash }) => hash)],
+    [...columnsOf(requests, ...COLUMNS), names.map(({ id }) => id), names.map(({ hash }) => hash)],
   )
 }
 
@@ -50,18 +52,6 @@ export async function insertRequestsNaming(
  */
 export async function holdRequests(db: Db): Promise<void> {
   await db.query('lock table inbound_requests in share mode')
-}
-
-function columnsOf(requests: readonly NewInboundRequest[]): unknown[] {
-  return [
-    requests.map(request => request.tenantId),
-    requests.map(request => request.sourceId),
-    requests.map(request => request.id),
-    requests.map(request => request.receivedAt),
-    requests.map(request => request.headers),
-    requests.map(request => request.answer),
-    requests.map(request => request.body),
-  ]
 }
 
 /** Everything below it is final: what comes later stands behind. */

@@ -1,4 +1,5 @@
 import { ENTITY_TYPES, type EntityType, type RecordName, type Version } from '../../domain/records/records.ts'
+import { columnsOf } from '../../postgres/columns.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { TENANT_LOCKS } from '../../postgres/locks.ts'
 import { type RecordKey, VERSION_FORMAT } from './records.ts'
@@ -39,18 +40,14 @@ export async function loadTombstones(db: Db, names: RecordNameKey[]): Promise<(R
        from record_tombstones
        where tenant_id = k.tenant_id and entity_type = k.entity_type and name = k.name and value = k.value limit 1
      ) t`,
-    [
-      names.map(name => name.tenantId),
-      names.map(name => name.entityType),
-      names.map(name => name.name),
-      names.map(name => name.value),
-    ],
+    columnsOf(names, 'tenantId', 'entityType', 'name', 'value'),
   )
   return rows
 }
 
 type NameDelete = RecordNameKey & Version
 
+const DELETE_COLUMNS = ['tenantId', 'entityType', 'name', 'value', 'sourceUpdatedAt', 'entryId'] as const
 /** Deletes by other names than the id; at most one for each name. */
 const DELETES = `unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::uuid[])
   as d (tenant_id, entity_type, name, value, source_updated_at, entry_id)`
@@ -71,17 +68,6 @@ const NAMED = `cross join lateral (
   where d.name = 'code' and tenant_id = d.tenant_id and code = d.value and not deleted
 ) r`
 
-function columnsOf(deletes: NameDelete[]): unknown[] {
-  return [
-    deletes.map(deletion => deletion.tenantId),
-    deletes.map(deletion => deletion.entityType),
-    deletes.map(deletion => deletion.name),
-    deletes.map(deletion => deletion.value),
-    deletes.map(deletion => deletion.sourceUpdatedAt),
-    deletes.map(deletion => deletion.entryId),
-  ]
-}
-
 /** Keeps the newest tombstone of each name. Returns the entry ids of those that are the newest. */
 export async function keepTombstones(db: Db, deletes: NameDelete[]): Promise<Set<string>> {
   const { rows } = await db.query<{ entry_id: string }>(
@@ -91,7 +77,7 @@ export async function keepTombstones(db: Db, deletes: NameDelete[]): Promise<Set
        set source_updated_at = excluded.source_updated_at, entry_id = excluded.entry_id
        where (t.source_updated_at, t.entry_id) < (excluded.source_updated_at, excluded.entry_id)
      returning entry_id`,
-    columnsOf(deletes),
+    columnsOf(deletes, ...DELETE_COLUMNS),
   )
   return new Set(rows.map(row => row.entry_id))
 }
@@ -111,7 +97,7 @@ export async function deleteByNames(
      where records.tenant_id = older.tenant_id and records.entity_type = older.entity_type and records.id = older.id
      returning records.tenant_id as "tenantId", records.entity_type as "entityType", records.id,
        to_char(older.source_updated_at at time zone 'UTC', ${VERSION_FORMAT}) as "sourceUpdatedAt", older.entry_id as by`,
-    columnsOf(deletes),
+    columnsOf(deletes, ...DELETE_COLUMNS),
   )
   return rows
 }
@@ -121,7 +107,7 @@ export async function deletesSurvived(db: Db, deletes: NameDelete[]): Promise<Se
   const { rows } = await db.query<{ entry_id: string }>(
     `select distinct d.entry_id from ${DELETES} ${NAMED}
      where (r.source_updated_at, r.entry_id) > (d.source_updated_at, d.entry_id)`,
-    columnsOf(deletes),
+    columnsOf(deletes, ...DELETE_COLUMNS),
   )
   return new Set(rows.map(row => row.entry_id))
 }

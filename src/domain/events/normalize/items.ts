@@ -3,20 +3,28 @@ import { emailOf, MAX_ID_LENGTH } from '../../identity/identity.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
 import { objectFields, withoutField } from '../../json/slices.ts'
 import { parseTimestamp } from '../../time.ts'
-import { CDP_KINDS, type CdpContext, type EventContext, MAX_EVENT_TYPE_LENGTH } from '../events.ts'
+import {
+  CDP_KINDS,
+  type CdpContext,
+  type EventContext,
+  MAX_EVENT_TYPE_LENGTH,
+  type NormalizedEvent,
+} from '../events.ts'
 import type { Envelope } from './body.ts'
 
 /** What one item says, before it is known when and under which entry it came in. */
-export type Draft = {
-  eventType: string
+export type Draft = Pick<
+  NormalizedEvent,
+  | 'eventType'
+  | 'inboundEventId'
+  | 'providerEventId'
+  | 'visitor'
+  | 'sessionId'
+  | 'userId'
+  | 'previousId'
+  | 'email'
+> & {
   kind: string | null
-  inboundEventId: string | null
-  providerEventId: string | null
-  visitor: string | null
-  sessionId: string | null
-  userId: string | null
-  previousId: string | null
-  email: string | null
   subject: JsonObject
   context: JsonObject | null
   /** The event's own time, as sent and as understood. */
