@@ -1,4 +1,4 @@
-import { SUPPRESSED } from '../domain/inbound/receipts.ts'
+import { suppressedReceipt } from '../domain/inbound/receipts.ts'
 import { insertDeadLetters, type NewDeadLetter } from '../store/entries/dead-letters.ts'
 import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
 import type { Suppressions } from './identity/suppressions.ts'
@@ -43,7 +43,7 @@ function receiptsOf({ id, entry, sourceId, inboundEventId, error }: NewDeadLette
 }
 
 function suppressedReceiptsOf(letter: NewDeadLetter): Receipt[] {
-  return receiptsOf(letter).map(receipt => ({ ...receipt, outcome: 'suppressed', detail: SUPPRESSED }))
+  return receiptsOf(letter).map(receipt => ({ ...receipt, ...suppressedReceipt(receipt) }))
 }
 
 export async function giveUp(

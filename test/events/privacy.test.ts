@@ -358,6 +358,8 @@ test('an address gets past suppression in no form, by no field, and not as what 
     const record = { entityType: 'contact', id: `form-${i}`, sourceUpdatedAt: new Date().toISOString(), data }
     await post('/v1/contacts', tenant.privateKey, record, 202)
   }
+  const named = { inbound_event_id: `${email}/1`, event_type: 'seen', payload: { email } }
+  await post(`/ingest/inbound/${source.id}`, source.token, named)
   const asIds = { type: 'track', event: 'Seen', anonymousId: email, userId: 'form-user' }
   const bad = { type: 'no such type', traits: { about: { email } } }
   const other = { type: 'track', event: 'Seen', anonymousId: 'of somebody else' }
@@ -374,6 +376,8 @@ test('an address gets past suppression in no form, by no field, and not as what 
 
   const found = await server.request('/v1/events/lookup?event_id=form-1', { key: tenant.privateKey })
   assert.deepEqual([found.status, found.body.status, found.body.event], [200, 'suppressed', null])
+  const byAddress = await server.request(`/v1/events/lookup?event_id=${email}/1`, { key: tenant.privateKey })
+  assert.equal(byAddress.body.status, 'suppressed')
   const own = await server.request(`/v1/events/${found.body.id}`, { key: tenant.privateKey })
   assert.deepEqual(own.body, found.body)
   assert.doesNotMatch(json(own.body), /hopper|example/i)

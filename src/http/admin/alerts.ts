@@ -50,7 +50,7 @@ export function alertRoutes(app: App, { admin }: { admin: AdminOf }): void {
         ...documented,
         summary: 'Get from which values on a tenant is warned',
         description:
-          'The value from which on each rule warns, and whether it is the default. `null`: the rule is off.',
+          'The value from which on each rule warns. `null`: the rule is off.',
         params: ById,
         response: { 200: AlertRulesView },
       },

@@ -78,7 +78,7 @@ function policyRoutes(app: App, { admin }: { admin: AdminOf }): void {
         ...documented,
         summary: 'Get how a tenant counts its MRR',
         description:
-          'Time zone, what counts as MRR and as churn, and whether the ledger has been restated by it yet (`applied`).',
+          'What pauses, trials and unpaid invoices do to MRR, its time zone, what retention is measured from, and whether reports follow it yet (`applied`).',
         params: ById,
         response: { 200: PolicyView },
       },

@@ -1,5 +1,5 @@
 import type { NormalizedEvent } from '../../domain/events/events.ts'
-import { SUPPRESSED } from '../../domain/inbound/receipts.ts'
+import { suppressedReceipt } from '../../domain/inbound/receipts.ts'
 import { insertArchive, insertReceipts } from '../../store/inbound/receipts.ts'
 import type { Transaction, Unit } from '../unit.ts'
 
@@ -26,9 +26,7 @@ export async function keepInboundResults(
     ...duplicates
       .filter(isInbound)
       .map(unit => ({ ...receiptOf(unit), outcome: 'duplicate' as const, detail: null })),
-    ...suppressed
-      .filter(isInbound)
-      .map(unit => ({ ...receiptOf(unit), outcome: 'suppressed' as const, detail: SUPPRESSED })),
+    ...suppressed.filter(isInbound).map(unit => ({ ...receiptOf(unit), ...suppressedReceipt(unit.work) })),
   ]
   if (receipts.length > 0) await insertReceipts(client, receipts)
 }
