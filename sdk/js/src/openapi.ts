@@ -855,13 +855,15 @@ export interface paths {
         };
         /**
          * Follow events as they happen, as server-sent events
-         * @description Looks every second at the newest 50 events that are no conversions and sends those that are new, oldest first, as `event: event` with the row of GET /v1/events as its data. What happened long ago, or comes faster than that, is in the list only. Ends when the key does.
+         * @description Looks every second at the newest 50 events that are no conversions and sends those that are new, oldest first, as `event: event` with the row of GET /v1/events as its data; with `conversions` those too, as `event: conversion` with the row of GET /v1/conversions. What happened long ago, or comes faster than that, is in the list only. Ends when the key does.
          *
          *     Scope: `events:read`.
          */
         get: {
             parameters: {
                 query: {
+                    /** @description Conversions as well; needs the scope conversions:read */
+                    conversions: boolean;
                     /** @description Exact event type */
                     event_type?: string;
                     /** @description Ends by itself after so long: connect again to go on */
@@ -1979,6 +1981,64 @@ export interface paths {
                 503: components["responses"]["problem-503"];
             };
         };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find records and events by id, and people by name
+         * @description Products, contacts, orders and events by their exact ids (events also by the id of their sender), people by the beginning of an e-mail, an id, a name or a last name. What the key may not read is left out; nothing found is an empty list.
+         *
+         *     Scope: `products:read` or `contacts:read` or `orders:read` or `events:read`.
+         */
+        get: {
+            parameters: {
+                query: {
+                    limit: number;
+                    q: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description OK */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            next_cursor: null;
+                            results: {
+                                /** @description Of a person the profile id */
+                                id: string;
+                                /** @enum {unknown} */
+                                kind: "product" | "contact" | "order" | "event" | "person";
+                                note: string | null;
+                                title: string;
+                            }[];
+                        };
+                    };
+                };
+                400: components["responses"]["problem-400"];
+                401: components["responses"]["problem-401"];
+                403: components["responses"]["problem-403"];
+                503: components["responses"]["problem-503"];
+            };
+        };
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
