@@ -10,7 +10,16 @@ import type {
   OverviewReport,
   RetentionReport,
 } from './report-types.ts'
-import type { Conversion, Event, EventOutcome, List, RecordType, Series, StoredRecord } from './types.ts'
+import type {
+  Conversion,
+  Event,
+  EventOutcome,
+  Found,
+  List,
+  RecordType,
+  Series,
+  StoredRecord,
+} from './types.ts'
 
 /** The data API: what the chosen tenant has. */
 
@@ -40,6 +49,10 @@ export const events = {
   lookup: (query: { event_id: string; source_config_id: string }, signal?: Signal) =>
     fromData<EventOutcome>('/events/lookup', { query, signal }),
 }
+
+/** Records and events by id, people by the beginning of a name. */
+export const search = (text: string, signal?: Signal) =>
+  fromData<List<Found>>('/search', { query: { q: text }, signal })
 
 export const conversions = {
   series: (query: SeriesQuery, signal?: Signal) => fromData<Series>('/conversions/series', { query, signal }),

@@ -237,6 +237,14 @@ export type Conversion = {
   contact_email: Maybe<string>
 }
 
+/** Something that goes by what was looked for. */
+export type Found = {
+  kind: 'product' | 'contact' | 'order' | 'event' | 'person'
+  id: string
+  title: string
+  note: Maybe<string>
+}
+
 export type RecordType = 'products' | 'contacts' | 'orders'
 export type StoredRecord = {
   entityType: 'product' | 'contact' | 'order'

@@ -1,7 +1,6 @@
-import { destinations, people, sources } from '../api/admin.ts'
-import { events, records } from '../api/data.ts'
-import { nullOn } from '../api/request.ts'
-import type { RecordType } from '../api/types.ts'
+import { destinations, sources } from '../api/admin.ts'
+import { search } from '../api/data.ts'
+import type { Found } from '../api/types.ts'
 import { ADMINISTRATION, DATA } from '../menu.ts'
 import { link } from '../router.ts'
 import { isAdmin, tenant } from '../session.ts'
@@ -9,7 +8,6 @@ import { isAdmin, tenant } from '../session.ts'
 /** Somewhere to go. */
 export type Finding = { kind: string; title: string; note: string; href: string }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const MORE_PAGES = [
   { title: 'Contacts', href: link('records', { type: 'contacts' }) },
   { title: 'Orders', href: link('records', { type: 'orders' }) },
@@ -39,46 +37,29 @@ export function pagesNamed(text: string): Finding[] {
 
 /** What goes by this id or name: records, an event, a person, a source, a destination. What cannot be read is left out. */
 export async function thingsNamed(text: string, signal: AbortSignal): Promise<Finding[]> {
-  const admin = isAdmin.peek() ? [personNamed(text, signal), configuredAs(text, signal)] : []
   const found = await Promise.allSettled([
-    ...(['contacts', 'orders', 'products'] as const).map(type => recordNamed(type, text, signal)),
-    eventNamed(text, signal),
-    ...admin,
+    search(text, signal).then(({ results }) => results.flatMap(findingsOf)),
+    ...(isAdmin.peek() ? [configuredAs(text, signal)] : []),
   ])
   return found.flatMap(result => (result.status === 'fulfilled' ? result.value : []))
 }
 
-const KINDS: Record<RecordType, string> = { products: 'Product', contacts: 'Contact', orders: 'Order' }
-
-async function recordNamed(type: RecordType, id: string, signal: AbortSignal): Promise<Finding[]> {
-  const record = await nullOn(404, records.find(type, id, signal))
-  if (!record) return []
-  const { name, email } = record.data ?? {}
-  const note = [name, email].filter(value => typeof value === 'string').join(', ')
-  const finding = { kind: KINDS[type], title: record.id, note, href: link('record', { type, id }) }
-  const account = { kind: 'Account', title: record.id, note, href: link('account', { customer: record.id }) }
-  return type === 'contacts' ? [finding, account] : [finding]
-}
-
-async function eventNamed(id: string, signal: AbortSignal): Promise<Finding[]> {
-  const asked = UUID.test(id)
-    ? events.find(id, signal)
-    : events.lookup({ event_id: id, source_config_id: '' }, signal)
-  const outcome = await nullOn(404, asked)
-  if (!outcome) return []
-  const title = outcome.event?.event_type ?? outcome.id
-  return [{ kind: 'Event', title, note: outcome.status, href: link('event', { id: outcome.id }) }]
-}
-
-async function personNamed(name: string, signal: AbortSignal): Promise<Finding[]> {
-  const person = await nullOn(404, people.show(tenant.peek() ?? '', name, signal))
-  if (!person) return []
-  const { profile_id: id, contact } = person
-  const note = contact?.name ?? contact?.email ?? id
-  const finding = { kind: 'Person', title: name, note, href: link('person', { id }) }
-  if (!contact) return [finding]
-  const href = link('account', { customer: contact.id })
-  return [finding, { kind: 'Account', title: contact.name ?? contact.id, note: contact.id, href }]
+function findingsOf({ kind, id, title, note: given }: Found): Finding[] {
+  const note = given ?? ''
+  switch (kind) {
+    case 'person':
+      return isAdmin.peek() ? [{ kind: 'Person', title, note, href: link('person', { id }) }] : []
+    case 'event':
+      return [{ kind: 'Event', title, note, href: link('event', { id }) }]
+    case 'contact': {
+      const account = { kind: 'Account', title, note, href: link('account', { customer: id }) }
+      return [{ kind: 'Contact', title, note, href: link('record', { type: 'contacts', id }) }, account]
+    }
+    default: {
+      const href = link('record', { type: `${kind}s`, id })
+      return [{ kind: kind === 'order' ? 'Order' : 'Product', title, note, href }]
+    }
+  }
 }
 
 async function configuredAs(text: string, signal: AbortSignal): Promise<Finding[]> {

@@ -47,6 +47,7 @@ import { recordRoutes } from './records/records.ts'
 import { keepRefused } from './refused.ts'
 import { subscriptionRoutes } from './reports/routes.ts'
 import { type BacklogState, type Room, refuseWithBacklog, refuseWithoutRoom } from './room.ts'
+import { searchRoute } from './search.ts'
 import { type Turns, takeTurns } from './turns.ts'
 
 /** Every surface, its credentials and its routes. What all servers have (/openapi.json, /docs) is in openapi.ts. */
@@ -65,6 +66,7 @@ export function dataSurface(options: Receiving & { pool: pg.Pool; log: Log }): S
       keepRefused(app, options)
       recordRoutes(app, options) //         POST, DELETE, GET /v1/{products,contacts,orders}; GET …/:id; POST …/batch
       operationRoute(app, options) //       GET /v1/operations/:operationId
+      searchRoute(app, options) //          GET /v1/search
       eventListRoute(app, options) //       GET /v1/events
       conversionListRoute(app, options) //  GET /v1/conversions
       liveRoute(app, options) //            GET /v1/events/live

@@ -87,6 +87,46 @@ test('a person is shown with every name, since when and why, and found by any of
   for (const id of person.merged_profiles) assert.deepEqual(await who(tenant, id), person)
 })
 
+test('the search finds people by the first letters of a name, records and events by id, and says nothing of what is not for the key', async () => {
+  const [tenant, other] = [await server.anotherTenant('searched'), await server.anotherTenant('beside')]
+  await inTurn(
+    () =>
+      write(tenant, 'contact', 'c-1', {
+        firstName: 'Ada',
+        lastName: 'Lovelace',
+        email: 'Countess@Example.com',
+      }),
+    () => write(tenant, 'contact', 'c-2', { name: 'Ben 100% Ämil', email: 'ben@example.com' }),
+    () => write(tenant, 'contact', 'c-3', { name: { not: 'a text' }, email: null }),
+    () => write(tenant, 'contact', 'c-4', { name: 'x'.repeat(70_000) }),
+    () => write(other, 'contact', 'c-1', { name: 'Ada Other' }),
+    () => write(tenant, 'order', 'o-1', { contactId: 'c-1', amount: 5 }),
+    () => track(tenant, { event_type: 'page_view', visitor: 'v-77', event_id: 'sent-1' }),
+  )
+  const find = async (q: string, key = tenant.privateKey) => {
+    const { status, body } = await server.request(`/v1/search?q=${encodeURIComponent(q)}`, { key })
+    assert.equal(status, 200, json(body))
+    return body.results.map(({ kind, title }: Row) => `${kind} ${title}`) as string[]
+  }
+  for (const q of ['ada', 'ADA LOVE', 'lovelace', 'Love', 'countess@', 'Countess@Example.com'])
+    assert.equal((await find(q)).length, 1, q)
+  assert.deepEqual(await find('ad'), ['person Ada Lovelace'])
+  assert.deepEqual(await find('ben 100%'), ['person Ben 100% Ämil'])
+  assert.deepEqual(await find('ben 1_0'), [])
+  assert.deepEqual(await find('v-7'), ['person v-77'])
+  assert.deepEqual(await find('c-1'), ['contact c-1', 'person c-1'])
+  assert.deepEqual(await find('o-1'), ['order o-1'])
+  assert.deepEqual(await find('sent-1'), ['event page_view'])
+  assert.deepEqual(await find('nobody at all'), [])
+  assert.deepEqual(await find('\u0000'.repeat(3)), [])
+  assert.equal((await server.request('/v1/search?q=a', { key: tenant.privateKey })).status, 400)
+  const { key } = await server.admin.keys.create({
+    ...{ tenant: tenant.id, kind: 'private' as const, scopes: ['orders:read'] },
+  })
+  assert.deepEqual(await find('ada', key), [])
+  assert.deepEqual(await find('o-1', key), ['order o-1'])
+})
+
 test('whoever is not known is 404, and a name of two people says which', async () => {
   const tenant = await server.anotherTenant('asked for')
   await inTurn(

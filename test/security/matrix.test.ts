@@ -43,6 +43,7 @@ const WHO: Record<string, Who> = {
   ...recordRoutes('contacts'),
   ...recordRoutes('orders'),
   'GET /v1/operations/:operationId': privately(...SCOPES), // and the scope of what it is about: test/records/operations.test.ts
+  'GET /v1/search': privately('products:read', 'contacts:read', 'orders:read', 'events:read'), // and finds what the scopes allow: test/events/people.test.ts
   'GET /v1/events': privately('events:read'),
   'GET /v1/events/:id': privately('events:read'),
   'GET /v1/events/live': privately('events:read'),

@@ -3,6 +3,7 @@ import { after, before, describe, test } from 'node:test'
 import type pg from 'pg'
 import type { EntityType, RecordName } from '../../src/domain/records/records.ts'
 import { openPool } from '../../src/postgres/database.ts'
+import { contactsNamed } from '../../src/store/identity/search.ts'
 import { keepHandles, productsOfHandles } from '../../src/store/records/handles.ts'
 import { findProduct, findRecord, listRecords, loadVersions } from '../../src/store/records/records.ts'
 import {
@@ -27,6 +28,13 @@ before(async () => {
     `insert into records (tenant_id, entity_type, id, external_id, source_updated_at, entry_id, deleted, data, created_at, updated_at)
      select 1, 'product', 'p-' || n, 'e-' || n, '2026-01-01', gen_random_uuid(), false,
             jsonb_build_object('sku', 's-' || n, 'code', 'c-' || n), now(), '2026-01-01'::timestamptz + n * interval '1 s'
+     from generate_series(1, $1) n`,
+    [RECORDS],
+  )
+  await pool.query(
+    `insert into records (tenant_id, entity_type, id, source_updated_at, entry_id, deleted, data, created_at, updated_at)
+     select 1 + n % 2, 'contact', 'c-' || n, '2026-01-01', gen_random_uuid(), false,
+            jsonb_build_object('firstName', 'Ada' || n, 'lastName', 'Lovelace-' || n), now(), '2026-01-01'
      from generate_series(1, $1) n`,
     [RECORDS],
   )
@@ -103,6 +111,8 @@ const questions: Question[] = [
   ['newer records of a name', client => deletesSurvived(client, deletes).then(set => [...set]), 0, 6 * KEYS],
   ['a record by id', async client => [await findRecord(client, 1, 'product', 'p-77')], 1],
   ['a product by sku', async client => [await findProduct(client, 1, 's-77')], 1],
+  ['contacts by the beginning of a name', client => contactsNamed(client, 1, 'ADA7772', 20), 1, 40],
+  ['contacts by the beginning of a last name', client => contactsNamed(client, 1, 'lovelace-777', 20), 5, 60],
   [
     'products by handle',
     async client => {

@@ -1,24 +1,63 @@
 import type { VNode } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { search } from '../../api/data.ts'
+import type { Found } from '../../api/types.ts'
 import { Form, TextField } from '../../components/form.ts'
+import { EmptyState } from '../../components/notice.ts'
 import { Page } from '../../components/page.ts'
-import { h } from '../../html.ts'
+import { Table } from '../../components/table.ts'
+import { text } from '../../format.ts'
+import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
 
 export const page = definePage(
   'people',
-  async () => null,
-  () =>
+  async ({ route, signal }) => {
+    const name = route.query.get('q')
+    return name === null ? null : (await search(name, signal)).results.filter(({ kind }) => kind === 'person')
+  },
+  ({ data: found, route }) =>
     h(
       Page,
       {
         title: 'People',
-        lead: 'By anything they are known by: an e-mail, a user id, a contact id, a visitor, or a profile id.',
+        lead: 'By the beginning of a name, a last name or an e-mail, or by anything else they are known by: a user id, a contact id, a visitor, a profile id.',
       },
-      h(PersonForm, {}),
+      h(PersonForm, { name: route.query.get('q') ?? '' }),
+      found && h(FoundPeople, { found }),
     ),
 )
+
+function FoundPeople({ found }: { found: Found[] }): VNode {
+  const only = found.length === 1 ? found[0]! : null
+  useEffect(() => {
+    if (only) go(link('person', { id: only.id }))
+  }, [only])
+  if (found.length === 0)
+    return h(EmptyState, {
+      title: 'Nobody is known by this name.',
+      text: 'Names and e-mails are found by their beginning.',
+    })
+  return h(Table<Found>, {
+    caption: 'People found',
+    columns: [
+      {
+        label: 'Person',
+        cell: ({ id, title }) => html`<a href=${link('person', { id })}>${title}</a>`,
+        kind: 'long',
+      },
+      { label: 'Known by', cell: ({ note }) => text(note), kind: 'long' },
+      { label: 'Profile', cell: ({ id }) => id, isMinor: true },
+    ],
+    rows: found,
+    keyOf: ({ id }) => id,
+  })
+}
+
+/** Says which kind of name it is, or is a profile: that is one person, or nobody. */
+const EXACT = /^(user|contact|visitor|email):.|^prof_\d+$/
 
 /** Takes any name that a person may be known by. */
 export function PersonForm({ name = '' }: { name?: string }): VNode {
@@ -28,15 +67,18 @@ export function PersonForm({ name = '' }: { name?: string }): VNode {
       key: name,
       submit: 'Find',
       layout: 'filter',
-      run: ({ person }) => go(link('person', { id: named(person) })),
+      run: ({ person }) => {
+        const wanted = named(person)
+        go(EXACT.test(wanted) ? link('person', { id: wanted }) : link('people', { q: wanted }))
+      },
     },
     h(TextField, { id: 'person', label: 'Person', value: name, placeholder: 'ada@example.com', size: 30 }),
   )
 }
 
-function named(text: string): string {
-  const name = text.trim()
-  if (name === '')
-    throw new Error('Say by which name: an e-mail, a user id, a contact id, a visitor or a profile id.')
+function named(given: string): string {
+  const name = given.trim()
+  if (name.length < 2)
+    throw new Error('Say by which name, or its first letters: an e-mail, a name, a user id, a visitor …')
   return name
 }

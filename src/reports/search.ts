@@ -1,0 +1,70 @@
+import type pg from 'pg'
+import { contactFacts } from '../domain/conversions/conversions.ts'
+import { publicProfileId } from '../domain/identity/identity.ts'
+import { isUuid } from '../domain/ids.ts'
+import { isObject } from '../domain/json/json.ts'
+import { ENTITY_TYPES, type EntityType } from '../domain/records/records.ts'
+import type { Log } from '../log/log.ts'
+import { contactsNamed, peopleNamed } from '../store/identity/search.ts'
+import { findProduct, findRecord, type StoredRecord } from '../store/records/records.ts'
+import { eventOutcome, outcomeOfSent } from './event-outcome.ts'
+
+/** Something that goes by what was looked for. */
+export type Found = { kind: EntityType | 'event' | 'person'; id: string; title: string; note: string | null }
+
+export type Searched = { text: string; limit: number; may: (what: EntityType | 'event') => boolean }
+
+/** Records and events by their ids, people by the beginning of any name; each only where it may be seen. */
+export async function search(
+  { pool, log }: { pool: pg.Pool; log: Log },
+  tenantId: number,
+  { text, limit, may }: Searched,
+): Promise<Found[]> {
+  const found: Found[] = []
+  for (const type of ENTITY_TYPES.filter(may)) {
+    const record =
+      type === 'product'
+        ? await findProduct(pool, tenantId, text)
+        : await findRecord(pool, tenantId, type, text)
+    if (record) found.push(recordFound(type, record))
+  }
+  if (may('event')) found.push(...(await eventFound({ pool, log }, tenantId, text)))
+  if (may('contact')) found.push(...(await peopleFound(pool, tenantId, text, limit)))
+  return found.slice(0, limit)
+}
+
+function recordFound(kind: EntityType, { id, data }: StoredRecord): Found {
+  const value: unknown = data === null ? null : JSON.parse(data)
+  const { name, email } = contactFacts(isObject(value) ? value : {})
+  return { kind, id, title: id, note: [name, email].filter(Boolean).join(', ') || null }
+}
+
+async function eventFound(
+  deps: { pool: pg.Pool; log: Log },
+  tenantId: number,
+  text: string,
+): Promise<Found[]> {
+  const id = text.toLowerCase()
+  const outcome = isUuid(id)
+    ? await eventOutcome(deps, tenantId, id)
+    : await outcomeOfSent(deps, tenantId, { sentId: text, sourceId: undefined })
+  if (!outcome) return []
+  const title = outcome.event?.eventType ?? outcome.id
+  return [{ kind: 'event', id: outcome.id, title, note: outcome.status }]
+}
+
+/** Once each, contacts by their names first. */
+async function peopleFound(pool: pg.Pool, tenantId: number, text: string, limit: number): Promise<Found[]> {
+  const people = new Map<number, Found>()
+  const add = (profile: number, title: string, note: string | null) => {
+    if (!people.has(profile))
+      people.set(profile, { kind: 'person', id: publicProfileId(profile)!, title, note })
+  }
+  for (const { id, profile, data } of await contactsNamed(pool, tenantId, text, limit)) {
+    const { name, email } = contactFacts(JSON.parse(data))
+    if (profile !== null) add(profile, name ?? id, email ?? id)
+  }
+  for (const { kind, value, profile } of await peopleNamed(pool, tenantId, text, limit))
+    add(profile, value, kind)
+  return [...people.values()]
+}
