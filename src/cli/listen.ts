@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
+import { UNIT_MS } from '../config/values.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import { bodyOf, type RequestView } from '../reports/inbound-requests.ts'
 import { examples } from './examples.ts'
@@ -109,11 +110,9 @@ function urlOf(text: string): URL {
   throw new InvalidArgumentError('It must be an address that begins with http:// or https://.')
 }
 
-const UNITS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
 function sinceOf(text: string): Date {
   const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
-  if (count !== undefined) return new Date(Date.now() - Number(count) * UNITS[unit!]!)
+  if (count !== undefined) return new Date(Date.now() - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS])
   const at = parseTimestamp(text)
   if (at) return at
   throw new InvalidArgumentError('It must be a time such as 10m, 2h, 1d or 2026-05-01T12:00:00Z.')

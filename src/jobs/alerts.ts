@@ -9,7 +9,7 @@ import {
   thresholdsOf,
 } from '../domain/alerts/rules.ts'
 import { idOfText, newEntryId } from '../domain/ids.ts'
-import { dayOf } from '../domain/time.ts'
+import { DAY_MS, dayOf } from '../domain/time.ts'
 import type { Log } from '../log/log.ts'
 import { tell } from '../pipeline/deliveries/audience.ts'
 import { inTransaction } from '../postgres/database.ts'
@@ -38,7 +38,7 @@ import type { Job } from './jobs.ts'
 const EVERY_S = 60
 // Of a pause of nodes, or of a clock that was set, no more than this counts as having watched.
 const LONGEST_WATCHED_S = 2 * EVERY_S
-const KEPT_MS = 90 * 86_400_000
+const KEPT_MS = 90 * DAY_MS
 const FEWEST_REFUSED = 10
 
 type Options = { pool: pg.Pool; log: Pick<Log, 'lag'>; everyS?: number }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { readBilling } from '../../src/domain/billing/feed.ts'
+import { DAY_MS } from '../../src/domain/time.ts'
 import { applyBilling, type BillingFact } from '../../src/pipeline/billing/billing.ts'
 import { extendAgenda } from '../../src/pipeline/billing/subscriptions.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
@@ -10,7 +11,6 @@ import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import {
   type BillingEvent,
   created,
-  DAY_MS,
   ended,
   inDays,
   invoice,

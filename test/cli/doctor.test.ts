@@ -5,6 +5,7 @@ import { LIMITS } from '../../src/admin/doctor/finding.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
 import type { Entry } from '../../src/domain/entries/entry.ts'
 import { newEntryId } from '../../src/domain/ids.ts'
+import { DAY_MS } from '../../src/domain/time.ts'
 import { initialisePostgresLog } from '../../src/log/postgres/initialise.ts'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
@@ -20,7 +21,6 @@ const tenant = await admin.tenants.create({ name: 'acme' })
 const source = await admin.sources.create({ tenant: tenant.id, type: 'webhook', signing_secret: 'generate' })
 useDatabase(url, { KONTOR_SECRET_KEY: '01'.repeat(32) })
 
-const DAY_MS = 86_400_000
 type Options = Parameters<typeof diagnose>[0]
 
 /** What is found, by code; the test cluster itself is not durable, on purpose. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import type pg from 'pg'
+import { DAY_MS } from '../../src/domain/time.ts'
 import type { Append, Taken } from '../../src/log/log.ts'
 import { BeginAgain, inTransaction } from '../../src/postgres/database.ts'
 import { dropPartitionsBefore } from '../../src/postgres/partitions.ts'
@@ -14,7 +15,6 @@ import { openTestLog } from './open.ts'
 // KONTOR_MODEL_RUNS=200 for thousands of steps.
 const RUNS = Number(process.env.KONTOR_MODEL_RUNS ?? (isLong ? 6 : 3))
 const MAX_COMMANDS = 60
-const DAY_MS = 86_400_000
 
 let opened: Awaited<ReturnType<typeof openTestLog>>
 before(async () => {

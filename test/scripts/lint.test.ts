@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
@@ -159,4 +159,14 @@ for (const [what, file, , rule] of breaches)
 test('what only looks like a breach is let through', () => {
   for (const file of Object.keys(harmless).filter(file => !/\/[eg]\.ts$/.test(file)))
     assert.deepEqual(found.get(file), [], file)
+})
+
+test('every file that the architecture names is there', () => {
+  const text = readFileSync(join(repository, 'docs/architecture.md'), 'utf8')
+  const named = [...text.matchAll(/`((?:\w[\w-]*\/)+[\w-]+\.ts)`/g)].map(([, path]) => path!)
+  assert.ok(named.length > 60)
+  assert.deepEqual(
+    named.filter(path => !existsSync(join(repository, 'src', path)) && !existsSync(join(repository, path))),
+    [],
+  )
 })

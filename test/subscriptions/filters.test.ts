@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { DAY_MS } from '../../src/domain/time.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import {
   type BillingEvent,
   type Body,
   created,
-  DAY_MS,
   ended,
   invoice,
   item,

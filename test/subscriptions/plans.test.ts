@@ -4,6 +4,7 @@ import pg from 'pg'
 import { readBilling } from '../../src/domain/billing/feed.ts'
 import { DEFAULT_POLICY } from '../../src/domain/billing/policy.ts'
 import { deriveSubscription } from '../../src/domain/billing/timeline.ts'
+import { DAY_MS } from '../../src/domain/time.ts'
 import type { Db } from '../../src/postgres/database.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { accountReport } from '../../src/reports/account.ts'
@@ -20,7 +21,7 @@ import { retentionReport } from '../../src/reports/retention.ts'
 import { trialReport } from '../../src/reports/trials.ts'
 import { readOneState } from '../../src/store/reports/snapshot.ts'
 import { testDatabase } from '../database.ts'
-import { DAY_MS, inDays, subscription } from './shop.ts'
+import { inDays, subscription } from './shop.ts'
 
 // A tenant that PostgreSQL has counted, and one that came since: it believes that there is nobody of that number.
 const LARGE = { tenantId: 7, accounts: 10_000 }

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../src/domain/time.ts'
 import { makeSource } from '../inbound/source.ts'
 import type { Answer, TestServer, TestTenant } from '../server.ts'
 
@@ -86,8 +87,6 @@ export async function reportOf(
   if (status !== 200) throw new Error(`${report} answered ${status} ${JSON.stringify(body)}`)
   return body
 }
-
-export const DAY_MS = 86_400_000
 
 /** A time so many days from now, or before now. */
 export function inDays(days: number): string {

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
 import type { KeyKind, NewKey, Role } from '../../api/types.ts'
 import { Form, SelectField, TextField } from '../../components/form.ts'
+import { DAY_MS } from '../../day.ts'
 import { h, html } from '../../html.ts'
 import { tenant } from '../../session.ts'
 import { SCOPES } from './scopes.ts'
@@ -28,8 +29,6 @@ const LIFETIMES = [
   ['', 'Never'],
 ] as const
 const DEFAULT_DAYS = '90'
-const DAY_MS = 86_400_000
-
 /** What was filled in; fields that a kind does not have are not there. */
 type Filled = { kind: KeyKind; days: string; role?: Role; reach?: string; addresses?: string }
 

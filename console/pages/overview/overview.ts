@@ -6,6 +6,7 @@ import { nullOn, statusOf } from '../../api/request.ts'
 import { useFollowed } from '../../components/followed.ts'
 import { EmptyState } from '../../components/notice.ts'
 import { Page, Section } from '../../components/page.ts'
+import { DAY_MS } from '../../day.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
@@ -77,7 +78,7 @@ async function readRevenue(signal: AbortSignal): Promise<Revenue | null> {
     const scope = await scopeOf(new URLSearchParams(), signal)
     const report = await reportIn(scope, reports.overview({ ...scope, page_size: 1 }, signal))
     if (!hasSubscriptions(report)) return null
-    const from = new Date(Date.now() - MRR_DAYS * 86_400_000).toISOString()
+    const from = new Date(Date.now() - MRR_DAYS * DAY_MS).toISOString()
     const asked = { currency: scope.currency, interval: 'day', from }
     return { report, history: await nullOn(404, reports.history(asked, signal)) }
   } catch (error) {

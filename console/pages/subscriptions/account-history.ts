@@ -3,6 +3,7 @@ import { toNumber } from '../../amount.ts'
 import type { AccountReport, TimelineEntry } from '../../api/report-types.ts'
 import { Section } from '../../components/page.ts'
 import { Plot } from '../../components/plot.ts'
+import { DAY_MS } from '../../day.ts'
 import { compact, money, type TimeUnit } from '../../format.ts'
 import { h } from '../../html.ts'
 
@@ -33,7 +34,7 @@ export function AccountHistory({ report }: { report: AccountReport }): VNode | n
   )
 }
 
-const SHORT_MS = 3 * 86_400_000
+const SHORT_MS = 3 * DAY_MS
 
 /** What tells the moments apart: hours for a few days, else days. */
 function unitFor(moments: Date[]): TimeUnit {

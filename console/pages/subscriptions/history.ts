@@ -1,4 +1,4 @@
-const DAY_MS = 86_400_000
+import { DAY_MS } from '../../day.ts'
 
 /** By what history is read, and how far back each goes: what one can still tell apart. */
 export const INTERVALS = [

@@ -1,3 +1,5 @@
+import { DAY_MS } from '../../day.ts'
+
 /** Months as they are written in addresses: 2026-11. */
 
 const MOST = 24
@@ -23,7 +25,7 @@ export function followingDay(month: string): string {
 
 /** The last day of a month; of one that is not over, today. */
 export function endOf(month: string): string {
-  const last = new Date(Date.parse(followingDay(month)) - 86_400_000).toISOString().slice(0, 10)
+  const last = new Date(Date.parse(followingDay(month)) - DAY_MS).toISOString().slice(0, 10)
   const today = new Date().toISOString().slice(0, 10)
   return last < today ? last : today
 }

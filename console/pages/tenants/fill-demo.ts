@@ -4,13 +4,13 @@ import { keys, sources, tenants } from '../../api/admin.ts'
 import { Problem } from '../../api/request.ts'
 import { announce } from '../../components/announcer.ts'
 import { Form, SelectField } from '../../components/form.ts'
+import { DAY_MS } from '../../day.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { link } from '../../router.ts'
 import { chooseTenant } from '../../session.ts'
 import { readTenants } from '../../tenant-list.ts'
 
-const DAY_MS = 86_400_000
 const SEED = 1
 /** By how much it is scaled: 1 is 300 contacts and 8,000 visits. */
 const SIZES = [

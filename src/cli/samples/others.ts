@@ -1,6 +1,7 @@
+import { DAY_MS } from '../../domain/time.ts'
 import { idWith, type MakeSample, person, uuid } from './sample.ts'
 
-const MONTH_MS = 30 * 86_400_000
+const MONTH_MS = 30 * DAY_MS
 
 /** Paddle's ids are ULIDs. */
 const ulid = (prefix: string) => idWith(`${prefix}_01`, 24).toLowerCase()
