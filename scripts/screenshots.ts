@@ -31,7 +31,14 @@ const LOOKS = {
 } as const
 type Look = keyof typeof LOOKS
 
-type Shot = { name: string; address: string; look?: Look }
+/** `press`: a button of the page, before it is taken. */
+type Shot = { name: string; address: string; look?: Look; press?: string }
+
+/** Where it is evening now: whenever these are taken, most of today lies behind. */
+function eveningZone(): string {
+  const ahead = ((18 - new Date().getUTCHours() + 36) % 24) - 12
+  return `Etc/GMT${ahead > 0 ? '-' : '+'}${Math.abs(ahead)}`
+}
 
 function shotsOf({ source }: Shop, customer: string): Shot[] {
   return [
@@ -41,7 +48,7 @@ function shotsOf({ source }: Shop, customer: string): Shot[] {
     { name: 'movements', address: '#/subscriptions/movements?currency=EUR' },
     { name: 'movements-phone', address: '#/subscriptions/movements?currency=EUR', look: 'phone' },
     { name: 'cohorts', address: '#/subscriptions/cohorts?currency=EUR' },
-    { name: 'person', address: `#/people/contact:${customer}` },
+    { name: 'person', address: `#/people/contact:${customer}`, press: 'Read it' },
     { name: 'events', address: '#/events' },
     { name: 'event', address: '#/events/lookup?id=ticket-1' },
     { name: 'issues', address: '#/issues' },
@@ -83,16 +90,20 @@ try {
 }
 
 async function photograph(browser: Browser, shop: Shop, look: Look, shots: Shot[]): Promise<void> {
-  const context = await browser.newContext(LOOKS[look])
+  const context = await browser.newContext({ ...LOOKS[look], timezoneId: eveningZone() })
   const page = await context.newPage()
   await page.goto(`${shop.url}/console`)
   await page.getByLabel('Key').fill(shop.adminKey)
   await page.getByRole('button', { name: 'Sign in' }).click()
   if (look === 'phone') await page.getByRole('button', { name: 'Menu' }).click()
   await page.locator('#tenant').selectOption({ label: 'demo' })
-  for (const { name, address, look: wanted = 'light' } of shots) {
+  for (const { name, address, look: wanted = 'light', press } of shots) {
     if (wanted !== look) continue
     await open(page, address)
+    if (press) {
+      await page.getByRole('button', { name: press }).click()
+      await page.waitForTimeout(1_000)
+    }
     await page.screenshot({ path: join(IMAGES, `${name}.png`) })
     console.error(`docs/images/${name}.png`)
   }
