@@ -35,16 +35,16 @@ export async function insertOverflow(db: Db, deferred: DeferredEntry[]): Promise
 
 /** Which sources have something waiting: a jump from source to source, however long the queues are. */
 export async function listBacklogged(db: Db): Promise<string[]> {
-  const { rows } = await db.query<{ source_id: string }>(
+  const { rows } = await db.query<{ sourceId: string }>(
     `with recursive found as (
        (select source_id from overflow order by source_id limit 1)
        union all
        select (select o.source_id from overflow o where o.source_id > f.source_id order by o.source_id limit 1)
        from found f where f.source_id is not null
      )
-     select source_id from found where source_id is not null`,
+     select source_id as "sourceId" from found where source_id is not null`,
   )
-  return rows.map(row => row.source_id)
+  return rows.map(row => row.sourceId)
 }
 
 export async function hasOverflow(db: Db, sourceId: string): Promise<boolean> {

@@ -70,16 +70,16 @@ const NAMED = `cross join lateral (
 
 /** Keeps the newest tombstone of each name. Returns the entry ids of those that are the newest. */
 export async function keepTombstones(db: Db, deletes: NameDelete[]): Promise<Set<string>> {
-  const { rows } = await db.query<{ entry_id: string }>(
+  const { rows } = await db.query<{ entryId: string }>(
     `insert into record_tombstones as t (tenant_id, entity_type, name, value, source_updated_at, entry_id)
      select * from ${DELETES} order by tenant_id, entity_type, name, value
      on conflict (tenant_id, entity_type, name, value) do update
        set source_updated_at = excluded.source_updated_at, entry_id = excluded.entry_id
        where (t.source_updated_at, t.entry_id) < (excluded.source_updated_at, excluded.entry_id)
-     returning entry_id`,
+     returning entry_id as "entryId"`,
     columnsOf(deletes, ...DELETE_COLUMNS),
   )
-  return new Set(rows.map(row => row.entry_id))
+  return new Set(rows.map(row => row.entryId))
 }
 
 /** Deletes the records which are older than the delete of a name they go by. `by` is the entry of that delete. */
@@ -104,10 +104,10 @@ export async function deleteByNames(
 
 /** Entry ids of the deletes that a newer record of that name survived. */
 export async function deletesSurvived(db: Db, deletes: NameDelete[]): Promise<Set<string>> {
-  const { rows } = await db.query<{ entry_id: string }>(
-    `select distinct d.entry_id from ${DELETES} ${NAMED}
+  const { rows } = await db.query<{ entryId: string }>(
+    `select distinct d.entry_id as "entryId" from ${DELETES} ${NAMED}
      where (r.source_updated_at, r.entry_id) > (d.source_updated_at, d.entry_id)`,
     columnsOf(deletes, ...DELETE_COLUMNS),
   )
-  return new Set(rows.map(row => row.entry_id))
+  return new Set(rows.map(row => row.entryId))
 }
