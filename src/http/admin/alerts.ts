@@ -49,8 +49,7 @@ export function alertRoutes(app: App, { admin }: { admin: AdminOf }): void {
       schema: {
         ...documented,
         summary: 'Get from which values on a tenant is warned',
-        description:
-          'The value from which on each rule warns. `null`: the rule is off.',
+        description: 'The value from which on each rule warns. `null`: the rule is off.',
         params: ById,
         response: { 200: AlertRulesView },
       },
