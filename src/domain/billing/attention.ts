@@ -1,4 +1,4 @@
-/** What needs looking at: payment trouble, renewals, cancellations. Amounts in minor units, instants in milliseconds. */
+/** What needs attention: payment issues, renewals, cancellations. Amounts in minor units, instants in milliseconds. */
 
 import { DAY_MS } from '../time.ts'
 import { isLongerThanAMonth } from './calendar.ts'
