@@ -62,6 +62,7 @@ export function valueIn(rule: RuleName, typed: string): number | null {
   const text = typed.trim().replace(/\s*%$/, '')
   if (text === '') return null
   const value = Number(text)
-  if (!(value > 0)) throw new Error(`${RULES[rule].label}: a number above 0, or nothing to switch it off.`)
+  if (!(value > 0 && Number.isFinite(value)))
+    throw new Error(`${RULES[rule].label}: a number above 0, or nothing to switch it off.`)
   return RULES[rule].unit === 'share' ? Number((value / 100).toPrecision(12)) : value
 }
