@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts'
 import { dropPartitionsBefore } from '../../src/postgres/partitions.ts'
+import { eventSeries } from '../../src/reports/series.ts'
 import { dropEventSums, foldSeries, rebuildSeries } from '../../src/store/sums/fold.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
@@ -363,4 +364,39 @@ test('of more types than anybody can tell apart the hundred largest are named, a
       .toSorted(),
     Array.from({ length: 30 }, (_, i) => `type ${i}`).toSorted(),
   )
+})
+
+test('a month by the hour is read from its sums alone, however many events and sums there are beside', async () => {
+  const tenant = await server.anotherTenant('a long time')
+  const [tenantId, now] = [Number(tenant.id.slice(4)), new Date('2026-03-31T00:00:00Z')]
+  // Ten million events, as the sums have them: a year by the hour of two sources, and by the type of each.
+  await server.pool.query(
+    `insert into event_sums (tenant_id, grain, all_types, at, event_type, source, count)
+     select $1, 'hour', type = 0, h, case type when 0 then '' else 'type ' || type end, source, 570
+     from generate_series($2::timestamptz - interval '365 days', $2, interval '1 hour') h,
+       unnest(array['tracking', 'cdp']) source, generate_series(0, 3) type`,
+    [tenantId, now],
+  )
+  const client = await server.pool.connect()
+  try {
+    await client.query('begin')
+    const request = { interval: 'hour' as const, since: new Date('2026-03-01T00:00:00Z'), until: null }
+    const buckets = await eventSeries(client, tenantId, {
+      ...{ ...request, now, timeZone: 'UTC', eventType: null, groupBy: null },
+    })
+    assert.equal(buckets!.length, 30 * 24 + 1)
+    const { rows } = await client.query<{ name: string; read: number }>(
+      `select relname::text as name, (seq_tup_read + coalesce(idx_tup_fetch, 0))::int as read
+       from pg_stat_xact_user_tables where seq_tup_read + coalesce(idx_tup_fetch, 0) > 0 and relname like '%event%'`,
+    )
+    const read = new Map(rows.map(row => [row.name, row.read]))
+    assert.deepEqual(
+      [...read.keys()].filter(name => !name.startsWith('event_sums')),
+      [],
+    )
+    assert.ok(read.get('event_sums')! <= 2 * (30 * 24 + 1), `${read.get('event_sums')} sums were read`)
+  } finally {
+    await client.query('rollback')
+    client.release()
+  }
 })
