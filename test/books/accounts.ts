@@ -193,7 +193,8 @@ function movementsOf(
         .filter(([id, { mrr }]) => mrr !== (previous.values.get(id)?.mrr ?? 0))
         .map(([id]) => id)
       const type = typeOf(before, after, wasPaying)
-      const causes = causesOf(history, customer, changed, step.at)
+      const told = causesOf(history, customer, changed, step.at)
+      const causes: Set<Cause> = type === 'new' && told.has('other') ? new Set(['start']) : told
       movements.push({ at: step.at, customer, currency, type, before, after, causes, subscriptions: changed })
     }
     wasPaying ||= after > 0

@@ -222,6 +222,7 @@ export type Cause =
   | 'trial_end'
   | 'cancellation_voluntary'
   | 'cancellation_failed_payment'
+  | 'start'
   | 'other'
 
 export type FactBody =

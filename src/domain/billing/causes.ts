@@ -4,6 +4,7 @@ import type { ItemState } from './mrr.ts'
 import type { Instant, SubscriptionStatus } from './types.ts'
 
 export const CAUSES = [
+  'start',
   'quantity',
   'price',
   'plan',

@@ -49,7 +49,11 @@ export const ExclusionRow = Type.Object({
   status: MaybeText,
   reason_code: Text,
   reason: Text,
-  excluded_mrr: maybe(money('The gross MRR it would have; null where it cannot be priced')),
+  excluded_mrr: maybe(
+    money(
+      'The gross MRR a month that it would have, in the currency of the report and its major unit (49.9 is 49.90 EUR); null where it cannot be priced',
+    ),
+  ),
   since: Time,
   fix_hint: Text,
 })
@@ -171,7 +175,10 @@ export const MovementListRow = Type.Object({
   mrr_after: money(),
   mrr_delta: money(),
   subscription_ids: Type.Array(Text),
-  cause: Type.Enum([...CAUSES], { description: 'Of the change that moved most, where there are several' }),
+  cause: Type.Enum([...CAUSES], {
+    description:
+      'Of the change that moved most, where there are several. start: the account began to pay; other: what was told does not say',
+  }),
   event_id: Type.Union([Text, Type.Null()], { description: 'The event behind it' }),
 })
 

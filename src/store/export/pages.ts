@@ -1,3 +1,4 @@
+import type { MovementType } from '../../domain/billing/movements.ts'
 import type { EntityType } from '../../domain/records/records.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { type ConversionRow, SHOWN_COLUMNS, SHOWN_PERSON } from '../conversions/conversions.ts'
@@ -148,7 +149,7 @@ export type MovementRow = {
   currency: string
   account: string
   occurredAt: Date
-  type: string
+  type: MovementType
   before: number
   after: number
   /** JSON text */
