@@ -1,10 +1,10 @@
 // npm test [-- words…]: Node's test runner on the files whose path contains one of the words; without words all of them.
-import { globSync } from 'node:fs'
+import { globSync, mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join, relative } from 'node:path'
 import { type RunOptions, run } from 'node:test'
 import { spec } from 'node:test/reporters'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const FILE_LIMIT_MS = 900_000 // for what hangs: the slowest file takes a minute on two idle cores
@@ -12,11 +12,19 @@ const FILE_LIMIT_MS = 900_000 // for what hangs: the slowest file takes a minute
 // These take longest, up to a minute each: begun last they would run on alone at the end.
 const FIRST = ['torture', 'console', 'books', 'crash', 'sdk', 'cli/', 'hostile', 'security', 'log/']
 
+// Folders whose files leave the process as they found it, and how many of them share one: loading the service and warming it up
+// takes a second of processor time each.
+const TOGETHER: Record<string, number> = {
+  'test/domain/': 30,
+  'test/records/': 4,
+  'test/subscriptions/': 6,
+  'test/billing/': 5,
+}
+
 const words = process.argv.slice(2)
 const files = globSync('test/**/*.test.ts', { cwd: root })
   .filter(file => words.length === 0 || words.some(word => file.includes(relative(root, join(root, word)))))
   .sort((a, b) => orderOf(a) - orderOf(b) || (a < b ? -1 : 1))
-  .map(file => join(root, file))
 if (files.length === 0) {
   console.error(`No test file has ${words.map(word => JSON.stringify(word)).join(' or ')} in its path.`)
   process.exit(2)
@@ -28,7 +36,7 @@ process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/compiled-for-
 
 // @types/node does not know globalSetupPath yet.
 const options: RunOptions & { globalSetupPath: string } = {
-  files,
+  files: together(files),
   cwd: root,
   // One more than processors: a fifth of the time a file waits, for PostgreSQL, a browser or a fault to pass.
   concurrency: Math.max(2, availableParallelism() + 1),
@@ -52,6 +60,25 @@ function tellSkipped(): void {
   if (skipped.length === 0) return
   if (mustRunAll) process.exitCode = 1
   else console.log('(.ci/run installs what these need; KONTOR_TEST_REQUIRE_ALL=1 makes a skip a failure.)')
+}
+
+/** Files that share a process are imported by one that stands for them, where the first of them stood. */
+function together(files: string[]): string[] {
+  const folder = join(root, 'node_modules/.cache/tests-together')
+  mkdirSync(folder, { recursive: true })
+  const groups = Map.groupBy(files, file => {
+    const shared = Object.keys(TOGETHER).find(shared => file.startsWith(shared))
+    if (shared === undefined) return file
+    const among = files.filter(other => other.startsWith(shared))
+    return `${shared.replaceAll('/', '-')}${Math.floor(among.indexOf(file) / TOGETHER[shared]!)}`
+  })
+  return [...groups].map(([name, members]) => {
+    if (members.length === 1) return join(root, members[0]!)
+    const group = join(folder, `${name}.test.mjs`)
+    const imports = members.map(file => `import ${JSON.stringify(pathToFileURL(join(root, file)).href)}\n`)
+    writeFileSync(group, imports.join(''))
+    return group
+  })
 }
 
 function orderOf(file: string): number {

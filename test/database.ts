@@ -17,7 +17,7 @@ import { eventually } from './eventually.ts'
 const variable = 'KONTOR_TEST_DATABASE_URL'
 
 let anyFailed = false
-if (/\.test\.ts$/.test(process.argv[1] ?? '')) {
+if (/\.test\.(ts|mjs)$/.test(process.argv[1] ?? '')) {
   afterEach(context => {
     if ('passed' in context && !context.passed) anyFailed = true
   })
@@ -199,7 +199,8 @@ async function dropDatabase(client: pg.Client, name: string, { withinMs = 10_000
 const day = () => Math.floor(Date.now() / 86_400_000)
 
 function databaseName(): string {
-  const file = basename(process.argv[1] ?? 'test', '.test.ts')
+  const file = basename(process.argv[1] ?? 'test')
+    .replace(/\.test\.\w+$/, '')
     .replaceAll(/[^a-z0-9]/gi, '_')
     .toLowerCase()
   return `kontor_test_${day()}_${file.slice(0, 30)}_${randomBytes(4).toString('hex')}`
