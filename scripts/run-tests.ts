@@ -12,14 +12,9 @@ const FILE_LIMIT_MS = 900_000 // for what hangs: the slowest file takes a minute
 // These take longest, up to a minute each: begun last they would run on alone at the end.
 const FIRST = ['torture', 'console', 'books', 'crash', 'sdk', 'cli/', 'hostile', 'security', 'log/']
 
-// Folders whose files leave the process as they found it, and how many of them share one: loading the service and warming it up
-// takes a second of processor time each.
-const TOGETHER: Record<string, number> = {
-  'test/domain/': 30,
-  'test/records/': 4,
-  'test/subscriptions/': 6,
-  'test/billing/': 5,
-}
+// Their files leave the process as they found it, and share one: starting it and loading what they test takes half a second each. With
+// files that start a server it is no gain: the servers of the others would go on polling beside it.
+const TOGETHER = ['test/domain/']
 
 const words = process.argv.slice(2)
 const files = globSync('test/**/*.test.ts', { cwd: root })
@@ -67,14 +62,12 @@ function together(files: string[]): string[] {
   const folder = join(root, 'node_modules/.cache/tests-together')
   mkdirSync(folder, { recursive: true })
   const groups = Map.groupBy(files, file => {
-    const shared = Object.keys(TOGETHER).find(shared => file.startsWith(shared))
-    if (shared === undefined) return file
-    const among = files.filter(other => other.startsWith(shared))
-    return `${shared.replaceAll('/', '-')}${Math.floor(among.indexOf(file) / TOGETHER[shared]!)}`
+    const shared = TOGETHER.find(shared => file.startsWith(shared))
+    return shared?.replaceAll('/', '-') ?? file
   })
   return [...groups].map(([name, members]) => {
     if (members.length === 1) return join(root, members[0]!)
-    const group = join(folder, `${name}.test.mjs`)
+    const group = join(folder, `${name}all.test.mjs`)
     const imports = members.map(file => `import ${JSON.stringify(pathToFileURL(join(root, file)).href)}\n`)
     writeFileSync(group, imports.join(''))
     return group
