@@ -8,7 +8,7 @@ import { openService, type Service } from './service.ts'
 import { type RecordWrite, startTraffic, type Traffic } from './traffic.ts'
 
 // In CI each way once; many times when asked for.
-const ROUNDS = Number(process.env.KONTOR_TEST_CRASH_ROUNDS ?? (isLong ? 5 : 3))
+const ROUNDS = Number(process.env.KONTOR_TEST_CRASH_ROUNDS ?? (isLong ? 5 : 2))
 
 // The torture tests kill PostgreSQL and its processes alone, too.
 const HOW = ['server', 'server and PostgreSQL', 'stop', 'backend', 'PostgreSQL'] as const
