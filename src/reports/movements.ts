@@ -1,5 +1,5 @@
 import type { Cause } from '../domain/billing/causes.ts'
-import { type MovementType, mainChange, movementCause } from '../domain/billing/movements.ts'
+import { type MovementType, mainChange } from '../domain/billing/movements.ts'
 import type { Db } from '../postgres/database.ts'
 import { accountNames } from '../store/reports/accounts.ts'
 import type { MovementOrder } from '../store/reports/movements.ts'
@@ -64,7 +64,7 @@ export async function movementReport(
           mrrAfter: after,
           mrrDelta: after - before,
           subscriptionIds: changes.map(change => change.subscriptionId),
-          cause: movementCause(type, changes),
+          cause: mainChange(changes)?.cause ?? 'other',
           eventId: mainChange(changes)?.eventId ?? null,
         }))
       },

@@ -193,8 +193,7 @@ function movementsOf(
         .filter(([id, { mrr }]) => mrr !== (previous.values.get(id)?.mrr ?? 0))
         .map(([id]) => id)
       const type = typeOf(before, after, wasPaying)
-      const told = causesOf(history, customer, changed, step.at)
-      const causes: Set<Cause> = type === 'new' && told.has('other') ? new Set(['start']) : told
+      const causes = causesOf(history, customer, changed, step.at)
       movements.push({ at: step.at, customer, currency, type, before, after, causes, subscriptions: changed })
     }
     wasPaying ||= after > 0

@@ -181,7 +181,7 @@ test('a history of some size has everything in it that a business goes through',
   const causes = new Set(
     currencies.flatMap(currency => books.movementsIn(currency, 0, until).flatMap(m => [...m.causes])),
   )
-  assert.equal(causes.size, 14)
+  assert.equal(causes.size, 13)
   const last = currencies.flatMap(currency => books.exclusionsAt(currency, until)).map(({ reason }) => reason)
   for (const reason of [
     'test_mode',

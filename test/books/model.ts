@@ -222,7 +222,6 @@ export type Cause =
   | 'trial_end'
   | 'cancellation_voluntary'
   | 'cancellation_failed_payment'
-  | 'start'
   | 'other'
 
 export type FactBody =

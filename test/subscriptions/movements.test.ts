@@ -41,7 +41,7 @@ test('every movement, oldest first, with totals that add up, for any window', as
     mrr_after: 10,
     mrr_delta: 10,
     subscription_ids: ['a'],
-    cause: 'start',
+    cause: 'other',
   })
   assert.deepEqual(
     all.results.map((row: Body) => [

@@ -112,11 +112,17 @@ function columnsIn(scope: Scope): Column<MovementRow>[] {
       kind: 'number',
       isMinor: true,
     },
-    { label: 'Cause', cell: ({ cause }) => lowerWords(cause), isMinor: true },
+    { label: 'Cause', cell: causeOf, isMinor: true },
     {
       label: 'Event',
       cell: ({ event_id: id }) => (id === null ? NONE : html`<a href=${link('event', { id })}>Show</a>`),
       isMinor: true,
     },
   ]
+}
+
+/** What is no change of a subscription is told by what it did to the account. */
+function causeOf({ cause, movement_type: type }: MovementRow): string {
+  if (cause !== 'other') return lowerWords(cause)
+  return type === 'new' ? 'began to pay' : type === 'reactivation' ? 'came back' : 'other'
 }

@@ -3266,10 +3266,10 @@ export interface paths {
                             policy: Record<string, unknown>;
                             results: {
                                 /**
-                                 * @description Of the change that moved most, where there are several. start: the account began to pay; other: what was told does not say
+                                 * @description Of the change that moved most, where there are several. other: a first subscription, one more, a return
                                  * @enum {unknown}
                                  */
-                                cause: "start" | "quantity" | "price" | "plan" | "discount" | "discount_end" | "item_added" | "item_removed" | "pause" | "resume" | "trial_end" | "cancellation_voluntary" | "cancellation_failed_payment" | "other";
+                                cause: "quantity" | "price" | "plan" | "discount" | "discount_end" | "item_added" | "item_removed" | "pause" | "resume" | "trial_end" | "cancellation_voluntary" | "cancellation_failed_payment" | "other";
                                 customer: string;
                                 customer_name: string | null;
                                 /** @description The event behind it */

@@ -4,7 +4,6 @@ import type { ItemState } from './mrr.ts'
 import type { Instant, SubscriptionStatus } from './types.ts'
 
 export const CAUSES = [
-  'start',
   'quantity',
   'price',
   'plan',

@@ -105,12 +105,6 @@ export function mainChange(changes: MovementChange[]): MovementChange | undefine
   )
 }
 
-/** Of what moved most. An account's first movement is its start, unless it is known to be more: the end of a trial, say. */
-export function movementCause(type: MovementType, changes: MovementChange[]): Cause {
-  const cause = mainChange(changes)?.cause ?? 'other'
-  return cause === 'other' && type === 'new' ? 'start' : cause
-}
-
 /** An account's first rise is new, every later one from nothing a reactivation. */
 export function movementType(before: number, after: number, isFirst: boolean): MovementType {
   if (before === 0) return isFirst ? 'new' : 'reactivation'

@@ -1,5 +1,5 @@
 import { toMajor } from '../money.ts'
-import { type MovementChange, type MovementType, mainChange, movementCause } from './movements.ts'
+import { type MovementChange, mainChange } from './movements.ts'
 import { withoutNamespaces } from './namespace.ts'
 
 type Moved = {
@@ -7,7 +7,7 @@ type Moved = {
   customerName: string | null
   currency: string
   at: Date
-  type: MovementType
+  type: string
   before: number
   after: number
   changes: MovementChange[]
@@ -26,7 +26,7 @@ export function shownMovement({ account, customerName, currency, at, type, befor
     mrr_after: toMajor(after, currency),
     mrr_delta: toMajor(after - before, currency),
     subscription_ids: changes.map(({ subscriptionId }) => withoutNamespaces(subscriptionId)),
-    cause: movementCause(type, changes),
+    cause: main?.cause ?? 'other',
     event_id: main?.eventId ?? null,
   }
 }

@@ -177,7 +177,7 @@ export const MovementListRow = Type.Object({
   subscription_ids: Type.Array(Text),
   cause: Type.Enum([...CAUSES], {
     description:
-      'Of the change that moved most, where there are several. start: the account began to pay; other: what was told does not say',
+      'Of the change that moved most, where there are several. other: a first subscription, one more, a return',
   }),
   event_id: Type.Union([Text, Type.Null()], { description: 'The event behind it' }),
 })

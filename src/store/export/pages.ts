@@ -1,4 +1,3 @@
-import type { MovementType } from '../../domain/billing/movements.ts'
 import type { EntityType } from '../../domain/records/records.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { type ConversionRow, SHOWN_COLUMNS, SHOWN_PERSON } from '../conversions/conversions.ts'
@@ -149,7 +148,7 @@ export type MovementRow = {
   currency: string
   account: string
   occurredAt: Date
-  type: MovementType
+  type: string
   before: number
   after: number
   /** JSON text */
