@@ -2,9 +2,9 @@ import type { VNode } from 'preact'
 import { h } from './html.ts'
 import type { Route, RouteName } from './router.ts'
 
-export type LoadContext<Name extends RouteName> = { route: Route<Name>; signal: AbortSignal }
+type LoadContext<Name extends RouteName> = { route: Route<Name>; signal: AbortSignal }
 
-export type ViewProps<Name extends RouteName, Data> = {
+type ViewProps<Name extends RouteName, Data> = {
   data: Data
   route: Route<Name>
   /** Loads the page's data anew; what was typed and unfolded stays. */
@@ -12,7 +12,7 @@ export type ViewProps<Name extends RouteName, Data> = {
 }
 
 /** A page that is ready to be drawn. */
-export type OpenedPage = (refresh: () => Promise<void>) => VNode
+type OpenedPage = (refresh: () => Promise<void>) => VNode
 
 export type PageDefinition<Name extends RouteName> = {
   open(context: LoadContext<Name>): Promise<OpenedPage>

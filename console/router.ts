@@ -48,7 +48,7 @@ type Placeholder<Pattern extends string> = Pattern extends `${infer Head}/${infe
     : never
 
 /** The parts of an address that vary: { id } of `event`. */
-export type Params<Name extends RouteName> = Record<Placeholder<Patterns[Name]>, string>
+type Params<Name extends RouteName> = Record<Placeholder<Patterns[Name]>, string>
 
 export type Route<Name extends RouteName = RouteName> = {
   name: Name

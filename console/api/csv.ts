@@ -4,9 +4,9 @@ import { adminKey, dataKey } from '../session.ts'
 import { credentials, Problem } from './request.ts'
 
 /** A list of one of the APIs, with its filters. */
-export type CsvList = { api: 'admin' | 'data'; path: string; query: Query; name: string }
+type CsvList = { api: 'admin' | 'data'; path: string; query: Query; name: string }
 /** Rows that are here already, because no list of the APIs has them. */
-export type CsvRows = { rows: object[]; name: string }
+type CsvRows = { rows: object[]; name: string }
 export type CsvSource = CsvList | CsvRows
 
 const AT_A_TIME = 100

@@ -4,7 +4,7 @@ import { h, html } from '../html.ts'
 import { ProblemArea } from './notice.ts'
 
 /** Work that takes a while, done once at a time; `problem` is what went wrong with it. */
-export function useAction(problem: Signal<unknown>) {
+function useAction(problem: Signal<unknown>) {
   const isBusy = useSignal(false)
   const start = async (work: () => unknown) => {
     if (isBusy.value) return
@@ -21,7 +21,7 @@ export function useAction(problem: Signal<unknown>) {
   return { isBusy, start }
 }
 
-export type ButtonKind = 'main' | 'quiet' | 'link' | ''
+type ButtonKind = 'main' | 'quiet' | 'link' | ''
 
 type ActionButtonProps = {
   label: string

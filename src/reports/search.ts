@@ -12,7 +12,7 @@ import { eventOutcome, outcomeOfSent } from './event-outcome.ts'
 /** Something that goes by what was looked for. */
 export type Found = { kind: EntityType | 'event' | 'person'; id: string; title: string; note: string | null }
 
-export type Searched = { text: string; limit: number; may: (what: EntityType | 'event') => boolean }
+type Searched = { text: string; limit: number; may: (what: EntityType | 'event') => boolean }
 
 /** Records and events by their ids, people by the beginning of any name; each only where it may be seen. */
 export async function search(

@@ -1,7 +1,7 @@
 import { convertCommand, trackCommand } from '../../samples.ts'
 import type { KeySender } from './senders.ts'
 
-export type Snippet = { title: string; text: string }
+type Snippet = { title: string; text: string }
 
 /** What to paste where, with the key filled in. */
 export function snippetsOf(sender: KeySender, key: string): Snippet[] {

@@ -6,7 +6,7 @@ import { link } from '../../router.ts'
 import { PersonForm } from './people.ts'
 
 /** Of a name that several people go by: each by the kind of name, and their profile. */
-export type Choices = { choices: { name: string; profile: string }[] }
+type Choices = { choices: { name: string; profile: string }[] }
 
 /** The answer, or the people that it asks to choose from. */
 export async function orChoices<Answer>(answer: Promise<Answer>): Promise<Answer | Choices> {

@@ -29,7 +29,7 @@ export type Suppressions = {
   note(transaction: Transaction, kind: 'events' | 'records', things: Noted[]): Promise<void>
 }
 
-export type SortedLetters = { kept: NewDeadLetter[]; suppressed: NewDeadLetter[] }
+type SortedLetters = { kept: NewDeadLetter[]; suppressed: NewDeadLetter[] }
 
 type Noted = { tenantId: number; id: string; receivedAt: Date }
 

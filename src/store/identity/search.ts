@@ -1,7 +1,7 @@
 import type { Identity } from '../../domain/identity/identity.ts'
 import type { Db } from '../../postgres/database.ts'
 
-export type NamedContact = { id: string; profile: number | null; data: string }
+type NamedContact = { id: string; profile: number | null; data: string }
 
 /** Contacts whose name, or the last word of it, begins with the text; with whom they are. */
 export async function contactsNamed(
