@@ -83,13 +83,20 @@ export function originRefusal(key: KeyOfTenant, request: FastifyRequest): Proble
   return problems.forbidden('origin_not_allowed', 'This key may not be used from this origin.')
 }
 
-/** Who a tracking key found in a body belongs to; throws or rejects with a Problem. Not a promise when remembered. */
-export function trackingCaller(deps: Deps): (secret: string) => Caller | Promise<Caller> {
-  return secret => {
+/** Who a tracking key found in the body of the request belongs to. */
+export type TrackingCaller = (secret: string, request: FastifyRequest) => Caller | Promise<Caller>
+
+/** Throws or rejects with a Problem. Not a promise when remembered. */
+export function trackingCaller(deps: Deps): TrackingCaller {
+  return (secret, request) => {
+    const settle = (found: KeyOfTenant | null) => {
+      request.refusedKey = found
+      const caller = callerOf(accept(deps, 'tracking', found))
+      request.refusedKey = null
+      return caller
+    }
     const key = lookUp(deps, beforeColon(secret))
-    return key instanceof Promise
-      ? key.then(found => callerOf(accept(deps, 'tracking', found)))
-      : callerOf(accept(deps, 'tracking', key))
+    return key instanceof Promise ? key.then(settle) : settle(key)
   }
 }
 

@@ -82,7 +82,7 @@ function routes(app: App, known: Directory = directory): void {
     const find = trackingCaller(deps)
     scope.post('/cdp', async request => {
       const { writeKey } = request.body as { writeKey: string }
-      const caller = (request.caller as unknown) === null ? await find(writeKey) : request.caller
+      const caller = (request.caller as unknown) === null ? await find(writeKey, request) : request.caller
       return { tenant: caller.tenantId }
     })
   })

@@ -83,6 +83,25 @@ test('what a key sent and was refused is listed with its reason, its beginning a
   assert.deepEqual(await issuesOf(other.id), [])
 })
 
+test('a key that is refused is named, in a header and in a body; one that nobody knows is nobody’s', async () => {
+  const { id } = await server.anotherTenant('revoked')
+  const { key: revoked, id: keyId } = await server.admin.keys.create({ tenant: id, kind: 'tracking' })
+  await server.admin.keys.revoke(keyId)
+  await post('/v1/track', revoked, { event_type: 'x' })
+  await post('/v1/batch', '', { writeKey: revoked, batch: [{ type: 'page' }] })
+  await post('/v1/batch', '', { writeKey: 'trk_nobody', batch: [{ type: 'page' }] })
+  await eventually('both', async () => (await refusedOf(id)).length === 2)
+  const found = await refusedOf(id)
+  assert.deepEqual(
+    found.map(({ code, key_id }) => [code, key_id]),
+    [
+      ['key_revoked', keyId],
+      ['key_revoked', keyId],
+    ],
+  )
+  assert.equal(JSON.stringify(found).includes(revoked), false)
+})
+
 test('health tells what waits of the tenant itself, and names what is of all tenants', async () => {
   const { id, trackingKey } = await server.anotherTenant('waiting')
   const idle = await server.anotherTenant('idle')

@@ -7,14 +7,13 @@ import { keptAddress, withoutAddresses } from '../../domain/tenants/ip-addresses
 import { type Accept, eventEntry } from '../../intake/accept.ts'
 import type { Budgets, RateLimit } from '../../intake/volume.ts'
 import type { Append } from '../../log/log.ts'
-import { type Caller, originRefusal } from '../auth.ts'
+import { type Caller, originRefusal, type TrackingCaller } from '../auth.ts'
 import { type Problem, problems } from '../problems.ts'
 
 export type EventRouteOptions = {
   accept: Accept
   budgets: Budgets
-  /** Who a tracking key found in a body belongs to. */
-  trackingCaller: (secret: string) => Caller | Promise<Caller>
+  trackingCaller: TrackingCaller
   now: () => Date
 }
 
@@ -49,7 +48,7 @@ async function callerWith(
   request: FastifyRequest,
   { trackingCaller }: EventRouteOptions,
 ): Promise<Caller> {
-  const caller = await trackingCaller(writeKey)
+  const caller = await trackingCaller(writeKey, request)
   const refusal = originRefusal(caller.key, request)
   if (refusal) {
     request.refusedKey = caller.key
