@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { type Fault, faultText } from '../domain/fault.ts'
 import { storableText } from '../domain/json/json.ts'
+import { withoutCredentials } from '../domain/tenants/credentials.ts'
 import { keptAddress, withoutAddresses } from '../domain/tenants/ip-addresses.ts'
 import type { Refusal, Refusals } from '../intake/refusals.ts'
 import type { KeyOfTenant } from '../store/tenants/keys.ts'
@@ -32,7 +33,6 @@ const WRITES = ['POST', 'DELETE']
 const NOT_REFUSED = [404, 408]
 const MAX_TEXT = 500
 const MAX_BODY = 2_000
-const KEYS = /\b(trk_|private-|adm_|tok_)[\w-]+/g
 
 /** Writes with a known key that are refused are kept for the tenant's people. What is accepted pays nothing for it. */
 export function keepRefused(app: App, { refusals, now }: { refusals: Refusals; now: () => Date }): void {
@@ -83,12 +83,13 @@ function refusalOf({ request, key, tenantId, problem, at, text = request.rawText
   }
 }
 
-/** In words, with everything that is wrong. */
+/** In words, with everything that is wrong, and without a credential that it may quote. */
 export function refusalDetail({ code, detail, errors }: Problem, ip: string | null): string {
   // The reason names the address: here as the tenant keeps it.
   if (code === ADDRESS_NOT_ALLOWED) return problems.addressNotAllowed(ip ?? 'its address').detail
   const faults = errors?.map(faultText)
-  return faults && faults.length > 1 ? `${detail} ${faults.join('; ')}` : detail
+  const words = faults && faults.length > 1 ? `${detail} ${faults.join('; ')}` : detail
+  return withoutCredentials(words.slice(0, 2 * MAX_TEXT))
 }
 
 /** Never with a credential. */
@@ -96,7 +97,7 @@ function beginningOf(text: string, { ipAddresses }: KeyOfTenant): string | null 
   if (text === '') return null
   // Cut first: a key or an address that ends beyond is cut off with its field.
   const beginning = text.slice(0, 2 * MAX_BODY)
-  return storableText(withoutAddresses(ipAddresses, beginning).replaceAll(KEYS, '$1…').slice(0, MAX_BODY))
+  return storableText(withoutCredentials(withoutAddresses(ipAddresses, beginning)).slice(0, MAX_BODY))
 }
 
 function bytesOf({ headers }: FastifyRequest, text: string): number | null {

@@ -102,6 +102,32 @@ test('a key that is refused is named, in a header and in a body; one that nobody
   assert.equal(JSON.stringify(found).includes(revoked), false)
 })
 
+test('what is kept of them holds no credential and no card number', async () => {
+  const { id, trackingKey } = await server.anotherTenant('careless')
+  const secrets = [
+    ...[
+      'whsec_c2VjcmV0+/x=',
+      'sk_live_c2VjcmV0',
+      'rk_test_c2VjcmV0',
+      'trk_c2VjcmV0',
+      'shpat_c2VjcmV0',
+      'eyJc2VjcmV0',
+    ],
+    ...['Bearer c2VjcmV0', '4242 4242 4242 4242', '5555555555554444', '378282246310005'],
+  ]
+  await post('/v1/track', trackingKey, { order: 4242424242424241, at: 1763262000000, secrets })
+  await post('/v1/track', trackingKey, { ...{ password: 'c2V"jcmV0' }, user: { db_password: 'c2VjcmV0' } })
+  await post('/v1/track', trackingKey, { cvc: 987, note: JSON.stringify({ client_secret: 'c2VjcmV0' }) })
+  await post('/v1/track', trackingKey, `{"password":"c2VjcmV0`)
+  await post('/v1/track', trackingKey, 'user=ada&password=c2VjcmV0&x=1')
+  await eventually('the refusals', async () => (await refusedOf(id)).length === 5)
+  // their ids are made by chance
+  const kept = JSON.stringify((await refusedOf(id)).map(({ body, detail }) => [body, detail]))
+  assert.doesNotMatch(kept, /c2V|jcmV0|4242 4242|5555555555554444|378282246310005|987/)
+  assert.match(kept, /whsec_….*Bearer …/)
+  assert.match(kept, /4242424242424241.*1763262000000/, 'what is no card number stays')
+})
+
 test('health tells what waits of the tenant itself, and names what is of all tenants', async () => {
   const { id, trackingKey } = await server.anotherTenant('waiting')
   const idle = await server.anotherTenant('idle')
