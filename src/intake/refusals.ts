@@ -113,16 +113,27 @@ async function withoutSuppressed(pool: pg.Pool, examples: RefusalExample[]): Pro
   })
 }
 
-const WORDS = /"((?:[^"\\]|\\.)*)"|[^\s"'{}[\]:,=&;<>]+/g
+const QUOTED = /"((?:[^"\\]|\\.)*)"/g
+const DELIMITERS = /[\s"'{}[\]:,=&;<>()\\]+/
 
-/** Whatever could be a name in what may not even be JSON. */
+/** Whatever could be a name in what may not even be JSON: as it is written, and with what is escaped in it read. */
 function namesIn(body: string) {
+  const read = unescaped(body)
   const values = new Set<string>()
-  for (const [word, quoted] of body.matchAll(WORDS)) {
-    const value = (quoted ?? word).trim()
-    values.add(value)
+  for (const [, quoted = ''] of body.matchAll(QUOTED)) values.add(quoted.trim()).add(unescaped(quoted).trim())
+  // JSON may stand in JSON.
+  for (const text of [body, read, unescaped(read)])
+    for (const word of text.split(DELIMITERS)) values.add(word)
+  for (const value of [...values]) {
     const email = emailOf(value)
     if (email !== null) values.add(email)
   }
   return [...values].flatMap(value => IDENTITY_KINDS.map(kind => ({ kind, value })))
+}
+
+/** \u0040 is @. */
+function unescaped(text: string): string {
+  return text.replace(/\\(?:u([\da-f]{4})|(.))/gi, (_, code?: string, char = '') =>
+    code === undefined ? char : String.fromCharCode(Number.parseInt(code, 16)),
+  )
 }
