@@ -83,7 +83,7 @@ function personAt(number: number, year: Year): Person {
 }
 
 export function contactRecord(person: Person): RecordWrite {
-  const { id, email, firstName, lastName, company, country, city, signedUpAt } = person
+  const { id, email, firstName, lastName, company, country, city, signedUpAt, isOffline } = person
   return {
     entityType: 'contact',
     id,
@@ -91,6 +91,8 @@ export function contactRecord(person: Person): RecordWrite {
     idempotencyKey: `${id}-1`,
     data: {
       email,
+      // whom the site logs in under this id is this contact: events alone merge no two known people
+      ...(!isOffline && { userId: id }),
       firstName,
       lastName,
       ...(company !== null && { company }),

@@ -297,11 +297,16 @@ export type Person = {
   contact: Maybe<{ id: string; name: Maybe<string>; email: Maybe<string>; company: Maybe<string> }>
   merged_profiles: string[]
   events: number
+  events_of_others: number
   conversions: number
 }
 /** How much of each an erasure takes. */
 export type Erased = Record<string, number>
-export type ErasurePreview = { would_erase: Erased }
+export type ErasurePreview = {
+  would_erase: Erased
+  /** Others by the same id, whom it would leave. */
+  not_joined: { profile_id: string; kind: string; value: string; remaining_events: number }[]
+}
 export type ErasureReceipt = {
   id: string
   status: 'running' | 'completed'

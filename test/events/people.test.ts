@@ -252,6 +252,52 @@ test('an export holds everything of one person and nothing of another', async ()
   assert.equal((await people(`nobody/export?tenant=${tenant.id}`)).status, 404)
 })
 
+test('a person counts what their export and an erasure hold: merged profiles, orders of their contact, events of others that name them', async () => {
+  const tenant = await server.anotherTenant('counted')
+  const sale = (order_id: string, user_id: string) =>
+    track(tenant, { event_type: 'convert', user_id, data: { order_id, amount: 5, currency: 'EUR' } })
+  await inTurn(
+    () => write(tenant, 'contact', 'c-1', { email: 'ada@example.com' }),
+    () => write(tenant, 'order', 'o-1', { total: 5, currency: 'EUR', contactId: 'c-1' }),
+    // an order of the contact that somebody else's event names
+    () => write(tenant, 'order', 'o-2', { total: 5, currency: 'EUR', contactId: 'c-1' }),
+    () => sale('o-2', 'c-1'),
+    () => track(tenant, { event_type: 'identify', user_id: 'c-1', data: { email: 'ada@example.com' } }),
+    () => track(tenant, { event_type: 'looked', visitor: 'v-9' }),
+    () => track(tenant, { event_type: 'login', visitor: 'v-9', user_id: 'c-1' }),
+    () => track(tenant, { event_type: 'looked', visitor: 'v-old', user_id: 'ada-old' }),
+    () => people('user:ada-old/merge', { tenant: tenant.id, into: 'contact:c-1' }).then(() => {}),
+  )
+  const heldOf = async (id: string) => {
+    const person = await who(tenant, id)
+    const all = (await people(`${encodeURIComponent(id)}/export?tenant=${tenant.id}&format=json`)).body
+    const preview = await server.request('/admin/v1/erasures', {
+      ...{ method: 'POST', key: adminKey },
+      body: json({ tenant: tenant.id, profile: person.profile_id, dry_run: true }),
+    })
+    const exported = (wanted: string) => all.filter(({ type }: Row) => type === wanted).length
+    assert.equal(person.events + person.events_of_others, exported('event'), id)
+    assert.equal(person.conversions, exported('conversion'), id)
+    assert.equal(person.events + person.events_of_others, preview.body.would_erase.events, id)
+    assert.equal(person.conversions, preview.body.would_erase.conversions, id)
+    return { person, others: preview.body.not_joined }
+  }
+  const contact = await heldOf('contact:c-1')
+  const { person: user } = await heldOf('user:c-1')
+  assert.deepEqual(
+    [contact.person.events, contact.person.events_of_others, contact.person.conversions],
+    [1, 1, 2],
+  )
+  // what was sent under the same id and stays: all but the event that names the contact
+  assert.deepEqual(contact.others, [
+    { profile_id: user.profile_id, kind: 'user', value: 'c-1', remaining_events: 3 },
+  ])
+  await people('user:c-1/merge', { tenant: tenant.id, into: 'contact:c-1' })
+  const one = await heldOf('contact:c-1')
+  assert.deepEqual([one.person.events, one.person.events_of_others, one.person.conversions], [5, 0, 2])
+  assert.deepEqual(one.others, [])
+})
+
 test('the command line does the same', async () => {
   const tenant = await server.anotherTenant('by hand')
   await inTurn(

@@ -95,7 +95,7 @@ function contactLink(id: string | null): ComponentChildren {
 export function UnknownEvent({ id }: { id: string }): VNode {
   return h(EmptyState, {
     title: 'Nothing is known of this event.',
-    text: html`<span>No event has the id <code>${id}</code>. It was never accepted, or has expired.</span>`,
+    text: html`<span>No event has the id <code>${id}</code>. It was never accepted, has expired, or went with a person who was erased.</span>`,
     action: html`<a href=${link('events')}>All events</a>`,
   })
 }

@@ -1,11 +1,12 @@
 import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { people } from '../../api/admin.ts'
-import type { Erased, ErasureReceipt, Person } from '../../api/types.ts'
+import type { Erased, ErasurePreview, ErasureReceipt, Person } from '../../api/types.ts'
 import { ActionButton, Form, TextField } from '../../components/form.ts'
 import { ProblemArea } from '../../components/notice.ts'
-import { number, words } from '../../format.ts'
+import { number, plural, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
+import { link } from '../../router.ts'
 
 /** First what it would take, then the person's id typed by hand: it cannot be undone. */
 export function EraseForm({
@@ -16,10 +17,10 @@ export function EraseForm({
   erased(receipt: ErasureReceipt): void
 }): VNode {
   const problem = useSignal<unknown>(null)
-  const preview = useSignal<Erased | null>(null)
+  const preview = useSignal<ErasurePreview | null>(null)
   const { profile_id: id, tenant } = person
   const loadPreview = async () => {
-    preview.value = (await people.wouldErase(tenant, id)).would_erase
+    preview.value = await people.wouldErase(tenant, id)
   }
   const erase = async ({ confirmation }: { confirmation: string }) => {
     if (confirmation.trim() !== id) throw new Error(`Type ${id} to confirm.`)
@@ -32,7 +33,8 @@ export function EraseForm({
       preview.value === null
         ? html`<p>${h(ActionButton, { label: 'See what would go', run: loadPreview, problem })}</p>`
         : html`
-            <p>It would take ${inWords(preview.value)}.</p>
+            <p>It would take ${inWords(preview.value.would_erase)}.</p>
+            ${preview.value.not_joined.map(other => h(NotJoined, other))}
             ${h(
               Form<'confirmation'>,
               { submit: 'Erase for good', layout: 'filter', run: erase },
@@ -40,6 +42,18 @@ export function EraseForm({
             )}
           `
     }
+  `
+}
+
+function NotJoined({
+  profile_id,
+  kind,
+  value,
+  remaining_events,
+}: ErasurePreview['not_joined'][number]): VNode {
+  return html`
+    <p>Also known by this id, and not part of it: <a href=${link('person', { id: profile_id })}>${profile_id}</a>
+      (${kind} ${value}), with ${plural(remaining_events, 'event')} that would stay.</p>
   `
 }
 

@@ -54,7 +54,7 @@ function PersonPage({ person }: { person: Person }): VNode {
     h(ProblemArea, { problem }),
     h(Tiles, {
       tiles: [
-        { label: 'Events', value: number(person.events) },
+        { label: 'Events', value: number(person.events), ...othersNote(person) },
         { label: 'Conversions', value: number(person.conversions) },
         { label: 'Names', value: number(person.names.length), note: id },
       ],
@@ -74,6 +74,11 @@ function PersonPage({ person }: { person: Person }): VNode {
       h(EraseForm, { person, erased: told => (receipt.value = told) }),
     ),
   )
+}
+
+/** The time line and an erasure hold them too. */
+function othersNote({ events_of_others: others }: Person): { note?: string } {
+  return others > 0 ? { note: `and ${number(others)} of others that name them, not joined` } : {}
 }
 
 /** Nothing of the person is shown any more. */

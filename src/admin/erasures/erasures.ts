@@ -18,7 +18,7 @@ import { parseProfileId, unknownPerson } from '../people/names.ts'
 import { tenantNamed } from '../tenants.ts'
 import type { ErasurePreview, ErasureReceipt } from '../views/erasures.ts'
 import { longWork, MAX_WAIT_MS, type Storage, untilApplied } from './long-work.ts'
-import { countErasable, inWords } from './preview.ts'
+import { countErasable, inWords, namesakesOf } from './preview.ts'
 import { namesOfSubject, profileOfSubject, runErasure, type Subject, storedSubject } from './run.ts'
 
 type ErasureQuery = {
@@ -114,6 +114,7 @@ export function erasureAdmin({ pool, log, actor, waitMs = MAX_WAIT_MS }: Options
         profile_id: publicProfileId(await profileOfSubject(pool, tenantId, subject)),
         names: names.map(({ kind, value }) => ({ kind, value })),
         would_erase: await countErasable(storage, tenantId, names),
+        not_joined: await namesakesOf(pool, tenantId, names),
         not_yet_processed: unapplied,
         needs_confirmation: names.length > MAX_NAMES_UNCONFIRMED,
       }

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { IDENTITY_KINDS, publicProfileId } from '../../domain/identity/identity.ts'
 import type { Log } from '../../log/log.ts'
 import { billingOf } from '../../pipeline/billing/erasure.ts'
 import {
@@ -9,7 +10,8 @@ import {
   findSalesOf,
   type KnownName,
 } from '../../store/identity/erasures.ts'
-import type { ErasureReceipt } from '../views/erasures.ts'
+import { namesLike, nodesOfProfile } from '../../store/identity/people.ts'
+import type { ErasurePreview, ErasureReceipt } from '../views/erasures.ts'
 import { entriesAbout, entriesOf, nodesOf, portions, unjoinedEventsAbout, valuesOf } from './steps.ts'
 
 /** What an erasure of these names would take, counted as its receipt counts. Touches nothing. */
@@ -48,6 +50,36 @@ export async function countErasable(
       emails: valuesOf(names, 'email'),
     }),
   }
+}
+
+// More than so many by one id are no person to look through.
+const MAX_NAMESAKES = 20
+
+/** Who else goes by an id or e-mail of the person, and what would be left of them. */
+export async function namesakesOf(
+  pool: pg.Pool,
+  tenantId: number,
+  names: KnownName[],
+): Promise<ErasurePreview['not_joined']> {
+  const own = new Set(nodesOf(names))
+  const values = names.filter(({ kind }) => kind !== 'visitor').map(({ value }) => value)
+  const wanted = values.flatMap(value => IDENTITY_KINDS.map(kind => ({ kind, value })))
+  const found = await namesLike(pool, tenantId, {
+    kinds: wanted.map(({ kind }) => kind),
+    values: wanted.map(({ value }) => value),
+  })
+  const others = new Map(
+    found.filter(({ node }) => !own.has(node)).map(name => [name.profile, name] as const),
+  )
+  if (others.size === 0) return []
+  const taken = new Set((await unjoinedEventsAbout({ pool, tenantId }, names)).map(({ id }) => id))
+  const namesakes: ErasurePreview['not_joined'] = []
+  for (const { profile, kind, value } of [...others.values()].slice(0, MAX_NAMESAKES)) {
+    const events = await findEventsOf(pool, tenantId, await nodesOfProfile(pool, tenantId, profile), null)
+    const remaining_events = events.filter(({ id }) => !taken.has(id)).length
+    namesakes.push({ profile_id: publicProfileId(profile)!, kind, value, remaining_events })
+  }
+  return namesakes
 }
 
 async function countBilling(...[pool, tenantId, named]: Parameters<typeof billingOf>): Promise<number> {

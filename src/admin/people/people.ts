@@ -19,6 +19,7 @@ import { findRecord } from '../../store/records/records.ts'
 import { configVersion } from '../../store/tenants/config-version.ts'
 import type { Actor } from '../actor.ts'
 import { recordChange } from '../audit.ts'
+import { nodesOf, unjoinedEventsAbout, valuesOf } from '../erasures/steps.ts'
 import { AdminError } from '../error.ts'
 import { tenantNamed } from '../tenants.ts'
 import type { PersonView, SplitPeople } from '../views/people.ts'
@@ -172,16 +173,16 @@ async function anotherNode(
   return names.findLast(name => name.node !== node && name.cause !== null)?.node ?? null
 }
 
-async function personView(db: Db, tenantId: number, profile: number): Promise<PersonView> {
-  const names = await namesOfProfile(db, tenantId, profile)
-  const nodes = names.map(({ node }) => node)
+async function personView(pool: pg.Pool, tenantId: number, profile: number): Promise<PersonView> {
+  const names = await namesOfProfile(pool, tenantId, profile)
   return {
     profile_id: publicProfileId(profile)!,
     tenant: publicTenantId(tenantId),
     names: names.map(nameView),
-    contact: await contactOf(db, tenantId, names),
-    merged_profiles: (await mergedProfiles(db, tenantId, profile)).map(id => publicProfileId(id)!),
-    ...(await countOfPerson(db, tenantId, nodes)),
+    contact: await contactOf(pool, tenantId, names),
+    merged_profiles: (await mergedProfiles(pool, tenantId, profile)).map(id => publicProfileId(id)!),
+    ...(await countOfPerson(pool, tenantId, nodesOf(names), valuesOf(names, 'contact'))),
+    events_of_others: (await unjoinedEventsAbout({ pool, tenantId }, names)).length,
   }
 }
 

@@ -81,6 +81,18 @@ export const ErasurePreview = Type.Object({
     description: 'All that the person is known by',
   }),
   would_erase: Erased,
+  not_joined: Type.Array(
+    Type.Object({
+      profile_id: Type.String(),
+      kind: Type.Enum([...IDENTITY_KINDS]),
+      value: Type.String(),
+      remaining_events: Type.Integer({ minimum: 0, description: 'Those that this erasure would leave' }),
+    }),
+    {
+      description:
+        'Others who go by the same id or e-mail under another kind of name and are no part of this: merge them first where they are the same person. At most 20',
+    },
+  ),
   not_yet_processed: Count,
   needs_confirmation: Type.Boolean({ description: 'With more than 20 names: send confirm: true' }),
 })

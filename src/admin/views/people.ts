@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { IDENTITY_KINDS } from '../../domain/identity/identity.ts'
-import { Count, Nullable, NullableText, NullableTimestamp, Timestamp } from '../../domain/shapes.ts'
+import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../../domain/shapes.ts'
 
 /** Somebody, by all that they are known by. */
 export const PersonView = Type.Object(
@@ -28,8 +28,13 @@ export const PersonView = Type.Object(
       Type.Object({ id: Type.String(), name: NullableText, email: NullableText, company: NullableText }),
     ),
     merged_profiles: Type.Array(Type.String(), { description: 'Profiles that were merged into this one' }),
-    events: Count,
-    conversions: Count,
+    events: Type.Integer({ minimum: 0, description: 'Sent under one of the names' }),
+    events_of_others: Type.Integer({
+      minimum: 0,
+      description:
+        'Sent by somebody else, whom nobody who may has joined, and naming the person: an export and an erasure take them too',
+    }),
+    conversions: Type.Integer({ minimum: 0, description: 'By their event, their order, or its contact' }),
   },
   {
     examples: [
@@ -45,6 +50,7 @@ export const PersonView = Type.Object(
         contact: null,
         merged_profiles: [],
         events: 12,
+        events_of_others: 0,
         conversions: 1,
       },
     ],

@@ -169,17 +169,21 @@ export async function nodeBefore(
   return rows[0] ?? null
 }
 
+/** Counts what an export of the person lists: a sale is theirs by its event, its order, or the contact of the order. */
 export async function countOfPerson(
   db: Db,
   tenantId: number,
   nodes: number[],
+  contactIds: string[],
 ): Promise<{ events: number; conversions: number }> {
   // No index leads from a person to events: every event would pay for it.
   const { rows } = await db.query<{ events: number; conversions: number }>(
     `select (select count(*) from events where tenant_id = $1 and node = any($2::bigint[])) as events,
        (select count(*) from conversions
-        where tenant_id = $1 and listed and coalesce(event_node, order_node) = any($2::bigint[])) as conversions`,
-    [tenantId, nodes],
+        where tenant_id = $1 and listed
+          and (event_node = any($2::bigint[]) or order_node = any($2::bigint[]) or order_contact_id = any($3))
+       ) as conversions`,
+    [tenantId, nodes, contactIds],
   )
   return rows[0]!
 }
