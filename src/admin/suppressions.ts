@@ -4,6 +4,7 @@ import { nameHash } from '../domain/identity/suppression.ts'
 import { isUuid } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { inTransaction } from '../postgres/database.ts'
+import { lockPeople } from '../postgres/locks.ts'
 import { deleteSuppressed, listSuppressed, suppressionCount } from '../store/identity/suppressions.ts'
 import type { Actor } from './actor.ts'
 import { recordChange } from './audit.ts'
@@ -45,6 +46,8 @@ export function suppressionAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor 
         : email && nameHash(tenantId, { kind: 'email', value: email })
       return inTransaction(pool, async client => {
         const key = { erasureId: isUuid(who) ? who : null, hash: hash || null }
+        // Whoever adds a name of theirs at this moment has added it, and it goes with the others.
+        await lockPeople(client, tenantId)
         const removed = await deleteSuppressed(client, tenantId, key)
         if (removed === null)
           throw new AdminError('not_found', 'suppression_not_found', 'Nobody of this name is suppressed.')

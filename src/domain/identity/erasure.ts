@@ -1,7 +1,8 @@
 import type { Entry } from '../entries/entry.ts'
-import type { EventContext } from '../events/events.ts'
+import type { EventContext, NormalizedEvent } from '../events/events.ts'
 import { normalize } from '../events/normalize/normalize.ts'
 import { isObject } from '../json/json.ts'
+import { SHOPIFY_TOPIC } from '../providers/shops/shopify.ts'
 import type { RecordContext } from '../records/records.ts'
 import {
   emailOf,
@@ -118,6 +119,20 @@ function textsOf(raw: string): Iterable<string> {
   }
 }
 
+/**
+ * Whom an event is about, with the shop's number for its customer: of somebody whose address is not to be recorded,
+ * that number alone stands in the next order.
+ */
+export function suppressibleNames(event: NormalizedEvent): Identity[] {
+  const names = identitiesOf(event)
+  const topic = event.sourceConfigId === null ? undefined : event.headers[SHOPIFY_TOPIC]
+  if (topic === undefined) return names
+  const { customer, id } = event.subject
+  const number = topic.startsWith('customers/') ? id : isObject(customer) ? customer.id : null
+  const contact = idOf(number)
+  return contact === null ? names : [...names, { kind: 'contact', value: contact }]
+}
+
 /** Whom an entry is about: by the names of its events or its record, and by all that its bad items mention. */
 export function namesInEntry(entry: StoredEntry): Identity[] {
   try {
@@ -125,7 +140,7 @@ export function namesInEntry(entry: StoredEntry): Identity[] {
     const { id: entryId, receivedAt, body } = entry
     const context = JSON.parse(entry.context) as EventContext
     const { events, rejected } = normalize({ entryId, receivedAt, body, context })
-    return [...events.flatMap(identitiesOf), ...rejected.flatMap(({ raw }) => namesMentioned(raw))]
+    return [...events.flatMap(suppressibleNames), ...rejected.flatMap(({ raw }) => namesMentioned(raw))]
   } catch {
     return namesMentioned(entry.body)
   }

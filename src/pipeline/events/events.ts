@@ -64,9 +64,10 @@ async function apply(
       transaction,
       ofShops.map(({ entry, work }) => ({ tenantId: entry.tenantId, event: work })),
     )
-  const { kept: fresh, suppressed } = await withoutSuppressed(options.suppressions, transaction, all)
+  const parted = await withoutSuppressed(options.suppressions, transaction, all)
+  const { kept: fresh, suppressed } = parted
   if (fresh.length > 0) await applyFresh(options, transaction, fresh)
-  if (suppressed.length > 0) await applySuppressed(options, transaction, suppressed)
+  if (suppressed.length > 0) await applySuppressed(options, transaction, parted)
   await keepInboundResults(transaction, { fresh, duplicates, suppressed })
 }
 

@@ -1,6 +1,7 @@
 import { conversionOf } from '../../domain/conversions/conversions.ts'
 import type { NormalizedEvent } from '../../domain/events/events.ts'
-import { identitiesOf } from '../../domain/identity/identity.ts'
+import { suppressibleNames } from '../../domain/identity/erasure.ts'
+import type { LearnedName } from '../../store/identity/suppressions.ts'
 import { applyConversions } from '../conversions/conversions.ts'
 import type { ConversionTypes } from '../conversions/types.ts'
 import type { Identities } from '../identity/identity.ts'
@@ -16,25 +17,31 @@ type Options = {
   ledger: EventListener
 }
 
+type Parted = Record<'kept' | 'suppressed', Unit<NormalizedEvent>[]> & { learned: LearnedName[] }
+
 /** Parts the events of people who are not to be recorded again from the others. */
 export async function withoutSuppressed(
   suppressions: Suppressions,
   transaction: Transaction,
   units: Unit<NormalizedEvent>[],
-): Promise<{ kept: Unit<NormalizedEvent>[]; suppressed: Unit<NormalizedEvent>[] }> {
-  const are = await suppressions.among(
+): Promise<Parted> {
+  const { are, learned } = await suppressions.among(
     transaction,
-    units.map(({ entry, work }) => ({ tenantId: entry.tenantId, identities: () => identitiesOf(work) })),
+    units.map(({ entry, work }) => ({
+      tenantId: entry.tenantId,
+      identities: () => suppressibleNames(work),
+      trusted: work.trusted,
+    })),
   )
-  if (!are.includes(true)) return { kept: units, suppressed: [] }
-  return { kept: units.filter((_, i) => !are[i]), suppressed: units.filter((_, i) => are[i]) }
+  if (!are.includes(true)) return { kept: units, suppressed: [], learned }
+  return { kept: units.filter((_, i) => !are[i]), suppressed: units.filter((_, i) => are[i]), learned }
 }
 
 /** As an erasure leaves it: no event, no name; what was sold and billed counts. */
 export async function applySuppressed(
   { identities, conversionTypes, suppressions, ledger }: Options,
   transaction: Transaction,
-  units: Unit<NormalizedEvent>[],
+  { suppressed: units, learned }: Pick<Parted, 'suppressed' | 'learned'>,
 ): Promise<void> {
   const events = units.map(
     ({ entry, work }): FreshEvent => ({
@@ -51,9 +58,8 @@ export async function applySuppressed(
   }
   if (sales.length > 0) await applyConversions(transaction, identities, sales)
   await ledger(transaction, events)
-  await suppressions.note(
-    transaction,
-    'events',
-    units.map(({ entry, work }) => ({ tenantId: entry.tenantId, id: work.id, receivedAt: entry.receivedAt })),
-  )
+  const things = units.map(({ entry, work }) => ({
+    ...{ tenantId: entry.tenantId, id: work.id, receivedAt: entry.receivedAt },
+  }))
+  await suppressions.note(transaction, 'events', { things, learned })
 }

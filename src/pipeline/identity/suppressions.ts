@@ -1,12 +1,14 @@
 import { namesInEntry } from '../../domain/identity/erasure.ts'
 import type { Identity } from '../../domain/identity/identity.ts'
-import { identitiesOfContact, identitiesOfOrder } from '../../domain/identity/identity.ts'
-import { nameHashes, namelessOrder } from '../../domain/identity/suppression.ts'
+import { emailOf, identitiesOfContact, identitiesOfOrder } from '../../domain/identity/identity.ts'
+import { nameHash, nameHashes, namelessOrder } from '../../domain/identity/suppression.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import {
   countSuppressed,
   deleteLogged,
   findSuppressed,
+  insertLearned,
+  type LearnedName,
   type SuppressionCount,
   suppressingTenants,
 } from '../../store/identity/suppressions.ts'
@@ -16,22 +18,21 @@ import type { Transaction } from '../unit.ts'
 
 /** People who were erased, and are not to be recorded again. */
 export type Suppressions = {
-  /** Of each thing, whether it names one of them. */
-  among(
-    transaction: Transaction,
-    things: { tenantId: number; identities: () => Identity[] }[],
-  ): Promise<boolean[]>
+  /** Of each thing, whether it names one of them; and what else it calls them. In their order: the next may use that name alone. */
+  among(transaction: Transaction, things: Naming[]): Promise<{ are: boolean[]; learned: LearnedName[] }>
   /** Contacts of theirs are left out (null), their orders lose all names; the others stay as they are. */
   changes(transaction: Transaction, changes: Change[]): Promise<(Change | null)[]>
   /** What is given up and names one of them is not kept either. */
   letters(transaction: Transaction, letters: NewDeadLetter[]): Promise<SortedLetters>
-  /** Counts what was not recorded, and takes it out of the log. */
-  note(transaction: Transaction, kind: 'events' | 'records', things: Noted[]): Promise<void>
+  /** Counts what was not recorded, takes it out of the log, and keeps what else they are called. */
+  note(transaction: Transaction, kind: 'events' | 'records', noted: Noted): Promise<void>
 }
+
+type Naming = { tenantId: number; identities: () => Identity[]; trusted: boolean }
 
 type SortedLetters = { kept: NewDeadLetter[]; suppressed: NewDeadLetter[] }
 
-type Noted = { tenantId: number; id: string; receivedAt: Date }
+type Noted = { things: { tenantId: number; id: string; receivedAt: Date }[]; learned: LearnedName[] }
 
 /** Where nobody is suppressed, it costs a look at what is remembered. */
 export function openSuppressions(): Suppressions {
@@ -51,59 +52,90 @@ export function openSuppressions(): Suppressions {
 
   const among: Suppressions['among'] = async (transaction, things) => {
     const known = await suppressing(transaction, new Set(things.map(({ tenantId }) => tenantId)))
-    const names = things.map(({ tenantId, identities }) =>
-      known.get(tenantId) ? nameHashes(tenantId, identities()).map(hash => ({ tenantId, hash })) : [],
+    const names = things.map(({ tenantId, identities }) => (known.get(tenantId) ? identities() : []))
+    const keys = things.map(({ tenantId }, i) =>
+      nameHashes(tenantId, names[i]!).map(hash => ({ tenantId, hash })),
     )
-    const wanted = names.flat()
-    if (wanted.length === 0) return things.map(() => false)
+    const wanted = keys.flat()
+    if (wanted.length === 0) return { are: things.map(() => false), learned: [] }
     const found = await findSuppressed(transaction.client, wanted)
-    return names.map(own =>
-      own.some(({ tenantId, hash }) => found.has(`${tenantId} ${hash.toString('hex')}`)),
-    )
+    const learned: LearnedName[] = []
+    const are = keys.map((own, i) => {
+      const matches = own.flatMap(key => found.get(keyText(key)) ?? [])
+      const certain = matches.find(({ kind }) => kind !== 'visitor')
+      if (certain)
+        for (const name of learnable(things[i]!, names[i]!)) {
+          if (found.has(keyText(name))) continue
+          found.set(keyText(name), { kind: name.kind, erasureId: certain.erasureId })
+          learned.push({ ...name, erasureId: certain.erasureId })
+        }
+      return matches.length > 0
+    })
+    return { are, learned }
   }
 
-  const note: Suppressions['note'] = async ({ client }, kind, things) => {
+  const note: Suppressions['note'] = async ({ client }, kind, { things, learned }) => {
     if (things.length === 0) return
     const counts = [...Map.groupBy(things, ({ tenantId }) => tenantId)].map(
       ([tenantId, own]): SuppressionCount => ({ tenantId, events: 0, records: 0, [kind]: own.length }),
     )
     await deleteLogged(client, things)
     await countSuppressed(client, counts)
+    // After the counts, whose rows are locked: no two transactions wait for each other's names.
+    if (learned.length > 0) await insertLearned(client, learned)
   }
 
   return {
     among,
     note,
     async letters(transaction, letters) {
-      const are = await among(
+      // What could not be read, or failed, tells nothing of who is who.
+      const { are } = await among(
         transaction,
-        letters.map(({ entry }) => ({ tenantId: entry.tenantId, identities: () => namesInEntry(entry) })),
+        letters.map(({ entry }) => ({
+          tenantId: entry.tenantId,
+          identities: () => namesInEntry(entry),
+          trusted: false,
+        })),
       )
       const suppressed = letters.filter((_, i) => are[i])
       for (const [kind, own] of Map.groupBy(suppressed, ({ entry }) => entry.kind))
-        await note(
-          transaction,
-          kind === 'record' ? 'records' : 'events',
-          own.map(({ id, entry: { tenantId, receivedAt } }) => ({ tenantId, id, receivedAt })),
-        )
+        await note(transaction, kind === 'record' ? 'records' : 'events', {
+          things: own.map(({ id, entry: { tenantId, receivedAt } }) => ({ tenantId, id, receivedAt })),
+          learned: [],
+        })
       return { kept: letters.filter((_, i) => !are[i]), suppressed }
     },
     async changes(transaction, changes) {
-      const are = await among(
+      const { are, learned } = await among(
         transaction,
-        changes.map(change => ({ tenantId: change.entry.tenantId, identities: () => identitiesIn(change) })),
+        changes.map(change => ({
+          tenantId: change.entry.tenantId,
+          identities: () => identitiesIn(change),
+          trusted: true,
+        })),
       )
       if (!are.includes(true)) return changes
       const suppressed = changes.filter((_, i) => are[i])
-      await note(
-        transaction,
-        'records',
-        suppressed.map(({ entry }) => entry),
-      )
+      await note(transaction, 'records', { things: suppressed.map(({ entry }) => entry), learned })
       return changes.map((change, i) => (are[i] ? nameless(change) : change))
     },
   }
 }
+
+/**
+ * What else somebody is called who is not to be recorded: what a server or a record tells. A key that everybody has could
+ * hang somebody else's user id or address on them: of it, only browsers count.
+ */
+function learnable({ tenantId, trusted }: Naming, names: Identity[]) {
+  const told = trusted
+    ? names
+    : names.filter(({ kind, value }) => kind === 'visitor' && emailOf(value) === null)
+  return told.map(name => ({ tenantId, kind: name.kind, hash: nameHash(tenantId, name) }))
+}
+
+const keyText = ({ tenantId, hash }: { tenantId: number; hash: Buffer }) =>
+  `${tenantId} ${hash.toString('hex')}`
 
 function identitiesIn({ work }: Change): Identity[] {
   if (work.op !== 'write') return []

@@ -11,18 +11,18 @@ export async function suppressingTenants(db: Db, tenantIds: number[]): Promise<S
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Those of the names that are not to be recorded again, as `<tenant> <hex>`. */
+/** Those of the names that are not to be recorded again, by `<tenant> <hex>`. */
 export async function findSuppressed(
   db: Db,
   names: { tenantId: number; hash: Buffer }[],
-): Promise<Set<string>> {
-  const { rows } = await db.query<{ text: string }>(
-    `select s.tenant_id || ' ' || encode(s.hash, 'hex') as text
+): Promise<Map<string, { kind: IdentityKind; erasureId: string }>> {
+  const { rows } = await db.query<{ text: string; kind: IdentityKind; erasureId: string }>(
+    `select s.tenant_id || ' ' || encode(s.hash, 'hex') as text, s.kind, s.erasure_id as "erasureId"
      from unnest($1::int[], $2::bytea[]) as n (tenant_id, hash)
      join suppressions s on s.tenant_id = n.tenant_id and s.hash = n.hash`,
     [names.map(({ tenantId }) => tenantId), names.map(({ hash }) => hash)],
   )
-  return new Set(rows.map(({ text }) => text))
+  return new Map(rows.map(({ text, ...found }) => [text, found]))
 }
 
 /** A name that is on the list already stays where it is. */
@@ -37,6 +37,38 @@ export async function insertSuppressions(
      select $1, $2, n.kind, n.hash from unnest($3::text[], $4::bytea[]) as n (kind, hash)
      on conflict do nothing`,
     [tenantId, erasureId, names.map(({ kind }) => kind), names.map(({ hash }) => hash)],
+  )
+}
+
+export type LearnedName = { tenantId: number; erasureId: string; kind: IdentityKind; hash: Buffer }
+
+/** So that nobody hangs everybody else on a name of theirs: as many as a profile takes. */
+const MAX_LEARNED = 200
+
+/**
+ * Of each person so many browsers, and so many other names: browsers can be told with a key that everybody has, and may
+ * not take the place of the others.
+ */
+export async function insertLearned(db: Db, names: LearnedName[]): Promise<void> {
+  await db.query(
+    `insert into suppressions (tenant_id, erasure_id, kind, hash, learned)
+     select n.tenant_id, n.erasure_id, n.kind, n.hash, true
+     from (
+       select *, row_number() over (partition by n.tenant_id, n.erasure_id, n.kind = 'visitor' order by n.hash) as nth
+       from unnest($1::int[], $2::uuid[], $3::text[], $4::bytea[]) as n (tenant_id, erasure_id, kind, hash)
+       where not exists (select from suppressions s where s.tenant_id = n.tenant_id and s.hash = n.hash)
+     ) as n
+     where n.nth + (
+       select count(*) from suppressions s
+       where s.tenant_id = n.tenant_id and s.erasure_id = n.erasure_id and s.learned
+         and (s.kind = 'visitor') = (n.kind = 'visitor')) <= ${MAX_LEARNED}
+     on conflict do nothing`,
+    [
+      names.map(({ tenantId }) => tenantId),
+      names.map(({ erasureId }) => erasureId),
+      names.map(({ kind }) => kind),
+      names.map(({ hash }) => hash),
+    ],
   )
 }
 

@@ -1,0 +1,110 @@
+// Somebody who is not to be recorded comes back under names that nobody knew of.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { json, rowsOf, tracesOf } from './rows.ts'
+
+let server: TestServer
+let adminKey: string
+before(async () => {
+  server = await startServer()
+  adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
+})
+after(() => server.close())
+
+async function post(path: string, key: string, body: object, { status = 200, headers = {} } = {}) {
+  const answer = await server.request(path, { method: 'POST', key, headers, body: json(body) })
+  assert.equal(answer.status, status, json(answer.body))
+  await server.settled()
+  return answer.body
+}
+
+/** Eve was here as `eve-1`, `u1` and by e-mail, and is suppressed. */
+async function withoutEve(tenant: TestTenant) {
+  const traits = { email: 'eve@example.com' }
+  await post('/v1/identify', tenant.trackingKey, { anonymousId: 'eve-1', userId: 'u1', traits })
+  const erasure = { tenant: tenant.id, email: 'eve@example.com', suppress: true }
+  await post('/admin/v1/erasures', adminKey, erasure, { status: 201 })
+}
+
+const visitors = async ({ privateKey }: TestTenant) =>
+  (await rowsOf(server, 'events', { key: privateKey })).map(row => row.visitor)
+const namesOf = async ({ id }: TestTenant) => (await server.admin.suppressions.list(id)).results[0]!.names
+
+test('what a server calls a suppressed person beside a known name is suppressed with it, also in the same batch', async () => {
+  const tenant = await server.tenantOfServers('learning')
+  await withoutEve(tenant)
+  const before = (await namesOf(tenant)).length
+  const key = tenant.trackingKey
+  await post('/v1/alias', key, { previousId: 'u1', userId: 'u-alias' })
+  await post('/v1/track', key, { event_type: 'seen', visitor: 'new-laptop', user_id: 'u-alias' })
+  const batch = [
+    { type: 'identify', userId: 'u-alias', traits: { email: 'eve.new@example.com' } },
+    { type: 'identify', anonymousId: 'new-phone', traits: { email: 'Eve.New@example.com' } },
+    { type: 'page', anonymousId: 'new-phone' },
+    { type: 'page', anonymousId: 'of-ben' },
+  ]
+  await post('/v1/batch', key, { batch })
+  assert.deepEqual(await visitors(tenant), ['of-ben'])
+  // u-alias twice (an alias may be meant for a browser), new-laptop, the address, new-phone
+  assert.ok((await namesOf(tenant)).length >= before + 4)
+  for (const name of ['u-alias', 'new-laptop', 'new-phone', 'eve.new'])
+    assert.deepEqual(await tracesOf(server, tenant, name), [], name)
+  await server.admin.suppressions.remove({ tenant: tenant.id, id: 'eve@example.com' })
+  assert.deepEqual((await server.admin.suppressions.list(tenant.id)).results, [], 'what was learned goes too')
+  await post('/v1/track', key, { event_type: 'seen', visitor: 'new-laptop', user_id: 'u-alias' })
+  assert.deepEqual((await visitors(tenant)).sort(), ['new-laptop', 'of-ben'])
+})
+
+test('the number that a shop gives a suppressed customer is suppressed with the address', async () => {
+  const tenant = await server.anotherTenant('learning from a shop')
+  await withoutEve(tenant)
+  for (const records of [true, false]) {
+    const facts = { tenant: tenant.id, type: 'webhook', preset: 'shopify', records }
+    const source = await server.admin.sources.create(facts)
+    const id = records ? 991 : 992
+    const hook = (topic: string, body: object) =>
+      post(`/ingest/inbound/${source.id}`, source.token, body, {
+        headers: { 'x-shopify-topic': topic, 'x-shopify-webhook-id': `${topic} ${id}` },
+      })
+    const at = { created_at: '2026-01-01T00:00:00Z', updated_at: '2026-01-01T00:00:00Z' }
+    await hook('customers/create', { id, email: 'eve@example.com', first_name: 'Evelyn', ...at })
+    const order = { currency: 'EUR', total_price: '10.00', note: 'for Evelyn', customer: { id }, ...at }
+    await hook('orders/create', { id: id + 5000, name: '#1', ...order })
+  }
+  assert.deepEqual(await tracesOf(server, tenant, 'Evelyn'), [])
+  assert.deepEqual(await visitors(tenant), [])
+  const order = await server.request('/v1/orders/5991', { key: tenant.privateKey })
+  assert.deepEqual(order.body.data, {
+    total_price: '10.00',
+    currency: 'EUR',
+    created_at: '2026-01-01T00:00:00Z',
+  })
+})
+
+test('with a public key only browsers are learned, so many of them, and no browser makes somebody else suppressed', async () => {
+  const tenant = await server.anotherTenant('learning from browsers')
+  await withoutEve(tenant)
+  const { trackingKey } = tenant
+  const trusted = await server.admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
+  const traits = { email: 'eve@example.com' }
+  const before = (await namesOf(tenant)).length
+  await post('/v1/identify', trackingKey, { anonymousId: 'eve-phone', userId: 'ben', traits })
+  await post('/v1/identify', trackingKey, { anonymousId: 'ben@example.com', userId: 'ben', traits })
+  await post('/v1/alias', trackingKey, { previousId: 'eve-1', userId: 'ben' })
+  assert.equal((await namesOf(tenant)).length, before + 1)
+  await post('/v1/page', trackingKey, { anonymousId: 'eve-phone' })
+  // A browser that two people use: what a server tells of the other one with it says nothing of the other one.
+  await post('/v1/track', trusted.key, { event_type: 'seen', visitor: 'eve-phone', user_id: 'ben' })
+  await post('/v1/identify', trusted.key, {
+    ...{ anonymousId: 'of-ben', userId: 'ben', traits: { email: 'ben@example.com' } },
+  })
+  assert.deepEqual(await visitors(tenant), ['of-ben'])
+
+  const many = Array.from({ length: 250 }, (_, i) => ({ type: 'identify', anonymousId: `many-${i}`, traits }))
+  await post('/v1/batch', trackingKey, { batch: many })
+  assert.equal((await namesOf(tenant)).length, before + 200)
+  await post('/v1/alias', trusted.key, { previousId: 'u1', userId: 'eve-anew' })
+  const after = await namesOf(tenant)
+  assert.equal(after.filter(({ kind }) => kind === 'user').length, 2, 'browsers do not take their place')
+})
