@@ -17,7 +17,7 @@ type ServerOptions = { config: Config; url: string | undefined; out: Output }
 
 /** The server that is named, the one that runs on the data directory, or one of our own. */
 export async function reachServer({ config, url, out }: ServerOptions): Promise<ReachedServer> {
-  if (url !== undefined) return lasting(url.replace(/\/+$/, ''))
+  if (url !== undefined) return lasting(url)
   const running = config.databaseUrl === null ? await announcedServer(config.dataDir) : null
   if (running && (await answersAt(running.url))) return lasting(running.url)
   out.say('No server runs here: starting one for as long as this takes.')

@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os'
-import { Option } from '@commander-js/extra-typings'
+import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import type pg from 'pg'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Actor, commandLineActor } from '../admin/actor.ts'
@@ -22,7 +22,14 @@ export const dataOption = () =>
 
 /** Of commands that send something to a server. */
 export const urlOption = () =>
-  new Option('--url <url>', 'the server to send to (default: the one on this data directory)')
+  new Option('--url <url>', 'the server to send to (default: the one on this data directory)').argParser(
+    urlOf,
+  )
+
+function urlOf(text: string): string {
+  if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text.replace(/\/+$/, '')
+  throw new InvalidArgumentError('It must be an address like http://localhost:8080.')
+}
 
 /** Of commands about one tenant, where it has to be named. */
 export const tenantOption = () =>

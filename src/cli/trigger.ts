@@ -93,7 +93,7 @@ async function trigger(named: NamedSample, options: Options, out: Output): Promi
       server = await reachServer({ config: session.config, url: options.url, out })
       for (let i = 0; i < options.count; i++) {
         const sample = await prepared(named.make(new Date()), options)
-        await send({ sample, name: named.name, server, sender, out })
+        if (!(await send({ sample, name: named.name, server, sender, out }))) break
       }
     } finally {
       await server?.close()
@@ -115,20 +115,28 @@ type Sending = {
   out: Output
 }
 
-async function send({ sample, name, server, sender, out }: Sending): Promise<void> {
+const ANSWER_WITHIN_MS = 60_000
+
+/** Whether somebody answered. */
+async function send({ sample, name, server, sender, out }: Sending): Promise<boolean> {
   const body = JSON.stringify(sample.body)
   const own = { 'content-type': 'application/json', 'user-agent': 'kontor trigger' }
   const headers = { ...own, ...sample.headers, ...sender.headersFor(body) }
-  const answer = await fetch(server.url + sender.path, { method: 'POST', headers, body })
-  const text = await answer.text()
-  out.json({
-    sample: name,
-    path: sender.path,
-    status: answer.status,
-    answer: jsonOrText(text),
-    sent: sample.body,
-  })
-  if (!answer.ok) out.exitCode = 1
+  const { path } = sender
+  try {
+    const signal = AbortSignal.timeout(ANSWER_WITHIN_MS)
+    const answer = await fetch(server.url + path, { method: 'POST', headers, body, signal })
+    const text = await answer.text()
+    out.json({ sample: name, path, status: answer.status, answer: jsonOrText(text), sent: sample.body })
+    if (!answer.ok) out.exitCode = 1
+    return true
+  } catch (error) {
+    const { message, cause } = error as Error & { cause?: NodeJS.ErrnoException }
+    // Where several addresses refuse, only a code tells why.
+    out.say(`${server.url} does not answer: ${cause?.message || cause?.code || message}`)
+    out.exitCode = 1
+    return false
+  }
 }
 
 function gather(text: string, before: Change[] | undefined): Change[] {

@@ -103,3 +103,16 @@ test('what cannot be sent is told in words', async () => {
     assert.equal((await trigger('page_view', '--tenant', 'second', ...words)).code, 2, words.join(' '))
   assert.match((await kontor('trigger', '--list')).out, /shopify\.orders\/create\n/)
 })
+
+test('a server that is not there, or is none, is told of in a sentence', async () => {
+  const send = (url: string) =>
+    kontor('trigger', 'page_view', '--tenant', 'second', '--count', '3', '--url', url)
+  const nobody = await send('http://localhost:1/')
+  assert.deepEqual([nobody.code, nobody.out], [1, ''])
+  assert.match(nobody.err, /^http:\/\/localhost:1 does not answer: .+\n$/)
+  for (const url of ['notaurl', 'ftp://localhost', 'http://']) {
+    const { code, err } = await send(url)
+    assert.equal(code, 2, err)
+    assert.match(err, /'--url <url>'.*It must be an address like/)
+  }
+})
