@@ -46,6 +46,7 @@ export function addTrigger(program: Command, out: Output): void {
     )
     .option('--edit', 'change it in $EDITOR first')
     .option('--list', 'show the samples')
+    .option('--json', 'with --list: a JSON array; what was sent is JSON always')
     .addOption(urlOption())
     .addOption(dataOption())
     .addHelpText('after', NOTES)
@@ -59,7 +60,8 @@ export function addTrigger(program: Command, out: Output): void {
     )
     .action(async (name, options) => {
       if (options.list) {
-        for (const sample of SAMPLES) out.print(`${sample.name}\n`)
+        if (options.json) out.json(SAMPLES.map(({ name, target }) => ({ name, target })))
+        else for (const sample of SAMPLES) out.print(`${sample.name}\n`)
         return
       }
       const sample = sampleNamed(name)

@@ -102,6 +102,9 @@ test('what cannot be sent is told in words', async () => {
   ])
     assert.equal((await trigger('page_view', '--tenant', 'second', ...words)).code, 2, words.join(' '))
   assert.match((await kontor('trigger', '--list')).out, /shopify\.orders\/create\n/)
+  const listed = (await kontor('trigger', '--list', '--json')).json() as object[]
+  assert.deepEqual(listed[0], { name: 'page_view', target: 'events' })
+  assert.equal(listed.length, SAMPLES.length)
 })
 
 test('a server that is not there, or is none, is told of in a sentence', async () => {
