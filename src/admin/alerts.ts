@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { RULE_NAMES, type Rule, type Thresholds, thresholdsOf } from '../domain/alerts/rules.ts'
+import { RULE_NAMES, RULES, type Rule, type Thresholds, thresholdsOf } from '../domain/alerts/rules.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { type Alert, listAlerts, saveThresholds, thresholdsOfTenant } from '../store/alerts/alerts.ts'
@@ -13,7 +13,6 @@ import type { AlertRulesView, AlertView } from './views/alerts.ts'
 export type AlertAdmin = ReturnType<typeof alertAdmin>
 
 const MOST = 200
-const MAX_THRESHOLD = 1_000_000_000
 
 /** What is absent stays; null turns a rule off; 'default' takes the tenant's own threshold away. */
 export type RulesChange = Partial<Record<string, number | null | 'default'>>
@@ -60,11 +59,11 @@ function faultsOf(rule: string, value: unknown) {
   const pointer = `/${rule}`
   if (!(RULE_NAMES as string[]).includes(rule))
     return [{ pointer, message: `is no rule; there are ${RULE_NAMES.join(', ')}` }]
+  const { least, most } = RULES[rule as Rule]
   const isGood =
-    value === null ||
-    value === 'default' ||
-    (typeof value === 'number' && value > 0 && value <= MAX_THRESHOLD)
-  return isGood ? [] : [{ pointer, message: 'must be a number above 0, null for off, or default' }]
+    value === null || value === 'default' || (typeof value === 'number' && value >= least && value <= most)
+  const range = `from ${least} to ${most}`
+  return isGood ? [] : [{ pointer, message: `must be a number ${range}, null for off, or default` }]
 }
 
 function rulesView(tenantId: number, own: Partial<Thresholds>): AlertRulesView {

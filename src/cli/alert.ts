@@ -8,6 +8,7 @@ import { dataOption, readingDatabase, requireData, withDatabase } from './sessio
 const NOTES = `
 Rules, and from which value on they warn by default:
 ${RULE_NAMES.map(rule => `  ${rule.padEnd(14)} ${String(RULES[rule].threshold).padEnd(4)} ${RULES[rule].means}`).join('\n')}
+Parts are from 0.001 to 1, seconds and letters 1 at least, times as long from 1 to 1000.
 An alert is raised after two minutes, and resolved after three below four fifths of its threshold.`
 
 export function addAlert(program: Command, out: Output): void {
@@ -53,14 +54,19 @@ export function addAlert(program: Command, out: Output): void {
 }
 
 function changeOf(text: string): RulesChange {
-  return Object.fromEntries(
-    text.split(',').map(part => {
-      const [rule = '', value = ''] = part.split('=').map(side => side.trim())
-      if (value === 'off') return [rule, null]
-      if (value === 'default') return [rule, 'default']
-      if (!/^\d+(\.\d+)?$/.test(value))
-        throw new InvalidArgumentError('It must be rule=number, rule=off or rule=default.')
-      return [rule, Number(value)]
-    }),
-  )
+  const change: RulesChange = {}
+  for (const part of text.split(',')) {
+    const [rule = '', value = ''] = part.split('=').map(side => side.trim())
+    if (Object.hasOwn(change, rule)) throw new InvalidArgumentError(`${rule} stands in it twice.`)
+    change[rule] = thresholdIn(value)
+  }
+  return change
+}
+
+function thresholdIn(value: string): number | null | 'default' {
+  if (value === 'off') return null
+  if (value === 'default') return 'default'
+  if (!/^\d+(\.\d+)?$/.test(value))
+    throw new InvalidArgumentError('It must be rule=number, rule=off or rule=default.')
+  return Number(value)
 }

@@ -181,6 +181,38 @@ test('refused webhooks and lost MRR raise alerts from the thresholds of their te
   assert.equal(JSON.parse(out).length, 2)
 })
 
+test('a threshold that could never be met, or always is, is refused in words; so is a rule that is named twice', async () => {
+  const tenant = await server.anotherTenant('picky')
+  useDatabase(server.databaseUrl)
+  const path = `/admin/v1/tenants/${tenant.id}/alert-rules`
+  const set = (change: object) =>
+    server.request(path, { method: 'PATCH', key: adminKey, body: JSON.stringify(change) })
+  const bad: [string, number][] = [
+    ...([
+      ['refused_share', 5],
+      ['refused_share', 0],
+      ['mrr_drop', 7],
+      ['source_silent', 1e-7],
+    ] as [string, number][]),
+    ...([
+      ['source_silent', 1e6],
+      ['lag', 0.5],
+      ['lag', 1e9],
+      ['dead_letters', 0.2],
+    ] as [string, number][]),
+  ]
+  for (const [rule, value] of bad) {
+    const { status, body } = await set({ [rule]: value })
+    assert.deepEqual([status, body.errors?.[0]?.pointer], [400, `/${rule}`])
+    assert.match(body.errors[0].message, /^must be a number from [\d.]+ to \d+, null for off, or default$/)
+  }
+  const cli = (text: string) => kontor('alert', 'rules', tenant.name, '--set', text)
+  assert.match((await cli('mrr_drop=7')).err, /mrr_drop must be a number from 0.001 to 1/)
+  const twice = await cli('lag=off, lag=3')
+  assert.deepEqual([twice.code, /lag stands in it twice/.test(twice.err)], [2, true])
+  assert.equal((await set({ refused_share: 1, mrr_drop: 0.001, source_silent: 1, lag: 1 })).status, 200)
+})
+
 test('of several nodes one evaluates, and a clock that jumps makes nobody silent', async () => {
   const tenant = await server.anotherTenant('quiet')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })

@@ -64,5 +64,7 @@ export function valueIn(rule: RuleName, typed: string): number | null {
   const value = Number(text)
   if (!(value > 0 && Number.isFinite(value)))
     throw new Error(`${RULES[rule].label}: a number above 0, or nothing to switch it off.`)
+  if (RULES[rule].unit === 'share' && value > 100)
+    throw new Error(`${RULES[rule].label}: more than all, 100 %, it never is.`)
   return RULES[rule].unit === 'share' ? Number((value / 100).toPrecision(12)) : value
 }

@@ -17,7 +17,10 @@ export const AlertView = Type.Object({
 })
 export type AlertView = Static<typeof AlertView>
 
-const threshold = (rule: keyof typeof RULES) => Nullable(Type.Number({ description: RULES[rule].means }))
+const threshold = (rule: keyof typeof RULES) =>
+  Nullable(
+    Type.Number({ description: `${RULES[rule].means}; from ${RULES[rule].least} to ${RULES[rule].most}` }),
+  )
 
 export const AlertRules = {
   lag: threshold('lag'),

@@ -1,16 +1,27 @@
-/** What can be warned of, and from which value on by default. */
+const DAY_S = 86_400
+
+/** What can be warned of, from which value on by default, and the least and the most that make sense. */
 export const RULES = {
-  lag: { threshold: 300, means: 'seconds that the oldest accepted entry waits to be processed' },
+  lag: {
+    ...{ threshold: 300, least: 1, most: 30 * DAY_S },
+    means: 'seconds that the oldest accepted entry waits to be processed',
+  },
   refused_share: {
-    threshold: 0.1,
+    ...{ threshold: 0.1, least: 0.001, most: 1 },
     means: 'refused webhook requests of the last hour, as a part of all; ten refused at least',
   },
-  dead_letters: { threshold: 1, means: 'dead letters that nobody has replayed' },
+  dead_letters: {
+    ...{ threshold: 1, least: 1, most: 1_000_000_000 },
+    means: 'dead letters that nobody has replayed',
+  },
   source_silent: {
-    threshold: 3,
+    ...{ threshold: 3, least: 1, most: 1_000 },
     means: 'how many times as long as in the week before a source has been quiet; ten minutes at least',
   },
-  mrr_drop: { threshold: 0.1, means: 'the part of the MRR of seven days ago that is gone, in each currency' },
+  mrr_drop: {
+    ...{ threshold: 0.1, least: 0.001, most: 1 },
+    means: 'the part of the MRR of seven days ago that is gone, in each currency',
+  },
 } as const
 export type Rule = keyof typeof RULES
 export const RULE_NAMES = Object.keys(RULES) as Rule[]
