@@ -73,8 +73,7 @@ export async function outcomeOfSent(
   tenantId: number,
   { sentId, sourceId }: { sentId: string; sourceId: string | undefined },
 ): Promise<EventOutcome | null> {
-  const sourceIds =
-    sourceId === undefined ? [null, ...(await listSources(pool, tenantId)).map(({ id }) => id)] : [sourceId]
+  const sourceIds = await sourcesAsked(pool, tenantId, sourceId)
   const text = JSON.stringify(sentId).slice(1, -1)
   const { waiting, away } = await waitingWith({ pool, log }, tenantId, text)
   const firsts = await firstsOf(pool, tenantId, sentId, sourceIds)
@@ -109,8 +108,18 @@ async function waitingWith({ pool, log }: Deps, tenantId: number, text: string) 
 
 const UNTRIED = { lastError: null, attempts: 0, nextAttemptAt: null }
 
+/** Null: tracking and CDP events, which have none. */
+export async function sourcesAsked(
+  pool: pg.Pool,
+  tenantId: number,
+  sourceId: string | undefined,
+): Promise<(string | null)[]> {
+  if (sourceId !== undefined) return [sourceId]
+  return [null, ...(await listSources(pool, tenantId)).map(({ id }) => id)]
+}
+
 /** Of the sources that have processed an event of this id, in their order: what it is called here. */
-async function firstsOf(
+export async function firstsOf(
   pool: pg.Pool,
   tenantId: number,
   sentId: string,

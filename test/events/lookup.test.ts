@@ -81,6 +81,19 @@ test('a sale that does not count as its sender may expect says why', async () =>
     ['s-minus', 'convert', { amount: -5, currency: 'EUR' }, /negative/],
     ['s-currency', 'convert', { amount: 5, currency: '???' }, /currency is "\?\?\?"/],
     ['s-bare', 'convert', { amount: 5 }, /has no currency/],
+    ['s-euro', 'convert', { amount: '1.234,50', currency: 'EURO' }, /"1.234,50", which is no number.*"EURO"/],
+    [
+      's-order',
+      'convert',
+      { amount: 5, currency: 'EUR', order_id: 'o'.repeat(300) },
+      /^its order_id has 300 characters, more than 255: it is a sale of its own$/,
+    ],
+    [
+      's-null',
+      'convert',
+      { amount: 5, currency: 'EUR', orderId: 'null' },
+      /orderId is "null", which names no order/,
+    ],
     ['s-type', 'bought', { amount: 5, currency: 'EUR' }, /no conversion: "bought" is not among/],
     ['s-view', 'page_view', { page: 'https://shop.example/' }, null],
   ]
@@ -97,6 +110,10 @@ test('a sale that does not count as its sender may expect says why', async () =>
     if (reason) assert.match(String(body.reason), reason)
     else assert.equal(body.reason, null, event_id)
   }
+  const noAmount = (await rowsOf(server, 'conversions')).find(
+    ({ source_object_id, currency }) => !source_object_id && !currency,
+  )
+  assert.match((await ask(noAmount!.id)).body.reason, /amount|currency/, 'a conversion leads to its event')
   assert.match(
     (await ask('lookup?event_id=s-cdp')).body.reason,
     /total is "x", which is no number; it has no/,
@@ -163,6 +180,27 @@ test('nobody learns of what belongs to another tenant, or is not there', async (
   const refused = await ask('lookup?event_id=m-page', key)
   assert.equal(refused.status, 403)
   assert.equal(refused.body.code, 'insufficient_scope')
+})
+
+test('what went with a person who was erased is told apart from what never was, and names nobody', async () => {
+  await batch({
+    type: 'identify',
+    messageId: 'm-gone',
+    userId: 'gone',
+    traits: { email: 'gone@example.com' },
+  })
+  await withWorker(async () => {
+    const { id } = (await ask('lookup?event_id=m-gone')).body
+    const never = (await ask('lookup?event_id=never')).body.detail
+    assert.equal(never, (await ask(id.replace(/.$/, '9'))).body.detail)
+    await server.admin.erasures.erase({ tenant: server.tenant.id, email: 'gone@example.com' })
+    const [byId, bySent] = [await ask(id), await ask('lookup?event_id=m-gone')]
+    assert.deepEqual([byId.status, bySent.status], [404, 404])
+    assert.match(byId.body.detail, /People were erased since then/)
+    assert.match(bySent.body.detail, /was processed, and is gone: erased/)
+    assert.doesNotMatch(json([byId.body, bySent.body]), /gone@/)
+    assert.equal((await ask('lookup?event_id=never')).body.detail, never)
+  })
 })
 
 test('events of sources: deferred over the budget, dropped where that is wanted, known again on arrival', async () => {

@@ -1,5 +1,9 @@
+import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
-import type { Conversion } from '../../api/types.ts'
+import { useEffect } from 'preact/hooks'
+import { events } from '../../api/data.ts'
+import { nullOn } from '../../api/request.ts'
+import type { Conversion, EventOutcome } from '../../api/types.ts'
 import { Breakable } from '../../components/breakable.ts'
 import { showDialog } from '../../components/dialog.ts'
 import { Facts } from '../../components/page.ts'
@@ -35,8 +39,22 @@ function showConversion(row: Conversion): void {
 /** Everything there is, also what this console does not know by name. */
 function ConversionFacts({ row }: { row: Conversion }): VNode {
   const { occurred_at, amount, currency, ...others } = row
+  const told = useSignal<EventOutcome | null>(null)
+  useEffect(() => {
+    nullOn(404, events.find(row.id)).then(
+      outcome => (told.value = outcome),
+      () => {}, // without the right to events the rest is shown all the same
+    )
+  }, [row.id])
+  const event = told.value
   return h(Facts, {
     facts: [
+      ...(event?.reason ? ([['Note', event.reason]] as const) : []),
+      ...(event
+        ? ([
+            ['Told by', html`<a href=${link('event', { id: row.id })}>the event that came first</a>`],
+          ] as const)
+        : []),
       ['Amount', money(amount, currency)],
       ['Occurred', h(Time, { at: occurred_at })],
       ...Object.entries(others).map(([name, value]) => [words(name), text(value)] as const),

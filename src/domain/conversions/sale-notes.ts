@@ -1,4 +1,5 @@
 import type { NormalizedEvent } from '../events/events.ts'
+import { idOf, MAX_ID_LENGTH } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { knownCurrency, parseDecimal } from '../money.ts'
 import { paddleSale } from '../providers/adapters/paddle.ts'
@@ -15,7 +16,7 @@ export function saleNote(event: NormalizedEvent, isConversion: boolean): string 
   const object = stripe ?? subject
   const fields = stripe ? STRIPE_PRICE_FIELDS : PRICE_FIELDS
   const field = fields.find(name => object[name] !== undefined && object[name] !== null)
-  if (isConversion) return priceNotes(object, fields, field).join('; ') || null
+  if (isConversion) return [...priceNotes(object, fields, field), ...orderNotes(object)].join('; ') || null
   // A provider's objects have amounts whatever they are about.
   if (stripe || field === undefined || typeof object.currency !== 'string') return null
   return `it is no conversion: ${JSON.stringify(eventType)} is not among the tenant's conversion types`
@@ -38,6 +39,20 @@ function priceNotes(object: JsonObject, fields: readonly string[], field: string
         : `its currency is ${shown(object.currency)}, which is none of ISO 4217: it counts in the revenue of none`,
     )
   return notes
+}
+
+/** What is given as the order and is no id of one. */
+function orderNotes(object: JsonObject): string[] {
+  const name = (['order_id', 'orderId'] as const).find(
+    name => object[name] !== undefined && object[name] !== null,
+  )
+  const given = name === undefined ? '' : object[name]
+  if (given === '' || idOf(given) !== null) return []
+  const why =
+    typeof given === 'string' && given.trim().length > MAX_ID_LENGTH
+      ? `has ${given.trim().length} characters, more than ${MAX_ID_LENGTH}`
+      : `is ${shown(given)}, which names no order`
+  return [`its ${name} ${why}: it is a sale of its own`]
 }
 
 function shown(value: unknown): string {

@@ -4,6 +4,7 @@ import { isUuid } from '../../domain/ids.ts'
 import { storableText } from '../../domain/json/json.ts'
 import type { Log } from '../../log/log.ts'
 import { eventOutcome, outcomeOfSent, outcomeText } from '../../reports/event-outcome.ts'
+import { whyUnknown, whyUnknownSent } from '../../reports/unknown-event.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
 import { problems } from '../problems.ts'
@@ -25,8 +26,10 @@ const LookupQuery = Type.Object({
   ),
 })
 
+const NO_ID = 'Nothing is known of such an event: its id here is a UUID.'
+
 export function lookupRoutes(app: App, deps: Deps): void {
-  const notFound = () => problems.notFound('Nothing is known of such an event.')
+  const { pool } = deps
   app.get(
     '/v1/events/:id',
     {
@@ -42,8 +45,9 @@ export function lookupRoutes(app: App, deps: Deps): void {
     },
     async (request, reply) => {
       const id = request.params.id.toLowerCase()
-      const outcome = isUuid(id) ? await eventOutcome(deps, request.caller.tenantId, id) : null
-      if (!outcome) throw notFound()
+      const { tenantId } = request.caller
+      const outcome = isUuid(id) ? await eventOutcome(deps, tenantId, id) : null
+      if (!outcome) throw problems.notFound(isUuid(id) ? await whyUnknown(pool, tenantId, id) : NO_ID)
       return sendJson(reply, outcomeText(outcome))
     },
   )
@@ -66,11 +70,10 @@ export function lookupRoutes(app: App, deps: Deps): void {
       if (sentId === undefined) {
         throw problems.invalid([{ pointer: '/event_id', message: 'or inbound_event_id is required' }])
       }
-      const outcome = await outcomeOfSent(deps, request.caller.tenantId, {
-        sentId: storableText(sentId),
-        sourceId: source_config_id,
-      })
-      if (!outcome) throw notFound()
+      const { tenantId } = request.caller
+      const asked = { sentId: storableText(sentId), sourceId: source_config_id }
+      const outcome = await outcomeOfSent(deps, tenantId, asked)
+      if (!outcome) throw problems.notFound(await whyUnknownSent(pool, tenantId, asked))
       return sendJson(reply, outcomeText(outcome))
     },
   )
