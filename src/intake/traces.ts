@@ -41,7 +41,7 @@ export function openTraces({ pool, now }: { pool: pg.Pool; now: () => Date }): T
   return {
     rejection(rejection) {
       const at = rejection.rejectedAt.getTime()
-      const key = `${rejection.sourceId} ${rejection.code}`
+      const key = `${rejection.sourceId} ${rejection.code} ${rejection.isAuthenticated}`
       const known = causes.get(key)
       if (known && known.windowEnds <= at) closeWindow(key, known)
       const row = { ...rejection, suppressed: 0 }

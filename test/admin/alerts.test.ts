@@ -138,7 +138,7 @@ test('refused webhooks and lost MRR raise alerts from the thresholds of their te
   const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString()
   for (const { id } of [tenant, lenient]) {
     const source = await server.admin.sources.create({ tenant: id, type: 'webhook' })
-    assert.equal((await hook(source, { event_type: 'x', payload: {} }, 'wrong')).status, 401)
+    assert.equal((await hook(source, [] as object)).status, 400)
     const subscription = (updated_at: string, mrr: number) => ({
       ...{ id: 'sub', customer: 'cus', status: 'active', currency: 'EUR', started_at: day(60), updated_at },
       items: [{ id: 'i', quantity: 1, unit_amount: mrr, interval: 'month', interval_count: 1 }],
@@ -179,6 +179,26 @@ test('refused webhooks and lost MRR raise alerts from the thresholds of their te
   assert.deepEqual(await listed(tenant), [])
   const { out } = await kontor('alert', 'list', '--tenant', tenant.name, '--all')
   assert.equal(JSON.parse(out).length, 2)
+})
+
+test('a stranger who knows the address of a source raises no alert', async () => {
+  const tenant = await server.anotherTenant('watched')
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  const stripe = await server.admin.sources.create({
+    ...{ tenant: tenant.id, type: 'webhook', preset: 'stripe', signing_secret: 'generate' },
+  })
+  assert.equal((await hook(source, { event_type: 'x', payload: {} }, 'wrong')).status, 401)
+  const large = { method: 'POST', body: JSON.stringify('x'.repeat(3_000_000)) }
+  assert.equal((await server.request(`/ingest/inbound/${stripe.id}`, large)).status, 413)
+  await eventually('the refusals', async () => {
+    const { rowCount } = await server.pool.query(
+      'update rejections set suppressed = 600 where source_id in ($1, $2)',
+      [source.id, stripe.id],
+    )
+    return rowCount === 2
+  })
+  for (let i = 0; i < 2; i++) await evaluate()
+  assert.deepEqual(await listed(tenant), [])
 })
 
 test('a threshold that could never be met, or always is, is refused in words; so is a rule that is named twice', async () => {

@@ -80,7 +80,7 @@ test('a storm of refusals is sampled: ten a minute of each cause, the others cou
   const traces = openTraces({ pool: server.pool, now: () => new Date(now) })
   const rejection = (code: string) => ({
     ...{ tenantId: 1, sourceId: source.id, rejectedAt: new Date(now), status: 401, code },
-    ...{ detail: 'd', ip: null, userAgent: null, bytes: null },
+    ...{ detail: 'd', ip: null, userAgent: null, bytes: null, isAuthenticated: false },
   })
   for (let i = 0; i < 5000; i++) traces.rejection(rejection('a'))
   traces.rejection(rejection('b'))
@@ -101,7 +101,7 @@ test('no more than so many are kept of a source, and none for ever', async () =>
   const other = await makeSource(server)
   const rejection = (sourceId: string, ageDays: number, detail: string) => ({
     ...{ tenantId: 1, sourceId, rejectedAt: new Date(Date.now() - ageDays * 86_400_000), status: 401 },
-    ...{ code: 'c', detail, ip: null, userAgent: null, bytes: null, suppressed: 0 },
+    ...{ code: 'c', detail, ip: null, userAgent: null, bytes: null, isAuthenticated: false, suppressed: 0 },
   })
   await insertRejections(server.pool, [
     ...Array.from({ length: 30 }, (_, i) => rejection(source.id, 0, String(i))),

@@ -19,7 +19,7 @@ export const RULES: Record<RuleName, RuleText> = {
   },
   refused_share: {
     label: 'Refused webhooks, in %',
-    means: 'Of all webhook requests of the last hour; ten refused at least.',
+    means: 'Of all webhook requests of the last hour with a good credential; ten refused at least.',
     unit: 'share',
     href: link('issues'),
   },

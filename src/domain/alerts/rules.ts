@@ -8,7 +8,8 @@ export const RULES = {
   },
   refused_share: {
     ...{ threshold: 0.1, least: 0.001, most: 1 },
-    means: 'refused webhook requests of the last hour, as a part of all; ten refused at least',
+    means:
+      'refused webhook requests of the last hour that had a good credential, as a part of all; ten refused at least; 429 does not count',
   },
   dead_letters: {
     ...{ threshold: 1, least: 1, most: 1_000_000_000 },

@@ -23,6 +23,7 @@ export function rejectionOf(request: FastifyRequest, now: Date): Omit<NewRejecti
     ip,
     userAgent: request.headers['user-agent']?.slice(0, MAX_TEXT) ?? null,
     bytes: bytesOf(request),
+    isAuthenticated: request.isAuthenticated,
   }
 }
 

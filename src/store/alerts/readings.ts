@@ -9,7 +9,10 @@ export async function openLetters(db: Db): Promise<{ tenantId: number; count: nu
   return rows
 }
 
-/** Of tenants of whose webhook requests some were refused in the last hour: how many, and how many events were taken. */
+/**
+ * Of tenants of whose webhook requests some were refused in the last hour: how many, and how many events were taken. What comes
+ * without a good credential may come from anybody who knows the address, and 429 is for too much, not for something wrong.
+ */
 export async function refusedInLastHour(
   db: Db,
 ): Promise<{ tenantId: number; refused: number; taken: number }[]> {
@@ -18,6 +21,7 @@ export async function refusedInLastHour(
        select s.tenant_id, sum(1 + r.suppressed) as count from sources s
        join rejections r on r.tenant_id = s.tenant_id and r.source_id = s.id
          and r.rejected_at > now() - interval '1 hour' and r.rejected_at <= now()
+         and r.is_authenticated and r.status <> 429
        group by 1
      )
      select r.tenant_id as "tenantId", r.count::bigint as refused, (

@@ -10,12 +10,14 @@ export type NewRejection = {
   ip: string | null
   userAgent: string | null
   bytes: number | null
+  /** Had it shown the source's token, or a good signature? */
+  isAuthenticated: boolean
   /** How many more like it came, and were only counted. */
   suppressed: number
 }
 
 /** Of a source, or else of a key. */
-export type Rejection = Omit<NewRejection, 'sourceId'> & {
+export type Rejection = Omit<NewRejection, 'sourceId' | 'isAuthenticated'> & {
   id: number
   sourceId: string | null
   keyId: string | null
@@ -25,9 +27,10 @@ export type Rejection = Omit<NewRejection, 'sourceId'> & {
 
 export async function insertRejections(db: Db, rejections: NewRejection[]): Promise<void> {
   await db.query(
-    `insert into rejections (tenant_id, source_id, rejected_at, status, code, detail, ip, user_agent, bytes, suppressed)
+    `insert into rejections (tenant_id, source_id, rejected_at, status, code, detail, ip, user_agent, bytes,
+       is_authenticated, suppressed)
      select * from json_to_recordset($1) as r ("tenantId" int, "sourceId" text, "rejectedAt" timestamptz, status int,
-       code text, detail text, ip text, "userAgent" text, bytes int, suppressed int)`,
+       code text, detail text, ip text, "userAgent" text, bytes int, "isAuthenticated" boolean, suppressed int)`,
     [JSON.stringify(rejections)],
   )
 }
