@@ -20,7 +20,7 @@ export async function contactsNamed(
   }
   const { rows } = await db.query<NamedContact>(
     `select distinct on (c.id) c.id, c.data::text as data, i.profile from (
-       ${named('contact_name(data)')} union all ${named(`regexp_replace(contact_name(data), '^.*\\s', '')`)}
+       ${named('contact_name(data)')} union all ${named(`split_part(contact_name(data), ' ', -1)`)}
      ) c left join identities i on i.tenant_id = $1 and i.kind = 'contact' and i.value = c.id and i.retired_at is null
      order by c.id limit $3`,
     [tenantId, text, limit],
