@@ -296,12 +296,22 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
   await t.test("this month's net new MRR, and because of whom", async () => {
     const source = await server.admin.sources.create({ tenant: server.tenant.id, type: 'webhook' })
     const item = { id: 'i', name: 'Pro', quantity: 1, unit_amount: 49, interval: 'month', interval_count: 1 }
-    const payload = {
-      ...{ id: 'sub-1', customer: 'c-9', status: 'active', currency: 'EUR', items: [item] },
-      started_at: new Date(),
+    const now = new Date()
+    const earlier = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 1, 15))
+    for (const [customer, started_at] of [
+      ['c-8', earlier],
+      ['c-9', now],
+    ] as const) {
+      const payload = {
+        ...{ id: `sub-${customer}`, customer, status: 'active', currency: 'EUR', items: [item] },
+        started_at,
+      }
+      const event = {
+        ...{ inbound_event_id: `e-${customer}`, event_type: 'subscription.created' },
+        ...{ occurred_at: started_at, payload },
+      }
+      await server.request(source.path, { method: 'POST', key: source.token, body: JSON.stringify(event) })
     }
-    const event = { inbound_event_id: 'e-sub', event_type: 'subscription.created', payload }
-    await server.request(source.path, { method: 'POST', key: source.token, body: JSON.stringify(event) })
     await server.settled()
     await goTo(page, '#/subscriptions?currency=EUR')
     await page.getByRole('link', { name: 'By month, and because of whom' }).click()
@@ -311,9 +321,12 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     await press(page, 'CSV')
     const saved = readFileSync(await (await saving).path(), 'utf8')
     assert.match(saved, /^occurred_at,[\s\S]*c-9/)
-    // A month ago there was nothing.
-    await page.getByRole('slider').press('ArrowLeft')
+    // Back to the end of last month: the slider goes no further, and what lies before says so.
+    const slider = page.locator('#months_back[min="-1"]')
+    await slider.press('ArrowLeft')
     await page.waitForURL(/as_of=\d{4}-\d\d-\d\d/)
+    await goTo(page, '#/subscriptions?currency=EUR&as_of=2020-01-01')
+    await text(page, 'Nothing yet on this day.')
   })
 
   await t.test('all this without a script error', async () => {

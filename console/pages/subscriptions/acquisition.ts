@@ -25,7 +25,8 @@ export const page = definePage(
     return { scope, horizon, report: await reportIn(scope, reports.acquisition(asked, signal)) }
   },
   ({ data: { scope, horizon, report }, route }) => {
-    if (!report) return h(ReportPage, { name: 'acquisition', scope }, h(NoSubscriptions, {}))
+    if (!report)
+      return h(ReportPage, { name: 'acquisition', scope }, h(NoSubscriptions, { name: 'acquisition', scope }))
     return h(
       ReportPage,
       {

@@ -43,7 +43,7 @@ export const page = definePage(
           onChange: chosen => go(link('attention', { ...scope, days: chosen })),
         }),
       },
-      report ? h(Lists, { report, route, scope }) : h(NoSubscriptions, {}),
+      report ? h(Lists, { report, route, scope }) : h(NoSubscriptions, { name: 'attention', scope }),
     ),
 )
 

@@ -32,7 +32,8 @@ export const page = definePage(
     return { scope, measure, report: await reportIn(scope, reports.retention(asked, signal)) }
   },
   ({ data: { scope, measure, report } }) => {
-    if (!report) return h(ReportPage, { name: 'cohorts', scope }, h(NoSubscriptions, {}))
+    if (!report)
+      return h(ReportPage, { name: 'cohorts', scope }, h(NoSubscriptions, { name: 'cohorts', scope }))
     const filter = h(SelectField, {
       id: 'measure',
       label: 'Retained',

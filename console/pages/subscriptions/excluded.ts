@@ -32,7 +32,7 @@ export const page = definePage(
             linkTo: pageLink(route, 'exclusion_page'),
             empty: h(EmptyState, { title: 'Nothing is excluded: every item counts.' }),
           })
-        : h(NoSubscriptions, {}),
+        : h(NoSubscriptions, { name: 'excluded', scope }),
     ),
 )
 

@@ -43,7 +43,12 @@ export const page = definePage(
       value: month,
       onChange: chosen => go(link('movements', { ...scope, month: chosen })),
     })
-    if (!report) return h(ReportPage, { name: 'movements', scope, filter }, h(NoSubscriptions, {}))
+    if (!report)
+      return h(
+        ReportPage,
+        { name: 'movements', scope, filter },
+        h(NoSubscriptions, { name: 'movements', scope }),
+      )
     return h(
       ReportPage,
       { name: 'movements', scope, filter },

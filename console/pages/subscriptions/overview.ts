@@ -37,7 +37,11 @@ export const page = definePage(
   },
   ({ data: { scope, report, history, breakdown }, route }) => {
     if (!hasSubscriptions(report))
-      return h(ReportPage, { name: 'subscriptions', scope }, h(NoSubscriptions, {}))
+      return h(
+        ReportPage,
+        { name: 'subscriptions', scope },
+        h(NoSubscriptions, { name: 'subscriptions', scope }),
+      )
     return h(
       ReportPage,
       { name: 'subscriptions', scope },

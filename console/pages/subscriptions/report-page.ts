@@ -5,12 +5,14 @@ import type { OverviewReport } from '../../api/report-types.ts'
 import { Form, TextField } from '../../components/form.ts'
 import { EmptyState } from '../../components/notice.ts'
 import { Page, Tabs } from '../../components/page.ts'
+import { Day } from '../../components/time.ts'
 import { NONE, shortTime } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import type { Query } from '../../query.ts'
 import { link, linkWith, type Route } from '../../router.ts'
 import { subscriptionCommand, whereTokensAre } from '../../samples.ts'
+import { useFirstDay } from './first-day.ts'
 import { dayOf, endOf, monthsUntil } from './months.ts'
 import type { Scope } from './report.ts'
 
@@ -71,28 +73,40 @@ function ScopeForm({ name, scope, children }: Omit<ReportPageProps, 'filter'>): 
   )
 }
 
-/** Back through the ends of months; all the way to the right is now. */
-function MonthSlider({ name, scope }: { name: ReportName; scope: Scope }): VNode {
-  const months = monthsUntil('')
-  const back = scope.as_of === '' ? 0 : Math.max(0, months.indexOf(scope.as_of.slice(0, 7)))
-  const shown = useSignal(back)
-  const moved = (event: Event) => {
-    shown.value = -Number((event.currentTarget as HTMLInputElement).value)
+/** Back through the ends of months, to the first that has data; all the way to the right is now. */
+function MonthSlider({ name, scope }: { name: ReportName; scope: Scope }): VNode | null {
+  const first = useFirstDay(scope)?.slice(0, 7) ?? ''
+  const months = monthsUntil('').filter(month => month >= first)
+  const back = scope.as_of === '' ? 0 : stepsBack(months, scope.as_of.slice(0, 7))
+  const moved = useSignal<number | null>(null)
+  const shown = Math.min(moved.value ?? back, months.length - 1)
+  const stepOf = (event: Event) => -Number((event.currentTarget as HTMLInputElement).value)
+  const move = (event: Event) => {
+    moved.value = stepOf(event)
   }
-  const chosen = () =>
-    go(link(name, { ...scope, as_of: shown.peek() === 0 ? '' : endOf(months[shown.peek()]!) }))
+  const choose = (event: Event) => {
+    const step = stepOf(event)
+    go(link(name, { ...scope, as_of: step === 0 ? '' : endOf(months[step]!) }))
+  }
+  if (months.length < 2) return null
   // Any day may have been picked beside it: then that is what is shown.
-  const asked = shown.value === back && scope.as_of !== '' ? scope.as_of.slice(0, 10) : null
-  const text = asked ?? (shown.value === 0 ? 'now' : shortTime(dayOf(months[shown.value]!), 'month'))
+  const asked = shown === back && scope.as_of !== '' ? scope.as_of.slice(0, 10) : null
+  const text = asked ?? (shown === 0 ? 'now' : shortTime(dayOf(months[shown]!), 'month'))
   return html`
     <div class="field slider">
       <label for="months_back">Travel in time: <output>${text}</output></label>
       <input
-        id="months_back" type="range" min=${1 - months.length} max="0" step="1" value=${-shown.value}
-        aria-valuetext=${text} onInput=${moved} onChange=${chosen}
+        id="months_back" type="range" min=${1 - months.length} max="0" step="1" value=${-shown}
+        aria-valuetext=${text} onInput=${move} onChange=${choose}
       />
     </div>
   `
+}
+
+/** A month before all of them is as far back as it goes; one that is still to come is now. */
+function stepsBack(months: string[], month: string): number {
+  const steps = months.findIndex(each => each <= month)
+  return steps === -1 ? months.length - 1 : steps
 }
 
 /** Whether anything was ever heard of subscriptions. */
@@ -100,7 +114,15 @@ export function hasSubscriptions(report: OverviewReport | null): report is Overv
   return report !== null && (report.coverage.subscriptions_seen > 0 || report.invoiced.count > 0)
 }
 
-export function NoSubscriptions(): VNode {
+/** Of a day in the past that says nothing of today. */
+export function NoSubscriptions({ name, scope }: { name: ReportName; scope: Scope }): VNode {
+  const first = useFirstDay(scope)
+  if (scope.as_of !== '')
+    return h(EmptyState, {
+      title: 'Nothing yet on this day.',
+      text: first && html`The first billing event is of ${h(Day, { at: first })}.`,
+      action: html`<a href=${link(name, { ...scope, as_of: '' })}>As of now</a>`,
+    })
   return h(EmptyState, {
     title: 'No subscription data yet.',
     text: 'Connect Stripe as a source, or send subscription and invoice events yourself:',
