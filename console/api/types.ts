@@ -232,6 +232,7 @@ export type Conversion = {
   amount: Maybe<Amount>
   currency: Maybe<string>
   visitor: Maybe<string>
+  profile_id: Maybe<string>
   contact_id: Maybe<string>
   contact_name: Maybe<string>
   contact_email: Maybe<string>

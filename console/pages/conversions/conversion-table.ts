@@ -12,6 +12,7 @@ import { Time } from '../../components/time.ts'
 import { money, text, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { link } from '../../router.ts'
+import { isAdmin } from '../../session.ts'
 
 export const conversionColumns: Column<Conversion>[] = [
   {
@@ -27,9 +28,14 @@ export const conversionColumns: Column<Conversion>[] = [
   { label: 'Who', cell: whoOf, kind: 'long', isMinor: true },
 ]
 
-function whoOf({ contact_name, contact_email, contact_id: id, visitor }: Conversion): ComponentChildren {
-  const name = text(contact_name ?? contact_email ?? id ?? visitor)
-  return id === null ? name : html`<a href=${link('record', { type: 'contacts', id })}>${name}</a>`
+/** The person, where one may see people; else the contact record, if there is one. */
+function whoOf(row: Conversion): ComponentChildren {
+  const { contact_id: contact, profile_id: profile } = row
+  const name = text(row.contact_name ?? row.contact_email ?? contact ?? row.visitor)
+  if (isAdmin.value && profile !== null) return html`<a href=${link('person', { id: profile })}>${name}</a>`
+  return contact === null
+    ? name
+    : html`<a href=${link('record', { type: 'contacts', id: contact })}>${name}</a>`
 }
 
 function showConversion(row: Conversion): void {

@@ -3,7 +3,7 @@ import type { JsonObject, RecordType, StoredRecord } from '../../api/types.ts'
 import { Badge } from '../../components/notice.ts'
 import type { Column } from '../../components/table.ts'
 import { Time } from '../../components/time.ts'
-import { money, text } from '../../format.ts'
+import { money, NONE, text } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { link } from '../../router.ts'
 
@@ -55,6 +55,12 @@ const firstOf = (data: JsonObject, ...names: string[]) =>
 function nameOf(data: JsonObject): string {
   const parts = [firstOf(data, 'firstName', 'first_name'), firstOf(data, 'lastName', 'last_name')]
   return text(data.name ?? parts.filter(Boolean).join(' '))
+}
+
+/** By what people know it; its id where it has no name. */
+export function titleOf({ data, id }: StoredRecord): string {
+  const name = nameOf(data ?? {})
+  return name === NONE ? text(data?.email ?? id) : name
 }
 
 function orderTotal(data: JsonObject): string {

@@ -1,3 +1,4 @@
+import type { VNode } from 'preact'
 import { records } from '../../api/data.ts'
 import { nullOn } from '../../api/request.ts'
 import { EmptyState } from '../../components/notice.ts'
@@ -7,6 +8,8 @@ import { text } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
+import { isAdmin } from '../../session.ts'
+import { titleOf } from './record-columns.ts'
 import { RECORD_TYPES, recordTypeOf } from './record-types.ts'
 
 export const page = definePage(
@@ -21,7 +24,10 @@ export const page = definePage(
     }
     return h(
       Page,
-      { title: text(record.data?.name ?? record.id) },
+      {
+        title: titleOf(record),
+        lead: type === 'contacts' && isAdmin.value && h(PersonLink, { contact: record.id }),
+      },
       h(Facts, {
         facts: [
           ['Kind', record.entityType],
@@ -37,3 +43,8 @@ export const page = definePage(
     )
   },
 )
+
+function PersonLink({ contact }: { contact: string }): VNode {
+  const person = link('person', { id: `contact:${contact}` })
+  return html`What was told of a contact. <a href=${person}>The person</a>: sales, events, other names, export and erasure.`
+}

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact'
-import { reports } from '../../api/data.ts'
+import { reports, search } from '../../api/data.ts'
 import type { AccountReport, Item, TimelineEntry } from '../../api/report-types.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
 import { Facts, Page, Section, Tiles } from '../../components/page.ts'
@@ -9,6 +9,7 @@ import { lowerWords, money, number, text } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
+import { isAdmin } from '../../session.ts'
 import { itemColumns, timelineColumns } from './account-columns.ts'
 import { AccountHistory } from './account-history.ts'
 import { reportIn, scopeOf } from './report.ts'
@@ -22,9 +23,10 @@ export const page = definePage(
   async ({ route: { query }, signal }) => {
     const scope = await scopeOf(query, signal)
     const asked = Object.fromEntries(PARAMETERS.map(name => [name, query.get(name)]))
-    return { scope, report: await reportIn(scope, reports.account({ ...scope, ...asked }, signal)) }
+    const report = await reportIn(scope, reports.account({ ...scope, ...asked }, signal))
+    return { scope, report, contact: report && (await contactOf(report, signal).catch(() => null)) }
   },
-  ({ data: { scope, report }, route }) => {
+  ({ data: { scope, report, contact }, route }) => {
     const back = html`<a href=${link('subscriptions', scope)}>All accounts</a>`
     if (!report) {
       const name = route.query.get('customer') ?? route.query.get('subscription_id') ?? ''
@@ -37,7 +39,7 @@ export const page = definePage(
     return h(
       Page,
       { title: summary.customer_name ?? summary.customer },
-      h(Summary, { report }),
+      h(Summary, { report, contact }),
       h(AccountHistory, { report }),
       h(
         Section,
@@ -68,7 +70,29 @@ export const page = definePage(
   },
 )
 
-function Summary({ report: { summary, currency } }: { report: AccountReport }): VNode {
+/** Whom the account is of: the contact of its id, or whoever goes by its e-mail. The page does without. */
+type Contact = { recordId: string | null; personId: string }
+
+async function contactOf({ summary }: AccountReport, signal: AbortSignal): Promise<Contact | null> {
+  const { customer, customer_email: email } = summary
+  const byId = (await search(customer, signal)).results
+  if (byId.some(({ kind, id }) => kind === 'contact' && id === customer))
+    return { recordId: customer, personId: `contact:${customer}` }
+  if (!email) return null
+  const byEmail = (await search(email, signal)).results
+  return byEmail.some(({ kind }) => kind === 'person') ? { recordId: null, personId: `email:${email}` } : null
+}
+
+function WhoPays({ contact: { recordId, personId } }: { contact: Contact }): VNode {
+  const record = recordId && html`<a href=${link('record', { type: 'contacts', id: recordId })}>contact</a>`
+  const person = isAdmin.value && html`<a href=${link('person', { id: personId })}>person</a>`
+  return html` (${person}${person && record && ', '}${record})`
+}
+
+type SummaryProps = { report: AccountReport; contact: Contact | null }
+
+function Summary({ report: { summary, currency }, contact }: SummaryProps): VNode {
+  const isLinked = contact !== null && (isAdmin.value || contact.recordId !== null)
   return html`
     ${h(Tiles, {
       tiles: [
@@ -87,7 +111,7 @@ function Summary({ report: { summary, currency } }: { report: AccountReport }): 
     })}
     ${h(Facts, {
       facts: [
-        ['Customer', html`<code>${summary.customer}</code>`],
+        ['Customer', html`<code>${summary.customer}</code>${isLinked && h(WhoPays, { contact })}`],
         ['E-mail', text(summary.customer_email)],
         [
           'State',
