@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
-import { deadLetters, tenants } from '../../api/admin.ts'
+import { deadLetters, sources, tenants } from '../../api/admin.ts'
 import type { Issue, ReplayOrder } from '../../api/types.ts'
 import { announce } from '../../components/announcer.ts'
 import { confirmed } from '../../components/dialog.ts'
@@ -20,9 +20,15 @@ import { showRefused } from './refused-examples.ts'
 
 export const page = definePage(
   'issues',
-  ({ signal }) => tenants.issues(tenant.peek() ?? '', signal),
-  ({ data: first, refresh }) => {
-    const data = useFollowed(first, {
+  async ({ signal }) => {
+    const [issues, all] = await Promise.all([
+      tenants.issues(tenant.peek() ?? '', signal),
+      sources.list(tenant.peek(), signal),
+    ])
+    return { issues, sourceNames: new Map(all.results.map(({ id, name }) => [id, name])) }
+  },
+  ({ data: { issues, sourceNames }, refresh }) => {
+    const data = useFollowed(issues, {
       next: (_before, signal) => tenants.issues(tenant.peek() ?? '', signal),
     })
     const problem = useSignal<unknown>(null)
@@ -79,7 +85,7 @@ export const page = definePage(
           })
         : h(Table<Issue>, {
             caption: 'Issues',
-            columns: columnsWith({ replay, resolve }, problem),
+            columns: columnsWith({ replay, resolve, problem, sourceNames }),
             rows: data.results,
             csv: { api: 'admin', path: `/tenants/${tenant.peek()}/issues`, query: {}, name: 'issues' },
             keyOf: ({ kind, cause, reason, route, source_config_id, destination_id }) =>
@@ -113,38 +119,50 @@ const KINDS: Record<Issue['kind'], string> = {
   failing_destination: 'not delivered',
 }
 
-type GroupActions = { replay(issue: Issue): unknown; resolve(issue: Issue): unknown }
+type GroupActions = {
+  replay(issue: Issue): unknown
+  resolve(issue: Issue): unknown
+  problem: Signal<unknown>
+  sourceNames: Map<string, string>
+}
 
-function columnsWith(actions: GroupActions, problem: Signal<unknown>): Column<Issue>[] {
+function columnsWith(actions: GroupActions): Column<Issue>[] {
   return [
-    { label: 'Cause', cell: issue => h(Cause, { issue }), kind: 'long' },
+    { label: 'Cause', cell: issue => h(Cause, { issue, names: actions.sourceNames }), kind: 'long' },
     { label: 'Kind', cell: ({ kind, reason }) => h(Badge, { text: reason ?? KINDS[kind], tone: 'bad' }) },
     { label: 'Count', cell: ({ count }) => number(count), kind: 'number' },
     { label: 'First', cell: ({ first_at }) => h(Ago, { at: first_at }), isMinor: true },
     { label: 'Last', cell: ({ last_at }) => h(Ago, { at: last_at }), isMinor: true },
-    { label: 'To do', cell: issue => toDo(issue, actions, problem) },
+    { label: 'To do', cell: issue => toDo(issue, actions) },
   ]
 }
 
-function toDo(issue: Issue, { replay, resolve }: GroupActions, problem: Signal<unknown>): ComponentChildren {
+function toDo(issue: Issue, { replay, resolve, problem }: GroupActions): ComponentChildren {
   if (issue.destination_id !== null)
     return html`<a href=${link('destination', { id: issue.destination_id })}>See the destination</a>`
-  if (issue.route !== null)
-    return html`<button type="button" class="link" onClick=${() => showRefused(issue)}>See what was sent</button>`
   if (issue.kind === 'refused')
-    return html`<a href=${link('source', { id: issue.source_config_id ?? '' })}>See the source</a>`
+    return html`
+      ${whatWasRefused(issue)}
+      <span class="reason faint">Goes by itself, ${KEPT_DAYS} days after the last one</span>
+    `
   return html`<span class="choices">
     ${h(ActionButton, { label: 'Replay all', run: () => replay(issue), problem, kind: 'link' })}
     ${h(ActionButton, { label: 'Resolve', run: () => resolve(issue), problem, kind: 'link' })}
   </span>`
 }
 
-/** The cause in words, and the newest example of it. */
-function Cause({
-  issue: { kind, cause, reason, route, example, example_id, source_config_id: source },
-}: {
-  issue: Issue
-}): VNode {
+/** As long as the server keeps what it refused. */
+const KEPT_DAYS = 14
+
+function whatWasRefused(issue: Issue): VNode {
+  return issue.route === null
+    ? html`<a href=${link('source', { id: issue.source_config_id ?? '' })}>See the source</a>`
+    : html`<button type="button" class="link" onClick=${() => showRefused(issue)}>See what was sent</button>`
+}
+
+/** The cause in words, where it came up, and the newest example of it. */
+function Cause({ issue, names }: { issue: Issue; names: Map<string, string> }): VNode {
+  const { kind, cause, reason, route, example, example_id, source_config_id: source } = issue
   const words = kind === 'refused' && route === null ? lowerWords(cause) : cause
   const title =
     kind === 'dead_letters'
@@ -153,10 +171,12 @@ function Cause({
   const newest = example_id
     ? html`<a href=${link('deadLetter', { id: example_id })}>the newest one</a>`
     : example !== cause && example
+  const from = source && html`<a href=${link('source', { id: source })}>${names.get(source) ?? source}</a>`
+  const where = route ?? (kind === 'refused' ? from : null)
   return html`
     ${title}
     <span class="reason faint">
-      ${route}${route && newest && ': '}${newest}${source && kind === 'dead_letters' && html`, from <a href=${link('source', { id: source })}>${source}</a>`}
+      ${where}${where && newest && ': '}${newest}${from && kind === 'dead_letters' && html`, from ${from}`}
     </span>
   `
 }

@@ -1,5 +1,6 @@
-import { alerts, inbound, tenants } from '../../api/admin.ts'
+import { alerts, destinations, inbound, tenants } from '../../api/admin.ts'
 import { conversions, events, records } from '../../api/data.ts'
+import type { Destination } from '../../api/destination-types.ts'
 import { nullOn } from '../../api/request.ts'
 import type { Alert, Conversion, Event, Health, List, Rejection, SeriesRow } from '../../api/types.ts'
 import { isAdmin, tenant } from '../../session.ts'
@@ -13,6 +14,8 @@ type News = {
   conversions: List<Conversion> | null
   health: Health | null
   alerts: Alert[] | null
+  /** Those that take nothing at the moment, or were disabled because they did not. */
+  failing: Destination[] | null
 }
 
 export type Activity = News & {
@@ -51,30 +54,37 @@ export async function readActivity(signal: AbortSignal): Promise<Activity> {
   }
 }
 
-/** The activity as it is now; the one before where nothing has come in, which costs three small requests. */
+/** The activity as it is now; the one before where nothing has come in, which costs a few small requests. */
 export async function followed(before: Activity, signal: AbortSignal): Promise<Activity> {
   const isSameHour = before.readAt.getHours() === new Date().getHours()
   return isSameHour && markOf(await readNews(signal)) === markOf(before) ? before : readActivity(signal)
 }
 
 async function readNews(signal: AbortSignal): Promise<News> {
-  const [newestEvents, newestConversions, health, raised] = await Promise.all([
+  const id = isAdmin.peek() ? tenant.peek() : null
+  const [newestEvents, newestConversions, health, raised, sentTo] = await Promise.all([
     nullOn(403, events.list({ limit: LATEST }, signal)),
     nullOn(403, conversions.list({ limit: LATEST }, signal)),
-    isAdmin.peek() && tenant.peek() !== null ? tenants.health(tenant.peek()!, signal) : null,
-    isAdmin.peek() && tenant.peek() !== null ? alerts.list({ tenant: tenant.peek()! }, signal) : null,
+    id === null ? null : tenants.health(id, signal),
+    id === null ? null : alerts.list({ tenant: id }, signal),
+    id === null ? null : destinations.list(id, signal),
   ])
   return {
     ...{ events: newestEvents, conversions: newestConversions, health },
     alerts: raised?.results ?? null,
+    failing: sentTo?.results.filter(isFailing) ?? null,
   }
 }
 
-function markOf({ events, conversions, health, alerts: raised }: News): string {
-  const lists = [events?.results, conversions?.results]
+function isFailing({ health, disabled_reason }: Destination): boolean {
+  return health.status === 'failing' || (health.status === 'disabled' && disabled_reason !== null)
+}
+
+function markOf({ events, conversions, health, alerts: raised, failing }: News): string {
+  const lists = [events?.results, conversions?.results, raised, failing]
   // The disk is a little fuller every time: no news.
   const signs = health && { ...health, disk_free: null, disk_days_left: null }
-  return JSON.stringify([lists.map(list => list?.map(({ id }) => id)), signs, raised?.map(({ id }) => id)])
+  return JSON.stringify([lists.map(list => list?.map(({ id }) => id)), signs])
 }
 
 async function anyRecord(signal: AbortSignal): Promise<boolean> {

@@ -1,8 +1,9 @@
 import type { ComponentChildren, VNode } from 'preact'
+import type { Destination } from '../../api/destination-types.ts'
 import type { OverviewReport } from '../../api/report-types.ts'
 import type { Health } from '../../api/types.ts'
 import { Section } from '../../components/page.ts'
-import { Ago } from '../../components/time.ts'
+import { Ago, Time } from '../../components/time.ts'
 import { lowerWords, plural } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { link } from '../../router.ts'
@@ -40,13 +41,14 @@ function calmWords({ waiting, installation }: Health): string {
         : `, ${plural(waiting.entries, 'request')} on the way`
   const others = (installation?.waiting?.entries ?? 0) - (waiting?.entries ?? 0)
   const more = others > 0 ? ` Of other tenants ${plural(others, 'request')} wait.` : ''
-  return `All is well with this tenant: no dead letters${own}, nobody refused.${more}`
+  return `All is well with this tenant: no dead letters${own}, nobody refused, everything delivered.${more}`
 }
 
 /** What is told by a line of its own anyway. */
 const TOLD = new Set(['dead_letters', 'refused_share'])
 
-function issuesIn({ activity: { health, alerts, lastRefused }, revenue }: StatusProps): ComponentChildren[] {
+function issuesIn({ activity, revenue }: StatusProps): ComponentChildren[] {
+  const { health, alerts, lastRefused, failing } = activity
   const payments = revenue?.attention.payment_issues ?? 0
   const raised = (alerts ?? []).filter(({ rule }) => !TOLD.has(rule))
   return [
@@ -59,7 +61,8 @@ function issuesIn({ activity: { health, alerts, lastRefused }, revenue }: Status
       html`<a href=${link('deadLetters')}>${plural(health.dead_letters.open, 'dead letter')}</a>, <a href=${link('issues')}>by cause</a>.`,
     health &&
       health.refused.last_24_hours > 0 &&
-      html`${plural(health.refused.last_24_hours, 'request')} refused in 24 hours${refusal(lastRefused)}.`,
+      html`<a href=${link('issues')}>${plural(health.refused.last_24_hours, 'request')}</a> refused in 24 hours${refusal(lastRefused)}.`,
+    ...(failing ?? []).map(failingWords),
     health &&
       isLate(health.waiting) &&
       html`${plural(health.waiting!.entries, 'request')} wait to be processed, the oldest from ${h(Ago, { at: health.waiting!.oldest_at! })}.`,
@@ -82,7 +85,12 @@ function issuesIn({ activity: { health, alerts, lastRefused }, revenue }: Status
 }
 
 function refusal(last: Activity['lastRefused']): ComponentChildren {
-  if (!last) return ''
-  const where = last.source_config_id ? link('source', { id: last.source_config_id }) : link('issues')
-  return html`, the last one ${h(Ago, { at: last.rejected_at })}: <a href=${where}>${lowerWords(last.code)}</a>`
+  return last && html`, the last one ${h(Ago, { at: last.rejected_at })}: ${lowerWords(last.code)}`
+}
+
+function failingWords({ id, name, health, disabled_reason: reason }: Destination): ComponentChildren {
+  const destination = html`<a href=${link('destination', { id })}>${name}</a>`
+  const waiting = health.pending > 0 && ` ${plural(health.pending, 'message waits', 'messages wait')}.`
+  if (reason !== null) return html`${destination} is sent nothing any more. ${reason}${waiting}`
+  return html`${destination} has taken nothing since ${h(Time, { at: health.failing_since })}.${waiting}`
 }
