@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals'
-import { nullOn, request, WITH_COOKIE } from './api/request.ts'
+import { nullOn, Problem, request, WITH_COOKIE } from './api/request.ts'
 import type { CreatedKey, List, Role, Tenant } from './api/types.ts'
 
 type ReadKey = Pick<CreatedKey, 'id' | 'key' | 'expires_at'>
@@ -70,13 +70,25 @@ export async function resume(): Promise<void> {
 export async function signIn(text: string): Promise<void> {
   const key = text.trim()
   if (key.startsWith('adm_')) {
-    const { results } = await request<List<Tenant>>(key, '/admin/v1/tenants')
+    const { results } = await admitted(request<List<Tenant>>(key, '/admin/v1/tenants'))
     replace({ adminKey: key, tenant: results[0]?.id ?? null })
   } else if (key.startsWith('private-')) {
     // A key without this scope is good too: then the events page says what it lacks.
-    await nullOn(403, request(key, '/v1/events', { query: { limit: 1 } }))
+    await nullOn(403, admitted(request(key, '/v1/events', { query: { limit: 1 } })))
     replace({ privateKey: key })
   } else throw new Error(whatIsWrong(key))
+}
+
+/** Who signs in is told of keys, not of routes. */
+async function admitted<Answer>(answer: Promise<Answer>): Promise<Answer> {
+  try {
+    return await answer
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== 'invalid_credentials') throw error
+    const { status, title, code, requestId: request_id } = error
+    const detail = 'This key is not known here: is it whole, and of this installation?'
+    throw new Problem({ status, title, detail, code, request_id })
+  }
 }
 
 /** Forgets everything, and revokes the keys that were made. Throws where a person is still signed in. */

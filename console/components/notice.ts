@@ -1,6 +1,6 @@
 import type { ReadonlySignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
-import { Problem } from '../api/request.ts'
+import { type Fault, Problem } from '../api/request.ts'
 import { h, html } from '../html.ts'
 import { Copyable } from './copyable.ts'
 
@@ -8,17 +8,17 @@ import { Copyable } from './copyable.ts'
 export function ProblemNotice({ error, retry }: { error: unknown; retry?: () => unknown }): VNode {
   const problem = error instanceof Problem ? error : null
   const mayPass = problem === null || problem.status === 0 || problem.status >= 500
+  const faults = problem?.errors.map(faultWords) ?? []
   return html`
     <div class="problem" role="alert">
       <p>
         ${problem && html`<strong>${problem.title}. </strong>`}
-        ${error instanceof Error ? error.message : String(error)}
+        ${problem ? leadOf(problem, faults) : error instanceof Error ? error.message : String(error)}
       </p>
       ${
-        problem?.errors.some(({ message }) => !problem.message.includes(message)) &&
-        html`<ul>
-          ${problem.errors.map(({ pointer, message }) => html`<li><code>${pointer || 'body'}</code> ${message}</li>`)}
-        </ul>`
+        (faults.length > 1 ||
+          problem?.errors.some(({ message }) => !leadOf(problem, faults).includes(message))) &&
+        html`<ul>${faults.map(fault => html`<li>${fault}</li>`)}</ul>`
       }
       ${problem?.requestId && html`<p class="faint">Request <code>${problem.requestId}</code></p>`}
       ${retry && mayPass && html`<button type="button" onClick=${retry}>Try again</button>`}
@@ -26,9 +26,34 @@ export function ProblemNotice({ error, retry }: { error: unknown; retry?: () => 
   `
 }
 
+/** Says no more than how many faults there are, or the only one in the words of JSON. */
+const COUNTS = /^(One value is|\d+ values are) not valid\.$|; errors lists /
+
+function leadOf({ message, errors }: Problem, faults: string[]): string {
+  const isTold = errors.length === 1 && message.includes(errors[0]!.message)
+  if (errors.length === 0 || !(isTold || COUNTS.test(message))) return message
+  return errors.length === 1 ? `${faults[0]}.` : `${errors.length} values are not valid:`
+}
+
+/** batch/0/name is required; many messages name the field themselves. */
+function faultWords({ pointer, message }: Fault): string {
+  const field = pointer.slice(pointer.lastIndexOf('/') + 1)
+  if (field !== '' && message.startsWith(`${field} `)) return message
+  if (pointer === '') return /^(an?|the) /.test(message) ? message : `What was sent ${message}`
+  return `${pointer.slice(1)} ${message}`
+}
+
 /** The place where a page shows what went wrong with its actions; nothing while all is well. */
 export function ProblemArea({ problem }: { problem: ReadonlySignal<unknown> }): VNode | null {
   return problem.value === null ? null : h(ProblemNotice, { error: problem.value })
+}
+
+/** What became of an action; bad where it did not do what one hoped for. */
+export type Outcome = { text: string; isBad: boolean }
+
+export function OutcomeArea({ outcome }: { outcome: ReadonlySignal<Outcome | null> }): VNode | null {
+  const shown = outcome.value
+  return shown && html`<p class=${shown.isBad ? 'notice bad' : 'notice'}>${shown.text}</p>`
 }
 
 type EmptyStateProps = {

@@ -10,3 +10,13 @@ export type Fault = Static<typeof Fault>
 export function faultText({ pointer, message }: Fault): string {
   return `${pointer || 'the body'}: ${message}`
 }
+
+/** A whole sentence, for people: some messages name their field themselves, or what they are about. */
+export function faultSentence({ pointer, message }: Fault): string {
+  const end = pointer.lastIndexOf('/')
+  const namesField = end >= 0 && message.startsWith(`${pointer.slice(end + 1)} `)
+  if (!namesField && !/^(an?|the) /.test(message)) return `${pointer || 'The body'} ${message}`
+  const where = namesField ? pointer.slice(0, end) : pointer
+  if (where !== '') return `${where}: ${message}`
+  return namesField ? message : message[0]!.toUpperCase() + message.slice(1)
+}

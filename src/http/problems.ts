@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { AdminError } from '../admin/error.ts'
-import { Fault } from '../domain/fault.ts'
+import { Fault, faultSentence } from '../domain/fault.ts'
 import { Overloaded } from '../intake/coalesce.ts'
 import { validationFaults } from './validation.ts'
 
@@ -246,7 +246,7 @@ export function problemBody(problem: Problem, requestId: string): ProblemBody {
 
 function invalidDetail(errors: Fault[]): string {
   const [only] = errors
-  if (errors.length === 1 && only) return `${only.pointer || 'The body'} ${only.message}.`
+  if (errors.length === 1 && only) return `${faultSentence(only)}.`
   return `The request has ${errors.length} faults; errors lists all of them.`
 }
 

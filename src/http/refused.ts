@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { type Fault, faultText } from '../domain/fault.ts'
+import { type Fault, faultSentence } from '../domain/fault.ts'
 import { storableText } from '../domain/json/json.ts'
 import { withoutCredentials } from '../domain/tenants/credentials.ts'
 import { keptAddress, withoutAddresses } from '../domain/tenants/ip-addresses.ts'
@@ -47,7 +47,7 @@ export function keepRefused(app: App, { refusals, now }: { refusals: Refusals; n
       const { key, tenantId } = request.caller
       const at = now()
       for (const { index, faults, text } of items) {
-        const problem = problems.invalid(faults, `Item ${index}: ${faults.map(faultText).join('; ')}`)
+        const problem = problems.invalid(faults, `Item ${index}: ${faults.map(faultSentence).join('; ')}`)
         refusals.note(refusalOf({ request, key, problem, tenantId, at, text }))
       }
     },
@@ -87,8 +87,9 @@ function refusalOf({ request, key, tenantId, problem, at, text = request.rawText
 export function refusalDetail({ code, detail, errors }: Problem, ip: string | null): string {
   // The reason names the address: here as the tenant keeps it.
   if (code === ADDRESS_NOT_ALLOWED) return problems.addressNotAllowed(ip ?? 'its address').detail
-  const faults = errors?.map(faultText)
-  const words = faults && faults.length > 1 ? `${detail} ${faults.join('; ')}` : detail
+  // Of several the detail only says how many; that of an item tells them itself.
+  const isCount = errors && errors.length > 1 && !detail.includes(errors[0]!.message)
+  const words = isCount ? errors.map(faultSentence).join('; ') : detail
   return withoutCredentials(words.slice(0, 2 * MAX_TEXT))
 }
 

@@ -15,6 +15,8 @@ type Progress = { source: CreatedSource; isSigned: boolean }
 /** By tenant and sender: how far one has come. The address stays while one fetches the secret from elsewhere. */
 const begun = signal<Record<string, Progress>>({})
 
+const SHORTEST_SECRET = 16
+
 const GUIDES: Record<SourceSender, { where: string; what: string; secret: string }> = {
   stripe: {
     where: 'Stripe: Developers → Webhooks → Add endpoint. Paste this as the endpoint’s URL:',
@@ -108,6 +110,8 @@ function SourceLink({ source: { id, name } }: { source: CreatedSource }): VNode 
 function SecretForm({ sender, progress, set }: StepProps & { progress: Progress }): VNode {
   const save = async ({ secret }: { secret: string }) => {
     if (secret.trim() === '') throw new Error(GUIDES[sender].secret)
+    if (secret.trim().length < SHORTEST_SECRET)
+      throw new Error(`A signing secret has ${SHORTEST_SECRET} characters or more: is this the whole of it?`)
     await sources.setSecret(progress.source.id, secret.trim())
     set({ ...progress, isSigned: true })
     announce('Connected')
