@@ -5,27 +5,27 @@ import type { DeadLetterWithBody } from '../../api/types.ts'
 import { announce } from '../../components/announcer.ts'
 import { confirmed } from '../../components/dialog.ts'
 import { ActionButton, Form, TextArea } from '../../components/form.ts'
-import { Badge, ProblemArea } from '../../components/notice.ts'
+import { Badge, type Outcome, OutcomeArea, ProblemArea } from '../../components/notice.ts'
 import { Facts, Page, Section, TextView } from '../../components/page.ts'
 import { Time } from '../../components/time.ts'
 import { laidOut, text } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
-import { replayWords } from './replay-words.ts'
+import { replayOutcome } from './replay-words.ts'
 
 export const page = definePage(
   'deadLetter',
   ({ route, signal }) => deadLetters.find(route.params.id, signal),
   ({ data: letter, refresh }) => {
     const problem = useSignal<unknown>(null)
-    const progress = useSignal('')
+    const outcome = useSignal<Outcome | null>(null)
     const isOpen = letter.replayed_at === null && letter.resolved_at === null
     const order = { id: letter.id, tenant: letter.tenant }
     const replay = async (body?: string) => {
       const result = await deadLetters.replay({ ...order, ...(body !== undefined && { body }) })
-      progress.value = replayWords(result)
-      announce(progress.value)
+      outcome.value = replayOutcome(result)
+      announce(outcome.value.text)
       await refresh()
     }
     const resolve = async () => {
@@ -46,7 +46,7 @@ export const page = definePage(
         ],
       },
       h(ProblemArea, { problem }),
-      progress.value !== '' && html`<p class="notice">${progress.value}</p>`,
+      h(OutcomeArea, { outcome }),
       h(LetterFacts, { letter }),
       h(
         Section,

@@ -4,7 +4,7 @@ import type { DeadLetter, ReplayOrder } from '../../api/types.ts'
 import { announce } from '../../components/announcer.ts'
 import { confirmed } from '../../components/dialog.ts'
 import { ActionButton, RefreshButton, SelectFilter } from '../../components/form.ts'
-import { Badge, EmptyState, ProblemArea } from '../../components/notice.ts'
+import { Badge, EmptyState, type Outcome, OutcomeArea, ProblemArea } from '../../components/notice.ts'
 import { Page } from '../../components/page.ts'
 import { type Column, GrowingTable } from '../../components/table.ts'
 import { Time } from '../../components/time.ts'
@@ -15,7 +15,7 @@ import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
 import { faultyBatchCommand } from '../../samples.ts'
 import { tenant } from '../../session.ts'
-import { replayWords } from './replay-words.ts'
+import { replayOutcome } from './replay-words.ts'
 
 const ROWS = 50
 const REASONS = [
@@ -36,13 +36,13 @@ export const page = definePage(
   ({ route, signal }) => deadLetters.list(filterOf(route.query), signal),
   ({ data, route: { query }, refresh }) => {
     const problem = useSignal<unknown>(null)
-    const progress = useSignal('')
+    const outcome = useSignal<Outcome | null>(null)
     const reason = query.get('reason')
     const cause = query.get('cause')
     const replay = async (order: Omit<ReplayOrder, 'tenant'>) => {
       const result = await deadLetters.replay({ tenant: tenant.peek(), ...order })
-      progress.value = replayWords(result)
-      announce(progress.value)
+      outcome.value = replayOutcome(result)
+      announce(outcome.value.text)
       await refresh()
     }
     const replayAll = async () => {
@@ -71,7 +71,7 @@ export const page = definePage(
       cause !== null &&
         html`<p>Of one cause: <strong>${cause}</strong>. <a href=${link('deadLetters', { reason })}>All causes</a></p>`,
       h(ProblemArea, { problem }),
-      progress.value !== '' && html`<p class="notice">${progress.value}</p>`,
+      h(OutcomeArea, { outcome }),
       h(GrowingTable<DeadLetter>, {
         caption: 'Dead letters',
         columns: columnsWith(id => replay({ id }), problem),

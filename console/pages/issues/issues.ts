@@ -6,7 +6,7 @@ import { announce } from '../../components/announcer.ts'
 import { confirmed } from '../../components/dialog.ts'
 import { useFollowed } from '../../components/followed.ts'
 import { ActionButton, RefreshButton } from '../../components/form.ts'
-import { Badge, EmptyState, ProblemArea } from '../../components/notice.ts'
+import { Badge, EmptyState, type Outcome, OutcomeArea, ProblemArea } from '../../components/notice.ts'
 import { Page } from '../../components/page.ts'
 import { type Column, Table } from '../../components/table.ts'
 import { Ago } from '../../components/time.ts'
@@ -15,7 +15,7 @@ import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
 import { tenant } from '../../session.ts'
-import { replayWords } from '../dead-letters/replay-words.ts'
+import { replayOutcome } from '../dead-letters/replay-words.ts'
 import { showRefused } from './refused-examples.ts'
 
 export const page = definePage(
@@ -32,10 +32,10 @@ export const page = definePage(
       next: (_before, signal) => tenants.issues(tenant.peek() ?? '', signal),
     })
     const problem = useSignal<unknown>(null)
-    const progress = useSignal('')
-    const tell = (text: string, remaining: number) => {
-      progress.value = text
-      if (remaining === 0) announce(text)
+    const outcome = useSignal<Outcome | null>(null)
+    const tell = (sofar: Outcome, remaining: number) => {
+      outcome.value = sofar
+      if (remaining === 0) announce(sofar.text)
     }
     const replay = async (issue: Issue) => {
       const what =
@@ -50,7 +50,7 @@ export const page = definePage(
             sum[name] += result[name]
           return { done: result.replayed, remaining: result.remaining }
         },
-        ({ remaining }) => tell(replayWords({ ...sum, remaining }), remaining),
+        ({ remaining }) => tell(replayOutcome({ ...sum, remaining }), remaining),
       )
       await refresh()
     }
@@ -65,7 +65,10 @@ export const page = definePage(
           return { done: resolved, remaining }
         },
         ({ done, remaining }) =>
-          tell(`${plural(done, 'dead letter')} resolved, ${number(remaining)} left`, remaining),
+          tell(
+            { text: `${plural(done, 'dead letter')} resolved, ${number(remaining)} left`, isBad: false },
+            remaining,
+          ),
       )
       await refresh()
     }
@@ -77,7 +80,7 @@ export const page = definePage(
         lead: 'What could not be processed, was refused, or cannot be delivered, by cause. Fix the cause, then replay; what was refused, its sender sends again.',
       },
       h(ProblemArea, { problem }),
-      progress.value !== '' && html`<p class="notice">${progress.value}</p>`,
+      h(OutcomeArea, { outcome }),
       data.results.length === 0
         ? h(EmptyState, {
             title: 'No issues.',
