@@ -55,23 +55,34 @@ type FormProps<Name extends string> = {
   run(values: FormValues<Name>, all: FormData): unknown
   /** Stands beside the button. */
   aside?: ComponentChildren
+  /** Of what cannot be undone: the button is red, and works once what was typed confirms it. */
+  isConfirmed?(values: FormValues<Name>): boolean
   children?: ComponentChildren
 }
 
 /** A form that works while it waits, and tells what went wrong. */
-export function Form<Name extends string>({ submit, layout, run, aside, children }: FormProps<Name>): VNode {
+export function Form<Name extends string>(props: FormProps<Name>): VNode {
+  const { submit, layout, run, aside, isConfirmed, children } = props
   const problem = useSignal<unknown>(null)
+  const isReady = useSignal(isConfirmed === undefined)
   const { isBusy, start } = useAction(problem)
+  const onInput = (event: InputEvent) => {
+    const all = new FormData(event.currentTarget as HTMLFormElement)
+    if (isConfirmed) isReady.value = isConfirmed(Object.fromEntries(all) as FormValues<Name>)
+  }
   const onSubmit = (event: SubmitEvent) => {
     event.preventDefault()
     const all = new FormData(event.currentTarget as HTMLFormElement)
     start(() => run(Object.fromEntries(all) as FormValues<Name>, all))
   }
   return html`
-    <form class=${layout} novalidate onSubmit=${onSubmit}>
+    <form class=${layout} novalidate onSubmit=${onSubmit} onInput=${onInput}>
       ${children}
       <div class="field end">
-        <button type="submit" class="main" aria-busy=${isBusy.value ? 'true' : null}>${submit}</button>
+        <button
+          type="submit" class=${isConfirmed ? 'main final' : 'main'} disabled=${!isReady.value}
+          aria-busy=${isBusy.value ? 'true' : null}
+        >${submit}</button>
         ${aside}
       </div>
       ${h(ProblemArea, { problem })}

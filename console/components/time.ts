@@ -1,4 +1,6 @@
+import { signal } from '@preact/signals'
 import type { VNode } from 'preact'
+import { useEffect } from 'preact/hooks'
 import { date, dateTime, NONE, relative, utc } from '../format.ts'
 import { html } from '../html.ts'
 
@@ -13,12 +15,39 @@ export function Day({ at }: TimeProps): VNode {
   return timeElement(at, moment => ({ shown: date(moment), title: utc(moment) }))
 }
 
-/** 3 minutes ago, with the exact time for those who point at it. */
+/** 3 minutes ago, with the exact time for those who point at it; it goes on while one looks. */
 export function Ago({ at }: TimeProps): VNode {
+  const now = useNow(at)
   return timeElement(at, moment => ({
-    shown: relative(moment, new Date()),
+    shown: relative(moment, now),
     title: `${dateTime(moment)} (${utc(moment)})`,
   }))
+}
+
+const TICK_MS = 1_000
+/** What is older changes too seldom to be watched. */
+const WATCHED_MS = 3_600_000
+const ticks = signal(0)
+let watchers = 0
+let timer: ReturnType<typeof setInterval>
+
+/** Anew every second, for as long as that makes a difference to how long ago `at` was. */
+function useNow(at: TimeProps['at']): Date {
+  const isWatched = Math.abs(Date.now() - Date.parse(at ?? '')) < WATCHED_MS
+  useEffect(() => {
+    if (!isWatched) return
+    if (watchers++ === 0) timer = setInterval(tick, TICK_MS)
+    return () => {
+      if (--watchers === 0) clearInterval(timer)
+    }
+  }, [isWatched])
+  // What reads it is drawn again with the next tick.
+  if (isWatched) void ticks.value
+  return new Date()
+}
+
+function tick(): void {
+  if (!document.hidden) ticks.value++
 }
 
 function timeElement(at: TimeProps['at'], present: (at: Date) => { shown: string; title: string }): VNode {

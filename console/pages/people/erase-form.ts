@@ -8,24 +8,25 @@ import { number, plural, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { link } from '../../router.ts'
 
-/** First what it would take, then the person's id typed by hand: it cannot be undone. */
-export function EraseForm({
-  person,
-  erased,
-}: {
+type EraseFormProps = {
   person: Person
-  erased(receipt: ErasureReceipt): void
-}): VNode {
+  /** As the page calls them. */
+  title: string
+  /** `preview` is what was announced. */
+  erased(receipt: ErasureReceipt, preview: Erased | null): void
+}
+
+/** First what it would take, then the person's name typed by hand, or the id: it cannot be undone. */
+export function EraseForm({ person, title, erased }: EraseFormProps): VNode {
   const problem = useSignal<unknown>(null)
   const preview = useSignal<ErasurePreview | null>(null)
   const { profile_id: id, tenant } = person
   const loadPreview = async () => {
     preview.value = await people.wouldErase(tenant, id)
   }
-  const erase = async ({ confirmation }: { confirmation: string }) => {
-    if (confirmation.trim() !== id) throw new Error(`Type ${id} to confirm.`)
-    erased(await people.erase(tenant, id))
-  }
+  const isConfirmed = ({ confirmation }: { confirmation: string }) =>
+    [id, title.trim()].includes(confirmation.trim())
+  const erase = async () => erased(await people.erase(tenant, id), preview.peek()?.would_erase ?? null)
   return html`
     <p>Events go, orders and sales stay without the person, billing loses the name. This cannot be undone.</p>
     ${h(ProblemArea, { problem })}
@@ -37,8 +38,11 @@ export function EraseForm({
             ${preview.value.not_joined.map(other => h(NotJoined, other))}
             ${h(
               Form<'confirmation'>,
-              { submit: 'Erase for good', layout: 'filter', run: erase },
-              h(TextField, { id: 'confirmation', label: `Type ${id} to confirm` }),
+              { submit: 'Erase for good', layout: 'filter', run: erase, isConfirmed },
+              h(TextField, {
+                ...{ id: 'confirmation', label: `Type ${title} to confirm` },
+                ...(title !== id && { hint: `Or ${id}` }),
+              }),
             )}
           `
     }

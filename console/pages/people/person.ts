@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { people } from '../../api/admin.ts'
 import { nullOn } from '../../api/request.ts'
-import type { ErasureReceipt, Person, PersonName } from '../../api/types.ts'
+import type { Erased, ErasureReceipt, Person, PersonName } from '../../api/types.ts'
 import { ActionButton } from '../../components/form.ts'
 import { Badge, EmptyState, ProblemArea } from '../../components/notice.ts'
 import { Page, Section, Tiles } from '../../components/page.ts'
@@ -40,14 +40,15 @@ export const page = definePage(
 
 function PersonPage({ person }: { person: Person }): VNode {
   const problem = useSignal<unknown>(null)
-  const receipt = useSignal<ErasureReceipt | null>(null)
+  const done = useSignal<ErasedPageProps | null>(null)
   const { profile_id: id, contact } = person
-  if (receipt.value) return h(ErasedPage, { receipt: receipt.value })
+  if (done.value) return h(ErasedPage, done.value)
+  const title = contact?.name ?? contact?.email ?? person.names[0]?.value ?? id
   const save = () => people.save(person.tenant, id)
   return h(
     Page,
     {
-      title: contact?.name ?? contact?.email ?? person.names[0]?.value ?? id,
+      title,
       actions: h(ActionButton, { label: 'Export everything', run: save, problem }),
       lead: leadOf(person),
     },
@@ -71,7 +72,7 @@ function PersonPage({ person }: { person: Person }): VNode {
     h(
       Section,
       { title: 'Erase this person' },
-      h(EraseForm, { person, erased: told => (receipt.value = told) }),
+      h(EraseForm, { person, title, erased: (receipt, preview) => (done.value = { receipt, preview }) }),
     ),
   )
 }
@@ -81,16 +82,19 @@ function othersNote({ events_of_others: others }: Person): { note?: string } {
   return others > 0 ? { note: `and ${number(others)} of others that name them, not joined` } : {}
 }
 
+type ErasedPageProps = { receipt: ErasureReceipt; preview: Erased | null }
+
 /** Nothing of the person is shown any more. */
-function ErasedPage({ receipt: { id, status, erased } }: { receipt: ErasureReceipt }): VNode {
+function ErasedPage({ receipt: { id, status, erased }, preview }: ErasedPageProps): VNode {
   const isDone = status === 'completed'
+  const isOther = isDone && preview !== null && inWords(preview) !== inWords(erased)
   return h(
     Page,
     { title: isDone ? 'Erased' : 'Being erased' },
     html`
       <p>Receipt <code>${id}</code>: ${inWords(erased)}.</p>
       ${!isDone && html`<p>It goes on by itself, and the receipt tells how far it is.</p>`}
-      <p class="faint">More than before, where something came in meanwhile; less, where it went by itself.</p>
+      ${isOther && html`<p class="faint">Announced was ${inWords(preview)}: more came in meanwhile, or went by itself.</p>`}
       <p><a href=${link('people')}>People</a> · <a href=${link('privacy')}>All receipts</a></p>
     `,
   )

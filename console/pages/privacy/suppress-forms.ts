@@ -19,9 +19,10 @@ export function SuppressForm({ refresh }: FormProps): VNode {
     const { would_erase: erased } = await privacy.wouldErase({ tenant: tenant.peek() ?? '', email })
     asked.value = { email, erased }
   }
-  const suppress = async ({ confirmation }: { confirmation: string }) => {
+  const isConfirmed = ({ confirmation }: { confirmation: string }) =>
+    confirmation.trim() === asked.peek()!.email
+  const suppress = async () => {
     const { email } = asked.peek()!
-    if (confirmation.trim() !== email) throw new Error(`Type ${email} to confirm.`)
     await privacy.suppress({ tenant: tenant.peek() ?? '', email })
     asked.value = null
     announce('Erased, and not recorded again')
@@ -50,7 +51,10 @@ export function SuppressForm({ refresh }: FormProps): VNode {
             </p>
             ${h(
               Form<'confirmation'>,
-              { key: 'confirm', submit: 'Erase, and record nothing', layout: 'filter', run: suppress },
+              {
+                ...{ key: 'confirm', submit: 'Erase, and record nothing' },
+                ...{ layout: 'filter', run: suppress, isConfirmed },
+              },
               h(TextField, { id: 'confirmation', label: `Type ${chosen.email} to confirm`, size: 30 }),
             )}
           `
