@@ -118,6 +118,8 @@ export type ReceivedRequest = {
   bytes: Maybe<number>
   batch: Maybe<{ index: number; items: number }>
   body: Maybe<string>
+  /** An operator wrote it; the dead letter keeps what came in. */
+  edited: Maybe<{ by: string; at: Time; dead_letter: string }>
   truncated: boolean
 }
 export type ArchivedEvent = { id: string; received_at: Time; result: JsonObject }

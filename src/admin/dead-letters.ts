@@ -1,8 +1,9 @@
 import type pg from 'pg'
 import { DEAD_LETTER_REASONS } from '../domain/entries/dead-letters.ts'
 import type { Entry } from '../domain/entries/entry.ts'
-import type { EventContext } from '../domain/events/events.ts'
+import type { Edit, EventContext } from '../domain/events/events.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
+import { changedFields } from '../domain/json/changed-fields.ts'
 import { isObject } from '../domain/json/json.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { effectSettings, requiresEventId } from '../intake/inbound.ts'
@@ -93,11 +94,13 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
         maxBytes: BYTES_AT_A_TIME,
       })
       if (letters.length === 0) return []
-      if (first) await recordReplay(client, actor, filter, letters, body !== undefined)
+      if (first) await recordReplay(client, actor, filter, letters, body)
       const now = await databaseNow(client)
       const entries: Entry[] = []
       for (const letter of letters)
-        entries.push(await replayOf(client, body === undefined ? letter : { ...letter, body }, now))
+        entries.push(
+          await replayOf(client, body === undefined ? letter : edited(letter, body, actor, now), now),
+        )
       await log.append(
         entries.map(entry => ({ entry, claim: null })),
         { client },
@@ -178,7 +181,7 @@ async function recordReplay(
   actor: Actor,
   filter: DeadLetterFilter,
   taken: Entry[],
-  isEdited: boolean,
+  body: string | undefined,
 ): Promise<void> {
   const { id, sourceId, reason, cause } = filter
   const isOfOneTenant = id !== undefined || sourceId !== undefined
@@ -190,9 +193,18 @@ async function recordReplay(
       reason: reason ?? null,
       ...(cause !== undefined && { cause }),
       dead_letters: taken.length + (await countDeadLetters(tx, filter)),
-      ...(isEdited && { edited: true }),
+      // names of fields only: what stands in them may be about people
+      ...(body !== undefined && { edited: true, changed: changedFields(taken[0]!.body, body) }),
     },
   })
+}
+
+/** Whoever looks at the event sees that this is not what came in. */
+function edited(letter: Entry, body: string, { name }: Actor, now: Date): Entry {
+  // `plain` was found of the other body
+  const { plain: _, ...context } = JSON.parse(letter.context) as EventContext
+  const edit: Edit = { by: name, at: now.toISOString(), deadLetter: letter.id }
+  return { ...letter, body, context: JSON.stringify({ ...context, edited: edit }) }
 }
 
 function faultsOf({ id, source, reason, cause, all }: ReplayQuery) {

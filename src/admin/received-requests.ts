@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { EventContext } from '../domain/events/events.ts'
+import type { Edit, EventContext } from '../domain/events/events.ts'
 import { itemOfBatch } from '../domain/events/normalize/normalize.ts'
 import { entryIdOf, indexOf, isUuid, timeOfId } from '../domain/ids.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
@@ -45,11 +45,13 @@ export function receivedRequestAdmin({ pool, log, actor, logRetentionMs }: Optio
           bytes: null,
           batch: null,
           body: null,
+          edited: null,
           truncated: false,
         }
       }
       const index = indexOf(known!)
-      const batch = itemOfBatch(entry.body, JSON.parse(entry.context) as EventContext, index)
+      const context = JSON.parse(entry.context) as EventContext
+      const batch = itemOfBatch(entry.body, context, index)
       const text = batch === null || whole ? entry.body : batch.text
       return {
         ...{ ...event, missing: null },
@@ -57,8 +59,13 @@ export function receivedRequestAdmin({ pool, log, actor, logRetentionMs }: Optio
         bytes: Buffer.byteLength(entry.body),
         batch: batch && { index, items: batch.items },
         body: text.slice(0, MOST_SHOWN).toWellFormed(),
+        edited: context.edited ? editView(context.edited) : null,
         truncated: text.length > MOST_SHOWN,
       }
     },
   }
+}
+
+function editView({ by, at, deadLetter }: Edit): ReceivedRequest['edited'] {
+  return { by, at, dead_letter: deadLetter }
 }

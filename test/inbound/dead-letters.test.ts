@@ -393,7 +393,7 @@ test('a dead letter is edited and replayed: what was put in its place takes effe
   for (const wrong of ['{', '[]', 'null', JSON.stringify({ text: 'x'.repeat(65_536) })])
     assert.equal((await edited(wrong)).status, 400, wrong.slice(0, 10))
   assert.equal((await replay({ all: true, body: '{}' })).status, 400)
-  const body = JSON.stringify({ ...bad, event: 'Signed Up' })
+  const body = JSON.stringify({ ...bad, event: 'Signed Up', properties: { plan: 'team' } })
   const operator = (await server.admin.keys.create({ kind: 'admin', role: 'operator' })).key
   const asOperator = await server.request('/admin/v1/dead-letters/replay', {
     ...{ method: 'POST', key: operator, body: JSON.stringify({ id: letter!.id, body }) },
@@ -408,7 +408,17 @@ test('a dead letter is edited and replayed: what was put in its place takes effe
   assert.equal(JSON.parse(kept.body).event, undefined)
   assert.notEqual(kept.replayed_as, null)
   const { body: audit } = await server.request(`/admin/v1/audit?tenant=${server.tenant.id}`, { key })
-  assert.equal(audit.results.find((row: { target: string }) => row.target === letter!.id).after.edited, true)
+  const { after, actor } = audit.results.find((row: { target: string }) => row.target === letter!.id)
+  assert.deepEqual([after.edited, after.changed], [true, ['properties.plan', 'event']])
+  assert.doesNotMatch(JSON.stringify(after), /Signed Up|pro|team/)
+  const requestOf = async (id: string) =>
+    (await server.request(`/admin/v1/events/${id}/request?tenant=${server.tenant.id}`, { key })).body
+  const { edited: mark, body: shown } = await requestOf(kept.replayed_as)
+  assert.equal(shown, body)
+  assert.deepEqual([mark.dead_letter, mark.by], [letter!.id, actor])
+  assert.ok(Date.parse(mark.at) > 0)
+  const [fine] = await rows<{ id: string }>(server, `select id from events where event_type = 'Fine'`, [])
+  assert.equal((await requestOf(fine!.id)).edited, null)
 })
 
 test('a resolved group is open no more, is not replayed, and says when it was resolved', async () => {

@@ -141,15 +141,19 @@ function RawSection({ id, way }: { id: string; way: Way | null }): VNode | null 
   const whole = useSignal<ReceivedRequest | null>(null)
   const problem = useSignal<unknown>(null)
   if (!way) return null
-  const { missing, batch, body, bytes, truncated } = whole.value ?? way.request
+  const { missing, batch, body, bytes, truncated, edited } = whole.value ?? way.request
+  const title = edited ? 'As it was edited' : 'As it came in'
   const showAll = async () => {
     whole.value = await inbound.request(tenant.peek() ?? '', id, undefined, true)
   }
   return h(
     Section,
-    { title: 'As it came in' },
+    { title },
+    edited &&
+      html`<p>Written by ${edited.by}, ${h(Time, { at: edited.at })}, in place of what came in, which${' '}
+        <a href=${link('deadLetter', { id: edited.dead_letter })}>the dead letter</a> keeps until it expires.</p>`,
     missing && html`<p class="faint">${MISSING[missing]}</p>`,
-    body !== null && h(TextView, { text: laidOut(body), label: 'As it came in' }),
+    body !== null && h(TextView, { text: laidOut(body), label: title }),
     truncated && html`<p class="faint">The beginning of ${number(bytes)} bytes.</p>`,
     batch &&
       whole.value === null &&

@@ -123,6 +123,15 @@ export const ReceivedRequest = Type.Object({
         'As received; of a batch the item, unless all of it is asked for; at most the first 100,000 characters',
     }),
   ),
+  edited: Nullable(
+    Type.Object(
+      { by: Type.String(), at: Timestamp, dead_letter: Uuid },
+      {
+        description:
+          'Set where an operator wrote the body, in place of what came in: who, when, and the dead letter that keeps the original',
+      },
+    ),
+  ),
   truncated: Type.Boolean(),
 })
 export type ReceivedRequest = Static<typeof ReceivedRequest>

@@ -15,6 +15,9 @@ export type ReceivedEvents = {
 
 export type EventContext = TrackContext | CdpContext | InboundContext
 
+/** By the name of an actor. */
+export type Edit = { by: string; at: string; deadLetter: string }
+
 type RequestFacts = {
   ip: string | null
   /** Allow-listed request headers, lower-case names; never credentials. */
@@ -25,6 +28,8 @@ type RequestFacts = {
   plain?: true
   /** Set on a replay: when the request first came in. */
   firstReceivedAt?: string
+  /** Set where an operator put another body in the place of what came in, which the dead letter keeps. */
+  edited?: Edit
   /** The tracking key that it came with; absent on inbound routes. */
   keyId?: string
   /** On arrival: the only event types that its key may send; absent: all. */
