@@ -2,7 +2,12 @@ import type { FastifyRequest } from 'fastify'
 import { type Fault, faultSentence } from '../domain/fault.ts'
 import { storableText } from '../domain/json/json.ts'
 import { withoutCredentials } from '../domain/tenants/credentials.ts'
-import { keptAddress, withoutAddresses } from '../domain/tenants/ip-addresses.ts'
+import {
+  headerWithoutAddresses,
+  type IpMode,
+  keptAddress,
+  withoutAddresses,
+} from '../domain/tenants/ip-addresses.ts'
 import type { Refusal, Refusals } from '../intake/refusals.ts'
 import type { KeyOfTenant } from '../store/tenants/keys.ts'
 import type { App } from './app.ts'
@@ -76,11 +81,17 @@ function refusalOf({ request, key, tenantId, problem, at, text = request.rawText
     detail: storableText(refusalDetail(problem, ip).slice(0, MAX_TEXT)),
     example: () => ({
       ip,
-      userAgent: request.headers['user-agent']?.slice(0, MAX_TEXT) ?? null,
+      userAgent: userAgentOf(request, key.ipAddresses),
       bytes: bytesOf(request, text),
       body: beginningOf(text, key),
     }),
   }
+}
+
+export function userAgentOf({ headers }: FastifyRequest, mode: IpMode): string | null {
+  const agent = headers['user-agent']?.slice(0, 2 * MAX_TEXT)
+  if (agent === undefined) return null
+  return headerWithoutAddresses(mode, 'user-agent', agent)?.slice(0, MAX_TEXT) ?? null
 }
 
 /** In words, with everything that is wrong, and without a credential that it may quote. */

@@ -119,6 +119,34 @@ test('addresses in lists, objects, escapes and headers of every proxy are reache
     const { 'x-forwarded-proto': proto, 'x-app-version': version, 'user-agent': agent } = kept
     assert.deepEqual([proto, version, agent], ['https', '1.2.3.4', 'Chrome/91.0.1.2'])
   }
+  for (const mode of ['truncate', 'drop'] as const) {
+    const put = mode === 'drop' ? '-' : '203.0.113.0'
+    const agent = 'Chrome/91.0.1.2 (+http://203.0.113.77/bot; for 203.0.113.77:80, 2001:db8:1:2::3)'
+    const kept = headersWithoutAddresses(mode, {
+      'x-amzn-note': `client ${ADDRESS}.`,
+      'x-trace': `client/${ADDRESS} at 12:30:45 in Net::bad`,
+      'user-agent': agent,
+      origin: `http://${ADDRESS}`,
+      'sec-ch-ua': '"Chromium";v="91.0.1.2"',
+    })
+    assert.deepEqual(kept, {
+      'x-amzn-note': mode === 'drop' ? 'client -' : 'client 203.0.113.0',
+      'x-trace': `client/${put} at 12:30:45 in Net::bad`,
+      'user-agent': `Chrome/91.0.1.2 (+http://${put}/bot; for ${put}, ${mode === 'drop' ? '-' : '2001:db8:1::'})`,
+      origin: `http://${ADDRESS}`,
+      'sec-ch-ua': '"Chromium";v="91.0.1.2"',
+    })
+  }
+  // In a field that is for addresses alone, whatever it holds may be one.
+  const odd =
+    '{"ip":"0xCB00714D","client_ip": 3405803853,"ips":[-1e3, "x"],"ip_v4":"","ip":true,"ip_name":"office","n":[1.10,2]}'
+  assert.equal(
+    withoutAddresses('drop', odd),
+    '{"ip":null,"client_ip": null,"ips":[null, null],"ip_v4":null,"ip":true,"ip_name":"office","n":[1.10,2]}',
+  )
+  assert.equal(withoutAddresses('truncate', odd), odd)
+  for (const broken of ['{"ip":--5}', '{"ip":012}', '{"ip":1.2.3.4}', '{"ip":-}'])
+    assert.throws(() => JSON.parse(withoutAddresses('drop', broken)))
   for (const broken of ['{"ip":"203.0.113.77', '"\\', '}]{"ip', '{"ip":"\\u00', ']]]],"', ''])
     assert.doesNotThrow(() => withoutAddresses('drop', broken))
 })

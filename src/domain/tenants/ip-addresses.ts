@@ -39,10 +39,11 @@ function networkOfV6(address: string): string {
 // Names whose texts are addresses, and in whose objects and lists every text may be one.
 const IP_WORD =
   /^(?:client|remote|user|visitor|source|src|browser|real|peer|socket|customer|login|last)?ip(?:s|v[46]|addr(?:ess(?:es)?)?s?)?$/
+const OF_IP = /^(?:v?\d|addr(?:ess(?:es)?|s)?)?$/
 // Names that hold an address or something else: only what reads as one is taken for it.
 const ADDRESS_WORD = /^(?:addr(?:ess(?:es)?|s)?|remoteaddr|forwarded|via|xff|remote|peer|client)$/
 
-/** `ip`, `browser_ip`, `ipAddress`, `cf-connecting-ip`: strictly; `client.address`, `x-forwarded-for`, `via`: where it holds one. */
+/** `ip`, `browser_ip`, `ip_addresses`: wholly; `ip_of_office`: strictly; `client.address`, `x-forwarded-for`, `via`: where it holds one. */
 function namesAddress(field: string): Naming {
   if (!HINT.test(field)) return null
   const remembered = namings.get(field)
@@ -56,7 +57,7 @@ function namesAddress(field: string): Naming {
 // A part of every such name; most fields have none.
 const HINT = /ip|addr|forward|via|xff|remote|peer|client/i
 
-type Naming = 'strictly' | 'maybe' | null
+type Naming = 'wholly' | 'strictly' | 'maybe' | null
 
 // A batch has thousands of fields and few names.
 const namings = new Map<string, Naming>()
@@ -68,7 +69,8 @@ function namingOf(field: string): Naming {
     .replace(/([a-z\d])([A-Z])/g, '$1_$2')
     .toLowerCase()
     .split(/[^a-z\d]+/)
-  if (words.some(word => IP_WORD.test(word))) return 'strictly'
+  const ipAt = words.findLastIndex(word => IP_WORD.test(word))
+  if (ipAt >= 0) return words.slice(ipAt + 1).every(word => OF_IP.test(word)) ? 'wholly' : 'strictly'
   return words.some(word => ADDRESS_WORD.test(word)) ? 'maybe' : null
 }
 
@@ -103,10 +105,12 @@ export function withoutAddresses(mode: IpMode, json: string): string {
   if (mode === 'keep') return json
   const parts: string[] = []
   let writtenTo = 0
-  for (const { name, isUnderIp, from, to } of stringValues(json)) {
-    if (to - from > MAX_TEXT) continue
-    if (!isUnderIp && (name === null || namesAddress(name) === null)) continue
-    const networks = cut(unquoted(json.slice(from, to)))
+  for (const { name, isUnderIp, from, to } of values(json)) {
+    const naming = name === null ? null : namesAddress(name)
+    if (!isUnderIp && naming === null) continue
+    // 0xCB00714D and 3405803981 are addresses, too.
+    const isAll = mode === 'drop' && naming === 'wholly'
+    const networks = isAll ? '' : to - from > MAX_TEXT ? null : cut(unquoted(json.slice(from, to)))
     if (networks === null) continue
     parts.push(json.slice(writtenTo, from), mode === 'drop' ? 'null' : JSON.stringify(networks))
     writtenTo = to
@@ -114,12 +118,12 @@ export function withoutAddresses(mode: IpMode, json: string): string {
   return writtenTo === 0 ? json : parts.join('') + json.slice(writtenTo)
 }
 
-/** `from` and `to`: with its quotes. `isUnderIp`: in an object or a list whose name, or whose parent's, is strictly one of addresses. */
-type StringValue = { name: string | null; isUnderIp: boolean; from: number; to: number }
+/** A text or a number. `from` and `to`: with its quotes. `isUnderIp`: in an object or a list whose name, or whose parent's, is strictly one of addresses. */
+type Value = { name: string | null; isUnderIp: boolean; from: number; to: number }
 type Level = { isList: boolean; name: string | null; isUnderIp: boolean }
 
 /** Reads to the structure only: a text is passed over at once. What is nested too deep is refused as a whole. */
-function* stringValues(json: string): Generator<StringValue> {
+function* values(json: string): Generator<Value> {
   const levels: Level[] = []
   let level: Level = { isList: true, name: null, isUnderIp: false }
   let isName = false
@@ -132,7 +136,8 @@ function* stringValues(json: string): Generator<StringValue> {
       i = to - 1
     } else if (char === '{' || char === '[') {
       if (levels.push(level) > MAX_DEPTH) return
-      const isUnderIp = level.isUnderIp || (level.name !== null && namesAddress(level.name) === 'strictly')
+      const naming = level.name === null ? null : namesAddress(level.name)
+      const isUnderIp = level.isUnderIp || naming === 'wholly' || naming === 'strictly'
       // what stands in a list goes by the name of the list
       level = { isList: char === '[', name: char === '[' ? level.name : null, isUnderIp }
       isName = char === '{'
@@ -141,8 +146,17 @@ function* stringValues(json: string): Generator<StringValue> {
       isName = false
     } else if (char === ':') isName = false
     else if (char === ',') isName = !level.isList
+    else if (char === '-' || (char! >= '0' && char! <= '9')) {
+      NUMBER.lastIndex = i
+      const to = i + (NUMBER.exec(json)?.[0].length ?? 0)
+      // what is no number is left as it is, and refused later
+      if (to > i) yield { name: level.name, isUnderIp: level.isUnderIp, from: i, to }
+      i = Math.max(i, to - 1)
+    }
   }
 }
+
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 
 /** Behind the closing quote; the end of the text where there is none. */
 function endOfString(json: string, from: number): number {
@@ -171,15 +185,37 @@ export function headersWithoutAddresses(
   if (mode === 'keep') return headers
   const kept: Record<string, string> = {}
   for (const [name, value] of Object.entries(headers)) {
-    if (name === 'forwarded') continue
-    const networks = namesAddress(name) !== null || isOnlyAddresses(name, value) ? cut(value) : null
-    if (networks === null) kept[name] = value
-    else if (mode === 'truncate') kept[name] = networks
+    const without = headerWithoutAddresses(mode, name, value)
+    if (without !== null) kept[name] = without
   }
   return kept
+}
+
+/** Its value as the tenant keeps it; null where it is left out. `name` in lower case. */
+export function headerWithoutAddresses(mode: IpMode, name: string, value: string): string | null {
+  if (mode === 'keep') return value
+  if (name === 'forwarded') return null
+  const networks = namesAddress(name) !== null || isOnlyAddresses(name, value) ? cut(value) : null
+  if (networks !== null) return mode === 'truncate' ? networks : null
+  return HOSTS_OR_VERSIONS.test(name) ? value : cutInProse(mode, name, value)
 }
 
 /** Whatever a proxy calls its header. A version has four numbers, too. */
 function isOnlyAddresses(name: string, value: string): boolean {
   return !name.includes('version') && value.split(',').every(part => isIP(withoutPort(part.trim())) > 0)
+}
+
+// Whom a request is for is not who sends it.
+const HOSTS_OR_VERSIONS = /(?:^|-)(?:host|origin|authority)$|version|^sec-ch-ua/
+const IN_PROSE = /(?<![A-Za-z\d.:])[\da-fA-F.:]{3,}(?:%[\w.-]+)?/g
+// Chrome/91.0.1.2 is a version; http://203.0.113.77/ is not.
+const IN_USER_AGENT = /(?<![A-Za-z\d.:]|[^/]\/)[\da-fA-F.:]{3,}(?:%[\w.-]+)?/g
+
+function cutInProse(mode: IpMode, name: string, value: string): string {
+  return value.replace(name === 'user-agent' ? IN_USER_AGENT : IN_PROSE, token => {
+    const network = networkOf(withoutPort(token)) ?? networkOf(token.replace(/[.:]+$/, ''))
+    if (network === null) return token
+    // Not a sign that headers cannot carry: kontor listen sends them on.
+    return mode === 'truncate' ? network : '-'
+  })
 }

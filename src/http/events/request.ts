@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import type { EventContext, Inspection, RejectedItem } from '../../domain/events/events.ts'
 import { type Body, MAX_NAMED_REJECTIONS, openBody } from '../../domain/events/normalize/normalize.ts'
 import { isObject } from '../../domain/json/json.ts'
-import { keptAddress, withoutAddresses } from '../../domain/tenants/ip-addresses.ts'
+import { headersWithoutAddresses, keptAddress, withoutAddresses } from '../../domain/tenants/ip-addresses.ts'
 import { type Accept, eventEntry } from '../../intake/accept.ts'
 import type { Budgets, RateLimit } from '../../intake/volume.ts'
 import type { Append } from '../../log/log.ts'
@@ -74,7 +74,7 @@ export function factsOf(request: FastifyRequest, { key }: Caller): Facts {
   const { event_types: allowedTypes } = key.limits
   return {
     ip: keptAddress(key.ipAddresses, request.ip),
-    headers,
+    headers: headersWithoutAddresses(key.ipAddresses, headers),
     keyId: key.id,
     ...(key.server && { trusted: true }),
     ...(allowedTypes.length > 0 && { allowedTypes }),

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { keptAddress } from '../../domain/tenants/ip-addresses.ts'
 import type { NewRejection } from '../../store/inbound/rejections.ts'
 import type { RawBody } from '../body.ts'
-import { refusalDetail } from '../refused.ts'
+import { refusalDetail, userAgentOf } from '../refused.ts'
 
 const MAX_TEXT = 500
 
@@ -21,7 +21,7 @@ export function rejectionOf(request: FastifyRequest, now: Date): Omit<NewRejecti
     code: problem.code === 'malformed_json' ? 'unparsable_json' : problem.code,
     detail: refusalDetail(problem, ip).slice(0, MAX_TEXT),
     ip,
-    userAgent: request.headers['user-agent']?.slice(0, MAX_TEXT) ?? null,
+    userAgent: userAgentOf(request, source.ipAddresses),
     bytes: bytesOf(request),
     isAuthenticated: request.isAuthenticated,
   }
