@@ -5,6 +5,7 @@ import { leaveStreams } from '../../src/log/jetstream/left-streams.ts'
 import { openJetStreamLog } from '../../src/log/jetstream/log.ts'
 import type { NatsSettings } from '../../src/log/jetstream/settings.ts'
 import { compareVersions } from '../../src/log/jetstream/stream.ts'
+import { LogUnavailable } from '../../src/log/log.ts'
 import { eventually } from '../eventually.ts'
 import { type TestNats, testNats, withoutNats } from '../nats.ts'
 import { anAppend, bodies, readAll } from './entries.ts'
@@ -145,6 +146,18 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     const event = anEvent('once')
     await Promise.all([log.append([event]), log.append([event])])
     assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['once'])
+    await log.close()
+  })
+
+  test('a publish that NATS calls a duplicate of what is not there is not acknowledged', async () => {
+    const settings = settingsOf()
+    const log = await opened(settings)
+    const event = anEvent('gone')
+    await log.append([event])
+    const { connection, manager } = await connectTo(settings.access, 'test')
+    await manager.streams.deleteMessage(settings.stream, 1)
+    await connection.close()
+    await assert.rejects(log.append([event]), LogUnavailable)
     await log.close()
   })
 })

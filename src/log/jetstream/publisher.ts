@@ -42,7 +42,10 @@ export function openPublisher(link: Link, stream: string): Publisher {
         const timeout = Math.max(1, Math.min(ATTEMPT_MS, deadline - performance.now()))
         const headers = headersOf(linked)
         const options = { msgID: id, timeout, retries: 0, expect: { streamName: stream } }
-        await linked.js.publish(subject, payload, { ...options, ...(headers && { headers }) })
+        const ack = await linked.js.publish(subject, payload, { ...options, ...(headers && { headers }) })
+        // Around a change of leaders a server may remember an id whose message came to nothing.
+        if (ack.duplicate && !(await hasMessage(linked, stream, ack.seq, id)))
+          throw new Error(`message ${ack.seq} is not the one that it was called a duplicate of`)
         isSilent = false
         return
       } catch (error) {
@@ -76,6 +79,12 @@ export function openPublisher(link: Link, stream: string): Publisher {
       for (const packed of pack(appends, connection.info!.max_payload)) await sendPacked(partition, packed)
     },
   }
+}
+
+/** As its leader has it. What was read and purged meanwhile is not there either: then the outcome stays unclear. */
+async function hasMessage({ manager }: Linked, stream: string, seq: number, id: string): Promise<boolean> {
+  const message = await manager.streams.getMessage(stream, { seq })
+  return message?.header.get('Nats-Msg-Id') === id
 }
 
 type HeadersOf = (linked: Linked) => ReturnType<Linked['packages']['headers']> | null
