@@ -64,6 +64,12 @@ export function joinCluster(options: EmbeddedOptions): Promise<Embedded> {
   return use(options, 'command')
 }
 
+/** The process of the server that owns the data directory, also one that is still starting; null: none does. */
+export async function serverOn(dataDir: string): Promise<number | null> {
+  const server = (await liveUsers(join(dataDir, 'usage'))).find(user => user.role === 'server')
+  return server?.pid ?? null
+}
+
 function use(options: EmbeddedOptions, role: Role): Promise<Embedded> {
   return withExplanation(`The embedded PostgreSQL in ${options.dataDir} cannot be used.`, async () => {
     const dataDir = await prepareDataDirectory(options.dataDir)

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { serverOn } from '../../embedded-postgres/cluster.ts'
 import type { Config } from '../config/config.ts'
 import { openLogger } from '../telemetry/logging.ts'
 import { joinEmbedded } from './embedded.ts'
@@ -18,10 +20,28 @@ type ServerOptions = { config: Config; url: string | undefined; out: Output }
 /** The server that is named, the one that runs on the data directory, or one of our own. */
 export async function reachServer({ config, url, out }: ServerOptions): Promise<ReachedServer> {
   if (url !== undefined) return lasting(url)
-  const running = config.databaseUrl === null ? await announcedServer(config.dataDir) : null
-  if (running && (await answersAt(running.url))) return lasting(running.url)
+  const running = config.databaseUrl === null ? await runningServer(config.dataDir, out) : null
+  if (running !== null) return lasting(running)
   out.say('No server runs here: starting one for as long as this takes.')
   return ownServer(config, out)
+}
+
+// Longer than a start takes that brings an older database up to date.
+const MAX_WAIT_MS = 60_000
+const POLL_MS = 200
+
+/** Where the server of the data directory answers; one that is still starting is awaited. */
+async function runningServer(dataDir: string, out: Output): Promise<string | null> {
+  for (let waited = 0; ; waited += POLL_MS) {
+    const announced = await announcedServer(dataDir)
+    if (announced && (await answersAt(announced.url))) return announced.url
+    const pid = await serverOn(dataDir)
+    const isStarting = pid !== null && announced?.pid !== pid
+    if (!isStarting || waited >= MAX_WAIT_MS) return null
+    if (waited === 0)
+      out.say(`The server of this data directory (process ${pid}) is starting: waiting for it.`)
+    await sleep(POLL_MS)
+  }
 }
 
 function lasting(url: string): ReachedServer {

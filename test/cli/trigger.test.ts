@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
-import { chmod, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { enter } from '../../embedded-postgres/ownership.ts'
+import { processOutput } from '../../src/cli/output.ts'
+import { reachServer } from '../../src/cli/reached-server.ts'
 import { SAMPLES } from '../../src/cli/samples/samples.ts'
+import { announceServer } from '../../src/cli/server-file.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { makeSource } from '../inbound/source.ts'
 import { startServer, TEST_SECRET_KEY } from '../server.ts'
 import { kontor, temporaryDirectory, useDatabase } from './kontor.ts'
@@ -119,3 +124,26 @@ test('a server that is not there, or is none, is told of in a sentence', async (
     assert.match(err, /'--url <url>'.*It must be an address like/)
   }
 })
+
+test('the server of a data directory that is still starting is awaited, and found where it says it is', async t => {
+  const dataDir = await temporaryDirectory(t)
+  const usage = join(dataDir, 'usage')
+  await mkdir(usage)
+  const starting = await enter(usage, 'server')
+  await announceServer(dataDir, announcement('http://127.0.0.1:1', 1)) // of one that was killed before
+  const said: string[] = []
+  const say = (words: string) => {
+    said.push(words)
+    void announceServer(dataDir, announcement(server.url, starting.pid))
+  }
+  const config = { ...readConfig({}), databaseUrl: null, dataDir }
+  const reached = await reachServer({ config, url: undefined, out: { ...processOutput(), say } })
+  assert.deepEqual([reached.url, reached.readUrl, reached.lasts], [server.url, server.url, true])
+  assert.deepEqual(said, [
+    `The server of this data directory (process ${starting.pid}) is starting: waiting for it.`,
+  ])
+})
+
+function announcement(url: string, pid: number) {
+  return { pid, version: '0', url, ops_url: null, processes: 1, started_at: new Date().toISOString() }
+}
