@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type pg from 'pg'
-import { namesMentioned } from '../domain/identity/erasure.ts'
 import type { Identity } from '../domain/identity/identity.ts'
+import { namesMentioned } from '../domain/identity/mentions.ts'
 import { nameHashes } from '../domain/identity/suppression.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { headersWithoutAddresses, type IpMode, withoutAddresses } from '../domain/tenants/ip-addresses.ts'

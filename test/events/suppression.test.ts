@@ -108,3 +108,45 @@ test('with a public key only browsers are learned, so many of them, and no brows
   const after = await namesOf(tenant)
   assert.equal(after.filter(({ kind }) => kind === 'user').length, 2, 'browsers do not take their place')
 })
+
+/** What can never be an event: each names Eve in another way. */
+const unreadable = [
+  { type: 'no such type', anonymousId: 'eve-1' },
+  { type: 'no such type', userId: 'u1' },
+  { type: 'no such type', payload: { user_id: 'u1' } },
+  { type: 'no such type', properties: { contactId: 77, eveKey: 'contact' } },
+  { type: 'no such type', traits: { customer: { id: '77', eveKey: 'customer' } } },
+  { type: 'no such type', context: { page: { url: 'https://shop.example/?mail=eve%40example.com&eve=1' } } },
+  { type: 'no such type', properties: { note: 'please write to eve@example.com, thank you' } },
+]
+
+async function sendUnreadable({ trackingKey }: TestTenant) {
+  const ofOther = { type: 'no such type', userId: 'u12', properties: { quantity: 77, sku: 'u1' } }
+  const good = { type: 'page', anonymousId: 'of-ben' }
+  await post('/v1/batch', trackingKey, { batch: [...unreadable, ofOther, good] })
+}
+
+async function eveWithContact(name: string) {
+  const tenant = await server.tenantOfServers(name)
+  const data = { email: 'eve@example.com', userId: 'u1', visitor: 'eve-1' }
+  const contact = { entityType: 'contact', id: '77', sourceUpdatedAt: '2026-01-01T00:00:00Z', data }
+  await post('/v1/contacts', tenant.privateKey, contact, { status: 202 })
+  return tenant
+}
+
+for (const suppress of [true, false])
+  test(`no dead letter names somebody who was ${suppress ? 'suppressed before' : 'erased after'} it, by whatever name`, async () => {
+    const tenant = await eveWithContact(`letters ${suppress}`)
+    if (!suppress) await sendUnreadable(tenant)
+    const erasure = { tenant: tenant.id, email: 'eve@example.com', suppress }
+    await post('/admin/v1/erasures', adminKey, erasure, { status: 201 })
+    if (suppress) await sendUnreadable(tenant)
+    const letters = await server.admin.deadLetters.list({ tenant: tenant.id, limit: 100 })
+    const bodies = await Promise.all(
+      letters.map(async ({ id }) => (await server.admin.deadLetters.show(id, tenant.id)).body),
+    )
+    assert.deepEqual(
+      bodies.map(body => JSON.parse(body).userId),
+      ['u12'],
+    )
+  })

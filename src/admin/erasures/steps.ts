@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type pg from 'pg'
-import { itemsAbout, KEPT_ORDER_FIELDS, mentions, personNames } from '../../domain/identity/erasure.ts'
+import { itemsAbout, itemsOfLetter, KEPT_ORDER_FIELDS } from '../../domain/identity/erasure.ts'
+import { mentions, personNames } from '../../domain/identity/mentions.ts'
 import { entryIdOf, newEntryId } from '../../domain/ids.ts'
 import type { EntryName, Log } from '../../log/log.ts'
 import { anonymiseBilling } from '../../pipeline/billing/erasure.ts'
@@ -173,11 +174,12 @@ export async function entriesAbout(
   names: KnownName[],
 ): Promise<{ row: EntryRow; items: Items }[]> {
   const person = personNames(names)
+  const itemsIn = table === 'dead_letters' ? itemsOfLetter : itemsAbout
   const found: { row: EntryRow; items: Items }[] = []
   await inTransaction(pool, async client => {
     for await (const rows of readEntries(client, table, tenantId)) {
       for (const row of rows) {
-        const items = itemsAbout(row.entry, person)
+        const items = itemsIn(row.entry, person)
         if (items.about.length > 0) found.push({ row: withoutBody(row), items })
         if (row.entry.body.length > LARGE) await turn()
       }

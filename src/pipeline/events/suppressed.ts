@@ -30,7 +30,7 @@ export async function withoutSuppressed(
     units.map(({ entry, work }) => ({
       tenantId: entry.tenantId,
       identities: () => suppressibleNames(work),
-      trusted: work.trusted,
+      learned: work.trusted ? 'all' : 'browsers',
     })),
   )
   if (!are.includes(true)) return { kept: units, suppressed: [], learned }

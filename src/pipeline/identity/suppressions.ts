@@ -1,6 +1,7 @@
 import { namesInEntry } from '../../domain/identity/erasure.ts'
 import type { Identity } from '../../domain/identity/identity.ts'
 import { emailOf, identitiesOfContact, identitiesOfOrder } from '../../domain/identity/identity.ts'
+import { namesMentioned } from '../../domain/identity/mentions.ts'
 import { nameHash, nameHashes, namelessOrder } from '../../domain/identity/suppression.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
 import {
@@ -28,7 +29,8 @@ export type Suppressions = {
   note(transaction: Transaction, kind: 'events' | 'records', noted: Noted): Promise<void>
 }
 
-type Naming = { tenantId: number; identities: () => Identity[]; trusted: boolean }
+/** `learned`: which of its names belong to somebody who is named beside them. */
+type Naming = { tenantId: number; identities: () => Identity[]; learned: 'all' | 'browsers' | 'none' }
 
 type SortedLetters = { kept: NewDeadLetter[]; suppressed: NewDeadLetter[] }
 
@@ -94,8 +96,8 @@ export function openSuppressions(): Suppressions {
         transaction,
         letters.map(({ entry }) => ({
           tenantId: entry.tenantId,
-          identities: () => namesInEntry(entry),
-          trusted: false,
+          identities: () => [...namesInEntry(entry), ...namesMentioned(entry.body)],
+          learned: 'none',
         })),
       )
       const suppressed = letters.filter((_, i) => are[i])
@@ -112,7 +114,7 @@ export function openSuppressions(): Suppressions {
         changes.map(change => ({
           tenantId: change.entry.tenantId,
           identities: () => identitiesIn(change),
-          trusted: true,
+          learned: 'all',
         })),
       )
       if (!are.includes(true)) return changes
@@ -127,11 +129,10 @@ export function openSuppressions(): Suppressions {
  * What else somebody is called who is not to be recorded: what a server or a record tells. A key that everybody has could
  * hang somebody else's user id or address on them: of it, only browsers count.
  */
-function learnable({ tenantId, trusted }: Naming, names: Identity[]) {
-  const told = trusted
-    ? names
-    : names.filter(({ kind, value }) => kind === 'visitor' && emailOf(value) === null)
-  return told.map(name => ({ tenantId, kind: name.kind, hash: nameHash(tenantId, name) }))
+function learnable({ tenantId, learned }: Naming, names: Identity[]) {
+  const isLearned = ({ kind, value }: Identity) =>
+    learned === 'all' || (learned === 'browsers' && kind === 'visitor' && emailOf(value) === null)
+  return names.filter(isLearned).map(name => ({ tenantId, kind: name.kind, hash: nameHash(tenantId, name) }))
 }
 
 const keyText = ({ tenantId, hash }: { tenantId: number; hash: Buffer }) =>
