@@ -150,3 +150,28 @@ for (const suppress of [true, false])
       ['u12'],
     )
   })
+
+test('an erasure takes ids that a sender made of the address: of receipts and of orders', async () => {
+  const tenant = await server.tenantOfServers('ids of addresses')
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  const email = 'eve_1@example.com'
+  for (const id of [`ticket/${email}`, 'ticket/EVE_1%40example.com', 'ticket/evex1@example.com']) {
+    const hook = { inbound_event_id: id, event_type: 'ticket.opened', payload: { email } }
+    await post(`/ingest/inbound/${source.id}`, source.token, hook)
+  }
+  const facts = { entityType: 'order', sourceUpdatedAt: '2026-01-01T00:00:00Z' }
+  const data = { email, total: 10, currency: 'EUR' }
+  const order = { ...facts, id: 'o-1', externalId: `web ${email}`, data }
+  await post('/v1/orders', tenant.privateKey, order, { status: 202 })
+  await post('/admin/v1/erasures', adminKey, { tenant: tenant.id, email }, { status: 201 })
+  await server.pool.query('delete from log where tenant_id = $1', [Number(tenant.id.slice(4))])
+  for (const text of ['eve\\_1@', 'eve\\_1\\%40'])
+    assert.deepEqual(await tracesOf(server, tenant, text), [], text)
+  const { body } = await server.request(`/admin/v1/receipts?source=${source.id}`, { key: adminKey })
+  assert.deepEqual(
+    body.results.map((row: { inbound_event_id: string | null }) => row.inbound_event_id),
+    ['ticket/evex1@example.com', null, null],
+  )
+  const kept = await server.request('/v1/orders/o-1', { key: tenant.privateKey })
+  assert.deepEqual([kept.body.externalId, kept.body.data], [null, { total: 10, currency: 'EUR' }])
+})

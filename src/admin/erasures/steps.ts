@@ -15,6 +15,7 @@ import {
 } from '../../store/destinations/erasure.ts'
 import { deleteRefusalExamples } from '../../store/entries/refusals.ts'
 import {
+  anonymiseReceipts,
   anonymiseSales,
   buryContacts,
   deleteArchivedOf,
@@ -65,6 +66,7 @@ export async function eraseEffects(
   // Bodies as they came, for developers, of the last days: rather all of them than to search in them.
   await deleteRequestsOf(pool, tenantId)
   await deleteRefusalExamples(pool, tenantId)
+  await anonymiseReceipts(pool, tenantId, valuesOf(names, 'email'))
   const own = await findEventsOf(pool, tenantId, nodes, receivedSince)
   for (const events of portions([...own, ...(await unjoinedEventsAbout(work, names))])) {
     await inTransaction(pool, async client => {

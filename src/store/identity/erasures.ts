@@ -155,13 +155,30 @@ export async function reduceOrders(
   keptFields: string[],
 ): Promise<number> {
   const { rowCount } = await db.query(
-    `update records set updated_at = now(), source_updated_at = source_updated_at + interval '1 microsecond', data = coalesce(
+    `update records set external_id = null, updated_at = now(), source_updated_at = source_updated_at + interval '1 microsecond', data = coalesce(
        (select jsonb_object_agg(f.key, f.value) from jsonb_each(data) f
         where f.key = any($3) and jsonb_typeof(f.value) in ('string', 'number', 'boolean')), '{}')
      where tenant_id = $1 and entity_type = 'order' and id = any($2) and not deleted`,
     [tenantId, ids, keptFields],
   )
   return rowCount ?? 0
+}
+
+/** Some senders make ids of addresses: those of receipts that hold one of these go, what happened stays. */
+export async function anonymiseReceipts(db: Db, tenantId: number, emails: string[]): Promise<void> {
+  if (emails.length === 0) return
+  await queryLong(
+    db,
+    `update receipts set inbound_event_id = null, detail = null
+     where tenant_id = $1 and (inbound_event_id ilike any($2) or detail ilike any($2))`,
+    [tenantId, addressPatterns(emails)],
+  )
+}
+
+/** Texts in which one of the addresses stands, as it is or percent-encoded, as patterns of ILIKE. */
+export function addressPatterns(emails: string[]): string[] {
+  const forms = emails.flatMap(email => [email, email.replace('@', '%40')])
+  return forms.map(form => `%${form.replace(/[\\%_]/g, '\\$&')}%`)
 }
 
 /** Leaves a tombstone, so that an older write that comes late does not bring the contact back. */
