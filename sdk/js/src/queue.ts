@@ -10,7 +10,7 @@ export type QueueOptions = {
   maxQueued?: number
   /**
    * Told of what goes wrong in the background. `error.events` are given up; it is empty where events only wait, because
-   * the service cannot be reached. Default: console.error.
+   * the service cannot be reached. Default: console.error, of a full queue once for each ten times as many events.
    */
   onError?(error: KontorError): void
 }
@@ -41,7 +41,7 @@ const isPage = page.document !== undefined && page.addEventListener !== undefine
 
 /** Events on their way out, in order, a batch at a time. An event leaves when the service has answered for it. */
 export function openQueue(send: Send, target: { url: string; key: string }, options: QueueOptions) {
-  const { flushIntervalMs = 1_000, maxQueued = 10_000, onError = logged } = options
+  const { flushIntervalMs = 1_000, maxQueued = 10_000, onError = log } = options
   const url = `${target.url}/v1/batch`
   const urlWithKey = `${url}?key=${encodeURIComponent(target.key)}`
   const batchBytes = isPage ? PAGE_BATCH_BYTES : BATCH_BYTES
@@ -56,6 +56,8 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
   /** Given up since the last flush; the oldest thousand are kept to be handed back. */
   let lost: { events: TrackedEvent[]; error: KontorError } | null = null
   let closing: Promise<void> | null = null
+  /** For want of room, since the queue was last empty. */
+  let dropped = 0
 
   function track(event: TrackedEvent): boolean {
     const item = itemOf(event)
@@ -124,6 +126,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
       }
     }
     if (isPage) watchPage('removeEventListener')
+    logDropped()
   }
 
   function settle(batch: Item[]): void {
@@ -158,6 +161,17 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
     report(error)
   }
 
+  /** Where nobody wants to be told: a full queue does not write a line for each event. */
+  function log({ code, message }: KontorError): void {
+    if (code !== 'queue_full') console.error(`kontor: ${message}`)
+    else if (/^10*$/.test(`${++dropped}`)) console.error(`kontor: ${message} Given up so far: ${dropped}.`)
+  }
+
+  function logDropped(): void {
+    if (dropped > 1) console.error(`kontor: ${dropped} events were given up while there was no room.`)
+    dropped = 0
+  }
+
   function report(error: KontorError): void {
     try {
       onError(error)
@@ -181,6 +195,7 @@ export function openQueue(send: Send, target: { url: string; key: string }, opti
 
   function close(): Promise<void> {
     closing ??= flush().finally(() => {
+      logDropped()
       clearTimeout(timer)
       if (isPage) watchPage('removeEventListener')
     })
@@ -259,8 +274,4 @@ function refusalOf(batch: Item[], rejected: NonNullable<Answer['rejected']>): [T
 function withEvents(error: KontorError, events: TrackedEvent[]): KontorError {
   const { message, status, code, requestId, errors, retryAfterS, cause } = error
   return new KontorError({ message, status, code, requestId, errors, retryAfterS, events, cause })
-}
-
-function logged(error: KontorError): void {
-  console.error(`kontor: ${error.message}`)
 }

@@ -99,6 +99,23 @@ test('beyond its bound the queue takes no more and says which; what is in it is 
   await kontor.close()
 })
 
+test('without onError a full queue writes a line and a count, not a line for each event', async t => {
+  const service = await scriptedService(t)
+  const lines: string[] = []
+  t.mock.method(console, 'error', (line: string) => lines.push(line))
+  const kontor = new Kontor({ url: service.url, trackingKey, maxQueued: 5 })
+  for (const event of views(55)) kontor.track(event)
+  assert.equal((await handedBack(kontor.flush())).length, 50)
+  assert.deepEqual(lines, [
+    'kontor: 5 events wait to be sent: there is no room for more. Given up so far: 1.',
+    'kontor: 5 events wait to be sent: there is no room for more. Given up so far: 10.',
+    'kontor: 50 events were given up while there was no room.',
+  ])
+  assert.equal(kontor.track(view(1)), true)
+  await kontor.close()
+  assert.equal(lines.length, 3)
+})
+
 test('while the service is away events wait: flush hands them out, and the next one delivers them', async t => {
   const service = await scriptedService(t, { status: 503 }, 'hang up')
   const { kontor, told } = open(service.url)
