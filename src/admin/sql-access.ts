@@ -8,11 +8,13 @@ import {
   databaseAddress,
   deleteSqlAccess,
   denyLargeObjects,
+  denyTemporaryTables,
   disableRole,
   dropRole,
   endSessionsOf,
   excessOf,
   insertSqlAccess,
+  limitTemporaryFiles,
   listSqlAccess,
   roleExists,
   type SqlAccess,
@@ -70,6 +72,8 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
           },
         )
         await denyLargeObjects(client)
+        await denyTemporaryTables(client)
+        await limitTemporaryFiles(client, role)
         const excess = await excessOf(client, role)
         if (excess.length > 0) throw seesTooMuch(excess)
         const made = await insertSqlAccess(client, {

@@ -2,7 +2,13 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
-import { denyLargeObjects, dropRole, roleExists } from '../../src/store/tenants/sql-access.ts'
+import {
+  denyLargeObjects,
+  denyTemporaryTables,
+  dropRole,
+  limitTemporaryFiles,
+  roleExists,
+} from '../../src/store/tenants/sql-access.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 
@@ -175,8 +181,11 @@ test('a role reads its tenant through the views, nothing else, and writes nothin
       'select lo_creat(-1)',
       'select lo_create(4711)',
       `select lo_from_bytea(0, 'fills the disk')`,
+      'create temporary table fills_the_disk (id int)',
+      'set temp_file_limit = -1',
     ])
       await refused(sql, /^(42501|22023|42704)$/)
+    assert.deepEqual(await firstRow('show temp_file_limit'), { temp_file_limit: '2GB' })
     // errors are made to tell of rows that a condition of one's own is asked of
     await client.query(
       `select count(*) from products where 1 / (length(data ->> 'owner') - length('rival')) < 1`,
@@ -218,7 +227,10 @@ test('an owner who is no superuser drops a role with what it owns', async () => 
     await client.query('create role kontor_test_owner createrole')
     await client.query('set local role kontor_test_owner')
     await client.query('create role kontor_bi_test_left')
-    await denyLargeObjects(client) // nothing that it may do, and no error
+    // nothing that it may do, and no error
+    await denyLargeObjects(client)
+    await denyTemporaryTables(client)
+    await limitTemporaryFiles(client, 'kontor_bi_test_left')
     await client.query('reset role')
     const { rows } = await client.query(`select lo_from_bytea(0, 'left behind') as oid`)
     await client.query(`alter large object ${rows[0].oid} owner to kontor_bi_test_left`)

@@ -63,6 +63,31 @@ export async function denyLargeObjects(db: Db): Promise<void> {
   if (rows[0]?.may) await db.query(`revoke execute on function ${LARGE_OBJECT_WRITERS} from public`)
 }
 
+/**
+ * Everybody may make temporary tables: they fill the disk as long as a session lasts. Nothing here needs them. Only the owner of the
+ * database can take that away; it is done once.
+ */
+export async function denyTemporaryTables(db: Db): Promise<void> {
+  const { rows } = await db.query<{ name: string; may: boolean }>(
+    `select quote_ident(datname) as name,
+       pg_has_role(datdba, 'usage') and has_database_privilege('public', oid, 'temporary') as may
+     from pg_database where datname = current_database()`,
+  )
+  const [database] = rows
+  if (database?.may) await db.query(`revoke temporary on database ${database.name} from public`)
+}
+
+// Of one session: sorts and joins that do not fit into memory. The role cannot change it.
+const MAX_TEMPORARY_FILES = '2GB'
+
+/** Where the user of Kontor is a superuser, or was granted to set it. */
+export async function limitTemporaryFiles(db: Db, role: string): Promise<void> {
+  const { rows } = await db.query<{ may: boolean }>(
+    `select has_parameter_privilege('temp_file_limit', 'set') as may`,
+  )
+  if (rows[0]?.may) await db.query(`alter role ${role} set temp_file_limit = '${MAX_TEMPORARY_FILES}'`)
+}
+
 /** What the role could do beyond the views, because somebody granted it to everybody: at most three. */
 export async function excessOf(db: Db, role: string): Promise<string[]> {
   const { rows } = await db.query<{ what: string }>(
