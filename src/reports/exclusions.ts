@@ -1,4 +1,5 @@
 import { type Exclusion, pendingExclusion, REASONS } from '../domain/billing/exclusions.ts'
+import { fixHintOf, hasHintsByTeller } from '../domain/billing/fix-hints.ts'
 import type { Instant, ReasonCode, SubscriptionStatus } from '../domain/billing/types.ts'
 import { type Slice, slicesOf } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
@@ -10,6 +11,7 @@ import {
   foreignSlice,
   pendingSlice,
   type ReasonSum,
+  tellersOf,
   unlinkedInvoices,
 } from '../store/reports/exclusions.ts'
 import type { SourceFigures } from '../store/reports/totals.ts'
@@ -56,7 +58,7 @@ export function exclusionList(
         asOf,
       )
       const unseen = await pendingSlice(db, question, pending!)
-      return [
+      const exclusions = [
         ...items.map((item): Exclusion => {
           const segment = segments.get(item.subscriptionId)
           return {
@@ -73,7 +75,13 @@ export function exclusionList(
           const exclusion = pendingExclusion(id, customer, since.getTime())
           return isForeign ? { ...exclusion, code: 'other_currency' } : exclusion
         }),
-      ].map(({ code, ...exclusion }) => ({ ...exclusion, reasonCode: code, ...REASONS[code] }))
+      ]
+      const told = exclusions.filter(({ code }) => hasHintsByTeller(code))
+      const tellers = await tellersOf(db, tenantId, [...new Set(told.map(row => row.subscriptionId))])
+      return exclusions.map(({ code, ...exclusion }) => ({
+        ...{ ...exclusion, reasonCode: code, reason: REASONS[code].reason },
+        fixHint: fixHintOf(code, tellers.get(exclusion.subscriptionId) ?? null),
+      }))
     },
   }
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { REASONS } from '../../src/domain/billing/exclusions.ts'
+import { makeSource } from '../inbound/source.ts'
 import { startServer, type TestServer } from '../server.ts'
 import {
   type BillingEvent,
@@ -118,6 +119,32 @@ test('every reason is told, with words, what it would be worth, since when and w
   }
   assert.equal(coverage.subscriptions_seen, REASON_CODES.length - 1)
   assert.equal(coverage.subscriptions_excluded, REASON_CODES.length - 1)
+})
+
+test('what to do is said in the words of whoever told of the subscription', async () => {
+  const tenant = await server.anotherTenant('advised')
+  const item = {
+    id: 'si_1',
+    quantity: 1,
+    price: { id: 'p', currency: 'eur', recurring: { interval: 'month' } },
+  }
+  const at = Math.floor(Date.parse(inDays(-3)) / 1000)
+  const object = {
+    ...{ id: 'sub_stripe', object: 'subscription', customer: 'cus_1', status: 'active', currency: 'eur' },
+    ...{ start_date: at, livemode: true, items: { object: 'list', data: [item] } },
+  }
+  // recognised by its events, also where the source does not say that it is Stripe's
+  const source = await makeSource(server, { tenant: tenant.id, billing: true })
+  const type = 'customer.subscription.created'
+  const event = { id: 'evt_1', object: 'event', created: at, livemode: true, type, data: { object } }
+  assert.equal((await source.post(event)).status, 200)
+  await send(server, [created('own', { items: [{ ...item, unit_amount: null }] })], tenant)
+  const { exclusions } = await reportOf(server, 'overview', {}, tenant)
+  const hints = new Map<string, string>(
+    exclusions.results.map((row: Body) => [`${row.subscription_id} ${row.reason_code}`, row.fix_hint]),
+  )
+  assert.match(hints.get('sub_stripe missing_price')!, /at Stripe \(`unit_amount` in minor units/)
+  assert.match(hints.get('own missing_price')!, /in major units/)
 })
 
 test('the first reason that holds is the one given', async () => {

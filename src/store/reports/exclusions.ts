@@ -171,3 +171,23 @@ export async function excludedByReason(db: Db, { tenantId, currency, asOf }: Sco
   )
   return rows
 }
+
+/** By whom these subscriptions were last told: `stripe` by its events' types, else the preset of the source. */
+export async function tellersOf(
+  db: Db,
+  tenantId: number,
+  subscriptions: string[],
+): Promise<Map<string, string | null>> {
+  if (subscriptions.length === 0) return new Map()
+  const { rows } = await queryPrepared<{ id: string; teller: string | null }>(
+    db,
+    `select k.id, case when v.event_type like 'customer.subscription.%' then 'stripe' else s.preset end as teller
+     from unnest($2::text[]) as k (id)
+     cross join lateral (
+       select event_type, source_id from billing_versions
+       where tenant_id = $1 and kind = 'subscription' and object_id = k.id order by event_id desc limit 1) v
+     left join sources s on s.id = v.source_id and s.tenant_id = $1`,
+    [tenantId, subscriptions],
+  )
+  return new Map(rows.map(({ id, teller }) => [id, teller]))
+}
