@@ -33,6 +33,7 @@ export function Shell({ tenants }: { tenants: Tenant[] }): VNode {
     <div class="shell">
       <header>
         <a class="brand" href=${link('overview')}>Kontor</a>
+        <span class="whose faint">${tenants.find(({ id }) => id === tenant.value)?.name}</span>
         <button
           type="button" class="quiet toggle" aria-controls="menu" aria-expanded=${String(isMenuOpen.value)}
           onClick=${toggle}

@@ -58,7 +58,14 @@ export function plotOptions(Drawing: typeof uPlot, drawn: Drawn, element: HTMLEl
         size: 30,
         incrs: INCREMENTS[unit],
       },
-      { ...axis, size: widthOfAxis, values: (_plot, ticks) => ticks.map(tick => axisShown(tick)) },
+      {
+        ...{
+          ...axis,
+          size: widthOfAxis,
+          values: (_plot: uPlot, ticks: number[]) => ticks.map(tick => axisShown(tick)),
+        },
+        ...(isCount(drawn) && { incrs: WHOLE_INCREMENTS }),
+      },
     ],
     scales: {
       y: { range: (_plot, lowest, highest) => rangeOf(lowest, highest) },
@@ -84,6 +91,16 @@ const INCREMENTS: Record<TimeUnit, number[]> = {
   hour: [HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY],
   day: [DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 365 * DAY],
   month: [30 * DAY, 61 * DAY, 91 * DAY, 182 * DAY, 365 * DAY],
+}
+
+/** 1, 2, 5, 10, 20, … as far as numbers are exact. */
+const WHOLE_INCREMENTS = Array.from({ length: 15 }, (_, power) =>
+  [1, 2, 5].map(step => step * 10 ** power),
+).flat()
+
+/** Nothing between 0 and 1 can be read off what is counted. */
+function isCount({ series }: Drawn): boolean {
+  return series.every(({ values }) => values.every(value => value === null || Number.isInteger(value)))
 }
 
 function lines(Drawing: typeof uPlot, drawn: Drawn, colour: (name: string) => string): uPlot.Series[] {

@@ -138,6 +138,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
     await press(page, 'Replay')
     await text(page, '1 message will be sent again.')
     await press(page, 'Disable')
+    await press(page, 'Disable it')
     await page.getByRole('button', { name: 'Enable', exact: true }).waitFor()
     const [destination] = await server.admin.destinations.list(server.tenant.id)
     assert.equal(destination!.enabled, false)

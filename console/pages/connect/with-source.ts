@@ -5,6 +5,7 @@ import type { CreatedSource } from '../../api/types.ts'
 import { announce } from '../../components/announcer.ts'
 import { Copyable } from '../../components/copyable.ts'
 import { Form, TextField } from '../../components/form.ts'
+import { LocalAddressNote } from '../../components/local-address.ts'
 import { h, html } from '../../html.ts'
 import { link } from '../../router.ts'
 import { tenant } from '../../session.ts'
@@ -56,6 +57,7 @@ export function ConnectWithSource({ sender, title }: { sender: SourceSender; tit
         html`
           <p>${where}</p>
           ${h(Copyable, { text: location.origin + progress.source.path, label: 'Copy the address' })}
+          ${h(LocalAddressNote, { sender: title })}
           <p class="faint">${what}</p>
         `,
     },

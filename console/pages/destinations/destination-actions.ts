@@ -14,6 +14,9 @@ import { SecretUse } from './secret-use.ts'
 
 const OVERLAP_HOURS = 24
 
+const WHAT_DISABLING_DOES =
+  'What was still to be sent waits, and goes out when it is enabled again. What happens meanwhile is not sent by itself: Replay, since the moment it was disabled, sends it then, for as long as messages are kept (30 days, unless the server is set otherwise).'
+
 /** What an action has to show; it stays while the rest of the page is read anew. */
 export type ActionResult =
   | { kind: 'secret'; secret: string }
@@ -46,6 +49,8 @@ export function DestinationActions({
     await refresh()
   }
   const toggle = async () => {
+    const question = { title: `Disable ${name}?`, text: WHAT_DISABLING_DOES, yes: 'Disable it' }
+    if (enabled && !(await confirmed(question))) return
     await destinations.setEnabled(id, !enabled)
     await refresh()
   }

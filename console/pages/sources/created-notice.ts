@@ -1,8 +1,10 @@
 import type { VNode } from 'preact'
 import type { CreatedSource } from '../../api/types.ts'
 import { Copyable } from '../../components/copyable.ts'
+import { LocalAddressNote } from '../../components/local-address.ts'
 import { ShownOnce } from '../../components/once.ts'
 import { Facts } from '../../components/page.ts'
+import { words } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { link } from '../../router.ts'
 import { cdpCommand, signedWebhookCommand, webhookCommand } from '../../samples.ts'
@@ -20,6 +22,7 @@ export function CreatedNotice({ source }: { source: CreatedSource }): VNode {
         secret && ['Signing secret', h(Copyable, { text: secret, label: 'Copy the signing secret' })],
       ],
     }),
+    preset && h(LocalAddressNote, { sender: words(preset) }),
     html`<p>${preset ? `Give the address to ${preset}, or try it:` : 'Try it:'}</p>`,
     h(Copyable, { text: commandFor(source), label: 'Copy the command' }),
     html`<p><a href=${link('source', { id })}>Open the source</a></p>`,
