@@ -3,6 +3,9 @@ import { parseJson } from './json.ts'
 
 export type Fault = { pointer: string; message: string }
 
+/** One of those who go by a name that several people have. */
+export type PersonChoice = { name: string; profile_id: string }
+
 /** The body of an answer that is not what was asked for (RFC 9457). */
 type ProblemBody = {
   status: number
@@ -11,6 +14,7 @@ type ProblemBody = {
   code?: string
   request_id?: string | null
   errors?: Fault[]
+  choices?: PersonChoice[]
 }
 
 /** The same as an error, in the words of the server. */
@@ -20,13 +24,15 @@ export class Problem extends Error {
   readonly code: string | null
   readonly requestId: string | null
   readonly errors: Fault[]
-  constructor({ status, title, detail, code, request_id, errors }: ProblemBody) {
+  readonly choices: PersonChoice[]
+  constructor({ status, title, detail, code, request_id, errors, choices }: ProblemBody) {
     super(detail ?? title)
     this.status = status
     this.title = title
     this.code = code ?? null
     this.requestId = request_id ?? null
     this.errors = errors ?? []
+    this.choices = choices ?? []
   }
 }
 

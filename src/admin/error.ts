@@ -1,17 +1,29 @@
 import type { Fault } from '../domain/fault.ts'
 
+/** `name` says its kind: user:42. */
+export type PersonChoice = { name: string; profile_id: string }
+
 /** Why a change was not made, in words for the person who requested it. The caller decides how to show it. */
 export class AdminError extends Error {
   override name = 'AdminError'
   readonly kind: 'not_found' | 'conflict' | 'forbidden' | 'invalid'
   readonly code: string
   readonly faults: Fault[]
+  /** Of a name that several people go by: each of them. */
+  readonly choices: PersonChoice[] | undefined
 
-  constructor(kind: AdminError['kind'], code: string, message: string, faults: Fault[] = []) {
+  constructor(
+    kind: AdminError['kind'],
+    code: string,
+    message: string,
+    faults: Fault[] = [],
+    choices?: PersonChoice[],
+  ) {
     super(message)
     this.kind = kind
     this.code = code
     this.faults = faults
+    this.choices = choices
   }
 }
 

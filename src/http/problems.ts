@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { AdminError } from '../admin/error.ts'
+import { AdminError, type PersonChoice } from '../admin/error.ts'
 import { Fault, faultSentence } from '../domain/fault.ts'
 import { Overloaded } from '../intake/coalesce.ts'
 import { validationFaults } from './validation.ts'
@@ -13,6 +13,11 @@ export const ProblemBody = Type.Object(
     code: Type.String({ description: 'What is wrong, for programs: stable, in snake_case' }),
     request_id: Type.String({ description: 'The same as in the header X-Request-Id' }),
     errors: Type.Optional(Type.Array(Fault, { description: 'Everything that is wrong with the request' })),
+    choices: Type.Optional(
+      Type.Array(Type.Object({ name: Type.String(), profile_id: Type.String() }), {
+        description: 'Of person_ambiguous: who goes by the name, each with the kind of name (user:42)',
+      }),
+    ),
   },
   { description: 'The shape of every error response (RFC 9457)' },
 )
@@ -24,6 +29,7 @@ type Facts = {
   title: string
   detail: string
   errors?: Fault[]
+  choices?: PersonChoice[] | undefined
   headers?: Record<string, string>
   cause?: unknown
 }
@@ -36,6 +42,7 @@ export class Problem extends Error {
   readonly title: string
   readonly detail: string
   readonly errors: Fault[] | undefined
+  readonly choices: PersonChoice[] | undefined
   readonly headers: Record<string, string> | undefined
 
   constructor(facts: Facts) {
@@ -45,6 +52,7 @@ export class Problem extends Error {
     this.title = facts.title
     this.detail = facts.detail
     this.errors = facts.errors
+    this.choices = facts.choices
     this.headers = facts.headers
   }
 }
@@ -101,8 +109,8 @@ export const problems = {
     const detail = 'The request did not arrive in time.'
     return new Problem({ status: 408, code: 'request_timeout', title: 'Request timeout', detail })
   },
-  conflict(code: string, detail: string) {
-    return new Problem({ status: 409, code, title: 'Conflict', detail })
+  conflict(code: string, detail: string, choices?: PersonChoice[]) {
+    return new Problem({ status: 409, code, title: 'Conflict', detail, choices })
   },
   tooLarge(limitBytes: number) {
     return problems.holdsTooMuch(
@@ -213,7 +221,7 @@ function problemOfAdminError(error: AdminError): Problem {
     case 'forbidden':
       return problems.forbidden(error.code, error.message)
     case 'conflict':
-      return problems.conflict(error.code, error.message)
+      return problems.conflict(error.code, error.message, error.choices)
     case 'invalid':
       return error.faults.length > 0
         ? problems.invalid(error.faults, error.message)
@@ -241,6 +249,7 @@ export function problemBody(problem: Problem, requestId: string): ProblemBody {
     code: problem.code,
     request_id: requestId,
     ...(problem.errors && { errors: problem.errors }),
+    ...(problem.choices && { choices: problem.choices }),
   }
 }
 

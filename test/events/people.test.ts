@@ -142,6 +142,10 @@ test('whoever is not known is 404, and a name of two people says which', async (
   const { status, body } = await people(`42?tenant=${tenant.id}`)
   assert.deepEqual([status, body.code], [409, 'person_ambiguous'])
   assert.match(body.detail, /user:42 \(prof_\d+\), visitor:42 \(prof_\d+\)/)
+  assert.deepEqual(
+    body.choices.map(({ name }: { name: string }) => name),
+    ['user:42', 'visitor:42'],
+  )
   assert.deepEqual(namesOf(await who(tenant, 'user:42')), ['user:42'])
   // another tenant's people are nobody here
   const other = await server.anotherTenant('asked by others')

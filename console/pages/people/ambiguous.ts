@@ -1,12 +1,12 @@
 import type { VNode } from 'preact'
-import { Problem } from '../../api/request.ts'
+import { type PersonChoice, Problem } from '../../api/request.ts'
 import { Page } from '../../components/page.ts'
 import { h, html } from '../../html.ts'
 import { link } from '../../router.ts'
 import { PersonForm } from './people.ts'
 
-/** Of a name that several people go by: each by the kind of name, and their profile. */
-type Choices = { choices: { name: string; profile: string }[] }
+/** Of a name that several people go by. */
+type Choices = { choices: PersonChoice[] }
 
 /** The answer, or the people that it asks to choose from. */
 export async function orChoices<Answer>(answer: Promise<Answer>): Promise<Answer | Choices> {
@@ -14,9 +14,7 @@ export async function orChoices<Answer>(answer: Promise<Answer>): Promise<Answer
     return await answer
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== 'person_ambiguous') throw error
-    // Each is told as kind:name (profile).
-    const told = [...error.message.matchAll(/((?:user|contact|visitor|email):.+?) \((prof_\d+)\)/g)]
-    return { choices: told.map(([, name, profile]) => ({ name: name!, profile: profile! })) }
+    return { choices: error.choices }
   }
 }
 
@@ -29,7 +27,7 @@ export function ChoicePage({ id, choices }: Choices & { id: string }): VNode {
     },
     html`<ul>
       ${choices.map(
-        ({ name, profile }) =>
+        ({ name, profile_id: profile }) =>
           html`<li><a href=${link('person', { id: profile })}>${name}</a> <span class="faint">${profile}</span></li>`,
       )}
     </ul>`,

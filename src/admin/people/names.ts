@@ -58,10 +58,11 @@ export function unknownPerson(id: string): AdminError {
 }
 
 export function ambiguous(id: string, found: FoundName[]): AdminError {
-  const names = found.map(({ kind, value, profile }) => `${kind}:${value} (${publicProfileId(profile)})`)
-  return new AdminError(
-    'conflict',
-    'person_ambiguous',
-    `${JSON.stringify(id)} is more than one: ${names.join(', ')}. Say which, for example ${found[0]!.kind}:${found[0]!.value}.`,
-  )
+  const choices = found.map(({ kind, value, profile }) => ({
+    name: `${kind}:${value}`,
+    profile_id: publicProfileId(profile)!,
+  }))
+  const names = choices.map(({ name, profile_id }) => `${name} (${profile_id})`)
+  const detail = `${JSON.stringify(id)} is more than one: ${names.join(', ')}. Say which, for example ${choices[0]!.name}.`
+  return new AdminError('conflict', 'person_ambiguous', detail, [], choices)
 }
