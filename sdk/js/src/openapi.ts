@@ -3835,6 +3835,11 @@ export interface components {
     schemas: {
         /** @description The shape of every error response (RFC 9457) */
         Problem: {
+            /** @description Of person_ambiguous: who goes by the name, each with the kind of name (user:42) */
+            choices?: {
+                name: string;
+                profile_id: string;
+            }[];
             /** @description What is wrong, for programs: stable, in snake_case */
             code: string;
             /** @description What is wrong, for people */
