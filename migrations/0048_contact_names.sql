@@ -8,5 +8,5 @@ $$;
 create index contacts_by_name on records ((tenant_id::text || ' ' || contact_name(data)) collate "C")
   where entity_type = 'contact' and not deleted;
 create index contacts_by_last_name
-  on records ((tenant_id::text || ' ' || regexp_replace(contact_name(data), '^.*\s', '')) collate "C")
+  on records ((tenant_id::text || ' ' || split_part(contact_name(data), ' ', -1)) collate "C")
   where entity_type = 'contact' and not deleted;
