@@ -242,7 +242,7 @@ test('stories in Chromium', { timeout: 900_000 }, async t => {
       await page.locator('.facts').getByRole('link').click()
       await heading(page, 'Put Right')
       await text(page, 'stored as an event')
-      await page.getByRole('region', { name: 'As it came in' }).getByText('Put Right').waitFor()
+      await page.getByRole('region', { name: 'As it was edited' }).getByText('Put Right').waitFor()
 
       await goTo(page, '#/issues')
       const group = page.getByRole('row', { name: /event is required/ })
