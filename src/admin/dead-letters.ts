@@ -33,6 +33,7 @@ type DeadLetterQuery = {
   source?: string | undefined
   reason?: string | undefined
   cause?: string | undefined
+  closed?: boolean | undefined
   limit: number
   before?: { failedAt: Date; id: string } | undefined
 }
@@ -118,6 +119,7 @@ export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
         sourceId: query.source,
         reason: query.reason,
         cause: query.cause,
+        isClosed: query.closed,
         limit: query.limit,
         before: query.before,
       })

@@ -441,6 +441,10 @@ test('a resolved group is open no more, is not replayed, and says when it was re
   const order = { tenant, cause: group.cause }
   assert.deepEqual((await resolve(order)).body, { resolved: 2, remaining: 0 })
   assert.deepEqual((await resolve(order)).body, { resolved: 0, remaining: 0 })
+  const listed = async (closed: boolean) =>
+    (await server.request(`/admin/v1/dead-letters?tenant=${tenant}&closed=${closed}`, { key })).body.results
+      .length
+  assert.deepEqual([await listed(true), await listed(false)], [2, 0])
   assert.equal((await issues()).filter(({ cause }) => cause === group.cause).length, 0)
   assert.deepEqual((await replay({ id: group.example_id })).body, told(0))
   const { body: letter } = await server.request(`/admin/v1/dead-letters/${group.example_id}`, { key })

@@ -28,6 +28,7 @@ const filterOf = (query: URLSearchParams) => ({
   tenant: tenant.peek(),
   reason: query.get('reason'),
   cause: query.get('cause'),
+  closed: query.get('closed'),
   limit: ROWS,
 })
 
@@ -39,6 +40,7 @@ export const page = definePage(
     const outcome = useSignal<Outcome | null>(null)
     const reason = query.get('reason')
     const cause = query.get('cause')
+    const closed = query.get('closed')
     const replay = async (order: Omit<ReplayOrder, 'tenant'>) => {
       const result = await deadLetters.replay({ tenant: tenant.peek(), ...order })
       outcome.value = replayOutcome(result)
@@ -56,7 +58,9 @@ export const page = definePage(
       {
         title: 'Dead letters',
         actions: [
-          data.results.length > 0 && h(ActionButton, { label: 'Replay all', run: replayAll, problem }),
+          closed === null &&
+            data.results.length > 0 &&
+            h(ActionButton, { label: 'Replay all', run: replayAll, problem }),
           h(RefreshButton, { refresh }),
         ],
         lead: 'What was accepted but could not be processed. Nothing is lost: fix the cause, then replay.',
@@ -66,51 +70,57 @@ export const page = definePage(
         label: 'Reason',
         options: REASONS,
         value: reason ?? '',
-        onChange: chosen => go(link('deadLetters', { reason: chosen, cause })),
+        onChange: chosen => go(link('deadLetters', { reason: chosen, cause, closed })),
       }),
       cause !== null &&
-        html`<p>Of one cause: <strong>${cause}</strong>. <a href=${link('deadLetters', { reason })}>All causes</a></p>`,
+        html`<p>Of one cause: <strong>${cause}</strong>. <a href=${link('deadLetters', { reason, closed })}>All causes</a></p>`,
+      closed === null
+        ? html`<p><a href=${link('deadLetters', { reason, cause, closed: 'true' })}>Replayed and resolved ones</a></p>`
+        : html`<p>Replayed or resolved, until they expire. <a href=${link('deadLetters', { reason, cause })}>Open ones</a></p>`,
       h(ProblemArea, { problem }),
       h(OutcomeArea, { outcome }),
       h(GrowingTable<DeadLetter>, {
         caption: 'Dead letters',
-        columns: columnsWith(id => replay({ id }), problem),
+        columns:
+          closed === null ? [...LETTER_COLUMNS, replayColumn(id => replay({ id }), problem)] : LETTER_COLUMNS,
         keyOf: ({ id }) => id,
         first: data,
         csv: { api: 'admin', path: '/dead-letters', query: filterOf(query), name: 'dead-letters' },
         load: cursor => deadLetters.list({ ...filterOf(query), cursor }),
-        empty: reason
-          ? h(EmptyState, { title: 'No dead letter has this reason.' })
-          : h(EmptyState, {
-              title: 'No dead letters.',
-              text: 'That is good. To see one: of this batch the first item is taken, and the second, which lacks its event name, is kept here.',
-              command: faultyBatchCommand(),
-            }),
+        empty:
+          reason || cause || closed
+            ? h(EmptyState, { title: 'No dead letter is like this.' })
+            : h(EmptyState, {
+                title: 'No dead letters.',
+                text: 'That is good. To see one: of this batch the first item is taken, and the second, which lacks its event name, is kept here.',
+                command: faultyBatchCommand(),
+              }),
       }),
     )
   },
 )
 
-function columnsWith(replay: (id: string) => unknown, problem: Signal<unknown>): Column<DeadLetter>[] {
-  return [
-    {
-      label: 'Error',
-      cell: ({ id, error }) => html`<a href=${link('deadLetter', { id })}>${error}</a>`,
-      kind: 'long',
-    },
-    { label: 'Reason', cell: ({ reason }) => h(Badge, { text: reason, tone: 'bad' }) },
-    { label: 'Given up', cell: ({ failed_at }) => h(Time, { at: failed_at }) },
-    { label: 'Kind', cell: ({ kind }) => kind, isMinor: true },
-    {
-      label: "Sender's id",
-      cell: ({ inbound_event_id }) => text(inbound_event_id),
-      kind: 'long',
-      isMinor: true,
-    },
-    { label: 'Attempts', cell: ({ attempts }) => number(attempts), kind: 'number', isMinor: true },
-    {
-      label: 'Replay',
-      cell: ({ id }) => h(ActionButton, { label: 'Replay', run: () => replay(id), problem, kind: 'link' }),
-    },
-  ]
+const LETTER_COLUMNS: Column<DeadLetter>[] = [
+  {
+    label: 'Error',
+    cell: ({ id, error }) => html`<a href=${link('deadLetter', { id })}>${error}</a>`,
+    kind: 'long',
+  },
+  { label: 'Reason', cell: ({ reason }) => h(Badge, { text: reason, tone: 'bad' }) },
+  { label: 'Given up', cell: ({ failed_at }) => h(Time, { at: failed_at }) },
+  { label: 'Kind', cell: ({ kind }) => kind, isMinor: true },
+  {
+    label: "Sender's id",
+    cell: ({ inbound_event_id }) => text(inbound_event_id),
+    kind: 'long',
+    isMinor: true,
+  },
+  { label: 'Attempts', cell: ({ attempts }) => number(attempts), kind: 'number', isMinor: true },
+]
+
+function replayColumn(replay: (id: string) => unknown, problem: Signal<unknown>): Column<DeadLetter> {
+  return {
+    label: 'Replay',
+    cell: ({ id }) => h(ActionButton, { label: 'Replay', run: () => replay(id), problem, kind: 'link' }),
+  }
 }

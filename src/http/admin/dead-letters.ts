@@ -31,12 +31,15 @@ function readRoutes(app: App, admin: AdminOf): void {
         ...documented,
         summary: 'List dead letters, newest first: what could not be processed and waits for a decision',
         description:
-          'Items that are not valid (`rejected`) and entries that failed at every attempt (`failed`), with the error and its cause. Replayed and resolved ones are left out. Bodies: `GET /admin/v1/dead-letters/:id`.',
+          'Items that are not valid (`rejected`) and entries that failed at every attempt (`failed`), with the error and its cause. Replayed and resolved ones are listed with `closed=true`, and only there. Bodies: `GET /admin/v1/dead-letters/:id`.',
         querystring: Type.Object({
           ...byTenant,
           ...bySource,
           reason: Type.Optional(Type.Enum([...DEAD_LETTER_REASONS])),
           ...byCause,
+          closed: Type.Optional(
+            Type.Boolean({ description: 'true: those that were replayed or resolved, and have not expired' }),
+          ),
           ...pageParameters,
         }),
         response: {

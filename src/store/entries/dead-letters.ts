@@ -79,16 +79,20 @@ export const DEAD_LETTER_COLUMNS = `d.id, d.tenant_id as "tenantId", d.kind, d.s
   d.reason, d.error, d.attempts, d.received_at as "receivedAt", d.failed_at as "failedAt", d.replayed_at as "replayedAt",
   d.replayed_as as "replayedAs"`
 
-/** What nobody has decided on yet, newest first, from tenant to tenant by the index. */
-export async function listDeadLetters(
-  db: Db,
-  filter: DeadLetterFilter & { limit: number; before?: { failedAt: Date; id: string } | undefined },
-): Promise<DeadLetter[]> {
+type ListedLetters = DeadLetterFilter & {
+  /** Those that were replayed or resolved, in place of those that nobody has decided on yet. */
+  isClosed?: boolean | undefined
+  limit: number
+  before?: { failedAt: Date; id: string } | undefined
+}
+
+/** What nobody has decided on yet, or what was decided on, newest first, from tenant to tenant by the index. */
+export async function listDeadLetters(db: Db, filter: ListedLetters): Promise<DeadLetter[]> {
   const { rows } = await db.query<DeadLetter>(
     `select ${DEAD_LETTER_COLUMNS} from tenants t cross join lateral (
        select * from dead_letters d
        where d.tenant_id = t.id and ($2::text is null or d.source_id = $2) and ($3::text is null or d.reason = $3)
-         and ($7::text is null or coalesce(d.cause, d.error) = $7) and d.replayed_at is null and ($4::timestamptz is null or (d.failed_at, d.id) < ($4, $5::uuid))
+         and ($7::text is null or coalesce(d.cause, d.error) = $7) and (d.replayed_at is not null) = $8 and ($4::timestamptz is null or (d.failed_at, d.id) < ($4, $5::uuid))
        order by d.failed_at desc, d.id desc limit $6
      ) d
      where $1::int is null or t.id = $1
@@ -101,6 +105,7 @@ export async function listDeadLetters(
       filter.before?.id ?? null,
       filter.limit,
       filter.cause ?? null,
+      filter.isClosed ?? false,
     ],
   )
   return rows
