@@ -175,3 +175,59 @@ test('an erasure takes ids that a sender made of the address: of receipts and of
   const kept = await server.request('/v1/orders/o-1', { key: tenant.privateKey })
   assert.deepEqual([kept.body.externalId, kept.body.data], [null, { total: 10, currency: 'EUR' }])
 })
+
+const SHAPES = [
+  { customer_details: { email: 'eve@example.com' } },
+  { billing_details: { email: 'Eve@example.com' } },
+  { receipt_email: 'eve@example.com' },
+  { contact_email: 'eve@example.com' },
+  { customer: { email: 'eve@example.com' } },
+  { Email: 'eve@example.com' },
+  { emails: ['eve@example.com'] },
+]
+
+/** Each shape as a webhook, a Stripe object and an order; and as what a browser tells of itself. */
+async function sendShapes(tenant: TestTenant) {
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  for (const [n, shape] of SHAPES.entries()) {
+    const hook = { inbound_event_id: `plain-${n}`, event_type: 'ticket.opened', payload: shape }
+    await post(`/ingest/inbound/${source.id}`, source.token, hook)
+    const object = { id: `ch_${n}`, object: 'charge', created: 1_760_000_000, ...shape }
+    const stripe = { id: `evt_${n}`, object: 'event', type: 'charge.updated', data: { object } }
+    const charge = { inbound_event_id: `charge-${n}`, event_type: 'charge.updated', payload: stripe }
+    await post(`/ingest/inbound/${source.id}`, source.token, charge)
+    const facts = { entityType: 'order', id: `o-${n}`, sourceUpdatedAt: '2026-01-01T00:00:00Z' }
+    const order = { ...facts, data: { ...shape, total: 10, currency: 'EUR' } }
+    await post('/v1/orders', tenant.privateKey, order, { status: 202 })
+  }
+  await post('/v1/identify', tenant.trackingKey, {
+    anonymousId: 'new-1',
+    traits: { Email: 'eve@example.com' },
+  })
+}
+
+test('the address is found where providers put it: for an erasure, an export and suppression', async () => {
+  const tenant = await server.anotherTenant('places of addresses')
+  await sendShapes(tenant)
+  const path = `/admin/v1/people/eve@example.com/export?tenant=${tenant.id}&format=json`
+  const { body } = await server.request(path, { key: adminKey })
+  const types = body.map(({ type }: { type: string }) => type)
+  assert.equal(types.filter((type: string) => type === 'event').length, 2 * SHAPES.length + 1)
+  assert.equal(types.filter((type: string) => type === 'order').length, SHAPES.length)
+  for (const suppress of [false, true]) {
+    const erasure = { tenant: tenant.id, email: 'eve@example.com', suppress }
+    const receipt = await post('/admin/v1/erasures', adminKey, erasure, { status: 201 })
+    if (!suppress) assert.equal(receipt.erased.orders, SHAPES.length)
+    if (suppress) await sendShapes(tenant)
+    await server.pool.query('delete from log where tenant_id = $1', [Number(tenant.id.slice(4))])
+    assert.deepEqual(await tracesOf(server, tenant, 'eve@example'), [])
+  }
+})
+
+test('with a public key nobody hangs a browser on somebody whose address stands where only servers write it', async () => {
+  const tenant = await server.anotherTenant('places of public keys')
+  const traits = { customer: { email: 'ben@example.com' }, receipt_email: 'ben@example.com' }
+  await post('/v1/identify', tenant.trackingKey, { anonymousId: 'stranger', traits })
+  const path = `/admin/v1/people/ben@example.com/export?tenant=${tenant.id}&format=json`
+  assert.equal((await server.request(path, { key: adminKey })).status, 404)
+})

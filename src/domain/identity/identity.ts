@@ -57,7 +57,13 @@ export function identitiesOf(event: NormalizedEvent): Identity[] {
     add(found, 'email', emailOf(event.previousId))
   }
   // a group's fields are those of a company, not of the person in it
-  if (event.meta.kind !== 'group') addContact(found, event)
+  if (event.meta.kind === 'group') return found
+  addContact(found, event)
+  if (!found.some(({ kind }) => kind === 'email')) {
+    const object = stripeObject(event.subject) ?? event.subject
+    // Whose sale it is or whom a form is about, only a server can tell; what somebody writes of themselves, anybody.
+    add(found, 'email', event.trusted ? emailIn(object) : ownEmailIn(object))
+  }
   return found
 }
 
@@ -100,9 +106,33 @@ export function identitiesOfOrder(data: JsonObject): Identity[] {
 }
 
 function addPerson(found: Identity[], data: JsonObject): void {
-  add(found, 'email', emailOf(data.email))
+  add(found, 'email', emailIn(data))
   add(found, 'visitor', idOf(data.visitor ?? data.anonymousId ?? data.anonymous_id))
   add(found, 'user', idOf(data.userId ?? data.user_id))
+}
+
+/** Where Stripe, shops and CRMs put the buyer's address when it is not in `email`: the first that is one. */
+const EMAIL_FIELDS = ['contact_email', 'receipt_email']
+const EMAIL_OBJECTS = ['customer', 'customer_details', 'billing_details', 'billing']
+
+function emailIn(data: JsonObject): string | null {
+  const own = ownEmailIn(data)
+  if (own !== null) return own
+  for (const field of EMAIL_FIELDS) {
+    const email = emailOf(data[field])
+    if (email !== null) return email
+  }
+  for (const field of EMAIL_OBJECTS) {
+    const object = data[field]
+    const email = isObject(object) ? ownEmailIn(object) : null
+    if (email !== null) return email
+  }
+  return null
+}
+
+function ownEmailIn({ email, Email, emails }: JsonObject): string | null {
+  const first = Array.isArray(emails) ? emails[0] : null
+  return emailOf(email) ?? emailOf(Email) ?? emailOf(isObject(first) ? (first.email ?? first.value) : first)
 }
 
 /** The contact's own id in an order or event: `contactId | contact_id | customerId | customer_id`. */
