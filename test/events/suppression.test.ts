@@ -231,3 +231,41 @@ test('with a public key nobody hangs a browser on somebody whose address stands 
   const path = `/admin/v1/people/ben@example.com/export?tenant=${tenant.id}&format=json`
   assert.equal((await server.request(path, { key: adminKey })).status, 404)
 })
+
+test('what no join leads to is found by the text of the address, and what others merely mention stays theirs', async () => {
+  const tenant = await server.tenantOfServers('unjoined places')
+  const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
+  const email = 'eve_1@example.com'
+  const payloads = [
+    { customer_email: email },
+    { text: `from ${email.toUpperCase()} to us` },
+    { url: 'https://shop.example/?mail=eve_1%40example.com' },
+    { text: 'from evex1@example.com' },
+  ]
+  for (const [n, payload] of payloads.entries()) {
+    const hook = { inbound_event_id: `hook-${n}`, event_type: 'ticket.opened', payload }
+    await post(`/ingest/inbound/${source.id}`, source.token, hook)
+  }
+  const friend = { event_type: 'invited', visitor: 'of-ben', data: { friend: email } }
+  await post('/v1/track', tenant.trackingKey, friend)
+  // As they came before their place was known: joined to nobody.
+  const facts = { entityType: 'order', sourceUpdatedAt: '2026-01-01T00:00:00Z' }
+  for (const [id, who] of [
+    ['o-1', { customer: { email } }],
+    ['o-2', { referred_by: email }],
+  ] as const)
+    await post('/v1/orders', tenant.privateKey, { ...facts, id, data: { total: 5, ...who } }, { status: 202 })
+  await server.pool.query('update conversions set order_node = null where tenant_id = $1', [
+    Number(tenant.id.slice(4)),
+  ])
+  const erasure = { tenant: tenant.id, email }
+  const preview = await server.admin.erasures.preview(erasure)
+  const receipt = await post('/admin/v1/erasures', adminKey, erasure, { status: 201 })
+  assert.deepEqual([receipt.erased.events, receipt.erased.orders], [3, 1])
+  assert.deepEqual([preview.would_erase.events, preview.would_erase.orders], [3, 1])
+  const left = await rowsOf(server, 'events', { key: tenant.privateKey })
+  assert.deepEqual(left.map(({ event_type }) => event_type).sort(), ['invited', 'ticket.opened'])
+  const order = async (id: string) =>
+    (await server.request(`/v1/orders/${id}`, { key: tenant.privateKey })).body.data
+  assert.deepEqual([await order('o-1'), await order('o-2')], [{ total: 5 }, { total: 5, referred_by: email }])
+})

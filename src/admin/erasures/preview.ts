@@ -7,12 +7,21 @@ import {
   countContacts,
   countTouches,
   findEventsOf,
-  findSalesOf,
   type KnownName,
 } from '../../store/identity/erasures.ts'
 import { namesLike, nodesOfProfile } from '../../store/identity/people.ts'
 import type { ErasurePreview, ErasureReceipt } from '../views/erasures.ts'
-import { entriesAbout, entriesOf, nodesOf, portions, unjoinedEventsAbout, valuesOf } from './steps.ts'
+import { recordsNaming } from './search.ts'
+import {
+  entriesAbout,
+  entriesOf,
+  eventsOf,
+  nodesOf,
+  portions,
+  salesOf,
+  unjoinedEventsAbout,
+  valuesOf,
+} from './steps.ts'
 
 /** What an erasure of these names would take, counted as its receipt counts. Touches nothing. */
 export async function countErasable(
@@ -21,16 +30,14 @@ export async function countErasable(
   names: KnownName[],
 ): Promise<ErasureReceipt['erased']> {
   const nodes = nodesOf(names)
-  const contactIds = valuesOf(names, 'contact')
-  const events = [
-    ...(await findEventsOf(pool, tenantId, nodes, null)),
-    ...(await unjoinedEventsAbout({ pool, tenantId }, names)),
-  ]
+  const named = await recordsNaming({ pool, tenantId }, names)
+  const contactIds = [...new Set([...valuesOf(names, 'contact'), ...named.contacts])]
+  const events = await eventsOf({ pool, tenantId }, names, null)
   const kept = { archived: 0, log_entries: 0 }
   for (const some of portions(events)) kept.archived += await countArchivedOf(pool, tenantId, some)
   // A request may have brought events of several portions: it goes once.
   for (const some of portions(entriesOf(events))) kept.log_entries += await log.countRead(tenantId, some)
-  const sales = await findSalesOf(pool, tenantId, nodes, contactIds)
+  const sales = await salesOf({ pool, tenantId }, { nodes, contactIds, orderIds: named.orders })
   const items = { dead_letters: 0, parked_entries: 0, overflow: 0 }
   for (const table of ['dead_letters', 'parked_entries', 'overflow'] as const)
     for (const { items: found } of await entriesAbout({ pool, tenantId }, table, names))

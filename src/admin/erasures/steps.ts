@@ -34,6 +34,7 @@ import {
 } from '../../store/identity/erasures.ts'
 import { deleteRequestsOf } from '../../store/inbound/requests.ts'
 import type { ErasureReceipt } from '../views/erasures.ts'
+import { eventsNaming, recordsNaming } from './search.ts'
 
 /** What an erasure works on. Counts are saved in the transaction that they are about, so that a crash falsifies none. */
 export type ErasureWork = {
@@ -62,13 +63,13 @@ export async function eraseEffects(
 ): Promise<void> {
   const { pool, log, tenantId, erased, save } = work
   const nodes = nodesOf(names)
-  const contactIds = valuesOf(names, 'contact')
+  const named = await recordsNaming(work, names)
+  const contactIds = [...new Set([...valuesOf(names, 'contact'), ...named.contacts])]
   // Bodies as they came, for developers, of the last days: rather all of them than to search in them.
   await deleteRequestsOf(pool, tenantId)
   await deleteRefusalExamples(pool, tenantId)
   await anonymiseReceipts(pool, tenantId, valuesOf(names, 'email'))
-  const own = await findEventsOf(pool, tenantId, nodes, receivedSince)
-  for (const events of portions([...own, ...(await unjoinedEventsAbout(work, names))])) {
+  for (const events of portions(await eventsOf(work, names, receivedSince))) {
     await inTransaction(pool, async client => {
       erased.archived += await deleteArchivedOf(client, tenantId, events)
       erased.log_entries += await log.forget(client, tenantId, entriesOf(events))
@@ -81,7 +82,7 @@ export async function eraseEffects(
       await save(client)
     })
   }
-  for (const sales of portions(await findSalesOf(pool, tenantId, nodes, contactIds))) {
+  for (const sales of portions(await salesOf(work, { nodes, contactIds, orderIds: named.orders }))) {
     const orderIds = sales.flatMap(({ orderId }) => orderId ?? [])
     await inTransaction(pool, async client => {
       erased.orders += await reduceOrders(client, tenantId, orderIds, KEPT_ORDER_FIELDS)
@@ -110,6 +111,29 @@ export async function eraseEffects(
     erased.contacts += await buryContacts(client, tenantId, contactIds, now, newEntryId(now.getTime()))
     await save(client)
   })
+}
+
+/** All events about the person, each once. */
+export async function eventsOf(
+  work: Pick<ErasureWork, 'pool' | 'tenantId'>,
+  names: KnownName[],
+  receivedSince: Date | null,
+): Promise<EventRow[]> {
+  const own = await findEventsOf(work.pool, work.tenantId, nodesOf(names), receivedSince)
+  const others = await unjoinedEventsAbout(work, names)
+  const found = [...own, ...others, ...(await eventsNaming(work, names, receivedSince))]
+  return [...new Map(found.map(event => [event.id, event])).values()]
+}
+
+/** Sales of the person, and these orders, each once. */
+export async function salesOf(
+  { pool, tenantId }: Pick<ErasureWork, 'pool' | 'tenantId'>,
+  { nodes, contactIds, orderIds }: { nodes: number[]; contactIds: string[]; orderIds: string[] },
+): Promise<Awaited<ReturnType<typeof findSalesOf>>> {
+  const sales = await findSalesOf(pool, tenantId, nodes, contactIds)
+  const known = new Set(sales.map(({ saleKey }) => saleKey))
+  const others = orderIds.map(orderId => ({ saleKey: `order:${orderId}`, orderId }))
+  return [...sales, ...others.filter(({ saleKey }) => !known.has(saleKey))]
 }
 
 /** The requests that brought these events. */

@@ -1,9 +1,9 @@
 import type pg from 'pg'
 import { findEvents } from '../../store/events/events.ts'
-import { findEventsOf } from '../../store/identity/erasures.ts'
 import { namesOfProfile } from '../../store/identity/people.ts'
 import { billingOf, conversionsOf, recordsOf, touchesOf } from '../../store/identity/person-data.ts'
-import { unjoinedEventsAbout, valuesOf } from '../erasures/steps.ts'
+import { recordsNaming } from '../erasures/search.ts'
+import { eventsOf, valuesOf } from '../erasures/steps.ts'
 import type { PersonView } from '../views/people.ts'
 
 const AT_A_TIME = 1_000
@@ -32,18 +32,17 @@ export async function* exportPerson(
 ): AsyncGenerator<string> {
   const names = await namesOfProfile(pool, tenantId, profile)
   const nodes = names.map(({ node }) => node)
-  const contactIds = valuesOf(names, 'contact')
+  const named = await recordsNaming({ pool, tenantId }, names)
+  const contactIds = [...new Set([...valuesOf(names, 'contact'), ...named.contacts])]
   yield JSON.stringify({ type: 'person', ...person })
   yield* await touchesOf(pool, tenantId, nodes)
   yield* await recordsOf(pool, tenantId, 'contact', contactIds)
   const conversions = await conversionsOf(pool, tenantId, nodes, contactIds)
   for (const { text } of conversions) yield text
-  const orderIds = conversions.flatMap(({ orderId }) => orderId ?? [])
-  yield* await recordsOf(pool, tenantId, 'order', orderIds)
+  const orderIds = new Set([...conversions.flatMap(({ orderId }) => orderId ?? []), ...named.orders])
+  yield* await recordsOf(pool, tenantId, 'order', [...orderIds])
   yield* await billingOf(pool, tenantId, { nodes, customers: contactIds, emails: valuesOf(names, 'email') })
-  const own = await findEventsOf(pool, tenantId, nodes, null)
-  const others = await unjoinedEventsAbout({ pool, tenantId }, names)
-  const ids = [...own, ...others].map(({ id }) => id).sort()
+  const ids = (await eventsOf({ pool, tenantId }, names, null)).map(({ id }) => id).sort()
   for (let from = 0; from < ids.length; from += AT_A_TIME)
     yield* (await findEvents(pool, tenantId, ids.slice(from, from + AT_A_TIME))).map(eventText)
 }

@@ -18,6 +18,8 @@ export type StoredFilter = {
   receivedUntil?: Date | null
   keyId?: string
   conversionsOnly?: boolean
+  /** Only events whose payload is like one of these patterns. */
+  mentioning?: string[]
 }
 
 const AT_A_TIME = 1_000
@@ -30,7 +32,7 @@ const AT_A_TIME = 1_000
 export async function* readStored(
   client: pg.PoolClient,
   tenantId: number,
-  { nodes, receivedSince, receivedUntil, keyId, conversionsOnly = false }: StoredFilter,
+  { nodes, receivedSince, receivedUntil, keyId, conversionsOnly = false, mentioning }: StoredFilter,
 ): AsyncGenerator<StoredNode[]> {
   await client.query(
     `declare stored_events no scroll cursor for
@@ -41,9 +43,17 @@ export async function* readStored(
      from events e
      where e.tenant_id = $1 and ($2::bigint[] is null or e.node = any($2)) and (not $3 or e.conversion)
        and ($4::timestamptz is null or e.received_at >= $4) and ($5::timestamptz is null or e.received_at < $5)
-       and ($6::text is null or e.key_id = $6)
+       and ($6::text is null or e.key_id = $6) and ($7::text[] is null or e.payload ilike any($7))
      order by e.received_at, e.id`,
-    [tenantId, nodes ?? null, conversionsOnly, receivedSince ?? null, receivedUntil ?? null, keyId ?? null],
+    [
+      tenantId,
+      nodes ?? null,
+      conversionsOnly,
+      receivedSince ?? null,
+      receivedUntil ?? null,
+      keyId ?? null,
+      mentioning ?? null,
+    ],
   )
   try {
     for (;;) {

@@ -181,6 +181,21 @@ export function addressPatterns(emails: string[]): string[] {
   return forms.map(form => `%${form.replace(/[\\%_]/g, '\\$&')}%`)
 }
 
+/** Contacts and orders whose data is like one of these patterns. Reads all of the tenant's. */
+export async function recordsLike(
+  db: Db,
+  tenantId: number,
+  patterns: string[],
+): Promise<{ entityType: 'contact' | 'order'; id: string; data: string }[]> {
+  const { rows } = await queryLong<{ entityType: 'contact' | 'order'; id: string; data: string }>(
+    db,
+    `select entity_type as "entityType", id, data::text as data from records
+     where tenant_id = $1 and entity_type in ('contact', 'order') and not deleted and data::text ilike any($2)`,
+    [tenantId, patterns],
+  )
+  return rows
+}
+
 /** Leaves a tombstone, so that an older write that comes late does not bring the contact back. */
 export async function buryContacts(
   db: Db,
