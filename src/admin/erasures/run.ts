@@ -6,6 +6,7 @@ import { inTransaction } from '../../postgres/database.ts'
 import { lockPeople } from '../../postgres/locks.ts'
 import {
   advanceErasure,
+  anonymiseReceipts,
   deleteNames,
   type KnownName,
   keepErasure,
@@ -19,7 +20,7 @@ import { insertSuppressions } from '../../store/identity/suppressions.ts'
 import { holdRequests } from '../../store/inbound/requests.ts'
 import type { ErasureReceipt } from '../views/erasures.ts'
 import { oldestUnapplied, resume, type Storage, showingLife, untilApplied } from './long-work.ts'
-import { type ErasureWork, eraseEffects, eraseWaiting, nodesOf } from './steps.ts'
+import { type ErasureWork, eraseEffects, eraseWaiting, nodesOf, valuesOf } from './steps.ts'
 
 /** Whom an erasure is about. */
 export type Subject = { email: string } | { profile: number }
@@ -60,6 +61,8 @@ export async function runErasure(storage: Storage, erasure: StoredErasure): Prom
       )
       await eraseEffects(work, stored.names, since)
       await eraseWaiting(work, stored.names)
+      // Once, when nobody writes of the person any more: no index leads to them.
+      await anonymiseReceipts(pool, erasure.tenantId, valuesOf(stored.names, 'email'))
       await log.outside?.forgetRead()
       receipt.status = 'completed'
       receipt.completed_at = (await databaseNow(pool)).toISOString()

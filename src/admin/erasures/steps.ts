@@ -15,7 +15,6 @@ import {
 } from '../../store/destinations/erasure.ts'
 import { deleteRefusalExamples } from '../../store/entries/refusals.ts'
 import {
-  anonymiseReceipts,
   anonymiseSales,
   buryContacts,
   deleteArchivedOf,
@@ -68,7 +67,6 @@ export async function eraseEffects(
   // Bodies as they came, for developers, of the last days: rather all of them than to search in them.
   await deleteRequestsOf(pool, tenantId)
   await deleteRefusalExamples(pool, tenantId)
-  await anonymiseReceipts(pool, tenantId, valuesOf(names, 'email'))
   for (const events of portions(await eventsOf(work, names, receivedSince))) {
     await inTransaction(pool, async client => {
       erased.archived += await deleteArchivedOf(client, tenantId, events)
