@@ -12,7 +12,7 @@ import { purgeRead } from './purge.ts'
 import { openReader, partitionName } from './reader.ts'
 import { findEntry, lagOf, unreadOf } from './scan.ts'
 import type { NatsSettings } from './settings.ts'
-import { infoOf } from './stream.ts'
+import { confirmedLastSeq, infoOf } from './stream.ts'
 
 /** Events on NATS, everything else on the log that stands beside it in PostgreSQL. */
 type JetStreamLog = Log & { outside: OutsideLog; close(): Promise<void> }
@@ -243,7 +243,8 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       },
       async untilRead(withinMs) {
         const linked = await entered.ready()
-        const end = (await infoOf(linked, stream))?.state.last_seq ?? 0
+        const info = await infoOf(linked, stream)
+        const end = info === null ? 0 : await confirmedLastSeq(linked, stream, info)
         const deadline = Date.now() + withinMs
         for (;;) {
           const behind = (await listCursors(pool, stream)).filter(({ seq }) => seq <= end)
@@ -286,7 +287,7 @@ function openEntered(link: Link, { pool, settings: { stream } }: JetStreamOption
     await enterStream(pool, { name: stream, created, partitions, lastSeq, servers }, async () => {
       const info = await infoOf(linked, stream)
       if (info === null) throw new Error(`The stream ${stream} is gone`)
-      return { created: info.created, lastSeq: info.state.last_seq }
+      return { created: info.created, lastSeq: await confirmedLastSeq(linked, stream, info) }
     })
     current = linked
   }

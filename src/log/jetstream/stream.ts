@@ -1,9 +1,10 @@
 import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import type { ServerInfo } from '@nats-io/transport-node'
+import { newEntryId } from '../../domain/ids.ts'
 import type { Promised } from '../log.ts'
 import { type Connected, connectTo } from './access.ts'
 import { isMissingStream, NatsRefused } from './errors.ts'
-import type { NatsSettings } from './settings.ts'
+import { type NatsSettings, partSubject } from './settings.ts'
 
 export const OLDEST_SERVER = '2.10.27'
 const PARTITIONS = 'kontor_partitions'
@@ -45,6 +46,28 @@ export async function infoOf({ manager }: Connected, stream: string): Promise<St
     if (isMissingStream(error)) return null
     throw error
   }
+}
+
+const CONFIRMED_WITHIN_MS = 2_000
+
+/**
+ * The number of its last message, as a majority of its servers has it. One that was cut off takes itself for the leader for some
+ * seconds more, and tells what it had then: positions that followed it went back, and what lies between was read twice. What it
+ * can add to is the newest there is.
+ */
+export async function confirmedLastSeq(
+  { js, manager }: Connected,
+  stream: string,
+  { config, state }: Pick<StreamInfo, 'config' | 'state'>,
+): Promise<number> {
+  if (config.num_replicas === 1) return state.last_seq
+  const group = newEntryId(Date.now())
+  const { seq } = await js.publish(partSubject(stream, 0, group, 0), '', {
+    ...{ timeout: CONFIRMED_WITHIN_MS, retries: 0, expect: { streamName: stream } },
+  })
+  // Left behind it would be a part that nobody names, and those are purged.
+  await manager.streams.purge(stream, { filter: partSubject(stream, 0, group, '*') }).catch(() => {})
+  return seq - 1
 }
 
 /** Whether it can sync before it acknowledges. */
