@@ -4,7 +4,7 @@ import { connectTo } from '../../src/log/jetstream/access.ts'
 import { leaveStreams } from '../../src/log/jetstream/left-streams.ts'
 import { openJetStreamLog } from '../../src/log/jetstream/log.ts'
 import type { NatsSettings } from '../../src/log/jetstream/settings.ts'
-import { compareVersions } from '../../src/log/jetstream/stream.ts'
+import { compareVersions, ensureStream } from '../../src/log/jetstream/stream.ts'
 import { LogUnavailable } from '../../src/log/log.ts'
 import { eventually } from '../eventually.ts'
 import { type TestNats, testNats, withoutNats } from '../nats.ts'
@@ -138,6 +138,16 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await again.append([anEvent('number 2 again')])
     assert.deepEqual(bodies(await readAll(again, postgres.pool)), ['number 2 again'])
     await again.close()
+  })
+
+  test('a connection that is lost while the stream is looked for is told in words', async () => {
+    const alone = await testNats()
+    const settings = natsSettings(alone.url)
+    const connected = await connectTo(settings.access, 'test')
+    await alone.end()
+    await eventually('the client to notice', async () => connected.connection.info === undefined)
+    await assert.rejects(ensureStream(connected, settings), LogUnavailable)
+    await connected.connection.close()
   })
 
   test('a publish that is repeated adds nothing twice', async () => {

@@ -75,8 +75,10 @@ export function openPublisher(link: Link, stream: string): Publisher {
   return {
     reach,
     async publish(partition, appends) {
-      const { connection } = await reach()
-      for (const packed of pack(appends, connection.info!.max_payload)) await sendPacked(partition, packed)
+      const { connection, stream: known } = await reach()
+      // Of a connection that has just broken the client knows nothing any more.
+      const maxPayload = connection.info?.max_payload ?? known.maxPayload
+      for (const packed of pack(appends, maxPayload)) await sendPacked(partition, packed)
     },
   }
 }

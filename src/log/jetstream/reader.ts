@@ -7,6 +7,7 @@ import {
   type Taken,
   type TakeOptions,
 } from '../log.ts'
+import type { Connected } from './access.ts'
 import { type Cursor, moveCursors, ownCursors, type Position } from './cursors.ts'
 import { reasonOf } from './errors.ts'
 import type { Linked, LinkLogger } from './link.ts'
@@ -211,25 +212,25 @@ function cutOf(messages: Message[], cursor: Cursor, maxEntries: number): Taken {
 
 /** The first message of a partition at or after a number; null: there is none yet. */
 export async function getNext(
-  linked: Linked,
+  connected: Connected,
   stream: string,
   partition: number,
   from: number,
 ): Promise<Message | null> {
-  const found = await linked.manager.direct.getMessage(stream, {
+  const found = await connected.manager.direct.getMessage(stream, {
     next_by_subj: subjectOf(stream, partition),
     seq: Math.max(1, from),
   })
   if (found === null) return null
   const facts = readFacts(found.header)
   const head = { seq: found.seq, at: found.time, facts }
-  const payload = facts.parts > 0 ? await readParts(linked, stream, partition, facts) : found.data
+  const payload = facts.parts > 0 ? await readParts(connected, stream, partition, facts) : found.data
   if (payload === null) return { ...head, entries: [], storedBytes: [], isIncomplete: true }
   return { ...head, ...unpack(payload, facts) }
 }
 
 async function readParts(
-  { manager }: Linked,
+  { manager }: Connected,
   stream: string,
   partition: number,
   { id, parts }: Facts,
@@ -247,7 +248,7 @@ async function readParts(
 
 /** Once what they are parts of is read. */
 async function forgetParts(
-  { manager }: Linked,
+  { manager }: Connected,
   stream: string,
   partition: number,
   group: string,

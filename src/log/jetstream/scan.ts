@@ -2,8 +2,8 @@ import type { Entry } from '../../domain/entries/entry.ts'
 import { timeOfId } from '../../domain/ids.ts'
 import { CLOCKS_APART_MS } from '../../domain/time.ts'
 import type { Unread } from '../log.ts'
+import type { Connected } from './access.ts'
 import type { Cursor } from './cursors.ts'
-import type { Linked } from './link.ts'
 import { type Facts, readFacts } from './messages.ts'
 import { getNext, type Message } from './reader.ts'
 import { subjectOf } from './settings.ts'
@@ -16,7 +16,7 @@ type Head = { seq: number; at: number; subject: string; facts: Facts; left: numb
 
 /** The headers of messages, in their order. */
 async function* heads(
-  { js }: Linked,
+  { js }: Connected,
   stream: string,
   { subject, seq, since }: { subject: string; seq?: number; since?: Date },
 ): AsyncGenerator<Head> {
@@ -45,8 +45,8 @@ async function* heads(
 }
 
 /** Entries behind a cursor, and when the oldest of them came in. */
-export async function lagOf(linked: Linked, stream: string, cursor: Cursor): Promise<Unread> {
-  const first = await getNext(linked, stream, cursor.partition, cursor.seq)
+export async function lagOf(connected: Connected, stream: string, cursor: Cursor): Promise<Unread> {
+  const first = await getNext(connected, stream, cursor.partition, cursor.seq)
   if (first === null) return { entries: 0, oldestAt: null }
   const unread = restOf(first, cursor)
   // Of an incomplete one, what its header says.
@@ -54,7 +54,7 @@ export async function lagOf(linked: Linked, stream: string, cursor: Cursor): Pro
   let oldest = Math.min(first.facts.to, ...unread.map(({ receivedAt }) => receivedAt.getTime()))
   let counted = 0
   const subject = subjectOf(stream, cursor.partition)
-  for await (const { facts, left } of heads(linked, stream, { subject, seq: first.seq + 1 })) {
+  for await (const { facts, left } of heads(connected, stream, { subject, seq: first.seq + 1 })) {
     entries += facts.entries
     oldest = Math.min(oldest, facts.from)
     if (++counted < MAX_COUNTED) continue
@@ -66,26 +66,26 @@ export async function lagOf(linked: Linked, stream: string, cursor: Cursor): Pro
 
 /** Unread messages of a partition that hold something of the tenant, with what is unread of them. */
 export async function* unreadOf(
-  linked: Linked,
+  connected: Connected,
   stream: string,
   cursor: Cursor,
   tenantId: number,
 ): AsyncGenerator<Entry[]> {
-  const first = await getNext(linked, stream, cursor.partition, cursor.seq)
+  const first = await getNext(connected, stream, cursor.partition, cursor.seq)
   if (first === null) return
   const own = (entries: Entry[]) => entries.filter(entry => entry.tenantId === tenantId)
   yield own(restOf(first, cursor))
   const subject = subjectOf(stream, cursor.partition)
-  for await (const { facts, seq } of heads(linked, stream, { subject, seq: first.seq + 1 })) {
+  for await (const { facts, seq } of heads(connected, stream, { subject, seq: first.seq + 1 })) {
     if (!facts.tenants.includes(tenantId)) continue
-    const message = await getNext(linked, stream, cursor.partition, seq)
+    const message = await getNext(connected, stream, cursor.partition, seq)
     if (message?.seq === seq) yield own(message.entries)
   }
 }
 
 /** An entry that is still in the stream, read or not. */
 export async function findEntry(
-  linked: Linked,
+  connected: Connected,
   stream: string,
   tenantId: number,
   id: string,
@@ -93,11 +93,11 @@ export async function findEntry(
   const time = timeOfId(id).getTime()
   // Give or take the clocks of NATS and of the nodes, and how long a publish may take.
   const range = { subject: `${stream}.log.*`, since: new Date(time - CLOCKS_APART_MS) }
-  for await (const { facts, seq, at, subject } of heads(linked, stream, range)) {
+  for await (const { facts, seq, at, subject } of heads(connected, stream, range)) {
     if (at > time + CLOCKS_APART_MS) return null
     if (facts.from > time || facts.to < time || !facts.tenants.includes(tenantId)) continue
     const partition = Number(subject.slice(subject.lastIndexOf('.') + 1))
-    const message = await getNext(linked, stream, partition, seq)
+    const message = await getNext(connected, stream, partition, seq)
     const found = message?.entries.find(entry => entry.id === id && entry.tenantId === tenantId)
     if (found) return found
   }

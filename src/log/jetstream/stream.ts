@@ -1,7 +1,7 @@
 import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import type { ServerInfo } from '@nats-io/transport-node'
 import { newEntryId } from '../../domain/ids.ts'
-import type { Promised } from '../log.ts'
+import { LogUnavailable, type Promised } from '../log.ts'
 import { type Connected, connectTo } from './access.ts'
 import { isMissingStream, NatsRefused } from './errors.ts'
 import { type NatsSettings, partSubject } from './settings.ts'
@@ -20,11 +20,15 @@ export type Stream = {
   lastSeq: number
   promise: Promised
   maxBytes: number
+  /** Of one message, with its headers. */
+  maxPayload: number
 }
 
 /** Makes the stream where there is none; holds one that is there against what is asked for. */
 export async function ensureStream(connected: Connected, settings: NatsSettings): Promise<Stream> {
-  const server = connected.connection.info!
+  const server = connected.connection.info
+  // The client knows nothing of a server from the moment its connection breaks until another one is there.
+  if (!server) throw new LogUnavailable('the connection to NATS was lost before its server had answered')
   const canSync = checkVersion(server, settings)
   const found = await infoOf(connected, settings.stream)
   const info = found ? await held(connected, found, settings) : await make(connected, settings, server)
@@ -35,6 +39,7 @@ export async function ensureStream(connected: Connected, settings: NatsSettings)
     partitions: partitionsOf(config, settings),
     lastSeq: state.last_seq,
     maxBytes: config.max_bytes,
+    maxPayload: server.max_payload,
     promise: canSync ? await promised(settings, replicas) : 'process-crash only',
   }
 }

@@ -17,11 +17,9 @@ export async function unreadIn(
   try {
     const info = await infoOf(connected, known.name)
     if (info === null) return 0
-    const stream = { created: info.created, partitions: 0, replicas: 0, lastSeq: 0, maxBytes: 0 }
-    const linked = { ...connected, stream: { ...stream, promise: 'process-crash only' as const } }
     let unread = 0
     for (const cursor of await listCursors(pool, known.name))
-      unread += (await lagOf(linked, known.name, cursor)).entries
+      unread += (await lagOf(connected, known.name, cursor)).entries
     return unread
   } catch {
     return null
