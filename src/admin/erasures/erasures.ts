@@ -7,10 +7,10 @@ import { inTransaction } from '../../postgres/database.ts'
 import {
   findErasure,
   insertErasure,
-  type KnownName,
   listErasures,
   type StoredErasure,
 } from '../../store/identity/erasures.ts'
+import type { KnownName } from '../../store/identity/traces.ts'
 import { type Actor, sees } from '../actor.ts'
 import { recordChange } from '../audit.ts'
 import { AdminError, refuse } from '../error.ts'

@@ -2,14 +2,14 @@ import type pg from 'pg'
 import { IDENTITY_KINDS, publicProfileId } from '../../domain/identity/identity.ts'
 import type { Log } from '../../log/log.ts'
 import { billingOf } from '../../pipeline/billing/erasure.ts'
+import { namesLike, nodesOfProfile } from '../../store/identity/people.ts'
 import {
   countArchivedOf,
   countContacts,
   countTouches,
   findEventsOf,
   type KnownName,
-} from '../../store/identity/erasures.ts'
-import { namesLike, nodesOfProfile } from '../../store/identity/people.ts'
+} from '../../store/identity/traces.ts'
 import type { ErasurePreview, ErasureReceipt } from '../views/erasures.ts'
 import { recordsNaming } from './search.ts'
 import {

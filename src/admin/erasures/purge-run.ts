@@ -23,8 +23,8 @@ import {
   takeLeftPurge,
 } from '../../store/events/purges.ts'
 import { readStored, type StoredFilter, type StoredNode } from '../../store/events/stored.ts'
-import { deleteEventsAt } from '../../store/identity/erasures.ts'
 import { circleOf } from '../../store/identity/rebuild.ts'
+import { deleteEventsAt } from '../../store/identity/traces.ts'
 import { type EventClaim, processedKey, releaseClaims } from '../../store/inbound/processed.ts'
 import { listKeys } from '../../store/tenants/keys.ts'
 import { changeIdentities, tellingSales } from '../people/people.ts'

@@ -6,17 +6,14 @@ import { inTransaction } from '../../postgres/database.ts'
 import { lockPeople } from '../../postgres/locks.ts'
 import {
   advanceErasure,
-  anonymiseReceipts,
-  deleteNames,
-  type KnownName,
   keepErasure,
-  namesOf,
   type StoredErasure,
   saveErasure,
   takeLeftErasure,
 } from '../../store/identity/erasures.ts'
 import { currentProfile, namesLike } from '../../store/identity/people.ts'
 import { insertSuppressions } from '../../store/identity/suppressions.ts'
+import { anonymiseReceipts, deleteNames, type KnownName, namesOf } from '../../store/identity/traces.ts'
 import { holdRequests } from '../../store/inbound/requests.ts'
 import type { ErasureReceipt } from '../views/erasures.ts'
 import { oldestUnapplied, resume, type Storage, showingLife, untilApplied } from './long-work.ts'

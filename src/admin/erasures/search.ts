@@ -5,7 +5,7 @@ import { identitiesOf, identitiesOfContact, identitiesOfOrder } from '../../doma
 import { mentions, personNames } from '../../domain/identity/mentions.ts'
 import { inTransaction } from '../../postgres/database.ts'
 import { readStored } from '../../store/events/stored.ts'
-import { addressPatterns, type EventRow, type KnownName, recordsLike } from '../../store/identity/erasures.ts'
+import { addressPatterns, type EventRow, type KnownName, recordsLike } from '../../store/identity/traces.ts'
 
 type Searched = { pool: pg.Pool; tenantId: number }
 

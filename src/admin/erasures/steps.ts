@@ -30,7 +30,7 @@ import {
   readEntries,
   readUnjoinedEvents,
   reduceOrders,
-} from '../../store/identity/erasures.ts'
+} from '../../store/identity/traces.ts'
 import { deleteRequestsOf } from '../../store/inbound/requests.ts'
 import type { ErasureReceipt } from '../views/erasures.ts'
 import { eventsNaming, recordsNaming } from './search.ts'

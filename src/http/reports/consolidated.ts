@@ -2,9 +2,10 @@ import { Type } from 'typebox'
 import { toMajor } from '../../domain/money.ts'
 import { consolidatedReport } from '../../reports/consolidated.ts'
 import type { App } from '../app.ts'
+import { Count, jsonRow } from './fields.ts'
 import { type ReportDeps, reportRoute, shown } from './report.ts'
-import { CurrencyRow, ExchangedTotals, jsonRow } from './rows.ts'
-import { Amount, Count, reportOf } from './schemas.ts'
+import { CurrencyRow, ExchangedTotals } from './rows.ts'
+import { Amount, reportOf } from './schemas.ts'
 
 /** All currencies in one. */
 export function consolidatedRoute(app: App, deps: ReportDeps): void {

@@ -8,9 +8,10 @@ import { trialReport } from '../../reports/trials.ts'
 import type { App } from '../app.ts'
 import { windowFaults } from '../paging.ts'
 import { nothing, page } from './examples.ts'
+import { Count, jsonRow, Share, Time } from './fields.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
-import { DunningRow, ExclusionRow, jsonRow, ReasonRow, TrialRow } from './rows.ts'
-import { Amount, Count, flatReportOf, Share, Time } from './schemas.ts'
+import { DunningRow, ExclusionRow, ReasonRow, TrialRow } from './rows.ts'
+import { Amount, flatReportOf } from './schemas.ts'
 import { WindowQuery, windowOf } from './window.ts'
 
 const MaybeShare = Type.Union([Share, Type.Null()])

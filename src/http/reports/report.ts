@@ -12,8 +12,8 @@ import { inSnapshot } from '../../reports/snapshot.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'
 import type { App } from '../app.ts'
 import { wantsCsv } from '../csv.ts'
+import { jsonRow, type Row, textRow } from './fields.ts'
 import { filterOf, pageOf, querySchema, type ReportQuery, readCurrency, sliceOf } from './query.ts'
-import { jsonRow, type Row, textRow } from './rows.ts'
 
 /** One list of a report, with the schema that says how its rows are shown. */
 type ShownList = ReportList<object> & { row: TObject }

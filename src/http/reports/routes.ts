@@ -10,7 +10,9 @@ import type { MovementOrder, RetentionBase } from '../../store/reports/movements
 import type { App } from '../app.ts'
 import { windowFaults } from '../paging.ts'
 import { problems } from '../problems.ts'
+import { cashRoutes } from './cash.ts'
 import { consolidatedRoute } from './consolidated.ts'
+import { jsonRow } from './fields.ts'
 import { outcomeRoutes } from './outcomes.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
 import {
@@ -19,7 +21,6 @@ import {
   CohortRow,
   ExclusionRow,
   ItemRow,
-  jsonRow,
   MovementListRow,
   PaymentIssueRow,
   RenewalRow,
@@ -37,7 +38,7 @@ import {
   Rates,
   RetentionBody,
 } from './schemas.ts'
-import { cashRoutes, seriesRoutes } from './series.ts'
+import { seriesRoutes } from './series.ts'
 import { WindowQuery, windowOf } from './window.ts'
 
 const CSV = 'With `Accept: text/csv` one of the lists is exported instead.'

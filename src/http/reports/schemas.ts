@@ -1,21 +1,15 @@
 import { type TObject, type TSchema, Type } from 'typebox'
-import { DIMENSIONS } from '../../domain/billing/dimensions.ts'
 import { DEFAULT_POLICY, statedPolicy } from '../../domain/billing/policy.ts'
 import { account, coverage, movements, nothing, page, rates, source } from './examples.ts'
+import { Count, MaybeTime, money, Time } from './fields.ts'
 import {
   AccountRow,
   CancellationRow,
-  CashFactRow,
-  CashFigures,
-  CashRow,
   CohortRow,
   ExclusionRow,
-  HistoryRow,
   ItemRow,
   MovementListRow,
-  money,
   PaymentIssueRow,
-  PolicyChangeRow,
   RenewalRow,
   SourceRow,
   TimelineRow,
@@ -23,13 +17,10 @@ import {
 } from './rows.ts'
 
 export const Amount = Type.Number({ description: 'Major units of the currency' })
-export const Count = Type.Integer({ minimum: 0 })
-export const Time = Type.String({ format: 'timestamp' })
-const MaybeTime = Type.Union([Time, Type.Null()])
 
 const POLICY = statedPolicy(DEFAULT_POLICY)
 
-function pageOf(row: TObject) {
+export function pageOf(row: TObject) {
   return Type.Object({
     results: Type.Array(row),
     page: Type.Integer({ minimum: 1 }),
@@ -54,8 +45,6 @@ export function reportOf(facts: Record<string, TSchema>, lists: Record<string, T
     { examples: [{ currency: 'EUR', as_of: '2026-03-31T09:30:00.000Z', ...example, policy: POLICY }] },
   )
 }
-
-export const Share = Type.Number({ minimum: 0, description: 'A fraction of 1' })
 
 /** A report whose only list is the answer itself, page by page. */
 export function flatReportOf(facts: Record<string, TSchema>, row: TObject, example: object) {
@@ -286,121 +275,6 @@ export const MovementsBody = Type.Object(
           event_id: '019c1234-5678-7000-8abc-def012300003',
         }),
       },
-    ],
-  },
-)
-
-export const HistoryBody = reportOf(
-  {
-    interval: Type.String(),
-    policy_changes: Type.Array(PolicyChangeRow, {
-      description:
-        'When reports began to follow another policy. All rows are told by the one of today: what a change did to MRR is no movement, and stands here',
-    }),
-    results: Type.Array(HistoryRow),
-  },
-  {},
-  {
-    interval: 'month',
-    policy_changes: [
-      {
-        kind: 'policy',
-        at: '2026-03-20T09:00:00.000Z',
-        version: 2,
-        settings: { pause: { before: 'churn', after: 'keep' } },
-        mrr_before: 79,
-        mrr_after: 89,
-        mrr_delta: 10,
-      },
-    ],
-    results: [
-      {
-        date: '2026-03-01',
-        mrr: 89,
-        arr: 1068,
-        active_accounts: 2,
-        active_subscriptions: 2,
-        new: 30,
-        expansion: 10,
-        contraction: 0,
-        churn: 0,
-        reactivation: 0,
-        net: 40,
-      },
-    ],
-  },
-)
-
-const cash = { invoiced: 105.91, collected: 105.91, refunded: 0, disputed: 0, outstanding: 0, one_off: 0 }
-
-export const CashBody = reportOf(
-  { interval: Type.String(), results: Type.Array(CashRow) },
-  {},
-  {
-    interval: 'month',
-    results: [{ date: '2026-03-01', ...cash, invoices: 2, payments: 2 }],
-  },
-)
-
-export const CashTotals = Type.Object(CashFigures)
-
-export const CashFactsBody = Type.Object(
-  {
-    currency: Type.String(),
-    as_of: Time,
-    date: Type.String(),
-    interval: Type.String(),
-    totals: CashTotals,
-    policy: Type.Object({}),
-    ...pageOf(CashFactRow).properties,
-  },
-  {
-    examples: [
-      {
-        currency: 'EUR',
-        as_of: '2026-03-31T09:30:00.000Z',
-        date: '2026-03-02',
-        interval: 'day',
-        totals: { ...cash, invoiced: 0, collected: 70.21 },
-        policy: statedPolicy(DEFAULT_POLICY),
-        ...page({
-          occurred_at: '2026-03-02T10:00:04.000Z',
-          kind: 'payment',
-          id: 'pi_42',
-          invoice_id: 'in_42',
-          subscription_id: 'sub_42',
-          customer: 'cus_42',
-          amount: 70.21,
-          ...cash,
-          invoiced: 0,
-          collected: 70.21,
-        }),
-      },
-    ],
-  },
-)
-
-const PartName = Type.Optional(Type.String({ description: 'The one that `by` names' }))
-
-const BreakdownRow = Type.Object({
-  plan: PartName,
-  interval: PartName,
-  source: PartName,
-  country: PartName,
-  mrr: money(),
-  accounts: Type.Integer({ description: 'Accounts with some of it' }),
-  subscriptions: Type.Integer({ description: 'Subscriptions with some of it' }),
-})
-
-export const BreakdownBody = reportOf(
-  { by: Type.Enum([...DIMENSIONS]), mrr: Amount, results: Type.Array(BreakdownRow) },
-  {},
-  {
-    by: 'plan',
-    mrr: 89,
-    results: [
-      { plan: 'Team', mrr: 59, accounts: 1, subscriptions: 1 },
-      { plan: 'Solo', mrr: 30, accounts: 1, subscriptions: 1 },
     ],
   },
 )

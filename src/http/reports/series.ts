@@ -6,16 +6,16 @@ import { toMajor } from '../../domain/money.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import { momentIn } from '../../domain/time-zone.ts'
 import { type BreakdownReport, breakdownReport } from '../../reports/breakdown.ts'
-import { type CashFactReport, type CashReport, cashFactReport, cashReport } from '../../reports/cash.ts'
 import { type HistoryReport, historyReport, type SeriesWindow } from '../../reports/history.ts'
 import type { ReportList, ReportQuestion } from '../../reports/question.ts'
 import { BUCKET_INTERVALS, type BucketInterval } from '../../store/reports/buckets.ts'
 import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
+import { jsonRow, money } from './fields.ts'
 import type { ReportQuery } from './query.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
-import { breakdownRow, CashFactRow, CashRow, HistoryRow, jsonRow, PolicyChangeRow } from './rows.ts'
-import { BreakdownBody, CashBody, CashFactsBody, CashTotals, HistoryBody } from './schemas.ts'
+import { breakdownRow, HistoryRow, PolicyChangeRow } from './rows.ts'
+import { Amount, reportOf } from './schemas.ts'
 
 const Bound = (description: string) => Type.Optional(Type.String({ format: 'timestamp', description }))
 
@@ -26,6 +26,72 @@ export const SeriesQuery = {
   to: Bound('The last bucket is the one that holds this, that of as_of at the latest; default: as_of'),
   interval: Type.Enum([...BUCKET_INTERVALS], { default: 'month', description: 'Weeks begin on Monday' }),
 }
+
+const HistoryBody = reportOf(
+  {
+    interval: Type.String(),
+    policy_changes: Type.Array(PolicyChangeRow, {
+      description:
+        'When reports began to follow another policy. All rows are told by the one of today: what a change did to MRR is no movement, and stands here',
+    }),
+    results: Type.Array(HistoryRow),
+  },
+  {},
+  {
+    interval: 'month',
+    policy_changes: [
+      {
+        kind: 'policy',
+        at: '2026-03-20T09:00:00.000Z',
+        version: 2,
+        settings: { pause: { before: 'churn', after: 'keep' } },
+        mrr_before: 79,
+        mrr_after: 89,
+        mrr_delta: 10,
+      },
+    ],
+    results: [
+      {
+        date: '2026-03-01',
+        mrr: 89,
+        arr: 1068,
+        active_accounts: 2,
+        active_subscriptions: 2,
+        new: 30,
+        expansion: 10,
+        contraction: 0,
+        churn: 0,
+        reactivation: 0,
+        net: 40,
+      },
+    ],
+  },
+)
+
+const PartName = Type.Optional(Type.String({ description: 'The one that `by` names' }))
+
+const BreakdownRow = Type.Object({
+  plan: PartName,
+  interval: PartName,
+  source: PartName,
+  country: PartName,
+  mrr: money(),
+  accounts: Type.Integer({ description: 'Accounts with some of it' }),
+  subscriptions: Type.Integer({ description: 'Subscriptions with some of it' }),
+})
+
+const BreakdownBody = reportOf(
+  { by: Type.Enum([...DIMENSIONS]), mrr: Amount, results: Type.Array(BreakdownRow) },
+  {},
+  {
+    by: 'plan',
+    mrr: 89,
+    results: [
+      { plan: 'Team', mrr: 59, accounts: 1, subscriptions: 1 },
+      { plan: 'Solo', mrr: 30, accounts: 1, subscriptions: 1 },
+    ],
+  },
+)
 
 /** MRR over time and by kind. */
 export function seriesRoutes(app: App, deps: ReportDeps): void {
@@ -54,46 +120,12 @@ export function seriesRoutes(app: App, deps: ReportDeps): void {
   })
 }
 
-/** What was invoiced and paid. */
-export function cashRoutes(app: App, deps: ReportDeps): void {
-  reportRoute(app, deps, {
-    path: '/v1/subscriptions/cash',
-    summary: 'What was invoiced and paid, by day, week or month',
-    description: `Each sum is what the facts of its bucket add up to (\`/v1/subscriptions/cash/facts\`), as things stood at \`as_of\`. At most ${MAX_BUCKETS} buckets. With \`Accept: text/csv\` as CSV.`,
-    pages: {},
-    whole: 'cash',
-    own: SeriesQuery,
-    body: CashBody,
-    faults: seriesFaults,
-    build: async (db, question, query) =>
-      shownCash(bounded(await cashReport(db, question, windowOf(question, query)))),
-  })
-  reportRoute(app, deps, {
-    path: '/v1/subscriptions/cash/facts',
-    summary: 'The invoices and payments behind a day, week or month',
-    description:
-      'Each with what it adds to every sum, the oldest first: the columns add up to the row of that bucket. With `Accept: text/csv` all of them are exported.',
-    pages: { facts: 'page' },
-    flat: 'facts',
-    own: {
-      date: Type.String({ format: 'timestamp', description: 'The bucket is the one that holds this' }),
-      interval: Type.Enum([...BUCKET_INTERVALS], { default: 'day' }),
-    },
-    body: CashFactsBody,
-    async build(db, question, query) {
-      const at = momentIn(question.policy.timeZone, query.date)!
-      const report = await cashFactReport(db, question, { interval: query.interval as BucketInterval, at })
-      return shownCashFacts(report, question.currency)
-    },
-  })
-}
-
 export function windowOf({ policy }: ReportQuestion, { interval, from, to }: ReportQuery): SeriesWindow {
   const moment = (text: unknown) => momentIn(policy.timeZone, text)
   return { interval: interval as BucketInterval, from: moment(from), to: moment(to) }
 }
 
-function seriesFaults({ from, to }: ReportQuery): Fault[] {
+export function seriesFaults({ from, to }: ReportQuery): Fault[] {
   const [first, last] = [parseTimestamp(from), parseTimestamp(to)]
   return first && last && first > last ? [{ pointer: '/from', message: 'must not be after to' }] : []
 }
@@ -114,18 +146,6 @@ function shownHistory({ interval, history, policyChanges }: HistoryReport, curre
   return {
     facts: { interval, policy_changes: changes.map(change => jsonRow(PolicyChangeRow, change, currency)) },
     lists: { history: shown(HistoryRow, history) },
-  }
-}
-
-function shownCash({ interval, cash }: CashReport): ShownReport {
-  return { facts: { interval }, lists: { cash: shown(CashRow, cash) } }
-}
-
-function shownCashFacts(report: CashFactReport, currency: string): ShownReport {
-  const { date, interval, totals, facts } = report
-  return {
-    facts: { date, interval, totals: jsonRow(CashTotals, totals, currency) },
-    lists: { facts: shown(CashFactRow, facts) },
   }
 }
 

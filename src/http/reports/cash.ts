@@ -1,0 +1,108 @@
+import { Type } from 'typebox'
+import { DEFAULT_POLICY, statedPolicy } from '../../domain/billing/policy.ts'
+import { MAX_BUCKETS } from '../../domain/buckets.ts'
+import { momentIn } from '../../domain/time-zone.ts'
+import { type CashFactReport, type CashReport, cashFactReport, cashReport } from '../../reports/cash.ts'
+import { BUCKET_INTERVALS, type BucketInterval } from '../../store/reports/buckets.ts'
+import type { App } from '../app.ts'
+import { page } from './examples.ts'
+import { jsonRow, Time } from './fields.ts'
+import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
+import { CashFactRow, CashFigures, CashRow } from './rows.ts'
+import { pageOf, reportOf } from './schemas.ts'
+import { bounded, SeriesQuery, seriesFaults, windowOf } from './series.ts'
+
+const cash = { invoiced: 105.91, collected: 105.91, refunded: 0, disputed: 0, outstanding: 0, one_off: 0 }
+
+const CashBody = reportOf(
+  { interval: Type.String(), results: Type.Array(CashRow) },
+  {},
+  {
+    interval: 'month',
+    results: [{ date: '2026-03-01', ...cash, invoices: 2, payments: 2 }],
+  },
+)
+
+const CashTotals = Type.Object(CashFigures)
+
+const CashFactsBody = Type.Object(
+  {
+    currency: Type.String(),
+    as_of: Time,
+    date: Type.String(),
+    interval: Type.String(),
+    totals: CashTotals,
+    policy: Type.Object({}),
+    ...pageOf(CashFactRow).properties,
+  },
+  {
+    examples: [
+      {
+        currency: 'EUR',
+        as_of: '2026-03-31T09:30:00.000Z',
+        date: '2026-03-02',
+        interval: 'day',
+        totals: { ...cash, invoiced: 0, collected: 70.21 },
+        policy: statedPolicy(DEFAULT_POLICY),
+        ...page({
+          occurred_at: '2026-03-02T10:00:04.000Z',
+          kind: 'payment',
+          id: 'pi_42',
+          invoice_id: 'in_42',
+          subscription_id: 'sub_42',
+          customer: 'cus_42',
+          amount: 70.21,
+          ...cash,
+          invoiced: 0,
+          collected: 70.21,
+        }),
+      },
+    ],
+  },
+)
+
+/** What was invoiced and paid. */
+export function cashRoutes(app: App, deps: ReportDeps): void {
+  reportRoute(app, deps, {
+    path: '/v1/subscriptions/cash',
+    summary: 'What was invoiced and paid, by day, week or month',
+    description: `Each sum is what the facts of its bucket add up to (\`/v1/subscriptions/cash/facts\`), as things stood at \`as_of\`. At most ${MAX_BUCKETS} buckets. With \`Accept: text/csv\` as CSV.`,
+    pages: {},
+    whole: 'cash',
+    own: SeriesQuery,
+    body: CashBody,
+    faults: seriesFaults,
+    build: async (db, question, query) =>
+      shownCash(bounded(await cashReport(db, question, windowOf(question, query)))),
+  })
+  reportRoute(app, deps, {
+    path: '/v1/subscriptions/cash/facts',
+    summary: 'The invoices and payments behind a day, week or month',
+    description:
+      'Each with what it adds to every sum, the oldest first: the columns add up to the row of that bucket. With `Accept: text/csv` all of them are exported.',
+    pages: { facts: 'page' },
+    flat: 'facts',
+    own: {
+      date: Type.String({ format: 'timestamp', description: 'The bucket is the one that holds this' }),
+      interval: Type.Enum([...BUCKET_INTERVALS], { default: 'day' }),
+    },
+    body: CashFactsBody,
+    async build(db, question, query) {
+      const at = momentIn(question.policy.timeZone, query.date)!
+      const report = await cashFactReport(db, question, { interval: query.interval as BucketInterval, at })
+      return shownCashFacts(report, question.currency)
+    },
+  })
+}
+
+function shownCash({ interval, cash }: CashReport): ShownReport {
+  return { facts: { interval }, lists: { cash: shown(CashRow, cash) } }
+}
+
+function shownCashFacts(report: CashFactReport, currency: string): ShownReport {
+  const { date, interval, totals, facts } = report
+  return {
+    facts: { date, interval, totals: jsonRow(CashTotals, totals, currency) },
+    lists: { facts: shown(CashFactRow, facts) },
+  }
+}

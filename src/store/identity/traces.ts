@@ -1,0 +1,299 @@
+import type pg from 'pg'
+import type { Entry } from '../../domain/entries/entry.ts'
+import type { IdentityKind } from '../../domain/identity/identity.ts'
+import { type Db, queryLong } from '../../postgres/database.ts'
+import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
+import { SUBTRACT_EVENTS } from '../sums/events.ts'
+
+/** `node`: null for a name that nobody was seen under. */
+export type KnownName = { node: number | null; kind: IdentityKind; value: string }
+
+/** Everything a person is known by. */
+export async function namesOf(db: Db, tenantId: number, profile: number): Promise<KnownName[]> {
+  const { rows } = await db.query<KnownName>(
+    'select node, kind, value from identities where tenant_id = $1 and profile = $2 order by node',
+    [tenantId, profile],
+  )
+  return rows
+}
+
+// With bodies of a megabyte at the most.
+const ROWS_AT_A_TIME = 50
+
+/** Where an event lies: its partition and its row there. */
+export type EventRow = { table: number; row: string; id: string; receivedAt: Date }
+
+/** Reads all of the tenant's events of the time: no index leads from a person to them, because every event would pay for it. */
+export async function findEventsOf(
+  db: Db,
+  tenantId: number,
+  nodes: number[],
+  receivedSince: Date | null,
+): Promise<EventRow[]> {
+  const { rows } = await queryLong<EventRow>(
+    db,
+    `select tableoid::int8 as table, ctid::text as row, id, received_at as "receivedAt" from events
+     where tenant_id = $1 and node = any($2::bigint[]) and ($3::timestamptz is null or received_at >= $3)`,
+    [tenantId, nodes, receivedSince],
+  )
+  return rows
+}
+
+/**
+ * Events of others that were seen together with these nodes but not joined, or that one of these e-mails was taken from:
+ * with what they say, to see of whom. By portions, in a transaction of its own, which only reads: a stranger can have
+ * sent thousands.
+ */
+export async function* readUnjoinedEvents(
+  client: pg.PoolClient,
+  tenantId: number,
+  { nodes, emails }: { nodes: number[]; emails: string[] },
+): AsyncGenerator<(EventRow & { payload: string })[]> {
+  await client.query(
+    `declare unjoined_events no scroll cursor for
+     select tableoid::int8 as table, ctid::text as row, id, received_at as "receivedAt", payload from events
+     where tenant_id = $1 and node = any(array(
+       select i.node from identities i where i.tenant_id = $1 and not i.node = any($2::bigint[]) and i.profile in (
+         select o.profile from identity_unjoined u join identities o on o.tenant_id = u.tenant_id and o.node = u.node
+         where u.tenant_id = $1 and u.other = any($2::bigint[])
+         union
+         select profile from identities
+         where tenant_id = $1 and kind = 'email' and value = any($3) and retired_at is not null)))`,
+    [tenantId, nodes, emails],
+  )
+  for (;;) {
+    const { rows } = await queryLong<EventRow & { payload: string }>(
+      client,
+      `fetch ${ROWS_AT_A_TIME} from unjoined_events`,
+    )
+    if (rows.length > 0) yield rows
+    if (rows.length < ROWS_AT_A_TIME) return
+  }
+}
+
+export async function deleteEventsAt(db: Db, events: EventRow[]): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `with gone as (
+       delete from events e using unnest($1::oid[], $2::tid[], $3::uuid[]) as d (table_id, row_id, id)
+       where e.tableoid = d.table_id and e.ctid = d.row_id and e.id = d.id
+       returning e.tenant_id, e.occurred_at, e.event_type, e.source, e.conversion
+     ), subtracted as (${SUBTRACT_EVENTS})
+     select count(*) from gone`,
+    [events.map(event => event.table), events.map(event => event.row), events.map(event => event.id)],
+  )
+  return rows[0]!.count
+}
+
+/** What sources' archives hold of these events. */
+export async function deleteArchivedOf(db: Db, tenantId: number, events: EventRow[]): Promise<number> {
+  const { rowCount } = await db.query(
+    `delete from archive a using unnest($2::uuid[], $3::timestamptz[]) as e (id, received_at)
+     where a.tenant_id = $1 and a.id = e.id and a.received_at = e.received_at`,
+    [tenantId, events.map(event => event.id), events.map(event => event.receivedAt)],
+  )
+  return rowCount ?? 0
+}
+
+export async function countArchivedOf(db: Db, tenantId: number, events: EventRow[]): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*) from archive a join unnest($2::uuid[], $3::timestamptz[]) as e (id, received_at)
+       on a.id = e.id and a.received_at = e.received_at where a.tenant_id = $1`,
+    [tenantId, events.map(event => event.id), events.map(event => event.receivedAt)],
+  )
+  return rows[0]!.count
+}
+
+export async function countContacts(db: Db, tenantId: number, ids: string[]): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*) from records where tenant_id = $1 and entity_type = 'contact' and id = any($2) and not deleted`,
+    [tenantId, ids],
+  )
+  return rows[0]!.count
+}
+
+export async function countTouches(db: Db, tenantId: number, nodes: number[]): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    'select count(*) from touches where tenant_id = $1 and node = any($2::bigint[])',
+    [tenantId, nodes],
+  )
+  return rows[0]!.count
+}
+
+export async function findSalesOf(
+  db: Db,
+  tenantId: number,
+  nodes: number[],
+  contactIds: string[],
+): Promise<{ saleKey: string; orderId: string | null }[]> {
+  const { rows } = await queryLong<{ saleKey: string; orderId: string | null }>(
+    db,
+    `select sale_key as "saleKey",
+       case when order_state = 'live' then substr(sale_key, length('order:') + 1) end as "orderId"
+     from conversions
+     where tenant_id = $1
+       and (event_node = any($2::bigint[]) or order_node = any($2::bigint[]) or order_contact_id = any($3))`,
+    [tenantId, nodes, contactIds],
+  )
+  return rows
+}
+
+/** The sale stays, nobody's: what reports add up does not change. */
+export async function anonymiseSales(db: Db, tenantId: number, saleKeys: string[]): Promise<number> {
+  const { rowCount } = await db.query(
+    `update conversions set event_node = null, order_node = null, order_contact_id = null, event_visitor = null
+     where tenant_id = $1 and sale_key = any($2)`,
+    [tenantId, saleKeys],
+  )
+  return rowCount ?? 0
+}
+
+/** Of orders, only these fields stay; what is sent again with the same time comes too late to bring the others back. */
+export async function reduceOrders(
+  db: Db,
+  tenantId: number,
+  ids: string[],
+  keptFields: string[],
+): Promise<number> {
+  const { rowCount } = await db.query(
+    `update records set external_id = null, updated_at = now(), source_updated_at = source_updated_at + interval '1 microsecond', data = coalesce(
+       (select jsonb_object_agg(f.key, f.value) from jsonb_each(data) f
+        where f.key = any($3) and jsonb_typeof(f.value) in ('string', 'number', 'boolean')), '{}')
+     where tenant_id = $1 and entity_type = 'order' and id = any($2) and not deleted`,
+    [tenantId, ids, keptFields],
+  )
+  return rowCount ?? 0
+}
+
+/** Some senders make ids of addresses: those of receipts that hold one of these go, what happened stays. */
+export async function anonymiseReceipts(db: Db, tenantId: number, emails: string[]): Promise<void> {
+  if (emails.length === 0) return
+  await queryLong(
+    db,
+    `update receipts set inbound_event_id = null, detail = null
+     where tenant_id = $1 and (inbound_event_id ilike any($2) or detail ilike any($2))`,
+    [tenantId, addressPatterns(emails)],
+  )
+}
+
+/** Texts in which one of the addresses stands, as it is or percent-encoded, as patterns of ILIKE. */
+export function addressPatterns(emails: string[]): string[] {
+  const forms = emails.flatMap(email => [email, email.replace('@', '%40')])
+  return forms.map(form => `%${form.replace(/[\\%_]/g, '\\$&')}%`)
+}
+
+/** Contacts and orders whose data is like one of these patterns. Reads all of the tenant's. */
+export async function recordsLike(
+  db: Db,
+  tenantId: number,
+  patterns: string[],
+): Promise<{ entityType: 'contact' | 'order'; id: string; data: string }[]> {
+  const { rows } = await queryLong<{ entityType: 'contact' | 'order'; id: string; data: string }>(
+    db,
+    `select entity_type as "entityType", id, data::text as data from records
+     where tenant_id = $1 and entity_type in ('contact', 'order') and not deleted and data::text ilike any($2)`,
+    [tenantId, patterns],
+  )
+  return rows
+}
+
+/** Leaves a tombstone, so that an older write that comes late does not bring the contact back. */
+export async function buryContacts(
+  db: Db,
+  tenantId: number,
+  ids: string[],
+  at: Date,
+  entryId: string,
+): Promise<number> {
+  const { rowCount } = await db.query(
+    `update records set deleted = true, data = null, external_id = null, updated_at = now(), entry_id = $4,
+       source_updated_at = greatest(source_updated_at, $3)
+     where tenant_id = $1 and entity_type = 'contact' and id = any($2) and not deleted`,
+    [tenantId, ids, at, entryId],
+  )
+  return rowCount ?? 0
+}
+
+export async function deleteNames(
+  db: Db,
+  tenantId: number,
+  nodes: number[],
+): Promise<{ names: number; touches: number }> {
+  const touches = await db.query('delete from touches where tenant_id = $1 and node = any($2::bigint[])', [
+    tenantId,
+    nodes,
+  ])
+  await db.query(
+    'delete from identity_unjoined where tenant_id = $1 and (node = any($2::bigint[]) or other = any($2::bigint[]))',
+    [tenantId, nodes],
+  )
+  // What joined them may name them: a contact's id, an order's.
+  // Not `&&`, which compares each with each: somebody may have thousands of names.
+  await queryLong(
+    db,
+    `delete from identity_joins j
+     where tenant_id = $1 and exists (select 1 from unnest(j.nodes) as n (node) where n.node = any($2::bigint[]))`,
+    [tenantId, nodes],
+  )
+  const names = await db.query('delete from identities where tenant_id = $1 and node = any($2::bigint[])', [
+    tenantId,
+    nodes,
+  ])
+  return { names: names.rowCount ?? 0, touches: touches.rowCount ?? 0 }
+}
+
+/** Where entries lie that are not, or not yet, applied. */
+export type EntryTable = 'dead_letters' | 'parked_entries' | 'overflow'
+
+/** An entry and its row in its table: primary keys differ. */
+export type EntryRow = { entry: Entry; row: string }
+
+/** All entries of a tenant in a table, by portions. In a transaction of its own, which only reads. */
+export async function* readEntries(
+  client: pg.PoolClient,
+  table: EntryTable,
+  tenantId: number,
+): AsyncGenerator<EntryRow[]> {
+  await client.query(
+    `declare waiting_entries no scroll cursor for
+     select ctid::text as row, ${ENTRY_COLUMNS} from ${table} where tenant_id = $1`,
+    [tenantId],
+  )
+  for (;;) {
+    const { rows } = await queryLong<Entry & { row: string }>(
+      client,
+      `fetch ${ROWS_AT_A_TIME} from waiting_entries`,
+    )
+    if (rows.length > 0) yield rows.map(row => ({ row: row.row, entry: entryOf(row) }))
+    if (rows.length < ROWS_AT_A_TIME) return
+  }
+}
+
+/** False when it has moved on meanwhile. */
+export async function deleteEntry(db: Db, table: EntryTable, { row, entry }: EntryRow): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `delete from ${table} where tenant_id = $1 and ctid = $2::tid and id = $3`,
+    [entry.tenantId, row, entry.id],
+  )
+  return rowCount === 1
+}
+
+/** Leaves these items of the request, and takes the others out of its future. False when it has moved on meanwhile. */
+export async function narrowEntry(
+  db: Db,
+  table: 'parked_entries' | 'overflow',
+  { row, entry }: EntryRow,
+  { context, items }: { context: string; items: number },
+): Promise<boolean> {
+  const values = [entry.tenantId, row, entry.id, context]
+  const { rowCount } =
+    table === 'overflow'
+      ? await db.query(
+          `update overflow set context = $4, items = $5 where tenant_id = $1 and ctid = $2::tid and id = $3`,
+          [...values, items],
+        )
+      : await db.query(
+          `update parked_entries set context = $4 where tenant_id = $1 and ctid = $2::tid and id = $3`,
+          values,
+        )
+  return rowCount === 1
+}
