@@ -118,7 +118,7 @@ const MOST_LOOKED_THROUGH = 100_000
 /** What is not known is null: a log that is away is no reason to tell nothing. */
 async function waitingIn(log: Log, tenantId: number): Promise<{ own: Unread | null; all: Unread | null }> {
   try {
-    const all = totalOf(await log.lag())
+    const all = totalOf(await log.lag({ complete: true }))
     if (all.entries === 0) return { own: all, all }
     return { own: all.entries <= MOST_LOOKED_THROUGH ? await log.unread(tenantId, null) : null, all }
   } catch (error) {

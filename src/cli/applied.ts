@@ -12,7 +12,7 @@ export async function applied({ pool, log }: Session, out: Output): Promise<bool
   const sentBy = (await databaseNow(pool)).getTime() + CLOCKS_DIFFER_MS
   let [fewest, movedAt] = [Number.POSITIVE_INFINITY, Date.now()]
   for (;;) {
-    const waiting = (await log.lag()).filter(
+    const waiting = (await log.lag({ complete: true })).filter(
       ({ oldestAt }) => oldestAt !== null && oldestAt.getTime() <= sentBy,
     )
     if (waiting.length === 0) return true

@@ -85,7 +85,7 @@ async function databaseOf({ pool, config, admin, log }: Session) {
       stalled: (await listStalled(pool)).map(stalledView),
     },
     jetstream,
-    backlog: backlogOf(entries + (jetstream?.unread ?? 0), config.maxBacklog),
+    backlog: backlogOf(entries, jetstream, config.maxBacklog),
     dead_letters: await countDeadLetters(pool),
     expiring_keys: (await admin.keys.expiringSoon()).map(({ id, kind, tenant, expires_at }) => ({
       id,
@@ -113,9 +113,11 @@ async function jetstreamOf(outside: OutsideLog) {
   return { ...status, max_bytes: maxBytes }
 }
 
-/** What waits in both logs, and how much may before what comes in is answered 503. */
-function backlogOf(entries: number, max: number | null) {
-  return { entries, max, is_full: max !== null && entries >= max }
+/** What waits in both logs, null while NATS does not tell; and how much may before what comes in is answered 503. */
+function backlogOf(inPostgres: number, jetstream: { unread: number | null } | null, max: number | null) {
+  const outside = jetstream === null ? 0 : jetstream.unread
+  const isFull = max !== null && inPostgres + (outside ?? 0) >= max
+  return { entries: outside === null ? null : inPostgres + outside, max, is_full: isFull }
 }
 
 async function serverOf(config: Config) {

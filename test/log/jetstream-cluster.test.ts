@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { connectTo } from '../../src/log/jetstream/access.ts'
+import { leaveStreams } from '../../src/log/jetstream/left-streams.ts'
 import { openJetStreamLog } from '../../src/log/jetstream/log.ts'
 import { startNatsCluster } from '../../torture/deployment/nats-cluster.ts'
 import { randomFrom } from '../../torture/random.ts'
@@ -48,6 +49,9 @@ test('positions never follow a server back that is without the others, but do on
   for (const [i, server] of cluster.servers.entries()) if (i !== index) server.freeze()
   // As if the others had gone on by a thousand messages, which that one has not heard of.
   await pool.query(`update jetstream_cursors set seq = 1000 where stream = 'kontor'`)
+  // Nor does it tell for the others that all is read.
+  const elsewhere = { ...settingsOn([servers[index]!]), stream: 'elsewhere' }
+  await assert.rejects(leaveStreams(pool, elsewhere), /do not confirm that all is read/)
   const alone = openOn([servers[index]!])
   await assert.rejects(alone.outside.start(3_000))
   await alone.close()
@@ -63,8 +67,13 @@ test('positions never follow a server back that is without the others, but do on
       () => false,
     ),
   )
+  const everywhere = { ...settingsOn(servers), stream: 'elsewhere' }
+  const leaving = () => leaveStreams(pool, everywhere).then(() => 'left', String)
+  await eventually('its number to be told', async () => /holds \d+ entr/.test(await leaving()))
   assert.ok(bodies(await readAll(again, pool)).includes('after'))
   await again.close()
+  await eventually('all to be confirmed as read', async () => (await leaving()) === 'left')
+  assert.equal((await pool.query('select from jetstream_streams')).rowCount, 0)
 })
 
 function started(log: ReturnType<typeof openJetStreamLog>): Promise<boolean> {

@@ -18,10 +18,13 @@ export async function leaveStreams(pool: pg.Pool, nats: NatsSettings | null): Pr
   }
 }
 
-function wordsFor({ name, servers, unread: last }: KnownStream, unread: number | null): string {
+function wordsFor(
+  { name, servers, unread: last }: KnownStream,
+  unread: number | { unknown: string },
+): string {
   const count =
-    unread === null
-      ? `may hold entries that are not processed (${last} when it was last seen), and it cannot be asked at ${servers}`
+    typeof unread === 'object'
+      ? `may hold entries that are not processed (${last} when it was last seen), and ${unread.unknown}`
       : `at ${servers} holds ${unread} ${unread === 1 ? 'entry that is' : 'entries that are'} not processed`
   return (
     `The JetStream stream ${name} ${count}: without it they would be lost. ` +

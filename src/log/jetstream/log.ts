@@ -5,7 +5,7 @@ import type { Append, Appended, FlushGroup, Log, OutsideLog, Unread } from '../l
 import { LogUnavailable, partitionOf, totalOf } from '../log.ts'
 import type { PostgresLog } from '../postgres/log.ts'
 import { enterStream, listCursors, noteUnread } from './cursors.ts'
-import { StreamFull } from './errors.ts'
+import { reasonOf, StreamFull } from './errors.ts'
 import { type Link, type Linked, type LinkLogger, openLink } from './link.ts'
 import { openPublisher } from './publisher.ts'
 import { purgeRead } from './purge.ts'
@@ -13,6 +13,7 @@ import { openReader, partitionName } from './reader.ts'
 import { findEntry, lagOf, unreadOf } from './scan.ts'
 import type { NatsSettings } from './settings.ts'
 import { confirmedLastSeq, infoOf } from './stream.ts'
+import { confirmedUnread, withCount } from './unread.ts'
 
 /** Events on NATS, everything else on the log that stands beside it in PostgreSQL. */
 type JetStreamLog = Log & { outside: OutsideLog; close(): Promise<void> }
@@ -100,14 +101,15 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     const lags = await Promise.all(
       cursors.map(async cursor => ({
         partition: partitionName(cursor.partition),
-        ...(await lagOf(linked, stream, cursor)),
+        ...(await lagOf(linked, stream, cursor).catch(untold)),
       })),
     )
     counted = { unread: lags.reduce((sum, { entries }) => sum + entries, 0), at: performance.now() }
     return lags
   }
   async function noteLast(): Promise<void> {
-    const unread = await unreadNow()
+    const linked = await entered.ready()
+    const unread = await confirmedUnread(linked, stream, await listCursors(pool, stream))
     await noteUnread(pool, stream, { unread, isDrained: unread === 0 })
   }
   async function unreadNow(): Promise<number> {
@@ -227,7 +229,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
           replicas: info?.config.num_replicas ?? null,
           partitions: linked?.stream.partitions ?? null,
           bytes: info?.state.bytes ?? null,
-          unread: info && (await unreadNow()),
+          unread: info && (await unreadNow().catch(unlessAway)),
         }
       },
       promise: () => link.writable()?.stream.promise ?? null,
@@ -242,17 +244,14 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         await noteUnread(pool, stream, { unread, isDrained: false })
       },
       async untilRead(withinMs) {
-        const linked = await entered.ready()
-        const info = await infoOf(linked, stream)
-        const end = info === null ? 0 : await confirmedLastSeq(linked, stream, info)
         const deadline = Date.now() + withinMs
-        for (;;) {
-          const behind = (await listCursors(pool, stream)).filter(({ seq }) => seq <= end)
-          const unread = await Promise.all(behind.map(cursor => lagOf(linked, stream, cursor)))
-          const entries = unread.reduce((sum, lag) => sum + lag.entries, 0)
-          if (entries === 0 || Date.now() >= deadline) return entries
-          await sleep(POLL_MS)
-        }
+        return withCount(await entered.ready(), stream, async count => {
+          for (;;) {
+            const unread = await count(await listCursors(pool, stream))
+            if (unread === 0 || Date.now() >= deadline) return unread
+            await sleep(POLL_MS)
+          }
+        })
       },
       async forgetRead() {
         await wholeMessages()
@@ -265,6 +264,16 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       await link.close()
     },
   }
+}
+
+/** What waits is then not known, which is not nothing. */
+function untold(error: unknown): never {
+  throw new LogUnavailable(`NATS does not tell what waits: ${reasonOf(error)}`, { cause: error })
+}
+
+function unlessAway(error: unknown): null {
+  if (error instanceof LogUnavailable) return null
+  throw error
 }
 
 /** Events go to NATS; what claims a key commits with it. */

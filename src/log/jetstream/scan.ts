@@ -4,24 +4,26 @@ import { CLOCKS_APART_MS } from '../../domain/time.ts'
 import type { Unread } from '../log.ts'
 import type { Connected } from './access.ts'
 import type { Cursor } from './cursors.ts'
-import { type Facts, readFacts } from './messages.ts'
+import { readFacts } from './messages.ts'
 import { getNext, type Message } from './reader.ts'
 import { subjectOf } from './settings.ts'
+import type { Marker } from './stream.ts'
 
 // Headers of so many messages are read in a fraction of a second; beyond it, what waits is estimated.
 const MAX_COUNTED = 20_000
 const FETCH_MS = 5_000
 
-type Head = { seq: number; at: number; subject: string; facts: Facts; left: number }
+type Head = { seq: number; at: number; subject: string; headers: Headers; left: number }
+type Headers = Parameters<typeof readFacts>[0]
 
 /** The headers of messages, in their order. */
 async function* heads(
   { js }: Connected,
   stream: string,
-  { subject, seq, since }: { subject: string; seq?: number; since?: Date },
+  { subjects, seq, since }: { subjects: string[]; seq?: number; since?: Date },
 ): AsyncGenerator<Head> {
   const consumer = await js.consumers.get(stream, {
-    filter_subjects: [subject],
+    filter_subjects: subjects,
     headers_only: true,
     ...(seq !== undefined && { deliver_policy: 'by_start_sequence', opt_start_seq: seq }),
     ...(since !== undefined && { deliver_policy: 'by_start_time', opt_start_time: since.toISOString() }),
@@ -35,7 +37,8 @@ async function* heads(
         got++
         left = message.info.pending
         const at = Math.floor(message.info.timestampNanos / 1e6)
-        yield { seq: message.seq, at, subject: message.subject, facts: readFacts(message.headers), left }
+        const { subject, headers } = message
+        yield { seq: message.seq, at, subject, headers, left }
       }
       if (got === 0) return
     }
@@ -53,8 +56,9 @@ export async function lagOf(connected: Connected, stream: string, cursor: Cursor
   let entries = first.isIncomplete ? first.facts.entries : unread.length
   let oldest = Math.min(first.facts.to, ...unread.map(({ receivedAt }) => receivedAt.getTime()))
   let counted = 0
-  const subject = subjectOf(stream, cursor.partition)
-  for await (const { facts, left } of heads(connected, stream, { subject, seq: first.seq + 1 })) {
+  const subjects = [subjectOf(stream, cursor.partition)]
+  for await (const { headers, left } of heads(connected, stream, { subjects, seq: first.seq + 1 })) {
+    const facts = readFacts(headers)
     entries += facts.entries
     oldest = Math.min(oldest, facts.from)
     if (++counted < MAX_COUNTED) continue
@@ -62,6 +66,24 @@ export async function lagOf(connected: Connected, stream: string, cursor: Cursor
     break
   }
   return { entries, oldestAt: new Date(oldest) }
+}
+
+/** Entries between a cursor and a marker; null: whoever answers does not have the marker, and so not all that came before it either. */
+export async function unreadBefore(
+  connected: Connected,
+  stream: string,
+  cursor: Cursor,
+  marker: Marker,
+): Promise<number | null> {
+  let entries = 0
+  let counted = 0
+  const subjects = [subjectOf(stream, cursor.partition), marker.subject]
+  for await (const { seq, headers, left } of heads(connected, stream, { subjects, seq: cursor.seq })) {
+    if (seq >= marker.seq) return entries
+    entries += readFacts(headers).entries - (seq === cursor.seq ? cursor.ord : 0)
+    if (++counted >= MAX_COUNTED) return entries + Math.round((entries / counted) * left)
+  }
+  return null
 }
 
 /** Unread messages of a partition that hold something of the tenant, with what is unread of them. */
@@ -75,9 +97,9 @@ export async function* unreadOf(
   if (first === null) return
   const own = (entries: Entry[]) => entries.filter(entry => entry.tenantId === tenantId)
   yield own(restOf(first, cursor))
-  const subject = subjectOf(stream, cursor.partition)
-  for await (const { facts, seq } of heads(connected, stream, { subject, seq: first.seq + 1 })) {
-    if (!facts.tenants.includes(tenantId)) continue
+  const subjects = [subjectOf(stream, cursor.partition)]
+  for await (const { headers, seq } of heads(connected, stream, { subjects, seq: first.seq + 1 })) {
+    if (!readFacts(headers).tenants.includes(tenantId)) continue
     const message = await getNext(connected, stream, cursor.partition, seq)
     if (message?.seq === seq) yield own(message.entries)
   }
@@ -92,9 +114,10 @@ export async function findEntry(
 ): Promise<Entry | null> {
   const time = timeOfId(id).getTime()
   // Give or take the clocks of NATS and of the nodes, and how long a publish may take.
-  const range = { subject: `${stream}.log.*`, since: new Date(time - CLOCKS_APART_MS) }
-  for await (const { facts, seq, at, subject } of heads(connected, stream, range)) {
+  const range = { subjects: [`${stream}.log.*`], since: new Date(time - CLOCKS_APART_MS) }
+  for await (const { headers, seq, at, subject } of heads(connected, stream, range)) {
     if (at > time + CLOCKS_APART_MS) return null
+    const facts = readFacts(headers)
     if (facts.from > time || facts.to < time || !facts.tenants.includes(tenantId)) continue
     const partition = Number(subject.slice(subject.lastIndexOf('.') + 1))
     const message = await getNext(connected, stream, partition, seq)

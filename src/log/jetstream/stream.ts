@@ -53,7 +53,28 @@ export async function infoOf({ manager }: Connected, stream: string): Promise<St
   }
 }
 
-const CONFIRMED_WITHIN_MS = 2_000
+export const CONFIRMED_WITHIN_MS = 2_000
+
+/** A message that a majority of its servers has just taken in: a server that has it has all that was acknowledged before. */
+export type Marker = { seq: number; subject: string }
+
+export async function withMarker<T>(
+  { js, manager }: Connected,
+  stream: string,
+  work: (marker: Marker) => Promise<T>,
+): Promise<T> {
+  const group = newEntryId(Date.now())
+  const subject = partSubject(stream, 0, group, 0)
+  const { seq } = await js.publish(subject, '', {
+    ...{ timeout: CONFIRMED_WITHIN_MS, retries: 0, expect: { streamName: stream } },
+  })
+  try {
+    return await work({ seq, subject })
+  } finally {
+    // Left behind it would be a part that nobody names, and those are purged.
+    await manager.streams.purge(stream, { filter: partSubject(stream, 0, group, '*') }).catch(() => {})
+  }
+}
 
 /**
  * The number of its last message, as a majority of its servers has it. One that was cut off takes itself for the leader for some
@@ -61,18 +82,12 @@ const CONFIRMED_WITHIN_MS = 2_000
  * can add to is the newest there is.
  */
 export async function confirmedLastSeq(
-  { js, manager }: Connected,
+  connected: Connected,
   stream: string,
   { config, state }: Pick<StreamInfo, 'config' | 'state'>,
 ): Promise<number> {
   if (config.num_replicas === 1) return state.last_seq
-  const group = newEntryId(Date.now())
-  const { seq } = await js.publish(partSubject(stream, 0, group, 0), '', {
-    ...{ timeout: CONFIRMED_WITHIN_MS, retries: 0, expect: { streamName: stream } },
-  })
-  // Left behind it would be a part that nobody names, and those are purged.
-  await manager.streams.purge(stream, { filter: partSubject(stream, 0, group, '*') }).catch(() => {})
-  return seq - 1
+  return withMarker(connected, stream, async ({ seq }) => seq - 1)
 }
 
 /** Whether it can sync before it acknowledges. */

@@ -1,30 +1,85 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { connectTo } from './access.ts'
-import { type KnownStream, listCursors } from './cursors.ts'
-import { lagOf } from './scan.ts'
+import { type Connected, connectTo } from './access.ts'
+import { type Cursor, type KnownStream, listCursors } from './cursors.ts'
+import { reasonOf } from './errors.ts'
+import { lagOf, unreadBefore } from './scan.ts'
 import type { NatsAccess, NatsSettings } from './settings.ts'
-import { infoOf } from './stream.ts'
+import { CONFIRMED_WITHIN_MS, infoOf, type Marker, withMarker } from './stream.ts'
 
-/** How many entries of a stream nobody has processed; null: NATS does not answer there. */
+const AGAIN_MS = 100
+
+/** How many entries of a stream nobody has processed; or why that cannot be told for sure. */
 export async function unreadIn(
   pool: pg.Pool,
   known: KnownStream,
   nats: NatsSettings | null,
-): Promise<number | null> {
+): Promise<number | { unknown: string }> {
   const access = nats?.access ?? withoutCredentials(known.servers)
   const connected = await connectTo(access, 'kontor').catch(() => null)
-  if (connected === null) return null
+  if (connected === null) return { unknown: `it cannot be asked at ${known.servers}` }
+  const cursors = await listCursors(pool, known.name)
   try {
-    const info = await infoOf(connected, known.name)
-    if (info === null) return 0
-    let unread = 0
-    for (const cursor of await listCursors(pool, known.name))
-      unread += (await lagOf(connected, known.name, cursor)).entries
-    return unread
-  } catch {
-    return null
+    return await confirmedUnread(connected, known.name, cursors)
+  } catch (error) {
+    return {
+      unknown: `its servers at ${known.servers} do not confirm that all is read (${reasonOf(error)})`,
+    }
   } finally {
     await connected.connection.close()
+  }
+}
+
+type Count = (cursors: Cursor[]) => Promise<number>
+
+export function confirmedUnread(connected: Connected, stream: string, cursors: Cursor[]): Promise<number> {
+  return withCount(connected, stream, count => count(cursors))
+}
+
+/**
+ * Counts what is unread of all that stands in the stream now, where it is sure that nothing is missing: any server of a cluster
+ * answers, and one that lags behind the others, or is cut off from them, has nothing of what it has not heard of.
+ */
+export async function withCount<T>(
+  connected: Connected,
+  stream: string,
+  work: (count: Count) => Promise<T>,
+): Promise<T> {
+  const info = await infoOf(connected, stream)
+  if (info === null) return work(async () => 0)
+  const { config, state } = info
+  if (config.num_replicas > 1)
+    return withMarker(connected, stream, marker =>
+      work(countWith(cursor => surelyBefore(connected, stream, cursor, marker))),
+    )
+  return work(
+    countWith(async cursor =>
+      cursor.seq > state.last_seq ? 0 : (await lagOf(connected, stream, cursor)).entries,
+    ),
+  )
+}
+
+function countWith(unreadBehind: (cursor: Cursor) => Promise<number>): Count {
+  return async cursors => {
+    let unread = 0
+    for (const cursor of cursors) unread += await unreadBehind(cursor)
+    return unread
+  }
+}
+
+/** Who lags behind has it a moment later. */
+async function surelyBefore(
+  connected: Connected,
+  stream: string,
+  cursor: Cursor,
+  marker: Marker,
+): Promise<number> {
+  const deadline = performance.now() + CONFIRMED_WITHIN_MS
+  for (;;) {
+    const unread = await unreadBefore(connected, stream, cursor, marker)
+    if (unread !== null) return unread
+    if (performance.now() > deadline) throw new Error('who answers lags behind the others')
+    await sleep(AGAIN_MS)
   }
 }
 
