@@ -178,6 +178,8 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     assert.equal(await reads('/v1/operations/01890000-0000-7000-8000-000000000000'), 404)
     // What waits there is not known, and not nothing: a backlog that was full stays so.
     await assert.rejects(server.log.lag({ complete: true }), LogUnavailable)
+    assert.equal((await server.admin.health.show(server.tenant.id)).waiting, null)
+    assert.equal((await server.log.outside!.status()).unread, null)
     await nats.start()
     await eventually('NATS to be used again', async () => {
       return (await send('/v1/track/', { event_type: 'away', event_id: 'a-1' })).status === 200
