@@ -14,7 +14,7 @@ function missing(): string | false {
   return HOW_TO_GET_IT
 }
 
-export type TestNats = Nats & { end(): Promise<void> }
+export type TestNats = Nats & { directory: string; end(): Promise<void> }
 
 /** A NATS server of its own, gone with all it holds after the test. */
 export async function testNats(options: Parameters<typeof startNats>[1] = {}): Promise<TestNats> {
@@ -22,6 +22,7 @@ export async function testNats(options: Parameters<typeof startNats>[1] = {}): P
   const nats = await startNats(directory, options)
   return {
     ...nats,
+    directory,
     async end() {
       await nats.kill()
       await rm(directory, { recursive: true, force: true })

@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
+import { cp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { connectTo } from '../../src/log/jetstream/access.ts'
 import { leaveStreams } from '../../src/log/jetstream/left-streams.ts'
+import { openLink } from '../../src/log/jetstream/link.ts'
 import { openJetStreamLog } from '../../src/log/jetstream/log.ts'
+import { openPublisher } from '../../src/log/jetstream/publisher.ts'
 import type { NatsSettings } from '../../src/log/jetstream/settings.ts'
 import { compareVersions, ensureStream } from '../../src/log/jetstream/stream.ts'
-import { LogUnavailable } from '../../src/log/log.ts'
+import { LogUnavailable, partitionOf } from '../../src/log/log.ts'
 import { eventually } from '../eventually.ts'
 import { type TestNats, testNats, withoutNats } from '../nats.ts'
 import { anAppend, bodies, readAll } from './entries.ts'
@@ -138,6 +142,46 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await again.append([anEvent('number 2 again')])
     assert.deepEqual(bodies(await readAll(again, postgres.pool)), ['number 2 again'])
     await again.close()
+  })
+
+  test('what comes after a server lost its newest messages is read, before a worker knows of it too, and nothing is read twice', async t => {
+    const alone = await testNats()
+    t.after(alone.end)
+    const settings = natsSettings(alone.url, { stream: 'tail' })
+    const [store, saved] = [join(alone.directory, 'jetstream'), join(alone.directory, 'saved')]
+    const partition = partitionOf(1, 'key', settings.partitions)
+    const named = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name} ${i}`)
+    const send = async (names: string[]) => {
+      // Whoever publishes does not look after positions.
+      const link = openLink(settings, { name: 'test' })
+      const publisher = openPublisher(link, settings.stream)
+      for (const name of names) await publisher.publish(partition, [anEvent(name)])
+      await link.close()
+    }
+    const read = async () => {
+      const log = await opened(settings)
+      const entries = await readAll(log, postgres.pool)
+      await log.close()
+      return bodies(entries)
+    }
+    const log = await opened(settings)
+    await log.append([anAppend({ kind: 'events', body: 'of another key', orderingKey: 'another' })])
+    await log.close()
+    await send(named('kept', 3))
+    assert.equal((await read()).length, 4)
+    await alone.stop()
+    await cp(store, saved, { recursive: true })
+    await alone.start()
+    await send(named('lost', 10))
+    assert.deepEqual(await read(), named('lost', 10))
+    for (const count of [5, 15, 7]) {
+      await alone.stop()
+      await rm(store, { recursive: true })
+      await cp(saved, store, { recursive: true })
+      await alone.start()
+      await send(named('new', count))
+      assert.deepEqual(await read(), named('new', count))
+    }
   })
 
   test('a connection that is lost while the stream is looked for is told in words', async () => {

@@ -6,41 +6,57 @@ import { LOCKS, lock } from '../../postgres/locks.ts'
 export type Position = { seq: number; ord: number }
 export type Cursor = Position & { partition: number }
 
-/** As NATS tells of it at this moment. */
-type StreamState = { created: string; lastSeq: number }
+/** A position with the message before it, or the one that it stands in. */
+export type Step = Cursor & { lastId: string; lastAt: Date }
 
-type FoundStream = StreamState & {
+type Reached = Cursor & { lastId: string | null; lastAt: Date | null }
+
+type FoundStream = {
   name: string
+  created: string
   partitions: number
+  lastSeq: number
   /** Without credentials. */
   servers: string
 }
+
+/** As NATS tells of it at this moment. */
+type StreamNow = {
+  state(): Promise<{ created: string; lastSeq: number }>
+  /** The id of the message with this number; null: there is none any more. */
+  idAt(seq: number): Promise<string | null>
+  /** The first message of a partition that came in later. */
+  firstAfter(partition: number, at: Date): Promise<number | null>
+}
+
+/** Where a position went back from, and to. */
+export type WentBack = { partition: number; from: number; to: number }
 
 /**
  * Makes the cursors of a stream that is seen for the first time. Where NATS has made it anew, it is read from its beginning; where
  * its numbers went back, because a server lost what it had not synced, from there: what comes now bears numbers that were read before.
  */
-export async function enterStream(
-  pool: pg.Pool,
-  stream: FoundStream,
-  stateNow: () => Promise<StreamState>,
-): Promise<void> {
-  const { rows } = await pool.query<{ isKnown: boolean; isAhead: boolean }>(
+export async function enterStream(pool: pg.Pool, stream: FoundStream, now: StreamNow): Promise<WentBack[]> {
+  const { rows } = await pool.query<{ isKnown: boolean }>(
     `select exists (select from jetstream_streams where name = $1 and created = $2 and partitions = $3 and servers = $4
-         and not is_drained) as "isKnown",
-       exists (select from jetstream_cursors where stream = $1 and seq > $5::bigint + 1) as "isAhead"`,
-    [stream.name, stream.created, stream.partitions, stream.servers, stream.lastSeq],
+         and not is_drained) as "isKnown"`,
+    [stream.name, stream.created, stream.partitions, stream.servers],
   )
-  if (rows[0]!.isKnown && !rows[0]!.isAhead) return
-  await inTransaction(pool, async client => {
+  const isKnown = rows[0]!.isKnown
+  if (
+    isKnown &&
+    (await lostFor(await reachedIn(pool, stream.name, 'share'), stream.lastSeq, now)).length === 0
+  )
+    return []
+  return inTransaction(pool, async client => {
     await lock(client, LOCKS.era)
     const known = await client.query<{ created: string }>(
       'select created from jetstream_streams where name = $1',
       [stream.name],
     )
     // Held while NATS is asked again: readers may have gone on since.
-    await client.query('select from jetstream_cursors where stream = $1 for update', [stream.name])
-    const { created, lastSeq } = await stateNow()
+    const reached = await reachedIn(client, stream.name, 'update')
+    const { created, lastSeq } = await now.state()
     await client.query(
       `insert into jetstream_streams (name, created, partitions, servers) values ($1, $2, $3, $4)
        on conflict (name) do update set created = $2, partitions = $3, servers = $4, is_drained = false`,
@@ -51,12 +67,61 @@ export async function enterStream(
        on conflict do nothing`,
       [stream.name, stream.partitions],
     )
-    const isAnother = known.rows[0] !== undefined && known.rows[0].created !== created
-    await client.query(
-      'update jetstream_cursors set seq = $2::bigint + 1, ord = 0 where stream = $1 and seq > $2::bigint + 1',
-      [stream.name, isAnother ? 0 : lastSeq],
-    )
+    if (known.rows[0] !== undefined && known.rows[0].created !== created) {
+      await client.query(
+        'update jetstream_cursors set seq = 1, ord = 0, last_id = null, last_at = null where stream = $1',
+        [stream.name],
+      )
+      return []
+    }
+    const wentBack: WentBack[] = []
+    for (const { partition, seq, firstUnread } of await lostFor(reached, lastSeq, now)) {
+      const to = await firstUnread()
+      await putBack(client, stream.name, { partition, seq: to, lastId: await now.idAt(to - 1) })
+      wentBack.push({ partition, from: seq, to })
+    }
+    return wentBack
   })
+}
+
+/** Those whose last message is not in the stream any more, because it is shorter now or has another one there, with where to go on. */
+async function lostFor(reached: Reached[], lastSeq: number, { idAt, firstAfter }: StreamNow) {
+  const found = await Promise.all(
+    reached.map(async ({ partition, seq, ord, lastId, lastAt }) => {
+      const last = ord > 0 ? seq : seq - 1
+      const isAhead = seq > lastSeq + 1
+      const id = isAhead || lastId === null ? null : await idAt(last)
+      if (!isAhead && (id === null || id === lastId)) return []
+      // All that was read came earlier. From the number on that bears another message now, all is new whatever the clock says.
+      const firstUnread = async () => {
+        const first = lastAt && (await firstAfter(partition, lastAt))
+        return Math.min(first ?? Number.POSITIVE_INFINITY, isAhead ? lastSeq + 1 : last)
+      }
+      return [{ partition, seq, firstUnread }]
+    }),
+  )
+  return found.flat()
+}
+
+/** Waits for whoever owns some of them: what was taken from the stream as it was before has taken effect then, or has not. */
+async function reachedIn(db: Db, stream: string, lock: 'share' | 'update'): Promise<Reached[]> {
+  const { rows } = await db.query<Reached>(
+    `select partition, seq, ord, last_id as "lastId", last_at as "lastAt" from jetstream_cursors where stream = $1
+     order by partition for ${lock}`,
+    [stream],
+  )
+  return rows
+}
+
+async function putBack(
+  db: Db,
+  stream: string,
+  { partition, seq, lastId }: { partition: number; seq: number; lastId: string | null },
+): Promise<void> {
+  await db.query(
+    'update jetstream_cursors set seq = $3, ord = 0, last_id = $4 where stream = $1 and partition = $2',
+    [stream, partition, seq, lastId],
+  )
 }
 
 export async function listCursors(db: Db, stream: string): Promise<Cursor[]> {
@@ -79,13 +144,22 @@ export async function ownCursors(db: Db, stream: string, partitions: number[]): 
   return rows
 }
 
-export async function moveCursors(db: Db, stream: string, cursors: Cursor[]): Promise<void> {
+export async function moveCursors(db: Db, stream: string, steps: Step[]): Promise<void> {
   await queryPrepared(
     db,
-    `update jetstream_cursors c set seq = p.seq, ord = p.ord, updated_at = now()
-     from unnest($2::smallint[], $3::bigint[], $4::int[]) as p (partition, seq, ord)
+    `update jetstream_cursors c set seq = p.seq, ord = p.ord, last_id = p.last_id, last_at = greatest(c.last_at, p.last_at),
+       updated_at = now()
+     from unnest($2::smallint[], $3::bigint[], $4::int[], $5::text[], $6::timestamptz[])
+       as p (partition, seq, ord, last_id, last_at)
      where c.stream = $1 and c.partition = p.partition`,
-    [stream, cursors.map(c => c.partition), cursors.map(c => c.seq), cursors.map(c => c.ord)],
+    [
+      stream,
+      steps.map(step => step.partition),
+      steps.map(step => step.seq),
+      steps.map(step => step.ord),
+      steps.map(step => step.lastId),
+      steps.map(step => step.lastAt),
+    ],
   )
 }
 

@@ -10,9 +10,9 @@ import { type Link, type Linked, type LinkLogger, openLink } from './link.ts'
 import { openPublisher } from './publisher.ts'
 import { purgeRead } from './purge.ts'
 import { openReader, partitionName } from './reader.ts'
-import { findEntry, lagOf, unreadOf } from './scan.ts'
+import { findEntry, firstAfter, lagOf, unreadOf } from './scan.ts'
 import type { NatsSettings } from './settings.ts'
-import { confirmedLastSeq, infoOf } from './stream.ts'
+import { confirmedLastSeq, idAt, infoOf } from './stream.ts'
 import { confirmedUnread, withCount } from './unread.ts'
 
 /** Events on NATS, everything else on the log that stands beside it in PostgreSQL. */
@@ -85,7 +85,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   async function makeRoom(): Promise<void> {
     if (performance.now() - purgedAt < PURGE_EVERY_MS) return
     purgedAt = performance.now()
-    await purgeRead(await link.ready(), stream, await listCursors(pool, stream))
+    await purgeRead(await entered.ready(), stream, await listCursors(pool, stream))
   }
 
   /** Returns when no message is read by half, or that takes long: it can only be purged whole. */
@@ -255,7 +255,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       },
       async forgetRead() {
         await wholeMessages()
-        await purgeRead(await link.ready(), stream, await listCursors(pool, stream))
+        await purgeRead(await entered.ready(), stream, await listCursors(pool, stream))
       },
     },
     async close() {
@@ -287,17 +287,30 @@ function merged(batch: Append[], appended: Appended[]): Appended[] {
 }
 
 /** The stream, once its cursors are in PostgreSQL. Publishing does not wait for that: PostgreSQL may be away. */
-function openEntered(link: Link, { pool, settings: { stream } }: JetStreamOptions, servers: string) {
+function openEntered(link: Link, { pool, logger, settings: { stream } }: JetStreamOptions, servers: string) {
   let current: Linked | null = null
   let entering: Promise<void> | null = null
 
   async function enter(linked: Linked): Promise<void> {
     const { created, partitions, lastSeq } = linked.stream
-    await enterStream(pool, { name: stream, created, partitions, lastSeq, servers }, async () => {
-      const info = await infoOf(linked, stream)
-      if (info === null) throw new Error(`The stream ${stream} is gone`)
-      return { created: info.created, lastSeq: await confirmedLastSeq(linked, stream, info) }
-    })
+    const wentBack = await enterStream(
+      pool,
+      { name: stream, created, partitions, lastSeq, servers },
+      {
+        async state() {
+          const info = await infoOf(linked, stream)
+          if (info === null) throw new Error(`The stream ${stream} is gone`)
+          return { created: info.created, lastSeq: await confirmedLastSeq(linked, stream, info) }
+        },
+        idAt: seq => idAt(linked, stream, seq),
+        firstAfter: (partition, at) => firstAfter(linked, stream, partition, at),
+      },
+    )
+    if (wentBack.length > 0)
+      logger?.warn(
+        { stream, positions: wentBack },
+        'NATS has lost messages that it had acknowledged: the stream is shorter than it was, and is read on from there',
+      )
     current = linked
   }
   const start = (linked: Linked) => {

@@ -4,6 +4,7 @@ import { isFull, reasonOf, StreamFull } from './errors.ts'
 import type { Link, Linked } from './link.ts'
 import { type Packed, pack, writeFacts } from './messages.ts'
 import { partSubject, subjectOf } from './settings.ts'
+import { idAt } from './stream.ts'
 
 // A server of a cluster that fails is replaced within two to four seconds.
 const DEADLINE_MS = 5_000
@@ -44,7 +45,8 @@ export function openPublisher(link: Link, stream: string): Publisher {
         const options = { msgID: id, timeout, retries: 0, expect: { streamName: stream } }
         const ack = await linked.js.publish(subject, payload, { ...options, ...(headers && { headers }) })
         // Around a change of leaders a server may remember an id whose message came to nothing.
-        if (ack.duplicate && !(await hasMessage(linked, stream, ack.seq, id)))
+        // What was read and purged meanwhile is not there either: then the outcome stays unclear.
+        if (ack.duplicate && (await idAt(linked, stream, ack.seq)) !== id)
           throw new Error(`message ${ack.seq} is not the one that it was called a duplicate of`)
         isSilent = false
         return
@@ -81,12 +83,6 @@ export function openPublisher(link: Link, stream: string): Publisher {
       for (const packed of pack(appends, maxPayload)) await sendPacked(partition, packed)
     },
   }
-}
-
-/** As its leader has it. What was read and purged meanwhile is not there either: then the outcome stays unclear. */
-async function hasMessage({ manager }: Linked, stream: string, seq: number, id: string): Promise<boolean> {
-  const message = await manager.streams.getMessage(stream, { seq })
-  return message?.header.get('Nats-Msg-Id') === id
 }
 
 type HeadersOf = (linked: Linked) => ReturnType<Linked['packages']['headers']> | null

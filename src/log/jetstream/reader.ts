@@ -8,7 +8,7 @@ import {
   type TakeOptions,
 } from '../log.ts'
 import type { Connected } from './access.ts'
-import { type Cursor, moveCursors, ownCursors, type Position } from './cursors.ts'
+import { type Cursor, moveCursors, ownCursors, type Position, type Step } from './cursors.ts'
 import { reasonOf } from './errors.ts'
 import type { Linked, LinkLogger } from './link.ts'
 import { type Facts, readFacts, unpack } from './messages.ts'
@@ -91,8 +91,8 @@ export function openReader(
     while (buffer.bytes < AHEAD_BYTES) {
       const from = buffer.next
       const message = await getNext(current, stream, partition, from)
-      // Its cursor was found elsewhere meanwhile.
-      if (message === null || buffer.next !== from) return
+      // Its cursor was found elsewhere meanwhile; or NATS was away, and what answered is not what was asked.
+      if (message === null || buffer.next !== from || linked() !== current) return
       buffer.messages.push(message)
       if (message.isIncomplete) warn(partition, new Error(`parts of message ${message.seq} are not there`))
       buffer.bytes += sum(message.storedBytes)
@@ -164,6 +164,8 @@ export function openReader(
       const wanted = [...new Set([...named, ...candidates(options, isHeld)])]
       if (wanted.length === 0) return []
       const cursors = await ownCursors(db, stream, wanted)
+      // NATS went or came back meanwhile: positions may have been put right for what is there now, and this is of before.
+      if (linked() !== current) return []
       const taken: Taken[] = []
       for (const cursor of cursors) {
         const buffer = drop(cursor.partition, cursor)
@@ -175,13 +177,13 @@ export function openReader(
       return taken
     },
     async advance(db, taken) {
-      const cursors = taken.flatMap(({ partition, position }) => {
+      const steps = taken.flatMap(({ partition, position }) => {
         const number = partitionNumber(partition)
         return number !== null && position !== null
-          ? [{ partition: number, ...(position as Position) } satisfies Cursor]
+          ? [{ partition: number, ...(position as Omit<Step, 'partition'>) }]
           : []
       })
-      if (cursors.length > 0) await moveCursors(db, stream, cursors)
+      if (steps.length > 0) await moveCursors(db, stream, steps)
     },
   }
 }
@@ -196,7 +198,7 @@ function freshIn({ messages, takenTo }: Buffered): number {
 function cutOf(messages: Message[], cursor: Cursor, maxEntries: number): Taken {
   const taken: Taken = { partition: partitionName(cursor.partition), entries: [], position: null }
   let bytes = 0
-  for (const { seq, entries, storedBytes, isIncomplete } of messages) {
+  for (const { seq, at, facts, entries, storedBytes, isIncomplete } of messages) {
     if (isIncomplete) return taken
     const from = seq === cursor.seq ? cursor.ord : 0
     for (let ord = from; ord < entries.length; ord++) {
@@ -204,7 +206,12 @@ function cutOf(messages: Message[], cursor: Cursor, maxEntries: number): Taken {
       taken.entries.push(entries[ord]!)
       bytes += storedBytes[ord]!
       const isLast = ord === entries.length - 1
-      taken.position = (isLast ? { seq: seq + 1, ord: 0 } : { seq, ord: ord + 1 }) satisfies Position
+      taken.position = {
+        seq: isLast ? seq + 1 : seq,
+        ord: isLast ? 0 : ord + 1,
+        lastId: facts.id,
+        lastAt: at,
+      } satisfies Omit<Step, 'partition'>
     }
   }
   return taken

@@ -105,6 +105,18 @@ export async function* unreadOf(
   }
 }
 
+/** The number of the first message of a partition that came in later, by NATS's clock. */
+export async function firstAfter(
+  connected: Connected,
+  stream: string,
+  partition: number,
+  time: Date,
+): Promise<number | null> {
+  const range = { subjects: [subjectOf(stream, partition)], since: new Date(time.getTime() + 1) }
+  for await (const { seq, at } of heads(connected, stream, range)) if (at > time.getTime()) return seq
+  return null
+}
+
 /** An entry that is still in the stream, read or not. */
 export async function findEntry(
   connected: Connected,

@@ -53,6 +53,12 @@ export async function infoOf({ manager }: Connected, stream: string): Promise<St
   }
 }
 
+/** Of a message of Kontor's own, as the stream's leader has it; null: there is none with this number. */
+export async function idAt({ manager }: Connected, stream: string, seq: number): Promise<string | null> {
+  const message = seq < 1 ? null : await manager.streams.getMessage(stream, { seq })
+  return message?.header.get('Nats-Msg-Id') ?? null
+}
+
 export const CONFIRMED_WITHIN_MS = 2_000
 
 /** A message that a majority of its servers has just taken in: a server that has it has all that was acknowledged before. */
