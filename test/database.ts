@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -8,7 +8,7 @@ import pg from 'pg'
 import { type EmbeddedConnection, joinCluster, ownCluster } from '../embedded-postgres/cluster.ts'
 import { findHome } from '../embedded-postgres/home.ts'
 import { ended, findPostmaster } from '../embedded-postgres/postmaster.ts'
-import { isAlive, thisProcess } from '../embedded-postgres/processes.ts'
+import { isAlive, type ProcessStamp, thisProcess } from '../embedded-postgres/processes.ts'
 import { freePort } from '../embedded-postgres/socket.ts'
 import { migrate } from '../src/postgres/migrate.ts'
 import { ensurePartitions } from '../src/postgres/partitions.ts'
@@ -55,7 +55,11 @@ export async function testDatabase({ empty = false, partitioned = false } = {}):
 }
 
 /** For a run of all tests: a throw-away cluster, which the test files find through the environment. */
-export async function startTestCluster(): Promise<{ url: string; stop(): Promise<void> }> {
+export async function startTestCluster(): Promise<{
+  url: string
+  stop(): Promise<void>
+  stopAtOnce(): void
+}> {
   await removeAbandonedClusters()
   const { pid, started } = thisProcess()
   const directory = join(tmpdir(), `kontor-test-${pid}-${started}`)
@@ -74,7 +78,20 @@ export async function startTestCluster(): Promise<{ url: string; stop(): Promise
     throw error
   }
   process.env[variable] = url
-  return { url, stop }
+  const { home } = (await findHome(directory))!
+  const postmaster = await findPostmaster(home)
+  return { url, stop, stopAtOnce: () => postmaster && endAtOnce(postmaster, directory) }
+}
+
+const AT_ONCE_MS = 5_000
+
+/** For a process that is exiting and cannot wait for anything but the clock. What is left then, the next run removes. */
+function endAtOnce(postmaster: ProcessStamp, directory: string): void {
+  const deadline = Date.now() + AT_ONCE_MS
+  if (isAlive(postmaster)) process.kill(postmaster.pid, 'SIGQUIT')
+  const pause = new Int32Array(new SharedArrayBuffer(4))
+  while (isAlive(postmaster) && Date.now() < deadline) Atomics.wait(pause, 0, 0, 20)
+  if (!isAlive(postmaster)) rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
 }
 
 /** For a test file that is run alone: a cluster that such files share and keep, so that only the first one waits for initdb. */

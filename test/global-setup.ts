@@ -5,17 +5,35 @@ import { startTestCluster } from './database.ts'
 import { eventually } from './eventually.ts'
 import { leakedProcesses, RUN_VARIABLE } from './leaked-processes.ts'
 
-let cluster: Awaited<ReturnType<typeof startTestCluster>>
+let cluster: Awaited<ReturnType<typeof startTestCluster>> | undefined
 
 export async function globalSetup(): Promise<void> {
   process.env[RUN_VARIABLE] = randomUUID()
+  // Ctrl-C, or whoever ends the run: Node would leave without the teardown. A run that is killed is tidied up after by the next one.
+  process.on('exit', endUnfinished)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(1))
   cluster = await startTestCluster()
+}
+
+function endUnfinished(): void {
+  if (cluster === undefined) return
+  for (const { pid } of leakedProcesses(process.env[RUN_VARIABLE]!)) kill(pid)
+  cluster.stopAtOnce()
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // it has ended before
+  }
 }
 
 /** An error thrown here would fail the run without a word about it. */
 export async function globalTeardown(): Promise<void> {
   await endLeakedProcesses(process.env[RUN_VARIABLE]!)
-  await cluster.stop()
+  await cluster?.stop()
+  cluster = undefined
 }
 
 async function endLeakedProcesses(run: string): Promise<void> {
@@ -24,7 +42,7 @@ async function endLeakedProcesses(run: string): Promise<void> {
   await eventually('the processes of the tests to end', isOver, { withinMs: 5_000 }).catch(() => {
     for (const { pid, command } of leakedProcesses(run)) {
       console.error(`A test left a process behind, which is ended now: ${pid} ${command}`)
-      process.kill(pid, 'SIGKILL')
+      kill(pid)
     }
     process.exitCode = 1
   })

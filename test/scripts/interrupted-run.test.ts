@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { findHome } from '../../embedded-postgres/home.ts'
+import { findPostmaster } from '../../embedded-postgres/postmaster.ts'
+import { isAlive } from '../../embedded-postgres/processes.ts'
+import { eventually } from '../eventually.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+// What `npm test` does before the first file.
+const SETUP = `
+  const { globalSetup } = await import('./test/global-setup.ts')
+  await globalSetup()
+  console.log('ready')
+  setInterval(() => {}, 60_000)`
+
+test('a test run that is ended early leaves no PostgreSQL behind', async () => {
+  const run = spawn(process.execPath, ['--input-type=module', '-e', SETUP], {
+    ...{ cwd: root, stdio: ['ignore', 'pipe', 'inherit'] },
+  })
+  const exited = once(run, 'exit')
+  await Promise.race([once(run.stdout!, 'data'), exited])
+  const directory = readdirSync(tmpdir()).find(name => name.startsWith(`kontor-test-${run.pid}-`))!
+  const { home } = (await findHome(join(tmpdir(), directory)))!
+  const postmaster = (await findPostmaster(home))!
+  run.kill('SIGINT')
+  await exited
+  await eventually('its PostgreSQL to end', () => !isAlive(postmaster), { withinMs: 20_000 })
+  assert.ok(!readdirSync(tmpdir()).includes(directory))
+})
