@@ -143,7 +143,13 @@ export async function sendList<Row>(
   list: ListOfPortions<Row>,
   columns: Column<Row>[],
 ): Promise<FastifyReply> {
-  return wantsCsv(request) ? csvList(reply, list, columns) : sendJson(reply, await portionedList(list))
+  const { read } = list
+  // The first portion is read in the turn of the request, which ends when the answer begins.
+  const inTurns: typeof list = {
+    ...list,
+    read: (limit, after) => (after ? request.inTurn(() => read(limit, after)) : read(limit, null)),
+  }
+  return wantsCsv(request) ? csvList(reply, inTurns, columns) : sendJson(reply, await portionedList(inTurns))
 }
 
 /** The answer with a list. A large page is a stream of portions: it is never held as a whole. */

@@ -42,6 +42,7 @@ import { exportRoutes } from './export/routes.ts'
 import { type InboundOptions, inboundRoute } from './inbound/receive.ts'
 import { requestListRoute } from './inbound/requests.ts'
 import { mcpRoute } from './mcp/route.ts'
+import { takeReadTurns } from './read-turns.ts'
 import { operationRoute } from './records/operations.ts'
 import { recordRoutes } from './records/records.ts'
 import { keepRefused } from './refused.ts'
@@ -56,13 +57,14 @@ type Credentials = { directory: Directory; now: () => Date }
 /** What both that take in writes with keys need. */
 type Receiving = Credentials & { accept: Accept; backlog: BacklogState; turns: Turns; refusals: Refusals }
 
-export function dataSurface(options: Receiving & { pool: pg.Pool; log: Log }): Surface {
+export function dataSurface(options: Receiving & { pool: pg.Pool; log: Log; readTurns: Turns }): Surface {
   return {
     name: 'data',
     register(app) {
       app.addHook('onRequest', refuseWithBacklog(options.backlog))
       app.addHook('onRequest', authenticatePrivate(options))
       takeTurns(app, options.turns)
+      takeReadTurns(app, options.readTurns)
       keepRefused(app, options)
       recordRoutes(app, options) //         POST, DELETE, GET /v1/{products,contacts,orders}; GET …/:id; POST …/batch
       operationRoute(app, options) //       GET /v1/operations/:operationId

@@ -7,6 +7,7 @@ import { version } from '../config/version.ts'
 import type { Surface } from '../http/app.ts'
 import { sessionReader } from '../http/console/session-cookie.ts'
 import type { SignIn } from '../http/console/sign-in-routes.ts'
+import { openReadTurns } from '../http/read-turns.ts'
 import {
   adminSurface,
   consoleSurface,
@@ -63,7 +64,9 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
   const surfaces: Surface[] = []
   const refusals = openRefusals(parts)
   const receiving = { ...parts, turns, refusals }
-  if (serves('data')) surfaces.push(dataSurface(receiving), toolSurface({ ...parts, version }))
+  const readTurns = openReadTurns(config.poolSize)
+  if (serves('data'))
+    surfaces.push(dataSurface({ ...receiving, readTurns }), toolSurface({ ...parts, version }))
   if (serves('events')) surfaces.push(eventSurface({ ...receiving, budgets }))
   if (serves('console')) {
     const { allowPrivateDestinations, logRetentionMs } = config

@@ -31,17 +31,52 @@ test('a tenant that floods waits for itself; its neighbour goes first, and a ten
   assert.deepEqual(started.slice(10), ['a8', 'a9'])
 })
 
-test('whatever comes and goes in which order: all have their turn, in the order of their tenant', () => {
+test('a tenant alone may have a limit of its own, and who comes then still does not wait', () => {
+  const turns = openTurns({ ...still, capacity: 2, aloneCapacity: 4 })
+  const started: string[] = []
+  const take = (name: string) => turns.take(name[0]!, 1, () => started.push(name))
+  for (let i = 1; i <= 6; i++) take(`a${i}`)
+  take('b1')
+  assert.deepEqual(started, ['a1', 'a2', 'a3', 'a4', 'b1'])
+  for (let i = 0; i < 3; i++) turns.give('a', 1)
+  assert.deepEqual(started.slice(5), [], 'one of each is under way, and that is all there is for two')
+  turns.give('b', 1)
+  assert.deepEqual(started.slice(5), ['a5'])
+})
+
+test('many that end as soon as they begin are not one stack', () => {
+  const turns = openTurns({ ...still, capacity: 1 })
+  let ended = 0
+  turns.take('a', 1, () => undefined)
+  turns.take('b', 1, () => undefined)
+  for (let i = 0; i < 5_000; i++)
+    turns.take('a', 1, () => {
+      ended++
+      turns.give('a', 1)
+    })
+  assert.equal(ended, 0)
+  turns.give('a', 1)
+  assert.equal(ended, 5_000)
+})
+
+test('whatever comes, leaves and goes in which order: all others have their turn, in the order of their tenant', () => {
   const request = fc.record({
     tenant: fc.constantFrom('a', 'b', 'c'),
     weight: fc.integer({ min: 1, max: 8 }),
   })
-  const step = fc.oneof(request, fc.constant('end' as const))
+  const step = fc.oneof(
+    { weight: 3, arbitrary: request },
+    { weight: 2, arbitrary: fc.constant('end' as const) },
+    { weight: 1, arbitrary: fc.record({ leaves: fc.nat(199) }) },
+  )
+  const limits = fc.constantFrom({ capacity: 8 }, { capacity: 8, aloneCapacity: 12 })
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 200 }), steps => {
-      const turns = openTurns({ ...still, capacity: 8 })
+    fc.property(fc.array(step, { maxLength: 200 }), limits, (steps, limit) => {
+      const turns = openTurns({ ...still, ...limit })
       const underWay: { tenant: string; weight: number }[] = []
       const order: Record<string, number[]> = { a: [], b: [], c: [] }
+      const leave: (() => void)[] = []
+      const left = new Set<number>()
       let taken = 0
       const end = () => {
         const ended = underWay.shift()
@@ -49,10 +84,14 @@ test('whatever comes and goes in which order: all have their turn, in the order 
       }
       for (const each of steps) {
         if (each === 'end') end()
-        else {
+        else if ('leaves' in each) {
+          const number = each.leaves
+          leave[number]?.()
+          if (number < taken && !Object.values(order).flat().includes(number)) left.add(number)
+        } else {
           const number = taken++
           const isIdle = !underWay.some(({ tenant }) => tenant === each.tenant)
-          turns.take(each.tenant, each.weight, () => {
+          leave[number] = turns.take(each.tenant, each.weight, () => {
             underWay.push(each)
             order[each.tenant]!.push(number)
           })
@@ -62,7 +101,9 @@ test('whatever comes and goes in which order: all have their turn, in the order 
       }
       while (underWay.length > 0) end()
       assert.equal(turns.underWay(), 0)
-      assert.equal(Object.values(order).flat().length, taken)
+      const started = Object.values(order).flat()
+      assert.equal(started.length, taken - left.size)
+      assert.ok(!started.some(number => left.has(number)))
       for (const numbers of Object.values(order))
         assert.deepEqual(
           numbers,

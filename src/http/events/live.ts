@@ -10,19 +10,21 @@ import { conversionText, eventText } from '../../store/export/row-texts.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
 import type { App } from '../app.ts'
 import { authenticatePrivate, requireScope } from '../auth.ts'
+import { limitLongRunning } from '../long-running.ts'
 import { problems } from '../problems.ts'
 
 // Proxies end connections on which nothing comes for a minute.
 const SIGN_EVERY_MS = 15_000
 const NEWEST = 50
 // Each is a small query a second.
-const MOST_AT_ONCE = 50
+const MOST_AT_ONCE = { ofTenant: 50, inAll: 100 }
 
 type Deps = { pool: pg.Pool; directory: Directory; now: () => Date }
 
 /** Events as they come in, as server-sent events. What comes faster than a screen can show is left out. */
 export function liveRoute(app: App, { pool, ...deps }: Deps): void {
   const streams = new Set<AbortController>()
+  const followers = limitLongRunning(MOST_AT_ONCE)
   app.addHook('preClose', async () => {
     for (const stream of streams) stream.abort()
   })
@@ -58,7 +60,8 @@ export function liveRoute(app: App, { pool, ...deps }: Deps): void {
       const { tenantId } = request.caller
       const withSales = request.query.conversions
       if (withSales) requireScope(request.caller, 'conversions:read')
-      if (streams.size >= MOST_AT_ONCE) throw problems.unavailable('Too many follow events at once.')
+      const leave = followers.begin(tenantId)
+      if (!leave) throw problems.unavailable('Too many follow events at once.')
       // By hand: a signal that is made of others may be forgotten together with them, and then never comes.
       const ending = new AbortController()
       streams.add(ending)
@@ -66,17 +69,19 @@ export function liveRoute(app: App, { pool, ...deps }: Deps): void {
       reply.raw.once('close', () => {
         clearTimeout(timer)
         streams.delete(ending)
+        leave()
         ending.abort()
       })
       const eventType = request.query.event_type === undefined ? null : storableText(request.query.event_type)
       const page = { limit: NEWEST, offset: 0, since: null, until: null, after: null, eventType }
       const stream = follow({
-        newest: async () => {
-          const events = (await listEvents(pool, tenantId, page)).rows.map(eventMessage)
-          if (!withSales) return events
-          const sales = (await listConversions(pool, tenantId, page)).map(conversionMessage)
-          return [...events, ...sales].sort((a, b) => b.at - a.at)
-        },
+        newest: () =>
+          request.inTurn(async () => {
+            const events = (await listEvents(pool, tenantId, page)).rows.map(eventMessage)
+            if (!withSales) return events
+            const sales = (await listConversions(pool, tenantId, page)).map(conversionMessage)
+            return [...events, ...sales].sort((a, b) => b.at - a.at)
+          }),
         mayGoOn: () => isStillAllowed(authenticate, request, reply),
         signal: ending.signal,
       })

@@ -5,11 +5,12 @@ import { Type } from 'typebox'
 import { CONTENT_TYPES, exportBytes, FORMATS } from '../../reports/export/export.ts'
 import { TABLES, type TableName, tableNamed } from '../../reports/export/tables.ts'
 import type { App } from '../app.ts'
+import { limitLongRunning } from '../long-running.ts'
 import { timeWindow } from '../paging.ts'
 import { problems } from '../problems.ts'
 
 // Each holds some megabytes, however slowly it is read.
-const MAX_AT_A_TIME = 16
+const MAX_AT_A_TIME = { ofTenant: 16, inAll: 32 }
 const RETRY_AFTER_S = 10
 
 const BOUNDS: Record<TableName, string> = {
@@ -35,7 +36,7 @@ const exportQuery = (name: TableName) =>
 
 /** Whole tables as files. A file that ends early is told from a whole one by the connection, which breaks off. */
 export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
-  let underWay = 0
+  const exports = limitLongRunning(MAX_AT_A_TIME)
   for (const name of TABLES) {
     const table = tableNamed(name)
     app.get(
@@ -60,20 +61,27 @@ export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
           },
         },
       },
-      async ({ query, caller }, reply) => {
+      async (request, reply) => {
+        const { query, caller } = request
         const window = timeWindow(query)
-        if (underWay >= MAX_AT_A_TIME)
+        const end = exports.begin(caller.tenantId)
+        if (!end)
           throw problems.tooManyRequests(
             RETRY_AFTER_S,
-            `${MAX_AT_A_TIME} exports are under way: try again later.`,
+            `At most ${MAX_AT_A_TIME.ofTenant} exports run at a time: try again later.`,
           )
         const bytes = exportBytes(pool, caller.tenantId, { table, window, format: query.format })
         // Whether there is a database at all is known before the answer begins.
-        const first = await bytes.next()
-        const stream = Readable.from(whole(first, bytes), { objectMode: true, highWaterMark: 1 })
-        underWay++
+        const first = await bytes.next().catch(error => {
+          end()
+          throw error
+        })
+        const stream = Readable.from(
+          whole(first, () => request.inTurn(() => bytes.next())),
+          { objectMode: true, highWaterMark: 1 },
+        )
         stream.once('close', () => {
-          underWay--
+          end()
           bytes.return(undefined).catch(() => undefined)
         })
         reply.header('content-type', CONTENT_TYPES[query.format])
@@ -84,8 +92,9 @@ export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
   }
 }
 
-async function* whole<T>(first: IteratorResult<T>, rest: AsyncGenerator<T>): AsyncGenerator<T> {
-  if (first.done) return
-  yield first.value
-  yield* rest
+async function* whole<T>(
+  first: IteratorResult<T>,
+  next: () => Promise<IteratorResult<T>>,
+): AsyncGenerator<T> {
+  for (let part = first; !part.done; part = await next()) yield part.value
 }

@@ -5,11 +5,12 @@ import { isCursorOfRequests, readRequests } from '../../reports/inbound-requests
 import type { Directory } from '../../store/tenants/directory.ts'
 import type { App } from '../app.ts'
 import { requireScope } from '../auth.ts'
+import { limitLongRunning } from '../long-running.ts'
 import { problems } from '../problems.ts'
 import { InboundAnswer, InboundParams } from './schemas.ts'
 
 // Each is two small queries every half second.
-const MOST_WAITING = 50
+const MOST_WAITING = { ofTenant: 50, inAll: 100 }
 
 const Query = Type.Object({
   since: Type.Optional(
@@ -46,13 +47,14 @@ type Deps = { pool: pg.Pool; directory: Directory }
 /** The requests of a source as they came, for whoever builds what handles them. */
 export function requestListRoute(app: App, { pool, directory }: Deps): void {
   const waiting = new Set<AbortController>()
+  const listeners = limitLongRunning(MOST_WAITING)
   app.addHook('preClose', async () => {
     for (const ending of waiting) ending.abort()
   })
   app.get(
     '/v1/sources/:sourceConfigId/requests',
     {
-      config: { scope: 'events:read', problems: [503] },
+      config: { scope: 'events:read', problems: [503], takesNoTurn: true },
       schema: {
         tags: ['Inbound webhooks'],
         summary: 'The requests of a source as they came, oldest first',
@@ -71,7 +73,8 @@ export function requestListRoute(app: App, { pool, directory }: Deps): void {
       requireScope(caller, 'conversions:read')
       if (query.cursor !== undefined && !isCursorOfRequests(query.cursor))
         throw problems.invalid([{ pointer: '/cursor', message: 'is not a cursor of this list' }])
-      if (waiting.size >= MOST_WAITING) throw problems.unavailable('Too many listen at once.')
+      const leave = listeners.begin(caller.tenantId)
+      if (!leave) throw problems.unavailable('Too many listen at once.')
       const ending = new AbortController()
       const end = () => ending.abort()
       waiting.add(ending)
@@ -87,6 +90,7 @@ export function requestListRoute(app: App, { pool, directory }: Deps): void {
         )
       } finally {
         waiting.delete(ending)
+        leave()
         reply.raw.off('close', end)
       }
     },
