@@ -11,12 +11,14 @@ const STEADY_PER_SECOND = 100
 
 /**
  * A shop that sends a little, all the time; then the same while a neighbour sends all that it can. It is held against a flood
- * that comes from the shop itself, so that what is measured is who pays for a flood, not how much a busy machine costs.
+ * that comes from the shop itself, so that what is measured is who pays for a flood, not how much a busy machine costs. Then
+ * a shop that reads a little, and a neighbour that reads all that it can.
  */
 export const neighbours: Scenario = async ({ connections, seconds }) => {
   const service = await startService()
   try {
-    const quietKey = await anotherTenant(service)
+    const quiet = await anotherTenant(service)
+    const quietKey = quiet.tracking
     const steady = () =>
       load({
         url: service.url,
@@ -43,8 +45,9 @@ export const neighbours: Scenario = async ({ connections, seconds }) => {
     await service.drained()
     const [inFlood] = await Promise.all([steady(), ...flood(quietKey)])
     await service.drained()
+    const reads = await readingBesideReader(service, quiet.private, { connections, seconds })
     return {
-      facts: { alone, besideFlood, inFlood, flooded },
+      facts: { alone, besideFlood, inFlood, flooded, ...reads },
       bars: [
         {
           what: 'p99 beside a flooding neighbour / p99 alone',
@@ -52,6 +55,16 @@ export const neighbours: Scenario = async ({ connections, seconds }) => {
           atMost: 2,
         },
         { what: 'errors of the quiet one', value: besideFlood.refused + besideFlood.broken, atMost: 0 },
+        {
+          what: 'p50 of a read beside a neighbour that reads all it can / p50 alone',
+          value: reads.readsBesideReader.p50Ms / reads.readsAlone.p50Ms,
+          atMost: 20,
+        },
+        {
+          what: 'errors of the quiet reader',
+          value: reads.readsBesideReader.refused + reads.readsBesideReader.broken,
+          atMost: 0,
+        },
       ],
     }
   } finally {
@@ -59,13 +72,43 @@ export const neighbours: Scenario = async ({ connections, seconds }) => {
   }
 }
 
-async function anotherTenant(service: Service): Promise<string> {
+/** Lists of a hundred events as fast as they come, beside one record again and again. */
+async function readingBesideReader(
+  { url, private: flooding, drained }: Service,
+  authorization: string,
+  { connections, seconds }: { connections: number; seconds: number },
+) {
+  const record = { entityType: 'product', id: 'mug', data: { sku: 'mug' }, sourceUpdatedAt: new Date() }
+  await fetch(`${url}/v1/products`, {
+    method: 'POST',
+    headers: { authorization, 'content-type': 'application/json' },
+    body: JSON.stringify(record),
+  })
+  await drained()
+  const steady = () =>
+    load({
+      ...{ url, authorization, seconds, connections: 4, rate: STEADY_PER_SECOND },
+      traffic: [{ method: 'GET', path: '/v1/products/mug' }],
+    })
+  const readsAlone = await steady()
+  const [readsBesideReader, reader] = await Promise.all([
+    steady(),
+    load({
+      ...{ url, authorization: flooding, connections, seconds },
+      traffic: [{ method: 'GET', path: '/v1/events?limit=100' }],
+    }),
+  ])
+  return { readsAlone, readsBesideReader, reader }
+}
+
+async function anotherTenant(service: Service): Promise<Record<'tracking' | 'private', string>> {
   const admin = openAdmin({
     pool: service.pool,
     log: openPostgresLog({ pool: service.pool }),
     secrets: openSecrets([Buffer.alloc(32, 1)]),
   })(commandLineActor('bench'))
   const { id } = await admin.tenants.create({ name: 'quiet' })
-  const { key } = await admin.keys.create({ tenant: id, kind: 'tracking' })
-  return `Bearer ${key}`
+  const keyOf = async (kind: 'tracking' | 'private') =>
+    `Bearer ${(await admin.keys.create({ tenant: id, kind })).key}`
+  return { tracking: await keyOf('tracking'), private: await keyOf('private') }
 }
