@@ -109,8 +109,12 @@ const NOT_RUNNING = {
 
 /** The log on NATS beside the one in PostgreSQL, which `pipeline` tells of. `promise`: what an acknowledged event survives. */
 async function jetstreamOf(outside: OutsideLog) {
-  const { maxBytes, ...status } = await outside.status()
-  return { ...status, max_bytes: maxBytes }
+  const { maxBytes, passedOver, ...status } = await outside.status()
+  const { foreign, unreadable } = passedOver
+  return {
+    ...{ ...status, max_bytes: maxBytes },
+    passed_over: { foreign: foreign?.messages ?? 0, unreadable: unreadable?.messages ?? 0 },
+  }
 }
 
 /** What waits in both logs, null while NATS does not tell; and how much may before what comes in is answered 503. */

@@ -119,6 +119,8 @@ export type OutsideLog = {
   /** Waits for the server, for so long; throws where it refuses. */
   start(withinMs: number): Promise<void>
   status(): Promise<OutsideStatus>
+  /** Messages in which no entries can be read. */
+  passedOver(): Promise<PassedOver>
   /** What an acknowledged entry survives; null while the server is away. */
   promise(): Promised | null
   /** Makes room where there is little, and writes down how much is unread. */
@@ -139,7 +141,14 @@ type OutsideStatus = {
   bytes: number | null
   maxBytes: number
   unread: number | null
+  passedOver: PassedOver
 }
+
+/** Messages of others, and those of Kontor's own that are broken; null: there were none lately. */
+export type PassedOver = { foreign: PassedOverCount | null; unreadable: PassedOverCount | null }
+
+/** How many there were, and the last one. */
+type PassedOverCount = { messages: number; seq: number; subject: string; at: Date }
 
 /** What an acknowledged entry survives. */
 export type Promised = 'synced' | 'replicated' | 'process-crash only'

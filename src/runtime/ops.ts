@@ -14,10 +14,20 @@ import { type Disk, diskText } from './disk.ts'
 /** What /metrics tells of the parts, read when it is asked for. */
 export function watchParts(
   metrics: Metrics,
-  { pool, backlog, disk }: { pool: pg.Pool; backlog: Backlog; disk: Disk },
+  {
+    pool,
+    log: { outside },
+    backlog,
+    disk,
+  }: { pool: pg.Pool; log: Pick<Log, 'outside'>; backlog: Backlog; disk: Disk },
 ): void {
   metrics.watchDisk(disk.free)
   metrics.watchDeadLetters(() => countDeadLetters(pool))
+  if (outside)
+    metrics.watchPassedOver(async () => {
+      const { foreign, unreadable } = await outside.passedOver()
+      return (foreign?.messages ?? 0) + (unreadable?.messages ?? 0)
+    })
   metrics.watchSuppressed(() => totalSuppressed(pool))
   metrics.watchStalled(async () => (await listStalled(pool)).length)
   metrics.watchRetention(async () => (await retentionHeldBy(pool)) !== null)

@@ -174,7 +174,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   const backlog = watchBacklog(log.lag, { max: config.maxBacklog, processes: config.processes })
   onClose(async () => backlog.stop())
   metrics.watchPool('requests', () => pool)
-  if (!options.isOneOfSeveral) watchParts(metrics, { pool, backlog, disk })
+  if (!options.isOneOfSeveral) watchParts(metrics, { pool, log, backlog, disk })
 
   const isEmbedded = config.databaseUrl === null
   const secrets = openSecrets(await loadMasterKeys({ ...config, isEmbedded }))

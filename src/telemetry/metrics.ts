@@ -25,6 +25,7 @@ export type Metrics = {
   watchPipeline(read: () => Promise<Lag[]>): void
   watchDeadLetters(read: () => Promise<number>): void
   watchStalled(read: () => Promise<number>): void
+  watchPassedOver(read: () => Promise<number>): void
   watchSuppressed(read: () => Promise<number>): void
   watchRetention(isHeld: () => Promise<boolean>): void
   /** The free part of the disk; null: not known, and left out. */
@@ -95,6 +96,13 @@ export function openMetrics(): Metrics {
         registry,
         'kontor_dead_letters',
         'Entries that could not be processed and wait for a decision',
+        read,
+      ),
+    watchPassedOver: read =>
+      watchNumber(
+        registry,
+        'kontor_nats_passed_over_messages',
+        'Messages in the stream that are not from Kontor or cannot be read (kontor doctor says which)',
         read,
       ),
     watchSuppressed: read =>

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { cp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -43,9 +44,10 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
   })
   const settingsOf = (given: Partial<NatsSettings> = {}) =>
     natsSettings(nats.url, { access: access('app'), stream: `moves-${++names}`, ...given })
-  async function opened(settings: NatsSettings) {
+  async function opened(settings: NatsSettings, warnings: string[] = []) {
+    const warn = (_: object, message: string) => warnings.push(message)
     const log = openJetStreamLog({
-      ...{ pool: postgres.pool, settings, postgres: postgres.log },
+      ...{ pool: postgres.pool, settings, postgres: postgres.log, logger: { warn, info: () => {} } },
       ...{ name: 'test', isWriter: true },
     })
     await log.outside.start(10_000).catch(async error => {
@@ -192,6 +194,25 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await eventually('the client to notice', async () => connected.connection.info === undefined)
     await assert.rejects(ensureStream(connected, settings), LogUnavailable)
     await connected.connection.close()
+  })
+
+  test('an entry whose parts went when it was read is no reason to warn at the next start', async () => {
+    const settings = settingsOf()
+    const log = await opened(settings)
+    await log.append([anEvent(randomBytes(1_200_000).toString('base64'))])
+    await readAll(log, postgres.pool)
+    await log.append([anEvent('behind it')])
+    assert.equal((await readAll(log, postgres.pool)).length, 1)
+    await log.close()
+    await manage(manager =>
+      manager.streams.purge(settings.stream, { filter: `${settings.stream}.log.*.part.>` }),
+    )
+    const warnings: string[] = []
+    const again = await opened(settings, warnings)
+    await again.append([anEvent('after')])
+    assert.deepEqual(bodies(await readAll(again, postgres.pool)), ['after'])
+    await again.close()
+    assert.deepEqual(warnings, [])
   })
 
   test('a publish that is repeated adds nothing twice', async () => {

@@ -187,6 +187,58 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     assert.equal((await listed('away')).length, 1)
   })
 
+  test('what others publish there is passed over, what of ours is broken is kept, and neither holds up what comes after', async () => {
+    await worker.close()
+    const { connection, js, manager, packages } = await connectTo(natsSettings(nats.url).access, 'test')
+    const id = '01890000-0000-7000-8000-000000000000'
+    const facts = { id, entries: 2, from: 0, to: 0, isCompressed: false, parts: 0 }
+    const put = async (subject: string, body: string, header?: string) => {
+      const headers = packages.headers()
+      if (header !== undefined) headers.set('Kontor', header)
+      return (await js.publish(subject, body, { headers })).seq
+    }
+    const tenantId = Number(server.tenant.id.slice('ten_'.length))
+    let last = 0
+    for (let partition = 0; partition < 4; partition++) {
+      await put(`kontor.log.${partition}`, 'hello junk')
+      await put(
+        `kontor.log.${partition}`,
+        '[["not","an","entry"]]',
+        json({ ...facts, tenants: [tenantId, 999] }),
+      )
+      last = await put(`kontor.log.${partition}`, '[]', '{"id":')
+    }
+    await put('kontor.log.9999', 'junk')
+    await put('kontor.log.0.part.junk.0', 'junk')
+    await put('kontor.log.1', '{"event_type":"no event"}', json({ ...facts, tenants: [tenantId] }))
+    for (let i = 0; i < 20; i++)
+      assert.equal((await send('/v1/track/', { event_type: 'beside', event_id: `b-${i}` })).status, 200)
+    assert.equal((await server.log.outside!.status()).unread, 4 * (2 + 1) + 2 + 20)
+    const found = await server.request('/v1/events/lookup?event_id=b-3', { key: server.tenant.privateKey })
+    assert.equal(found.body.status, 'queued')
+    await startWorker()
+    assert.equal((await listed('beside')).length, 20)
+    const { unread, passedOver } = await server.log.outside!.status()
+    assert.deepEqual([unread, passedOver.foreign?.messages, passedOver.unreadable?.messages], [0, 4, 9])
+    assert.ok(passedOver.unreadable!.seq >= last)
+    const letters = await server.admin.deadLetters.list({ tenant: server.tenant.id, limit: 10 })
+    assert.equal(letters.length, 1)
+    assert.match(
+      (await server.admin.deadLetters.show(letters[0]!.id)).body,
+      /cannot be read.*eyJldmVudF90eXBl/s,
+    )
+    const kept = await server.pool.query('select from jetstream_passed_over where payload is not null')
+    assert.equal(kept.rowCount, 8)
+    await server.log.outside!.forgetRead()
+    for (const filter of ['kontor.log.9999', 'kontor.log.0.part.junk.0'])
+      await manager.streams.purge('kontor', { filter })
+    await connection.close()
+    assert.equal(
+      (await server.pool.query('select from jetstream_passed_over where payload is not null')).rowCount,
+      0,
+    )
+  })
+
   test('an unread event is looked up, and an erasure waits for it and leaves nothing in the stream', async () => {
     await worker.close()
     await send('/v1/track/', {

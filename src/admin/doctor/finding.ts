@@ -35,6 +35,8 @@ type FindingCode =
   | 'nats_away'
   | 'nats_not_synced'
   | 'nats_nearly_full'
+  | 'nats_foreign_messages'
+  | 'nats_unreadable_messages'
 
 export type Disk = { path: string; freeBytes: number; totalBytes: number }
 

@@ -1,4 +1,5 @@
-import { type Check, kontor } from './finding.ts'
+import type { PassedOver } from '../../log/log.ts'
+import { ago, type Check, type Finding, kontor, some } from './finding.ts'
 
 const NEARLY_FULL = 0.8
 
@@ -6,7 +7,17 @@ const NEARLY_FULL = 0.8
 export const stream: Check = async installation => {
   const { outside } = installation.log
   if (outside === null) return []
-  const { servers, stream: name, reachable, promise, unread, bytes, maxBytes } = await outside.status()
+  const {
+    servers,
+    stream: name,
+    reachable,
+    promise,
+    unread,
+    bytes,
+    maxBytes,
+    passedOver,
+  } = await outside.status()
+  const passed = passedOverFindings(passedOver, installation.databaseNow)
   if (!reachable)
     return [
       {
@@ -16,6 +27,7 @@ export const stream: Check = async installation => {
           'Events and inbound requests are answered 503 until it is back; records and reads go on. Nothing that was acknowledged is lost.',
         help: `Start NATS, and see that NATS_URL leads there; ${kontor(installation, 'start')} says in its log what stands in the way`,
       },
+      ...passed,
     ]
   return [
     promise === 'synced'
@@ -38,5 +50,25 @@ export const stream: Check = async installation => {
           help: 'Start another `kontor start --surfaces worker`, or raise KONTOR_NATS_MAX_BYTES',
         }
       : null,
+    ...passed,
+  ]
+}
+
+function passedOverFindings({ foreign, unreadable }: PassedOver, now: Date): (Finding | null)[] {
+  return [
+    foreign && {
+      code: 'nats_foreign_messages',
+      what: `${some(foreign.messages, 'message')} in the stream ${foreign.messages === 1 ? 'was' : 'were'} not from Kontor, the last one ${foreign.seq} of ${foreign.subject}, ${ago(foreign.at, now)} ago.`,
+      means:
+        'They were passed over. Nothing waits for them and nothing is lost, but somebody else publishes there.',
+      help: `Let nobody but Kontor publish to ${foreign.subject.replace(/[^.]*$/, '>')}: permissions of NATS users do that`,
+    },
+    unreadable && {
+      code: 'nats_unreadable_messages',
+      what: `${some(unreadable.messages, 'message')} of Kontor's own could not be read, the last one ${unreadable.seq} of ${unreadable.subject}, ${ago(unreadable.at, now)} ago.`,
+      means:
+        'A newer version wrote them, or they were damaged. Those of one tenant are among its dead letters; what the others held is in the column payload of jetstream_passed_over, until the log retention (KONTOR_LOG_RETENTION) or an erasure takes it.',
+      help: 'kontor dead-letters list; where a newer version has run on it, start that version again',
+    },
   ]
 }

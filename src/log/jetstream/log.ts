@@ -7,6 +7,7 @@ import type { PostgresLog } from '../postgres/log.ts'
 import { enterStream, listCursors, noteUnread } from './cursors.ts'
 import { reasonOf, StreamFull } from './errors.ts'
 import { type Link, type Linked, type LinkLogger, openLink } from './link.ts'
+import { countPassedOver, dropPassedOver, erasePayloads } from './passed-over.ts'
 import { openPublisher } from './publisher.ts'
 import { purgeRead } from './purge.ts'
 import { openReader, partitionName } from './reader.ts'
@@ -230,8 +231,10 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
           partitions: linked?.stream.partitions ?? null,
           bytes: info?.state.bytes ?? null,
           unread: info && (await unreadNow().catch(unlessAway)),
+          passedOver: await countPassedOver(pool, stream),
         }
       },
+      passedOver: () => countPassedOver(pool, stream),
       promise: () => link.writable()?.stream.promise ?? null,
       async upkeep() {
         const linked = link.current()
@@ -242,6 +245,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         const isRecent = performance.now() - counted.at < RECENT_MS
         const unread = isRecent ? counted.unread : await unreadNow()
         await noteUnread(pool, stream, { unread, isDrained: false })
+        await dropPassedOver(pool, stream, settings.maxAgeMs)
       },
       async untilRead(withinMs) {
         const deadline = Date.now() + withinMs
@@ -256,6 +260,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       async forgetRead() {
         await wholeMessages()
         await purgeRead(await entered.ready(), stream, await listCursors(pool, stream))
+        await erasePayloads(pool, stream)
       },
     },
     async close() {

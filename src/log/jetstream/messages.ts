@@ -1,5 +1,6 @@
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import type { Entry, EntryKind } from '../../domain/entries/entry.ts'
+import { isUuid } from '../../domain/ids.ts'
 import type { Append } from '../log.ts'
 
 /** What goes to NATS at once. */
@@ -21,7 +22,11 @@ export type Facts = {
   to: number
   isCompressed: boolean
   parts: number
+  /** Somebody else put it there, or it is Kontor's and cannot be read: it is passed over. */
+  fault?: Fault
 }
+
+export type Fault = 'foreign' | 'unreadable'
 
 type Unpacked = { entries: Entry[]; storedBytes: number[] }
 
@@ -63,6 +68,7 @@ const EMPTY = new Uint8Array(0)
 export function unpack(payload: Uint8Array, { isCompressed }: Pick<Facts, 'isCompressed'>): Unpacked {
   const text = isCompressed ? zstdDecompressSync(payload) : Buffer.from(payload)
   const rows = JSON.parse(text.toString('utf8')) as Row[]
+  if (!Array.isArray(rows) || rows.length === 0 || !rows.every(isRow)) throw new Error('These are no entries')
   return { entries: rows.map(entryOf), storedBytes: rows.map(row => row[7]) }
 }
 
@@ -70,6 +76,27 @@ function rowOf({ entry, storedBytes }: Append): Row {
   const { id, tenantId, kind, orderingKey, receivedAt, context, body } = entry
   return [id, tenantId, kind, orderingKey, receivedAt.getTime(), context, body, storedBytes ?? body.length]
 }
+
+/** Whatever gets past here and is no entry would hold up its partition for ever. */
+function isRow(row: Row): boolean {
+  if (!Array.isArray(row)) return false
+  const [id, tenantId, kind, orderingKey, receivedAt, context, body, storedBytes] = row
+  return (
+    isText(id) &&
+    isUuid(id) &&
+    isTenantId(tenantId) &&
+    (kind === 'events' || kind === 'record') &&
+    [orderingKey, context, body].every(isText) &&
+    isTime(receivedAt) &&
+    Number.isFinite(storedBytes)
+  )
+}
+
+const isText = (value: unknown) => typeof value === 'string' && !value.includes('\0')
+const isTime = (value: unknown) => Number.isInteger(value) && Math.abs(value as number) <= 8.64e15
+const isTenantId = (value: unknown) =>
+  Number.isInteger(value) && (value as number) > 0 && (value as number) < 2 ** 31
+const isCount = (value: unknown) => Number.isInteger(value) && (value as number) >= 0
 
 function entryOf([id, tenantId, kind, orderingKey, receivedAt, context, body]: Row): Entry {
   return { id, tenantId, kind, orderingKey, receivedAt: new Date(receivedAt), context, body }
@@ -97,6 +124,45 @@ export function writeFacts(headers: Headers, facts: Facts): void {
   headers.set(HEADER, JSON.stringify(facts))
 }
 
-export function readFacts(headers: Pick<Headers, 'get'> | undefined): Facts {
-  return JSON.parse(headers!.get(HEADER)) as Facts
+/** `at`: when NATS took it in, for what says nothing of itself. */
+export function readFacts(headers: Pick<Headers, 'get'> | undefined, at: number): Facts {
+  const text = headers?.get(HEADER) ?? ''
+  const facts = text === '' ? null : parsed(text)
+  if (facts !== null) return facts
+  const id = headers?.get('Nats-Msg-Id') ?? ''
+  const fault = text === '' ? 'foreign' : 'unreadable'
+  return {
+    ...{ id, entries: text === '' ? 0 : 1, tenants: [], from: at, to: at },
+    ...{ isCompressed: false, parts: 0, fault },
+  }
+}
+
+function parsed(text: string): Facts | null {
+  try {
+    const { id, entries, tenants, from, to, isCompressed, parts } = JSON.parse(text) as Facts
+    const isWhole =
+      isText(id) &&
+      isUuid(id) &&
+      [entries, parts].every(isCount) &&
+      [from, to].every(isTime) &&
+      tenants.every(isTenantId)
+    return isWhole ? { id, entries, tenants, from, to, isCompressed, parts } : null
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Stands for a message that cannot be read and is of one tenant: no event, whatever it holds, and so it is kept among that
+ * tenant's dead letters.
+ */
+export function unreadableEntry(
+  { id, tenants, to }: Facts,
+  { words, payload }: { words: string; payload: Uint8Array },
+): Entry {
+  return {
+    ...{ id, tenantId: tenants[0]!, kind: 'events', orderingKey: id, receivedAt: new Date(to) },
+    context: JSON.stringify({ route: 'track', ip: null, headers: {} }),
+    body: `${words} (base64): ${Buffer.from(payload).toString('base64')}`,
+  }
 }

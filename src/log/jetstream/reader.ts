@@ -11,7 +11,8 @@ import type { Connected } from './access.ts'
 import { type Cursor, moveCursors, ownCursors, type Position, type Step } from './cursors.ts'
 import { reasonOf } from './errors.ts'
 import type { Linked, LinkLogger } from './link.ts'
-import { type Facts, readFacts, unpack } from './messages.ts'
+import { type Facts, readFacts, unpack, unreadableEntry } from './messages.ts'
+import { keepPassedOver, type PassedMessage } from './passed-over.ts'
 import { partSubject, subjectOf } from './settings.ts'
 
 /** A message of a partition, read. */
@@ -23,6 +24,8 @@ export type Message = {
   storedBytes: number[]
   /** Parts of it are not there: it was read elsewhere meanwhile, or they have not arrived at that server yet. */
   isIncomplete?: true
+  /** Nothing in it can be read: the position moves past it. */
+  passedOver?: PassedMessage
 }
 
 // So much is fetched ahead of each partition, or one message if that has more.
@@ -31,6 +34,10 @@ const AHEAD_BYTES = 1_000_000
 const WAIT_MS = 300
 // What cannot be read is said so often, and stays where it is.
 const WARN_EVERY_MS = 10_000
+// Of what bears no entries; some thousands of such messages are not to be fetched at once.
+const PASSED_OVER_BYTES = 1_000
+// Parts are acknowledged before the message that names them: where the stream's leader does not have them by then, nobody does.
+const PARTS_LATE_MS = 60_000
 
 /** What was fetched of a partition. It stays until its cursor, read while it is owned, is past it. */
 type Buffered = {
@@ -94,7 +101,6 @@ export function openReader(
       // Its cursor was found elsewhere meanwhile; or NATS was away, and what answered is not what was asked.
       if (message === null || buffer.next !== from || linked() !== current) return
       buffer.messages.push(message)
-      if (message.isIncomplete) warn(partition, new Error(`parts of message ${message.seq} are not there`))
       buffer.bytes += sum(message.storedBytes)
       buffer.next = message.seq + 1
     }
@@ -144,8 +150,11 @@ export function openReader(
       buffer.bytes -= sum(storedBytes)
       if (facts.parts > 0 && source) void forgetParts(source, stream, partition, facts.id).catch(() => {})
     }
+    const isIncomplete = buffer.messages[0]?.isIncomplete
+    if (isIncomplete)
+      warn(partition, new Error(`parts of message ${buffer.messages[0]!.seq} are not there yet`))
     // Another process has read on, or the database is an older one now.
-    const isAnew = seq < buffer.from || seq > buffer.next || buffer.messages[0]?.isIncomplete
+    const isAnew = seq < buffer.from || seq > buffer.next || isIncomplete
     if (isAnew) Object.assign(buffer, { messages: [], bytes: 0, next: seq })
     buffer.from = seq
     return buffer
@@ -171,7 +180,7 @@ export function openReader(
         const buffer = drop(cursor.partition, cursor)
         const cut = cutOf(buffer.messages, cursor, options.maxEntries)
         if (cut.position) buffer.takenTo = (cut.position as Position).seq
-        if (cut.entries.length > 0 || named.includes(cursor.partition)) taken.push(cut)
+        if (cut.position !== null || named.includes(cursor.partition)) taken.push(cut)
         if (current) void fill(cursor.partition, current)
       }
       return taken
@@ -180,10 +189,15 @@ export function openReader(
       const steps = taken.flatMap(({ partition, position }) => {
         const number = partitionNumber(partition)
         return number !== null && position !== null
-          ? [{ partition: number, ...(position as Omit<Step, 'partition'>) }]
+          ? [{ partition: number, ...(position as NextPosition) }]
           : []
       })
-      if (steps.length > 0) await moveCursors(db, stream, steps)
+      if (steps.length === 0) return
+      await moveCursors(db, stream, steps)
+      const passedOver = steps.flatMap(step => step.passedOver)
+      if (passedOver.length === 0) return
+      await keepPassedOver(db, stream, passedOver)
+      tellPassedOver(passedOver, logger)
     },
   }
 }
@@ -194,24 +208,46 @@ function freshIn({ messages, takenTo }: Buffered): number {
   return entries
 }
 
+/** Where a reader goes on, and what it leaves behind unread. */
+type NextPosition = Omit<Step, 'partition'> & { passedOver: PassedMessage[] }
+
+function tellPassedOver(passedOver: PassedMessage[], logger: LinkLogger | undefined): void {
+  const ours = passedOver.filter(({ isForeign }) => !isForeign)
+  const [foreign] = passedOver.filter(({ isForeign }) => isForeign)
+  // Whoever publishes junk may publish much of it.
+  if (foreign)
+    logger?.warn(
+      { subject: foreign.subject, seq: foreign.seq, messages: passedOver.length - ours.length },
+      `message ${foreign.seq} of ${foreign.subject} is not from Kontor, and is passed over`,
+    )
+  for (const { seq, subject, reason, payload } of ours)
+    logger?.warn(
+      { subject, seq, reason },
+      `message ${seq} of ${subject} cannot be read: it is kept ${payload ? 'in jetstream_passed_over' : 'as a dead letter'}, and reading goes on`,
+    )
+}
+
 /** From the cursor on, as much as one transaction takes. */
 function cutOf(messages: Message[], cursor: Cursor, maxEntries: number): Taken {
   const taken: Taken = { partition: partitionName(cursor.partition), entries: [], position: null }
+  const passedOver: PassedMessage[] = []
   let bytes = 0
-  for (const { seq, at, facts, entries, storedBytes, isIncomplete } of messages) {
+  for (const { seq, at, facts, entries, storedBytes, isIncomplete, passedOver: passed } of messages) {
     if (isIncomplete) return taken
-    const from = seq === cursor.seq ? cursor.ord : 0
-    for (let ord = from; ord < entries.length; ord++) {
+    const next = (ord: number, isLast: boolean): NextPosition => ({
+      ...{ seq: isLast ? seq + 1 : seq, ord: isLast ? 0 : ord + 1 },
+      ...{ lastId: facts.id, lastAt: at, passedOver },
+    })
+    if (passed) {
+      if (passedOver.length >= maxEntries) return taken
+      passedOver.push(passed)
+      taken.position = next(0, true)
+    }
+    for (let ord = seq === cursor.seq ? cursor.ord : 0; ord < entries.length; ord++) {
       if (taken.entries.length >= maxEntries || bytes >= MAX_BYTES_PER_PARTITION) return taken
       taken.entries.push(entries[ord]!)
       bytes += storedBytes[ord]!
-      const isLast = ord === entries.length - 1
-      taken.position = {
-        seq: isLast ? seq + 1 : seq,
-        ord: isLast ? 0 : ord + 1,
-        lastId: facts.id,
-        lastAt: at,
-      } satisfies Omit<Step, 'partition'>
+      taken.position = next(ord, ord === entries.length - 1)
     }
   }
   return taken
@@ -229,13 +265,45 @@ export async function getNext(
     seq: Math.max(1, from),
   })
   if (found === null) return null
-  const facts = readFacts(found.header)
+  const facts = readFacts(found.header, found.time.getTime())
   const head = { seq: found.seq, at: found.time, facts }
+  const passed = (reason: string, payload: Uint8Array) =>
+    passedOverMessage(head, { subject: found.subject, reason, payload })
+  if (facts.fault === 'foreign') return passed('it is not from Kontor', found.data)
+  if (facts.fault === 'unreadable') return passed('what it says of itself cannot be read', found.data)
   const payload = facts.parts > 0 ? await readParts(connected, stream, partition, facts) : found.data
+  if (payload === null && Date.now() - found.time.getTime() > PARTS_LATE_MS)
+    return passed(`not all of its ${facts.parts} parts are there`, found.data)
   if (payload === null) return { ...head, entries: [], storedBytes: [], isIncomplete: true }
-  return { ...head, ...unpack(payload, facts) }
+  try {
+    return { ...head, ...unpack(payload, facts) }
+  } catch {
+    // What it failed with may quote what was sent.
+    return passed('it does not hold entries as this version knows them', payload)
+  }
 }
 
+/** A message of one tenant becomes an entry, and so a dead letter; of what is Kontor's otherwise, the payload is kept. */
+function passedOverMessage(
+  head: Pick<Message, 'seq' | 'at' | 'facts'>,
+  { subject, reason, payload }: { subject: string; reason: string; payload: Uint8Array },
+): Message {
+  const { seq, at, facts } = head
+  const isForeign = facts.fault === 'foreign'
+  const hasTenant = facts.tenants.length === 1
+  const words = `message ${seq} of ${subject} cannot be read: ${reason}`
+  const entries = hasTenant ? [unreadableEntry(facts, { words, payload })] : []
+  return {
+    ...{
+      ...head,
+      entries,
+      storedBytes: entries.length > 0 ? [entries[0]!.body.length] : [PASSED_OVER_BYTES],
+    },
+    passedOver: { seq, at, subject, reason, isForeign, payload: isForeign || hasTenant ? null : payload },
+  }
+}
+
+/** Null: not all of them are there, as the stream's leader knows too. */
 async function readParts(
   { manager }: Connected,
   stream: string,
@@ -244,9 +312,9 @@ async function readParts(
 ): Promise<Uint8Array | null> {
   const found: Uint8Array[] = []
   for (let part = 0; part < parts; part++) {
-    const message = await manager.direct.getMessage(stream, {
-      last_by_subj: partSubject(stream, partition, id, part),
-    })
+    const query = { last_by_subj: partSubject(stream, partition, id, part) }
+    const message =
+      (await manager.direct.getMessage(stream, query)) ?? (await manager.streams.getMessage(stream, query))
     if (message === null) return null
     found.push(message.data)
   }

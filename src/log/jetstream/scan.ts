@@ -4,7 +4,7 @@ import { CLOCKS_APART_MS } from '../../domain/time.ts'
 import type { Unread } from '../log.ts'
 import type { Connected } from './access.ts'
 import type { Cursor } from './cursors.ts'
-import { readFacts } from './messages.ts'
+import { type Facts, readFacts } from './messages.ts'
 import { getNext, type Message } from './reader.ts'
 import { subjectOf } from './settings.ts'
 import type { Marker } from './stream.ts'
@@ -13,8 +13,7 @@ import type { Marker } from './stream.ts'
 const MAX_COUNTED = 20_000
 const FETCH_MS = 5_000
 
-type Head = { seq: number; at: number; subject: string; headers: Headers; left: number }
-type Headers = Parameters<typeof readFacts>[0]
+type Head = { seq: number; at: number; subject: string; facts: Facts; left: number }
 
 /** The headers of messages, in their order. */
 async function* heads(
@@ -37,8 +36,8 @@ async function* heads(
         got++
         left = message.info.pending
         const at = Math.floor(message.info.timestampNanos / 1e6)
-        const { subject, headers } = message
-        yield { seq: message.seq, at, subject, headers, left }
+        const facts = readFacts(message.headers, at)
+        yield { seq: message.seq, at, subject: message.subject, facts, left }
       }
       if (got === 0) return
     }
@@ -52,20 +51,20 @@ export async function lagOf(connected: Connected, stream: string, cursor: Cursor
   const first = await getNext(connected, stream, cursor.partition, cursor.seq)
   if (first === null) return { entries: 0, oldestAt: null }
   const unread = restOf(first, cursor)
-  // Of an incomplete one, what its header says.
-  let entries = first.isIncomplete ? first.facts.entries : unread.length
-  let oldest = Math.min(first.facts.to, ...unread.map(({ receivedAt }) => receivedAt.getTime()))
+  // Of one that is incomplete or cannot be read, what its header says.
+  let entries = first.isIncomplete || first.passedOver ? first.facts.entries : unread.length
+  let oldest = entries === 0 ? Number.POSITIVE_INFINITY : first.facts.to
+  for (const { receivedAt } of unread) oldest = Math.min(oldest, receivedAt.getTime())
   let counted = 0
   const subjects = [subjectOf(stream, cursor.partition)]
-  for await (const { headers, left } of heads(connected, stream, { subjects, seq: first.seq + 1 })) {
-    const facts = readFacts(headers)
+  for await (const { facts, left } of heads(connected, stream, { subjects, seq: first.seq + 1 })) {
     entries += facts.entries
-    oldest = Math.min(oldest, facts.from)
+    if (facts.entries > 0) oldest = Math.min(oldest, facts.from)
     if (++counted < MAX_COUNTED) continue
     entries += Math.round((entries / (counted + 1)) * left)
     break
   }
-  return { entries, oldestAt: new Date(oldest) }
+  return { entries, oldestAt: entries === 0 ? null : new Date(oldest) }
 }
 
 /** Entries between a cursor and a marker; null: whoever answers does not have the marker, and so not all that came before it either. */
@@ -78,9 +77,9 @@ export async function unreadBefore(
   let entries = 0
   let counted = 0
   const subjects = [subjectOf(stream, cursor.partition), marker.subject]
-  for await (const { seq, headers, left } of heads(connected, stream, { subjects, seq: cursor.seq })) {
+  for await (const { seq, facts, left } of heads(connected, stream, { subjects, seq: cursor.seq })) {
     if (seq >= marker.seq) return entries
-    entries += readFacts(headers).entries - (seq === cursor.seq ? cursor.ord : 0)
+    entries += facts.entries - (seq === cursor.seq ? cursor.ord : 0)
     if (++counted >= MAX_COUNTED) return entries + Math.round((entries / counted) * left)
   }
   return null
@@ -98,8 +97,8 @@ export async function* unreadOf(
   const own = (entries: Entry[]) => entries.filter(entry => entry.tenantId === tenantId)
   yield own(restOf(first, cursor))
   const subjects = [subjectOf(stream, cursor.partition)]
-  for await (const { headers, seq } of heads(connected, stream, { subjects, seq: first.seq + 1 })) {
-    if (!readFacts(headers).tenants.includes(tenantId)) continue
+  for await (const { facts, seq } of heads(connected, stream, { subjects, seq: first.seq + 1 })) {
+    if (!facts.tenants.includes(tenantId)) continue
     const message = await getNext(connected, stream, cursor.partition, seq)
     if (message?.seq === seq) yield own(message.entries)
   }
@@ -127,9 +126,8 @@ export async function findEntry(
   const time = timeOfId(id).getTime()
   // Give or take the clocks of NATS and of the nodes, and how long a publish may take.
   const range = { subjects: [`${stream}.log.*`], since: new Date(time - CLOCKS_APART_MS) }
-  for await (const { headers, seq, at, subject } of heads(connected, stream, range)) {
+  for await (const { facts, seq, at, subject } of heads(connected, stream, range)) {
     if (at > time + CLOCKS_APART_MS) return null
-    const facts = readFacts(headers)
     if (facts.from > time || facts.to < time || !facts.tenants.includes(tenantId)) continue
     const partition = Number(subject.slice(subject.lastIndexOf('.') + 1))
     const message = await getNext(connected, stream, partition, seq)
