@@ -26,8 +26,8 @@ export class LogUnavailable extends Error {
   override name = 'LogUnavailable'
 }
 
-/** The log cannot be used as it is set up: whoever runs the service has to decide something first. */
-export class LogRefused extends Error {
+/** It cannot be used as it is set up: whoever runs the service has to decide something first. */
+export class LogRefused extends LogUnavailable {
   override name = 'LogRefused'
 }
 
@@ -135,6 +135,8 @@ type OutsideStatus = {
   stream: string
   servers: string
   reachable: boolean
+  /** What an operator has to do before it can be reached. */
+  refused: string | null
   promise: Promised | null
   replicas: number | null
   partitions: number | null

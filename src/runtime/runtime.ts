@@ -22,7 +22,7 @@ import { streamUpkeep } from '../jobs/stream.ts'
 import { stuckSessions } from '../jobs/stuck-sessions.ts'
 import { keyUse, partitionUpkeep } from '../jobs/upkeep.ts'
 import { leaveStreams } from '../log/jetstream/left-streams.ts'
-import type { Log, OutsideLog } from '../log/log.ts'
+import { type Log, LogRefused, type OutsideLog } from '../log/log.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { brokenConnection, type Connection, openPool } from '../postgres/database.ts'
 import { archiveState } from '../store/archive/archive.ts'
@@ -220,7 +220,7 @@ async function startJetStream(outside: OutsideLog, logger: Logger): Promise<void
     const { promise, stream, replicas } = await outside.status()
     logger.info({ stream, replicas, promise }, `events are kept in JetStream: acknowledged means ${promise}`)
   } catch (error) {
-    if (!isStorageAway(error)) throw error
+    if (!isStorageAway(error) || error instanceof LogRefused) throw error
     logger.warn(
       { reason: (error as Error).message },
       'NATS is away: events are answered 503 until it is back',

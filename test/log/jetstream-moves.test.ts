@@ -10,7 +10,7 @@ import { openJetStreamLog } from '../../src/log/jetstream/log.ts'
 import { openPublisher } from '../../src/log/jetstream/publisher.ts'
 import type { NatsSettings } from '../../src/log/jetstream/settings.ts'
 import { compareVersions, ensureStream } from '../../src/log/jetstream/stream.ts'
-import { LogUnavailable, partitionOf } from '../../src/log/log.ts'
+import { LogRefused, LogUnavailable, partitionOf } from '../../src/log/log.ts'
 import { eventually } from '../eventually.ts'
 import { type TestNats, testNats, withoutNats } from '../nats.ts'
 import { anAppend, bodies, readAll } from './entries.ts'
@@ -21,6 +21,7 @@ const ACCOUNTS = `
 accounts {
   SYS { users: [{ user: sys, password: sys-password }] }
   APP { jetstream: enabled, users: [{ user: app, password: app-password }] }
+  PLAIN { users: [{ user: plain, password: plain-password }] }
 }
 system_account: SYS
 `
@@ -98,6 +99,16 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     assert.equal(await promise({}), 'process-crash only')
     assert.equal(await promise({ isSynced: true }), 'synced')
     assert.equal(await promise({ systemAccess: access('sys') }), 'synced')
+    // Neither stands in the way of events.
+    for (const user of ['app', 'nobody']) {
+      const warnings: string[] = []
+      const log = await opened(settingsOf({ systemAccess: access(user) }), warnings)
+      assert.equal(log.outside.promise(), 'process-crash only')
+      await log.close()
+      assert.deepEqual(warnings, [
+        'whether NATS syncs is not known, and acknowledged means process-crash only',
+      ])
+    }
     assert.ok(compareVersions('2.9.10', '2.10.27') < 0)
     assert.ok(compareVersions('2.10.27', '2.10.27') === 0)
     assert.ok(compareVersions('2.11.0-RC.1', '2.10.27') > 0)
@@ -114,7 +125,48 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     const foreign = settingsOf()
     await manage(manager => manager.streams.add({ name: foreign.stream, subjects: [`${foreign.stream}.x`] }))
     await assert.rejects(opened(foreign), /did not make it/)
-    await assert.rejects(opened({ ...settingsOf(), access: access('nobody') }), /authorization/i)
+  })
+
+  test('what only an operator can put right is told at once, in words, and is no reason to fail for whoever asks what waits', async () => {
+    const refusals: [Partial<NatsSettings['access']>, RegExp][] = [
+      [access('nobody'), /does not accept these credentials.*NATS_URL/],
+      [{ user: null, password: null }, /wants credentials: give them in NATS_URL/],
+      [access('plain'), /account of this NATS user has no JetStream/],
+      [{ tls: true }, /does not speak TLS.*write nats:/],
+      [{ credentialsFile: '/nowhere' }, /file \/nowhere is not there: set KONTOR_NATS_CREDS/],
+    ]
+    for (const [given, words] of refusals) {
+      const settings = settingsOf({ access: { ...access('app'), ...given } })
+      await assert.rejects(
+        opened(settings),
+        error => error instanceof LogRefused && words.test(error.message),
+      )
+    }
+    const settings = settingsOf({ access: access('nobody') })
+    const log = openJetStreamLog({
+      ...{ pool: postgres.pool, settings, postgres: postgres.log, name: 'test' },
+    })
+    assert.ok((await log.lag()).every(({ partition }) => partition.startsWith('postgres/')))
+    assert.match((await log.outside.status()).refused!, /does not accept/)
+    await log.close()
+  })
+
+  test('an outage is told once, and its end too', async () => {
+    const alone = await testNats()
+    const said: string[] = []
+    const logger = {
+      warn: (_: object, message: string) => said.push(message),
+      info: (_: object, message: string) => said.push(message),
+    }
+    const link = openLink(natsSettings(alone.url), { name: 'test', logger })
+    await alone.stop()
+    // Several attempts, half a second apart.
+    await assert.rejects(link.ready(1_200), LogUnavailable)
+    await alone.start()
+    await link.ready()
+    assert.deepEqual(said, ['the log on NATS cannot be reached', 'the log on NATS is there again'])
+    await link.close()
+    await alone.end()
   })
 
   test('a stream that was deleted is made again, and read from its beginning', async () => {

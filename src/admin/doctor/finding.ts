@@ -33,6 +33,7 @@ type FindingCode =
   | 'disk_low'
   | 'not_durable'
   | 'nats_away'
+  | 'nats_refused'
   | 'nats_not_synced'
   | 'nats_nearly_full'
   | 'nats_foreign_messages'

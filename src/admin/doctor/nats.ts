@@ -15,9 +15,21 @@ export const stream: Check = async installation => {
     unread,
     bytes,
     maxBytes,
+    refused,
     passedOver,
   } = await outside.status()
   const passed = passedOverFindings(passedOver, installation.databaseNow)
+  if (refused !== null)
+    return [
+      {
+        code: 'nats_refused',
+        what: refused,
+        means:
+          'Until then a server does not start, or answers events and inbound requests 503. Nothing is lost.',
+        help: `Put it right, then ${kontor(installation, 'start')}`,
+      },
+      ...passed,
+    ]
   if (!reachable)
     return [
       {

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { LogRefused } from '../../log/log.ts'
 import { startRuntime } from '../../runtime/runtime.ts'
 import { openLogger } from '../../telemetry/logging.ts'
 import { keepHeapSmall } from '../heap.ts'
@@ -23,7 +24,8 @@ const runtime = await startRuntime({
 }).catch(async (error: NodeJS.ErrnoException) => {
   const { message, code, syscall } = error
   const { address, port } = error as Partial<AddressInfo>
-  tell({ is: 'failed', message, details: { code, syscall, address, port } })
+  const isRefused = error instanceof LogRefused
+  tell({ is: 'failed', message, isRefused, details: { code, syscall, address, port } })
   process.disconnect()
   return process.exit(1)
 })

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Config } from '../../config/config.ts'
 import type { Connection } from '../../postgres/database.ts'
+import { LogRefused } from '../../log/log.ts'
 import type { HttpProcesses } from '../../runtime/runtime.ts'
 import type { LoggerOptions } from '../../telemetry/logging.ts'
 import type { MetricsSample } from '../../telemetry/metrics.ts'
@@ -16,7 +17,7 @@ export type ToHttpProcess = { tell: 'metrics'; requestId: number } | { tell: 'st
 
 export type FromHttpProcess =
   | { is: 'listening'; url: string }
-  | { is: 'failed'; message: string; details: Record<string, unknown> }
+  | { is: 'failed'; message: string; isRefused: boolean; details: Record<string, unknown> }
   | { is: 'appended' }
   | { is: 'metrics'; requestId: number; sample: MetricsSample }
 
@@ -57,6 +58,7 @@ export async function openHttpProcesses(
         if (message.is === 'appended') for (const listener of listeners) listener()
         else if (message.is === 'metrics') pending.get(message.requestId)?.(message.sample)
         else if (message.is === 'listening') resolve(message.url)
+        else if (message.isRefused) reject(new LogRefused(message.message))
         else reject(Object.assign(new Error(message.message), message.details))
       })
       worker.once('error', reject)

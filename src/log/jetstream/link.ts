@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LogUnavailable } from '../log.ts'
+import { LogRefused, LogUnavailable } from '../log.ts'
 import { type Connected, connectTo } from './access.ts'
-import { isRefusal, reasonOf } from './errors.ts'
+import { reasonOf, refusalOf } from './errors.ts'
 import type { NatsSettings } from './settings.ts'
 import { ensureStream, type Stream } from './stream.ts'
 
@@ -37,12 +37,18 @@ const AGAIN_MS = 500
 const AGAIN_WHEN_REFUSED_MS = 5_000
 const READY_WITHIN_MS = 5_000
 const RENEW_EVERY_MS = 1_000
+const TELL_AGAIN_MS = 60_000
 
 type Waiter = { resolve(linked: Linked): void; reject(error: unknown): void }
 
 function tell(waiters: Set<Waiter>, linked: Linked): void {
   for (const { resolve } of waiters) resolve(linked)
   waiters.clear()
+}
+
+function awayFor(error: unknown): LogUnavailable {
+  if (error instanceof LogRefused) return error
+  return new LogUnavailable(`NATS is away${error ? `: ${reasonOf(error)}` : ''}`)
 }
 
 /** Nothing is opened before it is asked for. */
@@ -64,11 +70,24 @@ export function openLink(
   let isClosed = false
   let lastError: unknown = null
   let foundAt = -Infinity
+  /** Of this outage. */
+  let told: { reason: string; at: number } | null = null
+  let toldDoubt: string | null = null
+
+  /** Once in an outage, which may end in another reason than it began with. */
+  function tellAway(reason: string): void {
+    const now = performance.now()
+    if (told !== null && (told.reason === reason || now - told.at < TELL_AGAIN_MS)) return
+    told = { reason, at: now }
+    logger?.warn({ reason }, 'the log on NATS cannot be reached')
+  }
 
   const writable = () => (isConnected ? known : null)
 
   async function find(): Promise<void> {
     connected ??= watched(await connectTo(settings.access, name))
+    // Closed while it connected: nobody would close this one.
+    if (isClosed) return connected.connection.close()
     const connection = connections
     const found = { ...connected, stream: await ensureStream(connected, settings) }
     if (connection !== connections) throw new LogUnavailable('NATS went away again')
@@ -76,8 +95,18 @@ export function openLink(
     linked = known = found
     foundAt = performance.now()
     lastError = null
+    if (told) logger?.info({}, 'the log on NATS is there again')
+    told = null
+    tellDoubt(found.stream)
     tell(readers, found)
     tell(writers, found)
+  }
+
+  /** Once: why the promise is no more than it is. */
+  function tellDoubt({ doubt, promise }: Stream): void {
+    if (doubt !== null && doubt !== toldDoubt)
+      logger?.warn({ reason: doubt }, `whether NATS syncs is not known, and acknowledged means ${promise}`)
+    toldDoubt = doubt
   }
 
   async function keepFinding(): Promise<void> {
@@ -89,11 +118,14 @@ export function openLink(
           await find()
         } catch (error) {
           if (isClosed) return
-          lastError = error
-          const refused = isRefusal(error)
-          logger?.warn({ reason: reasonOf(error) }, 'the log on NATS cannot be reached')
+          const refused = refusalOf(error, {
+            access: settings.access,
+            hasJetStream: connected?.connection.info?.jetstream ?? null,
+          })
+          lastError = refused ?? error
+          tellAway(reasonOf(lastError))
           // Whoever starts is to hear of it at once; others go on waiting until their time is over.
-          if (refused) for (const { reject } of [...readers, ...writers]) reject(error)
+          if (refused) for (const { reject } of [...readers, ...writers]) reject(refused)
           await sleep(refused ? AGAIN_WHEN_REFUSED_MS : AGAIN_MS, undefined, { ref: false })
         }
       }
@@ -134,10 +166,7 @@ export function openLink(
     const { promise, resolve, reject } = Promise.withResolvers<Linked>()
     const waiter = { resolve, reject }
     waiters.add(waiter)
-    const timer = setTimeout(
-      () => reject(new LogUnavailable(`NATS is away${lastError ? `: ${reasonOf(lastError)}` : ''}`)),
-      withinMs,
-    )
+    const timer = setTimeout(() => reject(awayFor(lastError)), withinMs)
     return promise.finally(() => {
       clearTimeout(timer)
       waiters.delete(waiter)

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
 import type { Append, Appended, FlushGroup, Log, OutsideLog, Unread } from '../log.ts'
-import { LogUnavailable, partitionOf, totalOf } from '../log.ts'
+import { LogRefused, LogUnavailable, partitionOf, totalOf } from '../log.ts'
 import type { PostgresLog } from '../postgres/log.ts'
 import { enterStream, listCursors, noteUnread } from './cursors.ts'
 import { reasonOf, StreamFull } from './errors.ts'
@@ -221,10 +221,12 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         await entered.ready(withinMs)
       },
       async status() {
-        const linked = await entered.ready().catch(() => null)
+        const ready = await entered.ready(LAG_WITHIN_MS).catch(error => error as Error)
+        const linked = ready instanceof Error ? null : ready
         const info = linked && (await infoOf(linked, stream).catch(() => null))
         return {
           ...{ stream, servers, maxBytes: settings.maxBytes },
+          refused: ready instanceof LogRefused ? ready.message : null,
           reachable: info !== null,
           promise: linked?.stream.promise ?? null,
           replicas: info?.config.num_replicas ?? null,

@@ -3,7 +3,7 @@ import type { ServerInfo } from '@nats-io/transport-node'
 import { newEntryId } from '../../domain/ids.ts'
 import { LogUnavailable, type Promised } from '../log.ts'
 import { type Connected, connectTo } from './access.ts'
-import { isMissingStream, NatsRefused } from './errors.ts'
+import { isMissingStream, NatsRefused, reasonOf } from './errors.ts'
 import { type NatsSettings, partSubject } from './settings.ts'
 
 export const OLDEST_SERVER = '2.10.27'
@@ -19,6 +19,8 @@ export type Stream = {
   replicas: number
   lastSeq: number
   promise: Promised
+  /** Why it could not be found out whether the servers sync; null: it could, or nobody asked. */
+  doubt: string | null
   maxBytes: number
   /** Of one message, with its headers. */
   maxPayload: number
@@ -40,7 +42,7 @@ export async function ensureStream(connected: Connected, settings: NatsSettings)
     lastSeq: state.last_seq,
     maxBytes: config.max_bytes,
     maxPayload: server.max_payload,
-    promise: canSync ? await promised(settings, replicas) : 'process-crash only',
+    ...(canSync ? await promised(settings, replicas) : { promise: 'process-crash only', doubt: null }),
   }
 }
 
@@ -172,10 +174,18 @@ function partitionsOf({ metadata }: StreamConfig, { partitions }: NatsSettings):
   return Number(metadata?.[PARTITIONS] ?? partitions)
 }
 
-/** Never more than is known. */
-async function promised(settings: NatsSettings, replicas: number): Promise<Promised> {
-  if (settings.isSynced || (await saysSynced(settings))) return 'synced'
-  return replicas >= 3 ? 'replicated' : 'process-crash only'
+/** Never more than is known: events go on where the system account cannot be asked. */
+async function promised(
+  settings: NatsSettings,
+  replicas: number,
+): Promise<{ promise: Promised; doubt: string | null }> {
+  const asked = settings.isSynced || (await saysSynced(settings).catch(doubtOf))
+  if (asked === true) return { promise: 'synced', doubt: null }
+  return { promise: replicas >= 3 ? 'replicated' : 'process-crash only', doubt: asked || null }
+}
+
+function doubtOf(error: unknown): string {
+  return `KONTOR_NATS_SYSTEM_URL and KONTOR_NATS_SYSTEM_CREDS do not lead to a user of the system account (${reasonOf(error)})`
 }
 
 const ANSWERS_WITHIN_MS = 1_000
