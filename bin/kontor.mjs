@@ -11,7 +11,8 @@ const main = ['../src/main.ts', '../src/main.js']
   .map(path => fileURLToPath(new URL(path, import.meta.url)))
   .find(path => existsSync(path))
 const child = spawn(pinnedNode(), ['--max-semi-space-size=8', main, ...process.argv.slice(2)], {
-  stdio: 'inherit',
+  // A server that hears its end of the channel break was left behind (kill -9 of this process), and stops.
+  stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
 })
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
 child.on('exit', (code, signal) => process.exit(code ?? (signal ? 1 : 0)))

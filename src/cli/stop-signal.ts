@@ -47,6 +47,9 @@ export function stopSignal(out: Output): Promise<void> {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
     // After a signal npm ends before this process does: no reason to hurry.
     if (isRunByNpm()) onceOrphaned(() => first ?? stop('npm has ended'))
+    // Of bin/kontor.mjs, whose process id is the one that its caller knows: nobody could stop this one any more.
+    process.once('disconnect', () => first ?? stop('the kontor command has ended'))
+    process.channel?.unref()
   })
 }
 

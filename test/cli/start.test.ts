@@ -3,13 +3,24 @@ import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { accountNamed, inaccessiblePart } from '../../embedded-postgres/account.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { testDatabase } from '../database.ts'
 import { stretchWire } from '../events/wire.ts'
 import { eventually } from '../eventually.ts'
 import { isLong } from '../long.ts'
-import { hears, kontor, type Running, startKontor, startKontorInShell, temporaryDirectory } from './kontor.ts'
+import {
+  hears,
+  kontor,
+  type Running,
+  startKontor,
+  startKontorInShell,
+  startProgram,
+  temporaryDirectory,
+} from './kontor.ts'
+
+const bin = fileURLToPath(new URL('../../bin/kontor.mjs', import.meta.url))
 
 const END_OF_BANNER = /kill -TERM \d+/
 const isRoot = process.getuid?.() === 0
@@ -195,7 +206,7 @@ test('PostgreSQL away: a start waits for it in words, jobs say so once, and a st
   assert.ok(rows[0].count >= 1)
 })
 
-test('a taken port is told in words, with exit code 1; a server that npm runs ends with npm', async t => {
+test('a taken port is told in words, with exit code 1; a server ends with npm, or the command, that runs it', async t => {
   const database = await testDatabase({ partitioned: true })
   t.after(() => database.drop())
   const env = { ...settings, DATABASE_URL: database.url }
@@ -212,6 +223,11 @@ test('a taken port is told in words, with exit code 1; a server that npm runs en
   // The shell dies of it and passes nothing on; its pipes close when the server has ended.
   await stop(first)
   assert.match(first.err(), /Stopping \(npm has ended\)/)
+  const command = startProgram(t, process.execPath, [bin, 'start', '--port', '0'], env)
+  await hears(command, END_OF_BANNER)
+  command.child.kill('SIGKILL')
+  await command.ended
+  assert.match(command.err(), /Stopping \(the kontor command has ended\)/)
 })
 
 if (canChangeUser)
