@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { markDrained } from './jetstream/cursors.ts'
+import { markDrained } from './jetstream/known-streams.ts'
 import { beginEra } from './postgres/eras.ts'
 
 /**

@@ -13,6 +13,8 @@ export const LOCKS = {
   firstStart: 4_911_003,
   /** Of the nodes that find the log in another cluster, one begins the new era. */
   era: 4_911_004,
+  /** Whoever begins to write to a stream on NATS, and whoever says that nobody does any more, take turns. */
+  streamWriters: 4_911_005,
   /** Of the nodes that want to make the sums of days, one does. */
   daySums: 4_911_400,
   /** Of the nodes that want to fold what was added to the sums of series, one does. */

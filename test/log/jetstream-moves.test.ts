@@ -30,11 +30,13 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
   let nats: TestNats
   let postgres: Awaited<ReturnType<typeof openTestLog>>
   let names = 0
+  const logs: ReturnType<typeof openJetStreamLog>[] = []
   before(async () => {
     nats = await testNats({ synced: true, settings: ACCOUNTS })
     postgres = await openTestLog()
   })
   after(async () => {
+    await Promise.all(logs.map(log => log.close()))
     await postgres.close()
     await nats.end()
   })
@@ -55,6 +57,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
       await log.close()
       throw error
     })
+    logs.push(log)
     return log
   }
   const anEvent = (body: string) => anAppend({ kind: 'events', body })
@@ -87,6 +90,61 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     assert.equal((await readAll(again, postgres.pool)).length, 3)
     await again.close()
     await leaveStreams(postgres.pool, null)
+  })
+
+  test('over, back and over again: what was processed before is not read again, and nothing is left out', async () => {
+    const settings = settingsOf()
+    for (const round of ['1', '2', '3']) {
+      const log = await opened(settings)
+      await log.append([anEvent(`a${round}`), anEvent(`b${round}`)])
+      assert.deepEqual(bodies(await readAll(log, postgres.pool)), [`a${round}`, `b${round}`])
+      await log.close()
+      await leaveStreams(postgres.pool, null)
+    }
+  })
+
+  test('nobody leaves a stream that others write to, and after one was killed NATS is asked', async () => {
+    const settings = settingsOf()
+    const log = await opened(settings)
+    await log.append([anEvent('a')])
+    for (const other of [null, settingsOf()])
+      await assert.rejects(leaveStreams(postgres.pool, other), /Another node .+ last seen \d+ s ago/)
+    await assert.rejects(opened(settingsOf()), /Another node/)
+    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['a'])
+    // As if it had been killed, after something more was acknowledged.
+    await log.append([anEvent('b')])
+    const killed = () =>
+      postgres.pool.query(`update jetstream_writers set seen_at = now() - interval '31 seconds'`)
+    await killed()
+    await assert.rejects(leaveStreams(postgres.pool, settingsOf()), /holds 1 entry/)
+    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['b'])
+    await killed()
+    await leaveStreams(postgres.pool, settingsOf())
+    // It was not gone: it still reads what it acknowledges, and once another one starts, NATS is asked again.
+    await log.append([anEvent('c')])
+    await (await opened(settings)).close()
+    await killed()
+    await assert.rejects(leaveStreams(postgres.pool, settingsOf()), /holds 1 entry/)
+    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['c'])
+    await log.close()
+    await leaveStreams(postgres.pool, null)
+  })
+
+  test('a stream of the same name at other servers is refused while others write to the first, and their positions stay', async t => {
+    const settings = settingsOf()
+    const log = await opened(settings)
+    await log.append([anEvent('a')])
+    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['a'])
+    const elsewhere = await testNats()
+    t.after(elsewhere.end)
+    await eventually('it to say which stream it has found', async () => {
+      const said = await postgres.pool.query('select from jetstream_writers where created is not null')
+      return said.rowCount === 1
+    })
+    await assert.rejects(opened(natsSettings(elsewhere.url, { stream: settings.stream })), /is not the one/)
+    await log.append([anEvent('b')])
+    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['b'])
+    await log.close()
   })
 
   test('what is promised is what is known, and not more', async () => {

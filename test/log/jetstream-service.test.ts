@@ -80,6 +80,17 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     assert.equal(product1.status, 200)
   })
 
+  test('a node without NATS_URL, or with another stream, is refused beside those that write to it, and these go on', async () => {
+    await server.settled()
+    for (const other of [{}, { ...settings(), KONTOR_NATS_STREAM: 'kontorr' }])
+      await assert.rejects(
+        startNode(server, 'data,worker', undefined, other),
+        /Another node .+ writes to the JetStream stream kontor, .+same NATS_URL and KONTOR_NATS_STREAM/,
+      )
+    assert.equal((await send('/v1/track/', { event_type: 'goes on', event_id: 'g-1' })).status, 200)
+    assert.equal((await listed('goes%20on')).length, 1)
+  })
+
   test('a body of three times the limit of a message goes through in parts, and these go once it is read', async () => {
     const source = await aSource({ max_body_bytes: 8 * 2 ** 20 })
     // 3 MiB that cannot be compressed

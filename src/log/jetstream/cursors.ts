@@ -1,6 +1,8 @@
 import type pg from 'pg'
 import { type Db, inTransaction, queryPrepared } from '../../postgres/database.ts'
 import { LOCKS, lock } from '../../postgres/locks.ts'
+import { NatsRefused } from './errors.ts'
+import { writersOf } from './known-streams.ts'
 
 /** Everything below `seq` is read, and of the message at `seq` the first `ord` entries. */
 export type Position = { seq: number; ord: number }
@@ -18,6 +20,8 @@ type FoundStream = {
   lastSeq: number
   /** Without credentials. */
   servers: string
+  /** Of this process as one that writes; null: it does not. */
+  process: string | null
 }
 
 /** As NATS tells of it at this moment. */
@@ -38,8 +42,8 @@ export type WentBack = { partition: number; from: number; to: number }
  */
 export async function enterStream(pool: pg.Pool, stream: FoundStream, now: StreamNow): Promise<WentBack[]> {
   const { rows } = await pool.query<{ isKnown: boolean }>(
-    `select exists (select from jetstream_streams where name = $1 and created = $2 and partitions = $3 and servers = $4
-         and not is_drained) as "isKnown"`,
+    `select exists (select from jetstream_streams where name = $1 and created = $2 and partitions = $3
+         and servers = $4) as "isKnown"`,
     [stream.name, stream.created, stream.partitions, stream.servers],
   )
   const isKnown = rows[0]!.isKnown
@@ -59,7 +63,7 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
     const { created, lastSeq } = await now.state()
     await client.query(
       `insert into jetstream_streams (name, created, partitions, servers) values ($1, $2, $3, $4)
-       on conflict (name) do update set created = $2, partitions = $3, servers = $4, is_drained = false`,
+       on conflict (name) do update set created = $2, partitions = $3, servers = $4`,
       [stream.name, created, stream.partitions, stream.servers],
     )
     await client.query(
@@ -67,7 +71,9 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
        on conflict do nothing`,
       [stream.name, stream.partitions],
     )
-    if (known.rows[0] !== undefined && known.rows[0].created !== created) {
+    const before = known.rows[0]?.created ?? created
+    if (before !== created) {
+      await refuseBesideOthers(client, stream, before)
       await client.query(
         'update jetstream_cursors set seq = 1, ord = 0, last_id = null, last_at = null where stream = $1',
         [stream.name],
@@ -82,6 +88,16 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
     }
     return wentBack
   })
+}
+
+/** Others that go on with the stream as it was before are at other servers than this process: their positions are not to be lost. */
+async function refuseBesideOthers(db: Db, { name, servers, process }: FoundStream, before: string) {
+  const [other] = await writersOf(db, { stream: name, created: before, except: process })
+  if (!other) return
+  throw new NatsRefused(
+    `The stream ${name} at ${servers} is not the one of this name that another node (${other.name}) writes to, last seen ${other.secondsAgo} s ago. ` +
+      'Give all nodes the same NATS_URL, or stop that one first. (Where the stream was deleted and made anew, this ends by itself within seconds.)',
+  )
 }
 
 /** Those whose last message is not in the stream any more, because it is shorter now or has another one there, with where to go on. */
@@ -161,40 +177,4 @@ export async function moveCursors(db: Db, stream: string, steps: Step[]): Promis
       steps.map(step => step.lastAt),
     ],
   )
-}
-
-/** A stream that this installation has written to. */
-export type KnownStream = { name: string; servers: string; unread: number; isDrained: boolean }
-
-export async function listStreams(db: Db): Promise<KnownStream[]> {
-  const { rows } = await db.query<KnownStream>(
-    'select name, servers, unread, is_drained as "isDrained" from jetstream_streams order by name',
-  )
-  return rows
-}
-
-/** `isDrained`: nothing is, and whoever says so writes no more. */
-export async function noteUnread(
-  db: Db,
-  stream: string,
-  { unread, isDrained }: { unread: number; isDrained: boolean },
-): Promise<void> {
-  await db.query(
-    'update jetstream_streams set unread = $2, is_drained = $3, seen_at = now() where name = $1',
-    [stream, unread, isDrained],
-  )
-}
-
-/** It holds nothing that is not read, and nobody writes to it any more. */
-export async function leaveStream(db: Db, stream: string): Promise<void> {
-  await db.query(
-    `with cursors as (delete from jetstream_cursors where stream = $1)
-     delete from jetstream_streams where name = $1`,
-    [stream],
-  )
-}
-
-/** For a restored backup, which was made once the streams had been read: it asks nobody for what may be in them by now. */
-export async function markDrained(db: Db): Promise<void> {
-  await db.query('update jetstream_streams set is_drained = true, unread = 0')
 }

@@ -1,21 +1,33 @@
 import type pg from 'pg'
-import { type KnownStream, leaveStream, listStreams } from './cursors.ts'
 import { NatsRefused } from './errors.ts'
+import {
+  type KnownStream,
+  leaveStream,
+  listStreams,
+  type SeenWriter,
+  writersElsewhere,
+} from './known-streams.ts'
 import type { NatsSettings } from './settings.ts'
+import { wordsForWriter } from './writer.ts'
 
 /**
  * Streams that this installation has written to and does not any more: nobody would read what is left in them. Throws where that
- * may be something, and says how much and what to do.
+ * may be something, and says how much and what to do; and while somebody still writes.
  */
 export async function leaveStreams(pool: pg.Pool, nats: NatsSettings | null): Promise<void> {
+  refuseBeside(await writersElsewhere(pool, nats?.stream ?? null))
   for (const known of await listStreams(pool)) {
     if (known.name === nats?.stream) continue
     // Loads the client of NATS, which most installations never need.
     const { unreadIn } = await import('./unread.ts')
     const unread = known.isDrained ? 0 : await unreadIn(pool, known, nats)
     if (unread !== 0) throw new NatsRefused(wordsFor(known, unread))
-    await leaveStream(pool, known.name)
+    refuseBeside(await leaveStream(pool, known.name))
   }
+}
+
+function refuseBeside([writer]: SeenWriter[]): void {
+  if (writer) throw new NatsRefused(wordsForWriter(writer))
 }
 
 function wordsFor(

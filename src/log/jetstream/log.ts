@@ -4,8 +4,9 @@ import type { Entry } from '../../domain/entries/entry.ts'
 import type { Append, Appended, FlushGroup, Log, OutsideLog, Unread } from '../log.ts'
 import { LogRefused, LogUnavailable, partitionOf, totalOf } from '../log.ts'
 import type { PostgresLog } from '../postgres/log.ts'
-import { enterStream, listCursors, noteUnread } from './cursors.ts'
+import { enterStream, listCursors } from './cursors.ts'
 import { reasonOf, StreamFull } from './errors.ts'
+import { noteLastUnread, noteUnread } from './known-streams.ts'
 import { type Link, type Linked, type LinkLogger, openLink } from './link.ts'
 import { countPassedOver, dropPassedOver, erasePayloads } from './passed-over.ts'
 import { openPublisher } from './publisher.ts'
@@ -15,6 +16,7 @@ import { findEntry, firstAfter, lagOf, unreadOf } from './scan.ts'
 import type { NatsSettings } from './settings.ts'
 import { confirmedLastSeq, idAt, infoOf } from './stream.ts'
 import { confirmedUnread, withCount } from './unread.ts'
+import { openWriter } from './writer.ts'
 
 /** Events on NATS, everything else on the log that stands beside it in PostgreSQL. */
 type JetStreamLog = Log & { outside: OutsideLog; close(): Promise<void> }
@@ -51,7 +53,9 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   const link = openLink(settings, { name, ...(logger && { logger }) })
   const listeners = new Set<() => void>()
   const publisher = openPublisher(link, stream)
-  const entered = openEntered(link, options, servers)
+  const writer = isWriter ? openWriter(pool, stream) : null
+  link.onFound(found => writer?.found(found.stream.created))
+  const entered = openEntered(link, options, { servers, process: writer?.process ?? null })
   const reader = openReader(stream, { linked: entered.current, logger })
   const heldBy = openHeld(postgres)
   let purgedAt = -Infinity
@@ -108,10 +112,13 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     counted = { unread: lags.reduce((sum, { entries }) => sum + entries, 0), at: performance.now() }
     return lags
   }
-  async function noteLast(): Promise<void> {
+  /** What it says now is what a start without NATS goes by. */
+  async function endWriting(): Promise<void> {
+    const hasWritten = await writer?.end()
+    if (!hasWritten || link.current() === null) return
     const linked = await entered.ready()
     const unread = await confirmedUnread(linked, stream, await listCursors(pool, stream))
-    await noteUnread(pool, stream, { unread, isDrained: unread === 0 })
+    await noteLastUnread(pool, stream, unread)
   }
   async function unreadNow(): Promise<number> {
     await lags()
@@ -218,6 +225,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     newestAhead: postgres.newestAhead,
     outside: {
       async start(withinMs) {
+        await writer?.begin()
         await entered.ready(withinMs)
       },
       async status() {
@@ -246,7 +254,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
           await makeRoom()
         const isRecent = performance.now() - counted.at < RECENT_MS
         const unread = isRecent ? counted.unread : await unreadNow()
-        await noteUnread(pool, stream, { unread, isDrained: false })
+        await noteUnread(pool, stream, unread)
         await dropPassedOver(pool, stream, settings.maxAgeMs)
       },
       async untilRead(withinMs) {
@@ -266,8 +274,9 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       },
     },
     async close() {
-      // What it says now is what a start without NATS goes by.
-      if (link.current() && isWriter) await noteLast().catch(() => {})
+      await endWriting().catch(error =>
+        logger?.warn({ stream, reason: reasonOf(error) }, 'what is unread on NATS could not be written down'),
+      )
       await link.close()
     },
   }
@@ -294,7 +303,11 @@ function merged(batch: Append[], appended: Appended[]): Appended[] {
 }
 
 /** The stream, once its cursors are in PostgreSQL. Publishing does not wait for that: PostgreSQL may be away. */
-function openEntered(link: Link, { pool, logger, settings: { stream } }: JetStreamOptions, servers: string) {
+function openEntered(
+  link: Link,
+  { pool, logger, settings: { stream } }: JetStreamOptions,
+  own: { servers: string; process: string | null },
+) {
   let current: Linked | null = null
   let entering: Promise<void> | null = null
 
@@ -302,7 +315,7 @@ function openEntered(link: Link, { pool, logger, settings: { stream } }: JetStre
     const { created, partitions, lastSeq } = linked.stream
     const wentBack = await enterStream(
       pool,
-      { name: stream, created, partitions, lastSeq, servers },
+      { name: stream, created, partitions, lastSeq, ...own },
       {
         async state() {
           const info = await infoOf(linked, stream)

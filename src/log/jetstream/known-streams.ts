@@ -1,0 +1,125 @@
+import type pg from 'pg'
+import { type Db, inTransaction } from '../../postgres/database.ts'
+import { LOCKS, lock } from '../../postgres/locks.ts'
+
+/** A stream that this installation has written to and has not left. */
+export type KnownStream = { name: string; servers: string; unread: number; isDrained: boolean }
+
+export async function listStreams(db: Db): Promise<KnownStream[]> {
+  const { rows } = await db.query<KnownStream>(
+    `select name, servers, unread, is_drained as "isDrained" from jetstream_streams where left_at is null order by name`,
+  )
+  return rows
+}
+
+/** As somebody who writes to it, or may, has just counted. */
+export async function noteUnread(db: Db, stream: string, unread: number): Promise<void> {
+  await db.query(
+    `update jetstream_streams set unread = $2::bigint, seen_at = now(),
+       unread_since = case when $2::bigint > 0 then coalesce(unread_since, now()) end where name = $1`,
+    [stream, unread],
+  )
+}
+
+/** It holds nothing that is not read. Its positions stay: whoever comes back goes on from them. Returns who writes to it after all. */
+export function leaveStream(pool: pg.Pool, stream: string): Promise<SeenWriter[]> {
+  return inTransaction(pool, async client => {
+    await lock(client, LOCKS.streamWriters)
+    const writers = (await writersElsewhere(client, null)).filter(writer => writer.stream === stream)
+    if (writers.length === 0)
+      await client.query(
+        `update jetstream_streams set left_at = now(), is_drained = true, unread = 0, unread_since = null where name = $1`,
+        [stream],
+      )
+    return writers
+  })
+}
+
+/** For a restored backup, which was made once the streams had been read: it asks nobody for what may be in them by now. */
+export async function markDrained(db: Db): Promise<void> {
+  await db.query('update jetstream_streams set is_drained = true, unread = 0, unread_since = null')
+  await db.query('delete from jetstream_writers')
+}
+
+/** A process that writes to a stream. */
+export type Writer = { stream: string; process: string; name: string; created: string | null }
+export type SeenWriter = { stream: string; name: string; secondsAgo: number }
+
+// Whoever is killed says nothing: it counts as gone after so long. By PostgreSQL's clock, as all of this.
+const SEEN_LATELY = `seen_at > clock_timestamp() - interval '30 seconds'`
+const AGO = `greatest(0, round(extract(epoch from clock_timestamp() - seen_at)))::int`
+
+/** Those of other streams than this one. */
+export async function writersElsewhere(db: Db, stream: string | null): Promise<SeenWriter[]> {
+  const { rows } = await db.query<SeenWriter>(
+    `select stream, name, ${AGO} as "secondsAgo" from jetstream_writers
+     where stream is distinct from $1 and ${SEEN_LATELY} order by seen_at desc`,
+    [stream],
+  )
+  return rows
+}
+
+/** Those that write to a life of this stream's name, but for one. */
+export async function writersOf(
+  db: Db,
+  { stream, created, except }: { stream: string; created: string; except: string | null },
+): Promise<SeenWriter[]> {
+  const { rows } = await db.query<SeenWriter>(
+    `select stream, name, ${AGO} as "secondsAgo" from jetstream_writers
+     where stream = $1 and created = $2 and process is distinct from $3 and ${SEEN_LATELY} order by seen_at desc`,
+    [stream, created, except],
+  )
+  return rows
+}
+
+/** Says that it writes from now on, unless others write elsewhere: returns those, and then it may not. */
+export function beginWriting(pool: pg.Pool, writer: Writer): Promise<SeenWriter[]> {
+  return inTransaction(pool, async client => {
+    await lock(client, LOCKS.streamWriters)
+    const elsewhere = await writersElsewhere(client, writer.stream)
+    if (elsewhere.length === 0) await noteWriter(client, writer)
+    return elsewhere
+  })
+}
+
+export function goOnWriting(pool: pg.Pool, writer: Writer): Promise<void> {
+  return inTransaction(pool, async client => {
+    await lock(client, LOCKS.streamWriters)
+    await noteWriter(client, writer)
+  })
+}
+
+async function noteWriter(db: Db, { stream, process, name, created }: Writer): Promise<void> {
+  await db.query(
+    `insert into jetstream_writers (stream, process, name, created, seen_at) values ($1, $2, $3, $4, clock_timestamp())
+     on conflict (stream, process) do update set created = $4, seen_at = clock_timestamp()`,
+    [stream, process, name, created],
+  )
+  await db.query(
+    `update jetstream_streams set is_drained = false, left_at = null
+     where name = $1 and (is_drained or left_at is not null)`,
+    [stream],
+  )
+}
+
+/** It has written its last; those that were killed and not seen for a day go with it. */
+export async function endWriting(db: Db, { stream, process }: Writer): Promise<void> {
+  await db.query(
+    `delete from jetstream_writers
+     where stream = $1 and process = $2 or seen_at < clock_timestamp() - interval '1 day'`,
+    [stream, process],
+  )
+}
+
+/** Counted after `endWriting`: where nobody else writes and nothing is unread, that stays so. */
+export function noteLastUnread(pool: pg.Pool, stream: string, unread: number): Promise<void> {
+  return inTransaction(pool, async client => {
+    await lock(client, LOCKS.streamWriters)
+    await noteUnread(client, stream, unread)
+    await client.query(
+      `update jetstream_streams set is_drained = true
+       where name = $1 and unread = 0 and not exists (select from jetstream_writers where stream = $1 and ${SEEN_LATELY})`,
+      [stream],
+    )
+  })
+}
