@@ -35,7 +35,7 @@ export async function countPassedOver(db: Db, stream: string): Promise<PassedOve
   const { rows } = await db.query<NonNullable<PassedOver['foreign']> & { isForeign: boolean }>(
     `select distinct on (is_foreign) is_foreign as "isForeign", seq, subject, stored_at as at,
        count(*) over (partition by is_foreign)::int as messages
-     from jetstream_passed_over where stream = $1 order by is_foreign, passed_at desc, seq desc`,
+     from jetstream_passed_over where stream = $1 order by is_foreign, stored_at desc, seq desc`,
     [stream],
   )
   const found = (foreign: boolean) => rows.find(({ isForeign }) => isForeign === foreign) ?? null
