@@ -206,10 +206,9 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     const put = async (subject: string, body: string, header?: string) => {
       const headers = packages.headers()
       if (header !== undefined) headers.set('Kontor', header)
-      return (await js.publish(subject, body, { headers })).seq
+      await js.publish(subject, body, { headers })
     }
     const tenantId = Number(server.tenant.id.slice('ten_'.length))
-    let last = 0
     for (let partition = 0; partition < 4; partition++) {
       await put(`kontor.log.${partition}`, 'hello junk')
       await put(
@@ -217,7 +216,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
         '[["not","an","entry"]]',
         json({ ...facts, tenants: [tenantId, 999] }),
       )
-      last = await put(`kontor.log.${partition}`, '[]', '{"id":')
+      await put(`kontor.log.${partition}`, '[]', '{"id":')
     }
     await put('kontor.log.9999', 'junk')
     await put('kontor.log.0.part.junk.0', 'junk')
@@ -231,7 +230,7 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     assert.equal((await listed('beside')).length, 20)
     const { unread, passedOver } = await server.log.outside!.status()
     assert.deepEqual([unread, passedOver.foreign?.messages, passedOver.unreadable?.messages], [0, 4, 9])
-    assert.ok(passedOver.unreadable!.seq >= last)
+    assert.match(passedOver.unreadable!.subject, /^kontor\.log\.[0-3]$/)
     const letters = await server.admin.deadLetters.list({ tenant: server.tenant.id, limit: 10 })
     assert.equal(letters.length, 1)
     assert.match(
