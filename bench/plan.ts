@@ -24,10 +24,15 @@ export type Plan = {
   keptGigabytesPerDay: number
   diskGigabytes: number
   postgresClusters: number
+  /** What one cluster has too little of. */
+  clustersFor: ClusterLimit
   tenantsPerCluster: number
-  /** Of the log on JetStream, each doing some hundreds of synced messages a second. */
+  /** Of the log on JetStream that stands before one cluster, each doing some hundreds of synced messages a second. */
   streamPartitions: number
 }
+
+/** Of which a PostgreSQL server has so much; beyond it another one is needed. */
+type ClusterLimit = 'cores' | 'WAL' | 'disk' | 'connections'
 
 // What is left for peaks, for reports and for what else the machine does.
 const BUSY_AT_MOST = 0.6
@@ -36,6 +41,11 @@ const CLUSTER_CORES = 32
 // What such a server can write and a standby take in beside it, and what one can still back up and restore within a day.
 const CLUSTER_WAL_MB = 200
 const CLUSTER_DISK_GB = 30_000
+// Each is a process of PostgreSQL, which shares locks and snapshots with all others.
+const CLUSTER_CONNECTIONS = 500
+// KONTOR_POOL_SIZE and a listener; a node with workers has connections for them, for deliveries and for what is due beside.
+const CONNECTIONS_OF_HTTP = 13
+const CONNECTIONS_OF_WORKER = 18
 // One partition is worked on by one transaction at a time; more of them than workers, so that none waits for a slow neighbour.
 const PARTITIONS_AT_LEAST = 16
 const PARTITIONS_AT_MOST = 256 // of KONTOR_LOG_PARTITIONS
@@ -64,19 +74,23 @@ export function planFor(
   const walMegabytesPerSecond =
     (eventsPerSecond * mixed(kind => kind.accept.walBytes + kind.process.walBytes)) / 1e6
   const diskGigabytes = (perDay(kept) * retentionDays + perDay(passing) * LOG_DAYS) * HEADROOM_OF_DISK
-  const postgresClusters = Math.ceil(
-    Math.max(
-      postgresCores / (CLUSTER_CORES * BUSY_AT_MOST),
-      walMegabytesPerSecond / CLUSTER_WAL_MB,
-      diskGigabytes / CLUSTER_DISK_GB,
-    ),
-  )
+  const httpProcesses = Math.max(1, Math.ceil(httpCores / BUSY_AT_MOST))
+  const workers = Math.max(1, Math.ceil(workerCores / BUSY_AT_MOST))
+  const needed: Record<ClusterLimit, number> = {
+    cores: postgresCores / (CLUSTER_CORES * BUSY_AT_MOST),
+    WAL: walMegabytesPerSecond / CLUSTER_WAL_MB,
+    disk: diskGigabytes / CLUSTER_DISK_GB,
+    connections:
+      (httpProcesses * CONNECTIONS_OF_HTTP + workers * CONNECTIONS_OF_WORKER) / CLUSTER_CONNECTIONS,
+  }
+  const [clustersFor, most] = Object.entries(needed).sort(([, a], [, b]) => b - a)[0]!
+  const postgresClusters = Math.ceil(most)
   return {
     httpCores,
     workerCores,
     postgresCores,
-    httpProcesses: Math.max(1, Math.ceil(httpCores / BUSY_AT_MOST)),
-    workers: Math.max(1, Math.ceil(workerCores / BUSY_AT_MOST)),
+    httpProcesses,
+    workers,
     partitions: Math.min(
       PARTITIONS_AT_MOST,
       Math.max(
@@ -89,10 +103,14 @@ export function planFor(
     keptGigabytesPerDay: perDay(kept),
     diskGigabytes,
     postgresClusters,
+    clustersFor: clustersFor as ClusterLimit,
     tenantsPerCluster: Math.ceil(tenants / postgresClusters),
-    streamPartitions: Math.max(
-      4,
-      powerOfTwo(eventsPerSecond / EVENTS_PER_MESSAGE / SYNCED_MESSAGES_PER_SECOND),
+    streamPartitions: Math.min(
+      PARTITIONS_AT_MOST,
+      Math.max(
+        4,
+        powerOfTwo(eventsPerSecond / postgresClusters / EVENTS_PER_MESSAGE / SYNCED_MESSAGES_PER_SECOND),
+      ),
     ),
   }
 }
@@ -123,8 +141,22 @@ type Words = {
   average?: string | undefined
 }
 
-export function printPlan(results: Result[], words: Words): void {
+export const PLAN_USAGE =
+  'npm run bench -- plan --events 50000 [--retention 90] [--tenants 200] [--single 0.2] [--average 0.3]'
+
+/** Returns whether there is a plan; else it says what is missing. */
+export function printPlan(results: Result[], words: Words): boolean {
   const costs = costsIn(results)
+  const { question, faults } = questionIn(words)
+  if (costs === null) faults.push('no costs are measured yet: run `npm run bench -- stages --save-baseline`')
+  for (const fault of faults) console.error(fault)
+  if (faults.length > 0) console.error(`Usage: ${PLAN_USAGE}`)
+  if (faults.length > 0 || costs === null) return false
+  console.log(planInWords(question, planFor(question, costs)))
+  return true
+}
+
+export function questionIn(words: Words): { question: PlanQuestion; faults: string[] } {
   const question = {
     eventsPerSecond: Number(words.events),
     retentionDays: Number(words.retention ?? 90),
@@ -132,13 +164,27 @@ export function printPlan(results: Result[], words: Words): void {
     singleShare: Number(words.single ?? 0.2),
     averageShare: Number(words.average ?? 0.3),
   }
-  if (costs === null)
-    throw new Error('No costs are measured yet: run `npm run bench -- stages --save-baseline`.')
-  if (!Object.values(question).every(value => value >= 0) || !(question.eventsPerSecond > 0))
-    throw new Error(
-      'Usage: npm run bench -- plan --events 50000 [--retention 90] [--tenants 200] [--single 0.2]',
-    )
-  console.log(planInWords(question, planFor(question, costs)))
+  const { eventsPerSecond, retentionDays, tenants, singleShare, averageShare } = question
+  const positive = (value: number) => value > 0 && Number.isFinite(value)
+  const share = (value: number) => value >= 0 && value <= 1
+  const checks: [boolean, string][] = [
+    [positive(eventsPerSecond), '--events must be a number above 0: events a second in the busiest hour'],
+    [positive(retentionDays), '--retention must be a number of days above 0'],
+    [Number.isInteger(tenants) && tenants > 0, '--tenants must be a whole number above 0'],
+    [share(singleShare), '--single must be between 0 and 1: the part of events that come one by one'],
+    [
+      share(averageShare) && averageShare > 0,
+      '--average must be above 0 and at most 1: the average day as a part of the busiest hour',
+    ],
+  ]
+  return { question, faults: checks.flatMap(([isRight, fault]) => (isRight ? [] : [fault])) }
+}
+
+const LIMIT_IN_WORDS: Record<ClusterLimit, string> = {
+  cores: `for the cores: ${CLUSTER_CORES} of a server, ${BUSY_AT_MOST * 100} % busy at most`,
+  WAL: `for the WAL: ${CLUSTER_WAL_MB} MB/s of a server at most`,
+  disk: `for the disk: ${CLUSTER_DISK_GB.toLocaleString('en')} GB of a server at most`,
+  connections: `for the connections: ${CLUSTER_CONNECTIONS} of a server at most`,
 }
 
 export function planInWords(question: PlanQuestion, plan: Plan): string {
@@ -147,14 +193,23 @@ export function planInWords(question: PlanQuestion, plan: Plan): string {
     (value < 10 ? Number(value.toPrecision(2)) : Math.round(value)).toLocaleString('en')
   const counted = (count: number, word: string, ending = 's') =>
     `${n(count)} ${word}${count === 1 ? '' : ending}`
-  return [
+  const clusters = counted(plan.postgresClusters, 'cluster')
+  const why = plan.postgresClusters === 1 ? '' : ` (${LIMIT_IN_WORDS[plan.clustersFor]})`
+  const lines = [
     `${n(eventsPerSecond)} events a second in the busiest hour, ${n(eventsPerSecond * averageShare)} on average, of ${counted(tenants, 'tenant')}, ${Math.round(singleShare * 100)} % one by one, kept for ${n(retentionDays)} days`,
     '',
     `HTTP        ${n(plan.httpCores)} cores busy: ${counted(plan.httpProcesses, 'process', 'es')}`,
     `Workers     ${n(plan.workerCores)} cores busy: ${counted(plan.workers, 'worker')}, KONTOR_LOG_PARTITIONS=${plan.partitions}`,
-    `PostgreSQL  ${n(plan.postgresCores)} cores busy: ${counted(plan.postgresClusters, 'cluster')}, ${counted(plan.tenantsPerCluster, 'tenant')} each`,
+    `PostgreSQL  ${n(plan.postgresCores)} cores busy: ${clusters}${why}, ${counted(plan.tenantsPerCluster, 'tenant')} each`,
     `WAL         ${n(plan.walMegabytesPerSecond)} MB/s, ${n(plan.syncsPerSecond)} syncs a second`,
     `Disk        ${n(plan.keptGigabytesPerDay)} GB a day, ${n(plan.diskGigabytes)} GB in all, ${n(plan.diskGigabytes / plan.postgresClusters)} GB a cluster`,
     `JetStream   ${n(plan.streamPartitions)} partitions, where the log is there`,
-  ].join('\n')
+  ]
+  // A tenant is not spread over several: then the rest is arithmetic, and no installation.
+  if (plan.postgresClusters > tenants)
+    lines.push(
+      '',
+      `Not possible so: a tenant lives on one cluster, and ${counted(tenants, 'tenant')} would need ${clusters}. Keep events for a shorter time, or spread them over more tenants.`,
+    )
+  return lines.join('\n')
 }

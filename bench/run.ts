@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { backgroundCores } from './cpu.ts'
 import { hasWrk } from './load.ts'
-import { printPlan } from './plan.ts'
+import { PLAN_USAGE, printPlan } from './plan.ts'
 import { type Summary, summarise } from './profile.ts'
 import { writeReport } from './report.ts'
 import { movesSince, type Result, worseBy } from './result.ts'
@@ -58,33 +58,43 @@ const directory = join(import.meta.dirname, 'results')
 const latest = join(directory, 'latest.json')
 const baseline = join(import.meta.dirname, 'baseline.json')
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    seconds: { type: 'string', default: '8' },
-    connections: { type: 'string', default: '64' },
-    profile: { type: 'boolean', default: false },
-    quick: { type: 'boolean', default: false },
-    'save-baseline': { type: 'boolean', default: false },
-    events: { type: 'string' },
-    retention: { type: 'string' },
-    tenants: { type: 'string' },
-    single: { type: 'string' },
-    average: { type: 'string' },
-  },
-})
-
+const { values, positionals } = readWords()
 const unknown = positionals.filter(name => !(name in scenarios) && name !== 'plan')
-if (unknown.length > 0) {
-  console.error(`Usage: npm run bench [-- NAME...] [--seconds 8] [--quick] [--connections 64] [--profile] [--save-baseline]
-       npm run bench -- plan --events 50000 [--retention 90] [--tenants 200] [--single 0.2] [--average 0.3]
+if (unknown.length > 0) endWith(`There is no ${unknown.join(', ')}.`)
+
+function readWords() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        seconds: { type: 'string', default: '8' },
+        connections: { type: 'string', default: '64' },
+        profile: { type: 'boolean', default: false },
+        quick: { type: 'boolean', default: false },
+        'save-baseline': { type: 'boolean', default: false },
+        events: { type: 'string' },
+        retention: { type: 'string' },
+        tenants: { type: 'string' },
+        single: { type: 'string' },
+        average: { type: 'string' },
+      },
+    })
+  } catch (error) {
+    return endWith((error as Error).message)
+  }
+}
+
+function endWith(words: string): never {
+  console.error(`${words}
+Usage: npm run bench [-- NAME...] [--seconds 8] [--quick] [--connections 64] [--profile] [--save-baseline]
+       ${PLAN_USAGE}
 NAME: ${Object.keys(scenarios).join(', ')}
 Without a name all but ${BY_NAME_ONLY.join(', ')}; then docs/performance.md is written anew, and what moved against bench/baseline.json is told.`)
-  process.exit(2)
+  return process.exit(2)
 }
 
 if (positionals[0] === 'plan') {
-  printPlan(readResults(latest) ?? readResults(baseline) ?? [], values)
+  process.exitCode = printPlan(readResults(latest) ?? readResults(baseline) ?? [], values) ? 0 : 2
 } else {
   process.exit((await runAll(positionals)) ? 0 : 1)
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { planFor, planInWords, ratePossible } from '../../bench/plan.ts'
+import { planFor, planInWords, questionIn, ratePossible } from '../../bench/plan.ts'
 import { figuresOf, movesSince, type Result } from '../../bench/result.ts'
 import type { KindCost, StageFacts } from '../../bench/scenarios/stages.ts'
 
@@ -51,6 +51,30 @@ test('more events never take fewer machines, and more than one cluster shares th
   const { postgresClusters, tenantsPerCluster } = rates.at(-1)!
   assert.ok(postgresClusters > 1)
   assert.ok(postgresClusters * tenantsPerCluster >= question.tenants)
+})
+
+test('what makes more than one cluster necessary is named, and a plan that cannot be is called so', () => {
+  const words = (given: Partial<typeof question>) => {
+    const asked = { ...question, ...given }
+    return planInWords(asked, planFor(asked, costs))
+  }
+  assert.doesNotMatch(words({ retentionDays: 1 }), /for the/)
+  assert.match(words({ retentionDays: 365 }), /clusters \(for the disk: 30,000 GB/)
+  assert.match(
+    words({ eventsPerSecond: 1e6, retentionDays: 1, averageShare: 0.01 }),
+    /clusters \(for the WAL: 200 MB/,
+  )
+  assert.match(words({ eventsPerSecond: 1e9, tenants: 1 }), /Not possible so: a tenant lives on one cluster/)
+})
+
+test('a question that makes no sense is told what is wrong with it', () => {
+  const faults = (words: Parameters<typeof questionIn>[0]) => questionIn({ events: '100', ...words }).faults
+  assert.deepEqual(faults({ retention: '30', tenants: '1', single: '1', average: '1' }), [])
+  for (const events of ['0', '-5', 'abc', 'Infinity', '']) assert.match(faults({ events })[0]!, /--events/)
+  for (const tenants of ['0', '1.5', '-1']) assert.match(faults({ tenants })[0]!, /--tenants/)
+  assert.match(faults({ single: '5' })[0]!, /--single/)
+  assert.match(faults({ average: '0' })[0]!, /--average/)
+  assert.match(faults({ retention: '-1' })[0]!, /--retention/)
 })
 
 test('a rate that cores can do is one that the plan has cores for', () => {
