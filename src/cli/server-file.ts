@@ -33,11 +33,27 @@ export async function announcedServer(dataDir: string): Promise<RunningServer | 
 
 /** Whether somebody answers there. */
 export async function answersAt(url: string): Promise<boolean> {
+  return (await answerAt(url)) !== null
+}
+
+/** What the operations port of a server tells of it, of an older one not all. Null: nobody answers there, or somebody else. */
+export async function serverAt(opsUrl: string): Promise<Partial<RunningServer> | null> {
+  try {
+    const answer = JSON.parse((await answerAt(`${opsUrl}/healthz`)) ?? 'null')
+    if (answer?.status !== 'alive') return null
+    const { status: _, ...server } = answer
+    return server as Partial<RunningServer>
+  } catch {
+    return null
+  }
+}
+
+async function answerAt(url: string): Promise<string | null> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(2_000) })
-    await response.body?.cancel()
-    return response.status < 500
+    const text = await response.text()
+    return response.status < 500 ? text : null
   } catch {
-    return false
+    return null
   }
 }

@@ -10,7 +10,7 @@ import { listStalled, type StalledPartition } from '../store/entries/stalled.ts'
 import { newestMigration } from '../store/tenants/settings.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
-import { announcedServer, answersAt } from './server-file.ts'
+import { announcedServer, answersAt, serverAt } from './server-file.ts'
 import {
   type Database,
   dataOption,
@@ -22,7 +22,7 @@ import {
 
 const NOTES = `
 Prints one JSON object. Of a database of an older version it tells the schema and what to do, and leaves it as it is. Exit code 0 when a server runs and answers, 1 when none does.
-With DATABASE_URL it asks the operations port of this machine (KONTOR_OPS_HOST, KONTOR_OPS_PORT).`
+With DATABASE_URL it asks the operations port of this machine (KONTOR_OPS_HOST, KONTOR_OPS_PORT) for the server, and says so where none answers.`
 
 export function addStatus(program: Command, out: Output): void {
   program
@@ -33,7 +33,7 @@ export function addStatus(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor status', 'kontor status --data /var/lib/kontor | jq .pipeline'))
     .action(async options => {
       const config = readConfig(undefined, { dataDir: options.data })
-      const server = await serverOf(config)
+      const server = await serverOf(config, out)
       const isFresh = config.databaseUrl === null && (await findHome(config.dataDir)) === null
       const database = isFresh ? EMPTY : await withBareDatabase(options, out, bare => readable(bare, out))
       const data = config.databaseUrl === null ? config.dataDir : null
@@ -124,17 +124,23 @@ function backlogOf(inPostgres: number, jetstream: { unread: number | null } | nu
   return { entries: outside === null ? null : inPostgres + outside, max, is_full: isFull }
 }
 
-async function serverOf(config: Config) {
-  if (config.databaseUrl !== null) {
-    const opsUrl = config.opsPort === null ? null : `http://${config.opsHost}:${config.opsPort}`
-    const answers = opsUrl !== null && (await answersAt(`${opsUrl}/healthz`))
-    return { ...NOT_RUNNING, running: answers, ops_url: opsUrl }
-  }
+async function serverOf(config: Config, out: Output) {
+  if (config.databaseUrl !== null) return serverOfOps(config, out)
   const server = await announcedServer(config.dataDir)
   const answers =
     server !== null && (await answersAt(server.ops_url ? `${server.ops_url}/healthz` : server.url))
   if (!server || !answers) return NOT_RUNNING
   return { running: true, ...server }
+}
+
+/** Of a database elsewhere any machine may have servers: those of this one have an operations port here. */
+async function serverOfOps({ opsHost, opsPort }: Config, out: Output) {
+  const opsUrl = opsPort === null ? null : `http://${opsHost}:${opsPort}`
+  const server = opsUrl && (await serverAt(opsUrl))
+  if (server) return { ...NOT_RUNNING, ...server, running: true, ops_url: opsUrl }
+  const why = opsUrl ? `No server answers at ${opsUrl} (KONTOR_OPS_PORT)` : 'KONTOR_OPS_PORT is off'
+  out.say(`${why}: only the database was asked. Servers on other machines may be at work on it.`)
+  return { ...NOT_RUNNING, ops_url: opsUrl }
 }
 
 function stalledView({ partition, failedAt, error }: StalledPartition) {

@@ -14,6 +14,8 @@ export async function startOps(options: {
   host: string
   metrics: OpsMetrics
   readiness: () => Promise<Readiness>
+  /** Which server this is: `kontor status` tells it. */
+  about?: object
 }): Promise<Ops> {
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = (request.url ?? '/').split('?')[0]!.replace(/(.)\/$/, '$1')
@@ -23,7 +25,7 @@ export async function startOps(options: {
     }
     switch (path) {
       case '/healthz':
-        return send(response, 200, { status: 'alive' })
+        return send(response, 200, { status: 'alive', ...options.about })
       case '/readyz': {
         const { ok, checks } = await readinessOrReason(options.readiness)
         return send(response, ok ? 200 : 503, { status: ok ? 'ready' : 'not_ready', checks })

@@ -49,12 +49,13 @@ type OpsParts = {
   logger: Logger
   disk: Disk
   backlog: Backlog
+  about: object
 }
 
 /** A taken operations port stops the service only when it was asked for by name. */
 export async function openOps(
   config: Config,
-  { pool, log: { outside }, metrics, logger, disk, backlog }: OpsParts,
+  { pool, log: { outside }, metrics, logger, disk, backlog, about }: OpsParts,
 ): Promise<Ops | null> {
   if (config.opsPort === null) return null
   const readiness = async () => {
@@ -66,7 +67,7 @@ export async function openOps(
     return { ok: true, checks: { database, disk: diskText(disk), backlog: backlogText(backlog), ...nats } }
   }
   try {
-    return await startOps({ port: config.opsPort, host: config.opsHost, metrics, readiness })
+    return await startOps({ port: config.opsPort, host: config.opsHost, metrics, readiness, about })
   } catch (error) {
     if (config.opsPortIsGiven) throw error
     logger.warn(

@@ -126,10 +126,11 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     }
     const { contentType } = metrics
     const text = async () => metrics.text(await processes?.metrics())
-    const ops = await openOps(config, { ...parts, metrics: { contentType, text }, logger })
+    const url = http ? urlOf(http, config.host) : processes!.url
+    const about = aboutServer(url, processes?.count ?? 1)
+    const ops = await openOps(config, { ...parts, metrics: { contentType, text }, logger, about })
     if (ops) onClose(() => ops.close())
     const opsUrl = ops && `http://${config.opsHost}:${ops.port}`
-    const url = http ? urlOf(http, config.host) : processes!.url
     return {
       ...{ url, opsUrl, http, onAppend: log.onAppend, sampleMetrics: metrics.sample, close },
       promise: log.outside ? (log.outside.promise() ?? 'NATS is away') : null,
@@ -327,6 +328,11 @@ function openWorkers(
   const isAlone = processes || config.surfaces.every(surface => surface === 'worker')
   if (isAlone || !threadLogging) return startWorkers(options, { logger: log, onAppend, tracing })
   return startWorkerThread(options, { logging: threadLogging, onAppend })
+}
+
+/** As a server on a data directory of its own announces itself there. */
+function aboutServer(url: string, processes: number): object {
+  return { pid: process.pid, version, url, processes, started_at: new Date().toISOString() }
 }
 
 function urlOf(app: App, host: string): string {

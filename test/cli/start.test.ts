@@ -224,9 +224,22 @@ test('a taken port is told in words, with exit code 1; a server ends with npm, o
   await stop(first)
   assert.match(first.err(), /Stopping \(npm has ended\)/)
   const command = startProgram(t, process.execPath, [bin, 'start', '--port', '0'], env)
+  const [, url] = await hears(command, /running at (http:\S+)/)
+  const [, opsPort] = await hears(command, /127\.0\.0\.1:(\d+)\/healthz/)
   await hears(command, END_OF_BANNER)
+  // The tests after this one have data directories of their own.
+  const found = { DATABASE_URL: database.url, KONTOR_OPS_PORT: opsPort! }
+  t.after(() => Object.keys(found).forEach(name => void delete process.env[name]))
+  Object.assign(process.env, found)
+  const status = await kontor('status')
+  const server: { running: boolean; pid: number; url: string; processes: number } = status.json()
+  assert.deepEqual([status.code, server.running, server.url, server.processes], [0, true, url, 1])
+  assert.ok(server.pid > 0)
   command.child.kill('SIGKILL')
   await command.ended
+  const ended = await kontor('status')
+  assert.equal(ended.code, 1)
+  assert.match(ended.err, new RegExp(`No server answers at .*:${opsPort}.*only the database was asked`))
   assert.match(command.err(), /Stopping \(the kontor command has ended\)/)
 })
 
