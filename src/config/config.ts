@@ -105,7 +105,13 @@ function contradictions(config: Config): string[] {
       faults.push(
         `${name('processedRetentionMs')} is shorter than ${name(key)}: what was processed would be forgotten before its traces. Make it at least as long.`,
       )
-  for (const key of ['natsCreds', 'natsSystemUrl', 'natsSynced', 'natsAllowUnsynced'] as const)
+  for (const key of [
+    'natsCreds',
+    'natsSystemUrl',
+    'natsSynced',
+    'natsAllowUnsynced',
+    'natsTakeOver',
+  ] as const)
     if (config.natsUrl === null && config[key])
       faults.push(`${name(key)} is set, but ${name('natsUrl')} is not. Set it, or leave both unset.`)
   const isBucket = config.archiveUrl?.startsWith('s3:') ?? false

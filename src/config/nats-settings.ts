@@ -63,7 +63,8 @@ export const natsSettings = {
   natsStream: setting({
     name: 'KONTOR_NATS_STREAM',
     default: 'kontor',
-    meaning: 'The name of the stream. Installations that share a NATS cluster have one each.',
+    meaning:
+      'The name of the stream. Installations that share a NATS cluster have one each: a stream belongs to one database.',
     expects: 'letters, digits, - and _, for example kontor',
     read: (text: string) => (/^[A-Za-z0-9_-]{1,64}$/.test(text) ? text : undefined),
   }),
@@ -105,6 +106,15 @@ export const natsSettings = {
     name: 'KONTOR_NATS_ALLOW_UNSYNCED',
     default: 'false',
     meaning: 'Also use a NATS server older than 2.10.27, which cannot sync before it acknowledges.',
+    expects: 'true or false',
+    read: truth,
+  }),
+  natsTakeOver: setting({
+    name: 'KONTOR_NATS_TAKE_OVER',
+    default: 'false',
+    meaning:
+      'Take over a stream that belongs to another database, for one start: that database is gone for good, and this one is its successor ' +
+      '(restored, moved or upgraded).',
     expects: 'true or false',
     read: truth,
   }),

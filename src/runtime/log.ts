@@ -55,6 +55,7 @@ export function natsOf(config: Config): NatsSettings | null {
     replicas: config.natsReplicas,
     isSynced: config.natsSynced,
     allowsUnsynced: config.natsAllowUnsynced,
+    takesOver: config.natsTakeOver,
   }
 }
 

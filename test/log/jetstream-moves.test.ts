@@ -7,6 +7,7 @@ import { connectTo } from '../../src/log/jetstream/access.ts'
 import { leaveStreams } from '../../src/log/jetstream/left-streams.ts'
 import { openLink } from '../../src/log/jetstream/link.ts'
 import { openJetStreamLog } from '../../src/log/jetstream/log.ts'
+import { ownerIn } from '../../src/log/jetstream/owner.ts'
 import { openPublisher } from '../../src/log/jetstream/publisher.ts'
 import type { NatsSettings } from '../../src/log/jetstream/settings.ts'
 import { compareVersions, ensureStream } from '../../src/log/jetstream/stream.ts'
@@ -47,10 +48,10 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
   })
   const settingsOf = (given: Partial<NatsSettings> = {}) =>
     natsSettings(nats.url, { access: access('app'), stream: `moves-${++names}`, ...given })
-  async function opened(settings: NatsSettings, warnings: string[] = []) {
+  async function opened(settings: NatsSettings, warnings: string[] = [], database = postgres) {
     const warn = (_: object, message: string) => warnings.push(message)
     const log = openJetStreamLog({
-      ...{ pool: postgres.pool, settings, postgres: postgres.log, logger: { warn, info: () => {} } },
+      ...{ pool: database.pool, settings, postgres: database.log, logger: { warn, info: () => {} } },
       ...{ name: 'test', isWriter: true },
     })
     await log.outside.start(10_000).catch(async error => {
@@ -147,6 +148,55 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     await log.close()
   })
 
+  describe('and two databases', () => {
+    /** As a dump that was loaded elsewhere: the same installation in another database. */
+    let copy: typeof postgres
+    before(async () => {
+      copy = await openTestLog()
+      const { rows } = await postgres.pool.query('select id from installation')
+      await copy.pool.query('update installation set id = $1', [rows[0].id])
+    })
+    after(() => copy.close())
+    const BELONGS = /belongs to another database.+KONTOR_NATS_STREAM.+KONTOR_NATS_TAKE_OVER=true/
+
+    test('a stream belongs to one: the other is refused until it takes over, and then the first is, without purging anything', async () => {
+      const settings = settingsOf()
+      const original = await opened(settings)
+      await original.append([anEvent('read')])
+      await readAll(original, postgres.pool)
+      await assert.rejects(opened({ ...settings, maxBytes: 2 ** 20 }, [], copy), BELONGS)
+      await original.append([anEvent('unread')])
+      const successor = await opened({ ...settings, takesOver: true }, [], copy)
+      await assert.rejects(original.outside.forgetRead(), BELONGS)
+      await eventually('the first to be refused', async () => {
+        await original.outside.upkeep().catch(() => {})
+        const appended = await original.append([anEvent('unread')]).catch((error: Error) => error.message)
+        return typeof appended === 'string' && BELONGS.test(appended)
+      })
+      assert.deepEqual(await readAll(original, postgres.pool), [])
+      assert.deepEqual([...new Set(bodies(await readAll(successor, copy.pool)))], ['read', 'unread'])
+      await original.close()
+      // What is in it is not the first one's any more.
+      await leaveStreams(postgres.pool, settingsOf())
+      await successor.close()
+      await assert.rejects(opened(settings), BELONGS)
+      await (await opened(settings, [], copy)).close()
+    })
+
+    test('a stream of an earlier version has no owner: of two that take it at once, one has it', async () => {
+      const settings = settingsOf()
+      await (await opened(settings)).close()
+      await manage(async manager => {
+        const { config } = await manager.streams.info(settings.stream)
+        const { kontor_owner: _, ...metadata } = config.metadata!
+        await manager.streams.update(settings.stream, { ...config, metadata })
+      })
+      const both = await Promise.allSettled([opened(settings), opened(settings, [], copy)])
+      assert.deepEqual(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
+      for (const result of both) if (result.status === 'fulfilled') await result.value.close()
+    })
+  })
+
   test('what is promised is what is known, and not more', async () => {
     const promise = async (given: Partial<NatsSettings>) => {
       const log = await opened(settingsOf(given))
@@ -216,7 +266,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
       warn: (_: object, message: string) => said.push(message),
       info: (_: object, message: string) => said.push(message),
     }
-    const link = openLink(natsSettings(alone.url), { name: 'test', logger })
+    const link = openLink(natsSettings(alone.url), { name: 'test', owner: ownerIn(postgres.pool), logger })
     await alone.stop()
     // Several attempts, half a second apart.
     await assert.rejects(link.ready(1_200), LogUnavailable)
@@ -265,7 +315,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     const named = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name} ${i}`)
     const send = async (names: string[]) => {
       // Whoever publishes does not look after positions.
-      const link = openLink(settings, { name: 'test' })
+      const link = openLink(settings, { name: 'test', owner: ownerIn(postgres.pool) })
       const publisher = openPublisher(link, settings.stream)
       for (const name of names) await publisher.publish(partition, [anEvent(name)])
       await link.close()
@@ -302,7 +352,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     const connected = await connectTo(settings.access, 'test')
     await alone.end()
     await eventually('the client to notice', async () => connected.connection.info === undefined)
-    await assert.rejects(ensureStream(connected, settings), LogUnavailable)
+    await assert.rejects(ensureStream(connected, settings, 'test'), LogUnavailable)
     await connected.connection.close()
   })
 

@@ -17,6 +17,7 @@ export function natsSettings(url: string, given: Partial<NatsSettings> = {}): Na
     replicas: null,
     isSynced: false,
     allowsUnsynced: false,
+    takesOver: false,
     ...given,
   }
 }

@@ -6,6 +6,9 @@ export class NatsRefused extends LogRefused {
   override name = 'NatsRefused'
 }
 
+/** The stream belongs to another database: this one neither reads nor writes nor purges it. */
+export class StreamTaken extends NatsRefused {}
+
 /** Nothing is lost: whoever sent it is told to come back. */
 export class StreamFull extends LogUnavailable {}
 

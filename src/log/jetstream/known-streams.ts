@@ -39,6 +39,8 @@ export function leaveStream(pool: pg.Pool, stream: string): Promise<SeenWriter[]
 export async function markDrained(db: Db): Promise<void> {
   await db.query('update jetstream_streams set is_drained = true, unread = 0, unread_since = null')
   await db.query('delete from jetstream_writers')
+  // The streams are the original's, which may go on.
+  await db.query('update installation set id = gen_random_uuid()')
 }
 
 /** A process that writes to a stream. */

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LogRefused, LogUnavailable } from '../log.ts'
 import { type Connected, connectTo } from './access.ts'
-import { reasonOf, refusalOf } from './errors.ts'
+import { reasonOf, refusalOf, StreamTaken } from './errors.ts'
+import type { ReadOwner } from './owner.ts'
 import type { NatsSettings } from './settings.ts'
 import { ensureStream, type Stream } from './stream.ts'
 
@@ -54,7 +55,7 @@ function awayFor(error: unknown): LogUnavailable {
 /** Nothing is opened before it is asked for. */
 export function openLink(
   settings: NatsSettings,
-  { name, logger }: { name: string; logger?: LinkLogger },
+  { name, owner, logger }: { name: string; owner: ReadOwner; logger?: LinkLogger },
 ): Link {
   const listeners: ((linked: Linked) => void)[] = []
   const readers = new Set<Waiter>()
@@ -70,6 +71,8 @@ export function openLink(
   let isClosed = false
   let lastError: unknown = null
   let foundAt = -Infinity
+  /** Once: who loses it to another one later does not take it back. */
+  let { takesOver } = settings
   /** Of this outage. */
   let told: { reason: string; at: number } | null = null
   let toldDoubt: string | null = null
@@ -89,10 +92,14 @@ export function openLink(
     // Closed while it connected: nobody would close this one.
     if (isClosed) return connected.connection.close()
     const connection = connections
-    const found = { ...connected, stream: await ensureStream(connected, settings) }
+    const found = {
+      ...connected,
+      stream: await ensureStream(connected, { ...settings, takesOver }, await owner()),
+    }
     if (connection !== connections) throw new LogUnavailable('NATS went away again')
     for (const listener of listeners) listener(found)
     linked = known = found
+    takesOver = false
     foundAt = performance.now()
     lastError = null
     if (told) logger?.info({}, 'the log on NATS is there again')
@@ -123,6 +130,7 @@ export function openLink(
             hasJetStream: connected?.connection.info?.jetstream ?? null,
           })
           lastError = refused ?? error
+          if (error instanceof StreamTaken) known = null
           tellAway(reasonOf(lastError))
           // Whoever starts is to hear of it at once; others go on waiting until their time is over.
           if (refused) for (const { reject } of [...readers, ...writers]) reject(refused)

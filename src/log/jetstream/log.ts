@@ -5,16 +5,17 @@ import type { Append, Appended, FlushGroup, Log, OutsideLog, Unread } from '../l
 import { LogRefused, LogUnavailable, partitionOf, totalOf } from '../log.ts'
 import type { PostgresLog } from '../postgres/log.ts'
 import { enterStream, listCursors } from './cursors.ts'
-import { reasonOf, StreamFull } from './errors.ts'
+import { reasonOf, StreamFull, StreamTaken } from './errors.ts'
 import { noteLastUnread, noteUnread } from './known-streams.ts'
 import { type Link, type Linked, type LinkLogger, openLink } from './link.ts'
+import { ownerIn } from './owner.ts'
 import { countPassedOver, dropPassedOver, erasePayloads } from './passed-over.ts'
 import { openPublisher } from './publisher.ts'
 import { purgeRead } from './purge.ts'
 import { openReader, partitionName } from './reader.ts'
 import { findEntry, firstAfter, lagOf, unreadOf } from './scan.ts'
 import type { NatsSettings } from './settings.ts'
-import { confirmedLastSeq, idAt, infoOf } from './stream.ts'
+import { confirmedLastSeq, idAt, infoOf, refuseTaken } from './stream.ts'
 import { confirmedUnread, withCount } from './unread.ts'
 import { openWriter } from './writer.ts'
 
@@ -39,6 +40,7 @@ const FLUSHES = { maxInFlight: 1, maxItems: 2_000, maxBytes: 700_000 }
 const LOOK_FOR_EVENTS_EVERY_MS = 250
 const PURGE_FROM = 0.5
 const PURGE_EVERY_MS = 1_000
+const OWNER_EVERY_MS = 2_000
 const MAX_CANDIDATES = 50
 const POLL_MS = 50
 const LAG_WITHIN_MS = 2_000
@@ -50,7 +52,10 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   const { pool, settings, postgres, name, logger, isWriter = false } = options
   const { stream } = settings
   const servers = settings.access.servers.join(',')
-  const link = openLink(settings, { name, ...(logger && { logger }) })
+  const link = openLink(
+    { ...settings, takesOver: settings.takesOver && isWriter },
+    { name, owner: ownerIn(pool), ...(logger && { logger }) },
+  )
   const listeners = new Set<() => void>()
   const publisher = openPublisher(link, stream)
   const writer = isWriter ? openWriter(pool, stream) : null
@@ -59,6 +64,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   const reader = openReader(stream, { linked: entered.current, logger })
   const heldBy = openHeld(postgres)
   let purgedAt = -Infinity
+  let ownerSeenAt = -Infinity
   let counted = { unread: 0, at: -Infinity }
 
   const groups = new Map<number, FlushGroup>()
@@ -91,6 +97,16 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     if (performance.now() - purgedAt < PURGE_EVERY_MS) return
     purgedAt = performance.now()
     await purgeRead(await entered.ready(), stream, await listCursors(pool, stream))
+  }
+
+  /** Another database may take the stream over while this one runs. */
+  function watchOwner(): void {
+    const linked = link.current()
+    if (linked === null || performance.now() - ownerSeenAt < OWNER_EVERY_MS) return
+    ownerSeenAt = performance.now()
+    refuseTaken(linked, stream).catch(error => {
+      if (error instanceof StreamTaken) link.renew()
+    })
   }
 
   /** Returns when no message is read by half, or that takes long: it can only be purged whole. */
@@ -161,6 +177,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     },
     groupOf: append => (isOurs(append) ? groupOf(partitionFor(append.entry)) : postgres.groupOf(append)),
     async take(client, wanted) {
+      watchOwner()
       const isHeld = await heldBy(client, partitions())
       const takeOurs = (maxPartitions: number) => reader.take(client, { ...wanted, maxPartitions }, isHeld)
       const takeOthers = (maxPartitions: number) => postgres.take(client, { ...wanted, maxPartitions })
@@ -247,6 +264,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       passedOver: () => countPassedOver(pool, stream),
       promise: () => link.writable()?.stream.promise ?? null,
       async upkeep() {
+        watchOwner()
         const linked = link.current()
         if (linked === null) return
         const info = await infoOf(linked, stream)

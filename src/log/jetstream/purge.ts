@@ -3,12 +3,14 @@ import type { Cursor } from './cursors.ts'
 import type { Linked } from './link.ts'
 import { getNext } from './reader.ts'
 import { partSubject, subjectOf } from './settings.ts'
+import { refuseTaken } from './stream.ts'
 
 // Parts come before the message that names them, by a few seconds at the most.
 const PARTS_AHEAD_MS = 600_000
 
 /** Takes out of the stream what was read. */
 export async function purgeRead(linked: Linked, stream: string, cursors: Cursor[]): Promise<void> {
+  await refuseTaken(linked, stream)
   for (const cursor of cursors) {
     if (cursor.seq > 1)
       await linked.manager.streams.purge(stream, {

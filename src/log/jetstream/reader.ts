@@ -14,6 +14,7 @@ import type { Linked, LinkLogger } from './link.ts'
 import { type Facts, readFacts, unpack, unreadableEntry } from './messages.ts'
 import { keepPassedOver, type PassedMessage } from './passed-over.ts'
 import { partSubject, subjectOf } from './settings.ts'
+import { refuseTaken } from './stream.ts'
 
 /** A message of a partition, read. */
 export type Message = {
@@ -322,13 +323,9 @@ async function readParts(
 }
 
 /** Once what they are parts of is read. */
-async function forgetParts(
-  { manager }: Connected,
-  stream: string,
-  partition: number,
-  group: string,
-): Promise<void> {
-  await manager.streams.purge(stream, { filter: partSubject(stream, partition, group, '*') })
+async function forgetParts(linked: Linked, stream: string, partition: number, group: string): Promise<void> {
+  await refuseTaken(linked, stream)
+  await linked.manager.streams.purge(stream, { filter: partSubject(stream, partition, group, '*') })
 }
 
 const PREFIX = 'jetstream/'

@@ -14,6 +14,8 @@ export type NatsSettings = {
   isSynced: boolean
   /** Also a server that cannot sync. */
   allowsUnsynced: boolean
+  /** Also a stream that belongs to another database: that one is gone for good, the operator says. */
+  takesOver: boolean
 }
 
 export type NatsAccess = {

@@ -1,20 +1,25 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import type { ServerInfo } from '@nats-io/transport-node'
 import { newEntryId } from '../../domain/ids.ts'
 import { LogUnavailable, type Promised } from '../log.ts'
 import { type Connected, connectTo } from './access.ts'
-import { isMissingStream, NatsRefused, reasonOf } from './errors.ts'
+import { isMissingStream, NatsRefused, reasonOf, StreamTaken } from './errors.ts'
 import { type NatsSettings, partSubject } from './settings.ts'
 
 export const OLDEST_SERVER = '2.10.27'
 const PARTITIONS = 'kontor_partitions'
+const OWNER = 'kontor_owner'
 const NANOS_PER_MS = 1_000_000
 // An unclear publish is repeated within seconds.
 const DUPLICATE_WINDOW_MS = 120_000
+// Of two that take a stream without an owner at the same moment, the last one has it, and both have read it by then.
+const CLAIM_SETTLES_MS = 250
 
 /** The stream as it stands. `created`: of which life of the name. */
 export type Stream = {
   created: string
+  owner: string
   partitions: number
   replicas: number
   lastSeq: number
@@ -27,17 +32,23 @@ export type Stream = {
 }
 
 /** Makes the stream where there is none; holds one that is there against what is asked for. */
-export async function ensureStream(connected: Connected, settings: NatsSettings): Promise<Stream> {
+export async function ensureStream(
+  connected: Connected,
+  settings: NatsSettings,
+  owner: string,
+): Promise<Stream> {
   const server = connected.connection.info
   // The client knows nothing of a server from the moment its connection breaks until another one is there.
   if (!server) throw new LogUnavailable('the connection to NATS was lost before its server had answered')
   const canSync = checkVersion(server, settings)
   const found = await infoOf(connected, settings.stream)
-  const info = found ? await held(connected, found, settings) : await make(connected, settings, server)
+  const info = found
+    ? await held(connected, found, { ...settings, owner })
+    : await make(connected, { ...settings, owner }, server)
   const { config, created, state } = info
   const replicas = config.num_replicas
   return {
-    ...{ created, replicas },
+    ...{ created, owner, replicas },
     partitions: partitionsOf(config, settings),
     lastSeq: state.last_seq,
     maxBytes: config.max_bytes,
@@ -45,6 +56,25 @@ export async function ensureStream(connected: Connected, settings: NatsSettings)
     ...(canSync ? await promised(settings, replicas) : { promise: 'process-crash only', doubt: null }),
   }
 }
+
+type OwnedSettings = NatsSettings & { owner: string }
+
+/** Where it was taken over meanwhile, whatever is done with it is not ours to do. */
+export async function refuseTaken(
+  connected: Connected & { stream: Pick<Stream, 'owner'> },
+  stream: string,
+): Promise<void> {
+  const info = await infoOf(connected, stream)
+  if (info && ownerOf(info.config) !== connected.stream.owner) throw new StreamTaken(takenWords(stream))
+}
+
+/** Null: nobody has claimed it yet. */
+export const ownerOf = ({ metadata }: Pick<StreamConfig, 'metadata'>): string | null =>
+  metadata?.[OWNER] ?? null
+
+const takenWords = (stream: string) =>
+  `The stream ${stream} belongs to another database of Kontor, and what it holds is that one's. Give this one a stream of its own with KONTOR_NATS_STREAM. ` +
+  'Where that database is gone for good and this one is its successor (restored, moved or upgraded), start once with KONTOR_NATS_TAKE_OVER=true.'
 
 export async function infoOf({ manager }: Connected, stream: string): Promise<StreamInfo | null> {
   try {
@@ -115,7 +145,7 @@ export function compareVersions(a: string, b: string): number {
   return 0
 }
 
-function configOf(settings: NatsSettings): Partial<StreamConfig> & { name: string } {
+function configOf(settings: OwnedSettings): Partial<StreamConfig> & { name: string } {
   const { stream, maxBytes, maxAgeMs } = settings
   return {
     name: stream,
@@ -127,11 +157,11 @@ function configOf(settings: NatsSettings): Partial<StreamConfig> & { name: strin
     max_age: maxAgeMs * NANOS_PER_MS,
     duplicate_window: DUPLICATE_WINDOW_MS * NANOS_PER_MS,
     allow_direct: true,
-    metadata: { [PARTITIONS]: String(settings.partitions) },
+    metadata: { [PARTITIONS]: String(settings.partitions), [OWNER]: settings.owner },
   }
 }
 
-async function make(connected: Connected, settings: NatsSettings, server: ServerInfo): Promise<StreamInfo> {
+async function make(connected: Connected, settings: OwnedSettings, server: ServerInfo): Promise<StreamInfo> {
   const add = (replicas: number) =>
     connected.manager.streams.add({ ...configOf(settings), num_replicas: replicas })
   if (settings.replicas !== null) return add(settings.replicas)
@@ -144,11 +174,13 @@ async function make(connected: Connected, settings: NatsSettings, server: Server
 
 /** What was loosened by somebody is not taken over in silence; sizes and times follow the settings. */
 async function held(
-  { manager }: Connected,
+  connected: Connected,
   { config, ...info }: StreamInfo,
-  settings: NatsSettings,
+  settings: OwnedSettings,
 ): Promise<StreamInfo> {
-  const { stream, replicas } = settings
+  const { stream, replicas, owner } = settings
+  const before = ownerOf(config)
+  if (before !== null && before !== owner && !settings.takesOver) throw new StreamTaken(takenWords(stream))
   const faults: string[] = []
   const wanted = configOf(settings)
   if (config.storage !== 'file') faults.push(`keeps its messages in ${config.storage}, not in files`)
@@ -165,9 +197,16 @@ async function held(
       `The stream ${stream} ${faults.join(', and it ')}. Put it right with \`nats stream edit ${stream}\`, or give another name in KONTOR_NATS_STREAM.`,
     )
   const { max_age, max_bytes, allow_direct } = wanted
-  if (config.max_age === max_age && config.max_bytes === max_bytes && config.allow_direct)
+  const isOurs = before === owner
+  if (isOurs && config.max_age === max_age && config.max_bytes === max_bytes && config.allow_direct)
     return { config, ...info }
-  return manager.streams.update(stream, { ...config, max_age, max_bytes, allow_direct } as StreamConfig)
+  const metadata = { ...config.metadata, [OWNER]: owner }
+  const changed = { ...config, max_age, max_bytes, allow_direct, metadata } as StreamConfig
+  const updated = await connected.manager.streams.update(stream, changed)
+  if (isOurs) return updated
+  await sleep(CLAIM_SETTLES_MS)
+  await refuseTaken({ ...connected, stream: { owner } }, stream)
+  return updated
 }
 
 function partitionsOf({ metadata }: StreamConfig, { partitions }: NatsSettings): number {

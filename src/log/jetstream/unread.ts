@@ -4,9 +4,10 @@ import { type Connected, connectTo } from './access.ts'
 import { type Cursor, listCursors } from './cursors.ts'
 import { reasonOf } from './errors.ts'
 import type { KnownStream } from './known-streams.ts'
+import { ownerIn } from './owner.ts'
 import { lagOf, unreadBefore } from './scan.ts'
 import type { NatsAccess, NatsSettings } from './settings.ts'
-import { CONFIRMED_WITHIN_MS, infoOf, type Marker, withMarker } from './stream.ts'
+import { CONFIRMED_WITHIN_MS, infoOf, type Marker, ownerOf, withMarker } from './stream.ts'
 
 const AGAIN_MS = 100
 
@@ -20,7 +21,11 @@ export async function unreadIn(
   const connected = await connectTo(access, 'kontor').catch(() => null)
   if (connected === null) return { unknown: `it cannot be asked at ${known.servers}` }
   const cursors = await listCursors(pool, known.name)
+  const owner = await ownerIn(pool)()
   try {
+    // What another database has taken over is that one's to read.
+    const info = await infoOf(connected, known.name)
+    if (info && (ownerOf(info.config) ?? owner) !== owner) return 0
     return await confirmedUnread(connected, known.name, cursors)
   } catch (error) {
     return {
