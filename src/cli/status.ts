@@ -2,6 +2,7 @@ import type { Command } from '@commander-js/extra-typings'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { version } from '../config/version.ts'
+import { type SeenStream, streamsSeen } from '../log/jetstream/known-streams.ts'
 import { type OutsideLog, totalOf } from '../log/log.ts'
 import { freeOf, isLow } from '../runtime/disk.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
@@ -54,6 +55,7 @@ const EMPTY = {
   tenants: 0,
   pipeline: null,
   jetstream: null,
+  streams: [],
   backlog: null,
   dead_letters: 0,
   expiring_keys: [],
@@ -85,6 +87,7 @@ async function databaseOf({ pool, config, admin, log }: Session) {
       stalled: (await listStalled(pool)).map(stalledView),
     },
     jetstream,
+    streams: (await streamsSeen(pool)).map(streamView),
     backlog: backlogOf(entries, jetstream, config.maxBacklog),
     dead_letters: await countDeadLetters(pool),
     expiring_keys: (await admin.keys.expiringSoon()).map(({ id, kind, tenant, expires_at }) => ({
@@ -114,6 +117,15 @@ async function jetstreamOf(outside: OutsideLog) {
   return {
     ...{ ...status, max_bytes: maxBytes },
     passed_over: { foreign: foreign?.messages ?? 0, unreadable: unreadable?.messages ?? 0 },
+  }
+}
+
+/** As PostgreSQL knows of it, whether this command has NATS_URL or not. */
+function streamView({ name, servers, unread, seenAt, readAt, leftAt, writers }: SeenStream) {
+  return {
+    ...{ name, servers, unread, seen_at: seenAt.toISOString(), read_at: readAt.toISOString() },
+    left_at: leftAt?.toISOString() ?? null,
+    writers: writers.map(writer => ({ name: writer.name, seconds_ago: writer.secondsAgo })),
   }
 }
 

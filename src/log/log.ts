@@ -137,6 +137,8 @@ type OutsideStatus = {
   reachable: boolean
   /** What an operator has to do before it can be reached. */
   refused: string | null
+  /** What is otherwise than it is set, and stays so. */
+  differs: string | null
   promise: Promised | null
   replicas: number | null
   partitions: number | null

@@ -218,7 +218,8 @@ const NATS_PATIENCE_MS = 5_000
 async function startJetStream(outside: OutsideLog, logger: Logger): Promise<void> {
   try {
     await outside.start(NATS_PATIENCE_MS)
-    const { promise, stream, replicas } = await outside.status()
+    const { promise, stream, replicas, differs } = await outside.status()
+    if (differs !== null) logger.warn({ stream }, differs)
     logger.info({ stream, replicas, promise }, `events are kept in JetStream: acknowledged means ${promise}`)
   } catch (error) {
     if (!isStorageAway(error) || error instanceof LogRefused) throw error

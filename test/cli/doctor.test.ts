@@ -206,6 +206,31 @@ test('clocks that differ, retention that is held, a disk that is nearly full', a
   assert.ok(!(await found({ disk: async () => ({ ...full, freeBytes: 30e9 }) })).has('disk_low'))
 })
 
+test('what waits in a stream that no worker reads is told without NATS too, once it has waited for a minute', async () => {
+  const make = `
+    insert into jetstream_streams (name, created, partitions, servers, unread, unread_since) values
+      ('kontor', 'x', 1, 'nats-1:4222', 1543, now() - interval '61 seconds'),
+      ('busy', 'x', 1, 'nats-1:4222', 7, now() - interval '30 seconds');
+    insert into jetstream_cursors (stream, partition, updated_at) values
+      ('kontor', 0, now() - interval '2 hours'), ('busy', 0, now() - interval '2 hours');
+    insert into jetstream_writers (stream, process, name) values ('kontor', gen_random_uuid(), 'node-1')`
+  const undo = 'delete from jetstream_streams; delete from jetstream_cursors; delete from jetstream_writers'
+  const words = /^1,543 entries in the stream kontor at nats-1:4222 are not .+ for 2 h\. → [^\n]+$/
+  await findsOnly('nats_unread', words, { make, undo })
+  await pool.query(make)
+  const { streams }: { streams: { name: string; unread: number; writers: { name: string }[] }[] } = (
+    await kontor('status')
+  ).json()
+  await pool.query(undo)
+  assert.deepEqual(
+    streams.map(({ name, unread, writers }) => [name, unread, writers.map(writer => writer.name)]),
+    [
+      ['busy', 7, []],
+      ['kontor', 1543, ['node-1']],
+    ],
+  )
+})
+
 test('partitions that are not there for tomorrow, claims that are gone before their time', async () => {
   const { rows } = await pool.query<{ name: string }>(
     `select inhrelid::regclass::text as name from pg_inherits where inhparent = 'archive'::regclass`,

@@ -4,6 +4,7 @@ import { cp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { connectTo } from '../../src/log/jetstream/access.ts'
+import { streamsSeen } from '../../src/log/jetstream/known-streams.ts'
 import { leaveStreams } from '../../src/log/jetstream/left-streams.ts'
 import { openLink } from '../../src/log/jetstream/link.ts'
 import { openJetStreamLog } from '../../src/log/jetstream/log.ts'
@@ -220,6 +221,23 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     assert.ok(compareVersions('2.9.10', '2.10.27') < 0)
     assert.ok(compareVersions('2.10.27', '2.10.27') === 0)
     assert.ok(compareVersions('2.11.0-RC.1', '2.10.27') > 0)
+  })
+
+  test('a number of partitions that the stream was not made with is told, and the stream goes on with its own', async () => {
+    const settings = settingsOf()
+    assert.equal((await (await opened(settings)).outside.status()).differs, null)
+    const log = await opened({ ...settings, partitions: 2 })
+    const { partitions, differs } = await log.outside.status()
+    assert.deepEqual(
+      [partitions, differs?.split('. ')[0]],
+      [
+        settings.partitions,
+        `KONTOR_NATS_PARTITIONS is 2, but the stream ${settings.stream} was made with ${settings.partitions}, and goes on with them`,
+      ],
+    )
+    const [seen] = (await streamsSeen(postgres.pool)).filter(({ name }) => name === settings.stream)
+    assert.deepEqual([seen!.unread, seen!.writers.length, seen!.leftAt], [0, 2, null])
+    for (const open of logs) await open.close()
   })
 
   test('a stream that was loosened, or is not ours, is refused in words', async () => {

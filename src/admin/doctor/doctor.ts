@@ -12,10 +12,11 @@ import { clocks, disk, durability } from './machine.ts'
 import { stream } from './nats.ts'
 import { outward } from './outward.ts'
 import { claims, failing, processing, sources, transactions, upkeep } from './pipeline.ts'
+import { streams } from './streams.ts'
 
 /** What tells of the machine needs no tables of Kontor. */
 const OF_ANY_DATABASE: Check[] = [clocks, disk, durability, transactions]
-const OF_KONTOR: Check[] = [processing, failing, upkeep, claims, sources, stream, outward]
+const OF_KONTOR: Check[] = [processing, failing, upkeep, claims, sources, stream, streams, outward]
 
 type Options = Omit<Installation, 'databaseNow' | 'limits'> & { limits?: Limits }
 

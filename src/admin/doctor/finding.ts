@@ -36,6 +36,8 @@ type FindingCode =
   | 'nats_refused'
   | 'nats_not_synced'
   | 'nats_nearly_full'
+  | 'nats_partitions'
+  | 'nats_unread'
   | 'nats_foreign_messages'
   | 'nats_unreadable_messages'
 

@@ -16,6 +16,7 @@ export const stream: Check = async installation => {
     bytes,
     maxBytes,
     refused,
+    differs,
     passedOver,
   } = await outside.status()
   const passed = passedOverFindings(passedOver, installation.databaseNow)
@@ -42,6 +43,14 @@ export const stream: Check = async installation => {
       ...passed,
     ]
   return [
+    differs === null
+      ? null
+      : {
+          code: 'nats_partitions',
+          what: differs,
+          means: 'Nothing is wrong with what is there; but the setting has no effect.',
+          help: 'Set KONTOR_NATS_PARTITIONS to the number that the stream has',
+        },
     promise === 'synced'
       ? null
       : {

@@ -48,13 +48,13 @@ export type Writer = { stream: string; process: string; name: string; created: s
 export type SeenWriter = { stream: string; name: string; secondsAgo: number }
 
 // Whoever is killed says nothing: it counts as gone after so long. By PostgreSQL's clock, as all of this.
-const SEEN_LATELY = `seen_at > clock_timestamp() - interval '30 seconds'`
-const AGO = `greatest(0, round(extract(epoch from clock_timestamp() - seen_at)))::int`
+const SEEN_LATELY = `w.seen_at > clock_timestamp() - interval '30 seconds'`
+const AGO = `greatest(0, round(extract(epoch from clock_timestamp() - w.seen_at)))::int`
 
 /** Those of other streams than this one. */
 export async function writersElsewhere(db: Db, stream: string | null): Promise<SeenWriter[]> {
   const { rows } = await db.query<SeenWriter>(
-    `select stream, name, ${AGO} as "secondsAgo" from jetstream_writers
+    `select stream, name, ${AGO} as "secondsAgo" from jetstream_writers w
      where stream is distinct from $1 and ${SEEN_LATELY} order by seen_at desc`,
     [stream],
   )
@@ -67,7 +67,7 @@ export async function writersOf(
   { stream, created, except }: { stream: string; created: string; except: string | null },
 ): Promise<SeenWriter[]> {
   const { rows } = await db.query<SeenWriter>(
-    `select stream, name, ${AGO} as "secondsAgo" from jetstream_writers
+    `select stream, name, ${AGO} as "secondsAgo" from jetstream_writers w
      where stream = $1 and created = $2 and process is distinct from $3 and ${SEEN_LATELY} order by seen_at desc`,
     [stream, created, except],
   )
@@ -120,8 +120,36 @@ export function noteLastUnread(pool: pg.Pool, stream: string, unread: number): P
     await noteUnread(client, stream, unread)
     await client.query(
       `update jetstream_streams set is_drained = true
-       where name = $1 and unread = 0 and not exists (select from jetstream_writers where stream = $1 and ${SEEN_LATELY})`,
+       where name = $1 and unread = 0 and not exists (select from jetstream_writers w where stream = $1 and ${SEEN_LATELY})`,
       [stream],
     )
   })
+}
+
+/** A stream as PostgreSQL knows of it, whether this process uses it or not: for people. */
+export type SeenStream = {
+  name: string
+  servers: string
+  /** As of `seenAt`. */
+  unread: number
+  seenAt: Date
+  unreadSince: Date | null
+  /** When a position last moved. */
+  readAt: Date
+  /** When it was last left; null: it is in use. */
+  leftAt: Date | null
+  /** Those of the last 30 s. */
+  writers: { name: string; secondsAgo: number }[]
+}
+
+export async function streamsSeen(db: Db): Promise<SeenStream[]> {
+  // JSON comes as text.
+  const { rows } = await db.query<Omit<SeenStream, 'writers'> & { writers: string }>(
+    `select name, servers, unread, seen_at as "seenAt", unread_since as "unreadSince", left_at as "leftAt",
+       (select coalesce(max(updated_at), s.seen_at) from jetstream_cursors c where c.stream = s.name) as "readAt",
+       (select coalesce(json_agg(json_build_object('name', w.name, 'secondsAgo', ${AGO}) order by w.seen_at desc), '[]')
+        from jetstream_writers w where w.stream = s.name and ${SEEN_LATELY}) as writers
+     from jetstream_streams s order by name`,
+  )
+  return rows.map(row => ({ ...row, writers: JSON.parse(row.writers) }))
 }

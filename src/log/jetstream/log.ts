@@ -15,7 +15,7 @@ import { purgeRead } from './purge.ts'
 import { openReader, partitionName } from './reader.ts'
 import { findEntry, firstAfter, lagOf, unreadOf } from './scan.ts'
 import type { NatsSettings } from './settings.ts'
-import { confirmedLastSeq, idAt, infoOf, refuseTaken } from './stream.ts'
+import { confirmedLastSeq, idAt, infoOf, partitionsDiffer, refuseTaken } from './stream.ts'
 import { confirmedUnread, withCount } from './unread.ts'
 import { openWriter } from './writer.ts'
 
@@ -252,6 +252,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         return {
           ...{ stream, servers, maxBytes: settings.maxBytes },
           refused: ready instanceof LogRefused ? ready.message : null,
+          differs: linked && partitionsDiffer(settings, linked.stream.partitions),
           reachable: info !== null,
           promise: linked?.stream.promise ?? null,
           replicas: info?.config.num_replicas ?? null,

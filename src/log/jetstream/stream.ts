@@ -213,6 +213,15 @@ function partitionsOf({ metadata }: StreamConfig, { partitions }: NatsSettings):
   return Number(metadata?.[PARTITIONS] ?? partitions)
 }
 
+/** The number of partitions is fixed when the stream is made: events of one key would change places. */
+export function partitionsDiffer({ stream, partitions }: NatsSettings, found: number): string | null {
+  if (partitions === found) return null
+  return (
+    `KONTOR_NATS_PARTITIONS is ${partitions}, but the stream ${stream} was made with ${found}, and goes on with them. ` +
+    `Set it to ${found}; for another number, go over to a stream of another name (KONTOR_NATS_STREAM).`
+  )
+}
+
 /** Never more than is known: events go on where the system account cannot be asked. */
 async function promised(
   settings: NatsSettings,
