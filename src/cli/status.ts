@@ -112,10 +112,10 @@ const NOT_RUNNING = {
 
 /** The log on NATS beside the one in PostgreSQL, which `pipeline` tells of. `promise`: what an acknowledged event survives. */
 async function jetstreamOf(outside: OutsideLog) {
-  const { maxBytes, passedOver, ...status } = await outside.status()
+  const { maxBytes, passedOver, lost, ...status } = await outside.status()
   const { foreign, unreadable } = passedOver
   return {
-    ...{ ...status, max_bytes: maxBytes },
+    ...{ ...status, max_bytes: maxBytes, lost: lost?.entries ?? 0 },
     passed_over: { foreign: foreign?.messages ?? 0, unreadable: unreadable?.messages ?? 0 },
   }
 }

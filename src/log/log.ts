@@ -146,7 +146,11 @@ type OutsideStatus = {
   maxBytes: number
   unread: number | null
   passedOver: PassedOver
+  lost: Lost | null
 }
+
+/** Entries that were acknowledged and are gone before they were processed: at the most so many, seen for the last time then. */
+export type Lost = { entries: number; seenAt: Date; noticedAt: Date }
 
 /** Messages of others, and those of Kontor's own that are broken; null: there were none lately. */
 export type PassedOver = { foreign: PassedOverCount | null; unreadable: PassedOverCount | null }

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { markDrained } from './jetstream/known-streams.ts'
+import { forgetUnread } from './jetstream/losses.ts'
 import { beginEra } from './postgres/eras.ts'
 
 /**
@@ -9,4 +10,5 @@ import { beginEra } from './postgres/eras.ts'
 export async function enterRestored(client: pg.PoolClient): Promise<void> {
   await beginEra(client)
   await markDrained(client)
+  await forgetUnread(client)
 }

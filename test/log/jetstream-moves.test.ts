@@ -52,7 +52,12 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
   async function opened(settings: NatsSettings, warnings: string[] = [], database = postgres) {
     const warn = (_: object, message: string) => warnings.push(message)
     const log = openJetStreamLog({
-      ...{ pool: database.pool, settings, postgres: database.log, logger: { warn, info: () => {} } },
+      ...{
+        pool: database.pool,
+        settings,
+        postgres: database.log,
+        logger: { warn, error: warn, info: () => {} },
+      },
       ...{ name: 'test', isWriter: true },
     })
     await log.outside.start(10_000).catch(async error => {
@@ -259,7 +264,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
       [{ user: null, password: null }, /wants credentials: give them in NATS_URL/],
       [access('plain'), /account of this NATS user has no JetStream/],
       [{ tls: true }, /does not speak TLS.*write nats:/],
-      [{ credentialsFile: '/nowhere' }, /file \/nowhere is not there: set KONTOR_NATS_CREDS/],
+      [{ credentialsFile: '/nowhere' }, /file \/nowhere is not there: set NATS_CREDS/],
     ]
     for (const [given, words] of refusals) {
       const settings = settingsOf({ access: { ...access('app'), ...given } })
@@ -281,6 +286,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     const alone = await testNats()
     const said: string[] = []
     const logger = {
+      error: () => assert.fail(),
       warn: (_: object, message: string) => said.push(message),
       info: (_: object, message: string) => said.push(message),
     }
@@ -309,6 +315,40 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     })
     assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['after'])
     await log.close()
+  })
+
+  test('unread entries that are gone with a stream that was purged or deleted are told, and those that were read are not', async () => {
+    const settings = settingsOf()
+    const said: string[] = []
+    const log = await opened(settings, said)
+    const lost = async () => (await log.outside.status()).lost?.entries ?? 0
+    await log.append([anEvent('read')])
+    await log.outside.upkeep()
+    await readAll(log, postgres.pool)
+    await log.outside.forgetRead()
+    await log.lag()
+    await log.outside.upkeep()
+    assert.equal(await lost(), 0)
+    await log.append([anEvent('1'), anEvent('2'), anEvent('3')])
+    await log.lag()
+    await log.outside.upkeep()
+    await manage(manager => manager.streams.purge(settings.stream))
+    await log.append([anEvent('after')])
+    await log.lag()
+    await log.outside.upkeep()
+    assert.equal(await lost(), 3)
+    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['after'])
+    // What was counted in the seconds before a loss is not noted.
+    await postgres.pool.query(`update jetstream_losses set noticed_at = noticed_at - interval '1 minute'`)
+    await log.append([anEvent('4'), anEvent('5')])
+    await log.lag()
+    await log.outside.upkeep()
+    await log.close()
+    await manage(manager => manager.streams.delete(settings.stream))
+    const again = await opened(settings, said)
+    assert.equal((await again.outside.status()).lost?.entries, 5)
+    assert.equal(said.filter(message => /are gone from the stream/.test(message)).length, 2)
+    await again.close()
   })
 
   test('a server that lost what it had not synced gives its numbers again, and they are read', async () => {

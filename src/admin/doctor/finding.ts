@@ -40,6 +40,7 @@ type FindingCode =
   | 'nats_unread'
   | 'nats_foreign_messages'
   | 'nats_unreadable_messages'
+  | 'nats_entries_lost'
 
 export type Disk = { path: string; freeBytes: number; totalBytes: number }
 

@@ -1,4 +1,4 @@
-import type { PassedOver } from '../../log/log.ts'
+import type { Lost, PassedOver } from '../../log/log.ts'
 import { ago, type Check, type Finding, kontor, some } from './finding.ts'
 
 const NEARLY_FULL = 0.8
@@ -18,8 +18,12 @@ export const stream: Check = async installation => {
     refused,
     differs,
     passedOver,
+    lost,
   } = await outside.status()
-  const passed = passedOverFindings(passedOver, installation.databaseNow)
+  const passed = [
+    lostFinding(name, lost, installation.databaseNow),
+    ...passedOverFindings(passedOver, installation.databaseNow),
+  ]
   if (refused !== null)
     return [
       {
@@ -73,6 +77,17 @@ export const stream: Check = async installation => {
       : null,
     ...passed,
   ]
+}
+
+function lostFinding(stream: string, lost: Lost | null, now: Date): Finding | null {
+  if (lost === null) return null
+  return {
+    code: 'nats_entries_lost',
+    what: `Up to ${some(lost.entries, 'entry', 'entries').toLowerCase()} that had been accepted and not processed are gone from the stream ${stream}: last seen there ${lost.seenAt.toISOString()}, noticed ${ago(lost.noticedAt, now)} ago.`,
+    means:
+      'The stream was deleted or purged by hand, its server lost its disk, or NATS_URL leads to another one. These events never take effect.',
+    help: 'Have them sent again by whoever still has them: what has ids counts once. Where NATS_URL was changed, drain the old stream: docs/guides/scaling.md',
+  }
 }
 
 function passedOverFindings({ foreign, unreadable }: PassedOver, now: Date): (Finding | null)[] {

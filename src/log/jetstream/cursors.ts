@@ -1,8 +1,10 @@
 import type pg from 'pg'
 import { type Db, inTransaction, queryPrepared } from '../../postgres/database.ts'
 import { LOCKS, lock } from '../../postgres/locks.ts'
+import type { Lost } from '../log.ts'
 import { NatsRefused } from './errors.ts'
 import { writersOf } from './known-streams.ts'
+import { forgetPassed, recordLoss } from './losses.ts'
 
 /** Everything below `seq` is read, and of the message at `seq` the first `ord` entries. */
 export type Position = { seq: number; ord: number }
@@ -36,11 +38,14 @@ type StreamNow = {
 /** Where a position went back from, and to. */
 export type WentBack = { partition: number; from: number; to: number }
 
+/** `lost`: what was unread in a stream that is another one now. */
+type Entered = { wentBack: WentBack[]; lost: Lost | null }
+
 /**
  * Makes the cursors of a stream that is seen for the first time. Where NATS has made it anew, it is read from its beginning; where
  * its numbers went back, because a server lost what it had not synced, from there: what comes now bears numbers that were read before.
  */
-export async function enterStream(pool: pg.Pool, stream: FoundStream, now: StreamNow): Promise<WentBack[]> {
+export async function enterStream(pool: pg.Pool, stream: FoundStream, now: StreamNow): Promise<Entered> {
   const { rows } = await pool.query<{ isKnown: boolean }>(
     `select exists (select from jetstream_streams where name = $1 and created = $2 and partitions = $3
          and servers = $4) as "isKnown"`,
@@ -51,7 +56,7 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
     isKnown &&
     (await lostFor(await reachedIn(pool, stream.name, 'share'), stream.lastSeq, now)).length === 0
   )
-    return []
+    return { wentBack: [], lost: null }
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.era)
     const known = await client.query<{ created: string }>(
@@ -74,19 +79,21 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
     const before = known.rows[0]?.created ?? created
     if (before !== created) {
       await refuseBesideOthers(client, stream, before)
+      const lost = await recordLoss(client, stream.name, null)
       await client.query(
         'update jetstream_cursors set seq = 1, ord = 0, last_id = null, last_at = null where stream = $1',
         [stream.name],
       )
-      return []
+      return { wentBack: [], lost }
     }
+    await forgetPassed(client, stream.name)
     const wentBack: WentBack[] = []
     for (const { partition, seq, firstUnread } of await lostFor(reached, lastSeq, now)) {
       const to = await firstUnread()
       await putBack(client, stream.name, { partition, seq: to, lastId: await now.idAt(to - 1) })
       wentBack.push({ partition, from: seq, to })
     }
-    return wentBack
+    return { wentBack, lost: null }
   })
 }
 

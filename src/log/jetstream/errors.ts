@@ -44,15 +44,15 @@ function wordsFor(
   const { credentialsFile, user, token, tls } = access
   const servers = access.servers.join(',')
   if (credentialsFile !== null && code === 'ENOENT')
-    return `The credentials file ${credentialsFile} is not there: set KONTOR_NATS_CREDS to one that is.`
+    return `The credentials file ${credentialsFile} is not there: set NATS_CREDS to one that is.`
   if (credentialsFile !== null && (code === 'EACCES' || /unable to parse credentials/i.test(message)))
-    return `The credentials file ${credentialsFile} cannot be read (${message}): KONTOR_NATS_CREDS takes a file as \`nsc generate creds\` writes it.`
+    return `The credentials file ${credentialsFile} cannot be read (${message}): NATS_CREDS takes a file as \`nsc generate creds\` writes it.`
   if (name === 'AuthorizationError' || /Authorization Violation/i.test(message))
     return user === null && token === null && credentialsFile === null
-      ? `NATS at ${servers} wants credentials: give them in NATS_URL (nats://USER:PASSWORD@HOST) or in KONTOR_NATS_CREDS.`
-      : `NATS at ${servers} does not accept these credentials (${message}): put right the user and password in NATS_URL, or KONTOR_NATS_CREDS.`
+      ? `NATS at ${servers} wants credentials: give them in NATS_URL (nats://USER:PASSWORD@HOST) or in NATS_CREDS.`
+      : `NATS at ${servers} does not accept these credentials (${message}): put right the user and password in NATS_URL, or NATS_CREDS.`
   if (name === 'UserAuthenticationExpiredError')
-    return `The credentials for NATS at ${servers} have expired: give new ones in NATS_URL or KONTOR_NATS_CREDS.`
+    return `The credentials for NATS at ${servers} have expired: give new ones in NATS_URL or NATS_CREDS.`
   // A cluster that is starting has no one to answer for a moment; a server says of itself whether it will.
   if (name === 'JetStreamNotEnabled' && hasJetStream !== true)
     return `The NATS server at ${servers} runs without JetStream: start it with \`jetstream { store_dir: … }\` in its configuration, or with -js.`

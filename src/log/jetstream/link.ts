@@ -30,6 +30,7 @@ export type Link = {
 }
 
 export type LinkLogger = {
+  error(facts: object, message: string): void
   warn(facts: object, message: string): void
   info(facts: object, message: string): void
 }

@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
-import type { Append, Appended, FlushGroup, Log, OutsideLog, Unread } from '../log.ts'
+import type { Append, Appended, FlushGroup, Log, Lost, OutsideLog, Unread } from '../log.ts'
 import { LogRefused, LogUnavailable, partitionOf, totalOf } from '../log.ts'
 import type { PostgresLog } from '../postgres/log.ts'
 import { enterStream, listCursors } from './cursors.ts'
 import { reasonOf, StreamFull, StreamTaken } from './errors.ts'
 import { noteLastUnread, noteUnread } from './known-streams.ts'
 import { type Link, type Linked, type LinkLogger, openLink } from './link.ts'
+import { findLosses, lossesOf, type UnreadRange } from './losses.ts'
 import { ownerIn } from './owner.ts'
 import { countPassedOver, dropPassedOver, erasePayloads } from './passed-over.ts'
 import { openPublisher } from './publisher.ts'
@@ -65,7 +66,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   const heldBy = openHeld(postgres)
   let purgedAt = -Infinity
   let ownerSeenAt = -Infinity
-  let counted = { unread: 0, at: -Infinity }
+  let counted = { unread: 0, at: -Infinity, ranges: [] as UnreadRange[] }
 
   const groups = new Map<number, FlushGroup>()
   function groupOf(partition: number): FlushGroup {
@@ -119,14 +120,17 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   async function lags(withinMs?: number) {
     const linked = await entered.ready(withinMs)
     const cursors = await listCursors(pool, stream)
-    const lags = await Promise.all(
-      cursors.map(async cursor => ({
-        partition: partitionName(cursor.partition),
-        ...(await lagOf(linked, stream, cursor).catch(untold)),
+    const found = await Promise.all(
+      cursors.map(async ({ partition, ...position }) => ({
+        partition,
+        ...(await lagOf(linked, stream, { partition, ...position }).catch(untold)),
       })),
     )
-    counted = { unread: lags.reduce((sum, { entries }) => sum + entries, 0), at: performance.now() }
-    return lags
+    const unread = found.reduce((sum, { entries }) => sum + entries, 0)
+    counted = { unread, at: performance.now(), ranges: found }
+    return found.map(({ partition, entries, oldestAt }) => ({
+      ...{ partition: partitionName(partition), entries, oldestAt },
+    }))
   }
   /** What it says now is what a start without NATS goes by. */
   async function endWriting(): Promise<void> {
@@ -260,6 +264,7 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
           bytes: info?.state.bytes ?? null,
           unread: info && (await unreadNow().catch(unlessAway)),
           passedOver: await countPassedOver(pool, stream),
+          lost: await lossesOf(pool, stream, settings.maxAgeMs),
         }
       },
       passedOver: () => countPassedOver(pool, stream),
@@ -274,6 +279,8 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
         const isRecent = performance.now() - counted.at < RECENT_MS
         const unread = isRecent ? counted.unread : await unreadNow()
         await noteUnread(pool, stream, unread)
+        const seen = { ranges: counted.ranges, agoMs: performance.now() - counted.at }
+        tellLost(await findLosses(pool, linked, stream, seen), { stream, logger })
         await dropPassedOver(pool, stream, settings.maxAgeMs)
       },
       async untilRead(withinMs) {
@@ -299,6 +306,17 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       await link.close()
     },
   }
+}
+
+function tellLost(
+  lost: Lost | null,
+  { stream, logger }: { stream: string; logger?: LinkLogger | undefined },
+): void {
+  if (lost)
+    logger?.error(
+      { stream, entries: lost.entries, seenAt: lost.seenAt },
+      'entries that were acknowledged and not processed are gone from the stream: it was deleted or purged, or is another one',
+    )
 }
 
 /** What waits is then not known, which is not nothing. */
@@ -332,7 +350,7 @@ function openEntered(
 
   async function enter(linked: Linked): Promise<void> {
     const { created, partitions, lastSeq } = linked.stream
-    const wentBack = await enterStream(
+    const { wentBack, lost } = await enterStream(
       pool,
       { name: stream, created, partitions, lastSeq, ...own },
       {
@@ -350,6 +368,7 @@ function openEntered(
         { stream, positions: wentBack },
         'NATS has lost messages that it had acknowledged: the stream is shorter than it was, and is read on from there',
       )
+    tellLost(lost, { stream, logger })
     current = linked
   }
   const start = (linked: Linked) => {

@@ -46,25 +46,31 @@ async function* heads(
   }
 }
 
-/** Entries behind a cursor, and when the oldest of them came in. */
-export async function lagOf(connected: Connected, stream: string, cursor: Cursor): Promise<Unread> {
+/** Entries behind a cursor, when the oldest of them came in, and the numbers of their first and last message. */
+export async function lagOf(
+  connected: Connected,
+  stream: string,
+  cursor: Cursor,
+): Promise<Unread & { first: number | null; last: number | null }> {
   const first = await getNext(connected, stream, cursor.partition, cursor.seq)
-  if (first === null) return { entries: 0, oldestAt: null }
+  if (first === null) return { entries: 0, oldestAt: null, first: null, last: null }
   const unread = restOf(first, cursor)
   // Of one that is incomplete or cannot be read, what its header says.
   let entries = first.isIncomplete || first.passedOver ? first.facts.entries : unread.length
   let oldest = entries === 0 ? Number.POSITIVE_INFINITY : first.facts.to
   for (const { receivedAt } of unread) oldest = Math.min(oldest, receivedAt.getTime())
   let counted = 0
+  let last = first.seq
   const subjects = [subjectOf(stream, cursor.partition)]
-  for await (const { facts, left } of heads(connected, stream, { subjects, seq: first.seq + 1 })) {
+  for await (const { seq, facts, left } of heads(connected, stream, { subjects, seq: first.seq + 1 })) {
+    last = seq
     entries += facts.entries
     if (facts.entries > 0) oldest = Math.min(oldest, facts.from)
     if (++counted < MAX_COUNTED) continue
     entries += Math.round((entries / (counted + 1)) * left)
     break
   }
-  return { entries, oldestAt: entries === 0 ? null : new Date(oldest) }
+  return { entries, oldestAt: entries === 0 ? null : new Date(oldest), first: first.seq, last }
 }
 
 /** Entries between a cursor and a marker; null: whoever answers does not have the marker, and so not all that came before it either. */
