@@ -433,6 +433,21 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     assert.deepEqual(warnings, [])
   })
 
+  test('much that others publish is told once, not message by message', async () => {
+    const settings = settingsOf()
+    const said: string[] = []
+    const log = await opened(settings, said)
+    const { connection, js } = await connectTo(access('app'), 'test')
+    for (const body of ['a', 'b', 'c']) {
+      await js.publish(`${settings.stream}.log.0`, body)
+      await log.append([anEvent(body)])
+      assert.deepEqual(bodies(await readAll(log, postgres.pool)), [body])
+    }
+    await connection.close()
+    await log.close()
+    assert.deepEqual(said, [`message 1 of ${settings.stream}.log.0 is not from Kontor, and is passed over`])
+  })
+
   test('a publish that is repeated adds nothing twice', async () => {
     const settings = settingsOf()
     const log = await opened(settings)

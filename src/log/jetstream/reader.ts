@@ -64,6 +64,7 @@ export function openReader(
   { linked, logger }: { linked: () => Linked | null; logger?: LinkLogger | undefined },
 ): Reader {
   const buffers = new Map<number, Buffered>()
+  const tellPassedOver = openTellPassedOver(logger)
   let source: Linked | null = null
   let warnedAt = -Infinity
 
@@ -198,7 +199,7 @@ export function openReader(
       const passedOver = steps.flatMap(step => step.passedOver)
       if (passedOver.length === 0) return
       await keepPassedOver(db, stream, passedOver)
-      tellPassedOver(passedOver, logger)
+      tellPassedOver(passedOver)
     },
   }
 }
@@ -212,20 +213,27 @@ function freshIn({ messages, takenTo }: Buffered): number {
 /** Where a reader goes on, and what it leaves behind unread. */
 type NextPosition = Omit<Step, 'partition'> & { passedOver: PassedMessage[] }
 
-function tellPassedOver(passedOver: PassedMessage[], logger: LinkLogger | undefined): void {
-  const ours = passedOver.filter(({ isForeign }) => !isForeign)
-  const [foreign] = passedOver.filter(({ isForeign }) => isForeign)
-  // Whoever publishes junk may publish much of it.
-  if (foreign)
+/** Of Kontor's own each; of others the first, and then one of those that came since: whoever publishes junk may publish much of it. */
+function openTellPassedOver(logger: LinkLogger | undefined): (passedOver: PassedMessage[]) => void {
+  let toldAt = -Infinity
+  let untold = 0
+  return passedOver => {
+    for (const { seq, subject, reason, payload } of passedOver.filter(({ isForeign }) => !isForeign))
+      logger?.warn(
+        { subject, seq, reason },
+        `message ${seq} of ${subject} cannot be read: it is kept ${payload ? 'in jetstream_passed_over' : 'as a dead letter'}, and reading goes on`,
+      )
+    const foreign = passedOver.filter(({ isForeign }) => isForeign)
+    untold += foreign.length
+    if (foreign.length === 0 || performance.now() - toldAt < WARN_EVERY_MS) return
+    const { seq, subject } = foreign[0]!
     logger?.warn(
-      { subject: foreign.subject, seq: foreign.seq, messages: passedOver.length - ours.length },
-      `message ${foreign.seq} of ${foreign.subject} is not from Kontor, and is passed over`,
+      { subject, seq, messages: untold },
+      `message ${seq} of ${subject} is not from Kontor, and is passed over`,
     )
-  for (const { seq, subject, reason, payload } of ours)
-    logger?.warn(
-      { subject, seq, reason },
-      `message ${seq} of ${subject} cannot be read: it is kept ${payload ? 'in jetstream_passed_over' : 'as a dead letter'}, and reading goes on`,
-    )
+    toldAt = performance.now()
+    untold = 0
+  }
 }
 
 /** From the cursor on, as much as one transaction takes. */
