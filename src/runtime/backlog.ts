@@ -33,11 +33,16 @@ export function watchBacklog(
 ): Backlog {
   let counted: { lags: Lags; entries: number } | null = null
   let appended = 0
+  /** Of these, what was appended while it was counted: that may be among what was counted, too. */
+  let doubtful = 0
   let tookMs = 0
   let isCounting = false
   let isStopped = false
   let endedAt = -Infinity
   let timer: NodeJS.Timeout | undefined
+
+  const entries = () => (counted === null ? null : counted.entries + appended)
+  const isFull = () => max !== null && (entries() ?? 0) >= max
 
   async function count(): Promise<void> {
     if (isCounting || isStopped) return
@@ -50,8 +55,10 @@ export function watchBacklog(
       const lags = await lag({ complete: true })
       counted = { lags, entries: lags.reduce((sum, { entries }) => sum + entries, 0) }
       appended -= before
+      doubtful = appended
     } catch {
       // Storage is away: what was counted last holds, and what is appended meanwhile is added to it.
+      doubtful = 0
     } finally {
       isCounting = false
       endedAt = performance.now()
@@ -63,26 +70,32 @@ export function watchBacklog(
   /** Half of what there was room for has come in since: most of that is processed by now, as a rule. */
   const isNear = () => max !== null && appended * 2 >= max - (counted?.entries ?? 0)
 
-  function schedule(): void {
-    if (isStopped || isCounting) return
-    const pauseMs = Math.max(MIN_PAUSE_MS, tookMs * PAUSES * processes, isNear() ? 0 : COUNT_EVERY_MS)
-    clearTimeout(timer)
-    timer = setTimeout(count, Math.max(0, endedAt + pauseMs - performance.now())).unref()
+  /** Full, unless something counts twice. While it is full nothing is appended here, and so the next count knows. */
+  const isDoubtful = () => max !== null && isFull() && entries()! - doubtful < max
+
+  function pauseMs(): number {
+    if (isDoubtful() && tookMs < SLOW_MS) return MIN_PAUSE_MS
+    return Math.max(MIN_PAUSE_MS, tookMs * PAUSES * processes, isNear() ? 0 : COUNT_EVERY_MS)
   }
 
-  const entries = () => (counted === null ? null : counted.entries + appended)
+  function schedule(): void {
+    if (isStopped || isCounting) return
+    clearTimeout(timer)
+    timer = setTimeout(count, Math.max(0, endedAt + pauseMs() - performance.now())).unref()
+  }
+
   void count()
   return {
     entries,
     max,
-    isFull: () => max !== null && (entries() ?? 0) >= max,
+    isFull,
     async lags() {
       return counted !== null && tookMs > SLOW_MS ? counted.lags : lag()
     },
     appended(more) {
       const wasNear = isNear()
       appended += more
-      if (!wasNear && isNear()) schedule()
+      if ((!wasNear && isNear()) || isDoubtful()) schedule()
     },
     stop() {
       isStopped = true

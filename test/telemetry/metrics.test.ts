@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startOps } from '../../src/http/ops.ts'
+import { watchBacklog } from '../../src/runtime/backlog.ts'
 import { openMetrics } from '../../src/telemetry/metrics.ts'
+import { eventually } from '../eventually.ts'
 import { openShell } from '../http/shell.ts'
 
 /** The value of a sample by its full name with labels. */
@@ -68,6 +70,25 @@ test('the parts of the service are measured', async () => {
   assert.equal(sample(text, 'kontor_pipeline_lag_seconds{partition="3"}'), 1.5)
   assert.equal(sample(text, 'kontor_dead_letters'), 4)
   assert.match(text, /process_resident_memory_bytes/)
+})
+
+test('a backlog that is full only if something counts twice is counted again at once', async t => {
+  const counts: ((entries: number) => void)[] = []
+  const lag = () =>
+    new Promise<{ partition: string; entries: number; oldestAt: null }[]>(resolve =>
+      counts.push(entries => resolve([{ partition: 'postgres/0', entries, oldestAt: null }])),
+    )
+  // So many that the usual pause is longer than any test.
+  const backlog = watchBacklog(lag, { max: 1_000, processes: 3e5 })
+  t.after(backlog.stop)
+  backlog.appended(20)
+  counts[0]!(990)
+  await eventually('a count', async () => backlog.entries() === 1_010)
+  assert.ok(backlog.isFull())
+  await eventually('another count', async () => counts.length === 2)
+  counts[1]!(990)
+  await eventually('what is so', async () => backlog.entries() === 990)
+  assert.ok(!backlog.isFull())
 })
 
 test('numbers that cannot be read leave the others readable', async () => {
