@@ -159,7 +159,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   await initialiseLog(pool, { partitions: config.logPartitions, now: clock.now() })
   const now = options.now ?? clock.now
   const nats = natsOf(config)
-  await leaveStreams(pool, nats)
+  for (const note of await leaveStreams(pool, nats)) options.log.warn(note)
   const { log, close } = await openLog({
     pool,
     nats,

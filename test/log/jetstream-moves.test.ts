@@ -183,10 +183,29 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
       assert.deepEqual([...new Set(bodies(await readAll(successor, copy.pool)))], ['read', 'unread'])
       await original.close()
       // What is in it is not the first one's any more.
-      await leaveStreams(postgres.pool, settingsOf())
+      const notes = await leaveStreams(postgres.pool, settingsOf())
+      assert.match(notes.join(), /belongs to another database: what it holds is that one's/)
       await successor.close()
       await assert.rejects(opened(settings), BELONGS)
       await (await opened(settings, [], copy)).close()
+    })
+
+    test('a database that is exchanged while it is in use takes its stream along', async () => {
+      const settings = settingsOf()
+      const log = await opened(settings, [], copy)
+      const ownerNow = () =>
+        manage(async manager => (await manager.streams.info(settings.stream)).config.metadata!.kontor_owner)
+      const before = await ownerNow()
+      await log.append([anEvent('before')])
+      await copy.pool.query('update installation set id = gen_random_uuid()')
+      await eventually('the stream to belong to the new one', async () => {
+        await log.outside.upkeep()
+        return (await ownerNow()) !== before
+      })
+      await log.append([anEvent('after')])
+      assert.deepEqual(bodies(await readAll(log, copy.pool)), ['before', 'after'])
+      await (await opened(settings, [], copy)).close()
+      await log.close()
     })
 
     test('a stream of an earlier version has no owner: of two that take it at once, one has it', async () => {
@@ -410,7 +429,7 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     const connected = await connectTo(settings.access, 'test')
     await alone.end()
     await eventually('the client to notice', async () => connected.connection.info === undefined)
-    await assert.rejects(ensureStream(connected, settings, 'test'), LogUnavailable)
+    await assert.rejects(ensureStream(connected, settings, { owner: 'test', formerly: null }), LogUnavailable)
     await connected.connection.close()
   })
 

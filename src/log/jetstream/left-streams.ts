@@ -12,18 +12,24 @@ import { wordsForWriter } from './writer.ts'
 
 /**
  * Streams that this installation has written to and does not any more: nobody would read what is left in them. Throws where that
- * may be something, and says how much and what to do; and while somebody still writes.
+ * may be something, and says how much and what to do; and while somebody still writes. Returns what there is to say of those that were left.
  */
-export async function leaveStreams(pool: pg.Pool, nats: NatsSettings | null): Promise<void> {
+export async function leaveStreams(pool: pg.Pool, nats: NatsSettings | null): Promise<string[]> {
+  const notes: string[] = []
   refuseBeside(await writersElsewhere(pool, nats?.stream ?? null))
   for (const known of await listStreams(pool)) {
     if (known.name === nats?.stream) continue
     // Loads the client of NATS, which most installations never need.
     const { unreadIn } = await import('./unread.ts')
     const unread = known.isDrained ? 0 : await unreadIn(pool, known, nats)
-    if (unread !== 0) throw new NatsRefused(wordsFor(known, unread))
+    if (unread === 'taken')
+      notes.push(
+        `The JetStream stream ${known.name} at ${known.servers} belongs to another database: what it holds is that one's, and is not processed here.`,
+      )
+    else if (unread !== 0) throw new NatsRefused(wordsFor(known, unread))
     refuseBeside(await leaveStream(pool, known.name))
   }
+  return notes
 }
 
 function refuseBeside([writer]: SeenWriter[]): void {

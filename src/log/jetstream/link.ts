@@ -74,6 +74,7 @@ export function openLink(
   let foundAt = -Infinity
   /** Once: who loses it to another one later does not take it back. */
   let { takesOver } = settings
+  let formerly: string | null = null
   /** Of this outage. */
   let told: { reason: string; at: number } | null = null
   let toldDoubt: string | null = null
@@ -95,12 +96,13 @@ export function openLink(
     const connection = connections
     const found = {
       ...connected,
-      stream: await ensureStream(connected, { ...settings, takesOver }, await owner()),
+      stream: await ensureStream(connected, { ...settings, takesOver }, { owner: await owner(), formerly }),
     }
     if (connection !== connections) throw new LogUnavailable('NATS went away again')
     for (const listener of listeners) listener(found)
     linked = known = found
     takesOver = false
+    formerly = found.stream.owner
     foundAt = performance.now()
     lastError = null
     if (told) logger?.info({}, 'the log on NATS is there again')

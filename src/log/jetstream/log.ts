@@ -53,9 +53,10 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   const { pool, settings, postgres, name, logger, isWriter = false } = options
   const { stream } = settings
   const servers = settings.access.servers.join(',')
+  const owner = ownerIn(pool)
   const link = openLink(
     { ...settings, takesOver: settings.takesOver && isWriter },
-    { name, owner: ownerIn(pool), ...(logger && { logger }) },
+    { name, owner, ...(logger && { logger }) },
   )
   const listeners = new Set<() => void>()
   const publisher = openPublisher(link, stream)
@@ -100,14 +101,19 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
     await purgeRead(await entered.ready(), stream, await listCursors(pool, stream))
   }
 
-  /** Another database may take the stream over while this one runs. */
+  /** Another database may take the stream over while this one runs; or the database itself is exchanged, and takes it along. */
   function watchOwner(): void {
     const linked = link.current()
     if (linked === null || performance.now() - ownerSeenAt < OWNER_EVERY_MS) return
     ownerSeenAt = performance.now()
-    refuseTaken(linked, stream).catch(error => {
-      if (error instanceof StreamTaken) link.renew()
-    })
+    const isOwner = async () => {
+      if ((await owner()) !== linked.stream.owner) return false
+      await refuseTaken(linked, stream)
+      return true
+    }
+    isOwner()
+      .catch(error => !(error instanceof StreamTaken))
+      .then(isStill => isStill || link.renew())
   }
 
   /** Returns when no message is read by half, or that takes long: it can only be purged whole. */

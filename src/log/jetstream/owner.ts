@@ -4,11 +4,15 @@ import { queryPrepared } from '../../postgres/database.ts'
 /** Whose a stream is: of an installation, and of one database of it. A copy that was restored elsewhere is another owner. */
 export type ReadOwner = () => Promise<string>
 
-/** Read once: a stream that is looked for again while PostgreSQL is away is still ours. */
+/** Read anew each time: the database may be exchanged behind its address. While PostgreSQL is away, it is who it was. */
 export function ownerIn(pool: pg.Pool): ReadOwner {
   let known: string | null = null
   return async () => {
-    known ??= await readOwner(pool)
+    try {
+      known = await readOwner(pool)
+    } catch (error) {
+      if (known === null) throw error
+    }
     return known
   }
 }

@@ -35,7 +35,7 @@ export type Stream = {
 export async function ensureStream(
   connected: Connected,
   settings: NatsSettings,
-  owner: string,
+  { owner, formerly }: Owners,
 ): Promise<Stream> {
   const server = connected.connection.info
   // The client knows nothing of a server from the moment its connection breaks until another one is there.
@@ -43,8 +43,8 @@ export async function ensureStream(
   const canSync = checkVersion(server, settings)
   const found = await infoOf(connected, settings.stream)
   const info = found
-    ? await held(connected, found, { ...settings, owner })
-    : await make(connected, { ...settings, owner }, server)
+    ? await held(connected, found, { ...settings, owner, formerly })
+    : await make(connected, { ...settings, owner, formerly }, server)
   const { config, created, state } = info
   const replicas = config.num_replicas
   return {
@@ -57,7 +57,9 @@ export async function ensureStream(
   }
 }
 
-type OwnedSettings = NatsSettings & { owner: string }
+/** `formerly`: who this process was when it last found the stream. Its database was exchanged while it ran, and the stream goes with it. */
+type Owners = { owner: string; formerly: string | null }
+type OwnedSettings = NatsSettings & Owners
 
 /** Where it was taken over meanwhile, whatever is done with it is not ours to do. */
 export async function refuseTaken(
@@ -178,9 +180,10 @@ async function held(
   { config, ...info }: StreamInfo,
   settings: OwnedSettings,
 ): Promise<StreamInfo> {
-  const { stream, replicas, owner } = settings
+  const { stream, replicas, owner, formerly } = settings
   const before = ownerOf(config)
-  if (before !== null && before !== owner && !settings.takesOver) throw new StreamTaken(takenWords(stream))
+  if (![null, owner, formerly].includes(before) && !settings.takesOver)
+    throw new StreamTaken(takenWords(stream))
   const faults: string[] = []
   const wanted = configOf(settings)
   if (config.storage !== 'file') faults.push(`keeps its messages in ${config.storage}, not in files`)

@@ -11,12 +11,12 @@ import { CONFIRMED_WITHIN_MS, infoOf, type Marker, ownerOf, withMarker } from '.
 
 const AGAIN_MS = 100
 
-/** How many entries of a stream nobody has processed; or why that cannot be told for sure. */
+/** How many entries of a stream nobody has processed; or why that cannot be told for sure; or that it is another database's now. */
 export async function unreadIn(
   pool: pg.Pool,
   known: KnownStream,
   nats: NatsSettings | null,
-): Promise<number | { unknown: string }> {
+): Promise<number | { unknown: string } | 'taken'> {
   const access = nats?.access ?? withoutCredentials(known.servers)
   const connected = await connectTo(access, 'kontor').catch(() => null)
   if (connected === null) return { unknown: `it cannot be asked at ${known.servers}` }
@@ -25,7 +25,7 @@ export async function unreadIn(
   try {
     // What another database has taken over is that one's to read.
     const info = await infoOf(connected, known.name)
-    if (info && (ownerOf(info.config) ?? owner) !== owner) return 0
+    if (info && (ownerOf(info.config) ?? owner) !== owner) return 'taken'
     return await confirmedUnread(connected, known.name, cursors)
   } catch (error) {
     return {
