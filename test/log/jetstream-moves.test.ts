@@ -150,8 +150,23 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
     })
     await assert.rejects(opened(natsSettings(elsewhere.url, { stream: settings.stream })), /is not the one/)
     await log.append([anEvent('b')])
-    assert.deepEqual(bodies(await readAll(log, postgres.pool)), ['b'])
     await log.close()
+    const other = natsSettings(elsewhere.url, { stream: settings.stream })
+    // Nobody writes any more, but what is unread there would be forgotten; whatever its name is here.
+    await assert.rejects(opened(other), /which held one entry that was not processed/)
+    await assert.rejects(leaveStreams(postgres.pool, { ...other, stream: 'x' }), /1 when it was last seen/)
+    const again = await opened(settings)
+    assert.deepEqual(bodies(await readAll(again, postgres.pool)), ['b'])
+    await again.close()
+    // There and back: what was processed before is not read again.
+    const moved = await opened(other)
+    await moved.append([anEvent('c')])
+    assert.deepEqual(bodies(await readAll(moved, postgres.pool)), ['c'])
+    await moved.close()
+    const back = await opened(settings)
+    await back.append([anEvent('d')])
+    assert.deepEqual(bodies(await readAll(back, postgres.pool)), ['d'])
+    await back.close()
   })
 
   describe('and two databases', () => {
@@ -187,6 +202,8 @@ describe('a stream and what it stands on', { skip: withoutNats }, () => {
       assert.match(notes.join(), /belongs to another database: what it holds is that one's/)
       await successor.close()
       await assert.rejects(opened(settings), BELONGS)
+      // It has written nothing: nobody needs to be asked, and nobody may without credentials.
+      await leaveStreams(postgres.pool, null)
       await (await opened(settings, [], copy)).close()
     })
 

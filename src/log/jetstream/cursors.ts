@@ -24,6 +24,8 @@ type FoundStream = {
   servers: string
   /** Of this process as one that writes; null: it does not. */
   process: string | null
+  /** What is unread in the one before is given up. */
+  takesOver: boolean
 }
 
 /** As NATS tells of it at this moment. */
@@ -42,7 +44,8 @@ export type WentBack = { partition: number; from: number; to: number }
 type Entered = { wentBack: WentBack[]; lost: Lost | null }
 
 /**
- * Makes the cursors of a stream that is seen for the first time. Where NATS has made it anew, it is read from its beginning; where
+ * Makes the cursors of a stream that is seen for the first time. Where NATS has made it anew, it is read from its beginning, and the
+ * positions in the one before are kept: that may be one at other servers, to which somebody goes back. Where
  * its numbers went back, because a server lost what it had not synced, from there: what comes now bears numbers that were read before.
  */
 export async function enterStream(pool: pg.Pool, stream: FoundStream, now: StreamNow): Promise<Entered> {
@@ -59,13 +62,21 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
     return { wentBack: [], lost: null }
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.era)
-    const known = await client.query<{ created: string }>(
-      'select created from jetstream_streams where name = $1',
+    const known = await client.query<Before>(
+      'select created, servers, unread from jetstream_streams where name = $1',
       [stream.name],
     )
     // Held while NATS is asked again: readers may have gone on since.
-    const reached = await reachedIn(client, stream.name, 'update')
+    await reachedIn(client, stream.name, 'update')
     const { created, lastSeq } = await now.state()
+    const before = known.rows[0]
+    let lost: Lost | null = null
+    if (before && before.created !== created) {
+      await refuseBesideOthers(client, stream, before.created)
+      refuseLeavingUnread(stream, before)
+      lost = await recordLoss(client, stream.name, null)
+      await exchangeCursors(client, stream.name, { before: before.created, now: created })
+    }
     await client.query(
       `insert into jetstream_streams (name, created, partitions, servers) values ($1, $2, $3, $4)
        on conflict (name) do update set created = $2, partitions = $3, servers = $4`,
@@ -76,16 +87,7 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
        on conflict do nothing`,
       [stream.name, stream.partitions],
     )
-    const before = known.rows[0]?.created ?? created
-    if (before !== created) {
-      await refuseBesideOthers(client, stream, before)
-      const lost = await recordLoss(client, stream.name, null)
-      await client.query(
-        'update jetstream_cursors set seq = 1, ord = 0, last_id = null, last_at = null where stream = $1',
-        [stream.name],
-      )
-      return { wentBack: [], lost }
-    }
+    const reached = await reachedIn(client, stream.name, 'update')
     await forgetPassed(client, stream.name)
     const wentBack: WentBack[] = []
     for (const { partition, seq, firstUnread } of await lostFor(reached, lastSeq, now)) {
@@ -93,7 +95,7 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
       await putBack(client, stream.name, { partition, seq: to, lastId: await now.idAt(to - 1) })
       wentBack.push({ partition, from: seq, to })
     }
-    return { wentBack, lost: null }
+    return { wentBack, lost }
   })
 }
 
@@ -105,6 +107,30 @@ async function refuseBesideOthers(db: Db, { name, servers, process }: FoundStrea
     `The stream ${name} at ${servers} is not the one of this name that another node (${other.name}) writes to, last seen ${other.secondsAgo} s ago. ` +
       'Give all nodes the same NATS_URL, or stop that one first. (Where the stream was deleted and made anew, this ends by itself within seconds.)',
   )
+}
+
+type Before = { created: string; servers: string; unread: number }
+
+/** Another cluster is not another life of the stream: what waits in the first one is still there. */
+function refuseLeavingUnread({ name, servers, takesOver }: FoundStream, before: Before): void {
+  const isElsewhere = !before.servers.split(',').some(server => servers.split(',').includes(server))
+  if (!isElsewhere || before.unread === 0 || takesOver) return
+  const unread = before.unread === 1 ? 'one entry that was' : `${before.unread} entries that were`
+  throw new NatsRefused(
+    `The stream ${name} at ${servers} is not the one at ${before.servers}, which held ${unread} not processed when it was last seen. ` +
+      'Set NATS_URL back until they are; where that stream is gone for good, start once with KONTOR_NATS_TAKE_OVER=true.',
+  )
+}
+
+/** Positions of a life of the stream that is not the present one stand under a name that no stream can have. */
+async function exchangeCursors(
+  db: Db,
+  stream: string,
+  { before, now }: { before: string; now: string },
+): Promise<void> {
+  const rename = `update jetstream_cursors set stream = $2 where stream = $1`
+  await db.query(rename, [stream, `${stream}@${before}`])
+  await db.query(rename, [`${stream}@${now}`, stream])
 }
 
 /** Those whose last message is not in the stream any more, because it is shorter now or has another one there, with where to go on. */

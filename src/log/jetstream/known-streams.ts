@@ -3,11 +3,17 @@ import { type Db, inTransaction } from '../../postgres/database.ts'
 import { LOCKS, lock } from '../../postgres/locks.ts'
 
 /** A stream that this installation has written to and has not left. */
-export type KnownStream = { name: string; servers: string; unread: number; isDrained: boolean }
+export type KnownStream = {
+  name: string
+  created: string
+  servers: string
+  unread: number
+  isDrained: boolean
+}
 
 export async function listStreams(db: Db): Promise<KnownStream[]> {
   const { rows } = await db.query<KnownStream>(
-    `select name, servers, unread, is_drained as "isDrained" from jetstream_streams where left_at is null order by name`,
+    `select name, created, servers, unread, is_drained as "isDrained" from jetstream_streams where left_at is null order by name`,
   )
   return rows
 }
@@ -74,34 +80,39 @@ export async function writersOf(
   return rows
 }
 
-/** Says that it writes from now on, unless others write elsewhere: returns those, and then it may not. */
-export function beginWriting(pool: pg.Pool, writer: Writer): Promise<SeenWriter[]> {
+/** Says that it writes from now on, unless others write elsewhere: returns those, and then it may not. `wasDrained`: the stream, up to now. */
+export function beginWriting(
+  pool: pg.Pool,
+  writer: Writer,
+): Promise<{ elsewhere: SeenWriter[]; wasDrained: boolean }> {
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.streamWriters)
     const elsewhere = await writersElsewhere(client, writer.stream)
-    if (elsewhere.length === 0) await noteWriter(client, writer)
-    return elsewhere
+    const wasDrained = elsewhere.length === 0 && (await noteWriter(client, writer))
+    return { elsewhere, wasDrained }
   })
 }
 
-export function goOnWriting(pool: pg.Pool, writer: Writer): Promise<void> {
+export function goOnWriting(pool: pg.Pool, writer: Writer): Promise<boolean> {
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.streamWriters)
-    await noteWriter(client, writer)
+    return noteWriter(client, writer)
   })
 }
 
-async function noteWriter(db: Db, { stream, process, name, created }: Writer): Promise<void> {
+/** Returns whether the stream was drained. */
+async function noteWriter(db: Db, { stream, process, name, created }: Writer): Promise<boolean> {
   await db.query(
     `insert into jetstream_writers (stream, process, name, created, seen_at) values ($1, $2, $3, $4, clock_timestamp())
      on conflict (stream, process) do update set created = $4, seen_at = clock_timestamp()`,
     [stream, process, name, created],
   )
-  await db.query(
+  const { rowCount } = await db.query(
     `update jetstream_streams set is_drained = false, left_at = null
      where name = $1 and (is_drained or left_at is not null)`,
     [stream],
   )
+  return rowCount === 1
 }
 
 /** It has written its last; those that were killed and not seen for a day go with it. */

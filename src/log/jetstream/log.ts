@@ -62,7 +62,9 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   const publisher = openPublisher(link, stream)
   const writer = isWriter ? openWriter(pool, stream) : null
   link.onFound(found => writer?.found(found.stream.created))
-  const entered = openEntered(link, options, { servers, process: writer?.process ?? null })
+  const entered = openEntered(link, options, {
+    ...{ servers, process: writer?.process ?? null, takesOver: settings.takesOver && isWriter },
+  })
   const reader = openReader(stream, { linked: entered.current, logger })
   const heldBy = openHeld(postgres)
   let purgedAt = -Infinity
@@ -349,7 +351,7 @@ function merged(batch: Append[], appended: Appended[]): Appended[] {
 function openEntered(
   link: Link,
   { pool, logger, settings: { stream } }: JetStreamOptions,
-  own: { servers: string; process: string | null },
+  own: { servers: string; process: string | null; takesOver: boolean },
 ) {
   let current: Linked | null = null
   let entering: Promise<void> | null = null

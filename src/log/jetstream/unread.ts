@@ -17,8 +17,7 @@ export async function unreadIn(
   known: KnownStream,
   nats: NatsSettings | null,
 ): Promise<number | { unknown: string } | 'taken'> {
-  const access = nats?.access ?? withoutCredentials(known.servers)
-  const connected = await connectTo(access, 'kontor').catch(() => null)
+  const connected = await reach(known, nats?.access ?? null)
   if (connected === null) return { unknown: `it cannot be asked at ${known.servers}` }
   const cursors = await listCursors(pool, known.name)
   const owner = await ownerIn(pool)()
@@ -89,7 +88,16 @@ async function surelyBefore(
   }
 }
 
-function withoutCredentials(servers: string): NatsAccess {
-  const nobody = { user: null, password: null, token: null, credentialsFile: null }
-  return { servers: servers.split(','), tls: false, ...nobody }
+/** Where it was last; or where NATS is now, if the very stream is there: the servers may only have got other names. */
+async function reach(known: KnownStream, now: NatsAccess | null): Promise<Connected | null> {
+  const access = { ...(now ?? WITHOUT_CREDENTIALS), servers: known.servers.split(',') }
+  const there = await connectTo(access, 'kontor').catch(() => null)
+  if (there !== null || now === null) return there
+  const here = await connectTo(now, 'kontor').catch(() => null)
+  const info = here && (await infoOf(here, known.name).catch(() => null))
+  if (info?.created === known.created) return here
+  await here?.connection.close()
+  return null
 }
+
+const WITHOUT_CREDENTIALS = { tls: false, user: null, password: null, token: null, credentialsFile: null }

@@ -2,7 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type pg from 'pg'
 import { NatsRefused } from './errors.ts'
-import { beginWriting, endWriting, goOnWriting, type SeenWriter, type Writer } from './known-streams.ts'
+import {
+  beginWriting,
+  endWriting,
+  goOnWriting,
+  noteLastUnread,
+  type SeenWriter,
+  type Writer,
+} from './known-streams.ts'
 
 const EVERY_MS = 5_000
 
@@ -23,7 +30,8 @@ export function openWriter(pool: pg.Pool, stream: string): OpenWriter {
   let created: string | null = null
   const now = (): Writer => ({ stream, process: id, name, created })
   let timer: NodeJS.Timeout | null = null
-  let noting: Promise<void> | null = null
+  let noting: Promise<unknown> | null = null
+  let wasDrained = false
 
   // PostgreSQL may be away: it is said again when it is back.
   function note(): void {
@@ -38,8 +46,9 @@ export function openWriter(pool: pg.Pool, stream: string): OpenWriter {
     process: id,
     async begin() {
       if (timer !== null) return
-      const [elsewhere] = await beginWriting(pool, now())
-      if (elsewhere) throw new NatsRefused(wordsForWriter(elsewhere))
+      const { elsewhere, wasDrained: was } = await beginWriting(pool, now())
+      if (elsewhere[0]) throw new NatsRefused(wordsForWriter(elsewhere[0]))
+      wasDrained = was
       timer = setInterval(note, EVERY_MS)
       timer.unref()
     },
@@ -54,6 +63,8 @@ export function openWriter(pool: pg.Pool, stream: string): OpenWriter {
       timer = null
       await noting
       await endWriting(pool, now())
+      // Whoever never found it has written nothing.
+      if (created === null && wasDrained) await noteLastUnread(pool, stream, 0)
       return true
     },
   }
