@@ -58,7 +58,7 @@ export const neighbours: Scenario = async ({ connections, seconds }) => {
         {
           what: 'p50 of a read beside a neighbour that reads all it can / p50 alone',
           value: reads.readsBesideReader.p50Ms / reads.readsAlone.p50Ms,
-          atMost: 20,
+          atMost: 40,
         },
         {
           what: 'errors of the quiet reader',
