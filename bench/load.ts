@@ -69,7 +69,16 @@ async function withWrk(options: LoadOptions, run: string): Promise<LoadResult> {
     const { stdout } = await promisify(execFile)(
       'wrk',
       [
-        ...['-t', '1', '-c', String(options.connections), '-d', `${options.seconds}s`, '--timeout', '10s'],
+        ...[
+          '-t',
+          '1',
+          '-c',
+          String(options.connections),
+          '-d',
+          `${Math.ceil(options.seconds)}s`,
+          '--timeout',
+          '10s',
+        ],
         ...['-s', join(import.meta.dirname, 'wrk.lua'), options.url],
         ...['--', file, options.authorization, run, String(pauseMs)],
       ],
