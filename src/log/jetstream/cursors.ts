@@ -3,7 +3,7 @@ import { type Db, inTransaction, queryPrepared } from '../../postgres/database.t
 import { LOCKS, lock } from '../../postgres/locks.ts'
 import type { Lost } from '../log.ts'
 import { NatsRefused } from './errors.ts'
-import { writersOf } from './known-streams.ts'
+import { listWriters } from './known-streams.ts'
 import { forgetPassed, recordLoss } from './losses.ts'
 
 /** Everything below `seq` is read, and of the message at `seq` the first `ord` entries. */
@@ -101,7 +101,9 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
 
 /** Others that go on with the stream as it was before are at other servers than this process: their positions are not to be lost. */
 async function refuseBesideOthers(db: Db, { name, servers, process }: FoundStream, before: string) {
-  const [other] = await writersOf(db, { stream: name, created: before, except: process })
+  const other = (await listWriters(db)).find(
+    writer => writer.stream === name && writer.created === before && writer.process !== process,
+  )
   if (!other) return
   throw new NatsRefused(
     `The stream ${name} at ${servers} is not the one of this name that another node (${other.name}) writes to, last seen ${other.secondsAgo} s ago. ` +

@@ -31,7 +31,7 @@ export async function noteUnread(db: Db, stream: string, unread: number): Promis
 export function leaveStream(pool: pg.Pool, stream: string): Promise<SeenWriter[]> {
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.streamWriters)
-    const writers = (await writersElsewhere(client, null)).filter(writer => writer.stream === stream)
+    const writers = (await listWriters(client)).filter(writer => writer.stream === stream)
     if (writers.length === 0)
       await client.query(
         `update jetstream_streams set left_at = now(), is_drained = true, unread = 0, unread_since = null where name = $1`,
@@ -51,31 +51,17 @@ export async function markDrained(db: Db): Promise<void> {
 
 /** A process that writes to a stream. */
 export type Writer = { stream: string; process: string; name: string; created: string | null }
-export type SeenWriter = { stream: string; name: string; secondsAgo: number }
+export type SeenWriter = Writer & { secondsAgo: number }
 
 // Whoever is killed says nothing: it counts as gone after so long. By PostgreSQL's clock, as all of this.
 const SEEN_LATELY = `w.seen_at > clock_timestamp() - interval '30 seconds'`
 const AGO = `greatest(0, round(extract(epoch from clock_timestamp() - w.seen_at)))::int`
 
-/** Those of other streams than this one. */
-export async function writersElsewhere(db: Db, stream: string | null): Promise<SeenWriter[]> {
+/** All that were seen lately, the last first. */
+export async function listWriters(db: Db): Promise<SeenWriter[]> {
   const { rows } = await db.query<SeenWriter>(
-    `select stream, name, ${AGO} as "secondsAgo" from jetstream_writers w
-     where stream is distinct from $1 and ${SEEN_LATELY} order by seen_at desc`,
-    [stream],
-  )
-  return rows
-}
-
-/** Those that write to a life of this stream's name, but for one. */
-export async function writersOf(
-  db: Db,
-  { stream, created, except }: { stream: string; created: string; except: string | null },
-): Promise<SeenWriter[]> {
-  const { rows } = await db.query<SeenWriter>(
-    `select stream, name, ${AGO} as "secondsAgo" from jetstream_writers w
-     where stream = $1 and created = $2 and process is distinct from $3 and ${SEEN_LATELY} order by seen_at desc`,
-    [stream, created, except],
+    `select stream, process, created, name, ${AGO} as "secondsAgo" from jetstream_writers w
+     where ${SEEN_LATELY} order by seen_at desc`,
   )
   return rows
 }
@@ -87,7 +73,7 @@ export function beginWriting(
 ): Promise<{ elsewhere: SeenWriter[]; wasDrained: boolean }> {
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.streamWriters)
-    const elsewhere = await writersElsewhere(client, writer.stream)
+    const elsewhere = (await listWriters(client)).filter(({ stream }) => stream !== writer.stream)
     const wasDrained = elsewhere.length === 0 && (await noteWriter(client, writer))
     return { elsewhere, wasDrained }
   })

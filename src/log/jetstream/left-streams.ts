@@ -1,12 +1,6 @@
 import type pg from 'pg'
 import { NatsRefused } from './errors.ts'
-import {
-  type KnownStream,
-  leaveStream,
-  listStreams,
-  type SeenWriter,
-  writersElsewhere,
-} from './known-streams.ts'
+import { type KnownStream, leaveStream, listStreams, listWriters, type SeenWriter } from './known-streams.ts'
 import type { NatsSettings } from './settings.ts'
 import { wordsForWriter } from './writer.ts'
 
@@ -16,7 +10,7 @@ import { wordsForWriter } from './writer.ts'
  */
 export async function leaveStreams(pool: pg.Pool, nats: NatsSettings | null): Promise<string[]> {
   const notes: string[] = []
-  refuseBeside(await writersElsewhere(pool, nats?.stream ?? null))
+  refuseBeside((await listWriters(pool)).filter(({ stream }) => stream !== nats?.stream))
   for (const known of await listStreams(pool)) {
     if (known.name === nats?.stream) continue
     // Loads the client of NATS, which most installations never need.
