@@ -16,8 +16,8 @@ type ApiError = { apiError?: () => { err_code?: number; description?: string } }
 
 const errorCodeOf = (error: unknown) => (error as ApiError | null)?.apiError?.().err_code
 
-// maximum messages, bytes of the stream, of the account, of the server; insufficient resources
 const NO_ROOM = 10_047
+// maximum messages, bytes of the stream, of the account, of the server; insufficient resources
 const FULL = new Set([10_077, 10_076, 10_122, 10_002, 10_023, NO_ROOM])
 
 export const isFull = (error: unknown) => FULL.has(errorCodeOf(error) ?? 0)

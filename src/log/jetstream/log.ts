@@ -1,22 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Entry } from '../../domain/entries/entry.ts'
-import type { Append, Appended, FlushGroup, Log, Lost, OutsideLog, Unread } from '../log.ts'
+import type { Append, Appended, FlushGroup, Log, OutsideLog, Unread } from '../log.ts'
 import { LogRefused, LogUnavailable, partitionOf, totalOf } from '../log.ts'
 import type { PostgresLog } from '../postgres/log.ts'
-import { enterStream, listCursors } from './cursors.ts'
+import { listCursors } from './cursors.ts'
+import { openEntered } from './entered.ts'
 import { reasonOf, StreamFull, StreamTaken } from './errors.ts'
+import { openHeld } from './held.ts'
 import { noteLastUnread, noteUnread } from './known-streams.ts'
-import { type Link, type Linked, type LinkLogger, openLink } from './link.ts'
-import { findLosses, lossesOf, type UnreadRange } from './losses.ts'
+import { type LinkLogger, openLink } from './link.ts'
+import { findLosses, lossesOf, tellLost, type UnreadRange } from './losses.ts'
 import { ownerIn } from './owner.ts'
 import { countPassedOver, dropPassedOver, erasePayloads } from './passed-over.ts'
 import { openPublisher } from './publisher.ts'
 import { purgeRead } from './purge.ts'
 import { openReader, partitionName } from './reader.ts'
-import { findEntry, firstAfter, lagOf, unreadOf } from './scan.ts'
+import { findEntry, lagOf, unreadOf } from './scan.ts'
 import type { NatsSettings } from './settings.ts'
-import { confirmedLastSeq, idAt, infoOf, partitionsDiffer, refuseTaken } from './stream.ts'
+import { infoOf, partitionsDiffer, refuseTaken } from './stream.ts'
 import { confirmedUnread, withCount } from './unread.ts'
 import { openWriter } from './writer.ts'
 
@@ -37,8 +39,6 @@ type JetStreamOptions = {
 // A flush is a message, and NATS syncs message by message, some 500 times a second: whatever comes while one of a partition
 // is under way goes with its next. A message has 1 MiB unless set otherwise.
 const FLUSHES = { maxInFlight: 1, maxItems: 2_000, maxBytes: 700_000 }
-// Of the time in which other processes' appends to the PostgreSQL log are not seen here.
-const LOOK_FOR_EVENTS_EVERY_MS = 250
 const PURGE_FROM = 0.5
 const PURGE_EVERY_MS = 1_000
 const OWNER_EVERY_MS = 2_000
@@ -54,17 +54,13 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   const { stream } = settings
   const servers = settings.access.servers.join(',')
   const owner = ownerIn(pool)
-  const link = openLink(
-    { ...settings, takesOver: settings.takesOver && isWriter },
-    { name, owner, ...(logger && { logger }) },
-  )
+  const takesOver = settings.takesOver && isWriter
+  const link = openLink({ ...settings, takesOver }, { name, owner, ...(logger && { logger }) })
   const listeners = new Set<() => void>()
   const publisher = openPublisher(link, stream)
   const writer = isWriter ? openWriter(pool, stream) : null
   link.onFound(found => writer?.found(found.stream.created))
-  const entered = openEntered(link, options, {
-    ...{ servers, process: writer?.process ?? null, takesOver: settings.takesOver && isWriter },
-  })
+  const entered = openEntered(link, options, { servers, process: writer?.process ?? null, takesOver })
   const reader = openReader(stream, { linked: entered.current, logger })
   const heldBy = openHeld(postgres)
   let purgedAt = -Infinity
@@ -316,17 +312,6 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
   }
 }
 
-function tellLost(
-  lost: Lost | null,
-  { stream, logger }: { stream: string; logger?: LinkLogger | undefined },
-): void {
-  if (lost)
-    logger?.error(
-      { stream, entries: lost.entries, seenAt: lost.seenAt },
-      'entries that were acknowledged and not processed are gone from the stream: it was deleted or purged, or is another one',
-    )
-}
-
 /** What waits is then not known, which is not nothing. */
 function untold(error: unknown): never {
   throw new LogUnavailable(`NATS does not tell what waits: ${reasonOf(error)}`, { cause: error })
@@ -345,84 +330,4 @@ function isOurs({ entry, claim }: Append): boolean {
 function merged(batch: Append[], appended: Appended[]): Appended[] {
   let next = 0
   return batch.map(append => (isOurs(append) ? { duplicateOf: null } : appended[next++]!))
-}
-
-/** The stream, once its cursors are in PostgreSQL. Publishing does not wait for that: PostgreSQL may be away. */
-function openEntered(
-  link: Link,
-  { pool, logger, settings: { stream } }: JetStreamOptions,
-  own: { servers: string; process: string | null; takesOver: boolean },
-) {
-  let current: Linked | null = null
-  let entering: Promise<void> | null = null
-
-  async function enter(linked: Linked): Promise<void> {
-    const { created, partitions, lastSeq } = linked.stream
-    const { wentBack, lost } = await enterStream(
-      pool,
-      { name: stream, created, partitions, lastSeq, ...own },
-      {
-        async state() {
-          const info = await infoOf(linked, stream)
-          if (info === null) throw new Error(`The stream ${stream} is gone`)
-          return { created: info.created, lastSeq: await confirmedLastSeq(linked, stream, info) }
-        },
-        idAt: seq => idAt(linked, stream, seq),
-        firstAfter: (partition, at) => firstAfter(linked, stream, partition, at),
-      },
-    )
-    if (wentBack.length > 0)
-      logger?.warn(
-        { stream, positions: wentBack },
-        'NATS has lost messages that it had acknowledged: the stream is shorter than it was, and is read on from there',
-      )
-    tellLost(lost, { stream, logger })
-    current = linked
-  }
-  const start = (linked: Linked) => {
-    entering ??= enter(linked).finally(() => {
-      entering = null
-    })
-    return entering
-  }
-  link.onFound(linked => void start(linked).catch(() => {}))
-
-  return {
-    /** Null until then; looks after it in the meantime. */
-    current(): Linked | null {
-      const linked = link.current()
-      if (linked === null) link.open()
-      if (linked === null || linked === current) return linked
-      void start(linked).catch(() => {})
-      return null
-    },
-    async ready(withinMs?: number): Promise<Linked> {
-      const linked = await link.ready(withinMs)
-      while (linked !== current) await start(linked)
-      return linked
-    },
-  }
-}
-
-/**
- * Partitions whose events still stand in the PostgreSQL log: of an installation that has gone over to NATS, or of what waited for
- * budget. They came before.
- */
-function openHeld(postgres: PostgresLog) {
-  let lookedAt = -Infinity
-  let held = new Set<number>()
-  let hashes = 0
-  return async (client: pg.PoolClient, partitions: number): Promise<(partition: number) => boolean> => {
-    if (performance.now() - lookedAt > LOOK_FOR_EVENTS_EVERY_MS || held.size > 0) {
-      lookedAt = performance.now()
-      const found = await postgres.partitionsWithEvents(client)
-      held = new Set(found.held)
-      hashes = found.partitions
-    }
-    if (held.size === 0) return () => false
-    // Both count from the same hash: where one number divides the other, a partition is a part of one over there.
-    if (hashes % partitions !== 0) return () => true
-    const ours = new Set([...held].map(theirs => theirs % partitions))
-    return partition => ours.has(partition)
-  }
 }

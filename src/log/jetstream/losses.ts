@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Db } from '../../postgres/database.ts'
 import type { Lost } from '../log.ts'
-import type { Linked } from './link.ts'
+import type { Linked, LinkLogger } from './link.ts'
 
 /** The unread messages of a partition: from one number to another. */
 export type UnreadRange = { partition: number; entries: number; first: number | null; last: number | null }
@@ -100,4 +100,15 @@ export async function lossesOf(db: Db, stream: string, withinMs: number): Promis
 /** Of a restored backup: whatever stream comes now is another one. */
 export async function forgetUnread(db: Db): Promise<void> {
   await db.query('delete from jetstream_unread')
+}
+
+export function tellLost(
+  lost: Lost | null,
+  { stream, logger }: { stream: string; logger?: LinkLogger | undefined },
+): void {
+  if (lost)
+    logger?.error(
+      { stream, entries: lost.entries, seenAt: lost.seenAt },
+      'entries that were acknowledged and not processed are gone from the stream: it was deleted or purged, or is another one',
+    )
 }

@@ -1,7 +1,7 @@
 import { timeOfId } from '../../domain/ids.ts'
 import type { Cursor } from './cursors.ts'
 import type { Linked } from './link.ts'
-import { getNext } from './reader.ts'
+import { getNext } from './next-message.ts'
 import { partSubject, subjectOf } from './settings.ts'
 import { refuseTaken } from './stream.ts'
 

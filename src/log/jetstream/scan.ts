@@ -5,7 +5,7 @@ import type { Unread } from '../log.ts'
 import type { Connected } from './access.ts'
 import type { Cursor } from './cursors.ts'
 import { type Facts, readFacts } from './messages.ts'
-import { getNext, type Message } from './reader.ts'
+import { getNext, type Message } from './next-message.ts'
 import { subjectOf } from './settings.ts'
 import type { Marker } from './stream.ts'
 
