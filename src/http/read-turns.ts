@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { App } from './app.ts'
 import { problems } from './problems.ts'
-import { openTurns, type Turns } from './turns.ts'
+import { openTurns, type Turns, tenantOf } from './turns.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -110,8 +110,4 @@ async function readInTurn<T>(turns: Turns, request: FastifyRequest, read: () => 
 
 function takesTurn({ method, routeOptions }: FastifyRequest): boolean {
   return (method === 'GET' || method === 'HEAD') && !routeOptions.config.takesNoTurn
-}
-
-function tenantOf({ caller }: FastifyRequest): string {
-  return String(caller.tenantId)
 }

@@ -144,7 +144,7 @@ export function takeTurns(app: App, turns: Turns): void {
 }
 
 /** The key may be in the body: whoever sent it then stands for the tenant. */
-function tenantOf({ caller, ip }: FastifyRequest): string {
+export function tenantOf({ caller, ip }: FastifyRequest): string {
   return caller ? String(caller.tenantId) : ip
 }
 

@@ -11,6 +11,7 @@ import type { ReportList, ReportQuestion } from '../../reports/question.ts'
 import { BUCKET_INTERVALS, type BucketInterval } from '../../store/reports/buckets.ts'
 import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
+import { movements } from './examples.ts'
 import { jsonRow, money } from './fields.ts'
 import type { ReportQuery } from './query.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
@@ -26,6 +27,8 @@ export const SeriesQuery = {
   to: Bound('The last bucket is the one that holds this, that of as_of at the latest; default: as_of'),
   interval: Type.Enum([...BUCKET_INTERVALS], { default: 'month', description: 'Weeks begin on Monday' }),
 }
+
+const { opening_mrr: _, closing_mrr: __, ...moved } = movements
 
 const HistoryBody = reportOf(
   {
@@ -57,12 +60,7 @@ const HistoryBody = reportOf(
         arr: 1068,
         active_accounts: 2,
         active_subscriptions: 2,
-        new: 30,
-        expansion: 10,
-        contraction: 0,
-        churn: 0,
-        reactivation: 0,
-        net: 40,
+        ...moved,
       },
     ],
   },
