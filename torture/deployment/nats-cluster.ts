@@ -40,8 +40,10 @@ export async function startNatsCluster(
   )
   const servers: Nats[] = []
   for (const [i, { port, route, clients }] of places.entries()) {
-    const others = routes[i]!.flatMap(proxy => (proxy ? `"nats://127.0.0.1:${proxy.port}"` : []))
-    const cluster = `cluster { name: kontor, listen: "127.0.0.1:${route}", advertise: "${NOWHERE}", routes: [${others.join(', ')}] }`
+    // Its own address too: a server takes the number of its routes for that of the servers to wait for, and two that have found
+    // each other would make a cluster without the third.
+    const all = routes[i]!.map(proxy => `"nats://127.0.0.1:${proxy?.port ?? route}"`)
+    const cluster = `cluster { name: kontor, listen: "127.0.0.1:${route}", advertise: "${NOWHERE}", routes: [${all.join(', ')}] }`
     const settings = `server_name: nats-${i}
 client_advertise: "127.0.0.1:${clients.port}"
 ${count > 1 ? cluster : ''}`
