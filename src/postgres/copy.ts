@@ -1,5 +1,5 @@
+import { once } from 'node:events'
 import type pg from 'pg'
-import { from as copyFrom } from 'pg-copy-streams'
 import { BinaryWriter } from './binary.ts'
 
 /** A kind of value that the writer knows, and where a row has it. */
@@ -94,20 +94,63 @@ const PORTION_BYTES = 4_194_304
 
 type CopyStream = { write(bytes: Buffer): Promise<void>; end(bytes: Buffer): Promise<void> }
 
-/** `write` resolves when the bytes are on their way. */
+/**
+ * `write` resolves when the bytes are on their way. They follow the statement at once: one round trip, where pg-copy-streams
+ * waits for PostgreSQL to answer that it is ready for them. Bytes behind a statement that fails are dropped there.
+ */
 function openStream(client: pg.PoolClient, statement: string): CopyStream {
-  const stream = client.query(copyFrom(statement))
-  const { promise: failed, reject } = Promise.withResolvers<never>()
-  failed.catch(() => undefined)
-  stream.on('error', reject)
-  const until = (start: (done: () => void) => void) => Promise.race([failed, new Promise<void>(start)])
-  return {
-    // A failure reaches the stream, not the callback of what was being written.
-    write: bytes => until(done => stream.write(bytes, () => done())),
-    end: bytes =>
-      until(done => {
-        stream.on('finish', done)
-        stream.end(bytes)
-      }),
+  const { promise: done, resolve, reject } = Promise.withResolvers<void>()
+  done.catch(() => undefined)
+  const submitted = Promise.withResolvers<void>()
+  let socket: pg.Connection['stream'] | null = null
+  const query = {
+    // The driver puts the end of its time limit here.
+    callback() {},
+    submit(connection: pg.Connection) {
+      socket = connection.stream
+      sendTogether(socket)
+      connection.query(statement)
+      submitted.resolve()
+    },
+    handleCopyInResponse() {},
+    handleCommandComplete() {},
+    handleReadyForQuery() {
+      query.callback()
+      resolve()
+    },
+    handleError(error: unknown) {
+      query.callback()
+      reject(error)
+    },
   }
+  client.query(query)
+
+  /** False: the socket has enough for now. */
+  function send(bytes: Buffer, ...more: Buffer[]): boolean {
+    const head = Buffer.from(COPY_DATA)
+    head.writeUInt32BE(bytes.length + LENGTH_BYTES, 1)
+    sendTogether(socket!)
+    return [head, bytes, ...more].map(part => socket!.write(part)).at(-1)!
+  }
+  return {
+    async write(bytes) {
+      if (socket === null) await Promise.race([submitted.promise, done])
+      if (!send(bytes)) await Promise.race([once(socket!, 'drain'), done])
+    },
+    async end(bytes) {
+      if (socket === null) await Promise.race([submitted.promise, done])
+      send(bytes, COPY_DONE)
+      await done
+    },
+  }
+}
+
+const LENGTH_BYTES = 4
+const COPY_DATA = Buffer.from(['d'.charCodeAt(0), 0, 0, 0, 0])
+const COPY_DONE = Buffer.from(['c'.charCodeAt(0), 0, 0, 0, LENGTH_BYTES])
+
+/** What is written until then goes in one call. */
+function sendTogether(socket: pg.Connection['stream']): void {
+  socket.cork()
+  process.nextTick(() => socket.uncork())
 }
