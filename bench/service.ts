@@ -14,6 +14,7 @@ import { natsOf, openLog } from '../src/runtime/log.ts'
 
 const root = join(import.meta.dirname, '..')
 const main = join(root, 'src/main.ts')
+const DRAIN_MS = 60_000
 
 export type Service = Awaited<ReturnType<typeof startService>>
 
@@ -57,7 +58,7 @@ export async function startService(
     },
     async drained() {
       await drained(pool)
-      while (((await log.outside?.untilRead(0)) ?? 0) > 0) await sleep(20)
+      while (((await log.outside?.untilRead(DRAIN_MS)) ?? 0) > 0);
     },
     async stop() {
       if (options.profileTo) await saveStatements(pool, options.profileTo)

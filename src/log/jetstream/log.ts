@@ -16,7 +16,7 @@ import { countPassedOver, dropPassedOver, erasePayloads } from './passed-over.ts
 import { openPublisher } from './publisher.ts'
 import { purgeRead } from './purge.ts'
 import { openReader, partitionName } from './reader.ts'
-import { findEntry, lagOf, unreadOf } from './scan.ts'
+import { findEntry, hasUnread, lagOf, unreadOf } from './scan.ts'
 import type { NatsSettings } from './settings.ts'
 import { infoOf, partitionsDiffer, refuseTaken } from './stream.ts'
 import { confirmedUnread, withCount } from './unread.ts'
@@ -43,7 +43,7 @@ const PURGE_FROM = 0.5
 const PURGE_EVERY_MS = 1_000
 const OWNER_EVERY_MS = 2_000
 const MAX_CANDIDATES = 50
-const POLL_MS = 50
+const POLL_MS = 20
 const LAG_WITHIN_MS = 2_000
 const HALF_READ_MS = 10_000
 // Whoever watches the backlog counts as often: what it found is taken over.
@@ -289,10 +289,14 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
       },
       async untilRead(withinMs) {
         const deadline = Date.now() + withinMs
-        return withCount(await entered.ready(), stream, async count => {
+        const linked = await entered.ready()
+        return withCount(linked, stream, async count => {
           for (;;) {
-            const unread = await count(await listCursors(pool, stream))
-            if (unread === 0 || Date.now() >= deadline) return unread
+            const cursors = await listCursors(pool, stream)
+            const isOver = Date.now() >= deadline
+            // Counting reads all that waits; that something does, one look tells.
+            const unread = isOver || !(await hasUnread(linked, stream, cursors)) ? await count(cursors) : null
+            if (unread === 0 || (unread !== null && isOver)) return unread
             await sleep(POLL_MS)
           }
         })

@@ -30,27 +30,33 @@ export type Fault = 'foreign' | 'unreadable'
 
 type Unpacked = { entries: Entry[]; storedBytes: number[] }
 
+/**
+ * A payload is the length of its rows (32 bits, the highest byte first), the rows as JSON, and then context and body of each as they are: within
+ * the JSON every quotation mark of theirs would be escaped and read again.
+ */
 type Row = [
   id: string,
   tenantId: number,
   kind: EntryKind,
   orderingKey: string,
   receivedAt: number,
-  context: string,
-  body: string,
   storedBytes: number,
+  contextBytes: number,
+  bodyBytes: number,
 ]
+
+const LENGTH_BYTES = 4
 
 // Headers count for NATS's limit as well: the client's own, beside what is told of the message.
 const HEADER_BYTES = 1_024
 
 /** As few messages as hold them, in their order. */
 export function pack(appends: Append[], maxPayload: number): Packed[] {
-  const text = Buffer.from(JSON.stringify(appends.map(rowOf)))
+  const bytes = encoded(appends)
   const facts = factsOf(appends)
   const limit = maxPayload - HEADER_BYTES - JSON.stringify(facts).length
-  if (text.length <= limit) return [{ payload: text, facts, parts: [] }]
-  const compressed = zstdCompressSync(text)
+  if (bytes.length <= limit) return [{ payload: bytes, facts, parts: [] }]
+  const compressed = zstdCompressSync(bytes)
   if (compressed.length <= limit)
     return [{ payload: compressed, facts: { ...facts, isCompressed: true }, parts: [] }]
   if (appends.length > 1) {
@@ -65,28 +71,55 @@ export function pack(appends: Append[], maxPayload: number): Packed[] {
 
 const EMPTY = new Uint8Array(0)
 
+function encoded(appends: Append[]): Buffer {
+  const rows = appends.map(rowOf)
+  const head = Buffer.from(JSON.stringify(rows))
+  const texts = rows.reduce((sum, row) => sum + row[6] + row[7], 0)
+  const bytes = Buffer.allocUnsafe(LENGTH_BYTES + head.length + texts)
+  let at = bytes.writeUInt32BE(head.length)
+  at += head.copy(bytes, at)
+  for (const { entry } of appends) {
+    at += bytes.write(entry.context, at)
+    at += bytes.write(entry.body, at)
+  }
+  return bytes
+}
+
 export function unpack(payload: Uint8Array, { isCompressed }: Pick<Facts, 'isCompressed'>): Unpacked {
-  const text = isCompressed ? zstdDecompressSync(payload) : Buffer.from(payload)
-  const rows = JSON.parse(text.toString('utf8')) as Row[]
+  const bytes = isCompressed
+    ? zstdDecompressSync(payload)
+    : Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
+  let at = LENGTH_BYTES + bytes.readUInt32BE()
+  const rows = JSON.parse(bytes.toString('utf8', LENGTH_BYTES, at)) as Row[]
   if (!Array.isArray(rows) || rows.length === 0 || !rows.every(isRow)) throw new Error('These are no entries')
-  return { entries: rows.map(entryOf), storedBytes: rows.map(row => row[7]) }
+  const next = (length: number) => {
+    const text = bytes.toString('utf8', at, at + length)
+    at += length
+    return text
+  }
+  const entries = rows.map(row => entryOf(row, next(row[6]), next(row[7])))
+  if (at !== bytes.length || !entries.every(({ context, body }) => isText(context) && isText(body)))
+    throw new Error('These are not the texts of its entries')
+  return { entries, storedBytes: rows.map(row => row[5]) }
 }
 
 function rowOf({ entry, storedBytes }: Append): Row {
   const { id, tenantId, kind, orderingKey, receivedAt, context, body } = entry
-  return [id, tenantId, kind, orderingKey, receivedAt.getTime(), context, body, storedBytes ?? body.length]
+  const lengths = [Buffer.byteLength(context), Buffer.byteLength(body)] as const
+  return [id, tenantId, kind, orderingKey, receivedAt.getTime(), storedBytes ?? body.length, ...lengths]
 }
 
 /** Whatever gets past here and is no entry would hold up its partition for ever. */
 function isRow(row: Row): boolean {
   if (!Array.isArray(row)) return false
-  const [id, tenantId, kind, orderingKey, receivedAt, context, body, storedBytes] = row
+  const [id, tenantId, kind, orderingKey, receivedAt, storedBytes, contextBytes, bodyBytes] = row
   return (
     isText(id) &&
     isUuid(id) &&
     isTenantId(tenantId) &&
     (kind === 'events' || kind === 'record') &&
-    [orderingKey, context, body].every(isText) &&
+    isText(orderingKey) &&
+    [contextBytes, bodyBytes].every(isCount) &&
     isTime(receivedAt) &&
     Number.isFinite(storedBytes)
   )
@@ -98,7 +131,8 @@ const isTenantId = (value: unknown) =>
   Number.isInteger(value) && (value as number) > 0 && (value as number) < 2 ** 31
 const isCount = (value: unknown) => Number.isInteger(value) && (value as number) >= 0
 
-function entryOf([id, tenantId, kind, orderingKey, receivedAt, context, body]: Row): Entry {
+function entryOf(row: Row, context: string, body: string): Entry {
+  const [id, tenantId, kind, orderingKey, receivedAt] = row
   return { id, tenantId, kind, orderingKey, receivedAt: new Date(receivedAt), context, body }
 }
 

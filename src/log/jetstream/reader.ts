@@ -16,6 +16,9 @@ import { refuseTaken } from './stream.ts'
 
 // So much is fetched ahead of each partition, or one message if that has more.
 const AHEAD_BYTES = 1_000_000
+// A stream has a quarter of the partitions of the log in PostgreSQL: a transaction takes as much, from half as many, and leaves the others to others.
+const MAX_BYTES_OF_ONE = 2 * MAX_BYTES_PER_PARTITION
+const HEAVY_BYTES = 4 * MAX_BYTES_PER_PARTITION
 // Whoever takes waits so long for news, and no longer: records go on while NATS is slow.
 const WAIT_MS = 300
 // What cannot be read is said so often, and stays where it is.
@@ -113,13 +116,17 @@ export function openReader(
   function candidates(limit: TakeOptions, isHeld: (partition: number) => boolean): number[] {
     const chosen: number[] = []
     let entries = 0
+    let bytes = 0
     const filled = shuffled([...buffers])
       .filter(([partition, { messages }]) => messages.length > 0 && !isHeld(partition))
-      .map(([partition, buffer]) => ({ partition, fresh: freshIn(buffer) }))
-    for (const { partition, fresh } of filled.sort((a, b) => Math.sign(b.fresh) - Math.sign(a.fresh))) {
-      if (chosen.length >= limit.maxPartitions || entries >= HEAVY_ENTRIES) break
+      .map(([partition, buffer]) => ({ partition, buffer, fresh: freshIn(buffer) }))
+    for (const { partition, buffer, fresh } of filled.sort(
+      (a, b) => Math.sign(b.fresh) - Math.sign(a.fresh),
+    )) {
+      if (chosen.length >= limit.maxPartitions || entries >= HEAVY_ENTRIES || bytes >= HEAVY_BYTES) break
       chosen.push(partition)
       entries += fresh
+      bytes += Math.min(buffer.bytes, MAX_BYTES_OF_ONE)
     }
     return chosen
   }
@@ -234,7 +241,7 @@ function cutOf(messages: Message[], cursor: Cursor, maxEntries: number): Taken {
       taken.position = next(0, true)
     }
     for (let ord = seq === cursor.seq ? cursor.ord : 0; ord < entries.length; ord++) {
-      if (taken.entries.length >= maxEntries || bytes >= MAX_BYTES_PER_PARTITION) return taken
+      if (taken.entries.length >= maxEntries || bytes >= MAX_BYTES_OF_ONE) return taken
       taken.entries.push(entries[ord]!)
       bytes += storedBytes[ord]!
       taken.position = next(ord, ord === entries.length - 1)

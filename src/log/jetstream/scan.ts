@@ -73,6 +73,13 @@ export async function lagOf(
   return { entries, oldestAt: entries === 0 ? null : new Date(oldest), first: first.seq, last }
 }
 
+/** Whether whoever answers has something that is not read. */
+export async function hasUnread(connected: Connected, stream: string, cursors: Cursor[]): Promise<boolean> {
+  for (const { partition, seq } of cursors)
+    if ((await getNext(connected, stream, partition, seq)) !== null) return true
+  return false
+}
+
 /** Entries between a cursor and a marker; null: whoever answers does not have the marker, and so not all that came before it either. */
 export async function unreadBefore(
   connected: Connected,
