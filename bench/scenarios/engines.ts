@@ -7,7 +7,7 @@ import type { Scenario } from '../scenario.ts'
 import { type Service, startService } from '../service.ts'
 import { cdpBatches, trackingEvents } from '../traffic.ts'
 
-const ROUNDS = 3
+const ROUNDS = 5
 const ITEMS = 100
 const WARM_UP_S = 5
 
@@ -26,8 +26,10 @@ export const engines: Scenario = async ({ connections, seconds }) => {
     // The compiler is at work for seconds: whoever comes first, or is asked for less, would pay for it.
     for (const service of Object.values(services))
       await measure(service, { connections, seconds: Math.max(WARM_UP_S, seconds) }, noRates())
+    // In turns: what PostgreSQL cleans up after one engine, it does beside the other.
+    const order = ['postgres', 'jetstream'] as const
     for (let round = 0; round < ROUNDS; round++)
-      for (const engine of ['postgres', 'jetstream'] as const)
+      for (const engine of round % 2 === 0 ? order : order.toReversed())
         await measure(services[engine], { connections, seconds: Math.ceil(seconds / ROUNDS) }, rates[engine])
     const share = (of: 'track' | 'batch') => median(rates.jetstream[of]) / median(rates.postgres[of])
     return {

@@ -15,7 +15,7 @@ export type Accept = (entries: Append[]) => Promise<Appended[]>
 // what an entry costs beside its body
 const ENTRY_OVERHEAD_BYTES = 512
 
-/** Group commit: requests that arrive while flushes of their group are under way share the next one. No timers. */
+/** Group commit: requests that arrive while flushes of their group are under way share the next one. */
 export function openAccept({
   append,
   groupOf,
@@ -33,8 +33,8 @@ export function openAccept({
   function flushesOf(group: FlushGroup): Coalesced<Append, Appended> {
     let own = flushes.get(group.name)
     if (!own) {
-      const { maxInFlight, maxItems, maxBytes } = group
-      own = coalesce({ run: flush, maxInFlight, maxItems, maxBytes })
+      const { name: _, ...limits } = group
+      own = coalesce({ run: flush, ...limits })
       flushes.set(group.name, own)
     }
     return own

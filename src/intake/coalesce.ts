@@ -14,6 +14,8 @@ type CoalesceOptions<Item, Result> = {
   maxInFlight: number
   /** At least so long from the start of a run to the next: for what is in no hurry. */
   minIntervalMs?: number
+  /** The same after a run that several shared: for what costs by the run. Whoever comes alone does not wait. */
+  gatherMs?: number
   /** More than this is refused as `Overloaded`, unless nothing else is pending. */
   maxPendingBytes?: number
   onRefused?(): void
@@ -44,6 +46,7 @@ export function coalesce<Item, Result>(options: CoalesceOptions<Item, Result>): 
     maxBytes = Infinity,
     maxInFlight,
     minIntervalMs = 0,
+    gatherMs = 0,
     maxPendingBytes = Infinity,
   } = options
   let queue: Submission<Item, Result>[] = []
@@ -51,6 +54,7 @@ export function coalesce<Item, Result>(options: CoalesceOptions<Item, Result>): 
   let inFlight = 0
   let isScheduled = false
   let lastStartAt = -Infinity
+  let intervalMs = minIntervalMs
   let onDrained: (() => void)[] = []
 
   function nextSubmissions(): Submission<Item, Result>[] {
@@ -71,6 +75,7 @@ export function coalesce<Item, Result>(options: CoalesceOptions<Item, Result>): 
     const submissions = nextSubmissions()
     inFlight++
     lastStartAt = performance.now()
+    intervalMs = submissions.length > 1 ? Math.max(minIntervalMs, gatherMs) : minIntervalMs
     try {
       const results = await options.run(submissions.flatMap(({ items }) => items))
       let from = 0
@@ -89,7 +94,7 @@ export function coalesce<Item, Result>(options: CoalesceOptions<Item, Result>): 
 
   function start(): void {
     while (queue.length > 0 && inFlight < maxInFlight) {
-      const waitMs = minIntervalMs > 0 ? lastStartAt + minIntervalMs - performance.now() : 0
+      const waitMs = intervalMs > 0 ? lastStartAt + intervalMs - performance.now() : 0
       if (waitMs > 0) {
         schedule(waitMs)
         return

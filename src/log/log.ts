@@ -32,7 +32,14 @@ export class LogRefused extends LogUnavailable {
 }
 
 /** What shares a flush: appends of one group become durable together, and wait for no other group. */
-export type FlushGroup = { name: string; maxInFlight: number; maxItems: number; maxBytes: number }
+export type FlushGroup = {
+  name: string
+  maxInFlight: number
+  maxItems: number
+  maxBytes: number
+  /** From the start of a flush that several requests share to the next, where a flush costs however little is in it. */
+  gatherMs: number
+}
 
 export type Unread = { entries: number; oldestAt: Date | null }
 

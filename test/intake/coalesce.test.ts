@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { coalesce } from '../../src/intake/coalesce.ts'
+import { eventually } from '../eventually.ts'
 
 /** Questions that are answered when the test says so. */
-function asked(options: { maxItems?: number; maxInFlight?: number } = {}) {
+function asked(options: { maxItems?: number; maxInFlight?: number; gatherMs?: number } = {}) {
   const open: { items: number[]; answer(): void; fail(): void }[] = []
   const { submit: ask } = coalesce({
     run: (items: number[]) =>
@@ -68,4 +69,30 @@ test('a failed question fails those who asked it, and the next is asked', async 
   await turn()
   open[1]!.answer()
   assert.deepEqual(await next, ['answer to 2'])
+})
+
+test('after a run that several shared, the next one gathers; whoever comes alone does not wait', async () => {
+  const { ask, open } = asked({ gatherMs: 2_000 })
+  for (const item of [1, 2]) {
+    const alone = ask([item])
+    await turn()
+    open.at(-1)!.answer()
+    await alone
+  }
+  assert.deepEqual(
+    open.map(({ items }) => items),
+    [[1], [2]],
+  )
+  const shared = Promise.all([ask([3]), ask([4])])
+  await turn()
+  open[2]!.answer()
+  await shared
+  const first = ask([5])
+  await turn()
+  const second = ask([6])
+  await turn()
+  assert.equal(open.length, 3)
+  await eventually('the gathered run', () => open.length === 4)
+  open[3]!.answer()
+  assert.deepEqual(await Promise.all([first, second]), [['answer to 5'], ['answer to 6']])
 })

@@ -17,6 +17,7 @@ export const POSTGRES_FLUSHES: FlushGroup = {
   maxInFlight: 2,
   maxItems: 1_000,
   maxBytes: 4_000_000,
+  gatherMs: 0,
 }
 
 const MAX_CANDIDATES = 50
