@@ -164,7 +164,7 @@ async function runProgram({ block, here, placeholders, where }: Program): Promis
   const file = join(here, `line-${block.line}.${ending}`)
   await writeFile(file, placeholders.fill(block.text))
   const env = { PATH: process.env.PATH, ...placeholders.environment() }
-  const running = run(program, [file], { env, timeout: 60_000 })
+  const running = run(program, [file], { env, timeout: 300_000 })
   const { stdout, stderr } = await running.catch(error => assert.fail(`${where}: ${error.stderr}`))
   return { code: 0, out: stdout, err: stderr }
 }

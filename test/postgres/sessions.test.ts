@@ -156,9 +156,7 @@ test('a session that stands still after it has written is ended; one that waits 
   await eventually('the others to be left', async () => (await written()).join() === 'kontor,somebody')
 })
 
-test('whoever listens has one connection, also after the one it had broke while it began to listen', {
-  timeout: 60_000,
-}, async () => {
+test('whoever listens has one connection, also after the one it had broke while it began to listen', async () => {
   const own = openPool({ connection: { url: database.url }, max: 4, name: 'listening', onError: () => {} })
   let connections = 0
   const breaking: Pick<pg.Pool, 'connect'> = {
