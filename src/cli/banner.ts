@@ -91,7 +91,7 @@ function examples({ url, surfaces }: StartedServer, made: FirstStart): { what: s
       ? [
           {
             what: 'write a contact, and wait until it is applied',
-            line: post('/v1/contacts', privately, contact, " -H 'Prefer: wait=5'"),
+            line: post('/v1/contacts', privately, contact, " -H 'Prefer: wait=10'"),
           },
           { what: 'read it back', line: `curl ${url}/v1/contacts/c-1 ${privately}` },
         ]

@@ -36,9 +36,21 @@ async function tryLines(banner: string): Promise<{ line: string; status: number;
     const headers = after('-H').map(header => header.split(/: (.*)/s, 2) as [string, string])
     const body = after('-d')[0]
     const response = await fetch(url, { headers, ...(body && { method: 'POST', body }) })
-    answers.push({ line, status: response.status, body: (await response.json()) as never })
+    const answer = { line, status: response.status, body: (await response.json()) as never }
+    answers.push({ ...answer, ...(isQueued(answer.body) && { body: await outcomeOf(response, headers) }) })
   }
   return answers
+}
+
+const isQueued = ({ status }: { status?: string }) => status === 'queued'
+
+/** On a machine with much else to do, a write waits longer than it was asked to. */
+function outcomeOf(written: Response, headers: [string, string][]): Promise<never> {
+  const operation = new URL(written.headers.get('location')!, written.url)
+  return eventually(`${operation} to be applied`, async () => {
+    const body = (await (await fetch(operation, { headers })).json()) as never
+    return isQueued(body) ? null : body
+  })
 }
 
 async function stop({ child, ended }: Running): Promise<number | null> {

@@ -127,13 +127,14 @@ test('shopify: what was imported under the handle gives way to the real ids', as
   const shop = await makeSource(server, { preset: 'shopify' })
   const write = (id: string, data: object) =>
     server.request('/v1/products', {
-      ...{ method: 'POST', key: server.tenant.privateKey, headers: { prefer: 'wait=5' } },
+      ...{ method: 'POST', key: server.tenant.privateKey },
       body: JSON.stringify({ entityType: 'product', id, sourceUpdatedAt: new Date().toISOString(), data }),
     })
   await write('shirt-103', { handle: 'shirt-103', sku: 'CSV-1' })
   await write('shirt-103/Blue', { handle: 'shirt-103', sku: 'CSV-2' })
   await write('shirt-103x', { handle: 'shirt-103x', sku: 'CSV-3' })
   await write('shirt-103/own', { sku: 'CSV-4' })
+  await server.settled()
   await shopify(
     shop,
     'products/update',
