@@ -126,7 +126,8 @@ function openStream(client: pg.PoolClient, statement: string): CopyStream {
   client.query(query)
 
   /** False: the socket has enough for now. */
-  function send(bytes: Buffer, ...more: Buffer[]): boolean {
+  async function send(bytes: Buffer, ...more: Buffer[]): Promise<boolean> {
+    if (socket === null) await Promise.race([submitted.promise, done])
     const head = Buffer.from(COPY_DATA)
     head.writeUInt32BE(bytes.length + LENGTH_BYTES, 1)
     sendTogether(socket!)
@@ -134,12 +135,10 @@ function openStream(client: pg.PoolClient, statement: string): CopyStream {
   }
   return {
     async write(bytes) {
-      if (socket === null) await Promise.race([submitted.promise, done])
-      if (!send(bytes)) await Promise.race([once(socket!, 'drain'), done])
+      if (!(await send(bytes))) await Promise.race([once(socket!, 'drain'), done])
     },
     async end(bytes) {
-      if (socket === null) await Promise.race([submitted.promise, done])
-      send(bytes, COPY_DONE)
+      await send(bytes, COPY_DONE)
       await done
     },
   }

@@ -296,8 +296,10 @@ export function openJetStreamLog(options: JetStreamOptions): JetStreamLog {
             const cursors = await listCursors(pool, stream)
             const isOver = Date.now() >= deadline
             // Counting reads all that waits; that something does, one look tells.
-            const unread = isOver || !(await hasUnread(linked, stream, cursors)) ? await count(cursors) : null
-            if (unread === 0 || (unread !== null && isOver)) return unread
+            if (isOver || !(await hasUnread(linked, stream, cursors))) {
+              const unread = await count(cursors)
+              if (unread === 0 || isOver) return unread
+            }
             await sleep(POLL_MS)
           }
         })
