@@ -90,7 +90,7 @@ function layOut(
   const begin = after?.checkpoint.standing ?? firstStanding(isPausedAfterPaying(spans[0]!.version))
   const { states, standings } = statesOfAll(spans, begin, policy)
   const earlierEnds = after?.checkpoint.discountEnds ?? []
-  const ends = new Set([...earlierEnds, ...spans.flatMap(({ version }) => discountEnds(version))])
+  const ends = new Set([...earlierEnds, ...spans.flatMap(endsForetold)])
   const merged = mergeEqual(after ? [untold(after), ...states] : states)
   const segments = withCauses(withSince(merged, after?.before), spans, ends, after?.before)
   return {
@@ -104,6 +104,11 @@ function layOut(
       sizes,
     ),
   }
+}
+
+/** A discount that was over when its version began to hold took nothing off under it, and tells nothing of the time before. */
+function endsForetold({ version, from }: Span<SubscriptionVersion>): Instant[] {
+  return discountEnds(version).filter(end => end >= from)
 }
 
 /** With how the subscription stands right before each span. */

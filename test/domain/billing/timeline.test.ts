@@ -367,3 +367,21 @@ test("a customer's discount that is taken away before its time is no discount th
     ['discount_end', 'discount', 'discount_end'],
   )
 })
+
+test('a discount that is told of after it ran out says nothing of why MRR changed when it did', () => {
+  const until = (ends_at: string) => ({ discounts: [{ percent_off: 10, duration: 'repeating', ends_at }] })
+  const { segments } = derive(
+    version({ updated_at: '2025-01-01' }),
+    version({ updated_at: '2025-02-01', ...until('2025-06-01') }),
+    version({ updated_at: '2025-07-01', ...until('2025-02-01') }),
+  )
+  const changes = segments.filter(({ cause }) => cause !== undefined)
+  assert.deepEqual(
+    changes.map(({ from, cause }) => [new Date(from).toISOString().slice(0, 10), cause]),
+    [
+      ['2025-01-01', 'other'],
+      ['2025-02-01', 'discount'],
+      ['2025-06-01', 'discount_end'],
+    ],
+  )
+})
