@@ -36,8 +36,8 @@ export async function applyCarefully(options: {
   apply: (transaction: Transaction, units: Unit[]) => Promise<void>
   failures: Failure[]
   heldBack: Unit[]
-  /** What was noted for after the commit; cut back when a part is undone. */
-  undoable: unknown[]
+  /** What was noted for the end and for after the commit; cut back when a part is undone. */
+  undoable: unknown[][]
 }): Promise<void> {
   const { transaction, apply, failures, heldBack, undoable } = options
   const { client } = transaction
@@ -50,10 +50,10 @@ export async function applyCarefully(options: {
       return false
     })
     if (units.length === 0) return
-    const noted = undoable.length
+    const noted = undoable.map(list => list.length)
     const failed = await attempt(client, () => apply(transaction, units))
     if (failed === null) return
-    undoable.length = noted
+    for (const [i, list] of undoable.entries()) list.length = noted[i]!
     if (units.length === 1) {
       failures.push({ unit: units[0]!, error: failed.error })
       failedOrders.add(orderOf(units[0]!.entry))

@@ -22,7 +22,7 @@ import type { Suppressions } from './identity/suppressions.ts'
 import { applyCarefully, type Failure } from './isolate.ts'
 import { DEFAULT_RETRY, delayMs, type Retry } from './retry.ts'
 import { openTurns } from './turns.ts'
-import type { BatchTrace, Kind, Transaction, Unit } from './unit.ts'
+import type { BatchTrace, Kind, Suppressed, Transaction, Unit } from './unit.ts'
 
 const MAX_PARTITIONS = 4
 const MAX_ENTRIES_PER_PARTITION = 500
@@ -40,7 +40,7 @@ export type TransactionOptions = {
   kinds: Record<EntryKind, Kind>
   saleChanges?: SaleChanges
   /** Whoever is not to be recorded is not kept among what is given up, either. */
-  suppressions?: Pick<Suppressions, 'letters'> | undefined
+  suppressions?: Pick<Suppressions, 'letters' | 'settle'> | undefined
   retry?: Retry
   logger: { warn(facts: object, message: string): void }
   tracing?: { batch(entries: Entry[]): BatchTrace } | null
@@ -78,6 +78,8 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
 
   return async ({ careful, alone, onTaken }) => {
     const afterCommit: (() => void)[] = []
+    const suppressed: Suppressed[] = []
+    const undoable = [afterCommit, suppressed]
     let tried: PartitionName | undefined
     let trace: BatchTrace | undefined
     let tenantIds: ReadonlySet<number> = new Set()
@@ -97,6 +99,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
         client,
         ...(await holdConfigVersion(client, tenantIds)),
         turns: turnsOf(client, tenantIds),
+        suppressed,
         afterCommit: action => afterCommit.push(action),
         ...(trace && { trace }),
       }
@@ -105,8 +108,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       const heldBack: Unit[] = []
       await keepRejected(transaction, [...rejected.values()].flat(), { logger, suppressions })
       for (const kind of Object.values(kinds)) await kind.lock?.(transaction, units)
-      if (careful)
-        await applyCarefully({ transaction, units, apply, failures, heldBack, undoable: afterCommit })
+      if (careful) await applyCarefully({ transaction, units, apply, failures, heldBack, undoable })
       else await apply(transaction, units)
       for (const behind of blocked) await parkBehind(transaction, behind)
       heldBack.push(...rest)
@@ -118,6 +120,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       for (const behind of behindRest) if (!behind.parked) await parkBehind(transaction, behind)
       if (rest.length > 0) afterCommit.push(findDuePartitions.next)
 
+      await suppressions?.settle(transaction)
       await log.advance(client, taken)
       return taken
     }).catch(async error => {

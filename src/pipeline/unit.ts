@@ -3,6 +3,7 @@ import type { Entry } from '../domain/entries/entry.ts'
 import type { PartitionName } from '../log/log.ts'
 import type { SaleRef } from '../store/conversions/changes.ts'
 import type { NewDeadLetter } from '../store/entries/dead-letters.ts'
+import type { LearnedName, SuppressionCount } from '../store/identity/suppressions.ts'
 
 /** The smallest thing that takes effect or fails by itself: a record write, or one event of a batch. */
 export type Unit<Work = unknown> = {
@@ -34,6 +35,8 @@ export type BatchTrace = {
   end(failure?: unknown): void
 }
 
+export type Suppressed = { counts: SuppressionCount[]; learned: LearnedName[] }
+
 export type Transaction = {
   client: pg.PoolClient
   /** By PostgreSQL's clock. */
@@ -46,6 +49,8 @@ export type Transaction = {
   beforeSales?: (sales: SaleRef[]) => Promise<void>
   /** To be called before profiles are joined or parted, where that may change whose contact a person is. */
   beforePeople?: (profiles: { tenantId: number; profile: number }[]) => Promise<void>
+  /** What was not recorded because of whom it names: written last, by `Suppressions.settle`. */
+  suppressed?: Suppressed[]
   trace?: BatchTrace
   /** Runs once the effects are committed: for what is remembered in memory. */
   afterCommit(action: () => void): void

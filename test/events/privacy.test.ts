@@ -455,6 +455,7 @@ test('what fails and is about somebody who is not to be recorded is no dead lett
         { entry: failing(about), partition: 'x', parked: null, work: {} } as never,
         failure,
       )
+    await failure.suppressions.settle(transaction)
   })
   const letters = await server.admin.deadLetters.list({ tenant: tenant.id, limit: 10 })
   assert.equal(letters.length, 1)

@@ -1,6 +1,10 @@
 // Somebody who is not to be recorded comes back under names that nobody knew of.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { newEntryId } from '../../src/domain/ids.ts'
+import { openSuppressions } from '../../src/pipeline/identity/suppressions.ts'
+import type { Change } from '../../src/pipeline/records/change.ts'
+import { inTransaction } from '../../src/postgres/database.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, rowsOf, tracesOf } from './rows.ts'
 
@@ -268,4 +272,41 @@ test('what no join leads to is found by the text of the address, and what others
   const order = async (id: string) =>
     (await server.request(`/v1/orders/${id}`, { key: tenant.privateKey })).body.data
   assert.deepEqual([await order('o-1'), await order('o-2')], [{ total: 5 }, { total: 5, referred_by: email }])
+})
+
+test('a transaction that leaves somebody out takes the row of the count last, and what it learned counts meanwhile', async () => {
+  const tenant = await server.tenantOfServers('counting last')
+  await withoutEve(tenant)
+  await post('/v1/page', tenant.trackingKey, { anonymousId: 'eve-1' })
+  const tenantId = Number(tenant.id.slice(4))
+  const counted = () => server.admin.suppressions.list(tenant.id).then(list => list.not_recorded)
+  const contact = (id: string, data: object) =>
+    ({
+      entry: { id: newEntryId(Date.now()), tenantId, receivedAt: new Date() },
+      work: { op: 'write', entityType: 'contact', id, data },
+    }) as Change
+  const { changes, among, settle } = openSuppressions()
+  await inTransaction(server.pool, async client => {
+    const transaction = { client, now: new Date(), configVersion: -1, afterCommit: () => {} }
+    const [known, other] = [
+      contact('c-9', { email: 'eve@example.com', user_id: 'u-of-crm' }),
+      contact('c-10', {}),
+    ]
+    assert.deepEqual(await changes(transaction, [known, other]), [null, other])
+    const user = { kind: 'user', value: 'u-of-crm' } as const
+    const thing = { tenantId, identities: () => [user], learned: 'none' } as const
+    assert.deepEqual((await among(transaction, [thing])).are, [true])
+    // Others who count have not to wait for what this one still waits for.
+    await server.pool.query('select from suppression_counts where tenant_id = $1 for update nowait', [
+      tenantId,
+    ])
+    await settle(transaction)
+    await assert.rejects(
+      server.pool.query('select from suppression_counts where tenant_id = $1 for update nowait', [tenantId]),
+      { code: '55P03' },
+    )
+  })
+  assert.deepEqual([(await counted()).events, (await counted()).records], [1, 1])
+  await post('/v1/track', tenant.trackingKey, { event_type: 'seen', user_id: 'u-of-crm' })
+  assert.deepEqual(await visitors(tenant), [])
 })

@@ -25,8 +25,10 @@ export type Suppressions = {
   changes(transaction: Transaction, changes: Change[]): Promise<(Change | null)[]>
   /** What is given up and names one of them is not kept either. */
   letters(transaction: Transaction, letters: NewDeadLetter[]): Promise<SortedLetters>
-  /** Counts what was not recorded, takes it out of the log, and keeps what else they are called. */
+  /** Takes what was not recorded out of the log, and notes it for `settle`. */
   note(transaction: Transaction, kind: 'events' | 'records', noted: Noted): Promise<void>
+  /** Counts what was noted, and keeps what else they are called. */
+  settle(transaction: Transaction): Promise<void>
 }
 
 /** `learned`: which of its names belong to somebody who is named beside them. */
@@ -61,6 +63,8 @@ export function openSuppressions(): Suppressions {
     const wanted = keys.flat()
     if (wanted.length === 0) return { are: things.map(() => false), learned: [] }
     const found = await findSuppressed(transaction.client, wanted)
+    for (const name of transaction.suppressed?.flatMap(noted => noted.learned) ?? [])
+      found.set(keyText(name), name)
     const learned: LearnedName[] = []
     const are = keys.map((own, i) => {
       const matches = own.flatMap(key => found.get(keyText(key)) ?? [])
@@ -76,13 +80,22 @@ export function openSuppressions(): Suppressions {
     return { are, learned }
   }
 
-  const note: Suppressions['note'] = async ({ client }, kind, { things, learned }) => {
+  const note: Suppressions['note'] = async (transaction, kind, { things, learned }) => {
     if (things.length === 0) return
-    const counts = [...Map.groupBy(things, ({ tenantId }) => tenantId)].map(
-      ([tenantId, own]): SuppressionCount => ({ tenantId, events: 0, records: 0, [kind]: own.length }),
-    )
-    await deleteLogged(client, things)
-    await countSuppressed(client, counts)
+    const counts = countsOf(things.map(({ tenantId }) => ({ tenantId, events: 0, records: 0, [kind]: 1 })))
+    await deleteLogged(transaction.client, things)
+    transaction.suppressed ??= []
+    transaction.suppressed.push({ counts, learned })
+  }
+
+  /**
+   * Last of all: everybody who suppresses in a tenant waits for the row of its count. Whoever had it and then wanted the tenant's
+   * turn or a subscription waited in a circle with those who had these and wanted to count.
+   */
+  const settle: Suppressions['settle'] = async ({ client, suppressed = [] }) => {
+    if (suppressed.length === 0) return
+    await countSuppressed(client, countsOf(suppressed.flatMap(({ counts }) => counts)))
+    const learned = suppressed.flatMap(noted => noted.learned)
     // After the counts, whose rows are locked: no two transactions wait for each other's names.
     if (learned.length > 0) await insertLearned(client, learned)
   }
@@ -90,6 +103,7 @@ export function openSuppressions(): Suppressions {
   return {
     among,
     note,
+    settle,
     async letters(transaction, letters) {
       // What could not be read, or failed, tells nothing of who is who.
       const { are } = await among(
@@ -133,6 +147,15 @@ function learnable({ tenantId, learned }: Naming, names: Identity[]) {
   const isLearned = ({ kind, value }: Identity) =>
     learned === 'all' || (learned === 'browsers' && kind === 'visitor' && emailOf(value) === null)
   return names.filter(isLearned).map(name => ({ tenantId, kind: name.kind, hash: nameHash(tenantId, name) }))
+}
+
+/** One of each tenant. */
+function countsOf(counts: SuppressionCount[]): SuppressionCount[] {
+  const sum = (own: SuppressionCount[], kind: 'events' | 'records') =>
+    own.reduce((total, count) => total + count[kind], 0)
+  return [...Map.groupBy(counts, ({ tenantId }) => tenantId)].map(([tenantId, own]) => ({
+    ...{ tenantId, events: sum(own, 'events'), records: sum(own, 'records') },
+  }))
 }
 
 const keyText = ({ tenantId, hash }: { tenantId: number; hash: Buffer }) =>
