@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import { zstdCompressSync } from 'node:zlib'
+import { newEntryId } from '../../src/domain/ids.ts'
 import { connectTo } from '../../src/log/jetstream/access.ts'
 import { LogUnavailable } from '../../src/log/log.ts'
 import type { Runtime } from '../../src/runtime/runtime.ts'
@@ -247,6 +249,54 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
       (await server.pool.query('select from jetstream_passed_over where payload is not null')).rowCount,
       0,
     )
+  })
+
+  test('a message that tells the impossible of itself is not believed, and holds nothing up', async t => {
+    await worker.close()
+    const { connection, js, packages } = await connectTo(natsSettings(nats.url).access, 'test')
+    t.after(() => connection.close())
+    const tenantId = Number(server.tenant.id.slice('ten_'.length))
+    const facts = { entries: 1, from: 0, to: 0, isCompressed: false, parts: 0, tenants: [tenantId] }
+    const put = async (partition: number, payload: Uint8Array, said: object = {}) => {
+      const headers = packages.headers()
+      headers.set('Kontor', json({ ...facts, id: newEntryId(Date.now()), ...said }))
+      await js.publish(`kontor.log.${partition}`, payload, { headers })
+    }
+    const entryAt = (receivedAt: number) => {
+      const context = json({ route: 'track', ip: null, headers: {} })
+      const body = json({ event_type: 'impossible' })
+      const row = [
+        newEntryId(Date.now()),
+        tenantId,
+        'events',
+        'k',
+        receivedAt,
+        9,
+        context.length,
+        body.length,
+      ]
+      const head = Buffer.from(json([row]))
+      const length = Buffer.alloc(4)
+      length.writeUInt32BE(head.length)
+      return Buffer.concat([length, head, Buffer.from(context + body)])
+    }
+    const bomb = zstdCompressSync(Buffer.alloc(129 * 1024 ** 2))
+    for (let partition = 0; partition < 4; partition++) {
+      for (const time of [-220_000_000_000_000, -8.64e15, 8.64e15, 253_402_300_800_000]) {
+        await put(partition, entryAt(time))
+        await put(partition, Buffer.from('unreadable'), { to: time })
+      }
+      await put(partition, bomb, { isCompressed: true })
+      await put(partition, entryAt(0), { entries: Number.MAX_SAFE_INTEGER })
+    }
+    // Each stands for one entry, whatever it says: nothing is refused because of a backlog that is none.
+    assert.equal((await server.log.outside!.status()).unread, 4 * 10)
+    for (let i = 0; i < 20; i++)
+      assert.equal((await send('/v1/track/', { event_type: 'afterwards', event_id: `i-${i}` })).status, 200)
+    await startWorker()
+    assert.equal((await listed('afterwards')).length, 20)
+    assert.equal((await server.log.outside!.status()).unread, 0)
+    assert.deepEqual(await listed('impossible'), [])
   })
 
   test('an unread event is looked up, and an erasure waits for it and leaves nothing in the stream', async () => {

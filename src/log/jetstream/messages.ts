@@ -50,6 +50,11 @@ const LENGTH_BYTES = 4
 // Headers count for NATS's limit as well: the client's own, beside what is told of the message.
 const HEADER_BYTES = 1_024
 
+// Several times what a flush and the largest request hold. A message that says more of itself is not ours: a hundred kilobytes can be
+// gigabytes compressed, and a number of entries fills the backlog.
+const MAX_UNPACKED_BYTES = 128 * 1024 ** 2
+const MAX_ENTRIES = 100_000
+
 /** As few messages as hold them, in their order. */
 export function pack(appends: Append[], maxPayload: number): Packed[] {
   const bytes = encoded(appends)
@@ -87,7 +92,7 @@ function encoded(appends: Append[]): Buffer {
 
 export function unpack(payload: Uint8Array, { isCompressed }: Pick<Facts, 'isCompressed'>): Unpacked {
   const bytes = isCompressed
-    ? zstdDecompressSync(payload)
+    ? zstdDecompressSync(payload, { maxOutputLength: MAX_UNPACKED_BYTES })
     : Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
   let at = LENGTH_BYTES + bytes.readUInt32BE()
   const rows = JSON.parse(bytes.toString('utf8', LENGTH_BYTES, at)) as Row[]
@@ -126,7 +131,8 @@ function isRow(row: Row): boolean {
 }
 
 const isText = (value: unknown) => typeof value === 'string' && !value.includes('\0')
-const isTime = (value: unknown) => Number.isInteger(value) && Math.abs(value as number) <= 8.64e15
+// What PostgreSQL and ISO 8601 write alike: a dead letter with another date could not be kept either.
+const isTime = (value: unknown) => isCount(value) && (value as number) <= Date.UTC(9999, 11, 31)
 const isTenantId = (value: unknown) =>
   Number.isInteger(value) && (value as number) > 0 && (value as number) < 2 ** 31
 const isCount = (value: unknown) => Number.isInteger(value) && (value as number) >= 0
@@ -178,6 +184,7 @@ function parsed(text: string): Facts | null {
       isText(id) &&
       isUuid(id) &&
       [entries, parts].every(isCount) &&
+      entries <= MAX_ENTRIES &&
       [from, to].every(isTime) &&
       tenants.every(isTenantId)
     return isWhole ? { id, entries, tenants, from, to, isCompressed, parts } : null
