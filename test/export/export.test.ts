@@ -215,6 +215,23 @@ test('subscriptions are told as they last were, movements with currency and cust
   )
 })
 
+test('movements are exported up to now, however late a window ends: what is foretold has not happened', async () => {
+  const foretelling = await server.anotherTenant('foretelling')
+  const source = await server.admin.sources.create({ tenant: foretelling.id, type: 'webhook' })
+  const { payload, ...hook } = subscription(1, 'active')
+  const discounts = [{ percent_off: 50, duration: 'repeating', ends_at: '2999-01-01T00:00:00Z' }]
+  await server.request(source.path, {
+    ...{ method: 'POST', key: source.token! },
+    body: JSON.stringify({ ...hook, payload: { ...payload, discounts } }),
+  })
+  await server.settled()
+  for (const window of ['', '?until=3000-01-01T00:00:00Z'])
+    assert.deepEqual(
+      lines(await (await exported(foretelling, `movements${window}`)).text()).map(row => row.movement_type),
+      ['new'],
+    )
+})
+
 test('events that arrive meanwhile do not come twice and take nothing away', async () => {
   const busy = await server.anotherTenant('busy')
   await send(busy, events(0, 2_500))

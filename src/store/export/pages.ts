@@ -163,7 +163,7 @@ export function movementPages(db: Db, tenantId: number, window: Window): AsyncGe
       `select currency, account, occurred_at as "occurredAt", type, mrr_before as before, mrr_after as after, changes
        from billing_movements
        where tenant_id = $1 and (account, currency, occurred_at) > ($2, $3, $4::timestamptz)
-         and occurred_at >= $5 and occurred_at <= $6
+         and occurred_at >= $5 and occurred_at <= least($6, now())
        order by account, currency, occurred_at limit ${ROWS}`,
       [
         tenantId,
