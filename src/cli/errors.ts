@@ -35,14 +35,16 @@ const GOES_ON = 'What was accepted is there: the same command goes on where this
 const ELSEWHERE =
   '(--data or KONTOR_DATA_DIR gives another data directory; DATABASE_URL a PostgreSQL of your own, 15 or newer.)'
 
+const PORT_SETTINGS = '--port or KONTOR_PORT (KONTOR_OPS_PORT, if it is that of operations)'
+
 type SystemError = NodeJS.ErrnoException & { address?: string; port?: number }
 
 function explainSystemError(error: SystemError): string | null {
   const { code, syscall, address, port, message } = error
   if (code === 'EADDRINUSE')
-    return `Port ${port} on ${address} is taken by another program. Give another one with --port or KONTOR_PORT.`
+    return `Port ${port} on ${address} is taken by another program. Give another one with ${PORT_SETTINGS}.`
   if (code === 'EACCES' && syscall === 'listen')
-    return `Port ${port} needs more rights than this user has. Give one above 1023 with --port or KONTOR_PORT.`
+    return `Port ${port} needs more rights than this user has. Give one above 1023 with ${PORT_SETTINGS}.`
   // 28…: not let in; 42501: no right to make tables
   if (/^(28...|42501)$/.test(code ?? ''))
     return `PostgreSQL refused: ${message}. Check the user in DATABASE_URL.`
