@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { zstdCompressSync } from 'node:zlib'
 import { newEntryId } from '../../src/domain/ids.ts'
 import { connectTo } from '../../src/log/jetstream/access.ts'
+import { pack } from '../../src/log/jetstream/messages.ts'
 import { LogUnavailable } from '../../src/log/log.ts'
 import type { Runtime } from '../../src/runtime/runtime.ts'
 import { startNode } from '../events/node.ts'
@@ -11,6 +12,7 @@ import { stretchWire } from '../events/wire.ts'
 import { eventually } from '../eventually.ts'
 import { type TestNats, testNats, withoutNats } from '../nats.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { anAppend } from './entries.ts'
 import { natsSettings } from './open-jetstream.ts'
 
 const json = JSON.stringify
@@ -264,21 +266,15 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
     }
     const entryAt = (receivedAt: number) => {
       const context = json({ route: 'track', ip: null, headers: {} })
-      const body = json({ event_type: 'impossible' })
-      const row = [
-        newEntryId(Date.now()),
+      const facts = {
+        id: newEntryId(Date.now()),
         tenantId,
-        'events',
-        'k',
-        receivedAt,
-        9,
-        context.length,
-        body.length,
-      ]
-      const head = Buffer.from(json([row]))
-      const length = Buffer.alloc(4)
-      length.writeUInt32BE(head.length)
-      return Buffer.concat([length, head, Buffer.from(context + body)])
+        kind: 'events',
+        orderingKey: 'k',
+        context,
+      } as const
+      const body = json({ event_type: 'impossible' })
+      return pack([anAppend({ ...facts, receivedAt: new Date(receivedAt), body })], 1_000_000)[0]!.payload
     }
     const bomb = zstdCompressSync(Buffer.alloc(129 * 1024 ** 2))
     for (let partition = 0; partition < 4; partition++) {

@@ -82,7 +82,7 @@ export function openSuppressions(): Suppressions {
 
   const note: Suppressions['note'] = async (transaction, kind, { things, learned }) => {
     if (things.length === 0) return
-    const counts = countsOf(things.map(({ tenantId }) => ({ tenantId, events: 0, records: 0, [kind]: 1 })))
+    const counts = things.map(({ tenantId }) => ({ tenantId, events: 0, records: 0, [kind]: 1 }))
     await deleteLogged(transaction.client, things)
     transaction.suppressed ??= []
     transaction.suppressed.push({ counts, learned })
@@ -94,7 +94,7 @@ export function openSuppressions(): Suppressions {
    */
   const settle: Suppressions['settle'] = async ({ client, suppressed = [] }) => {
     if (suppressed.length === 0) return
-    await countSuppressed(client, countsOf(suppressed.flatMap(({ counts }) => counts)))
+    await countSuppressed(client, summed(suppressed.flatMap(({ counts }) => counts)))
     const learned = suppressed.flatMap(noted => noted.learned)
     // After the counts, whose rows are locked: no two transactions wait for each other's names.
     if (learned.length > 0) await insertLearned(client, learned)
@@ -150,7 +150,7 @@ function learnable({ tenantId, learned }: Naming, names: Identity[]) {
 }
 
 /** One of each tenant. */
-function countsOf(counts: SuppressionCount[]): SuppressionCount[] {
+function summed(counts: SuppressionCount[]): SuppressionCount[] {
   const sum = (own: SuppressionCount[], kind: 'events' | 'records') =>
     own.reduce((total, count) => total + count[kind], 0)
   return [...Map.groupBy(counts, ({ tenantId }) => tenantId)].map(([tenantId, own]) => ({
