@@ -89,3 +89,7 @@ export async function countOf(service: Service, table: 'events' | 'records'): Pr
   const { rows } = await service.pool.query<{ count: number }>(`select count(*) from ${table}`)
   return rows[0]!.count
 }
+
+export function median(numbers: number[]): number {
+  return numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!
+}

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startNats } from '../../torture/deployment/nats.ts'
-import { loadService } from '../measure.ts'
+import { loadService, median } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 import { type Service, startService } from '../service.ts'
 import { cdpBatches, trackingEvents } from '../traffic.ts'
@@ -67,7 +67,3 @@ async function measure(
 }
 
 const noRates = (): Rates => ({ track: [], batch: [], nodeUs: [], errors: 0 })
-
-function median(numbers: number[]): number {
-  return numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!
-}
