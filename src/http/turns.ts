@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { App } from './app.ts'
+import type { Contention } from './contention.ts'
 
 /**
  * Tenants take turns. A request costs a process most before it waits for its commit, and requests are served as they come: a
@@ -13,21 +14,28 @@ export type Turns = {
   underWay(): number
 }
 
-// Beside a flood of 72 connections the median of a request alone (5 ms) became 34 ms without turns, 15 ms with this much of it.
-const CAPACITY = 24
 // A tenant that has asked for nothing for so long does not share.
 const REMEMBERED_MS = 1_000
 
 type Waiting = { weight: number; run: () => void }
 type Tenant = { underWay: number; lastAt: number; waiting: Waiting[] }
 
-/** `aloneCapacity`: for as long as there is one tenant. */
+type TurnsOptions = {
+  /** While tenants share: so much, or what there is room for. */
+  capacity: number | Contention
+  /** For as long as there is one tenant. */
+  aloneCapacity?: number
+  rememberedMs?: number
+  now?: () => number
+}
+
 export function openTurns({
-  capacity = CAPACITY,
+  capacity,
   aloneCapacity = Number.POSITIVE_INFINITY,
   rememberedMs = REMEMBERED_MS,
   now = () => performance.now(),
-} = {}): Turns {
+}: TurnsOptions): Turns {
+  const contention = typeof capacity === 'number' ? always(capacity) : capacity
   const tenants = new Map<string, Tenant>()
   let total = 0
   let waitingCount = 0
@@ -44,7 +52,9 @@ export function openTurns({
   }
 
   const isFree = (tenant: Tenant, sharing: number) =>
-    sharing < 2 ? total < aloneCapacity : total < capacity || tenant.underWay < capacity / sharing
+    sharing < 2
+      ? total < aloneCapacity
+      : total < contention.capacity() || tenant.underWay < contention.capacity() / sharing
 
   function start(tenant: Tenant, weight: number, run: () => void): void {
     tenant.underWay += weight
@@ -94,6 +104,7 @@ export function openTurns({
       const request = { weight, run }
       waiting.push(request)
       waitingCount++
+      contention.waits()
       return () => {
         const index = waiting.indexOf(request)
         if (index < 0) return
@@ -111,6 +122,10 @@ export function openTurns({
   }
 }
 
+function always(capacity: number): Contention {
+  return { capacity: () => capacity, waits: () => undefined }
+}
+
 declare module 'fastify' {
   interface FastifyRequest {
     turn: { tenant: string; weight: number } | null
@@ -119,6 +134,7 @@ declare module 'fastify' {
 
 // A batch of a hundred events costs as much as a dozen single ones.
 const BYTES_OF_ONE = 4_096
+const MAX_WEIGHT = 12
 
 /**
  * Hooks for a surface: a write whose body is there waits for its turn before it is read. Not earlier: whoever sends slowly would
@@ -149,5 +165,5 @@ export function tenantOf({ caller, ip }: FastifyRequest): string {
 }
 
 function weightOf(bytes: number): number {
-  return Math.min(CAPACITY / 2, 1 + Math.floor(bytes / BYTES_OF_ONE))
+  return Math.min(MAX_WEIGHT, 1 + Math.floor(bytes / BYTES_OF_ONE))
 }

@@ -7,6 +7,7 @@ import { version } from '../config/version.ts'
 import type { Surface } from '../http/app.ts'
 import { sessionReader } from '../http/console/session-cookie.ts'
 import type { SignIn } from '../http/console/sign-in-routes.ts'
+import { openContention } from '../http/contention.ts'
 import { openReadTurns } from '../http/read-turns.ts'
 import {
   adminSurface,
@@ -60,7 +61,7 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
   const serves = (surface: Config['surfaces'][number]) => config.surfaces.includes(surface)
   const store = config.processes > 1 ? 'postgres' : config.volumeStore
   const budgets = openBudgets({ store, pool: parts.pool })
-  const turns = openTurns()
+  const turns = openTurns({ capacity: openContention() })
   const surfaces: Surface[] = []
   const refusals = openRefusals(parts)
   const receiving = { ...parts, turns, refusals }
