@@ -20,8 +20,12 @@ export type Postmaster = ProcessStamp & {
 
 export const pidFile = (home: Home) => join(home.data, 'postmaster.pid')
 
+// One of its processes that was just made answers on its socket until it notices that its main process was killed.
+const LOOKS = 30
+const LOOK_EVERY_MS = 100
+
 /** The running PostgreSQL of this home; null when there is none, whatever stale files say. */
-export async function findPostmaster(home: Home): Promise<Postmaster | null> {
+export async function findPostmaster(home: Home, looks = LOOKS): Promise<Postmaster | null> {
   const lines = await readPidFile(home)
   if (lines === null) return null
   const pid = Number(lines[0])
@@ -31,6 +35,10 @@ export async function findPostmaster(home: Home): Promise<Postmaster | null> {
     if (socketDirectory !== '' && (await answers(socketPath(socketDirectory, port)))) {
       const wasReplaced = (await readPidFile(home))?.[0] !== lines[0]
       if (wasReplaced) return findPostmaster(home)
+      if (looks > 1) {
+        await sleep(LOOK_EVERY_MS)
+        return findPostmaster(home, looks - 1)
+      }
       throw new EmbeddedError(
         `PostgreSQL is running on ${home.data} out of reach, most likely in another container that has the same data ` +
           'directory. Stop that one first, or give this one a directory of its own.',

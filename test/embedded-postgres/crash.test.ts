@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { spawnSync } from 'node:child_process'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { joinCluster, ownCluster } from '../../embedded-postgres/cluster.ts'
-import { ended } from '../../embedded-postgres/postmaster.ts'
+import { homeAt } from '../../embedded-postgres/home.ts'
+import { ended, findPostmaster } from '../../embedded-postgres/postmaster.ts'
+import { socketPath } from '../../embedded-postgres/socket.ts'
 import { eventually } from '../eventually.ts'
 import { postmasterOf, query, silent, stoppedCluster, temporaryDirectory } from './directories.ts'
 import { startProcess } from './process.ts'
@@ -68,6 +72,23 @@ test('pid files whose pid another process has got meanwhile do not keep PostgreS
   assert.equal(second.state, 'started')
   assert.deepEqual(await query(second.connection, 'select 1'), [1])
   await second.stop()
+})
+
+test('a socket that answers for a moment longer than its PostgreSQL lives is that of none', async t => {
+  const home = homeAt(await temporaryDirectory(t))
+  await mkdir(home.data)
+  const { pid } = spawnSync(process.execPath, ['--version'])
+  await writeFile(
+    join(home.data, 'postmaster.pid'),
+    [pid, home.data, '0', '5432', home.directory, ''].join('\n'),
+  )
+  let asked = 0
+  const left = createServer(() => {
+    if (++asked === 2) left.close()
+  })
+  await new Promise<void>(resolve => left.listen(socketPath(home.directory, 5432), resolve))
+  assert.equal(await findPostmaster(home), null)
+  assert.equal(asked, 2)
 })
 
 test('a PostgreSQL that is shutting down is waited for, then started anew', async t => {
