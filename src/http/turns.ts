@@ -8,8 +8,11 @@ import type { Contention } from './contention.ts'
  * tenant has requests, no more than `capacity` is under way, and whoever has less than an equal part of it never waits.
  */
 export type Turns = {
-  /** Calls back when it is the turn of a request of that weight, at once if it is now. Returns how to leave before it is. */
-  take(tenant: string, weight: number, run: () => void): () => void
+  /**
+   * Calls back when it is the turn of a request of that weight, at once if it is now. Returns how to leave before it is.
+   * Whoever is not known takes turns like a tenant, and is none: anybody could slow a tenant that is alone by sending something.
+   */
+  take(tenant: string, weight: number, run: () => void, isKnown?: boolean): () => void
   give(tenant: string, weight: number): void
   underWay(): number
 }
@@ -18,7 +21,7 @@ export type Turns = {
 const REMEMBERED_MS = 1_000
 
 type Waiting = { weight: number; run: () => void }
-type Tenant = { underWay: number; lastAt: number; waiting: Waiting[] }
+type Tenant = { isKnown: boolean; underWay: number; lastAt: number; waiting: Waiting[] }
 
 type TurnsOptions = {
   /** While tenants share: so much, or what there is room for. */
@@ -37,6 +40,7 @@ export function openTurns({
 }: TurnsOptions): Turns {
   const contention = typeof capacity === 'number' ? always(capacity) : capacity
   const tenants = new Map<string, Tenant>()
+  let knownTenants = 0
   let total = 0
   let waitingCount = 0
   let forgetAt = 0
@@ -44,11 +48,14 @@ export function openTurns({
 
   /** Those who have asked a moment ago; the others are forgotten. */
   function active(at: number): number {
-    if (at < forgetAt) return tenants.size
+    if (at < forgetAt) return knownTenants
     forgetAt = at + rememberedMs
-    for (const [name, { underWay, lastAt, waiting }] of tenants)
-      if (underWay === 0 && waiting.length === 0 && at - lastAt > rememberedMs) tenants.delete(name)
-    return tenants.size
+    for (const [name, { isKnown, underWay, lastAt, waiting }] of tenants) {
+      if (underWay > 0 || waiting.length > 0 || at - lastAt <= rememberedMs) continue
+      tenants.delete(name)
+      if (isKnown) knownTenants--
+    }
+    return knownTenants
   }
 
   const isFree = (tenant: Tenant, sharing: number) =>
@@ -87,12 +94,13 @@ export function openTurns({
   }
 
   return {
-    take(name, weight, run) {
+    take(name, weight, run, isKnown = true) {
       const at = now()
       let tenant = tenants.get(name)
       if (!tenant) {
-        tenant = { underWay: 0, lastAt: at, waiting: [] }
+        tenant = { isKnown, underWay: 0, lastAt: at, waiting: [] }
         tenants.set(name, tenant)
+        if (isKnown) knownTenants++
       }
       tenant.lastAt = at
       // Nobody overtakes those of the same tenant.
@@ -128,7 +136,8 @@ function always(capacity: number): Contention {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    turn: { tenant: string; weight: number } | null
+    /** Gives the turn back; null where it has none, or no more. */
+    endTurn: (() => void) | null
   }
 }
 
@@ -141,20 +150,23 @@ const MAX_WEIGHT = 12
  * keep a turn for as long.
  */
 export function takeTurns(app: App, turns: Turns): void {
-  app.decorateRequest('turn', null)
+  app.decorateRequest('endTurn', null)
   app.addHook('preValidation', (request, _reply, done) => {
     if (request.heldBytes === 0) return done()
-    const turn = { tenant: tenantOf(request), weight: weightOf(request.heldBytes) }
-    turns.take(turn.tenant, turn.weight, () => {
-      request.turn = turn
+    const tenant = tenantOf(request)
+    const weight = weightOf(request.heldBytes)
+    const begin = () => {
+      request.endTurn = () => {
+        request.endTurn = null
+        turns.give(tenant, weight)
+      }
       done()
-    })
+    }
+    turns.take(tenant, weight, begin, Boolean(request.caller))
   })
   // Every request comes by here once, answered or refused, also those that have hung up.
   app.addHook('onSend', (request, _reply, _payload, done) => {
-    const { turn } = request
-    request.turn = null
-    if (turn) turns.give(turn.tenant, turn.weight)
+    request.endTurn?.()
     done()
   })
 }

@@ -44,6 +44,24 @@ test('a tenant alone may have a limit of its own, and who comes then still does 
   assert.deepEqual(started.slice(5), ['a5'])
 })
 
+test('strangers do not make a tenant share that is alone, and take turns beside two', () => {
+  let at = 0
+  const turns = openTurns({ capacity: 1, now: () => at })
+  const started: string[] = []
+  const take = (name: string) => turns.take(name[0]!, 1, () => started.push(name), name[0] !== '?')
+  for (const name of ['?1', 'a1', '?2', 'a2', 'a3']) take(name)
+  assert.deepEqual(started, ['?1', 'a1', '?2', 'a2', 'a3'])
+  take('b1')
+  for (const name of ['?3', 'a4', 'b2']) take(name)
+  assert.deepEqual(started.slice(5), ['b1'])
+  for (const name of ['?', '?', 'a', 'a', 'a', 'b']) turns.give(name, 1)
+  assert.deepEqual(started.slice(6).toSorted(), ['?3', 'a4', 'b2'])
+  for (const name of ['?', 'a', 'b']) turns.give(name, 1)
+  at += 10_000
+  for (const name of ['?4', 'a5', '?5', 'a6']) take(name)
+  assert.deepEqual(started.slice(9), ['?4', 'a5', '?5', 'a6'], 'b is forgotten')
+})
+
 test('many that end as soon as they begin are not one stack', () => {
   const turns = openTurns({ ...still, capacity: 1 })
   let ended = 0
@@ -133,6 +151,11 @@ test('a turn is given back by whoever is answered, refused, fails or hangs up', 
     await held.promise
     return {}
   })
+  app.post('/ends', async request => {
+    request.endTurn?.()
+    await held.promise
+    return {}
+  })
   app.post('/refused', { schema: { body: { type: 'object', required: ['a'] } } }, async () => ({}))
   await app.listen({ port: 0, host: '127.0.0.1' })
   t.after(() => app.close())
@@ -144,8 +167,9 @@ test('a turn is given back by whoever is answered, refused, fails or hangs up', 
       body: '{}',
     })
 
+  const ended = post('ends', '1')
   const first = [post('held', '1'), post('held', '2')]
-  await eventually('both are under way', () => turns.underWay() === 2)
+  await eventually('both are under way, and who ended its turn is not', () => turns.underWay() === 2)
   // These wait behind their own; one of them hangs up.
   const waiting = ['answered', 'fails', 'refused'].map(path => post(path, '1'))
   const socket = connect(port, '127.0.0.1')
@@ -157,8 +181,8 @@ test('a turn is given back by whoever is answered, refused, fails or hangs up', 
   await once(socket, 'close')
   held.resolve()
   assert.deepEqual(
-    (await Promise.all([...first, ...waiting])).map(({ status }) => status),
-    [200, 200, 200, 500, 400],
+    (await Promise.all([ended, ...first, ...waiting])).map(({ status }) => status),
+    [200, 200, 200, 200, 500, 400],
   )
   await eventually('all turns are given back', () => turns.underWay() === 0)
 })

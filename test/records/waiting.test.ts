@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { waitSeconds } from '../../src/http/records/outcomes.ts'
-import { type Api, openApi } from './api.ts'
+import { type Answer, type Api, aRecord, openApi } from './api.ts'
 
 let api: Api
 before(async () => {
@@ -55,6 +55,30 @@ test('many who wait at once all hear of their own', async () => {
     Array.from({ length: 40 }, (_, i) => api.write('contact', { id: `many-${i}` }, waiting(10))),
   )
   for (const { body } of answers) assert.equal(body.status, 'applied')
+})
+
+test('who waits for the pipeline keeps no turn: what comes after is answered before, beside a neighbour', async () => {
+  const neighbour = await api.server.anotherTenant('neighbour')
+  const client = await api.server.pool.connect()
+  await client.query('begin')
+  await client.query('lock table records in access exclusive mode')
+  const answered: Answer[] = []
+  const keep = async (answer: Promise<Answer>) => void answered.push(await answer)
+  const waiters = Array.from({ length: 60 }, (_, i) =>
+    keep(api.write('contact', { id: `waits-${i}` }, waiting(10))),
+  )
+  const records = [aRecord('contact', { id: 'waits in a batch' })]
+  waiters.push(keep(api.post('/v1/contacts/batch', { records }, waiting(10))))
+  try {
+    await api.write('contact', { id: 'beside' }, { key: neighbour.privateKey })
+    await api.write('contact', { id: 'after' })
+    assert.deepEqual(answered, [])
+  } finally {
+    await client.query('rollback')
+    client.release()
+    await Promise.all(waiters)
+  }
+  for (const { status } of answered) assert.equal(status, 202)
 })
 
 const headers: [text: string | undefined, seconds: number | null][] = [

@@ -54,6 +54,8 @@ export function batchRoute(app: App, entityType: EntityType, options: BatchOptio
       const wait = waitSeconds(request.headers.prefer)
       if (wait !== null && accepted.length > 0) {
         const ids = accepted.map(({ index }) => results[index]!.operationId!)
+        // Who waits for the pipeline keeps nobody else waiting.
+        request.endTurn?.()
         const outcomes = await options.awaitOutcomes(tenantId, ids, wait)
         for (const { index } of accepted) {
           const result = results[index]!

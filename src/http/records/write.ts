@@ -95,6 +95,8 @@ function changeHandler(op: RecordContext['op'], entityType: EntityType, options:
     reply.header('location', `/v1/operations/${operationId}`)
     const wait = waitSeconds(request.headers.prefer)
     if (wait !== null) reply.header('preference-applied', `wait=${wait}`)
+    // Who waits for the pipeline keeps nobody else waiting.
+    request.endTurn?.()
     const outcomes = wait === null ? null : await options.awaitOutcomes(tenantId, [operationId], wait)
     return reply.code(accepted.duplicate ? 200 : 202).send({
       ...accepted,
