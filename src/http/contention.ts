@@ -6,6 +6,8 @@
  */
 export type Contention = {
   capacity(): number
+  /** What `capacity` is where there are processors enough. */
+  most: number
   /** Tells that a request has to wait for its turn: only then more or less of it matters. */
   waits(): void
 }
@@ -29,6 +31,7 @@ export function openContention({
   let steppedAt = Number.NEGATIVE_INFINITY
   return {
     capacity: () => capacity,
+    most: MOST,
     waits() {
       const at = now()
       const sinceMs = at - steppedAt

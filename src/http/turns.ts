@@ -5,7 +5,8 @@ import type { Contention } from './contention.ts'
 /**
  * Tenants take turns. A request costs a process most before it waits for its commit, and requests are served as they come: a
  * tenant with a hundred connections would hold up the one request of its neighbour by a hundred. So while more than one
- * tenant has requests, no more than `capacity` is under way, and whoever has less than an equal part of it never waits.
+ * tenant has requests, no more than `capacity` is under way, and whoever has less than an equal part of it never waits, nor
+ * whoever has used less than an equal part lately.
  */
 export type Turns = {
   /**
@@ -15,13 +16,16 @@ export type Turns = {
   take(tenant: string, weight: number, run: () => void, isKnown?: boolean): () => void
   give(tenant: string, weight: number): void
   underWay(): number
+  waiting(): number
 }
 
 // A tenant that has asked for nothing for so long does not share.
 const REMEMBERED_MS = 1_000
+// Of what was used so long ago a third still counts.
+const LATELY_MS = 500
 
 type Waiting = { weight: number; run: () => void }
-type Tenant = { isKnown: boolean; underWay: number; lastAt: number; waiting: Waiting[] }
+type Tenant = { isKnown: boolean; underWay: number; used: Used; lastAt: number; waiting: Waiting[] }
 
 type TurnsOptions = {
   /** While tenants share: so much, or what there is room for. */
@@ -41,6 +45,7 @@ export function openTurns({
   const contention = typeof capacity === 'number' ? always(capacity) : capacity
   const tenants = new Map<string, Tenant>()
   let knownTenants = 0
+  const usedByAll = new Used()
   let total = 0
   let waitingCount = 0
   let forgetAt = 0
@@ -58,14 +63,28 @@ export function openTurns({
     return knownTenants
   }
 
-  const isFree = (tenant: Tenant, sharing: number) =>
-    sharing < 2
-      ? total < aloneCapacity
-      : total < contention.capacity() || tenant.underWay < contention.capacity() / sharing
+  function isFree(tenant: Tenant, sharing: number): boolean {
+    if (sharing < 2) return total < aloneCapacity
+    const capacity = contention.capacity()
+    return (
+      total < capacity ||
+      tenant.underWay < capacity / sharing ||
+      (tenant.underWay < contention.most / sharing && usesLittle(tenant, sharing))
+    )
+  }
+
+  /** Less than an equal part. Of strangers there may be any number, each with an address of its own. */
+  function usesLittle({ isKnown, used }: Tenant, sharing: number): boolean {
+    const at = now()
+    return isKnown && used.at(at) * sharing < usedByAll.at(at)
+  }
 
   function start(tenant: Tenant, weight: number, run: () => void): void {
     tenant.underWay += weight
     total += weight
+    const at = now()
+    tenant.used.add(weight, at)
+    usedByAll.add(weight, at)
     run()
   }
 
@@ -98,7 +117,7 @@ export function openTurns({
       const at = now()
       let tenant = tenants.get(name)
       if (!tenant) {
-        tenant = { isKnown, underWay: 0, lastAt: at, waiting: [] }
+        tenant = { isKnown, underWay: 0, used: new Used(), lastAt: at, waiting: [] }
         tenants.set(name, tenant)
         if (isKnown) knownTenants++
       }
@@ -127,11 +146,27 @@ export function openTurns({
       if (waitingCount > 0) startWaiting()
     },
     underWay: () => total,
+    waiting: () => waitingCount,
+  }
+}
+
+/** What was used, the less the longer ago. */
+class Used {
+  #amount = 0
+  #countedAt = 0
+
+  at(now: number): number {
+    return this.#amount * Math.exp((this.#countedAt - now) / LATELY_MS)
+  }
+
+  add(amount: number, now: number): void {
+    this.#amount = this.at(now) + amount
+    this.#countedAt = now
   }
 }
 
 function always(capacity: number): Contention {
-  return { capacity: () => capacity, waits: () => undefined }
+  return { capacity: () => capacity, most: capacity, waits: () => undefined }
 }
 
 declare module 'fastify' {

@@ -62,6 +62,7 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
   const store = config.processes > 1 ? 'postgres' : config.volumeStore
   const budgets = openBudgets({ store, pool: parts.pool })
   const turns = openTurns({ capacity: openContention() })
+  parts.metrics.watchTurns(turns.waiting)
   const surfaces: Surface[] = []
   const refusals = openRefusals(parts)
   const receiving = { ...parts, turns, refusals }

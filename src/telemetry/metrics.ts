@@ -32,6 +32,8 @@ export type Metrics = {
   watchDisk(free: () => number | null): void
   /** What waits in the log, and how much may; null: not counted yet, or no limit. */
   watchBacklog(backlog: { entries(): number | null; max: number | null }): void
+  /** Requests that wait for those of other tenants. */
+  watchTurns(waiting: () => number): void
   watchPool(name: string, counts: () => PoolCounts): void
   contentType: string
   /** Together with those of other processes of this node, if there are any. */
@@ -140,6 +142,13 @@ export function openMetrics(): Metrics {
       )
       if (max !== null) watchNumber(registry, 'kontor_backlog_limit_entries', limit, async () => max)
     },
+    watchTurns: waiting =>
+      watchNumber(
+        registry,
+        'kontor_turns_waiting_requests',
+        'Writes that wait for the turn of their tenant, because others send too',
+        async () => waiting(),
+      ),
     watchPool: poolMetrics(registry),
     contentType: registry.contentType,
     async text(others = []) {

@@ -9,6 +9,8 @@ import { openTurns, takeTurns } from '../../src/http/turns.ts'
 import { eventually } from '../eventually.ts'
 
 const still = { now: () => 0 }
+/** One under way, where two dozen would be if there were processors for them. */
+const crowded = { capacity: () => 1, most: 24, waits: () => undefined }
 
 test('a tenant that floods waits for itself; its neighbour goes first, and a tenant alone never waits', () => {
   const turns = openTurns({ ...still, capacity: 4 })
@@ -60,6 +62,32 @@ test('strangers do not make a tenant share that is alone, and take turns beside 
   at += 10_000
   for (const name of ['?4', 'a5', '?5', 'a6']) take(name)
   assert.deepEqual(started.slice(9), ['?4', 'a5', '?5', 'a6'], 'b is forgotten')
+})
+
+test('whoever has used little lately has more than one under way beside a flood, and waits only for its own flood', () => {
+  let at = 0
+  const turns = openTurns({ capacity: crowded, now: () => at })
+  const started: string[] = []
+  const take = (name: string) => turns.take(name[0]!, 1, () => started.push(name))
+  take('q1')
+  for (let i = 1; i <= 20; i++) {
+    take(`f${i}`)
+    turns.give('f', 1)
+    at += 10
+  }
+  assert.equal(turns.waiting(), 0)
+  take('f21')
+  take('f22')
+  take('q2')
+  take('q3')
+  turns.take('?', 1, () => started.push('?1'), false)
+  turns.take('?', 1, () => started.push('?2'), false)
+  assert.deepEqual(started.slice(21), ['f21', 'q2', 'q3', '?1'], 'strangers have one each')
+  // It has used as much as the flood: whatever more there is of it waits like the flood.
+  for (let i = 4; i <= 30; i++) take(`q${i}`)
+  assert.equal(started.filter(name => name.startsWith('q')).length, 12, 'half of what there is at most')
+  for (let i = 1; i <= 12; i++) turns.give('q', 1)
+  assert.ok(turns.waiting() > 1)
 })
 
 test('many that end as soon as they begin are not one stack', () => {
