@@ -115,7 +115,11 @@ test('whatever comes, leaves and goes in which order: all others have their turn
     { weight: 2, arbitrary: fc.constant('end' as const) },
     { weight: 1, arbitrary: fc.record({ leaves: fc.nat(199) }) },
   )
-  const limits = fc.constantFrom({ capacity: 8 }, { capacity: 8, aloneCapacity: 12 })
+  const limits = fc.constantFrom<Omit<Parameters<typeof openTurns>[0], 'now'>>(
+    { capacity: 8 },
+    { capacity: 8, aloneCapacity: 12 },
+    { capacity: crowded },
+  )
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), limits, (steps, limit) => {
       const turns = openTurns({ ...still, ...limit })
