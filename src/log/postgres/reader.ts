@@ -41,13 +41,18 @@ export async function take(
   return [...taken.values()]
 }
 
+// Of a log "l" and a cursor "c", always within a subquery for one partition: PostgreSQL takes a third of the log for unread, and
+// joined as a whole it would read all of the log that is kept to find that nothing waits, until statistics tell it how few
+// partitions there are.
+export const UNREAD = 'l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord)'
+
 // Random order spreads several workers over the partitions. All of an earlier era is final; of this one, what lies below every
 // transaction under way.
 const OWN = `
 select partition, era, xid, ord from log_cursors c
 where is_log_era($3) and (partition = any($2) or exists (
   select 1 from log l
-  where l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord)
+  where ${UNREAD}
     and (l.era, l.xid) < ($3, pg_snapshot_xmin(pg_current_snapshot()))))
 order by random() limit $1
 for update skip locked`
@@ -60,7 +65,7 @@ cross join lateral (
       sum(body_bytes) over (order by era, xid, ord) - body_bytes as bytes_before
     from (
       select * from log l
-      where l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord)
+      where ${UNREAD}
         and (l.era, l.xid) < ($7, pg_snapshot_xmin(pg_current_snapshot()))
       order by l.era, l.xid, l.ord limit $5
     ) next_entries

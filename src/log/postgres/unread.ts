@@ -2,11 +2,7 @@ import type { Entry } from '../../domain/entries/entry.ts'
 import { type Db, queryLong, queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 import type { PartitionName, Unread } from '../log.ts'
-import { partitionName } from './reader.ts'
-
-// Always within a subquery for one partition: PostgreSQL takes a third of the log for unread, and joined as a whole it would read
-// all of the log that is kept to find that nothing waits, until statistics tell it how few partitions there are.
-const UNREAD = 'l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord)'
+import { partitionName, UNREAD } from './reader.ts'
 
 export async function lag(db: Db): Promise<({ partition: PartitionName } & Unread)[]> {
   const { rows } = await queryLong<{ partition: number } & Unread>(
