@@ -63,26 +63,25 @@ export function openTurns({
     return knownTenants
   }
 
-  function isFree(tenant: Tenant, sharing: number): boolean {
+  function isFree(tenant: Tenant, at: number): boolean {
+    const sharing = active(at)
     if (sharing < 2) return total < aloneCapacity
     const capacity = contention.capacity()
     return (
       total < capacity ||
       tenant.underWay < capacity / sharing ||
-      (tenant.underWay < contention.most / sharing && usesLittle(tenant, sharing))
+      (tenant.underWay < contention.most / sharing && usesLittle(tenant, sharing, at))
     )
   }
 
   /** Less than an equal part. Of strangers there may be any number, each with an address of its own. */
-  function usesLittle({ isKnown, used }: Tenant, sharing: number): boolean {
-    const at = now()
+  function usesLittle({ isKnown, used }: Tenant, sharing: number, at: number): boolean {
     return isKnown && used.at(at) * sharing < usedByAll.at(at)
   }
 
-  function start(tenant: Tenant, weight: number, run: () => void): void {
+  function start(tenant: Tenant, { weight, run }: Waiting, at: number): void {
     tenant.underWay += weight
     total += weight
-    const at = now()
     tenant.used.add(weight, at)
     usedByAll.add(weight, at)
     run()
@@ -101,11 +100,10 @@ export function openTurns({
     if (isStarting) return
     isStarting = true
     try {
-      const sharing = active(now())
-      for (let next = nextTenant(); next !== null && isFree(next, sharing); next = nextTenant()) {
-        const { weight, run } = next.waiting.shift()!
+      const at = now()
+      for (let next = nextTenant(); next !== null && isFree(next, at); next = nextTenant()) {
         waitingCount--
-        start(next, weight, run)
+        start(next, next.waiting.shift()!, at)
       }
     } finally {
       isStarting = false
@@ -122,13 +120,13 @@ export function openTurns({
         if (isKnown) knownTenants++
       }
       tenant.lastAt = at
+      const request = { weight, run }
       // Nobody overtakes those of the same tenant.
-      if (tenant.waiting.length === 0 && isFree(tenant, active(at))) {
-        start(tenant, weight, run)
+      if (tenant.waiting.length === 0 && isFree(tenant, at)) {
+        start(tenant, request, at)
         return () => undefined
       }
       const { waiting } = tenant
-      const request = { weight, run }
       waiting.push(request)
       waitingCount++
       contention.waits()
