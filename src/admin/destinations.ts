@@ -1,11 +1,11 @@
 import type pg from 'pg'
 import { faultOfUrl, PRIVATE } from '../domain/destinations/addresses.ts'
 import { messageId } from '../domain/destinations/destinations.ts'
-import type { Fault } from '../domain/fault.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { hintOf, newPublicId, newSigningSecret } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS, parseTimestamp } from '../domain/time.ts'
+import type { ValidationError } from '../domain/validation-error.ts'
 import { leadsToPrivate, openSender } from '../pipeline/deliveries/send.ts'
 import { bodyOf, headersOf, targetOf } from '../pipeline/deliveries/target.ts'
 import { databaseNow } from '../postgres/clock.ts'
@@ -231,15 +231,15 @@ function sealedHeaders(headers: Record<string, string>, secrets: Secrets): strin
   return Object.keys(headers).length === 0 ? null : secrets.seal(JSON.stringify(headers))
 }
 
-function missing(tenant: unknown, { url }: Unchecked): Fault[] {
-  const faults: Fault[] = []
+function missing(tenant: unknown, { url }: Unchecked): ValidationError[] {
+  const faults: ValidationError[] = []
   if (typeof tenant !== 'string' || tenant === '')
     faults.push({ pointer: '/tenant', message: 'is required: the id or the name of a tenant' })
   if (url === undefined) faults.push({ pointer: '/url', message: 'is required' })
   return faults
 }
 
-async function faultsOf(input: Unchecked, { allowPrivate }: Deps): Promise<Fault[]> {
+async function faultsOf(input: Unchecked, { allowPrivate }: Deps): Promise<ValidationError[]> {
   const faults = faultsOfSettings(input, DESTINATION_FIELDS)
   const { url } = input
   if (typeof url !== 'string' || faults.some(({ pointer }) => pointer === '/url')) return faults

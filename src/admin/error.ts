@@ -1,4 +1,4 @@
-import type { Fault } from '../domain/fault.ts'
+import type { ValidationError } from '../domain/validation-error.ts'
 
 /** `name` says its kind: user:42. */
 export type PersonChoice = { name: string; profile_id: string }
@@ -8,7 +8,7 @@ export class AdminError extends Error {
   override name = 'AdminError'
   readonly kind: 'not_found' | 'conflict' | 'forbidden' | 'invalid'
   readonly code: string
-  readonly faults: Fault[]
+  readonly faults: ValidationError[]
   /** Of a name that several people go by: each of them. */
   readonly choices: PersonChoice[] | undefined
 
@@ -16,7 +16,7 @@ export class AdminError extends Error {
     kind: AdminError['kind'],
     code: string,
     message: string,
-    faults: Fault[] = [],
+    faults: ValidationError[] = [],
     choices?: PersonChoice[],
   ) {
     super(message)
@@ -32,7 +32,7 @@ export function notFound(what: 'tenant' | 'key' | 'source' | 'destination', name
 }
 
 /** Does nothing when there are no faults. */
-export function refuse(faults: Fault[]): void {
+export function refuse(faults: ValidationError[]): void {
   if (faults.length === 0) return
   const count = faults.length === 1 ? 'One value is' : `${faults.length} values are`
   throw new AdminError('invalid', 'invalid_request', `${count} not valid.`, faults)

@@ -1,9 +1,9 @@
-import type { Fault } from '../domain/fault.ts'
 import { isNetwork, MAX_NETWORKS, NETWORKS } from '../domain/tenants/addresses.ts'
 import { faultsOfLimits, type KeyLimits } from '../domain/tenants/key-limits.ts'
 import { KEY_KINDS, type KeyKind, SCOPES, type Scope } from '../domain/tenants/keys.ts'
 import { ROLES, type Role } from '../domain/tenants/roles.ts'
 import { parseTimestamp } from '../domain/time.ts'
+import type { ValidationError } from '../domain/validation-error.ts'
 
 /** What a key is made from, unchecked. */
 export type NewKey = {
@@ -26,7 +26,7 @@ export type KeyLimitsInput = { [Name in keyof KeyLimits]?: KeyLimits[Name] | und
 
 const LIMITS = ['origins', 'event_types', 'rate_limit'] as const
 
-export function faultsOfKeyLimits(kind: string, input: KeyLimitsInput): Fault[] {
+export function faultsOfKeyLimits(kind: string, input: KeyLimitsInput): ValidationError[] {
   if (kind === 'tracking') return faultsOfLimits(given(input))
   const named = LIMITS.filter(name => input[name] !== undefined)
   return named.map(name => ({ pointer: `/${name}`, message: 'must be left out: only a tracking key has it' }))
@@ -38,8 +38,8 @@ export function given(input: KeyLimitsInput): Partial<KeyLimits> {
 }
 
 /** Every fault at once. */
-export function faultsOfNewKey(input: NewKey, now: Date): Fault[] {
-  const faults: Fault[] = []
+export function faultsOfNewKey(input: NewKey, now: Date): ValidationError[] {
+  const faults: ValidationError[] = []
   const fault = (pointer: string, message: string) => faults.push({ pointer, message })
   if (!KEY_KINDS.includes(input.kind as KeyKind)) fault('/kind', `must be one of ${KEY_KINDS.join(', ')}`)
   if (input.kind !== 'admin' && !input.tenant) fault('/tenant', 'is required: the id or the name of a tenant')

@@ -1,6 +1,5 @@
 import type pg from 'pg'
 import { MAX_EVENT_TYPE_LENGTH } from '../domain/events/events.ts'
-import type { Fault } from '../domain/fault.ts'
 import { type IpMode, isIpMode } from '../domain/tenants/ip-addresses.ts'
 import {
   parseEventsFloor,
@@ -9,6 +8,7 @@ import {
   shownEventsFloor,
   type Tenant,
 } from '../domain/tenants/tenants.ts'
+import type { ValidationError } from '../domain/validation-error.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import { createTenant, findTenant, listTenants, lockTenant, updateTenant } from '../store/tenants/tenants.ts'
 import { type Actor, requireAllTenants, sees } from './actor.ts'
@@ -102,7 +102,7 @@ export async function tenantLimit(
 
 const MAX_TENANT_NAME = 100
 
-function faultsOfName(name: string): Fault[] {
+function faultsOfName(name: string): ValidationError[] {
   const trimmed = name.trim()
   const pointer = '/name'
   if (trimmed === '' || trimmed.length > MAX_TENANT_NAME || hasControlCharacter(trimmed))
@@ -112,7 +112,7 @@ function faultsOfName(name: string): Fault[] {
   return []
 }
 
-function faultsOfTypes(types: string[]): Fault[] {
+function faultsOfTypes(types: string[]): ValidationError[] {
   return types.flatMap((type, index) =>
     type === '' || type.length > MAX_EVENT_TYPE_LENGTH || hasControlCharacter(type)
       ? [
@@ -125,13 +125,13 @@ function faultsOfTypes(types: string[]): Fault[] {
   )
 }
 
-function faultsOfFloor(floor: string): Fault[] {
+function faultsOfFloor(floor: string): ValidationError[] {
   return parseEventsFloor(floor) === undefined
     ? [{ pointer: '/events_floor', message: 'must be 1d to 36500d, or off' }]
     : []
 }
 
-function faultsOfMode(mode: string): Fault[] {
+function faultsOfMode(mode: string): ValidationError[] {
   return isIpMode(mode) ? [] : [{ pointer: '/ip_addresses', message: 'must be keep, truncate or drop' }]
 }
 

@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Static, type TSchema, Type } from 'typebox'
-import type { Fault } from '../domain/fault.ts'
 import { isUuid } from '../domain/ids.ts'
 import { storableText } from '../domain/json/json.ts'
 import { NullableText } from '../domain/shapes.ts'
 import { parseTimestamp } from '../domain/time.ts'
+import type { ValidationError } from '../domain/validation-error.ts'
 import type { Column } from '../reports/export/columns.ts'
 import { csvLine, csvText } from '../reports/export/csv.ts'
 import type { TimePage } from '../store/events/events.ts'
@@ -235,7 +235,7 @@ export function timeList<Row extends TimeRow>(
 }
 
 /** Faults of a stretch of time that ends before it begins. */
-export function windowFaults({ since, until }: Readonly<Record<string, unknown>>): Fault[] {
+export function windowFaults({ since, until }: Readonly<Record<string, unknown>>): ValidationError[] {
   const [from, to] = [parseTimestamp(since), parseTimestamp(until)]
   return from && to && from > to ? [{ pointer: '/since', message: 'must not be after until' }] : []
 }

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { AdminError, type PersonChoice } from '../admin/error.ts'
-import { Fault, faultSentence } from '../domain/fault.ts'
+import { ValidationError, validationErrorSentence } from '../domain/validation-error.ts'
 import { Overloaded } from '../intake/coalesce.ts'
 import { validationFaults } from './validation.ts'
 
@@ -12,7 +12,9 @@ export const ProblemBody = Type.Object(
     detail: Type.String({ description: 'What is wrong, for people' }),
     code: Type.String({ description: 'What is wrong, for programs: stable, in snake_case' }),
     request_id: Type.String({ description: 'The same as in the header X-Request-Id' }),
-    errors: Type.Optional(Type.Array(Fault, { description: 'Everything that is wrong with the request' })),
+    errors: Type.Optional(
+      Type.Array(ValidationError, { description: 'Everything that is wrong with the request' }),
+    ),
     choices: Type.Optional(
       Type.Array(Type.Object({ name: Type.String(), profile_id: Type.String() }), {
         description: 'Of person_ambiguous: who goes by the name, each with the kind of name (user:42)',
@@ -28,7 +30,7 @@ type Facts = {
   code: string
   title: string
   detail: string
-  errors?: Fault[]
+  errors?: ValidationError[]
   choices?: PersonChoice[] | undefined
   headers?: Record<string, string>
   cause?: unknown
@@ -41,7 +43,7 @@ export class Problem extends Error {
   readonly code: string
   readonly title: string
   readonly detail: string
-  readonly errors: Fault[] | undefined
+  readonly errors: ValidationError[] | undefined
   readonly choices: PersonChoice[] | undefined
   readonly headers: Record<string, string> | undefined
 
@@ -64,7 +66,7 @@ const REALM = 'Bearer realm="kontor"'
 
 /** Every error answer there is; no other file decides a status. */
 export const problems = {
-  invalid(errors: Fault[], detail = invalidDetail(errors)) {
+  invalid(errors: ValidationError[], detail = invalidDetail(errors)) {
     return new Problem({ status: 400, code: 'invalid_request', title: 'Invalid request', detail, errors })
   },
   malformed(detail: string, code = 'malformed_json', cause?: unknown) {
@@ -253,9 +255,9 @@ export function problemBody(problem: Problem, requestId: string): ProblemBody {
   }
 }
 
-function invalidDetail(errors: Fault[]): string {
+function invalidDetail(errors: ValidationError[]): string {
   const [only] = errors
-  if (errors.length === 1 && only) return `${faultSentence(only)}.`
+  if (errors.length === 1 && only) return `${validationErrorSentence(only)}.`
   return `The request has ${errors.length} faults; errors lists all of them.`
 }
 

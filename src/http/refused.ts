@@ -1,5 +1,4 @@
 import type { FastifyRequest } from 'fastify'
-import { type Fault, faultSentence } from '../domain/fault.ts'
 import { storableText } from '../domain/json/json.ts'
 import { withoutCredentials } from '../domain/tenants/credentials.ts'
 import {
@@ -8,13 +7,14 @@ import {
   keptAddress,
   withoutAddresses,
 } from '../domain/tenants/ip-addresses.ts'
+import { type ValidationError, validationErrorSentence } from '../domain/validation-error.ts'
 import type { Refusal, Refusals } from '../intake/refusals.ts'
 import type { KeyOfTenant } from '../store/tenants/keys.ts'
 import type { App } from './app.ts'
 import { ADDRESS_NOT_ALLOWED, type Problem, problems } from './problems.ts'
 
 /** An item of a batch, as it was written. */
-export type RefusedItem = { index: number; faults: Fault[]; text: string }
+export type RefusedItem = { index: number; faults: ValidationError[]; text: string }
 
 /** Told of what a route refuses. */
 export type Refused = {
@@ -52,7 +52,10 @@ export function keepRefused(app: App, { refusals, now }: { refusals: Refusals; n
       const { key, tenantId } = request.caller
       const at = now()
       for (const { index, faults, text } of items) {
-        const problem = problems.invalid(faults, `Item ${index}: ${faults.map(faultSentence).join('; ')}`)
+        const problem = problems.invalid(
+          faults,
+          `Item ${index}: ${faults.map(validationErrorSentence).join('; ')}`,
+        )
         refusals.note(refusalOf({ request, key, problem, tenantId, at, text }))
       }
     },
@@ -100,7 +103,7 @@ export function refusalDetail({ code, detail, errors }: Problem, ip: string | nu
   if (code === ADDRESS_NOT_ALLOWED) return problems.addressNotAllowed(ip ?? 'its address').detail
   // Of several the detail only says how many; that of an item tells them itself.
   const isCount = errors && errors.length > 1 && !detail.includes(errors[0]!.message)
-  const words = isCount ? errors.map(faultSentence).join('; ') : detail
+  const words = isCount ? errors.map(validationErrorSentence).join('; ') : detail
   return withoutCredentials(words.slice(0, 2 * MAX_TEXT))
 }
 

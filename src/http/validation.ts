@@ -1,7 +1,7 @@
 import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from 'ajv/dist/2020.js'
-import type { Fault } from '../domain/fault.ts'
 import { pointerToken } from '../domain/json/json.ts'
 import { parseTimestamp } from '../domain/time.ts'
+import type { ValidationError } from '../domain/validation-error.ts'
 
 // A hostile body can have a fault in every byte; nobody reads more than this.
 const MAX_FAULTS = 1_000
@@ -90,13 +90,13 @@ function withPlainIntegers(validate: ValidateFunction, { properties }: Schema): 
  * The faults that validation found, in plain words; none when the error is about something else. A route with
  * `attachValidation` takes them from `request.validationError`, adds its own and throws `problems.invalid` once.
  */
-export function validationFaults(error: unknown): Fault[] {
+export function validationFaults(error: unknown): ValidationError[] {
   const errors = (error as { validation?: unknown } | null | undefined)?.validation
   return Array.isArray(errors) ? faultsOf(errors as ErrorObject[]) : []
 }
 
-function faultsOf(errors: ErrorObject[]): Fault[] {
-  const faults = new Map<string, Fault>()
+function faultsOf(errors: ErrorObject[]): ValidationError[] {
+  const faults = new Map<string, ValidationError>()
   for (const error of withoutAlternatives(errors.slice(0, MAX_ERRORS))) {
     const fault = { pointer: pointerOf(error), message: messageOf(error) }
     faults.set(`${fault.pointer} ${fault.message}`, fault)

@@ -1,5 +1,5 @@
 import { HEAVY_ENTRIES } from '../log/log.ts'
-import { BeginAgain, isConflict, isUnavailable } from '../postgres/database.ts'
+import { isConflict, isUnavailable, RestartTransaction } from '../postgres/database.ts'
 import type { RunTransaction } from './transaction.ts'
 
 // A transaction after a failure is careful, and so are the next few: partitions are taken at random, and one of them
@@ -87,7 +87,7 @@ export function openScheduler({ runTransaction, workers, onAppend, logger }: Sch
         } else if (hasNews && !isHeavy) await pause(GATHER_MS)
       } catch (error) {
         setPolling(false)
-        const failure = error instanceof BeginAgain ? await failureOf(error.prepare) : error
+        const failure = error instanceof RestartTransaction ? await failureOf(error.prepare) : error
         if (failure === null || isConflict(failure)) {
           if (++conflicts % CONFLICTS_TOLD === 0)
             logger.warn({ err: error, conflicts }, 'a worker begins again and again')

@@ -1,7 +1,13 @@
 import type pg from 'pg'
 import { type Entry, type EntryKind, orderOf } from '../domain/entries/entry.ts'
 import type { Log, PartitionName, Taken } from '../log/log.ts'
-import { BeginAgain, inTransaction, isConflict, isDeadlock, isUnavailable } from '../postgres/database.ts'
+import {
+  inTransaction,
+  isConflict,
+  isDeadlock,
+  isUnavailable,
+  RestartTransaction,
+} from '../postgres/database.ts'
 import { isMissingPartition, makeMissingPartition } from '../postgres/partitions.ts'
 import type { NewDeadLetter } from '../store/entries/dead-letters.ts'
 import {
@@ -138,8 +144,8 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
 }
 
 /** Retention dropped it, or the clock jumped: nobody's fault, and soon made. */
-function missingPartition(pool: pg.Pool, error: Error): BeginAgain {
-  return new BeginAgain(error.message, () => makeMissingPartition(pool, error))
+function missingPartition(pool: pg.Pool, error: Error): RestartTransaction {
+  return new RestartTransaction(error.message, () => makeMissingPartition(pool, error))
 }
 
 function loadOf(taken: Taken[]): { entries: number; length: number } {

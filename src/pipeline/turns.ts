@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { BeginAgain } from '../postgres/database.ts'
+import { RestartTransaction } from '../postgres/database.ts'
 import {
   lockTenants,
   shareTenants,
@@ -48,7 +48,7 @@ export function openTurns(): TurnKeeper {
 
     function giveWay(tenantIds: Iterable<number>): never {
       contend(tenantIds)
-      throw new BeginAgain('Somebody else is saying who is who')
+      throw new RestartTransaction('Somebody else is saying who is who')
     }
 
     return {

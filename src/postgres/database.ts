@@ -244,7 +244,7 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 /** This transaction cannot go on but, after `prepare`, would succeed if it began again. */
-export class BeginAgain extends Error {
+export class RestartTransaction extends Error {
   readonly prepare: () => Promise<void>
   constructor(why: string, prepare: () => Promise<void> = async () => {}) {
     super(why)
@@ -261,7 +261,7 @@ export function isDeadlock(error: unknown): boolean {
 export function isConflict(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
   return (
-    error instanceof BeginAgain ||
+    error instanceof RestartTransaction ||
     isDeadlock(error) ||
     code === '40001' ||
     code === '55P03' ||

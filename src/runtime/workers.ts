@@ -19,7 +19,7 @@ import { openRecords, recordKind } from '../pipeline/records/records.ts'
 import { openScheduler } from '../pipeline/scheduler.ts'
 import { openTransactions } from '../pipeline/transaction.ts'
 import type { Kind } from '../pipeline/unit.ts'
-import { BeginAgain, brokenConnection, type Connection, openPool } from '../postgres/database.ts'
+import { brokenConnection, type Connection, openPool, RestartTransaction } from '../postgres/database.ts'
 import { ensurePartitionsFor, periodOf } from '../postgres/partitions.ts'
 import type { PoolCounts } from '../telemetry/metrics.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
@@ -108,7 +108,7 @@ function monthKeeper(pool: pg.Pool): (moments: Date[]) => void {
   return moments => {
     const missing = moments.filter(at => at.getTime() >= FIRST_MONTH && !known.has(periodOf('events', at)))
     if (missing.length === 0) return
-    throw new BeginAgain('There may be no partition for an event yet', async () => {
+    throw new RestartTransaction('There may be no partition for an event yet', async () => {
       await ensurePartitionsFor(pool, 'events', missing)
       for (const at of missing) known.add(periodOf('events', at))
     })

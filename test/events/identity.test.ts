@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { Identity } from '../../src/domain/identity/identity.ts'
 import { openIdentities } from '../../src/pipeline/identity/identity.ts'
 import { openTurns } from '../../src/pipeline/turns.ts'
-import { BeginAgain, inTransaction, isConflict } from '../../src/postgres/database.ts'
+import { inTransaction, isConflict, RestartTransaction } from '../../src/postgres/database.ts'
 import { lockTenants, TENANT_LOCKS } from '../../src/postgres/locks.ts'
 import { configVersion } from '../../src/store/tenants/config-version.ts'
 import { eventually } from '../eventually.ts'
@@ -323,7 +323,7 @@ test('a transaction that came to a contended tenant late waits for it before any
         await turns.take([late])
       })
     // It has made something for the first: it does not wait for the other.
-    await assert.rejects(attempt(), BeginAgain)
+    await assert.rejects(attempt(), RestartTransaction)
     const again = attempt()
     await eventually('it to wait', async () => {
       const { rowCount } = await server.pool.query(

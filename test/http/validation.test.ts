@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Type } from 'typebox'
-import type { Fault } from '../../src/domain/fault.ts'
+import type { ValidationError } from '../../src/domain/validation-error.ts'
 import type { App } from '../../src/http/app.ts'
 import { problems } from '../../src/http/problems.ts'
 import { validationFaults } from '../../src/http/validation.ts'
@@ -40,7 +40,7 @@ function routes(app: App): void {
 
 const good = { entityType: 'product', id: 'p-1', sourceUpdatedAt: '2026-01-31' }
 
-async function faultsOf(app: App, body: unknown): Promise<Fault[]> {
+async function faultsOf(app: App, body: unknown): Promise<ValidationError[]> {
   const answer = await app.inject({
     method: 'POST',
     url: '/v',

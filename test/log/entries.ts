@@ -3,7 +3,7 @@ import type pg from 'pg'
 import type { Entry } from '../../src/domain/entries/entry.ts'
 import { newEntryId } from '../../src/domain/ids.ts'
 import type { Append, Claim, Log, Taken } from '../../src/log/log.ts'
-import { BeginAgain } from '../../src/postgres/database.ts'
+import { RestartTransaction } from '../../src/postgres/database.ts'
 import { eventually } from '../eventually.ts'
 
 export function anEntry(given: Partial<Entry> = {}): Entry {
@@ -55,7 +55,7 @@ export async function takeOnce(log: Log, pool: pg.Pool, options = EVERYTHING): P
       return taken
     })
   return attempt().catch(async error => {
-    if (!(error instanceof BeginAgain)) throw error
+    if (!(error instanceof RestartTransaction)) throw error
     await error.prepare()
     return attempt()
   })

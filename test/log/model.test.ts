@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type pg from 'pg'
 import { DAY_MS } from '../../src/domain/time.ts'
 import type { Append, Taken } from '../../src/log/log.ts'
-import { BeginAgain, inTransaction } from '../../src/postgres/database.ts'
+import { inTransaction, RestartTransaction } from '../../src/postgres/database.ts'
 import { dropPartitionsBefore } from '../../src/postgres/partitions.ts'
 import { isLong } from '../long.ts'
 import { anAppend, EVERYTHING, readAll } from './entries.ts'
@@ -70,7 +70,7 @@ async function again<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (!(error instanceof BeginAgain)) throw error
+    if (!(error instanceof RestartTransaction)) throw error
     await error.prepare()
     return work()
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { initialisePostgresLog } from '../../src/log/postgres/initialise.ts'
-import { type BeginAgain, inTransaction } from '../../src/postgres/database.ts'
+import { inTransaction, type RestartTransaction } from '../../src/postgres/database.ts'
 import { anAppend, asReader, bodies, EVERYTHING, readAll } from './entries.ts'
 import { openTestLog, PARTITIONS } from './open.ts'
 
@@ -12,7 +12,7 @@ before(async () => {
 after(() => opened.close())
 
 let again: (() => Promise<void>) | null = null
-function refused(error: BeginAgain): boolean {
+function refused(error: RestartTransaction): boolean {
   again = error.prepare
   return true
 }

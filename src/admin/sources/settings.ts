@@ -1,12 +1,12 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { type TSchema, Type } from 'typebox'
-import type { Fault } from '../../domain/fault.ts'
 import { placeholdersOf } from '../../domain/inbound/presets/custom.ts'
 import { PRESET_NAMES, type PresetName } from '../../domain/inbound/presets.ts'
 import { type CustomSignature, DEFAULT_TEMPLATE, SourceConfig } from '../../domain/inbound/source-config.ts'
 import { pointerToken, unstorablePointers } from '../../domain/json/json.ts'
 import { Nullable } from '../../domain/shapes.ts'
 import { isNetwork, NETWORKS } from '../../domain/tenants/addresses.ts'
+import type { ValidationError } from '../../domain/validation-error.ts'
 
 const config = SourceConfig.properties
 
@@ -124,8 +124,8 @@ export const SOURCE_SETTINGS = Object.fromEntries(
 const ajv = new Ajv2020({ validateSchema: false, strict: false })
 
 /** Every fault of the given settings at once. */
-export function faultsOfSettings(given: object, fields: Record<string, Field>): Fault[] {
-  return Object.entries(given).flatMap(([name, value]): Fault[] => {
+export function faultsOfSettings(given: object, fields: Record<string, Field>): ValidationError[] {
+  return Object.entries(given).flatMap(([name, value]): ValidationError[] => {
     const pointer = `/${pointerToken(name)}`
     if (value === undefined) return []
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined

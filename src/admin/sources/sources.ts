@@ -1,12 +1,12 @@
 import type pg from 'pg'
 import { SOURCE_TYPES, type SourceType } from '../../domain/events/events.ts'
-import type { Fault } from '../../domain/fault.ts'
 import { presetNamed } from '../../domain/inbound/presets.ts'
 import type { CustomSignature, SourceConfig } from '../../domain/inbound/source-config.ts'
 import { DEFAULT_SOURCE_CONFIG } from '../../domain/inbound/source-config.ts'
 import { hashOfSecret, hintOf, newPublicId, newSigningSecret, newToken } from '../../domain/tenants/keys.ts'
 import { publicTenantId } from '../../domain/tenants/tenants.ts'
 import { HOUR_MS } from '../../domain/time.ts'
+import type { ValidationError } from '../../domain/validation-error.ts'
 import { type Db, inTransaction } from '../../postgres/database.ts'
 import {
   deleteSource,
@@ -207,13 +207,13 @@ function withLowerCaseHeaders(custom: CustomSignature): CustomSignature {
 }
 
 /** The preset custom knows nothing but what the setting of that name says. */
-function faultsOfCustom({ preset, custom }: { preset?: unknown; custom?: unknown }): Fault[] {
+function faultsOfCustom({ preset, custom }: { preset?: unknown; custom?: unknown }): ValidationError[] {
   if (preset !== 'custom' || (custom !== undefined && custom !== null)) return []
   return [{ pointer: '/custom', message: 'must say how the sender signs, because the preset is custom' }]
 }
 
-function faultsOfNewSource(tenant: string, { type, ...settings }: Unchecked): Fault[] {
-  const faults: Fault[] = []
+function faultsOfNewSource(tenant: string, { type, ...settings }: Unchecked): ValidationError[] {
+  const faults: ValidationError[] = []
   if (typeof tenant !== 'string' || tenant === '')
     faults.push({ pointer: '/tenant', message: 'is required: the id or the name of a tenant' })
   if (!SOURCE_TYPES.includes(type as SourceType))
@@ -225,13 +225,13 @@ function faultsOfNewSource(tenant: string, { type, ...settings }: Unchecked): Fa
 }
 
 /** Some providers' secrets are encoded: what does not decode would sign nothing. */
-function faultsOfSecret(secret: unknown, preset: unknown): Fault[] {
+function faultsOfSecret(secret: unknown, preset: unknown): ValidationError[] {
   if (typeof secret !== 'string' || typeof preset !== 'string') return []
   const fault = presetNamed(preset)?.secretFault?.(secretFrom(secret)) ?? null
   return fault === null ? [] : [{ pointer: '/signing_secret', message: `must be ${fault}` }]
 }
 
-function faultsOfChange(settings: object): Fault[] {
+function faultsOfChange(settings: object): ValidationError[] {
   const elsewhere: Record<string, string> = {
     type: 'cannot be changed: create another source',
     token: 'is changed by rotating it',
@@ -246,7 +246,11 @@ function faultsOfChange(settings: object): Fault[] {
 }
 
 /** A secret that the new preset cannot use would refuse every request. */
-function faultsOfKeptSecrets({ signingSecrets }: Source, preset: string, secrets: Secrets): Fault[] {
+function faultsOfKeptSecrets(
+  { signingSecrets }: Source,
+  preset: string,
+  secrets: Secrets,
+): ValidationError[] {
   return signingSecrets
     .slice(0, 1)
     .flatMap(({ sealed }) => faultsOfSecret(secrets.open(sealed), preset))
@@ -256,7 +260,7 @@ function faultsOfKeptSecrets({ signingSecrets }: Source, preset: string, secrets
     }))
 }
 
-function faultsOfRotation({ what, value, overlapHours }: Rotation): Fault[] {
+function faultsOfRotation({ what, value, overlapHours }: Rotation): ValidationError[] {
   const faults = value === undefined ? [] : faultsOfSettings({ [what]: value }, SECRET_FIELDS)
   return [...faults, ...faultsOfOverlap(overlapHours ?? 0)]
 }

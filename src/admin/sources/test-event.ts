@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { type Body, normalize, openBody } from '../../domain/events/normalize/normalize.ts'
-import { type Fault, faultText } from '../../domain/fault.ts'
 import { itemId } from '../../domain/ids.ts'
 import type { JsonObject } from '../../domain/json/json.ts'
+import { formatValidationError, type ValidationError } from '../../domain/validation-error.ts'
 import { eventEntry } from '../../intake/accept.ts'
 import { inboundContext } from '../../intake/inbound.ts'
 import type { Log } from '../../log/log.ts'
@@ -101,9 +101,9 @@ export function sourceTestAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log;
 
 export type SourceTestAdmin = ReturnType<typeof sourceTestAdmin>
 
-function faultsOf(body: Body, faults: Fault[]): string {
+function faultsOf(body: Body, faults: ValidationError[]): string {
   if (body.fault !== null) return body.fault
-  return faults.map(faultText).join('; ') || 'it is empty'
+  return faults.map(formatValidationError).join('; ') || 'it is empty'
 }
 
 async function awaitReceipts(pool: pg.Pool, sourceId: string, eventId: string, waitMs: number) {

@@ -1,5 +1,5 @@
-import type { Fault } from '../fault.ts'
 import { isTimeZone } from '../time-zone.ts'
+import type { ValidationError } from '../validation-error.ts'
 import { RATE_FORMULAS } from './rates.ts'
 
 /** What a tenant decides about how MRR is counted. The defaults are the rules below. */
@@ -119,9 +119,12 @@ export const SETTINGS: { [Name in keyof Policy]: Setting<Name> } = {
 const FIELDS = Object.keys(SETTINGS) as (keyof Policy)[]
 
 /** Settings by their public names. Names that are none and values that no setting has are faults, each in words. */
-export function readPolicy(settings: Record<string, unknown>): { policy: Partial<Policy>; faults: Fault[] } {
+export function readPolicy(settings: Record<string, unknown>): {
+  policy: Partial<Policy>
+  faults: ValidationError[]
+} {
   const policy: Partial<Policy> = {}
-  const faults: Fault[] = []
+  const faults: ValidationError[] = []
   for (const [name, value] of Object.entries(settings)) {
     const field = FIELDS.find(known => SETTINGS[known].name === name)
     const pointer = `/${name}`

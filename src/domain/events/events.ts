@@ -1,5 +1,5 @@
-import type { Fault } from '../fault.ts'
 import type { EventTypeOverride } from '../inbound/source-config.ts'
+import type { ValidationError } from '../validation-error.ts'
 
 /** What stands in the log for one request: the body as received, and what was known of it on arrival. */
 export type ReceivedEvents = {
@@ -132,7 +132,7 @@ export type Inspection = {
   accepted: { index: number; inboundEventId: string | null }[]
   rejected: RejectedItem[]
   /** Every fault of every rejected item, by JSON pointer into the body. */
-  faults: Fault[]
+  faults: ValidationError[]
   /** It holds more than a request may: the one fault says what. Nothing of it is accepted then. */
   isTooLarge: boolean
   /** A single event of a type that its key may not send, and nothing else is wrong with it. */

@@ -2,18 +2,18 @@ import { instant } from '../billing/fields.ts'
 import type { InboundContext } from '../events/events.ts'
 import { MAX_EVENT_TYPE_LENGTH } from '../events/events.ts'
 import { type Draft, idField, isLongerThan, looseId, nameField } from '../events/normalize/items.ts'
-import type { Fault } from '../fault.ts'
 import { emailOf } from '../identity/identity.ts'
 import { isObject, type JsonObject } from '../json/json.ts'
 import { valueAt } from '../json/path.ts'
 import { objectFields } from '../json/slices.ts'
 import { isStripeEvent, stripeObject } from '../providers/stripe/event.ts'
 import { parseTimestamp } from '../time.ts'
+import type { ValidationError } from '../validation-error.ts'
 import { presetNamed } from './presets.ts'
 import type { EventTypeOverride } from './source-config.ts'
 
 /** An event of a webhook or automation source: our own fields, a provider's body, or a bare Stripe event. */
-export function readWebhook(item: JsonObject, context: InboundContext, faults: Fault[]): Draft {
+export function readWebhook(item: JsonObject, context: InboundContext, faults: ValidationError[]): Draft {
   const provider = providerFacts(item, context)
   if (provider?.contradiction) faults.push({ pointer: '', message: provider.contradiction })
   const wrapped = !provider && item.payload !== undefined && item.payload !== null
@@ -94,7 +94,7 @@ function eventIdOf(
   item: JsonObject,
   context: InboundContext,
   provider: ProviderFacts | null,
-  faults: Fault[],
+  faults: ValidationError[],
 ): string | null {
   const own = idField(item.inbound_event_id, 'inbound_event_id', faults)
   if (own !== null) return own
@@ -132,7 +132,7 @@ export function typeOf(
   item: JsonObject,
   given: unknown,
   override: EventTypeOverride | null,
-  faults: Fault[],
+  faults: ValidationError[],
 ): TypeFacts {
   const own = typeof given === 'string' && given !== '' ? given : null
   const changed = override && overridden(item, own, override)

@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { MAX_EVENT_TYPE_LENGTH } from '../events/events.ts'
-import type { Fault } from '../fault.ts'
 import { SourceConfig } from '../inbound/source-config.ts'
 import { Nullable } from '../shapes.ts'
+import type { ValidationError } from '../validation-error.ts'
 
 /** What a tracking key is for. It stands in every visitor's browser: whoever copies it gets no further than this. */
 export const KeyLimits = Type.Object({
@@ -21,7 +21,7 @@ export type KeyLimits = Static<typeof KeyLimits>
 export const NO_LIMITS: KeyLimits = { origins: [], event_types: [], rate_limit: null }
 
 /** What the shapes do not say. */
-export function faultsOfLimits({ origins = [] }: Partial<KeyLimits>): Fault[] {
+export function faultsOfLimits({ origins = [] }: Partial<KeyLimits>): ValidationError[] {
   return origins.flatMap((origin, index) =>
     isOrigin(origin)
       ? []

@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
-import type { Fault } from '../../domain/fault.ts'
 import { arrayItems, isObject, objectFields, parseJson } from '../../domain/json/json.ts'
 import type { EntityType } from '../../domain/records/records.ts'
+import type { ValidationError } from '../../domain/validation-error.ts'
 import type { Accept } from '../../intake/accept.ts'
 import type { Append } from '../../log/log.ts'
 import type { App } from '../app.ts'
@@ -121,7 +121,7 @@ function readItem(
   text: string,
   entityType: EntityType,
   fallbackKey: string | undefined,
-): { body: unknown; key: string | undefined; faults: Fault[] } {
+): { body: unknown; key: string | undefined; faults: ValidationError[] } {
   let body: unknown
   try {
     body = parseJson(text)

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import type { Fault } from '../../domain/fault.ts'
 import { newEntryId } from '../../domain/ids.ts'
 import { isObject, pointerToken, storable, unstorablePointers } from '../../domain/json/json.ts'
 import {
@@ -12,6 +11,7 @@ import {
   type RecordContext,
 } from '../../domain/records/records.ts'
 import { DAY_MS, parseTimestamp } from '../../domain/time.ts'
+import type { ValidationError } from '../../domain/validation-error.ts'
 import type { Append, FirstUse } from '../../log/log.ts'
 import type { RecordBody } from './schemas.ts'
 
@@ -34,8 +34,8 @@ export function faultsOfChange(
   op: RecordContext['op'],
   entityType: EntityType,
   { body, text, key }: { body: unknown; text: string; key: string | undefined },
-): Fault[] {
-  const faults: Fault[] = []
+): ValidationError[] {
+  const faults: ValidationError[] = []
   if (key !== undefined && !isIdempotencyKey(key)) {
     faults.push({ pointer: '/idempotencyKey', message: 'must have 1 to 255 printable characters' })
   }
@@ -64,7 +64,7 @@ function namesNothing(body: Record<string, unknown>): boolean {
   return body.id === undefined && body.externalId === undefined
 }
 
-function missingTarget(entityType: EntityType, { data }: Record<string, unknown>): Fault {
+function missingTarget(entityType: EntityType, { data }: Record<string, unknown>): ValidationError {
   if (entityType !== 'product')
     return { pointer: '/id', message: 'is required: name the record by id or externalId' }
   for (const name of ['sku', 'code']) {
@@ -78,8 +78,8 @@ function missingTarget(entityType: EntityType, { data }: Record<string, unknown>
 }
 
 /** What is odd about a valid body: it is accepted, and the sender is told. */
-export function warningsOf(body: RecordBody, now: Date): Fault[] {
-  const warnings: Fault[] = []
+export function warningsOf(body: RecordBody, now: Date): ValidationError[] {
+  const warnings: ValidationError[] = []
   for (const field of Object.keys(body)) {
     if (!WRITE_FIELDS.has(field))
       warnings.push({ pointer: `/${pointerToken(field)}`, message: 'is not a known field and is ignored' })

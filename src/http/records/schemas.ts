@@ -1,5 +1,4 @@
 import { type Static, Type } from 'typebox'
-import { Fault } from '../../domain/fault.ts'
 import { ENTITY_TYPES, type EntityType, OPERATION_OUTCOMES } from '../../domain/records/records.ts'
 import {
   Nullable,
@@ -9,6 +8,7 @@ import {
   Timestamp,
   Uuid,
 } from '../../domain/shapes.ts'
+import { ValidationError } from '../../domain/validation-error.ts'
 
 /** What writes and deletes have in common: a delete may name the record in other ways than by its id. */
 export type RecordBody = Static<typeof RecordDeleteBody>
@@ -79,7 +79,7 @@ const acceptance = {
   payloadMismatch: Type.Optional(
     Type.Boolean({ description: 'The idempotency key was first used with another body.' }),
   ),
-  warnings: Type.Optional(Type.Array(Fault)),
+  warnings: Type.Optional(Type.Array(ValidationError)),
 }
 
 export const Accepted = Type.Object(acceptance, {
@@ -100,7 +100,7 @@ export const BatchResult = Type.Object({
       index: Type.Integer(),
       ...Type.Partial(Type.Object(acceptance)).properties,
       accepted: Type.Boolean(),
-      errors: Type.Optional(Type.Array(Fault, { description: 'Why the item was refused' })),
+      errors: Type.Optional(Type.Array(ValidationError, { description: 'Why the item was refused' })),
     }),
   ),
 })

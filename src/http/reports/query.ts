@@ -2,9 +2,9 @@ import type { FastifyRequest } from 'fastify'
 import { type TSchema, Type } from 'typebox'
 import type { Filter } from '../../domain/billing/dimensions.ts'
 import { countryName } from '../../domain/billing/fields.ts'
-import type { Fault } from '../../domain/fault.ts'
 import type { Slice } from '../../domain/list-slices.ts'
 import { knownCurrency } from '../../domain/money.ts'
+import type { ValidationError } from '../../domain/validation-error.ts'
 import { problems } from '../problems.ts'
 import { validationFaults } from '../validation.ts'
 
@@ -84,7 +84,7 @@ function pagingSchema(pages: Record<string, string>) {
 }
 
 /** Returns the currency. All faults of the query at once; `more` are those that no schema can tell. */
-export function readCurrency(request: FastifyRequest, more: Fault[] = []): string {
+export function readCurrency(request: FastifyRequest, more: ValidationError[] = []): string {
   const query = request.query as Partial<ReportQuery>
   const currency = knownCurrency(query.currency)
   const faults = [...validationFaults(request.validationError), ...more]

@@ -2,9 +2,9 @@ import type { FastifyRequest } from 'fastify'
 import type pg from 'pg'
 import type { TObject, TSchema } from 'typebox'
 import { statedPolicy } from '../../domain/billing/policy.ts'
-import type { Fault } from '../../domain/fault.ts'
 import type { Slice } from '../../domain/list-slices.ts'
 import { momentIn } from '../../domain/time-zone.ts'
+import type { ValidationError } from '../../domain/validation-error.ts'
 import type { Db } from '../../postgres/database.ts'
 import { csvLine } from '../../reports/export/csv.ts'
 import type { ReportList, ReportQuestion } from '../../reports/question.ts'
@@ -45,7 +45,7 @@ type ReportRoute = {
   flat?: string
   /** The list that is answered whole, as `results`. */
   whole?: string
-  faults?(query: ReportQuery): Fault[]
+  faults?(query: ReportQuery): ValidationError[]
   build(db: Db, question: ReportQuestion, query: ReportQuery): Promise<ShownReport>
 }
 

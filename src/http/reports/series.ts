@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
 import { DIMENSIONS, type Dimension } from '../../domain/billing/dimensions.ts'
 import { MAX_BUCKETS } from '../../domain/buckets.ts'
-import type { Fault } from '../../domain/fault.ts'
 import { toMajor } from '../../domain/money.ts'
 import { parseTimestamp } from '../../domain/time.ts'
 import { momentIn } from '../../domain/time-zone.ts'
+import type { ValidationError } from '../../domain/validation-error.ts'
 import { type BreakdownReport, breakdownReport } from '../../reports/breakdown.ts'
 import { type HistoryReport, historyReport, type SeriesWindow } from '../../reports/history.ts'
 import type { ReportList, ReportQuestion } from '../../reports/question.ts'
@@ -123,7 +123,7 @@ export function windowOf({ policy }: ReportQuestion, { interval, from, to }: Rep
   return { interval: interval as BucketInterval, from: moment(from), to: moment(to) }
 }
 
-export function seriesFaults({ from, to }: ReportQuery): Fault[] {
+export function seriesFaults({ from, to }: ReportQuery): ValidationError[] {
   const [first, last] = [parseTimestamp(from), parseTimestamp(to)]
   return first && last && first > last ? [{ pointer: '/from', message: 'must not be after to' }] : []
 }

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { BeginAgain, type Db, inTransaction, queryPrepared } from '../../postgres/database.ts'
+import { type Db, inTransaction, queryPrepared, RestartTransaction } from '../../postgres/database.ts'
 import { LOCKS, lock } from '../../postgres/locks.ts'
 
 /**
@@ -29,7 +29,7 @@ export function openEras(pool: pg.Pool): Eras {
     enter,
     beginAgain: error =>
       isOtherEra(error)
-        ? new BeginAgain((error as Error).message, async () => {
+        ? new RestartTransaction((error as Error).message, async () => {
             await enter()
           })
         : error,

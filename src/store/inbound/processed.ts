@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type pg from 'pg'
 import { hexArray, int4Array } from '../../postgres/binary.ts'
 import { copyTable, hex, int4, uuid } from '../../postgres/copy.ts'
-import { BeginAgain, type Db, queryPrepared } from '../../postgres/database.ts'
+import { type Db, queryPrepared, RestartTransaction } from '../../postgres/database.ts'
 import { isNearPeriodStart, periodOf } from '../../postgres/partitions.ts'
 
 /** An event is known by its sender's id within its source; tracking and CDP events by their id within the tenant. */
@@ -64,7 +64,7 @@ async function insertClaims(client: pg.PoolClient, claims: EventClaim[], period:
     await copyClaims(client, claims, { period })
   } catch (error) {
     if ((error as { code?: unknown }).code === UNIQUE_VIOLATION)
-      throw new BeginAgain('An event was claimed meanwhile')
+      throw new RestartTransaction('An event was claimed meanwhile')
     throw error
   }
 }

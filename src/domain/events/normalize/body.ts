@@ -1,7 +1,7 @@
-import type { Fault } from '../../fault.ts'
 import { type Document, isObject, type JsonObject, openJson, storableText } from '../../json/json.ts'
 import { arrayItems, arrayItemsOfField, objectFields } from '../../json/slices.ts'
 import { parseTimestamp } from '../../time.ts'
+import type { ValidationError } from '../../validation-error.ts'
 import type { EventContext } from '../events.ts'
 
 /** A request body read once; `fault`: why it could not be read, for the sender. */
@@ -24,7 +24,7 @@ export type Items = {
 }
 
 /** The items of a body; null, with a fault, when it can hold none. */
-export function itemsOf(body: Body, context: EventContext, faults: Fault[]): Items | null {
+export function itemsOf(body: Body, context: EventContext, faults: ValidationError[]): Items | null {
   const { value } = body
   if (body.fault !== null) return refuse(faults, '', body.fault)
   if (!mayBeBatch(context)) return { values: [value], form: 'single', envelope: NO_ENVELOPE }
@@ -100,7 +100,7 @@ function readsBatchField(context: EventContext): boolean {
   return context.route === 'cdp' || (context.route === 'inbound' && context.sourceType === 'cdp')
 }
 
-function refuse(faults: Fault[], pointer: string, message: string): null {
+function refuse(faults: ValidationError[], pointer: string, message: string): null {
   faults.push({ pointer, message })
   return null
 }
@@ -125,7 +125,7 @@ export const MAX_NAMED_REJECTIONS = 100
 /** How large the items of a request become when they are stored. */
 export type Sizes = {
   /** Why an item is too large, or null. */
-  faultOf(index: number): Fault | null
+  faultOf(index: number): ValidationError | null
   /** Of the items at these places. */
   storedBytes(indexes: number[]): number
 }

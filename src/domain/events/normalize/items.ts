@@ -1,8 +1,8 @@
-import type { Fault } from '../../fault.ts'
 import { emailOf, MAX_ID_LENGTH } from '../../identity/identity.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
 import { objectFields, withoutField } from '../../json/slices.ts'
 import { parseTimestamp } from '../../time.ts'
+import type { ValidationError } from '../../validation-error.ts'
 import {
   CDP_KINDS,
   type CdpContext,
@@ -38,7 +38,7 @@ export type Draft = Pick<
 }
 
 /** A name of 1 to 200 characters. */
-export function nameField(value: unknown, field: string, faults: Fault[]): string {
+export function nameField(value: unknown, field: string, faults: ValidationError[]): string {
   if (typeof value !== 'string') {
     const message =
       value === undefined || value === null ? `${field} is required` : `${field} must be a string`
@@ -54,7 +54,7 @@ export function nameField(value: unknown, field: string, faults: Fault[]): strin
 }
 
 /** An optional id: text, or a number taken as its text. */
-export function idField(value: unknown, field: string, faults: Fault[]): string | null {
+export function idField(value: unknown, field: string, faults: ValidationError[]): string | null {
   if (value === undefined || value === null || value === '') return null
   if (typeof value === 'number') return String(value)
   if (typeof value !== 'string') {
@@ -74,7 +74,7 @@ export function looseId(value: unknown): string | null {
   return typeof value === 'string' && value !== '' && value.length <= MAX_ID_LENGTH ? value : null
 }
 
-function timeField(value: unknown, field: string, faults: Fault[]): Date | null {
+function timeField(value: unknown, field: string, faults: ValidationError[]): Date | null {
   if (value === undefined || value === null) return null
   const time = parseTimestamp(value)
   if (!time) faults.push({ pointer: `/${field}`, message: `${field} must be an ISO 8601 timestamp` })
@@ -100,7 +100,7 @@ export function readCdp(
   item: JsonObject,
   kind: CdpContext['kind'],
   envelope: Envelope,
-  faults: Fault[],
+  faults: ValidationError[],
 ): Draft {
   const itemKind = kindOf(item, kind, faults)
   const context = isObject(item.context) ? item.context : envelope.context
@@ -138,7 +138,7 @@ function namesKind({ type, kind }: JsonObject): boolean {
   return typeof own === 'string' && KINDS.has(own)
 }
 
-function kindOf(item: JsonObject, routeKind: CdpContext['kind'], faults: Fault[]): string {
+function kindOf(item: JsonObject, routeKind: CdpContext['kind'], faults: ValidationError[]): string {
   if (namesKind(item)) return (item.type ?? item.kind) as string
   if (KINDS.has(routeKind)) return routeKind
   faults.push({ pointer: '/type', message: `type must be one of ${CDP_KINDS.join(', ')}` })
@@ -166,7 +166,7 @@ const TRACK_FIELDS = new Set([
   'writeKey',
 ])
 
-export function readTrack(item: JsonObject, faults: Fault[]): Draft {
+export function readTrack(item: JsonObject, faults: ValidationError[]): Draft {
   const { data = null } = item
   if (data !== null && !isObject(data)) faults.push({ pointer: '/data', message: 'data must be an object' })
   const subject = subjectOf(item, isObject(data) ? data : {})

@@ -1,11 +1,11 @@
 import { isbot } from 'isbot'
 import { namespaceOf } from '../../billing/namespace.ts'
-import type { Fault } from '../../fault.ts'
 import { itemId } from '../../ids.ts'
 import { readWebhook, typeOf, webhookPayload } from '../../inbound/webhook.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
 import { isShop } from '../../providers/shops.ts'
 import { occurredAt } from '../../time.ts'
+import type { ValidationError } from '../../validation-error.ts'
 import type {
   EventContext,
   Inspection,
@@ -44,7 +44,7 @@ type Reading = {
 
 /** On arrival: how many items, which are valid, and what is wrong with the others. Never throws. */
 export function inspect(body: Body, context: EventContext): Inspection {
-  const faults: Fault[] = []
+  const faults: ValidationError[] = []
   const items = itemsOf(body, context, faults)
   if (!items) return refused(faults, { items: 1, isTooLarge: false })
   const tooMany = tooManyItems(items)
@@ -71,13 +71,13 @@ export function inspect(body: Body, context: EventContext): Inspection {
 }
 
 /** Of a body that is at fault as a whole. */
-function refused(faults: Fault[], facts: Pick<Inspection, 'items' | 'isTooLarge'>): Inspection {
+function refused(faults: ValidationError[], facts: Pick<Inspection, 'items' | 'isTooLarge'>): Inspection {
   const rejected = [{ index: 0, message: faults[0]!.message }]
   const nothing = { accepted: [], isForbidden: false, refusedTypes: [], storedBytes: 0, orderingKey: null }
   return { ...facts, ...nothing, rejected, faults }
 }
 
-function faultOf(items: Items, message: string): Fault {
+function faultOf(items: Items, message: string): ValidationError {
   return { pointer: items.form === 'batch' ? '/batch' : '', message }
 }
 
@@ -85,7 +85,7 @@ function faultOf(items: Items, message: string): Fault {
 export function normalize(received: ReceivedEvents): Normalized {
   const { context } = received
   const body = openBody(received.body, context.plain)
-  const faults: Fault[] = []
+  const faults: ValidationError[] = []
   const items = itemsOf(body, context, faults)
   if (!items) {
     const { message } = faults[0]!
@@ -120,7 +120,7 @@ export function normalize(received: ReceivedEvents): Normalized {
   }
 }
 
-function read(items: Items, context: EventContext, sizes: Sizes, faults: Fault[]): Reading {
+function read(items: Items, context: EventContext, sizes: Sizes, faults: ValidationError[]): Reading {
   const drafts: Reading['drafts'] = []
   const rejected: RejectedItem[] = []
   const rejectedIds = new Map<number, string>()
@@ -148,7 +148,12 @@ function read(items: Items, context: EventContext, sizes: Sizes, faults: Fault[]
 }
 
 /** What an item says, in whichever format its route has. */
-function readItem(value: unknown, context: EventContext, envelope: Envelope, faults: Fault[]): Draft | null {
+function readItem(
+  value: unknown,
+  context: EventContext,
+  envelope: Envelope,
+  faults: ValidationError[],
+): Draft | null {
   if (!isObject(value)) {
     faults.push({ pointer: '', message: 'an event must be a JSON object' })
     return null
@@ -172,7 +177,7 @@ function typesRefusedTo({ allowedTypes, refusedTypes }: EventContext): ((type: s
 }
 
 /** Gives the faults of one item their full pointers, and puts them into one sentence. */
-function describeItem(faults: Fault[], from: number, prefix: string): string {
+function describeItem(faults: ValidationError[], from: number, prefix: string): string {
   const own = faults.slice(from)
   for (const fault of own) fault.pointer = prefix + fault.pointer
   return own.map(fault => fault.message).join('; ')

@@ -1,18 +1,18 @@
 import { type Static, Type } from 'typebox'
 
 /** What is wrong with a request, and where in it. */
-export const Fault = Type.Object({
+export const ValidationError = Type.Object({
   pointer: Type.String({ description: 'JSON pointer into the body, or `/` and a parameter name' }),
   message: Type.String(),
 })
-export type Fault = Static<typeof Fault>
+export type ValidationError = Static<typeof ValidationError>
 
-export function faultText({ pointer, message }: Fault): string {
+export function formatValidationError({ pointer, message }: ValidationError): string {
   return `${pointer || 'the body'}: ${message}`
 }
 
 /** A whole sentence, for people: some messages name their field themselves, or what they are about. */
-export function faultSentence({ pointer, message }: Fault): string {
+export function validationErrorSentence({ pointer, message }: ValidationError): string {
   const end = pointer.lastIndexOf('/')
   const namesField = end >= 0 && message.startsWith(`${pointer.slice(end + 1)} `)
   if (!namesField && !/^(an?|the) /.test(message)) return `${pointer || 'The body'} ${message}`
