@@ -4,13 +4,14 @@ import { isConflict, isUnavailable } from '../postgres/database.ts'
 import { isMissingPartition } from '../postgres/partitions.ts'
 import type { Transaction, Unit } from './unit.ts'
 
-export type Failure = { unit: Unit; error: unknown }
-
 /**
- * Does something that may fail without the rest of the transaction: then it is undone, and what it failed with is
- * returned. What is no fault of what was to be done is thrown on: the whole transaction has to begin again.
+ * Runs `work` in a savepoint. If it fails, its writes are undone and the error is returned. An error that `work` did not
+ * cause (a conflict, an unavailable database, a missing table partition) is thrown: the whole transaction must restart.
  */
-export async function attempt(client: pg.PoolClient, work: () => Promise<void>): Promise<Failed | null> {
+export async function attempt(
+  client: pg.PoolClient,
+  work: () => Promise<void>,
+): Promise<{ error: unknown } | null> {
   await client.query('savepoint attempt')
   try {
     await work()
@@ -24,29 +25,27 @@ export async function attempt(client: pg.PoolClient, work: () => Promise<void>):
   }
 }
 
-type Failed = { error: unknown }
-
 /**
- * Applies what can be applied and finds what cannot, by halving: log₂(n) savepoints to the poisonous unit. Units
- * behind a failed one of the same order are held back, so that the order survives the retry.
+ * Applies every unit that can be applied, and finds those that cannot by bisecting: log₂(n) savepoints per failing unit.
+ * A failing unit is retried, or dead after `maxAttempts`. Units behind it with the same ordering key are blocked, so that
+ * the retry keeps their order.
  */
 export async function applyCarefully(options: {
   transaction: Transaction
   units: Unit[]
   apply: (transaction: Transaction, units: Unit[]) => Promise<void>
-  failures: Failure[]
-  heldBack: Unit[]
+  maxAttempts: number
   /** What was noted for the end and for after the commit; cut back when a part is undone. */
   undoable: unknown[][]
 }): Promise<void> {
-  const { transaction, apply, failures, heldBack, undoable } = options
+  const { transaction, apply, maxAttempts, undoable } = options
   const { client } = transaction
   const failedOrders = new Set<string>()
 
   async function applyPart(part: Unit[]): Promise<void> {
     const units = part.filter(unit => {
       if (!failedOrders.has(orderOf(unit.entry))) return true
-      heldBack.push(unit)
+      unit.disposition = 'blocked'
       return false
     })
     if (units.length === 0) return
@@ -55,8 +54,10 @@ export async function applyCarefully(options: {
     if (failed === null) return
     for (const [i, list] of undoable.entries()) list.length = noted[i]!
     if (units.length === 1) {
-      failures.push({ unit: units[0]!, error: failed.error })
-      failedOrders.add(orderOf(units[0]!.entry))
+      const unit = units[0]!
+      unit.failure = failed
+      unit.disposition = (unit.parked?.attempts ?? 0) + 1 >= maxAttempts ? 'dead' : 'retry'
+      failedOrders.add(orderOf(unit.entry))
       return
     }
     const middle = units.length >> 1

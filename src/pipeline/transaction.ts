@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { type Entry, type EntryKind, orderOf } from '../domain/entries/entry.ts'
+import { suppressedReceipt } from '../domain/inbound/receipts.ts'
 import type { Log, PartitionName, Taken } from '../log/log.ts'
 import {
   inTransaction,
@@ -9,7 +10,7 @@ import {
   RestartTransaction,
 } from '../postgres/database.ts'
 import { isMissingPartition, makeMissingPartition } from '../postgres/partitions.ts'
-import type { NewDeadLetter } from '../store/entries/dead-letters.ts'
+import { insertDeadLetters, type NewDeadLetter } from '../store/entries/dead-letters.ts'
 import {
   listParkedOrders,
   loadParked,
@@ -21,41 +22,47 @@ import {
   unpark,
 } from '../store/entries/parked.ts'
 import { recordStall } from '../store/entries/stalled.ts'
+import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
 import { holdConfigVersion } from '../store/tenants/config-version.ts'
 import type { SaleChanges } from './deliveries/sales.ts'
-import { giveUp, keepRejected, messageOf } from './give-up.ts'
 import type { Suppressions } from './identity/suppressions.ts'
-import { applyCarefully, type Failure } from './isolate.ts'
-import { DEFAULT_RETRY, delayMs, type Retry } from './retry.ts'
+import { applyCarefully, attempt } from './isolate.ts'
 import { openTurns } from './turns.ts'
 import type { BatchTrace, Kind, Suppressed, Transaction, Unit } from './unit.ts'
 
 const MAX_PARTITIONS = 4
 const MAX_ENTRIES_PER_PARTITION = 500
 const MAX_RETRIES = { rows: 500, bytes: 250_000 }
-// Retries that came due are looked for this often, not in every transaction.
+// How often to look for partitions with due retries. Not every transaction pays for the query.
 const FIND_DUE_EVERY_MS = 250
 
-// A request may hold 5,000 events. Applied in one transaction they held all readers up for one to three seconds, because
-// nobody reads past a transaction that is still open; five hundred take an eighth of one.
-const MAX_UNITS_OF_ENTRY = 500
+// A request may contain 5,000 events. Applied in one transaction, they blocked all readers of the log for one to three
+// seconds, because no reader passes an open transaction. 500 events take an eighth of a second.
+const MAX_UNITS_PER_ENTRY = 500
+
+/** How often a failing unit is attempted before it becomes a dead letter, and the delay between attempts. */
+export type Retry = { attempts: number; firstDelayMs: number; maxDelayMs: number }
+
+const DEFAULT_RETRY: Retry = { attempts: 6, firstDelayMs: 1_000, maxDelayMs: 60_000 }
+
+type Logger = { warn(facts: object, message: string): void }
 
 export type TransactionOptions = {
   pool: pg.Pool
   log: Pick<Log, 'take' | 'advance'>
   kinds: Record<EntryKind, Kind>
   saleChanges?: SaleChanges
-  /** Whoever is not to be recorded is not kept among what is given up, either. */
+  /** Keeps suppressed people out of the dead letters, too. */
   suppressions?: Pick<Suppressions, 'letters' | 'settle'> | undefined
   retry?: Retry
-  logger: { warn(facts: object, message: string): void }
+  logger: Logger
   tracing?: { batch(entries: Entry[]): BatchTrace } | null
 }
 
 /**
- * One transaction: takes partitions of the log, applies their entries and moves the positions on. Returns how much it
- * took. `careful`: an entry that fails is found and set aside, and the others take effect.
- * `alone`: with one partition only, and where that fails it is written down which.
+ * Runs one transaction: takes partitions of the log, applies their entries and advances their cursors. Returns the
+ * number of entries taken. `careful`: isolate units that fail and apply the others.
+ * `alone`: take one partition only, and record a stall if the transaction fails.
  */
 export type RunTransaction = (options: {
   careful: boolean
@@ -70,8 +77,8 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
   const findDuePartitions = atMostEvery(FIND_DUE_EVERY_MS, partitionsWithDueEntries)
 
   async function apply(transaction: Transaction, units: Unit[]): Promise<void> {
-    const unreadable = units.find(unit => unit.unreadable)?.unreadable
-    if (unreadable) throw unreadable.error
+    const undecodable = units.find(unit => unit.failure)?.failure
+    if (undecodable) throw undecodable.error
     saleChanges?.begin(transaction)
     for (const kind of ['record', 'events'] as const) {
       const own = units.filter(unit => unit.entry.kind === kind)
@@ -86,7 +93,7 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
     const afterCommit: (() => void)[] = []
     const suppressed: Suppressed[] = []
     const undoable = [afterCommit, suppressed]
-    let tried: PartitionName | undefined
+    let firstPartition: PartitionName | undefined
     let trace: BatchTrace | undefined
     let tenantIds: ReadonlySet<number> = new Set()
     const taken = await inTransaction(pool, async client => {
@@ -95,12 +102,12 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
         maxEntries: MAX_ENTRIES_PER_PARTITION,
         alsoPartitions: (await findDuePartitions(client)) ?? [],
       })
-      onTaken(loadOf(taken))
-      tried = taken[0]?.partition
+      onTaken(measureLoad(taken))
+      firstPartition = taken[0]?.partition
       if (taken.length === 0) return taken
-      const { entries, blocked } = plan(taken, await dueRetries(client, taken))
-      tenantIds = tenantsOf([...entries, ...blocked])
-      trace = options.tracing?.batch(entries.map(({ entry }) => entry))
+      const plan = planEntries(taken, await findDueRetries(client, taken))
+      tenantIds = new Set(plan.map(({ entry }) => entry.tenantId))
+      trace = options.tracing?.batch(plan.filter(isNotBlocked).map(({ entry }) => entry))
       const transaction: Transaction = {
         client,
         ...(await holdConfigVersion(client, tenantIds)),
@@ -109,22 +116,12 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
         afterCommit: action => afterCommit.push(action),
         ...(trace && { trace }),
       }
-      const { units, rejected, rest, behindRest } = decode(entries, kinds)
-      const failures: Failure[] = []
-      const heldBack: Unit[] = []
-      await keepRejected(transaction, [...rejected.values()].flat(), { logger, suppressions })
+      const { units, hasDeferred } = decodeEntries(plan, kinds)
       for (const kind of Object.values(kinds)) await kind.lock?.(transaction, units)
-      if (careful) await applyCarefully({ transaction, units, apply, failures, heldBack, undoable })
+      if (careful) await applyCarefully({ transaction, units, apply, undoable, maxAttempts: retry.attempts })
       else await apply(transaction, units)
-      for (const behind of blocked) await parkBehind(transaction, behind)
-      heldBack.push(...rest)
-      await settle(
-        { transaction, kinds, retry, suppressions, logger },
-        { entries, failures, heldBack, rejected, rest, behindRest },
-      )
-      // After what they wait behind: the order in which entries are parked is that in which they take effect.
-      for (const behind of behindRest) if (!behind.parked) await parkBehind(transaction, behind)
-      if (rest.length > 0) afterCommit.push(findDuePartitions.next)
+      await writeDispositions({ transaction, kinds, retry, suppressions, logger }, plan)
+      if (hasDeferred) afterCommit.push(findDuePartitions.next)
 
       await suppressions?.settle(transaction)
       await log.advance(client, taken)
@@ -133,8 +130,8 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       trace?.end(error)
       if (isMissingPartition(error)) throw missingPartition(pool, error)
       if (isDeadlock(error)) contend(tenantIds)
-      if (alone && tried !== undefined && !isConflict(error) && !isUnavailable(error))
-        await recordStall(pool, tried, messageOf(error)).catch(() => {})
+      if (alone && firstPartition !== undefined && !isConflict(error) && !isUnavailable(error))
+        await recordStall(pool, firstPartition, errorMessage(error)).catch(() => {})
       throw error
     })
     trace?.end()
@@ -143,12 +140,12 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
   }
 }
 
-/** Retention dropped it, or the clock jumped: nobody's fault, and soon made. */
+/** Retention dropped the table partition, or the clock jumped. Create it and restart the transaction. */
 function missingPartition(pool: pg.Pool, error: Error): RestartTransaction {
   return new RestartTransaction(error.message, () => makeMissingPartition(pool, error))
 }
 
-function loadOf(taken: Taken[]): { entries: number; length: number } {
+function measureLoad(taken: Taken[]): { entries: number; length: number } {
   const load = { entries: 0, length: 0 }
   for (const { entries } of taken) {
     load.entries += entries.length
@@ -157,7 +154,7 @@ function loadOf(taken: Taken[]): { entries: number; length: number } {
   return load
 }
 
-/** Null where it ran a moment ago; `next` has it run the next time all the same. */
+/** Returns null if it ran less than `ms` ago. `next` makes the next call run in any case. */
 function atMostEvery<T>(ms: number, run: (client: pg.PoolClient) => Promise<T>) {
   let lastAt = 0
   async function runSeldom(client: pg.PoolClient): Promise<T | null> {
@@ -173,8 +170,19 @@ function atMostEvery<T>(ms: number, run: (client: pg.PoolClient) => Promise<T>) 
   })
 }
 
-/** The retries that are due, and the orders in which something waits that is not among them. */
-async function dueRetries(client: pg.PoolClient, taken: Taken[]) {
+/** An entry of this transaction. */
+type Planned = {
+  partition: PartitionName
+  entry: Entry
+  parked: Parked | null
+  /** An entry that is blocked as a whole is not decoded: it has one unit without work. */
+  units: Unit[]
+  /** Items that can never be applied. They become dead letters. */
+  rejected: NewDeadLetter[]
+}
+
+/** The due retries, and the ordering keys that have parked entries beyond those. */
+async function findDueRetries(client: pg.PoolClient, taken: Taken[]) {
   const partitions = taken.map(({ partition }) => partition)
   const orders = await listParkedOrders(client, partitions)
   const blocked = new Set(orders.map(orderOf))
@@ -188,88 +196,125 @@ async function dueRetries(client: pg.PoolClient, taken: Taken[]) {
   return { retries, blocked }
 }
 
-/** Due retries first, each with what waits behind it; then the new entries, but for those behind what still waits. */
-function plan(taken: Taken[], { retries, blocked }: Awaited<ReturnType<typeof dueRetries>>) {
-  const entries: Planned[] = retries.map(parked => ({
+/** Due retries first, then the new entries. A new entry is blocked while its ordering key has parked entries. */
+function planEntries(
+  taken: Taken[],
+  { retries, blocked }: Awaited<ReturnType<typeof findDueRetries>>,
+): Planned[] {
+  const plan: Planned[] = retries.map(parked => ({
     partition: parked.partition,
     entry: parked.entry,
     parked,
+    units: [],
+    rejected: [],
   }))
-  const behind: { partition: PartitionName; entry: Entry }[] = []
-  for (const { partition, entries: fresh } of taken) {
-    for (const entry of fresh) {
-      if (blocked.size > 0 && blocked.has(orderOf(entry))) behind.push({ partition, entry })
-      else entries.push({ partition, entry, parked: null })
+  for (const { partition, entries } of taken) {
+    for (const entry of entries) {
+      const planned: Planned = { partition, entry, parked: null, units: [], rejected: [] }
+      if (blocked.size > 0 && blocked.has(orderOf(entry))) block(planned)
+      plan.push(planned)
     }
   }
-  return { entries, blocked: behind }
+  return plan
 }
 
-function tenantsOf(planned: { entry: Entry }[]): Set<number> {
-  return new Set(planned.map(({ entry }) => entry.tenantId))
+function block({ entry, partition, parked, units }: Planned): void {
+  units.push({ entry, partition, parked, work: undefined, disposition: 'blocked' })
 }
 
-type SettleOptions = Required<Pick<TransactionOptions, 'kinds' | 'retry' | 'logger'>> &
+function isNotBlocked({ units }: Planned): boolean {
+  return units.length === 0
+}
+
+/**
+ * Decodes the entries that are not blocked. Returns the units to apply. An entry that cannot be decoded is one unit that
+ * fails, so that the entries behind it wait. Entries behind a partially deferred entry are blocked.
+ */
+function decodeEntries(
+  plan: Planned[],
+  kinds: Record<EntryKind, Kind>,
+): { units: Unit[]; hasDeferred: boolean } {
+  const toApply: Unit[] = []
+  const deferredOrders = new Set<string>()
+  for (const planned of plan.filter(isNotBlocked)) {
+    const { partition, entry, parked, units } = planned
+    if (deferredOrders.size > 0 && deferredOrders.has(orderOf(entry))) {
+      block(planned)
+      continue
+    }
+    try {
+      const { works, rejected } = kinds[entry.kind].decode(entry)
+      for (const [i, work] of works.entries()) {
+        const unit: Unit = { entry, partition, parked, work, disposition: 'applied' }
+        if (i < MAX_UNITS_PER_ENTRY) toApply.push(unit)
+        else unit.disposition = 'deferred'
+        units.push(unit)
+      }
+      if (works.length > MAX_UNITS_PER_ENTRY) deferredOrders.add(orderOf(entry))
+      planned.rejected = rejected
+    } catch (error) {
+      const unit: Unit = {
+        ...{ entry, partition, parked, work: undefined },
+        ...{ disposition: 'applied', failure: { error } },
+      }
+      units.push(unit)
+      toApply.push(unit)
+    }
+  }
+  return { units: toApply, hasDeferred: deferredOrders.size > 0 }
+}
+
+type DispositionContext = Required<Pick<TransactionOptions, 'kinds' | 'retry' | 'logger'>> &
   Pick<TransactionOptions, 'suppressions'> & { transaction: Transaction }
 
-type Tried = Pick<Decoded, 'rejected' | 'rest' | 'behindRest'> & {
-  entries: Planned[]
-  failures: Failure[]
-  heldBack: Unit[]
-}
-
-/** What was tried is done, tried again later, or given up; what stood behind a failure waits for it. */
-async function settle(
-  { transaction, kinds, retry, suppressions, logger }: SettleOptions,
-  { entries, failures, heldBack, rejected, rest, behindRest }: Tried,
-): Promise<void> {
+/**
+ * Writes the disposition of every unit. A unit that is neither applied nor dead stays in a parked row: a new row for a
+ * new entry, or what is left of its row for a parked one. Entries of one ordering key are parked in their order, which
+ * is the order in which they will be applied. At most one unit per ordering key fails: the units behind it are blocked.
+ */
+async function writeDispositions(context: DispositionContext, plan: Planned[]): Promise<void> {
+  const { transaction, kinds, retry } = context
   const { client, now } = transaction
-  const stillParked = new Set<number>()
-  for (const { unit, error } of failures) {
-    const attempts = (unit.parked?.attempts ?? 0) + 1
-    const message = messageOf(error)
-    logger.warn({ err: error, entry: unit.entry.id, attempts }, 'an entry could not be applied')
-    const givenUp = attempts >= retry.attempts
-    if (givenUp)
-      await giveUp(transaction, kinds[unit.entry.kind], unit, { message, attempts, suppressions, logger })
-    // A parked row can hold several items: the failed one and those behind it stay in it.
-    const behind = unit.parked
-      ? heldBack.filter(other => other.parked?.parkedId === unit.parked?.parkedId)
-      : []
-    const remaining = givenUp ? behind : [unit, ...behind]
-    if (remaining.length === 0) continue
-    const next = {
-      partition: unit.partition,
-      entry: narrow(kinds, unit.entry, remaining),
-      attempts: givenUp ? 0 : attempts,
-      nextAttemptAt: givenUp ? now : new Date(now.getTime() + delayMs(retry, attempts)),
-      error: givenUp ? null : message,
+  await writeRejected(
+    context,
+    plan.flatMap(({ rejected }) => rejected),
+  )
+  const done: Parked[] = []
+  for (const { partition, entry, parked, units, rejected } of plan) {
+    const failed = units.find(({ disposition }) => disposition === 'retry' || disposition === 'dead')
+    const waiting = units.filter(({ disposition }) => disposition === 'blocked' || disposition === 'deferred')
+    const isRetried = failed?.disposition === 'retry'
+    let next = { attempts: 0, nextAttemptAt: now, error: null as string | null }
+    if (failed) {
+      const { attempts, message } = describeFailure(failed)
+      context.logger.warn(
+        { err: failed.failure!.error, entry: entry.id, attempts },
+        'an entry could not be applied',
+      )
+      if (!isRetried) await giveUp(transaction, kinds[entry.kind], failed, { ...context, attempts, message })
+      else
+        next = { attempts, nextAttemptAt: new Date(now.getTime() + delayMs(retry, attempts)), error: message }
     }
-    if (unit.parked) {
-      stillParked.add(unit.parked.parkedId)
-      await postpone(client, { ...next, parkedId: unit.parked.parkedId })
-    } else await park(client, next)
+    const left = (own: Unit[]) => ({ partition, entry: narrow(kinds, entry, own) })
+    if (parked === null) {
+      if (isRetried) await park(client, { ...left([failed]), ...next })
+      if (waiting.length > 0)
+        await park(client, { ...left(waiting), attempts: 0, nextAttemptAt: now, error: null })
+      continue
+    }
+    const { parkedId } = parked
+    if (isRetried) await postpone(client, { ...left([failed, ...waiting]), ...next, parkedId })
+    else if (waiting.length === 0) done.push(parked)
+    else if (failed) await postpone(client, { ...left(waiting), ...next, parkedId })
+    else if (waiting.some(({ disposition }) => disposition === 'deferred'))
+      await postpone(client, { ...left(waiting), ...next, attempts: parked.attempts, parkedId })
+    // Its rejected items are dead letters now and must not become so again.
+    else if (rejected.length > 0) await narrowParked(client, { ...left(waiting), parkedId })
   }
-  const cut = new Set(rest.map(({ entry }) => entry))
-  const waiting = heldBack.filter(unit => unit.parked && !stillParked.has(unit.parked.parkedId))
-  for (const [parked, units] of Map.groupBy(waiting, unit => unit.parked!)) {
-    stillParked.add(parked.parkedId)
-    const { entry, partition } = units[0]!
-    const narrowed = () => ({ ...parked, partition, entry: narrow(kinds, entry, units) })
-    if (cut.has(entry)) await postpone(client, { ...narrowed(), nextAttemptAt: now, error: null })
-    // Its bad items are kept once, however often it waits.
-    else if (rejected.has(entry)) await narrowParked(client, narrowed())
-  }
-  for (const { parked } of behindRest) if (parked) stillParked.add(parked.parkedId)
-  const fresh = heldBack.filter(unit => !unit.parked)
-  for (const [entry, units] of Map.groupBy(fresh, unit => unit.entry)) {
-    await parkBehind(transaction, { partition: units[0]!.partition, entry: narrow(kinds, entry, units) })
-  }
-  const done = entries.flatMap(({ parked }) => (parked && !stillParked.has(parked.parkedId) ? [parked] : []))
   if (done.length > 0) await unpark(client, done)
 }
 
-/** The entry with just these units in it; one that could not even be read stays whole. */
+/** The entry with only these units. An entry that was not decoded stays whole. */
 function narrow(kinds: Record<EntryKind, Kind>, entry: Entry, units: Unit[]): Entry {
   if (units.some(unit => unit.work === undefined)) return entry
   return kinds[entry.kind].narrow(
@@ -278,47 +323,108 @@ function narrow(kinds: Record<EntryKind, Kind>, entry: Entry, units: Unit[]): En
   )
 }
 
-async function parkBehind(
-  { client, now }: Transaction,
-  behind: { partition: PartitionName; entry: Entry },
+function describeFailure({ parked, failure }: Unit): { attempts: number; message: string } {
+  return { attempts: (parked?.attempts ?? 0) + 1, message: errorMessage(failure!.error) }
+}
+
+/** The delay doubles. Jitter keeps many failures from retrying together. */
+function delayMs(retry: Retry, attempts: number): number {
+  const full = Math.min(retry.maxDelayMs, retry.firstDelayMs * 2 ** (attempts - 1))
+  return full / 2 + (Math.random() * full) / 2
+}
+
+// A failure while a dead letter is written would stop the partition forever. A dead letter therefore needs only its own
+// table. Receipts and operations are written in a savepoint; if that fails, a log line reports it.
+
+type DeadLetterContext = { logger: Logger; suppressions?: Pick<Suppressions, 'letters'> | undefined }
+
+/** Writes rejected items as dead letters, with a receipt if they came from an inbound source. */
+async function writeRejected(
+  { transaction, logger, suppressions }: DeadLetterContext & { transaction: Transaction },
+  letters: NewDeadLetter[],
 ): Promise<void> {
-  await park(client, { ...behind, attempts: 0, nextAttemptAt: now, error: null })
+  if (letters.length === 0) return
+  const { client } = transaction
+  const { kept, suppressed } = (await suppressions?.letters(transaction, letters)) ?? keepAll(letters)
+  if (kept.length > 0) await insertDeadLetters(client, kept)
+  const receipts = [...kept.flatMap(letterReceipts), ...suppressed.flatMap(suppressedReceipts)]
+  if (receipts.length === 0) return
+  const failed = await attempt(client, () => insertReceipts(client, receipts))
+  if (failed)
+    logger.warn(
+      { err: failed.error, deadLetters: receipts.map(({ id }) => id) },
+      'receipts of rejected events could not be written',
+    )
 }
 
-/** An entry that is to take effect in this transaction. */
-type Planned = { partition: PartitionName; entry: Entry; parked: Parked | null }
-
-type Decoded = {
-  units: Unit[]
-  /** The items of entries that can never take effect. */
-  rejected: Map<Entry, NewDeadLetter[]>
-  /** What is left of large entries: it waits for its next turn, and meanwhile it is that of others. */
-  rest: Unit[]
-  /** Whole entries that stay behind such a rest, because they have the same order. */
-  behindRest: Planned[]
+function keepAll(letters: NewDeadLetter[]) {
+  return { kept: letters, suppressed: [] as NewDeadLetter[] }
 }
 
-/** An entry that cannot be read is a unit that fails: in its place, so that what is behind it waits. */
-function decode(entries: Planned[], kinds: Record<EntryKind, Kind>): Decoded {
-  const decoded: Decoded = { units: [], rejected: new Map(), rest: [], behindRest: [] }
-  const ordersWithRest = new Set<string>()
-  for (const planned of entries) {
-    const { partition, entry, parked } = planned
-    if (ordersWithRest.size > 0 && ordersWithRest.has(orderOf(entry))) {
-      decoded.behindRest.push(planned)
-      continue
-    }
-    try {
-      const { works, rejected } = kinds[entry.kind].decode(entry)
-      for (const [i, work] of works.entries()) {
-        const part = i < MAX_UNITS_OF_ENTRY ? decoded.units : decoded.rest
-        part.push({ entry, partition, parked, work })
-      }
-      if (works.length > MAX_UNITS_OF_ENTRY) ordersWithRest.add(orderOf(entry))
-      if (rejected.length > 0) decoded.rejected.set(entry, rejected)
-    } catch (error) {
-      decoded.units.push({ entry, partition, parked, work: undefined, unreadable: { error } })
+/** Empty if the letter did not come from an inbound source. */
+function letterReceipts({ id, entry, sourceId, inboundEventId, error }: NewDeadLetter): Receipt[] {
+  if (sourceId === null) return []
+  const { tenantId, receivedAt } = entry
+  const facts = { eventType: null, outcome: 'dead_letter' as const, detail: error, firstId: null }
+  return [{ id, tenantId, sourceId, receivedAt, inboundEventId, ...facts }]
+}
+
+function suppressedReceipts(letter: NewDeadLetter): Receipt[] {
+  return letterReceipts(letter).map(receipt => ({ ...receipt, ...suppressedReceipt(receipt) }))
+}
+
+/** Writes a unit that failed for the last time as a dead letter, with its receipt or operation. */
+export async function giveUp(
+  transaction: Transaction,
+  kind: Kind,
+  unit: Unit,
+  failure: { message: string; attempts: number } & DeadLetterContext,
+): Promise<void> {
+  const { client } = transaction
+  const letter = buildDeadLetter(kind, unit, failure)
+  const { kept, suppressed } =
+    (await failure.suppressions?.letters(transaction, [letter])) ?? keepAll([letter])
+  if (kept.length > 0) await insertDeadLetters(client, kept)
+  // The error message may quote the event, so a suppressed event gets a receipt without it.
+  const isSuppressed = suppressed.length > 0 && unit.entry.kind === 'events'
+  const receipts = suppressed.flatMap(suppressedReceipts)
+  const failed = await attempt(client, async () => {
+    if (!isSuppressed) await kind.recordFailure(transaction, unit, failure.message)
+    else if (receipts.length > 0) await insertReceipts(client, receipts)
+  })
+  if (failed)
+    failure.logger.warn(
+      { err: failed.error, entry: unit.entry.id, deadLetter: letter.id },
+      'the receipt or operation of a dead letter could not be written',
+    )
+}
+
+/** The unit alone, or its whole entry if the unit cannot be extracted. */
+function buildDeadLetter(
+  kind: Kind,
+  unit: Unit,
+  { message, attempts }: { message: string; attempts: number },
+): NewDeadLetter {
+  try {
+    return kind.deadLetter(unit, message, attempts)
+  } catch {
+    const { entry } = unit
+    return {
+      id: entry.id,
+      entry,
+      sourceId: null,
+      inboundEventId: null,
+      reason: 'failed',
+      error: message,
+      attempts,
     }
   }
-  return decoded
+}
+
+const MAX_MESSAGE = 2_000
+
+/** An error message that PostgreSQL can store. An error may quote what was sent. */
+function errorMessage(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error)
+  return message.slice(0, MAX_MESSAGE).toWellFormed().replaceAll('\0', '\uFFFD')
 }

@@ -5,16 +5,34 @@ import type { SaleRef } from '../store/conversions/changes.ts'
 import type { NewDeadLetter } from '../store/entries/dead-letters.ts'
 import type { LearnedName, SuppressionCount } from '../store/identity/suppressions.ts'
 
-/** The smallest thing that takes effect or fails by itself: a record write, or one event of a batch. */
+/** The smallest thing that is applied or fails alone: a record write, or one event of a batch. */
 export type Unit<Work = unknown> = {
   entry: Entry
   partition: PartitionName
-  /** Set when it was parked: which row, and how often it was tried. */
+  /** The parked row it came from, and the number of attempts so far. Null for a new entry. */
   parked: { parkedId: number; attempts: number } | null
-  /** undefined when the entry could not even be read: `unreadable` says why */
+  /** undefined if the entry was not decoded: it is blocked, or `failure` says why it cannot be decoded */
   work: Work
-  unreadable?: { error: unknown }
+  disposition: Disposition
+  /** Set if it cannot be decoded or applied. */
+  failure?: { error: unknown }
 }
+
+/**
+ * What a transaction does with a unit. Items that can never be applied are rejected when their entry is decoded: they
+ * become dead letters and not units.
+ */
+type Disposition =
+  /** Its effects commit with the cursor. Every unit to apply starts with this disposition. */
+  | 'applied'
+  /** It failed and is parked until its next attempt. */
+  | 'retry'
+  /** It failed for the last time and becomes a dead letter. */
+  | 'dead'
+  /** It is parked behind an earlier unit with the same ordering key. */
+  | 'blocked'
+  /** Its entry is larger than one transaction applies. It is parked and due immediately. */
+  | 'deferred'
 
 /**
  * Turns at saying who is who in a tenant (TENANT_LOCKS.profiles). Names and sales that a transaction has made, others wait

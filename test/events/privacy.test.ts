@@ -6,8 +6,8 @@ import {
   keptAddress,
   withoutAddresses,
 } from '../../src/domain/tenants/ip-addresses.ts'
-import { giveUp } from '../../src/pipeline/give-up.ts'
 import { openSuppressions } from '../../src/pipeline/identity/suppressions.ts'
+import { giveUp } from '../../src/pipeline/transaction.ts'
 import type { Kind, Unit } from '../../src/pipeline/unit.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
