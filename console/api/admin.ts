@@ -1,23 +1,21 @@
 import type { Query } from '../query.ts'
 import { fromAdmin } from './client.ts'
 import type {
-  CreatedDestination,
-  Delivery,
-  Destination,
-  DestinationSettings,
-  DestinationTest,
-} from './destination-types.ts'
-import type {
   Alert,
   AlertRules,
   ArchivedEvent,
   AuditRow,
   Backlog,
+  CreatedDestination,
   CreatedKey,
   CreatedSource,
   DeadLetter,
   DeadLetterWithBody,
+  Delivery,
+  Destination,
   DestinationActivity,
+  DestinationSettings,
+  DestinationTest,
   ErasurePreview,
   ErasureReceipt,
   Health,

@@ -5,18 +5,16 @@ import type {
   AcquisitionReport,
   AttentionReport,
   BreakdownReport,
-  HistoryReport,
-  MovementsReport,
-  OverviewReport,
-  RetentionReport,
-} from './report-types.ts'
-import type {
   Conversion,
   Event,
   EventOutcome,
   Found,
+  HistoryReport,
   List,
+  MovementsReport,
+  OverviewReport,
   RecordType,
+  RetentionReport,
   Series,
   StoredRecord,
 } from './types.ts'

@@ -1,7 +1,6 @@
-import { type Static, type TSchema, Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { INTERVALS, MAX_BUCKETS } from '../domain/buckets.ts'
 import { storableText } from '../domain/json/json.ts'
-import { Timestamp } from '../domain/shapes.ts'
 import type { SeriesBucket, SeriesRequest, Sum } from '../reports/series.ts'
 import { plainNumber } from '../store/export/row-texts.ts'
 import { timeWindow } from './paging.ts'
@@ -31,18 +30,6 @@ export const SeriesQuery = Type.Object({
     }),
   ),
 })
-
-export const SeriesBody = (sums: Record<string, TSchema>) =>
-  Type.Object({
-    interval: Type.Enum([...INTERVALS]),
-    results: Type.Array(
-      Type.Object({
-        at: Timestamp,
-        ...sums,
-        groups: Type.Optional(Type.Record(Type.String(), Type.Object(sums))),
-      }),
-    ),
-  })
 
 export function seriesRequest(
   query: Static<typeof SeriesQuery>,

@@ -26,7 +26,7 @@ export function Arrivals(): VNode {
         columns: [
           { label: 'Type', cell: row => h(What, { row }), kind: 'long' },
           { label: 'Happened', cell: ({ occurred_at }) => h(Ago, { at: occurred_at }) },
-          { label: 'From', cell: row => ('source' in row ? row.source : row.source_type) },
+          { label: 'From', cell: ({ source }) => source },
           { label: 'Visitor', cell: ({ visitor }) => text(visitor), kind: 'long', isMinor: true },
         ],
         rows: newest,

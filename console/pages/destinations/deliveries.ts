@@ -1,7 +1,6 @@
 import type { VNode } from 'preact'
 import { destinations } from '../../api/admin.ts'
-import type { Delivery, DeliveryOutcome } from '../../api/destination-types.ts'
-import type { List } from '../../api/types.ts'
+import type { Delivery, DeliveryOutcome, List } from '../../api/types.ts'
 import { Breakable } from '../../components/breakable.ts'
 import { showDialog } from '../../components/dialog.ts'
 import { SelectFilter } from '../../components/form.ts'

@@ -1,7 +1,7 @@
 import type { ReadonlySignal, Signal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { destinations } from '../../api/admin.ts'
-import type { Destination, DestinationTest } from '../../api/destination-types.ts'
+import type { Destination, DestinationTest } from '../../api/types.ts'
 import { announce } from '../../components/announcer.ts'
 import { confirmed } from '../../components/dialog.ts'
 import { ActionButton, Form, TextField } from '../../components/form.ts'

@@ -1,10 +1,11 @@
 import type { VNode } from 'preact'
-import { type Destination, type DestinationSettings, WHATS } from '../../api/destination-types.ts'
+import type { Destination, DestinationSettings, What } from '../../api/types.ts'
 import { Form, TextArea, TextField } from '../../components/form.ts'
 import { words } from '../../format.ts'
 import { h, html } from '../../html.ts'
 
-const USUAL = ['events', 'conversions']
+const WHATS: What[] = ['events', 'conversions', 'records', 'movements', 'alerts']
+const USUAL: What[] = ['events', 'conversions']
 
 type Field = 'name' | 'url' | 'event_types' | 'headers'
 type DestinationFormProps = {
@@ -22,7 +23,7 @@ export function DestinationForm({ submit, destination, run }: DestinationFormPro
       key: destination?.updated_at ?? '',
       submit,
       layout: 'stacked',
-      run: (values, all) => run(settingsIn(values, all.getAll('what') as string[])),
+      run: (values, all) => run(settingsIn(values, all.getAll('what') as What[])),
     },
     h(TextField, {
       ...{ id: 'url', label: 'Address', value: destination?.url ?? '' },
@@ -60,7 +61,7 @@ export function DestinationForm({ submit, destination, run }: DestinationFormPro
   )
 }
 
-function settingsIn({ name, url, event_types, headers }: Record<Field, string>, what: string[]) {
+function settingsIn({ name, url, event_types, headers }: Record<Field, string>, what: What[]) {
   return {
     url: url.trim(),
     what,

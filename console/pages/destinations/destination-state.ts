@@ -1,5 +1,5 @@
 import type { VNode } from 'preact'
-import type { Destination } from '../../api/destination-types.ts'
+import type { Destination } from '../../api/types.ts'
 import { Badge, type Tone } from '../../components/notice.ts'
 import { h } from '../../html.ts'
 

@@ -1,8 +1,13 @@
 import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { destinations } from '../../api/admin.ts'
-import type { Delivery, Destination, DestinationSettings } from '../../api/destination-types.ts'
-import type { DestinationActivity, List } from '../../api/types.ts'
+import type {
+  Delivery,
+  Destination,
+  DestinationActivity,
+  DestinationSettings,
+  List,
+} from '../../api/types.ts'
 import { Credentials } from '../../components/credentials.ts'
 import { useFollowed, withNewest } from '../../components/followed.ts'
 import { ProblemArea } from '../../components/notice.ts'

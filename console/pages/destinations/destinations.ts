@@ -1,5 +1,5 @@
 import { destinations } from '../../api/admin.ts'
-import type { Destination } from '../../api/destination-types.ts'
+import type { Destination } from '../../api/types.ts'
 import { EmptyState } from '../../components/notice.ts'
 import { Page } from '../../components/page.ts'
 import { type Column, Table } from '../../components/table.ts'

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { VNode } from 'preact'
 import { destinations } from '../../api/admin.ts'
-import type { CreatedDestination, DestinationSettings } from '../../api/destination-types.ts'
+import type { CreatedDestination, DestinationSettings } from '../../api/types.ts'
 import { ShownOnce } from '../../components/once.ts'
 import { Page } from '../../components/page.ts'
 import { h, html } from '../../html.ts'

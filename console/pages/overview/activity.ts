@@ -1,8 +1,16 @@
 import { alerts, destinations, inbound, tenants } from '../../api/admin.ts'
 import { conversions, events, records } from '../../api/data.ts'
-import type { Destination } from '../../api/destination-types.ts'
 import { nullOn } from '../../api/request.ts'
-import type { Alert, Conversion, Event, Health, List, Rejection, SeriesRow } from '../../api/types.ts'
+import type {
+  Alert,
+  Conversion,
+  Destination,
+  Event,
+  Health,
+  List,
+  Rejection,
+  SeriesRow,
+} from '../../api/types.ts'
 import { isAdmin, tenant } from '../../session.ts'
 import { firstDay } from './days.ts'
 

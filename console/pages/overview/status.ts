@@ -1,7 +1,5 @@
 import type { ComponentChildren, VNode } from 'preact'
-import type { Destination } from '../../api/destination-types.ts'
-import type { OverviewReport } from '../../api/report-types.ts'
-import type { Health } from '../../api/types.ts'
+import type { Destination, Health, OverviewReport } from '../../api/types.ts'
 import { Section } from '../../components/page.ts'
 import { Ago, Time } from '../../components/time.ts'
 import { lowerWords, plural } from '../../format.ts'

@@ -101,10 +101,10 @@ function sourceIn(values: FormValues<Field>): NewSource {
   const rateLimit = rateLimitIn(values.rate)
   return {
     tenant: tenant.peek() ?? '',
-    type,
-    overflow,
+    type: type as NewSource['type'],
+    overflow: overflow as NewSource['overflow'],
     ...(name && { name }),
-    ...(preset && { preset }),
+    ...(preset && { preset: preset as NewSource['preset'] }),
     ...(secret && { signing_secret: secret }),
     ...(rateLimit && { rate_limit: rateLimit }),
   }

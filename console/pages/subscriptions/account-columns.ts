@@ -1,5 +1,5 @@
 import type { VNode } from 'preact'
-import type { Item, TimelineEntry } from '../../api/report-types.ts'
+import type { Item, TimelineEntry } from '../../api/types.ts'
 import { Badge } from '../../components/notice.ts'
 import type { Column } from '../../components/table.ts'
 import { Day, Time } from '../../components/time.ts'

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact'
 import { toNumber } from '../../amount.ts'
-import type { AccountReport, TimelineEntry } from '../../api/report-types.ts'
+import type { AccountReport, TimelineEntry } from '../../api/types.ts'
 import { Section } from '../../components/page.ts'
 import { Plot } from '../../components/plot.ts'
 import { DAY_MS } from '../../day.ts'

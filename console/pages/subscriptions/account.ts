@@ -1,6 +1,6 @@
 import type { VNode } from 'preact'
 import { reports, search } from '../../api/data.ts'
-import type { AccountReport, Item, TimelineEntry } from '../../api/report-types.ts'
+import type { AccountReport, Item, TimelineEntry } from '../../api/types.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
 import { Facts, Page, Section, Tiles } from '../../components/page.ts'
 import { PagedTable } from '../../components/table.ts'

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact'
 import { reports } from '../../api/data.ts'
-import type { AcquisitionSource } from '../../api/report-types.ts'
+import type { AcquisitionSource } from '../../api/types.ts'
 import { ShareBar } from '../../components/bars.ts'
 import { SelectField } from '../../components/form.ts'
 import { EmptyState } from '../../components/notice.ts'

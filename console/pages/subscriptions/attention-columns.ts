@@ -1,6 +1,6 @@
 import type { VNode } from 'preact'
 import type { Amount } from '../../amount.ts'
-import type { Cancellation, PaymentIssue, Renewal, UpcomingBilling } from '../../api/report-types.ts'
+import type { Cancellation, PaymentIssue, Renewal, UpcomingBilling } from '../../api/types.ts'
 import { Badge } from '../../components/notice.ts'
 import type { Column } from '../../components/table.ts'
 import { Day } from '../../components/time.ts'

@@ -1,7 +1,6 @@
 import type { VNode } from 'preact'
 import { reports } from '../../api/data.ts'
-import type { AttentionReport } from '../../api/report-types.ts'
-import type { Paged } from '../../api/types.ts'
+import type { AttentionReport, Paged } from '../../api/types.ts'
 import { SelectField } from '../../components/form.ts'
 import { Section } from '../../components/page.ts'
 import { type Column, PagedTable } from '../../components/table.ts'

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact'
 import { isZero, toNumber } from '../../amount.ts'
-import type { BreakdownReport, BreakdownRow } from '../../api/report-types.ts'
+import type { BreakdownReport, BreakdownRow } from '../../api/types.ts'
 import { ShareBar } from '../../components/bars.ts'
 import { SelectFilter } from '../../components/form.ts'
 import { EmptyState } from '../../components/notice.ts'

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact'
 import { toNumber } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
-import type { Cohort } from '../../api/report-types.ts'
+import type { Cohort } from '../../api/types.ts'
 import { CsvButton } from '../../components/csv-button.ts'
 import { SelectField } from '../../components/form.ts'
 import { EmptyState } from '../../components/notice.ts'

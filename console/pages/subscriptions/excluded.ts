@@ -1,6 +1,6 @@
 import type { VNode } from 'preact'
 import { reports } from '../../api/data.ts'
-import type { Exclusion } from '../../api/report-types.ts'
+import type { Exclusion } from '../../api/types.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
 import { Prose } from '../../components/prose.ts'
 import { type Column, PagedTable } from '../../components/table.ts'

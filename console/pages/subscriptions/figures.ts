@@ -1,6 +1,6 @@
 import type { VNode } from 'preact'
 import { absolute, isNegative, isZero, negate } from '../../amount.ts'
-import type { Movements, OverviewReport } from '../../api/report-types.ts'
+import type { Movements, OverviewReport } from '../../api/types.ts'
 import { ChangeBars } from '../../components/bars.ts'
 import { Tiles } from '../../components/page.ts'
 import { money, number, plural } from '../../format.ts'

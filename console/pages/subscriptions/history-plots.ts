@@ -1,6 +1,6 @@
 import type { VNode } from 'preact'
 import { isZero, negate, toNumber } from '../../amount.ts'
-import type { HistoryReport } from '../../api/report-types.ts'
+import type { HistoryReport } from '../../api/types.ts'
 import { Plot } from '../../components/plot.ts'
 import { compact, money, type TimeUnit } from '../../format.ts'
 import { h } from '../../html.ts'

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact'
 import { absolute, isNegative, isZero } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
-import type { MovementRow, MovementsReport } from '../../api/report-types.ts'
+import type { MovementRow, MovementsReport } from '../../api/types.ts'
 import { SelectField, SelectFilter } from '../../components/form.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
 import { Section } from '../../components/page.ts'

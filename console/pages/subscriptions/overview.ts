@@ -1,7 +1,7 @@
 import type { VNode } from 'preact'
 import { reports } from '../../api/data.ts'
-import type { Account, HistoryReport, OverviewReport } from '../../api/report-types.ts'
 import { nullOn } from '../../api/request.ts'
+import type { Account, HistoryReport, OverviewReport } from '../../api/types.ts'
 import { SelectFilter } from '../../components/form.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
 import { Section, Tiles } from '../../components/page.ts'

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact'
 import type { Amount } from '../../amount.ts'
-import type { OverviewReport, RateName } from '../../api/report-types.ts'
+import type { OverviewReport, RateName } from '../../api/types.ts'
 import { type Column, Table } from '../../components/table.ts'
 import { money, NONE, number, percent } from '../../format.ts'
 import { h, html } from '../../html.ts'

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import type { CsvSource } from '../../api/csv.ts'
-import type { OverviewReport } from '../../api/report-types.ts'
+import type { OverviewReport } from '../../api/types.ts'
 import { Form, TextField } from '../../components/form.ts'
 import { EmptyState } from '../../components/notice.ts'
 import { Page, Tabs } from '../../components/page.ts'

@@ -1,17 +1,10 @@
 import type pg from 'pg'
-import { Type } from 'typebox'
 import { conversionSeries } from '../../reports/series.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'
 import type { App } from '../app.ts'
+import { ConversionSeriesBody } from '../events/schemas.ts'
 import { sendJson } from '../json.ts'
-import { amountsText, SeriesBody, SeriesQuery, seriesRequest, seriesText } from '../series.ts'
-
-const Sums = {
-  count: Type.Integer(),
-  amounts: Type.Record(Type.String(), Type.Number(), {
-    description: 'By currency; amounts without a currency are counted and not added up',
-  }),
-}
+import { amountsText, SeriesQuery, seriesRequest, seriesText } from '../series.ts'
 
 export function conversionSeriesRoute(app: App, { pool, now }: { pool: pg.Pool; now: () => Date }): void {
   app.get(
@@ -24,7 +17,7 @@ export function conversionSeriesRoute(app: App, { pool, now }: { pool: pg.Pool; 
         description:
           'The conversions that GET /v1/conversions lists, by when they happened, oldest bucket first, in the tenant’s time zone. At most 1,500 buckets.',
         querystring: SeriesQuery,
-        response: { 200: SeriesBody(Sums) },
+        response: { 200: ConversionSeriesBody },
       },
     },
     async ({ query, caller }, reply) => {

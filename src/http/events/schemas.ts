@@ -1,4 +1,5 @@
-import { Type } from 'typebox'
+import { type TProperties, Type } from 'typebox'
+import { INTERVALS } from '../../domain/buckets.ts'
 import { SOURCE_TYPES } from '../../domain/events/events.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp, Uuid } from '../../domain/shapes.ts'
 
@@ -36,4 +37,43 @@ export const EventOutcomeBody = Type.Object({
   replayed_as: Nullable(Type.String({ format: 'uuid', description: 'What a replay went in as' })),
   conversion: Nullable(Type.Boolean()),
   event: Nullable(EventBody),
+})
+
+export const ConversionBody = Type.Object({
+  id: Uuid,
+  occurred_at: Timestamp,
+  conversion_type: Type.String(),
+  event_type: NullableText,
+  source: Type.Enum(['tracking', ...SOURCE_TYPES, 'orders', 'billing']),
+  source_object_id: NullableText,
+  amount: Nullable(Type.Number()),
+  currency: NullableText,
+  visitor: NullableText,
+  profile_id: NullableText,
+  contact_id: NullableText,
+  contact_name: NullableText,
+  contact_email: NullableText,
+  company_name: NullableText,
+  integration_id: NullableText,
+})
+
+const SeriesBody = <Sums extends TProperties>(sums: Sums) =>
+  Type.Object({
+    interval: Type.Enum([...INTERVALS]),
+    results: Type.Array(
+      Type.Object({
+        at: Timestamp,
+        ...sums,
+        groups: Type.Optional(Type.Record(Type.String(), Type.Object(sums))),
+      }),
+    ),
+  })
+
+export const EventSeriesBody = SeriesBody({ count: Type.Integer() })
+
+export const ConversionSeriesBody = SeriesBody({
+  count: Type.Integer(),
+  amounts: Type.Record(Type.String(), Type.Number(), {
+    description: 'By currency; amounts without a currency are counted and not added up',
+  }),
 })

@@ -1,12 +1,10 @@
 import type pg from 'pg'
-import { Type } from 'typebox'
 import { eventSeries } from '../../reports/series.ts'
 import { appliedPolicy } from '../../store/billing/policies.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'
-import { countText, SeriesBody, SeriesQuery, seriesRequest, seriesText } from '../series.ts'
-
-const Sums = { count: Type.Integer() }
+import { countText, SeriesQuery, seriesRequest, seriesText } from '../series.ts'
+import { EventSeriesBody } from './schemas.ts'
 
 export function eventSeriesRoute(app: App, { pool, now }: { pool: pg.Pool; now: () => Date }): void {
   app.get(
@@ -19,7 +17,7 @@ export function eventSeriesRoute(app: App, { pool, now }: { pool: pg.Pool; now: 
         description:
           'The events that GET /v1/events lists (what is no conversion), by when they happened, oldest bucket first, in the tenant’s time zone. At most 1,500 buckets.',
         querystring: SeriesQuery,
-        response: { 200: SeriesBody(Sums) },
+        response: { 200: EventSeriesBody },
       },
     },
     async ({ query, caller }, reply) => {

@@ -1,4 +1,5 @@
-import { type TObject, type TSchema, Type } from 'typebox'
+import { type TObject, type TProperties, Type } from 'typebox'
+import { DIMENSIONS } from '../../domain/billing/dimensions.ts'
 import { DEFAULT_POLICY, statedPolicy } from '../../domain/billing/policy.ts'
 import { account, coverage, movements, nothing, page, rates, source } from './examples.ts'
 import { Count, MaybeTime, money, Time } from './fields.ts'
@@ -7,9 +8,11 @@ import {
   CancellationRow,
   CohortRow,
   ExclusionRow,
+  HistoryRow,
   ItemRow,
   MovementListRow,
   PaymentIssueRow,
+  PolicyChangeRow,
   RenewalRow,
   SourceRow,
   TimelineRow,
@@ -20,7 +23,7 @@ export const Amount = Type.Number({ description: 'Major units of the currency' }
 
 const POLICY = statedPolicy(DEFAULT_POLICY)
 
-export function pageOf(row: TObject) {
+export function pageOf<Row extends TObject>(row: Row) {
   return Type.Object({
     results: Type.Array(row),
     page: Type.Integer({ minimum: 1 }),
@@ -30,24 +33,35 @@ export function pageOf(row: TObject) {
   })
 }
 
-export function reportOf(facts: Record<string, TSchema>, lists: Record<string, TObject>, example: object) {
+type Pages<Lists extends Record<string, TObject>> = {
+  [Name in keyof Lists]: ReturnType<typeof pageOf<Lists[Name]>>
+}
+
+export function reportOf<Facts extends TProperties, Lists extends Record<string, TObject>>(
+  facts: Facts,
+  lists: Lists,
+  example: object,
+) {
+  const pages = Object.fromEntries(Object.entries(lists).map(([name, row]) => [name, pageOf(row)]))
   return Type.Object(
     {
       currency: Type.String(),
       as_of: Time,
       ...facts,
-      policy: Type.Object(
-        {},
-        { description: 'How MRR is counted: the settings of the tenant, their version, and all the rules' },
+      policy: Type.Unsafe<ReturnType<typeof statedPolicy>>(
+        Type.Object(
+          {},
+          { description: 'How MRR is counted: the settings of the tenant, their version, and all the rules' },
+        ),
       ),
-      ...Object.fromEntries(Object.entries(lists).map(([name, row]) => [name, pageOf(row)])),
+      ...(pages as Pages<Lists>),
     },
     { examples: [{ currency: 'EUR', as_of: '2026-03-31T09:30:00.000Z', ...example, policy: POLICY }] },
   )
 }
 
 /** A report whose only list is the answer itself, page by page. */
-export function flatReportOf(facts: Record<string, TSchema>, row: TObject, example: object) {
+export function flatReportOf<Facts extends TProperties>(facts: Facts, row: TObject, example: object) {
   return reportOf({ ...facts, ...pageOf(row).properties }, {}, example)
 }
 
@@ -298,5 +312,68 @@ export const RetentionBody = reportOf(
       gross_revenue_retention: 1,
       net_revenue_retention: 1.2040816326530612,
     }),
+  },
+)
+
+const { opening_mrr: _, closing_mrr: __, ...moved } = movements
+
+export const HistoryBody = reportOf(
+  {
+    interval: Type.String(),
+    policy_changes: Type.Array(PolicyChangeRow, {
+      description:
+        'When reports began to follow another policy. All rows are told by the one of today: what a change did to MRR is no movement, and stands here',
+    }),
+    results: Type.Array(HistoryRow),
+  },
+  {},
+  {
+    interval: 'month',
+    policy_changes: [
+      {
+        kind: 'policy',
+        at: '2026-03-20T09:00:00.000Z',
+        version: 2,
+        settings: { pause: { before: 'churn', after: 'keep' } },
+        mrr_before: 79,
+        mrr_after: 89,
+        mrr_delta: 10,
+      },
+    ],
+    results: [
+      {
+        date: '2026-03-01',
+        mrr: 89,
+        arr: 1068,
+        active_accounts: 2,
+        active_subscriptions: 2,
+        ...moved,
+      },
+    ],
+  },
+)
+
+const PartName = Type.Optional(Type.String({ description: 'The one that `by` names' }))
+
+const BreakdownRow = Type.Object({
+  plan: PartName,
+  interval: PartName,
+  source: PartName,
+  country: PartName,
+  mrr: money(),
+  accounts: Type.Integer({ description: 'Accounts with some of it' }),
+  subscriptions: Type.Integer({ description: 'Subscriptions with some of it' }),
+})
+
+export const BreakdownBody = reportOf(
+  { by: Type.Enum([...DIMENSIONS]), mrr: Amount, results: Type.Array(BreakdownRow) },
+  {},
+  {
+    by: 'plan',
+    mrr: 89,
+    results: [
+      { plan: 'Team', mrr: 59, accounts: 1, subscriptions: 1 },
+      { plan: 'Solo', mrr: 30, accounts: 1, subscriptions: 1 },
+    ],
   },
 )

@@ -11,12 +11,11 @@ import type { ReportList, ReportQuestion } from '../../reports/question.ts'
 import { BUCKET_INTERVALS, type BucketInterval } from '../../store/reports/buckets.ts'
 import type { App } from '../app.ts'
 import { problems } from '../problems.ts'
-import { movements } from './examples.ts'
-import { jsonRow, money } from './fields.ts'
+import { jsonRow } from './fields.ts'
 import type { ReportQuery } from './query.ts'
 import { type ReportDeps, reportRoute, type ShownReport, shown } from './report.ts'
 import { breakdownRow, HistoryRow, PolicyChangeRow } from './rows.ts'
-import { Amount, reportOf } from './schemas.ts'
+import { BreakdownBody, HistoryBody } from './schemas.ts'
 
 const Bound = (description: string) => Type.Optional(Type.String({ format: 'timestamp', description }))
 
@@ -27,69 +26,6 @@ export const SeriesQuery = {
   to: Bound('The last bucket is the one that holds this, that of as_of at the latest; default: as_of'),
   interval: Type.Enum([...BUCKET_INTERVALS], { default: 'month', description: 'Weeks begin on Monday' }),
 }
-
-const { opening_mrr: _, closing_mrr: __, ...moved } = movements
-
-const HistoryBody = reportOf(
-  {
-    interval: Type.String(),
-    policy_changes: Type.Array(PolicyChangeRow, {
-      description:
-        'When reports began to follow another policy. All rows are told by the one of today: what a change did to MRR is no movement, and stands here',
-    }),
-    results: Type.Array(HistoryRow),
-  },
-  {},
-  {
-    interval: 'month',
-    policy_changes: [
-      {
-        kind: 'policy',
-        at: '2026-03-20T09:00:00.000Z',
-        version: 2,
-        settings: { pause: { before: 'churn', after: 'keep' } },
-        mrr_before: 79,
-        mrr_after: 89,
-        mrr_delta: 10,
-      },
-    ],
-    results: [
-      {
-        date: '2026-03-01',
-        mrr: 89,
-        arr: 1068,
-        active_accounts: 2,
-        active_subscriptions: 2,
-        ...moved,
-      },
-    ],
-  },
-)
-
-const PartName = Type.Optional(Type.String({ description: 'The one that `by` names' }))
-
-const BreakdownRow = Type.Object({
-  plan: PartName,
-  interval: PartName,
-  source: PartName,
-  country: PartName,
-  mrr: money(),
-  accounts: Type.Integer({ description: 'Accounts with some of it' }),
-  subscriptions: Type.Integer({ description: 'Subscriptions with some of it' }),
-})
-
-const BreakdownBody = reportOf(
-  { by: Type.Enum([...DIMENSIONS]), mrr: Amount, results: Type.Array(BreakdownRow) },
-  {},
-  {
-    by: 'plan',
-    mrr: 89,
-    results: [
-      { plan: 'Team', mrr: 59, accounts: 1, subscriptions: 1 },
-      { plan: 'Solo', mrr: 30, accounts: 1, subscriptions: 1 },
-    ],
-  },
-)
 
 /** MRR over time and by kind. */
 export function seriesRoutes(app: App, deps: ReportDeps): void {
