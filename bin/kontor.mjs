@@ -1,23 +1,23 @@
 #!/usr/bin/env node
-// The `kontor` command. Runs src/main.ts with the Node 24 that the project pins, whatever Node started this file.
+// The `kontor` command. Runs src/main.ts with the Node version that the project pins, independent of the Node that runs this file.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-// In a package it is JavaScript: Node strips no types below node_modules.
+// The npm package contains JavaScript, because Node does not strip types below node_modules.
 const main = ['../src/main.ts', '../src/main.js']
   .map(path => fileURLToPath(new URL(path, import.meta.url)))
   .find(path => existsSync(path))
 const child = spawn(pinnedNode(), ['--max-semi-space-size=8', main, ...process.argv.slice(2)], {
-  // A server that hears its end of the channel break was left behind (kill -9 of this process), and stops.
+  // After a kill -9 of this process the channel breaks, and the server stops.
   stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
 })
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
 child.on('exit', (code, signal) => process.exit(code ?? (signal ? 1 : 0)))
 
-/** The one of the package for this platform; where there is none, the Node that runs this. */
+/** The Node of the platform package, or the Node that runs this file if that package is not installed. */
 function pinnedNode() {
   const platform = process.platform === 'win32' ? 'win' : process.platform
   try {

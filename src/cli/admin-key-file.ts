@@ -1,7 +1,7 @@
 import { mkdir, open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** For a start that nobody watches: logs are read by many, the file by its owner. Returns its path. */
+/** For a start without a terminal: many people can read logs, only the owner can read this file. Returns its path. */
 export async function writeAdminKey(dataDir: string, key: string): Promise<string> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const path = join(dataDir, 'admin-key')

@@ -6,15 +6,15 @@ import type { Output } from './output.ts'
 import { dataOption, readingDatabase, requireData, withDatabase } from './session.ts'
 
 const NOTES = `
-Rules, and from which value on they warn by default:
+Rules and their default thresholds:
 ${RULE_NAMES.map(rule => `  ${rule.padEnd(14)} ${String(RULES[rule].threshold).padEnd(4)} ${RULES[rule].means}`).join('\n')}
-Parts are from 0.001 to 1, seconds and letters 1 at least, times as long from 1 to 1000.
-An alert is raised after two minutes, and resolved after three below four fifths of its threshold.`
+Allowed thresholds: 0.001 to 1 for a share, at least 1 for seconds and dead letters, 1 to 1000 for a multiple.
+Kontor raises an alert after two minutes above the threshold, and resolves it after three minutes below 80 % of it.`
 
 export function addAlert(program: Command, out: Output): void {
   const alert = program
     .command('alert')
-    .description('Alerts: what Kontor warns of by itself, and from which values on.')
+    .description('List alerts and change their thresholds.')
     .addHelpText('after', NOTES)
     .addHelpText(
       'after',
@@ -22,9 +22,9 @@ export function addAlert(program: Command, out: Output): void {
     )
   alert
     .command('list')
-    .description('List the alerts that are raised.')
-    .option('--tenant <tenant>', 'the id or the name of a tenant (default: all)')
-    .option('--all', 'those of the last 90 days that are over as well')
+    .description('List the active alerts.')
+    .option('--tenant <tenant>', 'tenant id or name (default: all tenants)')
+    .option('--all', 'include resolved alerts of the last 90 days')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor alert list --tenant acme --all'))
     .action(async ({ tenant, all, ...options }) => {
@@ -35,8 +35,8 @@ export function addAlert(program: Command, out: Output): void {
     })
   alert
     .command('rules')
-    .description('Show or set from which values on a tenant is warned.')
-    .argument('<tenant>', 'the id or the name of a tenant')
+    .description('Show or change the alert thresholds of a tenant.')
+    .argument('<tenant>', 'tenant id or name')
     .option('--set <rule=value,…>', 'a number, off, or default', changeOf)
     .addOption(dataOption())
     .addHelpText('after', NOTES)
@@ -57,7 +57,7 @@ function changeOf(text: string): RulesChange {
   const change: RulesChange = {}
   for (const part of text.split(',')) {
     const [rule = '', value = ''] = part.split('=').map(side => side.trim())
-    if (Object.hasOwn(change, rule)) throw new InvalidArgumentError(`${rule} stands in it twice.`)
+    if (Object.hasOwn(change, rule)) throw new InvalidArgumentError(`${rule} is given twice.`)
     change[rule] = thresholdIn(value)
   }
   return change
@@ -67,6 +67,6 @@ function thresholdIn(value: string): number | null | 'default' {
   if (value === 'off') return null
   if (value === 'default') return 'default'
   if (!/^\d+(\.\d+)?$/.test(value))
-    throw new InvalidArgumentError('It must be rule=number, rule=off or rule=default.')
+    throw new InvalidArgumentError('Expected rule=number, rule=off or rule=default.')
   return Number(value)
 }

@@ -4,10 +4,10 @@ import type { Session } from './session.ts'
 
 const PATIENCE_MS = 60_000
 const POLL_MS = 100
-// Nodes count on from PostgreSQL's clock by their own.
+// Nodes derive the time from PostgreSQL's clock, so their clocks may differ a little.
 const CLOCKS_DIFFER_MS = 1_000
 
-/** Waits until all that was accepted so far has taken effect; false when nothing moves. */
+/** Waits until every entry accepted so far is applied. Returns false if there is no progress for 60 s. */
 export async function applied({ pool, log }: Session, out: Output): Promise<boolean> {
   const sentBy = (await databaseNow(pool)).getTime() + CLOCKS_DIFFER_MS
   let [fewest, movedAt] = [Number.POSITIVE_INFINITY, Date.now()]
@@ -20,7 +20,7 @@ export async function applied({ pool, log }: Session, out: Output): Promise<bool
     if (entries < fewest) [fewest, movedAt] = [entries, Date.now()]
     if (Date.now() - movedAt > PATIENCE_MS) {
       out.say(
-        `${entries} entries are accepted but not processed. Does a process with the surface worker run?`,
+        `${entries} accepted entries are not processed. Is a process with the surface "worker" running?`,
       )
       return false
     }

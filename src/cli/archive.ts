@@ -7,13 +7,15 @@ import { currentUser, dataOption, readingDatabase, withDatabase } from './sessio
 export function addArchive(program: Command, out: Output): void {
   const archive = program
     .command('archive')
-    .description('The archive: events and conversions as Parquet files (KONTOR_ARCHIVE_URL).')
+    .description(
+      'Show, enable or disable the archive: events and conversions as Parquet files (KONTOR_ARCHIVE_URL).',
+    )
   archive.addHelpText('after', examples('kontor archive status'))
   archive
     .command('status')
-    .description('Show where files go, how many there are, what waits, and what stands in the way.')
+    .description('Show the location of the archive, its number of files, pending data and the last error.')
     .addOption(dataOption())
-    .addHelpText('after', '\nExit code 1 while files cannot be written.')
+    .addHelpText('after', '\nExit code 1 if files cannot be written.')
     .addHelpText('after', examples('kontor archive status'))
     .action(options =>
       readingDatabase(options, out, async ({ pool }) => {
@@ -23,8 +25,12 @@ export function addArchive(program: Command, out: Output): void {
       }),
     )
   for (const [verb, enabled, description] of [
-    ['enable', true, 'Write files again, also in a restored copy.'],
-    ['disable', false, 'Write no more files. What comes meanwhile is not archived.'],
+    ['enable', true, 'Resume writing files. Also needed after a restore.'],
+    [
+      'disable',
+      false,
+      'Stop writing files. Data that arrives while the archive is disabled is not archived.',
+    ],
   ] as const)
     archive
       .command(verb)

@@ -8,15 +8,15 @@ const PAGE = 100
 const DEFAULT_ROWS = 100
 
 export function addAudit(program: Command, out: Output): void {
-  const audit = program.command('audit').description('Audit: who changed what. Nobody can change it.')
+  const audit = program.command('audit').description('Show the audit log. It cannot be changed.')
   audit.addHelpText('after', examples('kontor audit list'))
   audit
     .command('list')
-    .description('List changes of tenants, keys, sources and settings, erasures and replays, newest first.')
-    .option('--tenant <tenant>', 'only those of this tenant: its id or its name')
-    .option('--since <date>', 'from here on, in ISO 8601')
-    .option('--until <date>', 'up to here, in ISO 8601')
-    .option('--limit <n>', `at most so many (default: ${DEFAULT_ROWS})`, limitOf)
+    .description('List changes to tenants, keys, sources and settings, erasures and replays. Newest first.')
+    .option('--tenant <tenant>', 'only changes of this tenant (id or name)')
+    .option('--since <date>', 'only changes since this time (ISO 8601)')
+    .option('--until <date>', 'only changes until this time (ISO 8601)')
+    .option('--limit <n>', `maximum number of changes (default: ${DEFAULT_ROWS})`, limitOf)
     .addOption(dataOption())
     .addHelpText(
       'after',
@@ -38,7 +38,6 @@ export function addAudit(program: Command, out: Output): void {
 }
 
 function limitOf(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text.trim()))
-    throw new InvalidArgumentError('It must be a whole number above 0.')
+  if (!/^[1-9]\d{0,8}$/.test(text.trim())) throw new InvalidArgumentError('Expected a positive integer.')
   return Number(text)
 }

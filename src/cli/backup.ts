@@ -13,18 +13,18 @@ import { progressOn } from './progress.ts'
 import { dataOption, masterKeysOf, requireData, withBareDatabase } from './session.ts'
 
 const NOTES = `
-Prints {"file", "bytes", "tenants", "records", "events", "taken_at", "version"}. It runs beside a server and holds it up in
-nothing. A file of that name is replaced once the new one is whole.
-The file holds everything but the master key, which signing secrets are encrypted under (secret.key, KONTOR_SECRET_KEY):
-keep that elsewhere, or give --include-secret-key and keep the file like a password.
-With NATS_URL, what JetStream holds at the beginning is processed first, so that it is in the file.`
+Prints {"file", "bytes", "tenants", "records", "events", "taken_at", "version"}. A running server is not affected.
+An existing file is replaced when the new backup is complete.
+The backup does not contain the master key that encrypts signing secrets (secret.key, KONTOR_SECRET_KEY). Store that key
+separately, or use --include-secret-key and protect the file like a password.
+With NATS_URL, entries in JetStream are processed first, so that the backup contains them.`
 
 export function addBackup(program: Command, out: Output): void {
   const backup = program
     .command('backup')
-    .description('Write everything, as of one moment, into one file; or check such a file.')
-    .option('--to <file>', 'the file to write')
-    .option('--include-secret-key', 'put the master key into the file as well')
+    .description('Write a consistent backup of all data to one file, or verify a backup.')
+    .option('--to <file>', 'file to write')
+    .option('--include-secret-key', 'include the master key in the backup')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
@@ -36,45 +36,48 @@ export function addBackup(program: Command, out: Output): void {
       ),
     )
     .action(async ({ to, includeSecretKey, ...options }) => {
-      if (to === undefined) throw new UsageError('Give the file to write: --to FILE.')
+      if (to === undefined) throw new UsageError('The option --to FILE is required.')
       const path = await writablePath(to)
       await requireData(options)
       await withBareDatabase(options, out, async ({ pool, config, log }) => {
         const secretKeys = includeSecretKey ? await masterKeysOf(config) : null
         if (includeSecretKey && !secretKeys?.length)
-          throw new UsageError('There is no master key to include: KONTOR_SECRET_KEY is not set.')
+          throw new UsageError(
+            '--include-secret-key: there is no master key, because KONTOR_SECRET_KEY is not set.',
+          )
         await drain(log, out)
         out.json(await backUp({ pool, path, version, secretKeys, progress: progressOn(out, 'Copied') }))
       })
     })
   backup
     .command('verify')
-    .description('Read a backup from end to end and compare it with what was written; tell what is in it.')
+    .description('Check that a backup is complete and undamaged, and print its contents.')
     .argument('<file>')
-    .addHelpText('after', '\nPrints what `kontor backup` printed. It needs no database.')
+    .addHelpText('after', '\nPrints the same object as `kontor backup`. Needs no database.')
     .addHelpText('after', examples('kontor backup verify /backup/kontor-2026-01-31.backup'))
     .action(async file => out.json(await verifyBackup(resolve(file), progressOn(out, 'Checked'))))
 }
 
-// Workers take tens of thousands a second: whoever has not read it by then is not running.
+// Workers read tens of thousands of entries per second. If entries are unread after this time, no worker is running.
 const DRAIN_MS = 60_000
 
-/** What NATS holds is not in PostgreSQL: what was accepted up to here is processed first. */
+/** Entries in JetStream are not in PostgreSQL, so the backup waits until the workers have read them. */
 async function drain(log: Log, out: Output): Promise<void> {
   if (log.outside === null) return
-  out.say('What JetStream holds is processed first.')
+  out.say('Waiting until the entries in JetStream are processed.')
   const unread = await log.outside.untilRead(DRAIN_MS)
   if (unread > 0)
     throw new AdminError(
       'conflict',
       'stream_not_drained',
-      `JetStream holds ${unread} entries that are not processed, and they would not be in the backup. Start a worker (kontor start --surfaces worker), and try again.`,
+      `JetStream holds ${unread} unprocessed entries, which the backup would not contain. Start a worker (kontor start --surfaces worker) and retry.`,
     )
 }
 
 async function writablePath(to: string): Promise<string> {
   const path = resolve(to)
   const found = await stat(path).catch(() => null)
-  if (found && !found.isFile()) throw new UsageError(`${path} is not a file. Give the name of one.`)
+  if (found && !found.isFile())
+    throw new UsageError(`${path} is not a regular file. Choose another path for --to.`)
   return path
 }

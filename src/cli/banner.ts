@@ -1,37 +1,37 @@
 import type { FirstStart } from '../admin/first-start.ts'
 import type { Surface } from '../config/config.ts'
 
-/** A server that has just started, for whoever started it. */
+/** What the start banner shows of the server. */
 export type StartedServer = {
   version: string
   url: string
   opsUrl: string | null
-  /** Where the data lives, in words. */
+  /** The data directory or the database addresses. */
   data: string
-  /** What a command needs to reach it; empty where it finds it by itself. */
+  /** The --data option that commands need to find this server; empty for the default directory. */
   dataFlag: string
   surfaces: readonly Surface[]
-  /** What an acknowledged event on NATS survives; null without NATS. */
+  /** The durability of an acknowledged event in JetStream; null without NATS. */
   promise: string | null
-  /** Only this machine can reach it. */
+  /** Whether the server is reachable from this machine only. */
   isLoopback: boolean
 }
 
-/** `adminKey`: the key, or where it is. */
+/** `adminKey`: the key, or the file that contains it. */
 export function firstBanner(server: StartedServer, made: FirstStart, adminKey: string): string {
   return [
     ...heading(server),
     '',
-    `  First start: tenant "${made.tenant.name}" (${made.tenant.id}) is made, with these keys.`,
-    '  They are shown only this once: keep them now.',
+    `  First start: created tenant "${made.tenant.name}" (${made.tenant.id}) with these keys.`,
+    '  They are shown only once. Save them now.',
     '',
     `    Private key    ${made.privateKey.key}`,
     `    Tracking key   ${made.trackingKey.key}`,
     `    Admin key      ${adminKey}`,
-    `    Webhook        ${server.url}${made.source.path}`,
-    `    its token      ${made.source.token}`,
+    `    Webhook URL    ${server.url}${made.source.path}`,
+    `    Webhook token  ${made.source.token}`,
     '',
-    '  Try it. Each line works as it stands:',
+    '  Try it. You can run each command as it is:',
     ...examples(server, made).flatMap(({ what, line }) => ['', `    # ${what}`, `    ${line}`]),
     '',
     ...addresses(server),
@@ -51,7 +51,9 @@ export function banner(server: StartedServer): string {
 }
 
 function heading({ version, url, isLoopback }: StartedServer): string[] {
-  const note = isLoopback ? ['  (this machine only; KONTOR_HOST=0.0.0.0 opens it to others)'] : []
+  const note = isLoopback
+    ? ['  (reachable from this machine only; set KONTOR_HOST=0.0.0.0 to allow other machines)']
+    : []
   return ['', `Kontor ${version} is running at ${url}`, ...note]
 }
 
@@ -62,9 +64,9 @@ function addresses({ url, opsUrl, data, promise, surfaces }: StartedServer): str
       ? [`  Console         ${url}/console (sign in with the admin key)`]
       : []),
     ...(hasHttp ? [`  API reference   ${url}/docs`, `  Guides          ${url}/docs/guides`] : []),
-    `  Operations      ${opsUrl === null ? 'no operations port' : `${opsUrl}/healthz, /readyz, /metrics`}`,
+    `  Operations      ${opsUrl === null ? 'disabled (KONTOR_OPS_PORT=off)' : `${opsUrl}/healthz, /readyz, /metrics`}`,
     `  Data            ${data}`,
-    ...(promise === null ? [] : [`  Events          in JetStream, acknowledged means: ${promise}`]),
+    ...(promise === null ? [] : [`  Events          stored in JetStream, durability: ${promise}`]),
     `  Stop            Ctrl-C, or kill -TERM ${process.pid}`,
   ]
 }
@@ -84,13 +86,13 @@ function examples({ url, surfaces }: StartedServer, made: FirstStart): { what: s
   const post = (path: string, credential: string, body: object, extra = '') =>
     `curl ${url}${path} ${credential} ${json}${extra} -d '${JSON.stringify(body)}'`
   const reading = surfaces.includes('data')
-    ? [{ what: 'see what came in', line: `curl '${url}/v1/events?limit=10' ${privately}` }]
+    ? [{ what: 'list recent events', line: `curl '${url}/v1/events?limit=10' ${privately}` }]
     : []
   return [
     ...(surfaces.includes('data')
       ? [
           {
-            what: 'write a contact, and wait until it is applied',
+            what: 'create a contact and wait until it is applied',
             line: post('/v1/contacts', privately, contact, " -H 'Prefer: wait=10'"),
           },
           { what: 'read it back', line: `curl ${url}/v1/contacts/c-1 ${privately}` },

@@ -4,13 +4,13 @@ import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 
 const NOTES = `
-Prints {"ok", "faults", "warnings", "settings"}; secrets are hidden. Exit code 1 when there are faults.
-It starts nothing and connects to nothing.`
+Prints {"ok", "faults", "warnings", "settings"}. Secrets are masked. Exit code 1 if a setting is invalid.
+This command starts nothing and opens no connection.`
 
 export function addCheckConfig(program: Command, out: Output): void {
   program
     .command('check-config')
-    .description('Show the settings as they would be used, and every fault with its fix.')
+    .description('Show the effective settings, and every invalid setting with its fix.')
     .option('--port <n>', 'as for `kontor start`')
     .option('--host <address>', 'as for `kontor start`')
     .option('--data <directory>', 'as for `kontor start`')
@@ -28,8 +28,8 @@ export function addCheckConfig(program: Command, out: Output): void {
       const { config, faults, warnings, effective } = inspectConfig(undefined, { ...options, dataDir: data })
       out.json({ ok: config !== null, faults, warnings, settings: effective })
       for (const warning of warnings) out.say(`Warning: ${warning}`)
-      for (const fault of faults) out.say(`Fault: ${fault}`)
-      out.say(config === null ? 'The configuration cannot be used.' : 'The configuration is good.')
+      for (const fault of faults) out.say(`Error: ${fault}`)
+      out.say(config === null ? 'The configuration is invalid.' : 'The configuration is valid.')
       out.exitCode = config === null ? 1 : 0
     })
 }

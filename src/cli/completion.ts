@@ -7,8 +7,8 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const
 export function addCompletion(program: Command, out: Output): void {
   program
     .command('completion')
-    .description('Print a script that completes commands and options in a shell.')
-    .addArgument(new Argument('<shell>', 'for which shell').choices(SHELLS))
+    .description('Print a shell completion script.')
+    .addArgument(new Argument('<shell>', 'name of the shell').choices(SHELLS))
     .addHelpText(
       'after',
       examples(
@@ -22,18 +22,18 @@ export function addCompletion(program: Command, out: Output): void {
 
 type Level = { path: string; words: { word: string; about: string }[] }
 
-/** Of the program and each command: what may come next. */
+/** The program and every command, each with the words that may follow it. */
 function levels(command: Command, path = ''): Level[] {
   const commands = command.commands as Command[]
   const words = [
     ...commands.map(child => ({ word: child.name(), about: child.description() })),
     ...command.options.flatMap(({ long, description }) => (long ? [{ word: long, about: description }] : [])),
-    { word: '--help', about: 'print the help' },
+    { word: '--help', about: 'show help' },
   ]
   return [{ path, words }, ...commands.flatMap(child => levels(child, `${path} ${child.name()}`.trim()))]
 }
 
-/** A word that leads to a command goes one level down; options and their values do not. */
+/** A word that completes a command path selects that command; options and their values are skipped. */
 function bashScript(program: Command, isZsh: boolean): string {
   const cases = levels(program).map(
     ({ path, words }) => `      "${path}") words="${words.map(({ word }) => word).join(' ')}" ;;`,

@@ -14,11 +14,14 @@ import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 
 const NOTES = `
-Where root's PostgreSQL cannot enter the data directory, the database lives in ${systemDirectory}/clusters and a link in the
-data directory points to it. Deleting the data directory leaves the cluster behind; it is never removed by itself.`
+If Kontor runs as root and PostgreSQL's user cannot access the data directory, the database is stored in
+${systemDirectory}/clusters and a link in the data directory points to it. Deleting the data directory does not delete
+that cluster. Only \`kontor data remove\` does.`
 
 export function addData(program: Command, out: Output): void {
-  const data = program.command('data').description('Embedded databases outside of their data directories.')
+  const data = program
+    .command('data')
+    .description('List or remove embedded databases that are stored outside their data directories.')
   data.addHelpText('after', NOTES)
   data.addHelpText('after', examples('kontor data list', 'kontor data remove 14b765a161112d47'))
   addList(data, out)
@@ -29,7 +32,7 @@ function addList(data: Command, out: Output): void {
   data
     .command('list')
     .description(
-      `List the clusters in ${systemDirectory}, whose data directories they are, and what they take.`,
+      `List the database clusters in ${systemDirectory} with their data directories and disk usage.`,
     )
     .addHelpText(
       'after',
@@ -41,9 +44,9 @@ function addList(data: Command, out: Output): void {
 function addRemove(data: Command, out: Output): void {
   data
     .command('remove')
-    .description('Remove a cluster that no data directory points to, for good.')
-    .argument('<name>', 'its name, as `kontor data list` shows it')
-    .option('--yes', 'do not ask')
+    .description('Permanently delete a cluster that no data directory points to.')
+    .argument('<name>', 'name of the cluster, see `kontor data list`')
+    .option('--yes', 'do not ask for confirmation')
     .addHelpText('after', examples('kontor data remove 14b765a161112d47 --yes'))
     .action(async (name, { yes }) => {
       const cluster = await findCluster(systemDirectory, name)
@@ -65,10 +68,10 @@ function refuse(reason: string | null): void {
 }
 
 async function isConfirmed({ directory, dataDir, bytes }: Cluster): Promise<boolean> {
-  if (!process.stdin.isTTY) throw new UsageError('This removes a database for good: confirm it with --yes.')
+  if (!process.stdin.isTTY) throw new UsageError('This permanently deletes a database. Confirm with --yes.')
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   const answer = await terminal.question(
-    `Remove ${directory} (${Math.ceil(bytes / 1024 ** 2)} MB) for good? It was the database of ${dataDir}, which no longer points to it. [y/N] `,
+    `Permanently delete ${directory} (${Math.ceil(bytes / 1024 ** 2)} MB)? It was the database of ${dataDir}, which no longer points to it. [y/N] `,
   )
   terminal.close()
   return /^y(es)?$/i.test(answer.trim())

@@ -9,14 +9,16 @@ import { dataOption, readingDatabase, readyLog, tenantFilter, withDatabase } fro
 
 const PAGE = 100
 const WAIT_MS = 5_000
-const sourceOption = () => new Option('--source <id>', 'only those of this source (src_…)')
+const sourceOption = () => new Option('--source <id>', 'only dead letters of this source (src_…)')
 const reasonOption = () =>
-  new Option('--reason <reason>', 'rejected: never valid; failed: could not be applied').choices(
+  new Option('--reason <reason>', 'rejected (invalid) or failed (could not be applied)').choices(
     DEAD_LETTER_REASONS,
   )
 
 export function addDeadLetters(program: Command, out: Output): void {
-  const letters = program.command('dead-letters').description('Dead letters: what could not be processed.')
+  const letters = program
+    .command('dead-letters')
+    .description('List, show or replay dead letters: entries that could not be processed.')
   letters.addHelpText('after', examples('kontor dead-letters list', 'kontor dead-letters replay --all'))
   addList(letters, out)
   addShow(letters, out)
@@ -26,13 +28,13 @@ export function addDeadLetters(program: Command, out: Output): void {
 function addList(letters: Command, out: Output): void {
   letters
     .command('list')
-    .description('List what could not be processed, newest first.')
+    .description('List dead letters, newest first.')
     .addOption(tenantFilter())
     .addOption(sourceOption())
     .addOption(reasonOption())
-    .option('--id <id>', 'only this one')
-    .option('--limit <n>', 'at most so many (default: all of them)', limitOf)
-    .option('--all', 'all of them, which is the default')
+    .option('--id <id>', 'only the dead letter with this id')
+    .option('--limit <n>', 'maximum number of dead letters (default: no limit)', limitOf)
+    .option('--all', 'list all dead letters (the default)')
     .addOption(dataOption())
     .addHelpText(
       'after',
@@ -67,14 +69,14 @@ async function listLetters(admin: Admin, { limit = Number.POSITIVE_INFINITY, ...
 function limitOf(text: string): number {
   const limit = Number(text)
   if (limit >= 1) return limit
-  throw new InvalidArgumentError('It must be a number from 1 on, for example 20.')
+  throw new InvalidArgumentError('Expected a number of at least 1, for example 20.')
 }
 
 function addShow(letters: Command, out: Output): void {
   letters
     .command('show')
-    .description('Show one of them, with the body as it came in.')
-    .argument('<id>', 'the id of the dead letter')
+    .description('Show a dead letter with the body as received.')
+    .argument('<id>', 'id of the dead letter')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor dead-letters show 019c1234-5678-7000-8abc-def012300003'))
     .action((id, options) =>
@@ -83,15 +85,16 @@ function addShow(letters: Command, out: Output): void {
 }
 
 const REPLAY_NOTES = `
-Prints {"replayed", "applied", "failed_again", "waiting", "remaining"}, after 5 seconds at the latest. Each is put back into the log once, and a running server processes it; a repeat of
-what has been processed meanwhile changes nothing. Events are read with the source settings of today.`
+Prints {"replayed", "applied", "failed_again", "waiting", "remaining"} after at most 5 seconds. Each dead letter is appended
+to the log once, and a running server processes it. An event that was processed in the meantime is not applied twice.
+Events are read with the current settings of their source.`
 
 function addReplay(letters: Command, out: Output): void {
   letters
     .command('replay')
-    .description('Process them again: one, those of a source or a reason, or all.')
-    .option('--id <id>', 'this one')
-    .option('--all', 'all of them (of the tenant, if one is given)')
+    .description('Process dead letters again: one, those of a source or with a reason, or all.')
+    .option('--id <id>', 'replay the dead letter with this id')
+    .option('--all', 'replay all dead letters (of the tenant, if --tenant is given)')
     .addOption(tenantFilter())
     .addOption(sourceOption())
     .addOption(reasonOption())
@@ -108,7 +111,7 @@ function addReplay(letters: Command, out: Output): void {
     .action(async options => {
       const { tenant, id, source, reason, all } = options
       if ([id, source, reason, tenant].every(given => given === undefined) && !all)
-        throw new UsageError('Say which: --id ID, --source ID, --reason R, --tenant T or --all.')
+        throw new UsageError('Select dead letters with --id, --source, --reason, --tenant or --all.')
       await withDatabase(options, out, async session => {
         await readyLog(session)
         const progress = (replayed: number) => out.say(`${replayed} replayed …`)

@@ -13,21 +13,21 @@ import { type ReachedServer, reachServer } from './reached-server.ts'
 import { dataOption, type Session, urlOption, withDatabase } from './session.ts'
 
 const NOTES = `
-Products, contacts, orders, visits with their sources, subscriptions, invoices and refunds go in through the
-public APIs of the running server; where none runs, one is started for as long as it takes.
-Doing it again with the same seed and scale adds nothing.
+Sends products, contacts, orders, visits, subscriptions, invoices and refunds through the public APIs of the
+running server. If no server runs, the command starts one until it is done.
+Repeating the command with the same seed and scale adds nothing.
 
-Prints {"tenant", "private_key", "tracking_key", "source", …, "counts"}. Keys of a tenant that was there
-before end after a day.`
+Prints {"tenant", "private_key", "tracking_key", "source", …, "counts"}. If the tenant existed before, the
+created keys expire after one day.`
 
 export function addDemo(program: Command, out: Output): void {
   program
     .command('demo')
-    .description('Fill a tenant with a year of a made-up shop.')
-    .option('--tenant <tenant>', 'the tenant to fill; made where there is none', 'demo')
-    .option('--seed <n>', 'which shop: the same number makes the same one', seedOf, 1)
-    .option('--scale <n>', 'how large: 1 is about 300 contacts and 8,000 visits', scaleOf, 1)
-    .option('--end <YYYY-MM-DD>', 'the day on which the year ends (default: today)', endOf)
+    .description('Fill a tenant with one year of data of a fictional shop.')
+    .option('--tenant <tenant>', 'tenant to fill; created if it does not exist', 'demo')
+    .option('--seed <n>', 'random seed; the same seed generates the same shop', seedOf, 1)
+    .option('--scale <n>', 'size of the shop; 1 is about 300 contacts and 8,000 visits', scaleOf, 1)
+    .option('--end <YYYY-MM-DD>', 'last day of the year (default: today)', endOf)
     .addOption(urlOption())
     .addOption(dataOption())
     .addHelpText('after', NOTES)
@@ -64,14 +64,14 @@ const scaleOf = (text: string) => numberOf(text, 0.05, 100, /^\d+(\.\d+)?$/)
 function numberOf(text: string, least: number, most: number, form: RegExp): number {
   const number = Number(text)
   if (!form.test(text) || number < least || number > most)
-    throw new InvalidArgumentError(`It must be a number from ${least} to ${most}.`)
+    throw new InvalidArgumentError(`Expected a number from ${least} to ${most}.`)
   return number
 }
 
 function endOf(text: string): number {
   const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN
-  if (Number.isNaN(at)) throw new InvalidArgumentError('It must be a date like 2025-12-31.')
-  if (at > Date.now()) throw new InvalidArgumentError('It must not lie in the future.')
+  if (Number.isNaN(at)) throw new InvalidArgumentError('Expected a date, for example 2025-12-31.')
+  if (at > Date.now()) throw new InvalidArgumentError('The date must not be in the future.')
   return at
 }
 
@@ -83,7 +83,7 @@ type DemoTenant = {
   year: Year
 }
 
-/** The tenant with what it takes to write to it. A year that was begun before is gone on with. */
+/** Finds or creates the tenant, its keys and its source. Continues a year that an earlier run started. */
 async function prepare({ admin }: Session, shape: Shape): Promise<DemoTenant> {
   const found = await admin.tenants.show(shape.tenant).catch(error => {
     if (error instanceof AdminError && error.kind === 'not_found') return null
@@ -98,7 +98,7 @@ async function prepare({ admin }: Session, shape: Shape): Promise<DemoTenant> {
 
 const dateOf = (at: number) => new Date(at).toISOString().slice(0, 10)
 
-/** The source's name keeps the end of the year, so that tomorrow the same seed is still the same year. */
+/** The source's name contains the end of the year. A run on a later day with the same seed therefore continues the same year. */
 async function sourceOf(
   admin: Session['admin'],
   tenant: string,
@@ -120,7 +120,7 @@ async function sourceOf(
   const begunEnd = Date.parse(known.name.slice(prefix.length))
   if (end !== undefined && end !== begunEnd)
     throw new UsageError(
-      `This tenant has the year of seed ${seed} until ${dateOf(begunEnd)} already. Give another --seed or --tenant.`,
+      `This tenant already has the year of seed ${seed}, ending on ${dateOf(begunEnd)}. Use another --seed or --tenant.`,
     )
   const rotated = await admin.sources.rotate(known.id, { what: 'token' })
   return [{ ...rotated, token: rotated.token! }, yearOf({ seed, scale, end: begunEnd })]
@@ -130,7 +130,7 @@ async function fill(session: Session, target: DemoTenant, server: ReachedServer,
   const { tenant, privateKey, trackingKey, source, year } = target
   const startedAt = performance.now()
   out.say(
-    `A year of shop ${year.label}, until ${dateOf(year.end)}, for tenant ${JSON.stringify(tenant.name)}:`,
+    `Sending a year of shop ${year.label}, ending on ${dateOf(year.end)}, to tenant ${JSON.stringify(tenant.name)}:`,
   )
   const shop = shopYear(year)
   const keys = { privateKey: privateKey.key, trackingKey: trackingKey.key }
@@ -158,7 +158,7 @@ async function fill(session: Session, target: DemoTenant, server: ReachedServer,
 
 function nextSteps({ privateKey }: DemoTenant, { billing }: Shop, { readUrl, lasts }: ReachedServer): string {
   const get = (path: string) => `  curl -H 'Authorization: Bearer ${privateKey.key}' '${readUrl}${path}'`
-  const intro = lasts ? 'Look at it:' : 'Look at it, once the server runs (kontor start):'
+  const intro = lasts ? 'Next steps:' : 'Next steps, after starting the server (kontor start):'
   const customer = billing.find(({ payload }) => payload.currency === 'EUR')!.payload.customer
   return [
     intro,

@@ -6,13 +6,13 @@ import type { Output } from './output.ts'
 import { overlapOption } from './overlap-option.ts'
 import { dataOption, readingDatabase, withDatabase } from './session.ts'
 
-const ID = 'the id of the destination (dst_…)'
+const ID = 'id of the destination (dst_…)'
 const EXAMPLE_ID = 'dst_4fTzQ9aXw2LmN8pB'
 
 export function addDestination(program: Command, out: Output): void {
   const destination = program
     .command('destination')
-    .description('Destinations: where Kontor sends what took effect, as signed webhooks.')
+    .description('Manage destinations: endpoints to which Kontor sends signed webhooks.')
   destination.addHelpText(
     'after',
     examples(
@@ -25,8 +25,8 @@ export function addDestination(program: Command, out: Output): void {
   addShow(destination, out)
   addUpdate(destination, out)
   addRotate(destination, out)
-  addSwitch(destination, out, 'enable', 'Send again: first what was still to be sent.')
-  addSwitch(destination, out, 'disable', 'Send nothing more until it is enabled again.')
+  addSwitch(destination, out, 'enable', 'Resume sending, starting with the pending messages.')
+  addSwitch(destination, out, 'disable', 'Stop sending until the destination is enabled again.')
   addDelete(destination, out)
   addTest(destination, out)
   addDeliveries(destination, out)
@@ -40,22 +40,22 @@ const headersWith = (text: string, before: Record<string, string> = {}) => {
   return { ...before, [name]: value }
 }
 
-const WHAT = `what to send: ${WHATS.join(', ')}, separated by commas`
-const EVENT_TYPES = 'of events only these, separated by commas; order.* are all that begin so'
-const HEADER = 'a request header to send along; may be given several times'
+const WHAT = `comma-separated list of what to send: ${WHATS.join(', ')}`
+const EVENT_TYPES = 'comma-separated list of event types to send; order.* matches all types with that prefix'
+const HEADER = 'additional request header; repeatable'
 
 function addCreate(destination: Command, out: Output): void {
   destination
     .command('create')
-    .description('Make a destination. From now on it is sent what it wants.')
-    .requiredOption('--tenant <tenant>', 'the id or the name of the tenant')
-    .requiredOption('--url <url>', 'where to post (https)')
-    .option('--name <name>', 'what to call it (default: its host)')
+    .description('Create a destination. Kontor sends it everything that happens from now on.')
+    .requiredOption('--tenant <tenant>', 'tenant id or name')
+    .requiredOption('--url <url>', 'endpoint to post to (https)')
+    .option('--name <name>', 'display name (default: the host of the URL)')
     .option('--what <list>', `${WHAT} (default: events,conversions)`, listOf)
     .option('--event-types <list>', EVENT_TYPES, listOf)
     .option('--header <name:value>', HEADER, headersWith)
     .addOption(dataOption())
-    .addHelpText('after', '\nPrints the destination with its "secret", which cannot be shown again.')
+    .addHelpText('after', '\nPrints the destination with its "secret". The secret is shown only once.')
     .addHelpText(
       'after',
       examples(
@@ -83,8 +83,8 @@ function addCreate(destination: Command, out: Output): void {
 function addList(destination: Command, out: Output): void {
   destination
     .command('list')
-    .description('List the destinations of a tenant, with how sending to them goes.')
-    .requiredOption('--tenant <tenant>', 'the id or the name of the tenant')
+    .description('List the destinations of a tenant with their delivery status.')
+    .requiredOption('--tenant <tenant>', 'tenant id or name')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor destination list --tenant acme'))
     .action(options =>
@@ -97,7 +97,7 @@ function addList(destination: Command, out: Output): void {
 function addShow(destination: Command, out: Output): void {
   destination
     .command('show')
-    .description('Show a destination and how sending to it goes; never its secret.')
+    .description('Show a destination and its delivery status. The secret is not shown.')
     .argument('<id>', ID)
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination show ${EXAMPLE_ID}`))
@@ -109,13 +109,13 @@ function addShow(destination: Command, out: Output): void {
 function addUpdate(destination: Command, out: Output): void {
   destination
     .command('update')
-    .description('Change a destination; what is not named stays as it is.')
+    .description('Change a destination. Omitted options keep their values.')
     .argument('<id>', ID)
-    .option('--url <url>', 'where to post (https)')
-    .option('--name <name>', 'what to call it')
+    .option('--url <url>', 'endpoint to post to (https)')
+    .option('--name <name>', 'display name')
     .option('--what <list>', WHAT, listOf)
-    .option('--event-types <list>', `${EVENT_TYPES}; * alone: all`, listOf)
-    .option('--header <name:value>', `${HEADER}; replaces all of them`, headersWith)
+    .option('--event-types <list>', `${EVENT_TYPES}; use * for all types`, listOf)
+    .option('--header <name:value>', `${HEADER}; replaces all existing headers`, headersWith)
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination update ${EXAMPLE_ID} --what events,records`))
     .action((id, options) =>
@@ -130,7 +130,7 @@ function addUpdate(destination: Command, out: Output): void {
 function addRotate(destination: Command, out: Output): void {
   destination
     .command('rotate')
-    .description('Replace the secret; messages are signed with the one before too for a while.')
+    .description('Replace the signing secret. Messages are signed with both secrets during the overlap.')
     .argument('<id>', ID)
     .addOption(overlapOption())
     .addOption(dataOption())
@@ -160,7 +160,7 @@ function addSwitch(destination: Command, out: Output, name: 'enable' | 'disable'
 function addDelete(destination: Command, out: Output): void {
   destination
     .command('delete')
-    .description('Remove a destination, with what was still to be sent to it.')
+    .description('Delete a destination and its pending messages.')
     .argument('<id>', ID)
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination delete ${EXAMPLE_ID}`))
@@ -175,10 +175,10 @@ function addDelete(destination: Command, out: Output): void {
 function addTest(destination: Command, out: Output): void {
   destination
     .command('test')
-    .description('Send a signed message of type kontor.test now and show the answer.')
+    .description('Send a signed message of type kontor.test and show the response.')
     .argument('<id>', ID)
     .addOption(dataOption())
-    .addHelpText('after', '\nExit code 1 unless it is answered 2xx within 15 seconds.')
+    .addHelpText('after', '\nExit code 1 if there is no 2xx response within 15 seconds.')
     .addHelpText('after', examples(`kontor destination test ${EXAMPLE_ID}`))
     .action((id, options) =>
       withDatabase(options, out, async ({ admin }) => {
@@ -192,10 +192,14 @@ function addTest(destination: Command, out: Output): void {
 function addDeliveries(destination: Command, out: Output): void {
   destination
     .command('deliveries')
-    .description('List the latest attempts to deliver, newest first, with what was answered.')
+    .description('List the latest delivery attempts with their responses, newest first.')
     .argument('<id>', ID)
-    .option('--outcome <outcome>', 'only these: delivered, retrying or failed', outcomeOf)
-    .option('--limit <n>', 'how many at most', limitOf, 50)
+    .option(
+      '--outcome <outcome>',
+      'only attempts with this outcome: delivered, retrying or failed',
+      outcomeOf,
+    )
+    .option('--limit <n>', 'maximum number of attempts', limitOf, 50)
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination deliveries ${EXAMPLE_ID} --outcome failed`))
     .action((id, options) =>
@@ -208,23 +212,23 @@ function addDeliveries(destination: Command, out: Output): void {
 
 function outcomeOf(text: string): 'delivered' | 'retrying' | 'failed' {
   if (text === 'delivered' || text === 'retrying' || text === 'failed') return text
-  throw new InvalidArgumentError('It must be delivered, retrying or failed.')
+  throw new InvalidArgumentError('Expected delivered, retrying or failed.')
 }
 
 function limitOf(text: string): number {
   const limit = Number(text)
   if (Number.isInteger(limit) && limit >= 1 && limit <= 1_000) return limit
-  throw new InvalidArgumentError('It must be a number from 1 to 1000.')
+  throw new InvalidArgumentError('Expected a number from 1 to 1000.')
 }
 
 function addReplay(destination: Command, out: Output): void {
   destination
     .command('replay')
-    .description('Send everything since then once more, delivered or not, under the same ids.')
+    .description('Send all messages since a given time again, with the same ids, even if already delivered.')
     .argument('<id>', ID)
-    .requiredOption('--since <time>', 'from when on, for example 2026-01-31T09:30:00Z')
+    .requiredOption('--since <time>', 'start time, for example 2026-01-31T09:30:00Z')
     .addOption(dataOption())
-    .addHelpText('after', '\nPrints {"id", "since", "queued"}. A running server sends them.')
+    .addHelpText('after', '\nPrints {"id", "since", "queued"}. A running server sends the messages.')
     .addHelpText('after', examples(`kontor destination replay ${EXAMPLE_ID} --since 2026-01-31`))
     .action((id, options) =>
       withDatabase(options, out, async ({ admin }) =>

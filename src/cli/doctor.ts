@@ -10,14 +10,14 @@ import type { Output } from './output.ts'
 import { dataOption, emptyDataDir, withBareDatabase } from './session.ts'
 
 const NOTES = `
-It only looks. Exit code 0 when nothing is wrong, 1 when something is.
-With --json: {"ok", "findings": [{"code", "what", "means", "help"}]}. Codes stay the same from version to version.`
+This command changes nothing. Exit code 0 if there are no findings, 1 otherwise.
+With --json: {"ok", "findings": [{"code", "what", "means", "help"}]}. Codes are stable across versions.`
 
 export function addDoctor(program: Command, out: Output): void {
   program
     .command('doctor')
-    .description('Find what is wrong, explain it, and name the command that helps.')
-    .option('--json', 'one JSON object instead of text')
+    .description('Diagnose problems, explain them, and suggest a command that helps.')
+    .option('--json', 'print a JSON object instead of text')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor doctor', 'kontor doctor --json | jq -r .findings[].code'))
@@ -44,7 +44,7 @@ export function addDoctor(program: Command, out: Output): void {
     })
 }
 
-/** A database elsewhere has its disk elsewhere. */
+/** Null for an external database: its disk is not visible from here. */
 async function diskOf({ databaseUrl, dataDir }: Config): Promise<Disk | null> {
   const home = databaseUrl === null ? await findHome(dataDir) : null
   if (home === null) return null
@@ -54,7 +54,7 @@ async function diskOf({ databaseUrl, dataDir }: Config): Promise<Disk | null> {
 }
 
 function asText(findings: readonly Finding[]): string {
-  if (findings.length === 0) return 'Nothing is wrong.'
+  if (findings.length === 0) return 'No problems found.'
   return findings
     .map(({ code, what, means, help }) => `${code}\n  ${what}\n  ${means}\n  → ${help}`)
     .join('\n\n')

@@ -4,15 +4,15 @@ import type { Output } from './output.ts'
 
 const NAME = 'kontor'
 
-/** Where root keeps the clusters that PostgreSQL's user could not reach in their data directories. */
+/** The directory for clusters of root whose data directories PostgreSQL's user cannot access. */
 export const systemDirectory = systemDirectoryOf(NAME)
 
-/** For the server: the embedded PostgreSQL of the data directory, for itself. */
+/** For the server: starts the embedded PostgreSQL of the data directory and owns it. */
 export function ownEmbedded({ dataDir }: Config, out: Output): Promise<Embedded> {
   return ownCluster({ name: NAME, dataDir, log: out.say })
 }
 
-/** For the other commands: the same one beside a running server, or for as long as the command runs. */
+/** For other commands: uses the PostgreSQL of a running server, or starts it until the command is done. */
 export function joinEmbedded({ dataDir }: Config, out: Output): Promise<Embedded> {
   return joinCluster({ name: NAME, dataDir, log: out.say })
 }

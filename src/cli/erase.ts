@@ -5,24 +5,26 @@ import type { Output } from './output.ts'
 import { dataOption, readingDatabase, withDatabase } from './session.ts'
 
 const NOTES = `
-Prints a receipt with what was removed; it names nobody, and is kept. Everyone who shares the profile is erased.
-What was accepted before and is not processed yet is awaited for 10 seconds; run it again where the receipt says
-"not_yet_processed". A server goes on with what was interrupted. More than 20 names need --yes. Erase the person in the shop and the CRM first: what they send again is stored again,
-unless --suppress is given: then events of the person are dropped, contacts left out, and sales kept without a name (kontor suppress list).`
+Prints a receipt with the number of deleted items. Kontor keeps the receipt; it contains no personal data.
+All identifiers of the profile are erased. A profile with more than 20 identifiers needs --yes.
+The command waits up to 10 seconds for entries that are accepted but not processed. If the receipt contains
+"not_yet_processed", run it again. A running server completes an interrupted erasure.
+Erase the person in the shop and the CRM first, because data that they send again is stored again. With --suppress,
+Kontor drops later events and contacts of the person and stores sales without the person (see kontor suppress list).`
 
 export function addErase(program: Command, out: Output): void {
   program
     .command('erase')
-    .description('Erase a person: events, identities and contact go, sales stay without a name.')
-    .requiredOption('--tenant <tenant>', 'the id or the name of the tenant')
-    .option('--email <address>', 'an e-mail address of the person')
-    .option('--profile <id>', 'or the profile: profile_id of an event or a conversion')
-    .option('--dry-run', 'only show what it would take, and the names of the person')
+    .description('Erase a person: delete events, identifiers and contact; keep sales without the person.')
+    .requiredOption('--tenant <tenant>', 'tenant id or name')
+    .option('--email <address>', 'e-mail address of the person')
+    .option('--profile <id>', 'profile id of the person (profile_id of an event or conversion)')
+    .option('--dry-run', 'only show what would be deleted, and the identifiers of the person')
     .option(
       '--suppress',
-      'record nothing of the person that comes later either; only hashes of their names are kept',
+      'also stop recording data of the person in the future; stores only hashes of the identifiers',
     )
-    .option('--yes', 'erase somebody with more than 20 names as well')
+    .option('--yes', 'erase a person with more than 20 identifiers')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
@@ -37,7 +39,7 @@ export function addErase(program: Command, out: Output): void {
     .action(async options => {
       const { tenant, email, profile, dryRun, yes, suppress } = options
       if ((email === undefined) === (profile === undefined))
-        throw new UsageError('Name the person with --email or with --profile: one of the two.')
+        throw new UsageError('Give either --email or --profile.')
       const using = dryRun ? readingDatabase : withDatabase
       await using(options, out, async ({ admin: { erasures } }) => {
         const query = { tenant, email, profile, confirm: yes, suppress }

@@ -7,12 +7,12 @@ import { LogRefused, LogUnavailable } from '../log/log.ts'
 import { isUnavailable } from '../postgres/database.ts'
 import { SchemaError } from '../postgres/migrate.ts'
 
-/** The command was not used as it should be. */
+/** Wrong arguments or options. */
 export class UsageError extends Error {
   override name = 'UsageError'
 }
 
-/** What to tell people about an error, and the exit code; null for what nobody foresaw. */
+/** The message and exit code for an expected error; null for an unexpected one. */
 export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | null {
   if (error instanceof UsageError) return { words: error.message, exitCode: 2 }
   if (error instanceof ConfigError)
@@ -31,23 +31,23 @@ export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | nu
   return words === null ? null : { words, exitCode: 1 }
 }
 
-const GOES_ON = 'What was accepted is there: the same command goes on where this one ended.'
+const GOES_ON = 'Accepted rows are stored. Run the same command again to continue.'
 const ELSEWHERE =
-  '(--data or KONTOR_DATA_DIR gives another data directory; DATABASE_URL a PostgreSQL of your own, 15 or newer.)'
+  '(To use another data directory, set --data or KONTOR_DATA_DIR. To use your own PostgreSQL 15 or newer, set DATABASE_URL.)'
 
-const PORT_SETTINGS = '--port or KONTOR_PORT (KONTOR_OPS_PORT, if it is that of operations)'
+const PORT_SETTINGS = '--port or KONTOR_PORT (KONTOR_OPS_PORT for the operations port)'
 
 type SystemError = NodeJS.ErrnoException & { address?: string; port?: number }
 
 function explainSystemError(error: SystemError): string | null {
   const { code, syscall, address, port, message } = error
   if (code === 'EADDRINUSE')
-    return `Port ${port} on ${address} is taken by another program. Give another one with ${PORT_SETTINGS}.`
+    return `Port ${port} on ${address} is in use by another program. Choose another port with ${PORT_SETTINGS}.`
   if (code === 'EACCES' && syscall === 'listen')
-    return `Port ${port} needs more rights than this user has. Give one above 1023 with ${PORT_SETTINGS}.`
-  // 28…: not let in; 42501: no right to make tables
+    return `This user is not allowed to listen on port ${port}. Choose a port above 1023 with ${PORT_SETTINGS}.`
+  // 28…: authentication failed; 42501: insufficient privilege
   if (/^(28...|42501)$/.test(code ?? ''))
-    return `PostgreSQL refused: ${message}. Check the user in DATABASE_URL.`
+    return `PostgreSQL refused the connection: ${message}. Check the user in DATABASE_URL.`
   const isFile = code === 'ENOENT' && syscall !== 'connect'
-  return isUnavailable(error) && !isFile ? `PostgreSQL cannot be reached: ${message}` : null
+  return isUnavailable(error) && !isFile ? `PostgreSQL is unreachable: ${message}` : null
 }

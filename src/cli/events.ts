@@ -4,26 +4,26 @@ import type { Output } from './output.ts'
 import { dataOption, readingDatabase, withDatabase } from './session.ts'
 
 const PURGE_NOTES = `
-Revoke the key first: what it goes on to send comes in again. Everything is then as if it had never sent: its events are
-gone, sales that only they told of, and joins of people that they caused; sums and attribution follow. A server goes on
-with what was interrupted.`
+Revoke the key first, because a key that is still valid can send events again. The purge deletes the events of the key, the
+sales that only these events reported, and the links between identifiers that they caused. Totals and attribution are
+updated. A running server completes an interrupted purge.`
 
 export function addEvents(program: Command, out: Output): void {
   const events = program
     .command('events')
-    .description('Events: take out what a key added.')
+    .description('Delete events sent with a key.')
     .addHelpText(
       'after',
       examples('kontor events purge --tenant acme --key key_4fTzQ9aXw2LmN8pB --since 2026-01-31T09:30:00Z'),
     )
   events
     .command('purge')
-    .description('Take out what a leaked or abused tracking key added.')
-    .requiredOption('--tenant <tenant>', 'the id or the name of the tenant')
-    .requiredOption('--key <id>', 'the id of the tracking key (key_…), revoked or not')
-    .requiredOption('--since <time>', 'what came in from then on: an ISO 8601 date-time')
-    .option('--until <time>', 'and before then (default: to the end)')
-    .option('--dry-run', 'only show what it would take')
+    .description('Delete events sent with a leaked or abused tracking key.')
+    .requiredOption('--tenant <tenant>', 'tenant id or name')
+    .requiredOption('--key <id>', 'id of the tracking key (key_…); may be revoked')
+    .requiredOption('--since <time>', 'delete events received at or after this time (ISO 8601)')
+    .option('--until <time>', 'delete events received before this time (default: no limit)')
+    .option('--dry-run', 'only show what would be deleted')
     .addOption(dataOption())
     .addHelpText('after', PURGE_NOTES)
     .addHelpText(

@@ -17,27 +17,28 @@ import { dataOption, readingDatabase, requireData } from './session.ts'
 const PERSON = 'person'
 
 const NOTES = `
-Rows have the fields of the API's lists; nested values are JSON text in CSV and Parquet. Each row is there once, also while
-more arrive. The bounds are inclusive, of occurred_at (events, conversions, movements), updatedAt (records) or updated_at
-(subscriptions). A person is one JSON array, its items told apart by type: names and what joined them, touches, contact,
-conversions, orders, billing, events. With --out it prints {"file", "rows", "bytes", "seconds"}; the file is there once it is whole.`
+Rows have the fields of the API's lists. Nested values are JSON strings in CSV and Parquet. Each row appears exactly once, even
+if data arrives during the export. --since and --until are inclusive and compare occurred_at (events, conversions, movements),
+updatedAt (records) or updated_at (subscriptions). A person is exported as one JSON array; the "type" of an item tells
+identifiers and links, touches, contact, conversions, orders, billing and events apart. With --out, the command prints
+{"file", "rows", "bytes", "seconds"}, and the file appears when it is complete.`
 
 export function addExport(program: Command, out: Output): void {
   program
     .command('export')
     .description(
-      'Write out records, events, conversions, subscriptions or movements, or all that is held of a person.',
+      'Export records, events, conversions, subscriptions or movements, or all data about a person.',
     )
-    .addArgument(new Argument('<what>', 'what to write out').choices([...TABLES, PERSON] as const))
-    .addOption(new Option('--tenant <tenant>', 'the id or the name of the tenant').makeOptionMandatory())
-    .option('--email <address>', 'of a person: an e-mail address')
-    .option('--id <id>', 'or a profile id, a user id, a contact id or a visitor')
-    .option('--since <ISO>', 'from this moment on', momentOf)
-    .option('--until <ISO>', 'up to and including this moment', momentOf)
+    .addArgument(new Argument('<what>', 'what to export').choices([...TABLES, PERSON] as const))
+    .addOption(new Option('--tenant <tenant>', 'tenant id or name').makeOptionMandatory())
+    .option('--email <address>', 'with person: e-mail address')
+    .option('--id <id>', 'with person: profile id, user id, contact id or visitor id')
+    .option('--since <ISO>', 'only rows since this time (inclusive)', momentOf)
+    .option('--until <ISO>', 'only rows until this time (inclusive)', momentOf)
     .addOption(
-      new Option('--format <format>', 'of the file').choices([...FORMATS]).default('ndjson' as const),
+      new Option('--format <format>', 'output format').choices([...FORMATS]).default('ndjson' as const),
     )
-    .option('--out <file>', 'write it there instead of to stdout')
+    .option('--out <file>', 'file to write (default: stdout)')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
@@ -52,10 +53,10 @@ export function addExport(program: Command, out: Output): void {
       const { since = null, until = null, format, out: file } = options
       if (what === PERSON) return exportPerson(options, out)
       if (options.email !== undefined || options.id !== undefined)
-        throw new UsageError('--email and --id are for kontor export person.')
-      if (since && until && since > until) throw new UsageError('--since is after --until.')
+        throw new UsageError('--email and --id are only valid for kontor export person.')
+      if (since && until && since > until) throw new UsageError('--since must not be after --until.')
       if (format === 'parquet' && file === undefined && process.stdout.isTTY)
-        throw new UsageError('Parquet is not for reading on a terminal: give --out FILE.')
+        throw new UsageError('Parquet is a binary format. Give a file with --out FILE.')
       await requireData(options)
       await readingDatabase(options, out, async ({ admin, pool }) => {
         const tenant = await admin.tenants.show(options.tenant!)
@@ -78,10 +79,9 @@ export function addExport(program: Command, out: Output): void {
 
 type PersonOptions = { tenant?: string; email?: string; id?: string; out?: string; data?: string }
 
-/** The same as kontor person export --format json. */
+/** Equivalent to kontor person export --format json. */
 async function exportPerson({ tenant, email, id, out: file, ...options }: PersonOptions, out: Output) {
-  if ((email === undefined) === (id === undefined))
-    throw new UsageError('Name the person with --email or with --id: one of the two.')
+  if ((email === undefined) === (id === undefined)) throw new UsageError('Give either --email or --id.')
   await requireData(options)
   const who = email === undefined ? id! : `email:${email}`
   await readingDatabase(options, out, async ({ admin }) => {
@@ -98,11 +98,11 @@ async function* encoded(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array
 function momentOf(text: string): Date {
   const moment = parseTimestamp(text)
   if (!moment)
-    throw new InvalidArgumentError('It must be an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z.')
+    throw new InvalidArgumentError('Expected an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z.')
   return moment
 }
 
-/** Under another name until it is whole. */
+/** Writes to `path`.part and renames it when it is complete. */
 async function toFile(path: string, bytes: AsyncIterable<Uint8Array>): Promise<number> {
   const part = `${path}.part`
   const stream = createWriteStream(part, { mode: 0o600 })
@@ -124,7 +124,7 @@ async function toStdout(bytes: AsyncIterable<Uint8Array>): Promise<number> {
     const error = await new Promise<NodeJS.ErrnoException | null | undefined>(done =>
       process.stdout.write(part, done),
     )
-    // `kontor export … | head` has seen enough
+    // `kontor export … | head` closes the pipe early
     if (error?.code === 'EPIPE') break
     if (error) throw error
     written += part.length

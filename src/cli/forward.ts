@@ -1,20 +1,20 @@
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 
-/** What a handler answered; `error`: nobody did. */
+/** The response of a handler; `error` if there was none. */
 export type Forwarded = { status?: number; ms: number; error?: string }
 
-// About the connection that a request came on, not about the request (RFC 9110, 7.6.1), or about a form it no longer has.
+// Hop-by-hop headers (RFC 9110, 7.6.1), and headers that describe an encoding that the body no longer has.
 const OF_THE_CONNECTION = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'],
   ...['host', 'content-length', 'content-encoding', 'expect'],
 ])
 
-// Providers wait for 5 to 30 seconds.
+// Providers time out after 5 to 30 seconds.
 const ANSWER_WITHIN_MS = 30_000
-const NO_ANSWER = `no answer within ${ANSWER_WITHIN_MS / 1000} s`
+const NO_ANSWER = `no response within ${ANSWER_WITHIN_MS / 1000} s`
 
-/** Posts a body with the headers that it came with: Node's client leaves their spelling and order as they are. */
+/** Posts a body with its original headers. Node's client preserves their case and order. */
 export function forward({
   target,
   headers,
@@ -51,7 +51,7 @@ export function forward({
       const timer = setTimeout(() => outgoing.destroy(new Error(NO_ANSWER)), ANSWER_WITHIN_MS)
       outgoing.on('close', () => clearTimeout(timer))
       outgoing.on('error', fail)
-      // Whoever has answered has it: where the rest of the answer breaks off, sending it again would be a second time.
+      // A handler that sent a status has received the request. If the rest of its response breaks off, a retry would deliver twice.
       outgoing.on('response', answer => {
         const answered = () => resolve({ status: answer.statusCode!, ms: took() })
         answer.on('error', answered).on('close', answered)

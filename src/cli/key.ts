@@ -9,7 +9,7 @@ import { rateLimitOrOff } from './rate-limit.ts'
 import { dataOption, readingDatabase, withDatabase } from './session.ts'
 
 export function addKey(program: Command, out: Output): void {
-  const key = program.command('key').description('Keys: who may use the APIs.')
+  const key = program.command('key').description('Manage API keys.')
   key.addHelpText('after', examples('kontor key create --tenant acme --kind private'))
   addCreate(key, out)
   addList(key, out)
@@ -22,31 +22,34 @@ const CREATE_NOTES = `
 Scopes: ${SCOPES.slice(0, 6).join(', ')},
 ${SCOPES.slice(6).join(', ')}
 
-Prints {"id", "key", "kind", "scopes", "tenant"}. Only a hash of the key is kept: it cannot be shown again.`
+Prints {"id", "key", "kind", "scopes", "tenant"}. Kontor stores only a hash of the key and cannot show it again.`
 
 function addCreate(key: Command, out: Output): void {
   key
     .command('create')
-    .description('Make a key and print it, this once.')
+    .description('Create a key. It is shown only once.')
     .addOption(
-      new Option('--kind <kind>', 'for the data API, the event API, or /admin/v1 of all tenants')
+      new Option('--kind <kind>', 'private (data API), tracking (event API) or admin (admin API)')
         .choices(['private', 'tracking', 'admin'])
         .makeOptionMandatory(),
     )
-    .option('--tenant <tenant>', 'the id or the name of the tenant; of an admin key, the only one it sees')
-    .option('--scopes <a,b>', 'what a private key may do (default: everything)')
-    .option('--server', 'a tracking key that only servers have: it may alias and merge people')
+    .option('--tenant <tenant>', 'tenant id or name; restricts an admin key to this tenant')
+    .option('--scopes <a,b>', 'scopes of a private key (default: all)')
+    .option('--server', 'tracking key for servers only: it may alias and merge people')
     .addOption(
       new Option(
         '--role <role>',
-        'of an admin key: viewers read, operators also switch sources and replay',
+        'role of an admin key; viewers read, operators also enable and disable sources and replay',
       ).choices(ROLES),
     )
-    .option('--allowed-addresses <a,b>', 'addresses or networks it is accepted from; not for tracking keys')
+    .option(
+      '--allowed-addresses <a,b>',
+      'IP addresses or networks that may use the key; not for tracking keys',
+    )
     .option('--origins <a,b>', ORIGINS)
     .option('--event-types <a,b>', EVENT_TYPES)
     .option('--rate-limit <n/s>', RATE_LIMIT, rateLimitOrOff)
-    .option('--expires <date>', 'when it stops working, in ISO 8601 (default: never)')
+    .option('--expires <date>', 'expiry date in ISO 8601 (default: never)')
     .addOption(dataOption())
     .addHelpText('after', CREATE_NOTES)
     .addHelpText(
@@ -81,18 +84,18 @@ function addCreate(key: Command, out: Output): void {
     )
 }
 
-const ORIGINS = 'of a tracking key: pages that may use it, for example https://shop.example'
-const EVENT_TYPES = 'of a tracking key: names of the events that it may send'
-const RATE_LIMIT = 'of a tracking key: so many events in so many seconds, for example 100/1'
+const ORIGINS = 'origins that may use a tracking key, for example https://shop.example'
+const EVENT_TYPES = 'event types that a tracking key may send'
+const RATE_LIMIT = 'rate limit of a tracking key as events/seconds, for example 100/1'
 
 function addUpdate(key: Command, out: Output): void {
   key
     .command('update')
-    .description('Change what a tracking key is for. What is not given stays as it is.')
-    .argument('<id>', 'the id of the key (key_…), as `kontor key list` shows it')
-    .option('--origins <a,b>', `${ORIGINS}; off: all`)
-    .option('--event-types <a,b>', `${EVENT_TYPES}; off: all`)
-    .option('--rate-limit <n/s>', `${RATE_LIMIT}; off: no limit`, rateLimitOrOff)
+    .description('Change the limits of a tracking key. Omitted options keep their values.')
+    .argument('<id>', 'id of the key (key_…), see `kontor key list`')
+    .option('--origins <a,b>', `${ORIGINS}; off allows all`)
+    .option('--event-types <a,b>', `${EVENT_TYPES}; off allows all`)
+    .option('--rate-limit <n/s>', `${RATE_LIMIT}; off removes the limit`, rateLimitOrOff)
     .addOption(dataOption())
     .addHelpText(
       'after',
@@ -120,18 +123,21 @@ function listOrNone(text: string | undefined): string[] | undefined {
 function addList(key: Command, out: Output): void {
   key
     .command('list')
-    .description('List the keys of a tenant, or the admin keys; never the keys themselves.')
-    .option('--tenant <tenant>', 'the id or the name of the tenant')
-    .option('--admin', 'the admin keys, of all tenants')
+    .description('List the keys of a tenant or the admin keys. The keys themselves are not shown.')
+    .option('--tenant <tenant>', 'tenant id or name')
+    .option('--admin', 'list the admin keys of all tenants')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor key list --tenant acme', 'kontor key list --admin'))
     .action(async options => {
       if ((options.tenant === undefined) !== (options.admin === true))
-        throw new UsageError('Give --tenant T, or --admin.')
+        throw new UsageError('Give either --tenant or --admin.')
       await readingDatabase(options, out, async ({ admin }) => {
         const keys = await admin.keys.list(options.tenant ?? null)
         for (const { id, hint, expires_at, expires_soon } of keys)
-          if (expires_soon) out.say(`Warning: ${id} (${hint}) ends at ${expires_at}: kontor key rotate ${id}`)
+          if (expires_soon)
+            out.say(
+              `Warning: ${id} (${hint}) expires at ${expires_at}. To replace it: kontor key rotate ${id}`,
+            )
         out.json(keys)
       })
     })
@@ -140,13 +146,13 @@ function addList(key: Command, out: Output): void {
 function addRotate(key: Command, out: Output): void {
   key
     .command('rotate')
-    .description('Replace a key by one like it; the one before stays good for a while.')
-    .argument('<id>', 'the id of the key (key_…), as `kontor key list` shows it')
+    .description('Replace a key; the previous key remains valid during the overlap.')
+    .argument('<id>', 'id of the key (key_…), see `kontor key list`')
     .addOption(overlapOption())
     .addOption(dataOption())
     .addHelpText(
       'after',
-      '\nPrints {"id", "key", "expires_at", "previous"}: when the new one and the one before end.',
+      '\nPrints {"id", "key", "expires_at", "previous"}. "previous" contains the expiry of the previous key.',
     )
     .addHelpText(
       'after',
@@ -171,16 +177,16 @@ function listOf(text: string | undefined): string[] | undefined {
 function addRevoke(key: Command, out: Output): void {
   key
     .command('revoke')
-    .description('End a key for good. Every node refuses it within two seconds.')
-    .argument('<id>', 'the id of the key (key_…), as `kontor key list` shows it')
+    .description('Revoke a key permanently. Every node rejects it within two seconds.')
+    .argument('<id>', 'id of the key (key_…), see `kontor key list`')
     .addOption(dataOption())
     .option(
       '--with-made',
-      'also end what was made with it: keys are revoked, sources and destinations disabled',
+      'also revoke keys and disable sources and destinations that were created with this key',
     )
     .addHelpText(
       'after',
-      '\n"made" in the answer lists the keys, sources and destinations that were made with it and were still good.',
+      '\n"made" in the output lists the active keys, sources and destinations that were created with this key.',
     )
     .addHelpText(
       'after',

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 
-/** What a command that goes on shows of one thing on a terminal: when (in the time of whoever looks), what, and facts of it. */
+/** One line of a following command on a terminal: the local time, a title and details. */
 export function lineOf(
   at: Date,
   colour: 'cyan' | 'green' | 'red',
@@ -12,12 +12,12 @@ export function lineOf(
   return [styleText('dim', time), styleText(colour, printable(what)), ...shown].join('  ')
 }
 
-/** What somebody sent may not move the cursor, nor change what the terminal does. */
+/** Received data must not contain control characters that move the cursor or reconfigure the terminal. */
 function printable(text: string): string {
   return text.replaceAll(/\p{Cc}/gu, ' ')
 }
 
-/** Ctrl-C, or the reader of a pipe has seen enough. */
+/** Aborts on Ctrl-C, or when the reader of the pipe closes it. */
 export function untilStopped(): AbortSignal {
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())

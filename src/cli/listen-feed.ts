@@ -15,11 +15,11 @@ type Following = {
   signal: AbortSignal
   out: Output
   onReady(): void
-  /** Called for one after the other. */
+  /** Called for one request at a time. */
   onRequest(request: RequestView): Promise<void>
 }
 
-/** The page after a cursor; null: from the start. */
+/** Reads the page after a cursor; null reads the first page. */
 type ReadPage = (cursor: string | null) => Promise<RequestsView>
 
 const WAIT_S = 20
@@ -28,8 +28,8 @@ const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 5_000
 
 /**
- * The requests of a source from the start on, in their order, each once. While the server or the database is away it waits
- * for it, and goes on where it was.
+ * Passes on each request of a source exactly once, in order. While the server or the database is unavailable, it retries, and
+ * then continues where it stopped.
  */
 export async function followRequests({ start, signal, out, onReady, onRequest }: Following): Promise<void> {
   let cursor: string | null = null
@@ -38,7 +38,7 @@ export async function followRequests({ start, signal, out, onReady, onRequest }:
     while (!signal.aborted) {
       const page = await read(cursor)
       if (cursor === null) onReady()
-      else if (pauseMs > FIRST_PAUSE_MS) out.say('Connected again.')
+      else if (pauseMs > FIRST_PAUSE_MS) out.say('Reconnected.')
       pauseMs = FIRST_PAUSE_MS
       for (const request of page.results) if (!signal.aborted) await onRequest(request)
       cursor = page.next_cursor
@@ -50,8 +50,7 @@ export async function followRequests({ start, signal, out, onReady, onRequest }:
     } catch (error) {
       if (signal.aborted) return
       if (!isPassing(error)) throw error
-      if (pauseMs === FIRST_PAUSE_MS)
-        out.say(`Cannot be reached (${(error as Error).message}): trying again until it can.`)
+      if (pauseMs === FIRST_PAUSE_MS) out.say(`Unreachable: ${(error as Error).message}. Retrying.`)
       await pause(pauseMs, null, { signal }).catch(() => {})
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)
     }

@@ -11,24 +11,28 @@ import type { Output } from './output.ts'
 import { dataOption } from './session.ts'
 
 const NOTES = `
-Shows every request that the source accepts, repeats included, and sends it on as it came: header for header and byte for
-byte, one after the other, in their order. Only Authorization, Cookie, Host and what belongs to the connection stay behind,
-and what was compressed goes on decompressed. On a terminal a line each; in a pipe, or with --json, a JSON object a line.
+Shows every request that the source accepts, including duplicates. With --forward, sends each request unchanged to the handler,
+one at a time and in order. Authorization, Cookie, Host and connection headers are omitted, and compressed bodies are
+decompressed. Prints one line per request on a terminal, and one JSON object per line in a pipe or with --json.
 
-With KONTOR_URL and KONTOR_KEY (a private key with events:read and conversions:read) it reads from that server, else from the
-database. Requests are kept for three days, from the first listening on, and the first thousand of a new source.`
+With KONTOR_URL and KONTOR_KEY (a private key with events:read and conversions:read), reads from that server, otherwise from
+the database. Kontor keeps requests for three days after the first \`kontor listen\`, and the first 1000 of a new source.`
 
 type Options = { forward?: URL; since?: Date; retry?: true; json?: true; data?: string }
 
 export function addListen(program: Command, out: Output): void {
   program
     .command('listen')
-    .description('Show what a source receives, and forward it to a handler on this machine.')
-    .argument('<source>', 'the id of the source (src_…)')
-    .option('--forward <url>', 'where to send each request, for example http://localhost:3000/hook', urlOf)
-    .option('--since <time>', 'begin with what came since then: 10m, 2h, 1d, or ISO 8601', sinceOf)
-    .option('--retry', 'while the handler cannot be reached, try again instead of going on')
-    .option('--json', 'a JSON object a line, with headers and body, also on a terminal')
+    .description('Show the requests that a source receives, and forward them to a local handler.')
+    .argument('<source>', 'id of the source (src_…)')
+    .option(
+      '--forward <url>',
+      'URL to forward each request to, for example http://localhost:3000/hook',
+      urlOf,
+    )
+    .option('--since <time>', 'start with requests since this time: 10m, 2h, 1d, or ISO 8601', sinceOf)
+    .option('--retry', 'while the handler is unreachable, retry the request instead of skipping it')
+    .option('--json', 'print JSON lines with headers and body, also on a terminal')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
@@ -42,13 +46,15 @@ export function addListen(program: Command, out: Output): void {
     .action((source, options) => listen(source, options as Options, out))
 }
 
-/** One request at a time: they are answered in the order in which they came. */
+/** Handles one request at a time, which preserves their order. */
 async function listen(sourceId: string, options: Options, out: Output): Promise<void> {
   const signal = untilStopped()
   const start: ListenStart = { sourceId, since: options.since ?? null, data: options.data }
   const target = options.forward ?? null
   const onReady = () =>
-    out.say(`Listening to ${sourceId}${target ? `, forwarding to ${target.href}` : ''}. Ctrl-C ends it.`)
+    out.say(
+      `Listening to ${sourceId}${target ? `, forwarding to ${target.href}` : ''}. Press Ctrl-C to stop.`,
+    )
   const isLine = process.stdout.isTTY && !options.json
   const onRequest = async (request: RequestView) => {
     const forwarded = target ? await forwardAll({ request, target, options, signal, out }) : null
@@ -63,13 +69,13 @@ const LONGEST_PAUSE_MS = 10_000
 
 type Forwarding = { request: RequestView; target: URL; options: Options; signal: AbortSignal; out: Output }
 
-/** With --retry until somebody answers; whatever is answered, it was delivered. */
+/** With --retry, repeats until the handler responds. Any response counts as delivered. */
 async function forwardAll({ request, target, options, signal, out }: Forwarding): Promise<Forwarded> {
   for (let pauseMs = 500; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
     const forwarded = await forward({ target, headers: request.headers, body: bodyOf(request), signal })
     if (forwarded.error === undefined || signal.aborted) return forwarded
-    const next = options.retry ? `; next try in ${pauseMs / 1000} s` : '; it is passed over'
-    out.say(`${target.href} cannot be reached: ${forwarded.error}${next}`)
+    const next = options.retry ? `Next attempt in ${pauseMs / 1000} s.` : 'Request skipped.'
+    out.say(`${target.href} is unreachable: ${forwarded.error}. ${next}`)
     if (!options.retry) return forwarded
     await pause(pauseMs, null, { signal }).catch(() => {})
   }
@@ -91,7 +97,7 @@ function requestLine(request: RequestView, forwarded: Forwarded | null): string 
 
 const TYPE_HEADERS = ['x-shopify-topic', 'x-wc-webhook-topic', 'x-github-event']
 
-/** What most senders call it. */
+/** The event type, from the headers and fields that most senders use. */
 function typeOf({ headers, body }: RequestView): string {
   const header = headers.find(([name]) => TYPE_HEADERS.includes(name.toLowerCase()))
   if (header) return header[1]
@@ -107,7 +113,7 @@ function typeOf({ headers, body }: RequestView): string {
 function urlOf(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null
   if (url && /^https?:$/.test(url.protocol)) return url
-  throw new InvalidArgumentError('It must be an address that begins with http:// or https://.')
+  throw new InvalidArgumentError('Expected a URL that starts with http:// or https://.')
 }
 
 function sinceOf(text: string): Date {
@@ -115,5 +121,5 @@ function sinceOf(text: string): Date {
   if (count !== undefined) return new Date(Date.now() - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS])
   const at = parseTimestamp(text)
   if (at) return at
-  throw new InvalidArgumentError('It must be a time such as 10m, 2h, 1d or 2026-05-01T12:00:00Z.')
+  throw new InvalidArgumentError('Expected a time such as 10m, 2h, 1d or 2026-05-01T12:00:00Z.')
 }

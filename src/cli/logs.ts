@@ -8,15 +8,15 @@ import type { Output } from './output.ts'
 import { currentUser, dataOption, readingDatabase } from './session.ts'
 
 const NOTES = `
-Prints what GET /v1/events/:id answers, and the way in words on stderr. Exit code 1 if nothing is known of it.`
+Prints the response of GET /v1/events/:id, and the processing steps on stderr. Exit code 1 if the event is not found.`
 
 export function addLogs(program: Command, out: Output): void {
   program
     .command('logs')
-    .description('Show what became of an event.')
-    .argument('<id>', 'its id here, or the one that its sender gave it')
-    .requiredOption('--tenant <tenant>', 'its id or its name')
-    .option('--source <id>', 'the source that received it (src_…), where ids of senders repeat')
+    .description('Show how an event was processed.')
+    .argument('<id>', 'id of the event: assigned by Kontor, or by its sender')
+    .requiredOption('--tenant <tenant>', 'tenant id or name')
+    .option('--source <id>', 'source that received the event (src_…), if several senders use the same id')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
@@ -36,7 +36,7 @@ export function addLogs(program: Command, out: Output): void {
           throw new AdminError(
             'not_found',
             'unknown_event',
-            `Nothing is known of an event ${JSON.stringify(id)} of this tenant.`,
+            `There is no event ${JSON.stringify(id)} of this tenant.`,
           )
         for (const line of wayOf(outcome)) out.say(line)
         out.json(JSON.parse(outcomeText(outcome)))
@@ -47,15 +47,15 @@ export function addLogs(program: Command, out: Output): void {
 function wayOf({ status, reason, receivedAt, event, letter, waiting, duplicateOf }: EventOutcome): string[] {
   const way = [`✓ received   ${receivedAt.toISOString()}`]
   if (event)
-    way.push(`✓ normalized ${event.eventType}, ${event.source}, happened ${event.occurredAt.toISOString()}`)
+    way.push(`✓ normalized ${event.eventType}, ${event.source}, occurred ${event.occurredAt.toISOString()}`)
   if (status === 'stored') {
     way.push(`✓ applied    ${event?.conversion ? 'as a conversion' : 'as an event'}`)
     if (reason !== null) way.push(`! note       ${reason}`)
   } else if (status === 'duplicate') way.push(`✗ duplicate  of ${duplicateOf}`)
   else if (status === 'queued' || status === 'deferred')
-    way.push(`… ${status.padEnd(10)} ${reason ?? 'waits to be applied'}`)
+    way.push(`… ${status.padEnd(10)} ${reason ?? 'waiting to be applied'}`)
   else way.push(`✗ ${status.padEnd(10)} ${reason ?? ''}`)
-  if (waiting?.nextAttemptAt) way.push(`… next try   ${waiting.nextAttemptAt.toISOString()}`)
+  if (waiting?.nextAttemptAt) way.push(`… retry at   ${waiting.nextAttemptAt.toISOString()}`)
   if (letter?.replayedAs) way.push(`✓ replayed   as ${letter.replayedAs}`)
   return way
 }

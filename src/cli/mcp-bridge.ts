@@ -1,4 +1,4 @@
-// Loaded by `kontor mcp` alone.
+// Loaded only by `kontor mcp`.
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
@@ -6,12 +6,12 @@ import { AdminError } from '../admin/error.ts'
 import type { RemoteServer } from '../config/remote.ts'
 import type { Output } from './output.ts'
 
-// JSON-RPC: an error of the server's own making.
+// The JSON-RPC code for an internal error.
 const INTERNAL_ERROR = -32603
 
 const START_WITHIN_MS = 5_000
 
-/** What a server answers instead of a message, in words. */
+/** An HTTP error response of the server. */
 class Refused extends Error {
   readonly status: number
   constructor(status: number, words: string) {
@@ -22,19 +22,19 @@ class Refused extends Error {
 
 async function refusalOf(response: Response): Promise<Refused> {
   const text = await response.text().catch(() => '')
-  return new Refused(response.status, `it answered ${response.status}: ${wordsOf(text)}`)
+  return new Refused(response.status, `HTTP ${response.status}: ${wordsOf(text)}`)
 }
 
-/** A problem document as people read it; anything else is not ours. */
+/** The text of a problem document, or the beginning of any other body. */
 function wordsOf(text: string): string {
   try {
     const { title, detail, code } = JSON.parse(text) as Record<string, unknown>
     if (typeof detail === 'string') return `${title}. ${detail} (${code})`
   } catch {}
-  return text.slice(0, 200) || 'nothing'
+  return text.slice(0, 200) || '(empty response)'
 }
 
-/** Before an agent waits for it: with a wrong key nothing would ever work. A server that is away may still come. */
+/** Fails early if the key is wrong, because no request would ever succeed. An unreachable server may still come up. */
 async function checkKey({ url, key }: RemoteServer): Promise<void> {
   const response = await fetch(`${url}/mcp`, {
     method: 'POST',
@@ -44,10 +44,10 @@ async function checkKey({ url, key }: RemoteServer): Promise<void> {
   }).catch(() => null)
   if (response?.status !== 401 && response?.status !== 403) return response?.body?.cancel()
   const { message } = await refusalOf(response)
-  throw new AdminError('forbidden', 'refused', `${url} does not take KONTOR_KEY: ${message}`)
+  throw new AdminError('forbidden', 'refused', `${url} rejected KONTOR_KEY: ${message}`)
 }
 
-/** Passes messages on until stdin ends: what the tools are and what they answer is the server's business alone. */
+/** Passes messages between stdio and the server until stdin ends. The server defines the tools. */
 export async function bridge({ url, key }: RemoteServer, out: Output): Promise<void> {
   await checkKey({ url, key })
   const agent = new StdioServerTransport()
@@ -55,14 +55,14 @@ export async function bridge({ url, key }: RemoteServer, out: Output): Promise<v
     requestInit: { headers: { authorization: `Bearer ${key}` } },
     async fetch(to, init) {
       const response = await fetch(to, init)
-      // that it has no stream to listen to is an answer, too
+      // the transport handles the response to GET, which says that there is no event stream
       if (init?.method === 'POST' && response.status >= 400) throw await refusalOf(response)
       return response
     },
   })
   const underWay = new Set<Promise<void>>()
   server.onmessage = message => void agent.send(message)
-  // What a message fails with is told to who sent it.
+  // `pass` reports the failure of a message to its sender.
   server.onerror = () => {}
   agent.onerror = error => out.say(error.message)
   agent.onmessage = message => {
@@ -75,7 +75,7 @@ export async function bridge({ url, key }: RemoteServer, out: Output): Promise<v
       await server.send(message)
     } catch (error) {
       const { message: reason, cause } = error as Error
-      const words = `${url} cannot answer: ${(cause as Error | undefined)?.message || reason}`
+      const words = `Request to ${url} failed: ${(cause as Error | undefined)?.message || reason}`
       out.say(words)
       if ('id' in message && 'method' in message)
         await agent.send({ jsonrpc: '2.0', id: message.id, error: { code: INTERNAL_ERROR, message: words } })

@@ -7,11 +7,13 @@ import { dataOption, withBareDatabase } from './session.ts'
 export function addMigrate(program: Command, out: Output): void {
   program
     .command('migrate')
-    .description('Bring the database to the schema of this version. `kontor start` does it by itself.')
+    .description(
+      'Migrate the database to the schema of this version. `kontor start` does this automatically.',
+    )
     .addOption(dataOption())
     .addHelpText(
       'after',
-      '\nPrints {"applied": [names]}. Safe beside running servers and from several machines at once.',
+      '\nPrints {"applied": [names]}. Safe to run beside running servers and on several machines at once.',
     )
     .addHelpText(
       'after',

@@ -1,13 +1,13 @@
-/** What a command leaves: results on stdout as JSON, words on stderr (`kontor … | jq` always works), an exit code. */
+/** The output of a command: results as JSON on stdout, messages on stderr (so `kontor … | jq` always works), and an exit code. */
 export type Output = {
-  /** One JSON value: on one line, or spread out where a person looks. */
+  /** One JSON value: indented on a terminal, otherwise on one line. */
   json(value: unknown): void
-  /** What was asked for and is text: help, the version. */
+  /** Text on stdout: help, the version, exported data. */
   print(text: string): void
   say(words: string): void
-  /** Resolves when the words have left this process. */
+  /** Resolves when the message is flushed. */
   sayNow(words: string): Promise<void>
-  /** 0 done, 1 failed, 2 not used as it should be. */
+  /** 0 success, 1 failure, 2 usage error. */
   exitCode: 0 | 1 | 2
 }
 

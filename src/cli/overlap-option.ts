@@ -4,5 +4,5 @@ import { DEFAULT_OVERLAP_HOURS } from '../admin/overlap.ts'
 export const overlapOption = () =>
   new Option(
     '--overlap-hours <n>',
-    `how long the one before stays good (default: ${DEFAULT_OVERLAP_HOURS}; 0: not at all)`,
+    `how many hours the previous one remains valid (default: ${DEFAULT_OVERLAP_HOURS})`,
   ).argParser(text => (text.trim() === '' ? Number.NaN : Number(text)))

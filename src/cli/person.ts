@@ -7,15 +7,15 @@ import type { Output } from './output.ts'
 import { dataOption, readingDatabase, tenantOption, withDatabase } from './session.ts'
 
 const NOTES = `
-A person is named by a profile id, an e-mail, a user id, a contact id or a visitor. Where that is more than one person,
-user:…, contact:…, visitor:… or email:… says which.`
+Identify a person by profile id, e-mail address, user id, contact id or visitor id. If an id matches several people, add its
+kind: user:…, contact:…, visitor:… or email:…`
 
-const WHO = 'a profile id, an e-mail, a user id, a contact id or a visitor'
+const WHO = 'profile id, e-mail address, user id, contact id or visitor id'
 
 export function addPerson(program: Command, out: Output): void {
   const person = program
     .command('person')
-    .description('People: what they are known by and why; join them, part them, hand out their data.')
+    .description('Show, merge, split or export people.')
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor person show --tenant acme ada@example.com'))
   addShow(person, out)
@@ -27,7 +27,7 @@ export function addPerson(program: Command, out: Output): void {
 function addShow(person: Command, out: Output): void {
   person
     .command('show')
-    .description('Show what somebody is known by, since when and why.')
+    .description('Show the identifiers of a person and how they were linked.')
     .argument('<id>', WHO)
     .addOption(tenantOption())
     .addOption(dataOption())
@@ -42,9 +42,9 @@ function addShow(person: Command, out: Output): void {
 function addMerge(person: Command, out: Output): void {
   person
     .command('merge')
-    .description('Make two people one.')
-    .argument('<id>', 'who becomes part of the other')
-    .argument('<into>', 'who keeps their profile id')
+    .description('Merge two people.')
+    .argument('<id>', 'person to merge into the other')
+    .argument('<into>', 'person whose profile id is kept')
     .addOption(tenantOption())
     .addOption(dataOption())
     .addHelpText('after', examples('kontor person merge --tenant acme user:ada ada@example.com'))
@@ -56,15 +56,15 @@ function addMerge(person: Command, out: Output): void {
 }
 
 const SPLIT_NOTES = `
-Undoes the one join that brought the name together with the person. Events, conversions and attribution follow, as they
-would be without it. What names both together again (the next event, the contact's record) joins them again.`
+Removes the link between the identifier and the person. Events, conversions and attribution are updated accordingly.
+Data that contains both identifiers again (an event, the contact record) links them again.`
 
 function addSplit(person: Command, out: Output): void {
   person
     .command('split')
-    .description('Part a name from a person.')
+    .description('Unlink an identifier from a profile.')
     .argument('<id>', WHO)
-    .addOption(new Option('--name <name>', 'the name to part from them').makeOptionMandatory())
+    .addOption(new Option('--name <name>', 'identifier to unlink').makeOptionMandatory())
     .addOption(tenantOption())
     .addOption(dataOption())
     .addHelpText('after', SPLIT_NOTES)
@@ -79,15 +79,15 @@ function addSplit(person: Command, out: Output): void {
 function addExport(person: Command, out: Output): void {
   person
     .command('export')
-    .description('Everything that is held of somebody, for a request of theirs.')
+    .description('Export all data about a person, for example for an access request.')
     .argument('<id>', WHO)
     .addOption(tenantOption())
     .addOption(
-      new Option('--format <format>', 'one thing a line, or an array')
+      new Option('--format <format>', 'one JSON object per line, or one JSON array')
         .choices(['ndjson', 'json'])
         .default('ndjson'),
     )
-    .option('--out <file>', 'write it there instead of to stdout')
+    .option('--out <file>', 'file to write (default: stdout)')
     .addOption(dataOption())
     .addHelpText(
       'after',

@@ -11,11 +11,11 @@ ${Object.values(SETTINGS)
   .map(({ name, values }) => `  ${name.padEnd(20)} ${values}`)
   .join('\n')}
 
-Prints the policy. "applied": false says that reports follow the version before until the ledger is restated, which a
-running server does. What each setting means: docs/guides/subscriptions.md`
+Prints the policy. "applied": false means that reports use the previous policy until a running server has restated the
+ledger. The settings are explained in docs/guides/subscriptions.md`
 
 export function addPolicy(program: Command, out: Output): void {
-  const policy = program.command('policy').description('How a tenant counts its MRR.')
+  const policy = program.command('policy').description('Show or change how MRR is computed for a tenant.')
   policy.addHelpText(
     'after',
     examples('kontor policy show --tenant acme', 'kontor policy set --tenant acme pause=keep'),
@@ -23,7 +23,7 @@ export function addPolicy(program: Command, out: Output): void {
   policy
     .command('show')
     .description('Show the policy of a tenant.')
-    .requiredOption('--tenant <tenant>', 'its id or its name')
+    .requiredOption('--tenant <tenant>', 'tenant id or name')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor policy show --tenant acme'))
     .action(({ tenant, ...options }) =>
@@ -31,9 +31,9 @@ export function addPolicy(program: Command, out: Output): void {
     )
   policy
     .command('set')
-    .description('Change the policy of a tenant. What is not named stays as it is.')
-    .argument('<name=value...>', 'settings')
-    .requiredOption('--tenant <tenant>', 'its id or its name')
+    .description('Change the policy of a tenant. Omitted settings keep their values.')
+    .argument('<name=value...>', 'settings to change')
+    .requiredOption('--tenant <tenant>', 'tenant id or name')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
@@ -56,7 +56,9 @@ function settingsOf(words: string[]): Record<string, string> {
   for (const word of words) {
     const [, name, value] = /^([^=]+)=(.*)$/s.exec(word) ?? []
     if (name === undefined || value === undefined)
-      throw new UsageError(`${JSON.stringify(word)} is no setting: write name=value, for example pause=keep.`)
+      throw new UsageError(
+        `${JSON.stringify(word)} is not a setting. Expected name=value, for example pause=keep.`,
+      )
     if (settings.has(name)) throw new UsageError(`${name} is given twice.`)
     settings.set(name, value)
   }

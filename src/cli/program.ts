@@ -6,12 +6,12 @@ import type { Output } from './output.ts'
 import { dataOption } from './session.ts'
 
 const NOTES = `
-Commands print their result as JSON on stdout (one object, or an array for a list) and everything else on stderr.
-Exit codes: 0 done, 1 failed, 2 not used as it should be.
-They reach the database of DATABASE_URL, or the embedded one in the data directory, also beside a running server.
+Commands print their result as JSON on stdout (one object, or an array for a list) and messages on stderr.
+Exit codes: 0 success, 1 failure, 2 usage error.
+Commands use the database of DATABASE_URL, or else the embedded database in the data directory. A server may be running.
 Settings: docs/configuration.md`
 
-/** Every command there is, in the order of the help. Each is loaded when it is called: all of them are half a second of work. */
+/** All commands in the order of the help. A command is loaded when it is called, because loading all takes half a second. */
 const COMMANDS: Record<string, () => Promise<(program: Command, out: Output) => void>> = {
   start: async () => (await import('./start.ts')).addStart,
   status: async () => (await import('./status.ts')).addStatus,
@@ -49,12 +49,12 @@ const COMMANDS: Record<string, () => Promise<(program: Command, out: Output) => 
   completion: async () => (await import('./completion.ts')).addCompletion,
 }
 
-/** With every command, or with the one that the words begin with. */
+/** Contains every command, or only the one that the words start with. */
 export async function buildProgram(out: Output, words: readonly string[] = []): Promise<Command> {
   const program = new Command('kontor')
-    .description(`Kontor ${version}: commerce data, event ingestion and inbound webhooks.`)
-    .version(version, '-v, --version', 'print the version')
-    .helpOption('-h, --help', 'print this text')
+    .description(`Kontor ${version}: self-hosted commerce data platform.`)
+    .version(version, '-v, --version', 'show the version')
+    .helpOption('-h, --help', 'show help')
     .configureOutput({ writeOut: out.print, writeErr: text => out.say(text.trimEnd()) })
     .configureHelp({ subcommandTerm: command => command.name(), helpWidth: 120 })
     .exitOverride()
@@ -68,13 +68,13 @@ export async function buildProgram(out: Output, words: readonly string[] = []): 
   return program
 }
 
-/** The help and a completion speak of all commands; so does the answer to a word that is none. */
+/** The help, the completion script and the error for an unknown command need all commands. */
 function chosen(name: string | undefined) {
   if (name !== undefined && name !== 'completion' && Object.hasOwn(COMMANDS, name)) return [COMMANDS[name]!]
   return Object.values(COMMANDS)
 }
 
-/** What help and errors of every command have in common. */
+/** Applies what the help and the errors of every command have in common. */
 function polish(command: Command): void {
   const required = command.options.filter(option => option.mandatory)
   for (const option of required) option.description += ' (required)'
@@ -82,18 +82,18 @@ function polish(command: Command): void {
   command
     .usage([...required.map(({ flags }) => flags), usage].join(' '))
     .showHelpAfterError(`(${pathOf(command)} --help shows the usage)`)
-    .helpCommand(false) // it knows one level only; see runCommand
+    .helpCommand(false) // it supports one level only; see runCommand
   requireLast(command, required)
   for (const child of command.commands) polish(child as Command)
 }
 
 function usageOf(command: Command): string {
   if (command.commands.length === 0) return command.usage()
-  // `kontor backup --to FILE` does something by itself, and has commands.
+  // `kontor backup --to FILE` is a command and has subcommands.
   return command.options.some(option => option.required) ? '[options] | <command>' : '<command> [options]'
 }
 
-/** A misspelt option comes first: `--kidn private` shall hear of --kidn, not that --kind is missing. */
+/** Reports a misspelled option before a missing one: `--kidn private` is reported as unknown, not as a missing --kind. */
 function requireLast(command: Command, required: readonly Option[]): void {
   for (const option of required) option.mandatory = false
   command.hook('preAction', () => {
@@ -103,11 +103,11 @@ function requireLast(command: Command, required: readonly Option[]): void {
   })
 }
 
-/** Runs what the words of the command line ask for and returns the exit code. */
+/** Runs a command line and returns the exit code. */
 export async function runCommand(words: string[], out: Output): Promise<number> {
   const program = await buildProgram(out, words)
   let command: Command | undefined
-  // `kontor --data DIR tenant list` is as good as `kontor tenant list --data DIR`.
+  // `kontor --data DIR tenant list` is equivalent to `kontor tenant list --data DIR`.
   program.addOption(dataOption()).hook('preAction', (_, chosen) => {
     command = chosen as Command
     const { data } = program.opts() as { data?: string }
@@ -128,7 +128,7 @@ export async function runCommand(words: string[], out: Output): Promise<number> 
   }
 }
 
-/** An option that takes a value takes the next word, even another option: `--data --port 80` would make a directory `--port`. */
+/** Commander takes the next word as the value, even if it is an option: `--data --port 80` would create a directory `--port`. */
 function refuseMissingValues(command: Command, words: string[]): void {
   for (const option of command.options) {
     const value = command.getOptionValue(option.attributeName())

@@ -1,4 +1,4 @@
-/** One line on a terminal that is written over and over: how much is done, how fast, how long it will take. */
+/** A progress line on a terminal, overwritten on each update: count, rate and remaining time. */
 export function openProgressLine(what: string) {
   const isTerminal = process.stderr.isTTY === true
   const startedAt = performance.now()

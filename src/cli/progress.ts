@@ -3,7 +3,7 @@ import type { Output } from './output.ts'
 
 const EVERY_MS = 3_000
 
-/** A line now and then for work that takes long; none for work that does not. */
+/** Prints a line every three seconds; none for work that is done sooner. */
 export function progressOn(out: Output, verb: string): Progress {
   const start = performance.now()
   let last = start
@@ -13,7 +13,9 @@ export function progressOn(out: Output, verb: string): Progress {
     last = now
     const pace = megabytes(bytes / ((now - start) / 1_000))
     const share = Math.min(99, Math.floor((100 * bytes) / Math.max(1, ofBytes)))
-    out.say(`${verb} ${share} % (${megabytes(bytes)} MB, ${pace} MB/s)${what === '' ? '' : `, now ${what}`}.`)
+    out.say(
+      `${verb} ${share} % (${megabytes(bytes)} MB, ${pace} MB/s)${what === '' ? '' : `, current: ${what}`}.`,
+    )
   }
 }
 

@@ -8,16 +8,14 @@ import { readTextFile } from './text-file.ts'
 export function addRates(program: Command, out: Output): void {
   const rates = program
     .command('rates')
-    .description('Daily exchange rates, for the report that puts all currencies into one.')
+    .description('Manage daily exchange rates for reports that convert all currencies to one.')
   const example = 'kontor rates import eurofxref-hist.csv --tenant acme'
   rates.addHelpText('after', examples(example))
   rates
     .command('import')
-    .description(
-      'Take in rates as the European Central Bank publishes them (CSV). Rates that are there are replaced.',
-    )
+    .description('Import rates in the CSV format of the European Central Bank. Existing rates are replaced.')
     .argument('<file>', 'eurofxref-hist.csv, or - for standard input')
-    .requiredOption('--tenant <tenant>', 'its id or its name')
+    .requiredOption('--tenant <tenant>', 'tenant id or name')
     .addOption(dataOption())
     .addHelpText('after', examples(example))
     .action(async (file, { tenant, ...options }) => {

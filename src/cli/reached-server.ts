@@ -8,29 +8,29 @@ import { announcedServer, answersAt } from './server-file.ts'
 
 export type ReachedServer = {
   url: string
-  /** Whether it runs on when the command is over. */
+  /** Whether the server keeps running after the command. */
   lasts: boolean
-  /** Where the result can be read: there, or where `kontor start` will listen. */
+  /** Where the result can be read: this server, or the address where `kontor start` will listen. */
   readUrl: string
   close(): Promise<void>
 }
 
 type ServerOptions = { config: Config; url: string | undefined; out: Output }
 
-/** The server that is named, the one that runs on the data directory, or one of our own. */
+/** The given server, the one that runs on the data directory, or a temporary one. */
 export async function reachServer({ config, url, out }: ServerOptions): Promise<ReachedServer> {
   if (url !== undefined) return lasting(url)
   const running = config.databaseUrl === null ? await runningServer(config.dataDir, out) : null
   if (running !== null) return lasting(running)
-  out.say('No server runs here: starting one for as long as this takes.')
+  out.say('No server is running. Starting a temporary one.')
   return ownServer(config, out)
 }
 
-// Longer than a start takes that brings an older database up to date.
+// Longer than a start that migrates an older database.
 const MAX_WAIT_MS = 60_000
 const POLL_MS = 200
 
-/** Where the server of the data directory answers; one that is still starting is awaited. */
+/** The URL of the server on the data directory. Waits for a server that is still starting. */
 async function runningServer(dataDir: string, out: Output): Promise<string | null> {
   for (let waited = 0; ; waited += POLL_MS) {
     const announced = await announcedServer(dataDir)
@@ -38,8 +38,7 @@ async function runningServer(dataDir: string, out: Output): Promise<string | nul
     const pid = await serverOn(dataDir)
     const isStarting = pid !== null && announced?.pid !== pid
     if (!isStarting || waited >= MAX_WAIT_MS) return null
-    if (waited === 0)
-      out.say(`The server of this data directory (process ${pid}) is starting: waiting for it.`)
+    if (waited === 0) out.say(`Waiting for the server of this data directory (process ${pid}) to start.`)
     await sleep(POLL_MS)
   }
 }

@@ -13,28 +13,28 @@ import { secretOptions } from './secret-options.ts'
 import { dataOption, readingDatabase, requireData } from './session.ts'
 
 const NOTES = `
-Subscriptions are compared by status, currency and what they cost a month before discounts; invoices by status, currency, total
-and amount paid; refunds by amount. What only one side has is a difference too. What is in test mode is left out.
-Prints {"compared", "differences", "difference"}: the last is their number. The exit code is 1 unless it is 0.`
+Compares subscriptions by status, currency and monthly amount before discounts; invoices by status, currency, total and amount
+paid; refunds by amount. An object that exists on only one side counts as a difference. Test mode objects are ignored.
+Prints {"compared", "differences", "difference"}. "difference" is the number of differences; the exit code is 1 unless it is 0.`
 
 export function addReconcile(program: Command, out: Output): void {
   const group = program
     .command('reconcile')
-    .description('Compare the ledger with a billing system, thing by thing.')
+    .description('Compare the ledger with a billing system, object by object.')
     .addHelpText('after', examples('kontor reconcile stripe stripe.ndjson --tenant acme'))
   group
     .command('stripe')
     .description('Compare subscriptions, invoices and refunds with a Stripe account.')
     .argument(
       '[file]',
-      'what the list endpoints answer, as for `kontor import stripe`; - reads standard input',
+      'responses of the list endpoints, as for `kontor import stripe`; - reads standard input',
     )
-    .addOption(new Option('--tenant <tenant>', 'the id or the name of the tenant').makeOptionMandatory())
+    .addOption(new Option('--tenant <tenant>', 'tenant id or name').makeOptionMandatory())
     .option(
       '--key <key>',
-      'a (restricted, reading) key of the account, to ask Stripe itself; - reads standard input',
+      'restricted read key of the account, to query the Stripe API; - reads standard input',
     )
-    .option('--key-file <file>', 'a file that holds the key')
+    .option('--key-file <file>', 'file that contains the key')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
@@ -47,7 +47,7 @@ export function addReconcile(program: Command, out: Output): void {
     .action(async (file, options) => {
       const { key } = await secretOptions({ key: { value: options.key, file: options.keyFile } })
       if ((file === undefined) === (key === undefined))
-        throw new UsageError('Give a file, or a key of the account (--key, --key-file).')
+        throw new UsageError('Give either a file or a key of the account (--key, --key-file).')
       await requireData(options)
       await readingDatabase(options, out, async ({ admin, pool, config }) => {
         const tenant = await admin.tenants.show(options.tenant!)
@@ -62,7 +62,7 @@ export function addReconcile(program: Command, out: Output): void {
     })
 }
 
-/** Objects as events; those that the ledger does not read are none of its business, those that cannot be read are told. */
+/** Converts objects to events. Skips objects that the ledger does not use, and reports objects that cannot be read. */
 async function* eventsOf(
   rows: AsyncIterable<(Row | Rejection)[]>,
   time: Date,
@@ -76,7 +76,7 @@ async function* eventsOf(
         out.exitCode = 1
         continue
       }
-      // events tell what was, objects what is
+      // events describe the past, objects the current state
       if (row.cells.object === 'event') continue
       for (const read of reading.push(row)) if (!isRejection(read)) yield JSON.parse(read.text)
     }

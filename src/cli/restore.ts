@@ -14,15 +14,15 @@ import { progressOn } from './progress.ts'
 import { dataOption, withBareDatabase } from './session.ts'
 
 const NOTES = `
-Prints what \`kontor backup\` printed, and "waiting": entries that were accepted but not yet processed, which the next start
-processes. It happens in one transaction: one that fails or is killed leaves the database empty, and can be repeated.
-A backup of an older version is brought to this one; one of a newer version is refused.`
+Prints the same object as \`kontor backup\`, and "waiting": the number of accepted entries that the next start will process.
+The restore is one transaction. If it fails or is killed, the database remains empty and you can repeat it.
+A backup of an older version is migrated. A backup of a newer version is rejected.`
 
 export function addRestore(program: Command, out: Output): void {
   program
     .command('restore')
-    .description('Bring back a backup, into an empty data directory or database.')
-    .requiredOption('--from <file>', 'the file that `kontor backup` wrote')
+    .description('Restore a backup into an empty data directory or database.')
+    .requiredOption('--from <file>', 'backup file to restore')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
@@ -44,7 +44,7 @@ export function addRestore(program: Command, out: Output): void {
             progress: progressOn(out, 'Read'),
           })
           for (const name of leftOut)
-            out.say(`Left out: ${JSON.stringify(name)}, a table that is not Kontor's.`)
+            out.say(`Skipped table ${JSON.stringify(name)}: it does not belong to Kontor.`)
           sayDisabled(disabled, out)
           await bringSecrets({ backup, pool, config, out })
           out.json(restored)
@@ -55,22 +55,22 @@ export function addRestore(program: Command, out: Output): void {
     })
 }
 
-/** The original may still be running: nobody is to be told everything twice. */
+/** The original server may still be running, so the copy must not send everything a second time. */
 function sayDisabled({ destinations, archive }: Restored['disabled'], out: Output): void {
   if (archive)
     out.say(
-      'The archive is disabled: set another KONTOR_ARCHIVE_URL and run `kontor archive enable` to write one.',
+      'The archive is disabled. To enable it, set a different KONTOR_ARCHIVE_URL and run `kontor archive enable`.',
     )
   if (destinations > 0)
     out.say(
-      `${destinations === 1 ? 'One destination is' : `${destinations} destinations are`} disabled: \`kontor destination enable ID\` lets this copy send.`,
+      `${destinations === 1 ? 'One destination is' : `${destinations} destinations are`} disabled. To let this copy send, run \`kontor destination enable ID\`.`,
     )
 }
 
-// What may lie in a directory without a database: the master key, what a restore that was killed has left, what a volume of its own has.
+// Allowed in a directory without a database: the master key, leftovers of a killed restore, and files that a volume contains.
 const NOBODYS = /^(secret\.key|usage|postgres\.partial-.*|lost\+found)$/
 
-/** Whether a database is empty is asked of the database; without one, the directory must be. */
+/** `restore` checks that a database is empty. Without a database, the directory must be empty. */
 async function refuseForeignDirectory(options: { data?: string | undefined }): Promise<void> {
   const { databaseUrl, dataDir } = readConfig(undefined, { dataDir: options.data })
   if (databaseUrl !== null || (await findHome(dataDir)) !== null) return
@@ -79,12 +79,12 @@ async function refuseForeignDirectory(options: { data?: string | undefined }): P
   throw new AdminError(
     'conflict',
     'directory_not_empty',
-    `${dataDir} is not empty: it has ${JSON.stringify(found)}. A backup is restored into an empty data directory only: ` +
-      'give another one with --data. Nothing was changed.',
+    `${dataDir} is not empty: it contains ${JSON.stringify(found)}. A backup can only be restored into an empty data directory. ` +
+      'Choose another one with --data. Nothing was changed.',
   )
 }
 
-/** The master key goes where the server finds it. Where it is missing, people must know before the first webhook comes. */
+/** Stores the master key where the server finds it. If it is missing, the operator must know before the first webhook arrives. */
 async function bringSecrets({
   backup,
   pool,
@@ -105,12 +105,12 @@ async function bringSecrets({
   if (unopened === 0) return
   if (included.length > 0 && !isEmbedded) {
     const value = included.map(key => key.toString('hex')).join(',')
-    out.say(`Signing secrets open with the master key of the backup: set KONTOR_SECRET_KEY=${value}`)
+    out.say(`The signing secrets need the master key of the backup. Set KONTOR_SECRET_KEY=${value}`)
     return
   }
   out.say(
-    `${unopened === 1 ? 'One signing secret does' : `${unopened} signing secrets do`} not open with the master key here: ` +
-      `before the server starts, ${isEmbedded ? `put the old secret.key into ${dataDir}, or ` : ''}` +
-      'set KONTOR_SECRET_KEY to the old one. Without it their sources answer 503, and destinations are sent nothing.',
+    `${unopened === 1 ? 'One signing secret' : `${unopened} signing secrets`} cannot be decrypted with the current master key. ` +
+      `Before you start the server, ${isEmbedded ? `copy the old secret.key to ${dataDir}, or ` : ''}` +
+      'set KONTOR_SECRET_KEY to the old key. Without it, the affected sources answer 503 and destinations receive nothing.',
   )
 }

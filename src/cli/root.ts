@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url'
 import { type Account, accountNamed, inaccessiblePart, isRoot } from '../../embedded-postgres/account.ts'
 
 const PACKAGE = fileURLToPath(new URL('../..', import.meta.url))
-// Those below can be bound by root alone.
+// Only root can bind lower ports.
 const FIRST_OPEN_PORT = 1024
 
 /**
- * With the embedded PostgreSQL, to be called before it starts: whoever starts it has to look after it, and so both run as
- * the same user from the beginning. Null where that cannot be; `giveUpRoot` then says what is the matter.
+ * For the embedded PostgreSQL, called before it starts: the process that starts PostgreSQL must also stop it, so both run as the
+ * same user from the start. Returns a message, or null if that is impossible; `giveUpRoot` then returns the reason.
  */
 export async function giveUpRootFirst({
   user,
@@ -27,16 +27,15 @@ export async function giveUpRootFirst({
   if (await inaccessiblePart(dirname(dataDir), account, 0o1)) return null
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const { uid } = await stat(dataDir)
-  // What is there belongs to whom it belongs: only an empty directory changes hands.
+  // Existing files keep their owner: only an empty directory is handed over.
   if (uid !== account.uid && (await readdir(dataDir)).length > 0) return null
   await chown(dataDir, account.uid, account.gid)
   become(account)
-  return `Started as root, runs as ${user}, and PostgreSQL with it.`
+  return `Started as root. Kontor and PostgreSQL now run as ${user}.`
 }
 
 /**
- * To be called when the ports are bound, which is all that root is good for. Returns what to say about it; null where
- * this process is not root.
+ * Called when the ports are bound, because nothing after that needs root. Returns a message, or null if this process is not root.
  */
 export async function giveUpRoot({
   user,
@@ -48,17 +47,18 @@ export async function giveUpRoot({
   if (!isRoot()) return null
   const account = await accountNamed(user)
   if (account === null)
-    return `Runs as root: there is no user "${user}" to change to (KONTOR_USER names another).`
-  // Parts of the program are read when they are first needed.
+    return `Running as root, because there is no user "${user}". Set KONTOR_USER to an existing user.`
+  // Some modules are loaded later, when they are first needed.
   const blocked = await inaccessiblePart(PACKAGE, account, 0o5)
-  if (blocked) return `Runs as root: the user "${user}" cannot read the program, because of ${blocked}.`
+  if (blocked)
+    return `Running as root, because the user "${user}" cannot read the program. Check the permissions of ${blocked}.`
   if (isEmbedded)
     return (
-      `Runs as root: it looks after the embedded PostgreSQL, which runs as another user. It changes to "${user}" where the data ` +
-      `directory is that user's (or new, and within reach) and the ports are above ${FIRST_OPEN_PORT - 1}.`
+      `Running as root, because the embedded PostgreSQL runs as another user. Kontor switches to "${user}" if that user owns the ` +
+      `data directory (or the directory is new and accessible to it) and the ports are above ${FIRST_OPEN_PORT - 1}.`
     )
   become(account)
-  return `Started as root, runs as ${user}.`
+  return `Started as root. Kontor now runs as ${user}.`
 }
 
 function become({ uid, gid }: Account): void {

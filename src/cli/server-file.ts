@@ -1,13 +1,13 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** What a running server leaves in its data directory, so that `kontor status` finds it. */
+/** The contents of server.json, which a running server writes to its data directory for `kontor status`. */
 type RunningServer = {
   pid: number
   version: string
   url: string
   ops_url: string | null
-  /** That serve requests. */
+  /** Number of HTTP processes. */
   processes: number
   started_at: string
 }
@@ -22,7 +22,7 @@ export async function withdrawServer(dataDir: string): Promise<void> {
   await rm(pathIn(dataDir), { force: true })
 }
 
-/** Null where none was announced; one that was killed may still be. */
+/** Null if there is no server file. The file of a killed server may still exist. */
 export async function announcedServer(dataDir: string): Promise<RunningServer | null> {
   try {
     return JSON.parse(await readFile(pathIn(dataDir), 'utf8')) as RunningServer
@@ -31,12 +31,12 @@ export async function announcedServer(dataDir: string): Promise<RunningServer | 
   }
 }
 
-/** Whether somebody answers there. */
+/** Whether a server responds at this URL. */
 export async function answersAt(url: string): Promise<boolean> {
   return (await answerAt(url)) !== null
 }
 
-/** What the operations port of a server tells of it, of an older one not all. Null: nobody answers there, or somebody else. */
+/** Reads /healthz. An older server reports fewer fields. Null if there is no response, or it is not from Kontor. */
 export async function serverAt(opsUrl: string): Promise<Partial<RunningServer> | null> {
   try {
     const answer = JSON.parse((await answerAt(`${opsUrl}/healthz`)) ?? 'null')

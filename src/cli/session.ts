@@ -16,28 +16,24 @@ import { initialiseLog, natsOf, openLog } from '../runtime/log.ts'
 import { joinEmbedded } from './embedded.ts'
 import type { Output } from './output.ts'
 
-/** The option of every command that reaches the database. */
+/** For commands that use the database. */
 export const dataOption = () =>
-  new Option('--data <directory>', 'the data directory (default: KONTOR_DATA_DIR, or ./data)')
+  new Option('--data <directory>', 'data directory (default: KONTOR_DATA_DIR, or ./data)')
 
-/** Of commands that send something to a server. */
+/** For commands that send requests to a server. */
 export const urlOption = () =>
-  new Option('--url <url>', 'the server to send to (default: the one on this data directory)').argParser(
-    urlOf,
-  )
+  new Option('--url <url>', 'server to send to (default: the server of the data directory)').argParser(urlOf)
 
 function urlOf(text: string): string {
   if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text.replace(/\/+$/, '')
-  throw new InvalidArgumentError('It must be an address like http://localhost:8080.')
+  throw new InvalidArgumentError('Expected a URL, for example http://localhost:8080.')
 }
 
-/** Of commands about one tenant, where it has to be named. */
-export const tenantOption = () =>
-  new Option('--tenant <tenant>', 'the id or the name of the tenant').makeOptionMandatory()
+/** For commands about one tenant. */
+export const tenantOption = () => new Option('--tenant <tenant>', 'tenant id or name').makeOptionMandatory()
 
-/** Of lists that hold things of several tenants. */
-export const tenantFilter = () =>
-  new Option('--tenant <tenant>', 'only those of this tenant: its id or its name')
+/** For lists across tenants. */
+export const tenantFilter = () => new Option('--tenant <tenant>', 'only this tenant (id or name)')
 
 export type Database = {
   pool: pg.Pool
@@ -47,7 +43,7 @@ export type Database = {
 }
 export type Session = Database & { admin: Admin }
 
-/** Does something with the database of DATABASE_URL or of the data directory, whether a server runs on it or not. */
+/** Opens the database of DATABASE_URL or of the data directory, whether a server uses it or not. */
 export async function withBareDatabase<T>(
   options: { data?: string | undefined },
   out: Output,
@@ -67,7 +63,7 @@ export async function withBareDatabase<T>(
   }
 }
 
-/** The same, with the newest schema in it: for commands that change something. */
+/** Also migrates the schema: for commands that change something. */
 export function withDatabase<T>(
   options: { data?: string | undefined },
   out: Output,
@@ -80,8 +76,8 @@ export function withDatabase<T>(
 }
 
 /**
- * For commands that only read: a database of an older version stays as it is, because a server of that version may be at work on it. One
- * that is new gets its tables, as with any other command.
+ * For commands that only read: does not migrate a database of an older version, because a server of that version may be using it.
+ * An empty database gets its tables, as with any other command.
  */
 export function readingDatabase<T>(
   options: { data?: string | undefined },
@@ -95,14 +91,14 @@ export function readingDatabase<T>(
   })
 }
 
-/** Why this version cannot read the database as it is, and the command that changes that; null: it can. Makes the tables of a new one. */
+/** Why this version cannot read the database, with the command that fixes it; null if it can. Creates the tables of an empty database. */
 export async function schemaFault({ pool, config }: Database): Promise<string | null> {
   const state = await schemaState(pool)
   if (state === 'empty') await migrate(pool)
   if (state === 'empty' || state === 'current') return null
   const { databaseUrl, dataDir } = config
   const command = kontor({ dataDir: databaseUrl === null ? dataDir : null }, 'migrate')
-  return `The database is of an older version of Kontor: it lacks ${state.lacks.join(', ')}. Bring it to this version with \`${command}\`, or by starting the server.`
+  return `The database has the schema of an older version of Kontor. Missing migrations: ${state.lacks.join(', ')}. Run \`${command}\`, or start the server.`
 }
 
 export async function sessionOf(database: Database): Promise<Session> {
@@ -112,12 +108,12 @@ export async function sessionOf(database: Database): Promise<Session> {
   return { ...database, admin: adminFor(currentUser()) }
 }
 
-/** Whoever runs this command, as the operating system knows them. */
+/** The operating system user who runs this command. */
 export function currentUser(): Actor {
   try {
     return commandLineActor(userInfo().username)
   } catch {
-    // in a container a user may have a number only
+    // in a container, a user may have only a number
     return commandLineActor(`uid ${process.getuid?.()}`)
   }
 }
@@ -130,24 +126,24 @@ export function masterKeysOf({ secretKeys, dataDir, databaseUrl }: Config): Prom
   return loadMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null })
 }
 
-/** For commands that only look: a data directory that was mistyped is not made. */
+/** For commands that only read: fails instead of creating a mistyped data directory. */
 export async function requireData(options: { data?: string | undefined }): Promise<void> {
   const empty = await emptyDataDir(options)
   if (empty === null) return
   throw new AdminError(
     'not_found',
     'no_database',
-    `There is no database in ${empty}. Give the data directory of the server with --data, or DATABASE_URL.`,
+    `There is no database in ${empty}. Set --data to the data directory of the server, or set DATABASE_URL.`,
   )
 }
 
-/** The data directory, where it has no database and none elsewhere is named; null: there is one. */
+/** The data directory if it has no database and DATABASE_URL is not set; otherwise null. */
 export async function emptyDataDir(options: { data?: string | undefined }): Promise<string | null> {
   const { databaseUrl, dataDir } = readConfig(undefined, { dataDir: options.data })
   return databaseUrl !== null || (await findHome(dataDir)) !== null ? null : dataDir
 }
 
-/** For commands that put something into the log, whether a server runs or not. */
+/** For commands that append to the log, whether a server runs or not. */
 export async function readyLog({ pool, config }: Session): Promise<void> {
   await initialiseLog(pool, { partitions: config.logPartitions, now: await databaseNow(pool) })
 }

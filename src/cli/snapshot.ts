@@ -8,20 +8,17 @@ import type { Output } from './output.ts'
 import { dataOption, withDatabase } from './session.ts'
 
 const NOTES = `
-Prints {"snapshots": [{"tenant", "from", "to", "accounts"}]}: the days written, and the accounts in the last one.
-Late events correct the snapshots of the days they speak of, and backdated ones write those that are missing.`
+Prints {"snapshots": [{"tenant", "from", "to", "accounts"}]}: the days written, and the number of accounts on the last day.
+Late events update the snapshots of the days they affect. Backdated events create missing snapshots.`
 
 export function addSnapshot(program: Command, out: Output): void {
   program
     .command('snapshot')
     .description(
-      'Write the daily snapshots of MRR by account that are missing. A running server does it by itself.',
+      'Write missing daily snapshots of MRR per account. A running server does this automatically.',
     )
-    .option('--date <YYYY-MM-DD>', 'only this day, in UTC (default: every day that has ended and has none)')
-    .option(
-      '--rebuild',
-      'forget which days have one, write all of them again, and make the sums of days and of series anew',
-    )
+    .option('--date <YYYY-MM-DD>', 'only this day, in UTC (default: every past day without a snapshot)')
+    .option('--rebuild', 'write all snapshots again, and recompute the daily and series totals')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
@@ -42,10 +39,10 @@ export function addSnapshot(program: Command, out: Output): void {
 
 function dayOf(text: string, now: Date): string {
   if (!/^\d{4}-\d\d-\d\d$/.test(text) || parseTimestamp(text) === null) {
-    throw new UsageError(`--date ${text} is no date. Give one like 2026-01-31.`)
+    throw new UsageError(`--date ${text} is not a date. Expected a date such as 2026-01-31.`)
   }
   if (text >= now.toISOString().slice(0, 10)) {
-    throw new UsageError(`--date ${text} has not ended yet: a snapshot is of a whole day, in UTC.`)
+    throw new UsageError(`--date ${text} has not ended in UTC. A snapshot covers a whole day.`)
   }
   return text
 }

@@ -13,20 +13,20 @@ import {
 } from './session.ts'
 
 const NOTES = `
-The role sees the rows of its tenant in the views of the schema kontor_bi (docs/guides/bi.md), and no table. The password is
-shown once. Time limit and read-only mode are defaults of the role's sessions; what it may see and the number of
-connections are enforced.`
+The role can read the rows of its tenant in the views of the schema kontor_bi (docs/guides/bi.md), and no tables. The password
+is shown only once. Visible rows and the number of connections are enforced. The statement timeout and read-only mode are
+session defaults that the role can change.`
 
 export function addSqlAccess(program: Command, out: Output): void {
   const access = program
     .command('sql-access')
-    .description('SQL for BI tools: database roles that read the views of one tenant.')
+    .description('Manage SQL access for BI tools: database roles that read the views of one tenant.')
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor sql-access create --tenant acme --name metabase'))
   addCreate(access, out)
   access
     .command('list')
-    .description('List the roles.')
+    .description('List the database roles.')
     .addOption(tenantFilter())
     .addOption(dataOption())
     .addHelpText('after', examples('kontor sql-access list'))
@@ -38,8 +38,8 @@ export function addSqlAccess(program: Command, out: Output): void {
     })
   access
     .command('revoke')
-    .description('Take a role away: it sees nothing any more, and its sessions end.')
-    .argument('<role>', 'as the list has it')
+    .description('Revoke a role and end its sessions.')
+    .argument('<role>', 'name of the role, see `kontor sql-access list`')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor sql-access revoke kontor_bi_3f0c9a1be2d45678'))
     .action(async (role, options) => {
@@ -51,11 +51,11 @@ export function addSqlAccess(program: Command, out: Output): void {
 function addCreate(access: Command, out: Output): void {
   access
     .command('create')
-    .description('Make a role and print how to connect with it.')
+    .description('Create a role and print its connection string.')
     .addOption(tenantOption())
-    .option('--name <name>', 'what it is for', 'bi')
-    .option('--connections <n>', 'how many at once', wholeNumber, 5)
-    .option('--statement-seconds <n>', 'how long a query may take', wholeNumber, 60)
+    .option('--name <name>', 'label of the role', 'bi')
+    .option('--connections <n>', 'maximum number of connections', wholeNumber, 5)
+    .option('--statement-seconds <n>', 'statement timeout in seconds', wholeNumber, 60)
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor sql-access create --tenant acme --name metabase'))
@@ -69,11 +69,11 @@ function addCreate(access: Command, out: Output): void {
 }
 
 function wholeNumber(text: string): number {
-  if (!/^\d{1,6}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.')
+  if (!/^\d{1,6}$/.test(text)) throw new InvalidArgumentError('Expected a whole number.')
   return Number(text)
 }
 
-/** How to connect from here, and who else can. */
+/** The connection string, and from where it works. */
 function reached(
   connection: Connection,
   { role, password, database }: CreatedSqlAccess,
@@ -83,17 +83,17 @@ function reached(
     const url = new URL(connection.url)
     url.username = role
     url.password = password
-    return { connection: url.href, reach: 'as this command reaches the database' }
+    return { connection: url.href, reach: 'from where this command can connect to the database' }
   }
   const { host, port } = connection
   if (!host.startsWith('/'))
     return {
       connection: `postgresql://${role}:${password}@${host}:${port}/${name}`,
-      reach: 'from this machine, while the server runs; the port changes when it starts again',
+      reach: 'from this machine, while the server runs; the port changes with each start',
     }
   return {
     connection: `postgresql://${role}:${password}@/${name}?host=${encodeURIComponent(host)}&port=${port}`,
     reach:
-      'over the socket of the embedded PostgreSQL: on this machine, as the user it runs as, while the server runs. BI tools elsewhere need a PostgreSQL of your own (DATABASE_URL).',
+      'from this machine, through the socket of the embedded PostgreSQL, as the user that PostgreSQL runs as, while the server runs. For BI tools on other machines, use your own PostgreSQL (DATABASE_URL).',
   }
 }

@@ -24,21 +24,21 @@ import { closedInTime, STUCK_EXIT_CODE, stopSignal } from './stop-signal.ts'
 import { onceReachable } from './wait-for-database.ts'
 
 const NOTES = `
-The first start makes the tenant "default" with keys and prints them, this once; where nobody sits at a terminal the admin
-key goes to the file admin-key in the data directory instead.
-A PostgreSQL of your own that is away is waited for (KONTOR_START_TIMEOUT).
-SIGINT or SIGTERM: requests in flight are answered, then everything stops; what does not in time (KONTOR_DRAIN_TIMEOUT) is cut off,
-with exit code 3. A second signal stops at once.
+The first start creates the tenant "default" with keys, and prints them once. Without a terminal, the admin key is written to
+the file admin-key in the data directory instead.
+If your own PostgreSQL is unavailable, the server waits for it (KONTOR_START_TIMEOUT).
+On SIGINT or SIGTERM, the server completes the requests in flight and stops. Work that does not end in time
+(KONTOR_DRAIN_TIMEOUT) is aborted, with exit code 3. A second signal stops the server immediately.
 All other settings are environment variables: see docs/configuration.md and \`kontor check-config\`.`
 
 export function addStart(program: Command, out: Output): void {
   program
     .command('start')
-    .description('Run the server until it is told to stop.')
-    .option('--port <n>', 'the port to listen on (default: KONTOR_PORT, or 8080)')
-    .option('--host <address>', 'the address to listen on (default: KONTOR_HOST, or 127.0.0.1)')
+    .description('Run the server.')
+    .option('--port <n>', 'port to listen on (default: KONTOR_PORT, or 8080)')
+    .option('--host <address>', 'address to listen on (default: KONTOR_HOST, or 127.0.0.1)')
     .addOption(dataOption())
-    .option('--surfaces <a,b>', 'what to run: data, events, inbound, console, worker (default: all of them)')
+    .option('--surfaces <a,b>', 'surfaces to run: data, events, inbound, console, worker (default: all)')
     .addHelpText('after', NOTES)
     .addHelpText(
       'after',
@@ -58,7 +58,7 @@ async function start(flags: ConfigFlags, out: Output): Promise<void> {
   const config = readConfig(undefined, flags)
   for (const warning of inspectConfig(undefined, flags).warnings) out.say(`Warning: ${warning}`)
   const stopped = stopSignal(out)
-  // Half a second of loading, done while PostgreSQL starts; the other commands never need it.
+  // Loading takes half a second, so it happens while PostgreSQL starts.
   const loading = import('../runtime/runtime.ts')
   loading.catch(() => {})
   const isEmbedded = config.databaseUrl === null
@@ -78,7 +78,7 @@ async function start(flags: ConfigFlags, out: Output): Promise<void> {
   } finally {
     await embedded?.stop()
   }
-  // What does not end by itself would keep the process.
+  // Work that does not end would keep the process alive.
   if (!isInTime) process.exit(STUCK_EXIT_CODE)
 }
 
@@ -108,7 +108,7 @@ async function startNode({
   }
 }
 
-/** Until it is told to stop. Returns whether everything had ended in time then. */
+/** Runs until the stop signal. Returns whether everything ended in time. */
 async function serve(
   { runtime, processes }: Node,
   {
@@ -120,7 +120,7 @@ async function serve(
   }: {
     config: Config
     connection: Connection
-    /** What there is to say of the user it runs as; null: nothing has been done about it yet. */
+    /** The message about the user that the process runs as; null if it has not switched users yet. */
     runsAs: string | null
     stopped: Promise<void>
     out: Output
@@ -146,12 +146,12 @@ async function serve(
   return close()
 }
 
-/** A node that only works on the log serves no requests. */
+/** A node with only the worker surface serves no requests. */
 function hasSeveralProcesses({ processes, surfaces }: Config): boolean {
   return processes > 1 && surfaces.some(surface => surface !== 'worker')
 }
 
-/** The service runs already: a PostgreSQL that is away for a moment does not end it. */
+/** The service is already running, so a short outage of PostgreSQL must not end it. */
 async function greeted(greetOnce: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
@@ -182,13 +182,13 @@ async function greet(pool: pg.Pool, config: Config, runtime: Addresses, out: Out
   if (!isFirst) out.say(banner(server))
 }
 
-/** The admin key itself for somebody at a terminal, else the file that it is in. */
+/** The admin key itself on a terminal, otherwise the file that contains it. */
 async function placeOf(adminKey: string, { dataDir }: Config): Promise<string> {
   if (process.stderr.isTTY) return adminKey
   try {
     return `in the file ${await writeAdminKey(dataDir, adminKey)}`
   } catch {
-    // nowhere to write, as in a container that only reads: shown after all
+    // not writable, for example in a read-only container
     return adminKey
   }
 }

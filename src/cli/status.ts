@@ -22,13 +22,14 @@ import {
 } from './session.ts'
 
 const NOTES = `
-Prints one JSON object. Of a database of an older version it tells the schema and what to do, and leaves it as it is. Exit code 0 when a server runs and answers, 1 when none does.
-With DATABASE_URL it asks the operations port of this machine (KONTOR_OPS_HOST, KONTOR_OPS_PORT) for the server, and says so where none answers.`
+Prints one JSON object. Exit code 0 if a server is running and responds, otherwise 1.
+For a database of an older version, it prints the schema version and how to migrate, and changes nothing.
+With DATABASE_URL, the server is found through its operations port on this machine (KONTOR_OPS_HOST, KONTOR_OPS_PORT).`
 
 export function addStatus(program: Command, out: Output): void {
   program
     .command('status')
-    .description('Tell whether a server runs, where, and how the pipeline stands.')
+    .description('Show whether a server is running, its address, and the state of the pipeline.')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor status', 'kontor status --data /var/lib/kontor | jq .pipeline'))
@@ -43,7 +44,7 @@ export function addStatus(program: Command, out: Output): void {
     })
 }
 
-/** Null where it is not known: the disk of a PostgreSQL of your own. */
+/** Null if unknown: the disk of an external PostgreSQL. */
 async function diskOf(config: Config) {
   const free = await freeOf(config)()
   if (free === null) return null
@@ -62,7 +63,7 @@ const EMPTY = {
   retention_held: null,
 }
 
-/** Of a database of an older version only that is told, and the server: it may be at work on it. */
+/** For a database of an older version, reports only the schema: a server of that version may be using it. */
 async function readable(bare: Database, out: Output) {
   const fault = await schemaFault(bare)
   if (fault === null) return databaseOf(await sessionOf(bare))
@@ -110,7 +111,7 @@ const NOT_RUNNING = {
   started_at: null,
 }
 
-/** The log on NATS beside the one in PostgreSQL, which `pipeline` tells of. `promise`: what an acknowledged event survives. */
+/** The log in JetStream; `pipeline` describes the one in PostgreSQL. `promise`: the durability of an acknowledged event. */
 async function jetstreamOf(outside: OutsideLog) {
   const { maxBytes, passedOver, lost, ...status } = await outside.status()
   const { foreign, unreadable } = passedOver
@@ -120,7 +121,7 @@ async function jetstreamOf(outside: OutsideLog) {
   }
 }
 
-/** As PostgreSQL knows of it, whether this command has NATS_URL or not. */
+/** As recorded in PostgreSQL, whether NATS_URL is set for this command or not. */
 function streamView({ name, servers, unread, seenAt, readAt, leftAt, writers }: SeenStream) {
   return {
     ...{ name, servers, unread, seen_at: seenAt.toISOString(), read_at: readAt.toISOString() },
@@ -129,7 +130,7 @@ function streamView({ name, servers, unread, seenAt, readAt, leftAt, writers }: 
   }
 }
 
-/** What waits in both logs, null while NATS does not tell; and how much may before what comes in is answered 503. */
+/** Unprocessed entries in both logs (null while NATS is unavailable), and the limit above which requests are answered 503. */
 function backlogOf(inPostgres: number, jetstream: { unread: number | null } | null, max: number | null) {
   const outside = jetstream === null ? 0 : jetstream.unread
   const isFull = max !== null && inPostgres + (outside ?? 0) >= max
@@ -145,13 +146,13 @@ async function serverOf(config: Config, out: Output) {
   return { running: true, ...server }
 }
 
-/** Of a database elsewhere any machine may have servers: those of this one have an operations port here. */
+/** Servers of an external database may run on any machine. A server on this machine has an operations port here. */
 async function serverOfOps({ opsHost, opsPort }: Config, out: Output) {
   const opsUrl = opsPort === null ? null : `http://${opsHost}:${opsPort}`
   const server = opsUrl && (await serverAt(opsUrl))
   if (server) return { ...NOT_RUNNING, ...server, running: true, ops_url: opsUrl }
   const why = opsUrl ? `No server answers at ${opsUrl} (KONTOR_OPS_PORT)` : 'KONTOR_OPS_PORT is off'
-  out.say(`${why}: only the database was asked. Servers on other machines may be at work on it.`)
+  out.say(`${why}. This report covers only the database. Servers on other machines may be using it.`)
   return { ...NOT_RUNNING, ops_url: opsUrl }
 }
 

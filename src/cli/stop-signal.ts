@@ -1,16 +1,16 @@
 import { isRunByNpm } from '../config/config.ts'
 import type { Output } from './output.ts'
 
-// A terminal's Ctrl-C reaches this process directly and again through npm, within milliseconds.
+// Ctrl-C on a terminal reaches this process twice within milliseconds: directly, and through npm.
 const ECHO_MS = 500
 const POLL_PARENT_MS = 500
 
-/** Of a server that was told to stop and had to cut something off. */
+/** The exit code of a server that had to abort work when it stopped. */
 export const STUCK_EXIT_CODE = 3
 
 /**
- * Closes what runs: requests have `drainMs`, and everything else as long again. False: something hangs, a statement in a PostgreSQL
- * that does not answer, say, and is better cut off than waited for; nothing that was acknowledged depends on it.
+ * Closes the server: requests have `drainMs` to complete, and everything else as long again. Returns false if something hangs, for
+ * example a statement in an unresponsive PostgreSQL. Aborting it is safe, because acknowledged data is already durable.
  */
 export async function closedInTime(
   close: () => Promise<void>,
@@ -23,13 +23,13 @@ export async function closedInTime(
   clearTimeout(timer)
   if (!isClosed)
     out.say(
-      `Not everything ended within ${(2 * drainMs) / 1_000} s (KONTOR_DRAIN_TIMEOUT, twice): the rest is cut off. ` +
-        'What was acknowledged is safe; the next start goes on with it.',
+      `Shutdown took longer than ${(2 * drainMs) / 1_000} s (twice KONTOR_DRAIN_TIMEOUT). Remaining work is aborted. ` +
+        'Acknowledged data is safe, and the next start continues with it.',
     )
   return isClosed
 }
 
-/** Resolves with the first signal to stop; a later one ends the process where it stands. */
+/** Resolves with the first stop signal. A later one exits immediately. */
 export function stopSignal(out: Output): Promise<void> {
   return new Promise(resolve => {
     let first: number | null = null
@@ -37,23 +37,23 @@ export function stopSignal(out: Output): Promise<void> {
       const now = Date.now()
       if (first === null) {
         first = now
-        out.say(`\nStopping (${why}): answering what is in flight. A second signal stops at once.`)
+        out.say(`\nStopping (${why}): completing requests in flight. A second signal stops immediately.`)
         resolve()
       } else if (now - first > ECHO_MS) {
-        out.say('Stopped at once. What was acknowledged is safe; the next start recovers it.')
+        out.say('Stopped immediately. Acknowledged data is safe, and the next start recovers it.')
         process.exit(1)
       }
     }
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
-    // After a signal npm ends before this process does: no reason to hurry.
+    // After a signal, npm exits before this process. That is not a second signal.
     if (isRunByNpm()) onceOrphaned(() => first ?? stop('npm has ended'))
-    // Of bin/kontor.mjs, whose process id is the one that its caller knows: nobody could stop this one any more.
+    // The caller knows only the process id of bin/kontor.mjs. If that process is gone, the caller cannot stop this one.
     process.once('disconnect', () => first ?? stop('the kontor command has ended'))
     process.channel?.unref()
   })
 }
 
-/** npm passes a signal on to the shell it started, which dies of it and tells nobody. */
+/** npm forwards a signal only to the shell that it started, and the shell exits without forwarding it. */
 function onceOrphaned(tell: () => void): void {
   const parent = process.ppid
   const polling = setInterval(() => {

@@ -6,15 +6,15 @@ import { dataOption, readingDatabase, tenantOption, withDatabase } from './sessi
 export function addSuppress(program: Command, out: Output): void {
   const suppress = program
     .command('suppress')
-    .description('People who were erased with --suppress: nothing of them is recorded again.')
+    .description('Manage suppressions: people erased with --suppress, whose data is no longer recorded.')
     .addHelpText(
       'after',
-      '\nOnly hashes of their names are kept. Somebody is added by kontor erase --suppress.',
+      '\nKontor stores only hashes of the identifiers. To add a person, run kontor erase --suppress.',
     )
     .addHelpText('after', examples('kontor suppress list --tenant acme'))
   suppress
     .command('list')
-    .description('List them, and how much came of them that was not recorded.')
+    .description('List suppressions and the number of items that were not recorded.')
     .addOption(tenantOption())
     .addOption(dataOption())
     .addHelpText('after', examples('kontor suppress list --tenant acme'))
@@ -22,15 +22,15 @@ export function addSuppress(program: Command, out: Output): void {
       readingDatabase(options, out, async ({ admin }) => {
         const { results, not_recorded } = await admin.suppressions.list(options.tenant!)
         const { events, records, last_at } = not_recorded
-        const last = last_at === null ? '' : `, the last at ${last_at}`
-        out.say(`Not recorded because of them: ${events} events and ${records} records${last}.`)
+        const last = last_at === null ? '' : `, last at ${last_at}`
+        out.say(`Not recorded due to suppressions: ${events} events and ${records} records${last}.`)
         out.json(results)
       }),
     )
   suppress
     .command('remove')
-    .description('Record somebody again, from now on.')
-    .argument('<id>', 'an id of the list, an e-mail address, or the hash of a name')
+    .description('Remove a suppression. Data of the person is recorded again from now on.')
+    .argument('<id>', 'id of the suppression, e-mail address, or hash of an identifier')
     .addOption(tenantOption())
     .addOption(dataOption())
     .addHelpText('after', examples('kontor suppress remove --tenant acme ada@example.com'))

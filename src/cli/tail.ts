@@ -12,8 +12,8 @@ import type { Output } from './output.ts'
 import { currentUser, dataOption, readingDatabase, type Session } from './session.ts'
 
 const NOTES = `
-On a terminal a line each; in a pipe one JSON object a line, as the API lists them. Ctrl-C ends it. Looks every second at the
-newest: what happened long ago is in the lists of the API only.`
+Prints one line per item on a terminal, and one JSON object per line in a pipe, with the fields of the API. Press Ctrl-C to stop.
+Polls the newest items every second. Backdated items appear only in the lists of the API.`
 
 const KINDS = ['events', 'conversions', 'refused'] as const
 type Kind = (typeof KINDS)[number]
@@ -24,10 +24,10 @@ const MOST_BEFORE = 1_000
 export function addTail(program: Command, out: Output): void {
   program
     .command('tail')
-    .description('Follow what comes in.')
+    .description('Follow new events, conversions or rejected requests.')
     .addArgument(new Argument('[what]', 'what to follow').choices(KINDS).default('events' as const))
-    .requiredOption('--tenant <tenant>', 'its id or its name')
-    .option('--last <n>', 'how many of those that are there to show first', countOf, 10)
+    .requiredOption('--tenant <tenant>', 'tenant id or name')
+    .option('--last <n>', 'number of existing items to show first', countOf, 10)
     .option('--event-type <type>', 'only events of this type')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
@@ -113,5 +113,5 @@ function rejectionLine(rejection: RejectionView): Line & { at: string } {
 function countOf(text: string): number {
   const count = Number(text)
   if (/^\d+$/.test(text) && count <= MOST_BEFORE) return count
-  throw new InvalidArgumentError(`It must be a number from 0 to ${MOST_BEFORE}.`)
+  throw new InvalidArgumentError(`Expected a number from 0 to ${MOST_BEFORE}.`)
 }

@@ -6,7 +6,7 @@ import type { Output } from './output.ts'
 import { dataOption, readingDatabase, withDatabase } from './session.ts'
 
 export function addTenant(program: Command, out: Output): void {
-  const tenant = program.command('tenant').description('Tenants: whose data it is.')
+  const tenant = program.command('tenant').description('Manage tenants.')
   tenant.addHelpText('after', examples('kontor tenant create acme', 'kontor tenant list'))
   addCreate(tenant, out)
   addList(tenant, out)
@@ -17,10 +17,10 @@ export function addTenant(program: Command, out: Output): void {
 function addCreate(tenant: Command, out: Output): void {
   tenant
     .command('create')
-    .description('Make a tenant: a business whose data nobody else sees.')
-    .argument('<name>', 'what to call it; names are unique')
+    .description('Create a tenant. The data of a tenant is isolated from other tenants.')
+    .argument('<name>', 'unique name')
     .addOption(dataOption())
-    .addHelpText('after', '\nPrints {"id", "name"}. Elsewhere a tenant is given by its id or its name.')
+    .addHelpText('after', '\nPrints {"id", "name"}. Other commands accept either of them.')
     .addHelpText(
       'after',
       examples('kontor tenant create acme', 'kontor tenant create "Acme Inc." --data /var/lib/kontor'),
@@ -48,15 +48,15 @@ function addUpdate(tenant: Command, out: Output): void {
   tenant
     .command('update')
     .description('Change the settings of a tenant.')
-    .argument('<tenant>', 'the id or the name of a tenant')
+    .argument('<tenant>', 'tenant id or name')
     .option(
       '--events-floor <time>',
-      'how long ago an event of a public tracking key may say it happened: 3650d, off, or default for KONTOR_EVENTS_FLOOR',
+      'maximum age of events sent with a public tracking key: for example 3650d, off, or default (KONTOR_EVENTS_FLOOR)',
     )
     .addOption(
       new Option(
         '--ip-addresses <mode>',
-        'what becomes of IP addresses that come in with events: kept, cut to their network, or dropped',
+        'store the IP addresses of events in full, truncated to the network, or not at all',
       ).choices(IP_MODES),
     )
     .addOption(dataOption())
@@ -71,7 +71,7 @@ function addUpdate(tenant: Command, out: Output): void {
     )
     .action(async (tenant, { eventsFloor, ipAddresses, ...options }) => {
       if (eventsFloor === undefined && ipAddresses === undefined)
-        throw new UsageError('Say what to change: --events-floor or --ip-addresses.')
+        throw new UsageError('Give at least one of --events-floor and --ip-addresses.')
       const floor = eventsFloor === 'default' ? null : eventsFloor
       await withDatabase(options, out, async ({ admin }) =>
         out.json(
@@ -85,15 +85,15 @@ function addUpdate(tenant: Command, out: Output): void {
 }
 
 const CONVERSIONS_NOTES = `
-"conversion_types": null in the answer stands for the default list. A \`convert\` event is always a conversion.`
+"conversion_types": null in the output means the default list. A \`convert\` event is always a conversion.`
 
 function addConversions(tenant: Command, out: Output): void {
   tenant
     .command('conversions')
     .description('Show or set which event types count as conversions.')
-    .argument('<tenant>', 'the id or the name of a tenant')
-    .option('--set <a,b>', 'these event types, in place of the ones before')
-    .option('--reset', 'back to the default list')
+    .argument('<tenant>', 'tenant id or name')
+    .option('--set <a,b>', 'replace the list with these event types')
+    .option('--reset', 'restore the default list')
     .addOption(dataOption())
     .addHelpText('after', CONVERSIONS_NOTES)
     .addHelpText(
@@ -105,7 +105,7 @@ function addConversions(tenant: Command, out: Output): void {
       ),
     )
     .action(async (tenant, { set, reset, ...options }) => {
-      if (reset && set !== undefined) throw new UsageError('Either --set or --reset, not both.')
+      if (reset && set !== undefined) throw new UsageError('Give either --set or --reset, not both.')
       const types = set?.split(',').map(type => type.trim()) ?? null
       await withDatabase(options, out, async ({ admin: { tenants } }) =>
         out.json(

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { UsageError } from './errors.ts'
 
-/** A file that somebody names on the command line. */
+/** Reads a file given on the command line. */
 export async function readTextFile(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')

@@ -12,11 +12,11 @@ import { type Change, changed, changeOf, jsonOrText } from './samples/set.ts'
 import { dataOption, readingDatabase, requireData, urlOption } from './session.ts'
 
 const NOTES = `
-The sample is a body as its sender documents it, with ids that are new each time, and goes in where the real one does: to the
-event API with a tracking key that is made for it and revoked, or to the source of that preset, signed with its secret. Where a
-source has none, its token has to be given with --token. What is sent is real: reports and lists count it.
+A sample is a request body as documented by its sender, with new ids each time. It is sent to the same endpoint as a real one:
+to the event API with a temporary tracking key, or to the source with the matching preset, signed with its secret. For a source
+without a signing secret, give its token with --token. Samples are real data: lists and reports include them.
 
-Prints a JSON object for each. Exit code 1 if one is not accepted.`
+Prints one JSON object per request. Exit code 1 if a request is not accepted.`
 
 type Options = {
   tenant?: string
@@ -33,20 +33,20 @@ type Options = {
 export function addTrigger(program: Command, out: Output): void {
   program
     .command('trigger')
-    .description('Send a realistic sample: an event of a page, or a webhook of Stripe, Shopify and others.')
-    .argument('[sample]', 'what to send; --list shows all')
-    .option('--tenant <tenant>', 'its id or its name (default: the only one)')
-    .option('--source <id>', 'the source to send to (default: the only one of the preset)')
-    .option('--token <token>', "the source's token (tok_…), where it has no signing secret")
-    .option('--count <n>', 'how many to send', countOf, 1)
+    .description('Send a realistic sample: a page event, or a webhook of Stripe, Shopify and others.')
+    .argument('[sample]', 'name of the sample; --list shows all')
+    .option('--tenant <tenant>', 'tenant id or name (default: the only tenant)')
+    .option('--source <id>', 'source to send to (default: the only one with the preset)')
+    .option('--token <token>', 'token of the source (tok_…), if it has no signing secret')
+    .option('--count <n>', 'number of requests to send', countOf, 1)
     .option(
       '--set <path=value>',
       'change a field, for example data.object.amount_paid=4900; repeatable',
       gather,
     )
-    .option('--edit', 'change it in $EDITOR first')
-    .option('--list', 'show the samples')
-    .option('--json', 'with --list: a JSON array; what was sent is JSON always')
+    .option('--edit', 'edit the body in $EDITOR before sending it')
+    .option('--list', 'list the samples')
+    .option('--json', 'with --list: print a JSON array')
     .addOption(urlOption())
     .addOption(dataOption())
     .addHelpText('after', NOTES)
@@ -65,13 +65,14 @@ export function addTrigger(program: Command, out: Output): void {
         return
       }
       const sample = sampleNamed(name)
-      if (options.edit && options.count > 1) throw new UsageError('--edit is for one: leave --count out.')
+      if (options.edit && options.count > 1) throw new UsageError('--edit and --count cannot be combined.')
       await trigger(sample, options as Options, out)
     })
 }
 
 function sampleNamed(name: string | undefined): NamedSample {
-  if (name === undefined) throw new UsageError('Name a sample, for example page_view; --list shows all.')
+  if (name === undefined)
+    throw new UsageError('Give the name of a sample, for example page_view. --list shows all.')
   const found = SAMPLES.find(sample => sample.name === name)
   if (found) return found
   const near = nearest(
@@ -85,7 +86,7 @@ function sampleNamed(name: string | undefined): NamedSample {
 async function trigger(named: NamedSample, options: Options, out: Output): Promise<void> {
   if (named.target === 'events' && (options.source !== undefined || options.token !== undefined))
     throw new UsageError(
-      `${named.name} goes to the event API, not to a source: leave --source and --token out.`,
+      `${named.name} is sent to the event API, not to a source. Omit --source and --token.`,
     )
   await requireData(options)
   return readingDatabase(options, out, async session => {
@@ -119,7 +120,7 @@ type Sending = {
 
 const ANSWER_WITHIN_MS = 60_000
 
-/** Whether somebody answered. */
+/** Returns whether the server responded. */
 async function send({ sample, name, server, sender, out }: Sending): Promise<boolean> {
   const body = JSON.stringify(sample.body)
   const own = { 'content-type': 'application/json', 'user-agent': 'kontor trigger' }
@@ -134,8 +135,8 @@ async function send({ sample, name, server, sender, out }: Sending): Promise<boo
     return true
   } catch (error) {
     const { message, cause } = error as Error & { cause?: NodeJS.ErrnoException }
-    // Where several addresses refuse, only a code tells why.
-    out.say(`${server.url} does not answer: ${cause?.message || cause?.code || message}`)
+    // If several addresses refuse the connection, the error has a code but no message.
+    out.say(`${server.url} did not respond: ${cause?.message || cause?.code || message}`)
     out.exitCode = 1
     return false
   }
@@ -150,5 +151,5 @@ const MOST = 10_000
 function countOf(text: string): number {
   const count = Number(text)
   if (/^\d+$/.test(text) && count >= 1 && count <= MOST) return count
-  throw new InvalidArgumentError(`It must be a number from 1 to ${MOST}.`)
+  throw new InvalidArgumentError(`Expected a number from 1 to ${MOST}.`)
 }

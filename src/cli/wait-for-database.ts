@@ -5,8 +5,8 @@ import type { Output } from './output.ts'
 const AGAIN_MS = 1_000
 
 /**
- * What needs PostgreSQL, begun again until that is there: it may be starting, or another one be taking over. Fails as the last
- * attempt did when it takes longer than `withinMs`; null: told to stop meanwhile.
+ * Retries `begin` while PostgreSQL is unavailable: it may be starting, or a standby may be taking over. Throws the last error after
+ * `withinMs`. Returns null after a stop signal.
  */
 export async function onceReachable<T>(
   begin: () => Promise<T>,
@@ -30,7 +30,7 @@ export async function onceReachable<T>(
   }
 }
 
-// A database that is not there is a wrong name, at a start.
+// At a start, a missing database means a wrong name.
 const NO_SUCH_DATABASE = '3D000'
 
 function mayComeBack(error: unknown): boolean {
@@ -42,7 +42,7 @@ function mayComeBack(error: unknown): boolean {
 
 function waiting({ message }: Error, withinMs: number): string {
   return (
-    `PostgreSQL cannot be reached: ${message || 'no host answers'}. ` +
-    `It may be starting: waiting for up to ${withinMs / 1_000} s (KONTOR_START_TIMEOUT).`
+    `PostgreSQL is unreachable: ${message || 'no host responds'}. ` +
+    `Waiting up to ${withinMs / 1_000} s for it to start (KONTOR_START_TIMEOUT).`
   )
 }

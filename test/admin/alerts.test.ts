@@ -229,7 +229,7 @@ test('a threshold that could never be met, or always is, is refused in words; so
   const cli = (text: string) => kontor('alert', 'rules', tenant.name, '--set', text)
   assert.match((await cli('mrr_drop=7')).err, /mrr_drop must be a number from 0.001 to 1/)
   const twice = await cli('lag=off, lag=3')
-  assert.deepEqual([twice.code, /lag stands in it twice/.test(twice.err)], [2, true])
+  assert.deepEqual([twice.code, /lag is given twice/.test(twice.err)], [2, true])
   assert.equal((await set({ refused_share: 1, mrr_drop: 0.001, source_silent: 1, lag: 1 })).status, 200)
 })
 

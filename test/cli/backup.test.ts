@@ -340,7 +340,7 @@ test('a file that cannot be written leaves what was there, and no part of the ne
   assert.equal((await kontor('backup')).code, 2)
   for (const path of [join(directory, 'no', 'such.backup'), directory]) {
     const answer = await kontorOn(server.databaseUrl, 'backup', '--to', path)
-    assert.match(answer.err, /cannot be written: no such file or directory|is not a file/)
+    assert.match(answer.err, /cannot be written: no such file or directory|is not a regular file/)
     assert.equal((await kontor('restore', '--from', path)).code, 1)
   }
 })
@@ -355,7 +355,7 @@ test('a backup goes into a data directory of its own, with the master key if it 
   delete process.env.KONTOR_SECRET_KEY
   const refused = await kontor('restore', '--from', file, '--data', directory)
   assert.equal(refused.code, 1)
-  assert.match(refused.err, /is not empty: it has "kontor.backup"/)
+  assert.match(refused.err, /is not empty: it contains "kontor.backup"/)
   assert.deepEqual(await readdir(directory), ['kontor.backup'])
   const data = join(directory, 'data')
   const restored = await kontor('restore', '--from', file, '--data', data)

@@ -266,7 +266,7 @@ test('tables of another version, or none; the command tells the rest and exits w
   const before = await migrations()
   const list = await kontor('tenant', 'list')
   assert.equal(list.code, 1)
-  assert.match(list.err, /older version of Kontor: it lacks \d{4}_\w+\.sql\. .*`kontor migrate`/)
+  assert.match(list.err, /older version of Kontor\. Missing migrations: \d{4}_\w+\.sql\. .*`kontor migrate`/)
   for (const words of [
     ['listen', 'src_any'],
     ['trigger', 'page_view'],

@@ -251,7 +251,7 @@ test('a database that is away is told in words, with exit code 1', async t => {
   })
   const { code, out, err } = await kontor('tenant', 'list')
   assert.deepEqual({ code, out }, { code: 1, out: '' })
-  assert.match(err, /PostgreSQL cannot be reached/)
+  assert.match(err, /PostgreSQL is unreachable/)
   assert.ok(!err.includes('hunter2'))
 })
 

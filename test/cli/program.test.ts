@@ -88,7 +88,7 @@ const misuses: [words: string[], says: RegExp][] = [
   [['key', 'create', '--kind'], /'--kind <kind>' argument missing/],
   [['tenant', 'list', '--data', '--help-me'], /'--data <directory>' argument missing/],
   [['tenant', 'list', '--data='], /'--data <directory>' argument missing/],
-  [['key', 'list'], /--tenant T, or --admin/],
+  [['key', 'list'], /either --tenant or --admin/],
   [['key', 'list', '--admin=yes'], /unknown option '--admin=yes'/],
   [['tenant', 'create'], /missing required argument 'name'/],
   [['tenant', 'create', 'a', 'b'], /too many arguments for 'create'/],
@@ -96,8 +96,8 @@ const misuses: [words: string[], says: RegExp][] = [
   [['data', 'remove'], /missing required argument 'name'/],
   [['source', 'rotate', 'src_1'], /--token or --signing-secret/],
   [['source', 'rotate', 'src_1', '--token', '--signing-secret'], /--token or --signing-secret/],
-  [['source', 'update', 'src_1', '--config', '{bad'], /'--config <json>'.*not JSON/],
-  [['source', 'update', 'src_1', '--config', '[]'], /must be a JSON object/],
+  [['source', 'update', 'src_1', '--config', '{bad'], /'--config <json>'.*Not valid JSON/],
+  [['source', 'update', 'src_1', '--config', '[]'], /Expected a JSON object/],
   [['source', 'create', '--tenant', 'a', '--type', 'cdp', '--rate-limit', 'fast'], /100\/60/],
 ]
 

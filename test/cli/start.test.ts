@@ -69,7 +69,7 @@ test('the first start prints keys with lines that work, the next one prints none
   const dataDir = `${await temporaryDirectory(t)}/data`
   const env = { ...settings, DATABASE_URL: database.url, KONTOR_DATA_DIR: dataDir, KONTOR_USER: 'nobody' }
   const first = startKontor(t, ['start', '--port', '0'], env)
-  await hears(first, canChangeUser ? /Started as root, runs as nobody\./ : END_OF_BANNER)
+  await hears(first, canChangeUser ? /Started as root\. Kontor now runs as nobody\./ : END_OF_BANNER)
   const banner = first.err()
   for (const key of [/private-\w{38}/, /trk_\w{38}/, /tok_\w{38}/, /\/docs/]) assert.match(banner, key)
   // Nobody sits at a terminal: what may do everything does not go to a log.
@@ -117,7 +117,7 @@ test('commands work on an empty data directory, and beside the server that then 
   await hears(server, END_OF_BANNER)
   const key = await run('key', 'create', '--tenant', 'acme', '--kind', 'tracking')
   assert.equal(key.code, 0, key.err)
-  if (isRoot) await hears(server, /Runs as root: /)
+  if (isRoot) await hears(server, /Running as root, /)
   const running = await status()
   assert.equal(running.code, 0)
   assert.equal(running.pid, server.child.pid)
@@ -189,7 +189,7 @@ test('PostgreSQL away: a start waits for it in words, jobs say so once, and a st
   const env = { ...settings, DATABASE_URL: url.href, KONTOR_DRAIN_TIMEOUT: '1s', KONTOR_LOG_LEVEL: 'info' }
   const dataDir = `${await temporaryDirectory(t)}/data`
   const server = startKontor(t, ['start', '--port', '0', '--data', dataDir], env)
-  await hears(server, /PostgreSQL cannot be reached: .* waiting for up to 60 s/)
+  await hears(server, /PostgreSQL is unreachable: .* Waiting up to 60 s/)
   wire.mend()
   await hears(server, END_OF_BANNER)
 
@@ -209,7 +209,7 @@ test('PostgreSQL away: a start waits for it in words, jobs say so once, and a st
   wire.freeze()
   assert.equal(await stop(server), 3)
   wire.cut()
-  assert.match(server.err(), /Not everything ended within 2 s .*What was acknowledged is safe/)
+  assert.match(server.err(), /Shutdown took longer than 2 s .*Acknowledged data is safe/)
   const pool = openPool({
     ...{ connection: { url: database.url }, max: 1, name: 'kontor test', onError: () => undefined },
   })
@@ -265,7 +265,7 @@ if (canChangeUser)
         ...settings,
         KONTOR_USER: 'nobody',
       })
-      await hears(running, /Started as root, runs as nobody, and PostgreSQL with it\./)
+      await hears(running, /Started as root\. Kontor and PostgreSQL now run as nobody\./)
       const [postmaster] = (await readFile(`${dataDir}/postgres/data/postmaster.pid`, 'utf8')).split('\n')
       for (const pid of [running.child.pid, postmaster])
         assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), /^Uid:(\t65534){4}$/m, round)

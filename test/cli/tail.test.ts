@@ -45,7 +45,7 @@ test('logs tell the way of an event by either id, and of a repeat what it repeat
   assert.equal((await kontor('logs', id, '--tenant', server.tenant.id)).out, answer.out)
   const unknown = await kontor('logs', 'nobody-sent-this', '--tenant', server.tenant.id)
   assert.equal(unknown.code, 1)
-  assert.match(unknown.err, /Nothing is known/)
+  assert.match(unknown.err, /There is no event/)
 })
 
 test('the script for bash completes commands, their commands and their options', async () => {

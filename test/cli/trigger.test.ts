@@ -88,16 +88,16 @@ test('what cannot be sent is told in words', async () => {
     webhook.token,
   )
   assert.deepEqual([elsewhere.code, elsewhere.out], [2, ''])
-  assert.match(elsewhere.err, /is of another tenant than second/)
+  assert.match(elsewhere.err, /does not belong to tenant second/)
   const own = ['--tenant', server.tenant.id, '--source', webhook.id, '--token', webhook.token]
   assert.equal((await trigger('webhook.order.shipped', ...own)).code, 0)
   const ignored = await trigger('page_view', '--tenant', 'second', '--source', webhook.id)
   assert.deepEqual([ignored.code, ignored.out], [2, ''])
-  assert.match(ignored.err, /page_view goes to the event API, not to a source/)
+  assert.match(ignored.err, /page_view is sent to the event API, not to a source/)
   const shopify = await makeSource(server, { preset: 'shopify', signing_secret: 'generate' })
   assert.match(
     (await trigger('stripe.invoice.paid', '--source', shopify.id)).err,
-    /takes webhooks of shopify/,
+    /accepts webhooks of shopify/,
   )
   for (const words of [
     ['--set', '=1'],
@@ -117,11 +117,11 @@ test('a server that is not there, or is none, is told of in a sentence', async (
     kontor('trigger', 'page_view', '--tenant', 'second', '--count', '3', '--url', url)
   const nobody = await send('http://localhost:1/')
   assert.deepEqual([nobody.code, nobody.out], [1, ''])
-  assert.match(nobody.err, /^http:\/\/localhost:1 does not answer: .+\n$/)
+  assert.match(nobody.err, /^http:\/\/localhost:1 did not respond: .+\n$/)
   for (const url of ['notaurl', 'ftp://localhost', 'http://']) {
     const { code, err } = await send(url)
     assert.equal(code, 2, err)
-    assert.match(err, /'--url <url>'.*It must be an address like/)
+    assert.match(err, /'--url <url>'.*Expected a URL/)
   }
 })
 
@@ -140,7 +140,7 @@ test('the server of a data directory that is still starting is awaited, and foun
   const reached = await reachServer({ config, url: undefined, out: { ...processOutput(), say } })
   assert.deepEqual([reached.url, reached.readUrl, reached.lasts], [server.url, server.url, true])
   assert.deepEqual(said, [
-    `The server of this data directory (process ${starting.pid}) is starting: waiting for it.`,
+    `Waiting for the server of this data directory (process ${starting.pid}) to start.`,
   ])
 })
 

@@ -334,7 +334,7 @@ test('somebody who was erased and suppressed leaves nothing when they come back,
   useDatabase(server.databaseUrl)
   const listed = await kontor('suppress', 'list', '--tenant', tenant.id)
   assert.deepEqual(listed.json(), list.body.results, 'an array, as of every list')
-  assert.match(listed.err, /Not recorded because of them: 4 events and 2 records/)
+  assert.match(listed.err, /Not recorded due to suppressions: 4 events and 2 records/)
   const removal = `/admin/v1/suppressions/ada.lovelace@example.com?tenant=`
   const remove = { method: 'DELETE', key: adminKey }
   assert.equal((await server.request(removal + other.id, remove)).status, 404, 'of another tenant')

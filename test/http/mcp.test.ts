@@ -153,7 +153,7 @@ test('an argument that is no id leads nowhere else, and is refused in words', as
 test('with a wrong key kontor mcp ends at once and says why; a problem later is told in words', async t => {
   const wrong = startKontor(t, ['mcp'], { KONTOR_URL: server.url, KONTOR_KEY: 'private-wrong' })
   assert.equal(await wrong.ended, 1)
-  assert.match(wrong.err(), /does not take KONTOR_KEY: it answered 401: Not authenticated\. .* \(\w+\)/)
+  assert.match(wrong.err(), /rejected KONTOR_KEY: HTTP 401: Not authenticated\. .* \(\w+\)/)
   assert.doesNotMatch(wrong.err(), /[{}]/)
   const { key, id } = await server.admin.keys.create({ tenant: server.tenant.id, kind: 'private' })
   const client = await overStdio(t, key)
@@ -164,7 +164,7 @@ test('with a wrong key kontor mcp ends at once and says why; a problem later is 
       (error: Error) => error.message,
     )
     if (failed === null) return false
-    assert.match(failed, /cannot answer: it answered 401: Not authenticated\./)
+    assert.match(failed, /Request to \S+ failed: HTTP 401: Not authenticated\./)
     assert.doesNotMatch(failed, /[{}]/)
     return true
   })

@@ -147,7 +147,7 @@ test('what is not a table of commas, or lacks a column, is refused in words', as
     ['id;sourceUpdatedAt;sku\n1;2026-01-01;x\n', /separated by semicolons/],
     ['id\tsourceUpdatedAt\n1\t2\n', /separated by tabs/],
     ['id,id,sourceUpdatedAt\n1,1,2\n', /two columns "id"/],
-    ['id,sourceUpdatedAt,a,a.b\n1,2026-01-01,1,2\n', /"a" and "a\.b" exclude each other/],
+    ['id,sourceUpdatedAt,a,a.b\n1,2026-01-01,1,2\n', /"a" and "a\.b" conflict/],
     ['Handle,Title\na,b\n', /no column "id", "sourceUpdatedAt".*--map/s],
     ['', /empty/],
     [`${Array.from({ length: 20_000 }, (_, i) => `c${i}`).join(',')}\n`, /20000 columns: 10000 are the most/],
@@ -294,7 +294,7 @@ test('an import that is killed goes on where it was cut off, and everything is t
   first.child.kill('SIGKILL')
   await first.ended
   const second = await kontor(...words)
-  assert.match(second.err, /Going on after the first [\d,]+/)
+  assert.match(second.err, /Continuing after the first [\d,]+ rows/)
   const { read, accepted, duplicates, rejected } = counts(second)
   assert.deepEqual(
     { read, rejected, rest: accepted + duplicates },
@@ -380,5 +380,5 @@ test("a shop's own exports become records, and an order of several rows is one",
     ],
   )
   const wrong = await imported(t, tenant, 'orders', SHOPIFY_PRODUCTS, '--preset', 'shopify-orders')
-  assert.match(wrong.err, /not the export that the preset reads/)
+  assert.match(wrong.err, /not the export format of the preset/)
 })

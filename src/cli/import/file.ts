@@ -23,7 +23,7 @@ type FileImport = {
 
 const SHOWN_REJECTIONS = 5
 
-/** Imports one file and says what became of it. */
+/** Imports one file and prints the result. */
 export async function importFile(session: Session, wanted: FileImport, out: Output): Promise<void> {
   const startedAt = performance.now()
   const { id: tenant } = await session.admin.tenants.show(wanted.tenant)
@@ -82,7 +82,8 @@ function optionsOf(
     signal,
     journal: openJournal(dryRun ? { ...input, path: null } : input, [tenant, identity]),
     errors: from => openErrorsFile(errors ?? null, from),
-    onResumed: read => out.say(`Going on after the first ${read.toLocaleString('en')}, which are done.`),
+    onResumed: read =>
+      out.say(`Continuing after the first ${read.toLocaleString('en')} rows, which are already imported.`),
     onProgress: ({ read }) => line.show(read, input.bytes && input.readBytes() / input.bytes),
     onEnd: line.end,
     onRejected(rejections) {
@@ -105,23 +106,23 @@ function report(
 ): void {
   const { isWhole, ...counts } = totals
   const seconds = Math.round(performance.now() - startedAt) / 1000
-  if (!isWhole) out.say('Stopped. The same command goes on where this one ended.')
+  if (!isWhole) out.say('Stopped. Run the same command again to continue.')
   else if (dryRun) out.say('Nothing was sent: this was a dry run.')
   if (counts.rejected > 0 && isWhole) {
-    const where = errors === undefined ? 'with --errors FILE each is written down' : `see ${errors}`
+    const where = errors === undefined ? 'use --errors FILE to save them' : `see ${errors}`
     const name = plan.input.path === null ? 'the input' : basename(plan.input.path)
-    out.say(`${counts.rejected.toLocaleString('en')} of ${name} were rejected: ${where}.`)
+    out.say(`${counts.rejected.toLocaleString('en')} rows of ${name} were rejected: ${where}.`)
   }
   out.json({ ...counts, seconds })
   if (counts.rejected > 0 || !isWhole) out.exitCode = 1
 }
 
-/** The first signal ends an import in good order; a second one where it stands. */
+/** The first signal ends an import after the requests in flight. A second one exits immediately. */
 function stopOnSignal(out: Output): { signal: AbortSignal; end(): void } {
   const controller = new AbortController()
   const stop = () => {
     if (controller.signal.aborted) process.exit(1)
-    out.say('Stopping: waiting for what is under way.')
+    out.say('Stopping: waiting for requests in flight.')
     controller.abort()
   }
   process.on('SIGINT', stop)

@@ -11,18 +11,18 @@ import { planOf } from './plan.ts'
 import { openEventTarget, openRecordTarget, openStripeTarget } from './targets.ts'
 
 const NOTES = `
-What the file says goes in through the public APIs of the running server; where none runs, one is started for as long as
-it takes. The same file twice adds nothing, and the same command goes on where it was cut off.
+Sends the rows through the public APIs of the running server. If no server runs, the command starts one until it is done.
+Importing the same file twice adds nothing. After an interruption, run the same command again to continue.
 
-Prints {"read", "accepted", "duplicates", "rejected", "seconds"}. The exit code is 1 where a row was rejected.`
+Prints {"read", "accepted", "duplicates", "rejected", "seconds"}. Exit code 1 if a row was rejected.`
 
 const TABLES = { products: 'product', contacts: 'contact', orders: 'order' } as const
-const FILE = 'the file; - reads standard input'
+const FILE = 'file to import; - reads standard input'
 
 export function addImport(program: Command, out: Output): void {
   const group = program
     .command('import')
-    .description('Bring in what happened before: records, events, a Stripe account.')
+    .description('Import historical data: records, events, or a Stripe account.')
     .addHelpText('after', NOTES)
     .addHelpText(
       'after',
@@ -45,18 +45,20 @@ function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Ou
     .description(`Import ${table} from CSV or NDJSON.`)
     .argument('<file>', FILE)
     .addOption(tenantOption())
-    .addOption(new Option('--format <format>', 'default: by the name of the file').choices(['csv', 'ndjson']))
+    .addOption(
+      new Option('--format <format>', 'file format (default: by file name)').choices(['csv', 'ndjson']),
+    )
     .addOption(
       new Option(
         '--preset <preset>',
-        `the export of a shop${presets.length === 0 ? ': none has events' : ''}`,
+        `export format of a shop${presets.length === 0 ? ' (none for events)' : ''}`,
       ).choices(presets),
     )
-    .option('--map <file>', 'which column becomes which field, as JSON')
-    .option('--dry-run', 'read and check the file, send nothing')
+    .option('--map <file>', 'JSON file that maps columns to fields')
+    .option('--dry-run', 'only read and check the file')
     .option(
       '--errors <file>',
-      'where rejected rows go, with line, column and reason (NDJSON; CSV if it ends in .csv)',
+      'file for rejected rows with line, column and reason (NDJSON, or CSV if it ends in .csv)',
     )
     .addOption(urlOption())
     .addOption(dataOption())
@@ -87,13 +89,13 @@ function addStripe(group: Command, out: Output): void {
     )
     .argument('<file>', FILE)
     .addOption(tenantOption())
-    .option('--dry-run', 'read and check the file, send nothing')
-    .option('--errors <file>', 'where rejected objects go, with line and reason')
+    .option('--dry-run', 'only read and check the file')
+    .option('--errors <file>', 'file for rejected objects with line and reason')
     .addOption(urlOption())
     .addOption(dataOption())
     .addHelpText(
       'after',
-      `\nThe file holds what Stripe's list endpoints answer: pages, or objects one after the other.${NOTES}`,
+      `\nThe file contains responses of Stripe's list endpoints: pages, or a sequence of objects.${NOTES}`,
     )
     .addHelpText('after', examples('kontor import stripe subscriptions.json --tenant acme'))
     .action((file, options) =>

@@ -9,7 +9,7 @@ import { RECORD_FIELDS, recordReading } from '../../import/records.ts'
 import { FileFault, type Reading, type Rejection, type Row } from '../../import/row.ts'
 import { UsageError } from '../errors.ts'
 
-/** A file, how it is read, and all that makes it this import and no other of the same file. */
+/** A file, how to read it, and the options that distinguish this import from other imports of the same file. */
 export type Plan = {
   input: Input
   rows: AsyncIterable<(Row | Rejection)[]>
@@ -25,9 +25,10 @@ export async function planOf(
   table: Table,
   { format, preset: name, map }: PlanOptions,
 ): Promise<Plan> {
-  if (name !== undefined && map !== undefined) throw new UsageError('Give --preset or --map, not both.')
+  if (name !== undefined && map !== undefined)
+    throw new UsageError('Give either --preset or --map, not both.')
   const preset = name === undefined ? null : PRESETS[name]!
-  if (preset && format === 'ndjson') throw new UsageError('Presets read CSV.')
+  if (preset && format === 'ndjson') throw new UsageError('--preset requires a CSV file.')
   const mapText = map === undefined ? null : await readFile(map, 'utf8').catch(() => noFile(map))
   const fields = table === 'events' ? EVENT_FIELDS : RECORD_FIELDS
   const mapping = mapText === null ? null : readMapping(mapText, fields)
@@ -58,7 +59,7 @@ function readingOf(table: Table, { preset, mapping, input }: How & { input: Inpu
   return recordReading(table === 'products' ? 'product' : table === 'contacts' ? 'contact' : 'order', how)
 }
 
-/** JSON begins with a brace; the name of a column hardly does. */
+/** JSON starts with a brace; a column name hardly ever does. */
 async function* rowsOfEither(
   chunks: AsyncGenerator<string>,
   check: (columns: string[]) => void,
@@ -72,7 +73,7 @@ async function* rowsOfEither(
   yield* begin.trimStart().startsWith('{') ? ndjsonRows(all()) : csvRows(all(), check)
 }
 
-/** Better no import at all than one of which every row is rejected, or one that leaves out a column that was misspelt. */
+/** Fails before the import starts if a column is missing, because every row would be rejected or a misspelled column ignored. */
 function checkColumns(columns: string[], { table, preset, mapping }: How & { table: Table }): void {
   const required = preset
     ? preset.columns
@@ -88,14 +89,14 @@ function checkColumns(columns: string[], { table, preset, mapping }: How & { tab
   if (missing.length === 0) return
   const named = missing.map(name => JSON.stringify(name)).join(', ')
   const why = preset
-    ? 'This is not the export that the preset reads.'
+    ? 'This is not the export format of the preset.'
     : mapping
-      ? 'The map names it; check its spelling.'
-      : 'A map file (--map) says which column it is; "sourceUpdatedAt": "now" takes the time of the file.'
+      ? 'The map uses it. Check its spelling.'
+      : 'Use a map file (--map) to name the column; "sourceUpdatedAt": "now" uses the time of the file.'
   throw new FileFault(`The file has no column ${named}. ${why}`)
 }
 
-/** A field cannot have a value and fields of its own: one of the two would be lost. */
+/** A field cannot have both a value and nested fields: one of them would be lost. */
 function refuseBothFieldAndObject(columns: string[]): void {
   const all = new Set(columns)
   for (const inner of columns) {
@@ -103,12 +104,12 @@ function refuseBothFieldAndObject(columns: string[]): void {
     if (name === undefined) continue
     const [field, object] = [name, inner].map(text => JSON.stringify(text))
     throw new FileFault(
-      `The columns ${field} and ${object} exclude each other: ${field} is a field or has fields. Rename one, or use a map file (--map).`,
+      `The columns ${field} and ${object} conflict: ${field} cannot have both a value and nested fields. Rename one, or use a map file (--map).`,
     )
   }
 }
 
-/** Of `a.b.c`, `a` and `a.b`. */
+/** `a.b.c` has the prefixes `a` and `a.b`. */
 function prefixesOf(name: string): string[] {
   const prefixes: string[] = []
   for (let i = name.indexOf('.', 1); i >= 0; i = name.indexOf('.', i + 1)) prefixes.push(name.slice(0, i))

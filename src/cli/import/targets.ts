@@ -6,7 +6,7 @@ import { eventTarget, recordTarget, sourceTarget, type Target } from '../../impo
 import { findProcessed, processedKey } from '../../store/inbound/processed.ts'
 import type { Session } from '../session.ts'
 
-/** Makes what it takes to write to a tenant, and takes it away again at the end. */
+/** Creates the key or source that an import needs; `close` revokes the key. */
 export type OpenTarget = (
   session: Session,
   tenant: string,
@@ -23,7 +23,7 @@ export const openRecordTarget =
     return { target: recordTarget(send, key, entityType), close: () => revoke(admin, id) }
   }
 
-/** A server's key: what it sends may have happened long ago, and tells who is who. */
+/** Uses a server key: its events may be old and may identify people. */
 export const openEventTarget: OpenTarget = async ({ admin, pool }, tenant, send) => {
   const { id, key } = await admin.keys.create({
     tenant,
@@ -45,7 +45,7 @@ export const openEventTarget: OpenTarget = async ({ admin, pool }, tenant, send)
 
 const STRIPE_SOURCE = 'Stripe import'
 
-/** One source for all imports of a tenant: what one of them brought is known to the next. Its ids are those of live webhooks. */
+/** All imports of a tenant share one source, which finds duplicates across imports. Its namespace makes ids match those of live webhooks. */
 export const openStripeTarget: OpenTarget = async ({ admin }, tenant, send) => {
   const known = (await admin.sources.list(tenant)).find(({ name }) => name === STRIPE_SOURCE)
   const settings = {

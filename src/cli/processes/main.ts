@@ -9,7 +9,7 @@ import { giveUpRoot } from '../root.ts'
 import { closedInTime, STUCK_EXIT_CODE } from '../stop-signal.ts'
 import type { FromHttpProcess, HttpProcessData, ToHttpProcess } from './processes.ts'
 
-// A terminal sends these to all processes; the one that looks after this one says when to stop.
+// A terminal sends these signals to every process. The primary process decides when this one stops.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined)
 keepHeapSmall()
 
@@ -33,7 +33,7 @@ await giveUpRoot({ user: config.user, isEmbedded: config.databaseUrl === null })
 
 let isTold = false
 runtime.onAppend(() => {
-  // A hundred appends in one turn of the event loop need one message.
+  // All appends of one event loop iteration share one message.
   if (isTold) return
   isTold = true
   setImmediate(() => {
@@ -45,7 +45,7 @@ process.on('message', async (message: ToHttpProcess) => {
   if (message.tell === 'stop') await stop()
   else tell({ is: 'metrics', requestId: message.requestId, sample: await runtime.sampleMetrics() })
 })
-// Whoever looks after it was killed: nobody would end this one any more.
+// The primary process was killed, so no process would stop this one.
 process.on('disconnect', stop)
 tell({ is: 'listening', url: runtime.url })
 

@@ -10,7 +10,7 @@ import type { HttpProcesses } from '../../runtime/runtime.ts'
 import type { LoggerOptions } from '../../telemetry/logging.ts'
 import type { MetricsSample } from '../../telemetry/metrics.ts'
 
-/** What a process is started with; the first message that it gets. */
+/** The first message to a process. */
 export type HttpProcessData = { config: Config; connection: Connection; logging: LoggerOptions }
 
 export type ToHttpProcess = { tell: 'metrics'; requestId: number } | { tell: 'stop' }
@@ -21,14 +21,14 @@ export type FromHttpProcess =
   | { is: 'appended' }
   | { is: 'metrics'; requestId: number; sample: MetricsSample }
 
-// One that ends at once, each time, is not to take a whole core with starting again.
+// A process that exits immediately after each start must not use a whole core for restarts.
 const RESTART_AFTER_MS = 1_000
-// The scrape goes without those that are busy for longer.
+// A scrape omits processes that do not respond within this time.
 const METRICS_WITHIN_MS = 1_000
 
 /**
- * Several processes that serve requests on one port: whoever is free takes the next connection, and each is a node of its own
- * on the same log and store. This one looks after them; it hears of what they append, and of their metrics.
+ * Several processes that serve requests on one port. Whichever is free accepts the next connection, and each is a separate node
+ * on the same log and store. This primary process restarts them, and receives their append notifications and metrics.
  */
 export async function openHttpProcesses(
   data: HttpProcessData & { count: number; logger: Logger },
@@ -38,13 +38,13 @@ export async function openHttpProcesses(
   const pending = new Map<number, (sample: MetricsSample) => void>()
   let lastRequestId = 0
   let isStopping = false
-  // Each takes connections from the port itself. Handed out in turn, one that is on its way to a process when that dies is
-  // left open and never answered.
+  // Each process accepts connections itself. With round-robin scheduling, a connection that is being handed to a process that
+  // dies stays open and is never answered.
   cluster.schedulingPolicy = cluster.SCHED_NONE
   cluster.setupPrimary({
     exec: fileURLToPath(new URL('./main.ts', import.meta.url)),
     args: [],
-    // Maps and dates of the configuration arrive as they are.
+    // Preserves maps and dates in the configuration.
     serialization: 'advanced',
   })
   const running = () => Object.values(cluster.workers ?? {}).filter(worker => worker !== undefined)
@@ -63,14 +63,14 @@ export async function openHttpProcesses(
       })
       worker.once('error', reject)
       worker.once('exit', code =>
-        reject(new Error(`A process for requests ended with code ${code} before it listened`)),
+        reject(new Error(`An HTTP process exited with code ${code} before it was listening`)),
       )
     })
   }
 
   async function openAgain(): Promise<void> {
     await sleep(RESTART_AFTER_MS, undefined, { ref: false })
-    if (!isStopping) await open().catch(() => undefined) // its end is heard below, and it begins again
+    if (!isStopping) await open().catch(() => undefined) // the exit listener below restarts it
   }
 
   async function stop(): Promise<void> {
@@ -89,10 +89,7 @@ export async function openHttpProcesses(
   }
   cluster.on('exit', (worker, code, signal) => {
     if (isStopping) return
-    logger.error(
-      { pid: worker.process.pid, code, signal },
-      'a process for requests ended: another one starts',
-    )
+    logger.error({ pid: worker.process.pid, code, signal }, 'an HTTP process exited and is restarted')
     openAgain()
   })
 

@@ -7,17 +7,17 @@ import { editorCommand } from '../../config/editor.ts'
 import { isObject } from '../../domain/json/json.ts'
 import { UsageError } from '../errors.ts'
 
-/** The body as the user leaves it in the editor. */
+/** Opens the body in the user's editor and returns the edited body. */
 export async function edited(body: Record<string, unknown>): Promise<Record<string, unknown>> {
   const directory = await mkdtemp(join(tmpdir(), 'kontor-'))
   const file = join(directory, 'sample.json')
   try {
     await writeFile(file, `${JSON.stringify(body, null, 2)}\n`)
     const editor = editorCommand()
-    // In a shell: $EDITOR may carry options.
+    // Through a shell, because $EDITOR may contain options.
     const child = spawn('/bin/sh', ['-c', `${editor} "$1"`, 'editor', file], { stdio: 'inherit' })
     const [code] = await once(child, 'close')
-    if (code !== 0) throw new UsageError(`${editor} ended with ${code}: nothing is sent.`)
+    if (code !== 0) throw new UsageError(`${editor} exited with code ${code}. Nothing was sent.`)
     return objectIn(await readFile(file, 'utf8'))
   } finally {
     await rm(directory, { recursive: true, force: true })
@@ -29,7 +29,7 @@ function objectIn(text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text)
     if (isObject(value)) return value
   } catch {
-    // told below
+    // reported below
   }
-  throw new UsageError('What you left in the editor is not a JSON object: nothing is sent.')
+  throw new UsageError('The edited text is not a JSON object. Nothing was sent.')
 }

@@ -8,11 +8,11 @@ import { UsageError } from '../errors.ts'
 import { currentUser, type Session, secretsOf } from '../session.ts'
 import { type SampleTarget, uuid } from './sample.ts'
 
-/** Where samples are posted, and what proves that they may be. */
+/** The path to which samples are posted, and their authentication. */
 export type Sender = {
   path: string
   headersFor(body: string): Record<string, string>
-  /** Takes away what was made for it. */
+  /** Revokes the key that was created for it. */
   close(): Promise<void>
 }
 
@@ -44,8 +44,8 @@ async function tenantOf({ admin }: Session, { tenant }: Choice): Promise<TenantV
   const tenants = await admin.tenants.list()
   if (tenant === undefined && tenants.length === 1) return tenants[0]!
   if (tenant === undefined && tenants.length === 0)
-    throw new UsageError('There is no tenant yet: kontor start makes one, or kontor tenant create.')
-  if (tenant === undefined) throw new UsageError('There are several tenants: name one with --tenant.')
+    throw new UsageError('There is no tenant yet. Create one with kontor start or kontor tenant create.')
+  if (tenant === undefined) throw new UsageError('There are several tenants. Choose one with --tenant.')
   const found = tenants.find(({ id, name }) => id === tenant || name === tenant)
   if (!found) throw notFound('tenant', tenant)
   return found
@@ -64,7 +64,7 @@ async function sourceSender(
   const needsToken = secret === undefined || preset === null
   if (needsToken && !token)
     throw new UsageError(
-      `The source ${id} takes its token${preset && ' unless it has a signing secret'}: give it with --token tok_…`,
+      `The source ${id} requires its token${preset && ', because it has no signing secret'}. Give it with --token tok_…`,
     )
   const { signatureHeader } = session.config
   return {
@@ -73,7 +73,9 @@ async function sourceSender(
       const signing = { secret: secret ?? '', body, at: new Date(), signatureHeader, id: uuid() }
       const signed = secret === undefined ? {} : signedHeaders(preset, signing)
       if (signed === null)
-        throw new UsageError(`How ${id} is signed is its own matter: send to it with kontor source test.`)
+        throw new UsageError(
+          `The signature scheme of ${id} is not supported. Use kontor source test instead.`,
+        )
       return { ...token, ...signed }
     },
     close: async () => {},
@@ -92,11 +94,11 @@ async function sourceFor(
     if (choice.tenant !== undefined) {
       const { id, name } = await tenantNamed(pool, currentUser(), choice.tenant)
       if (id !== source.tenantId)
-        throw new UsageError(`The source ${source.id} is of another tenant than ${name}: leave --tenant out.`)
+        throw new UsageError(`The source ${source.id} does not belong to tenant ${name}. Omit --tenant.`)
     }
     if ('preset' in target && source.preset !== null && source.preset !== target.preset)
       throw new UsageError(
-        `The source ${source.id} takes webhooks of ${source.preset}, and this sample is one of ${target.preset}.`,
+        `The source ${source.id} accepts webhooks of ${source.preset}, but this is a sample of ${target.preset}.`,
       )
     return source
   }
@@ -110,7 +112,7 @@ async function sourceFor(
   if (found.length === 1) return found[0]!
   if (found.length > 1)
     throw new UsageError(
-      `There are ${found.length} such sources (${found.map(source => source.id).join(', ')}): name one with --source.`,
+      `There are ${found.length} matching sources (${found.map(source => source.id).join(', ')}). Choose one with --source.`,
     )
   const how =
     'preset' in target
@@ -119,6 +121,6 @@ async function sourceFor(
   throw new AdminError(
     'not_found',
     'source_not_found',
-    `The tenant ${tenant.name} has no such source. Make one: kontor source create --tenant ${tenant.name} ${how}`,
+    `The tenant ${tenant.name} has no matching source. Create one: kontor source create --tenant ${tenant.name} ${how}`,
   )
 }

@@ -1,20 +1,20 @@
 import { InvalidArgumentError } from '@commander-js/extra-typings'
 
-/** A field and what it becomes. */
+/** The new value of a field. */
 export type Change = { path: string[]; value: unknown }
 
 const FORBIDDEN = new Set(['__proto__', 'prototype', 'constructor'])
 
-/** `data.amount=4900`: JSON where it is JSON, else text. */
+/** Parses `data.amount=4900`. */
 export function changeOf(text: string): Change {
   const at = text.indexOf('=')
   const path = text.slice(0, Math.max(at, 0)).split('.')
   if (at < 1 || path.some(part => part === '' || FORBIDDEN.has(part)))
-    throw new InvalidArgumentError('It must be path=value, for example data.object.amount_paid=4900.')
+    throw new InvalidArgumentError('Expected path=value, for example data.object.amount_paid=4900.')
   return { path, value: jsonOrText(text.slice(at + 1)) }
 }
 
-/** The value that a text is the JSON of, or the text. */
+/** Parses JSON; returns the string itself if it is not JSON. */
 export function jsonOrText(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -25,7 +25,7 @@ export function jsonOrText(text: string): unknown {
 
 type Node = Record<string, unknown>
 
-/** A copy with the changes; what is not there on the way to a field is made. */
+/** Returns a copy with the changes. Creates missing parents of a field. */
 export function changed(body: Node, changes: readonly Change[]): Node {
   const copy = structuredClone(body)
   for (const { path, value } of changes) {

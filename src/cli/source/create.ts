@@ -8,28 +8,28 @@ import { dataOption, withDatabase } from '../session.ts'
 import { SETTINGS_NOTE, settingsOf } from './settings.ts'
 
 const NOTES = `
-Prints {"id", "token", "signing_secret", "type", "tenant"}. Token and secret cannot be shown again.
-Events are posted to /ingest/inbound/<id>.`
+Prints {"id", "token", "signing_secret", "type", "tenant"}. Token and secret are shown only once.
+The external system posts its events to /ingest/inbound/<id>.`
 
 export function addSourceCreate(source: Command, out: Output): void {
   source
     .command('create')
-    .description('Make a source: an address that an external system posts its events to.')
-    .requiredOption('--tenant <tenant>', 'the id or the name of the tenant')
-    .requiredOption('--type <type>', 'what it sends: webhook, automation or cdp')
-    .option('--name <name>', 'what to call it (default: its type)')
+    .description('Create a source: an endpoint to which an external system posts events.')
+    .requiredOption('--tenant <tenant>', 'tenant id or name')
+    .requiredOption('--type <type>', 'kind of sender: webhook, automation or cdp')
+    .option('--name <name>', 'display name (default: its type)')
+    .option('--token <value>', 'bearer token of the sender (default: a random one); - reads standard input')
+    .option('--token-file <path>', 'file that contains the token')
     .option(
-      '--token <value>',
-      'the bearer token to expect (default: a random one); - reads it from standard input',
+      '--signing-secret <value|generate>',
+      'require signatures with this secret; - reads standard input',
     )
-    .option('--token-file <path>', 'the same, from a file')
-    .option('--signing-secret <value|generate>', 'require signatures made with this secret; - as above')
-    .option('--signing-secret-file <path>', 'the same, from a file')
-    .option('--event-type <type>', 'give every event this type')
-    .option('--rate-limit <n/s>', 'so many events in so many seconds (default: 6000/60)', rateLimitOf)
-    .option('--overflow <defer|drop>', 'what is over the limit waits, or is dropped (default: defer)')
-    .option('--preset <name>', `the sender's own format: ${PRESET_NAMES.join(', ')}`)
-    .option('--config <json>', 'any of the settings, as one JSON object; flags win over it', settingsOf)
+    .option('--signing-secret-file <path>', 'file that contains the secret')
+    .option('--event-type <type>', 'set the type of every event')
+    .option('--rate-limit <n/s>', 'rate limit as events/seconds (default: 6000/60)', rateLimitOf)
+    .option('--overflow <defer|drop>', 'defer or drop events above the rate limit (default: defer)')
+    .option('--preset <name>', `format of the sender: ${PRESET_NAMES.join(', ')}`)
+    .option('--config <json>', 'settings as a JSON object; options take precedence', settingsOf)
     .addOption(dataOption())
     .addHelpText('after', SETTINGS_NOTE)
     .addHelpText('after', NOTES)

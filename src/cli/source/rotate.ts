@@ -9,18 +9,17 @@ import { dataOption, withDatabase } from '../session.ts'
 export function addSourceRotate(source: Command, out: Output): void {
   source
     .command('rotate')
-    .description('Replace the token or the signing secret; the one before stays good for a while.')
-    .argument('<id>', 'the id of the source (src_…)')
+    .description(
+      'Replace the token or the signing secret; the previous one remains valid during the overlap.',
+    )
+    .argument('<id>', 'id of the source (src_…)')
     .option('--token', 'replace the bearer token')
     .option('--signing-secret', 'replace the signing secret, or set the first one')
-    .option('--value <value>', 'the new one (default: a random one); - reads it from standard input')
-    .option('--value-file <path>', 'the same, from a file')
+    .option('--value <value>', 'new value (default: a random one); - reads standard input')
+    .option('--value-file <path>', 'file that contains the new value')
     .addOption(overlapOption())
     .addOption(dataOption())
-    .addHelpText(
-      'after',
-      '\nPrints {"id", "token"} or {"id", "signing_secret"}, and when the one before ends.',
-    )
+    .addHelpText('after', '\nPrints {"id", "token"} or {"id", "signing_secret"}, and "previous_expires_at".')
     .addHelpText(
       'after',
       examples(
@@ -30,7 +29,7 @@ export function addSourceRotate(source: Command, out: Output): void {
     )
     .action(async (id, options) => {
       const { token = false, signingSecret = false, overlapHours } = options
-      if (token === signingSecret) throw new UsageError('Say what to replace: --token or --signing-secret.')
+      if (token === signingSecret) throw new UsageError('Give either --token or --signing-secret.')
       const what = token ? 'token' : 'signing_secret'
       const { value } = await secretOptions({ value: { value: options.value, file: options.valueFile } })
       await withDatabase(options, out, async ({ admin }) => {

@@ -11,9 +11,9 @@ export function settingsOf(text: string): JsonObject {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    throw new InvalidArgumentError(`It is not JSON: ${(error as Error).message}`)
+    throw new InvalidArgumentError(`Not valid JSON: ${(error as Error).message}`)
   }
   if (!isObject(value))
-    throw new InvalidArgumentError('It must be a JSON object, for example {"overflow": "drop"}')
+    throw new InvalidArgumentError('Expected a JSON object, for example {"overflow": "drop"}')
   return value
 }

@@ -7,10 +7,10 @@ import { addSourceRotate } from './rotate.ts'
 import { SETTINGS_NOTE, settingsOf } from './settings.ts'
 import { addSourceTest } from './test-event.ts'
 
-const ID = 'the id of the source (src_…)'
+const ID = 'id of the source (src_…)'
 
 export function addSource(program: Command, out: Output): void {
-  const source = program.command('source').description('Sources: external systems that post events.')
+  const source = program.command('source').description('Manage sources: external systems that post events.')
   source.addHelpText(
     'after',
     examples('kontor source create --tenant acme --type webhook', 'kontor source list --tenant acme'),
@@ -24,12 +24,12 @@ export function addSource(program: Command, out: Output): void {
   addSwitch(source, out, {
     name: 'disable',
     enabled: false,
-    description: 'Refuse what is posted to a source (403), until it is enabled again.',
+    description: 'Reject requests to a source with 403 until it is enabled again.',
   })
   addSwitch(source, out, {
     name: 'enable',
     enabled: true,
-    description: 'Accept again what is posted to a source.',
+    description: 'Accept requests to a source again.',
   })
   addDelete(source, out)
 }
@@ -38,7 +38,7 @@ function addList(source: Command, out: Output): void {
   source
     .command('list')
     .description('List the sources of a tenant.')
-    .requiredOption('--tenant <tenant>', 'the id or the name of the tenant')
+    .requiredOption('--tenant <tenant>', 'tenant id or name')
     .addOption(dataOption())
     .addHelpText('after', examples('kontor source list --tenant acme'))
     .action(options =>
@@ -49,7 +49,7 @@ function addList(source: Command, out: Output): void {
 function addShow(source: Command, out: Output): void {
   source
     .command('show')
-    .description('Show a source and its settings; never its token or secret.')
+    .description('Show a source and its settings. Token and secret are not shown.')
     .argument('<id>', ID)
     .addOption(dataOption())
     .addHelpText('after', examples('kontor source show src_4fTzQ9aXw2LmN8pB'))
@@ -61,10 +61,10 @@ function addShow(source: Command, out: Output): void {
 function addUpdate(source: Command, out: Output): void {
   source
     .command('update')
-    .description('Change settings of a source; what is not named stays as it is.')
+    .description('Change the settings of a source. Omitted settings keep their values.')
     .argument('<id>', ID)
     .addOption(
-      new Option('--config <json>', 'the settings to change, as one JSON object')
+      new Option('--config <json>', 'settings to change, as a JSON object')
         .argParser(settingsOf)
         .makeOptionMandatory(),
     )
@@ -103,7 +103,7 @@ function addSwitch(
 function addDelete(source: Command, out: Output): void {
   source
     .command('delete')
-    .description('Remove a source. Events it has already brought stay.')
+    .description('Delete a source. Its events are kept.')
     .argument('<id>', ID)
     .addOption(dataOption())
     .addHelpText('after', examples('kontor source delete src_4fTzQ9aXw2LmN8pB'))

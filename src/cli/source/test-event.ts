@@ -5,17 +5,17 @@ import type { Output } from '../output.ts'
 import { dataOption, readyLog, withDatabase } from '../session.ts'
 
 const NOTES = `
-The event is real: a running server processes it and lists it as kontor.test, unless the source gives it another type.
-Token, signature and volume limit are not asked for. Exit code 1 if it does not arrive.`
+The event is real: a running server processes it and lists it as kontor.test, unless the source sets another type.
+Token, signature and rate limit are not checked. Exit code 1 if the event is not processed.`
 
 export function addSourceTest(source: Command, out: Output): void {
   source
     .command('test')
-    .description('Send a sample event to a source and show its way.')
-    .argument('<id>', 'the id of the source (src_…)')
-    .option('--body <json>', 'what to send (default: a sample that fits the source)')
-    .option('--header <name:value>', 'a request header to send along', headerNamed)
-    .option('--wait <seconds>', 'how many seconds to wait for it to be processed', secondsOf, 10)
+    .description('Send a sample event to a source and show how it is processed.')
+    .argument('<id>', 'id of the source (src_…)')
+    .option('--body <json>', 'request body (default: a sample that matches the source)')
+    .option('--header <name:value>', 'additional request header', headerNamed)
+    .option('--wait <seconds>', 'seconds to wait until the event is processed', secondsOf, 10)
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
@@ -45,7 +45,7 @@ export function addSourceTest(source: Command, out: Output): void {
 function secondsOf(text: string): number {
   const seconds = Number(text)
   if (seconds >= 0 && seconds <= 600) return seconds
-  throw new InvalidArgumentError('It must be a number of seconds from 0 to 600.')
+  throw new InvalidArgumentError('Expected a number of seconds from 0 to 600.')
 }
 
 function headerNamed(text: string): Record<string, string> {
