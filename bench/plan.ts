@@ -148,7 +148,7 @@ export const PLAN_USAGE =
 export function printPlan(results: Result[], words: Words): boolean {
   const costs = costsIn(results)
   const { question, faults } = questionIn(words)
-  if (costs === null) faults.push('no costs are measured yet: run `npm run bench -- stages --save-baseline`')
+  if (costs === null) faults.push('no costs measured yet: run `npm run bench -- stages --save-baseline`')
   for (const fault of faults) console.error(fault)
   if (faults.length > 0) console.error(`Usage: ${PLAN_USAGE}`)
   if (faults.length > 0 || costs === null) return false
@@ -168,23 +168,23 @@ export function questionIn(words: Words): { question: PlanQuestion; faults: stri
   const positive = (value: number) => value > 0 && Number.isFinite(value)
   const share = (value: number) => value >= 0 && value <= 1
   const checks: [boolean, string][] = [
-    [positive(eventsPerSecond), '--events must be a number above 0: events a second in the busiest hour'],
+    [positive(eventsPerSecond), '--events must be a number above 0: events per second in the busiest hour'],
     [positive(retentionDays), '--retention must be a number of days above 0'],
     [Number.isInteger(tenants) && tenants > 0, '--tenants must be a whole number above 0'],
-    [share(singleShare), '--single must be between 0 and 1: the part of events that come one by one'],
+    [share(singleShare), '--single must be between 0 and 1: the share of events that are sent one by one'],
     [
       share(averageShare) && averageShare > 0,
-      '--average must be above 0 and at most 1: the average day as a part of the busiest hour',
+      '--average must be above 0 and at most 1: the average rate as a share of the busiest hour',
     ],
   ]
   return { question, faults: checks.flatMap(([isRight, fault]) => (isRight ? [] : [fault])) }
 }
 
 const LIMIT_IN_WORDS: Record<ClusterLimit, string> = {
-  cores: `for the cores: ${CLUSTER_CORES} of a server, ${BUSY_AT_MOST * 100} % busy at most`,
-  WAL: `for the WAL: ${CLUSTER_WAL_MB} MB/s of a server at most`,
-  disk: `for the disk: ${CLUSTER_DISK_GB.toLocaleString('en')} GB of a server at most`,
-  connections: `for the connections: ${CLUSTER_CONNECTIONS} of a server at most`,
+  cores: `limited by cores: ${CLUSTER_CORES} per server, at most ${BUSY_AT_MOST * 100} % busy`,
+  WAL: `limited by WAL: at most ${CLUSTER_WAL_MB} MB/s per server`,
+  disk: `limited by disk: at most ${CLUSTER_DISK_GB.toLocaleString('en')} GB per server`,
+  connections: `limited by connections: at most ${CLUSTER_CONNECTIONS} per server`,
 }
 
 export function planInWords(question: PlanQuestion, plan: Plan): string {
@@ -196,20 +196,20 @@ export function planInWords(question: PlanQuestion, plan: Plan): string {
   const clusters = counted(plan.postgresClusters, 'cluster')
   const why = plan.postgresClusters === 1 ? '' : ` (${LIMIT_IN_WORDS[plan.clustersFor]})`
   const lines = [
-    `${n(eventsPerSecond)} events a second in the busiest hour, ${n(eventsPerSecond * averageShare)} on average, of ${counted(tenants, 'tenant')}, ${Math.round(singleShare * 100)} % one by one, kept for ${n(retentionDays)} days`,
+    `${n(eventsPerSecond)} events per second in the busiest hour, ${n(eventsPerSecond * averageShare)} on average, of ${counted(tenants, 'tenant')}, ${Math.round(singleShare * 100)} % sent one by one, stored for ${n(retentionDays)} days`,
     '',
     `HTTP        ${n(plan.httpCores)} cores busy: ${counted(plan.httpProcesses, 'process', 'es')}`,
     `Workers     ${n(plan.workerCores)} cores busy: ${counted(plan.workers, 'worker')}, KONTOR_LOG_PARTITIONS=${plan.partitions}`,
     `PostgreSQL  ${n(plan.postgresCores)} cores busy: ${clusters}${why}, ${counted(plan.tenantsPerCluster, 'tenant')} each`,
-    `WAL         ${n(plan.walMegabytesPerSecond)} MB/s, ${n(plan.syncsPerSecond)} syncs a second`,
-    `Disk        ${n(plan.keptGigabytesPerDay)} GB a day, ${n(plan.diskGigabytes)} GB in all, ${n(plan.diskGigabytes / plan.postgresClusters)} GB a cluster`,
-    `JetStream   ${n(plan.streamPartitions)} partitions, where the log is there`,
+    `WAL         ${n(plan.walMegabytesPerSecond)} MB/s, ${n(plan.syncsPerSecond)} syncs per second`,
+    `Disk        ${n(plan.keptGigabytesPerDay)} GB per day, ${n(plan.diskGigabytes)} GB in total, ${n(plan.diskGigabytes / plan.postgresClusters)} GB per cluster`,
+    `JetStream   ${n(plan.streamPartitions)} partitions, if the log is on JetStream`,
   ]
   // A tenant is not spread over several: then the rest is arithmetic, and no installation.
   if (plan.postgresClusters > tenants)
     lines.push(
       '',
-      `Not possible so: a tenant lives on one cluster, and ${counted(tenants, 'tenant')} would need ${clusters}. Keep events for a shorter time, or spread them over more tenants.`,
+      `Not possible: a tenant is stored on one cluster, and ${counted(tenants, 'tenant')} would need ${clusters}. Shorten the retention, or use more tenants.`,
     )
   return lines.join('\n')
 }

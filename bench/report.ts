@@ -19,8 +19,9 @@ export function writeReport({
   const plots = join(root, 'docs/performance')
   mkdirSync(plots, { recursive: true })
   const costs = costsIn(results)
-  writeFileSync(join(plots, 'rates.svg'), barChart('A second, on this machine', ratesIn(results)))
-  if (costs) writeFileSync(join(plots, 'costs.svg'), stackedChart('CPU µs of one, by stage', stagesOf(costs)))
+  writeFileSync(join(plots, 'rates.svg'), barChart('Operations per second on this machine', ratesIn(results)))
+  if (costs)
+    writeFileSync(join(plots, 'costs.svg'), stackedChart('CPU µs per operation, by stage', stagesOf(costs)))
   writeFileSync(join(root, 'docs/performance.md'), pageOf(results, baseline, costs))
   if (costs) writePlans(join(root, 'docs/scale.md'), costs)
 }
@@ -42,14 +43,14 @@ function writePlans(path: string, costs: StageFacts): void {
 
 const RATES: Record<string, [scenario: string, pick: (facts: Facts) => number | undefined]> = {
   'single events': ['track', facts => facts.full?.perSecond],
-  'events in batches of 100, to their rows': [
+  'events in batches of 100, processed': [
     'batch',
     facts => facts.processedEvents && facts.processedEvents / facts.accepted.doneAfterS,
   ],
-  'record writes, to their rows': ['records-write', facts => facts.appliedPerSecond],
+  'record writes, applied': ['records-write', facts => facts.appliedPerSecond],
   'record reads': ['records-read', facts => facts.byId?.perSecond],
   'webhook events in batches of 100': ['inbound', facts => facts.batchEventsProcessedPerSecond],
-  'a backlog, worked off': ['drain', facts => facts.drainedPerSecond],
+  'events of a backlog, processed': ['drain', facts => facts.drainedPerSecond],
   'rows imported': ['import', facts => facts.seconds && facts.accepted / facts.seconds],
   'events exported': ['export', facts => facts.seconds && facts.rows / facts.seconds],
 }
@@ -69,10 +70,10 @@ function stagesOf({ single, batched, record }: StageFacts) {
   return Object.entries(kinds).map(([name, { accept, process }]) => ({
     name,
     parts: {
-      'taken in, Node': accept.nodeUs,
-      'taken in, PostgreSQL': accept.postgresUs,
-      'worked on, Node': process.nodeUs,
-      'worked on, PostgreSQL': process.postgresUs,
+      'accept, Node': accept.nodeUs,
+      'accept, PostgreSQL': accept.postgresUs,
+      'process, Node': process.nodeUs,
+      'process, PostgreSQL': process.postgresUs,
     },
   }))
 }
@@ -82,13 +83,14 @@ function pageOf(results: Result[], baseline: Result[] | null, costs: StageFacts 
   const busy = results.map(({ coresBusyBefore }) => coresBusyBefore ?? 0)
   return `# Performance
 
-Written by \`npm run bench\` on ${first!.at.slice(0, 10)}: ${first!.machine.cores} cores (${first!.machine.cpu?.trim()}), Node ${first!.machine.node.slice(1)}, the embedded PostgreSQL, load from ${first!.generator} on the same machine.
-Others kept ${Math.min(...busy).toFixed(1)} to ${Math.max(...busy).toFixed(1)} cores busy before a scenario began: rates are this machine's on that day, shares and ratios are measured within one run and say the same elsewhere.
+\`npm run bench\` generated this page on ${first!.at.slice(0, 10)}: ${first!.machine.cores} cores (${first!.machine.cpu?.trim()}), Node ${first!.machine.node.slice(1)}, the embedded PostgreSQL, load from ${first!.generator} on the same machine.
+Other programs used ${Math.min(...busy).toFixed(1)} to ${Math.max(...busy).toFixed(1)} cores before the scenarios started. Rates depend on the machine. Ratios are measured within one run and are comparable between machines.
+The floor is a bare server that does the least possible work for the same request.
 
-![What it does a second](performance/rates.svg)
+![Operations per second](performance/rates.svg)
 
 ${costs ? costsPart(costs, results) : ''}
-## Bars
+## Results and targets
 
 ${results.map(scenarioPart).join('\n')}
 ${movesPart(baseline, results)}`
@@ -102,11 +104,11 @@ function costsPart(costs: StageFacts, results: Result[]): string {
   })
   const predicted = ratePossible(costs.batched, results[0]!.machine.cores)
   const batch = results.find(({ scenario }) => scenario === 'batch')?.bars[0]?.value
-  return `## What one costs
+  return `## Cost per event and write
 
 ![CPU by stage](performance/costs.svg)
 
-| | taken in: Node | PostgreSQL | WAL | syncs | worked on: Node | PostgreSQL | WAL | syncs | kept |
+| | accept: Node | PostgreSQL | WAL | syncs | process: Node | PostgreSQL | WAL | syncs | stored |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 ${rows
   .map(([name, { accept, process, kept }]) => {
@@ -117,8 +119,8 @@ ${rows
   })
   .join('\n')}
 
-${batch ? `From these, ${results[0]!.machine.cores} cores that do nothing else could do ${number(predicted)} events a second in batches; with the load generator on the same cores ${number(batch)} were measured.` : ''}
-[What that means for a fleet](scale.md).
+${batch ? `According to these costs, ${results[0]!.machine.cores} cores that do nothing else could process ${number(predicted)} events per second in batches. With the load generator on the same cores, the measured rate was ${number(batch)}.` : ''}
+[Capacity planning](scale.md) computes the number of machines from these costs.
 
 `
 }
@@ -128,7 +130,7 @@ function scenarioPart({ scenario, bars, failed }: Result): string {
   const rows = bars.map(
     bar => `| ${bar.what} | ${number(bar.value)} | ${barOf(bar)} | ${bar.held ? '✓' : 'missed'} |`,
   )
-  return `**${scenario}**\n\n| | measured | bar | |\n|---|--:|--:|---|\n${rows.join('\n')}\n`
+  return `**${scenario}**\n\n| | measured | target | |\n|---|--:|--:|---|\n${rows.join('\n')}\n`
 }
 
 function movesPart(baseline: Result[] | null, results: Result[]): string {
@@ -136,13 +138,13 @@ function movesPart(baseline: Result[] | null, results: Result[]): string {
   const known = new Set(baseline.flatMap(figuresOf).map(({ scenario, what }) => `${scenario} ${what}`))
   const moves = movesSince(baseline, results)
   if (known.size === 0) return ''
-  const since = `against the stored run of ${baseline[0]!.at.slice(0, 10)}`
-  if (moves.length === 0) return `## What moved\n\nNothing by more than 15 % ${since}.\n`
+  const since = `compared with the stored run of ${baseline[0]!.at.slice(0, 10)}`
+  if (moves.length === 0) return `## Changes since the stored run\n\nNo change of more than 15 % ${since}.\n`
   const rows = moves.map(move => {
     const { scenario, what, before, value, change } = move
     return `| ${scenario} | ${what} | ${number(before)} | ${number(value)} | ${change > 0 ? '+' : ''}${Math.round(change * 100)} % | ${worseBy(move) > 0 ? 'worse' : 'better'} |`
   })
-  return `## What moved\n\nBy more than 15 % ${since}:\n\n| scenario | | was | is | | |\n|---|---|--:|--:|--:|---|\n${rows.join('\n')}\n`
+  return `## Changes since the stored run\n\nChanges of more than 15 % ${since}:\n\n| scenario | | before | now | | |\n|---|---|--:|--:|--:|---|\n${rows.join('\n')}\n`
 }
 
 function barOf({ atLeast, atMost }: Bar): string {

@@ -27,7 +27,7 @@ export const batch: Scenario = async options => {
       },
       bars: [
         {
-          what: 'events accepted and processed a second',
+          what: 'events accepted and processed per second',
           value: processed / accepted.doneAfterS,
           atLeast: 25_000,
         },

@@ -26,7 +26,7 @@ export const deliveries: Scenario = async options => {
     return {
       facts: { requests: receiver.requests(), seconds },
       bars: [
-        { what: 'deliveries a second', value: EVENTS / seconds, atLeast: 1_000 },
+        { what: 'deliveries per second', value: EVENTS / seconds, atLeast: 1_000 },
         { what: 'sent twice', value: receiver.requests() - EVENTS, atMost: 0 },
       ],
     }

@@ -39,7 +39,7 @@ export const drain: Scenario = async options => {
       },
       bars: [
         {
-          what: 'backlog drained, times the sustained rate',
+          what: 'drain rate / sustained rate',
           value: drained / seconds / sustainedPerSecond,
           atLeast: 1.5,
         },

@@ -19,8 +19,8 @@ export const exportRows: Scenario = async options => {
     return {
       facts: { rows, seconds },
       bars: [
-        { what: 'events a second', value: rows / seconds, atLeast: 30_000 },
-        { what: 'events that are missing', value: ROWS - rows, atMost: 0 },
+        { what: 'events per second', value: rows / seconds, atLeast: 30_000 },
+        { what: 'events missing', value: ROWS - rows, atMost: 0 },
       ],
     }
   } finally {

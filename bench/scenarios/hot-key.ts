@@ -30,7 +30,7 @@ export const hotKey: Scenario = async ({ seconds }) => {
       facts: rates,
       bars: [
         {
-          what: 'events of one person / of many, processed a second',
+          what: 'events of one person / of many, processed per second',
           value: mean(rates.hot) / mean(rates.spread),
           atLeast: 0.4,
         },

@@ -37,10 +37,10 @@ export const importRows: Scenario = async options => {
     return {
       facts: { ...totals, seconds, mebibytes: process.memoryUsage.rss() / MEBIBYTE },
       bars: [
-        { what: 'rows a second', value: ROWS / seconds, atLeast: 5_000 },
+        { what: 'rows per second', value: ROWS / seconds, atLeast: 5_000 },
         { what: 'rows lost', value: ROWS - totals.accepted, atMost: 0 },
         {
-          what: 'memory at the end, in shares of half-way',
+          what: 'memory at the end / halfway',
           value: process.memoryUsage.rss() / halfWay,
           atMost: 1.3,
         },

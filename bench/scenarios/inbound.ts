@@ -37,12 +37,12 @@ export const inbound: Scenario = async options => {
       },
       bars: [
         {
-          what: 'single events, share of the floor',
+          what: 'single events, throughput / floor',
           value: single.result.perSecond / single.floor.perSecond,
           atLeast: 0.25,
         },
         {
-          what: 'batches of 100, share of the floor',
+          what: 'batches of 100, throughput / floor',
           value: batch.result.perSecond / batch.floor.perSecond,
           atLeast: 0.08,
         },
@@ -100,12 +100,16 @@ export const inboundFlood: Scenario = async options => {
       facts: { ...runs, limit: LIMIT, medianTimesRefused: share('p50Ms', 'besideRefused') },
       bars: [
         {
-          what: "the others' requests a second, share of quiet",
+          what: 'requests per second of other sources, with flood / without',
           value: share('perSecond', 'quiet'),
           atLeast: 0.8,
         },
-        { what: "the others' median time, times quiet", value: share('p50Ms', 'quiet'), atMost: 1.2 },
-        { what: 'answers other than 200', value: refused, atMost: 0 },
+        {
+          what: 'median time of other sources, with flood / without',
+          value: share('p50Ms', 'quiet'),
+          atMost: 1.2,
+        },
+        { what: 'responses other than 200', value: refused, atMost: 0 },
       ],
     }
   } finally {

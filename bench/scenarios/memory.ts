@@ -25,7 +25,7 @@ export const memory: Scenario = async options => {
       facts: { samples },
       bars: [
         { what: 'MiB resident after a million events', value: last, atMost: 300 },
-        { what: 'the same, in shares of half-way', value: last / middle, atMost: 1.15 },
+        { what: 'memory at the end / halfway', value: last / middle, atMost: 1.15 },
       ],
     }
   } finally {

@@ -27,7 +27,7 @@ export const mixed: Scenario = async options => {
             events.refused + batches.refused + writes.refused + events.broken + writes.broken + reads.broken,
           atMost: 0,
         },
-        { what: 'seconds until the last effect', value: events.drainedAfterS, atMost: 5 },
+        { what: 'seconds until the last entry is processed', value: events.drainedAfterS, atMost: 5 },
       ],
     }
   } finally {

@@ -60,22 +60,22 @@ export const neighbours: Scenario = async ({ connections, seconds }) => {
       facts: { p99Ms, rounds, ...reads },
       bars: [
         {
-          what: 'p99 beside a flooding neighbour / p99 alone',
+          what: 'p99 beside a flooding tenant / p99 alone',
           value: p99Ms.besideFlood / p99Ms.alone,
           atMost: 2,
         },
         {
-          what: 'p99 beside a flooding neighbour / p99 beside a busy one',
+          what: 'p99 beside a flooding tenant / p99 beside a busy tenant',
           value: p99Ms.besideFlood / p99Ms.besideBusy,
           atMost: 2,
         },
         {
-          what: 'errors of the quiet one',
+          what: 'errors of the quiet tenant',
           value: rounds.reduce((sum, { besideFlood }) => sum + besideFlood.refused + besideFlood.broken, 0),
           atMost: 0,
         },
         {
-          what: 'p50 of a read beside a neighbour that reads all it can / p50 alone',
+          what: 'p50 of a read beside a tenant that reads at full speed / p50 alone',
           value: reads.readsBesideReader.p50Ms / reads.readsAlone.p50Ms,
           atMost: 40,
         },

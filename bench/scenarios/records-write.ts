@@ -26,7 +26,7 @@ export const recordsWrite: Scenario = async options => {
     return {
       facts: { floor, ...result, shareOfFloor: accepted.perSecond / floor.perSecond },
       bars: [
-        { what: 'writes accepted and applied a second', value: result.appliedPerSecond, atLeast: 3_000 },
+        { what: 'writes accepted and applied per second', value: result.appliedPerSecond, atLeast: 3_000 },
         { what: 'errors', value: accepted.refused + accepted.broken, atMost: 0 },
         { what: 'writes lost', value: Math.max(0, accepted.requests - result.applied), atMost: 0 },
       ],

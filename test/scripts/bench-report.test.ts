@@ -34,7 +34,7 @@ test('a plan is what one event costs, times the rate, with room to breathe', () 
   )
   assert.match(
     planInWords(question, plan),
-    /^10,000 events a second in the busiest hour, 5,000 on average, of 10 tenants/,
+    /^10,000 events per second in the busiest hour, 5,000 on average, of 10 tenants/,
   )
 })
 
@@ -58,13 +58,13 @@ test('what makes more than one cluster necessary is named, and a plan that canno
     const asked = { ...question, ...given }
     return planInWords(asked, planFor(asked, costs))
   }
-  assert.doesNotMatch(words({ retentionDays: 1 }), /for the/)
-  assert.match(words({ retentionDays: 365 }), /clusters \(for the disk: 30,000 GB/)
+  assert.doesNotMatch(words({ retentionDays: 1 }), /limited by/)
+  assert.match(words({ retentionDays: 365 }), /clusters \(limited by disk: at most 30,000 GB/)
   assert.match(
     words({ eventsPerSecond: 1e6, retentionDays: 1, averageShare: 0.01 }),
-    /clusters \(for the WAL: 200 MB/,
+    /clusters \(limited by WAL: at most 200 MB/,
   )
-  assert.match(words({ eventsPerSecond: 1e9, tenants: 1 }), /Not possible so: a tenant lives on one cluster/)
+  assert.match(words({ eventsPerSecond: 1e9, tenants: 1 }), /Not possible: a tenant is stored on one cluster/)
 })
 
 test('a question that makes no sense is told what is wrong with it', () => {
