@@ -1,6 +1,6 @@
 import { commandLineActor } from '../../src/admin/actor.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
-import { makeSource } from '../../src/admin/sources/sources.ts'
+import { makeSource } from '../../src/admin/sources.ts'
 import { type LoadResult, load, type Sent } from '../load.ts'
 import { besideFloor, countOf, loadService } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'

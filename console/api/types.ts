@@ -11,14 +11,13 @@ import type {
   TUnion,
   TUnsafe,
 } from 'typebox'
-import type { ReplayOrder as ReplayQuery } from '../../src/admin/dead-letters.ts'
-import type { AlertRulesView } from '../../src/admin/views/alerts.ts'
-import type { DeadLetterView } from '../../src/admin/views/dead-letters.ts'
-import type { DeliveryView } from '../../src/admin/views/destinations.ts'
-import type { ErasurePreview, SuppressionList } from '../../src/admin/views/erasures.ts'
-import type { PersonView } from '../../src/admin/views/people.ts'
-import type { SourceView } from '../../src/admin/views/sources.ts'
-import type { TenantView } from '../../src/admin/views/tenants.ts'
+import type { AlertRulesView } from '../../src/admin/alerts.ts'
+import type { DeadLetterView, ReplayOrder as ReplayQuery } from '../../src/admin/dead-letters.ts'
+import type { DeliveryView } from '../../src/admin/destinations.ts'
+import type { ErasurePreview, SuppressionList } from '../../src/admin/erasures.ts'
+import type { PersonView } from '../../src/admin/people.ts'
+import type { SourceView } from '../../src/admin/sources.ts'
+import type { TenantView } from '../../src/admin/tenants.ts'
 import type { NewKeyBody } from '../../src/http/admin/schemas.ts'
 import type {
   ConversionBody,
@@ -42,40 +41,40 @@ import type { Amount } from '../amount.ts'
 
 /** The server's types, under the names that the console uses. Nothing of the server's code is served to browsers. */
 
-export type { Replayed as ReplayResult } from '../../src/admin/dead-letters.ts'
-export type { DestinationSettings } from '../../src/admin/destination-settings.ts'
-export type { AlertView as Alert } from '../../src/admin/views/alerts.ts'
-export type { AuditView as AuditRow } from '../../src/admin/views/audit.ts'
-export type { DeadLetterView as DeadLetter } from '../../src/admin/views/dead-letters.ts'
+export type { AlertView as Alert } from '../../src/admin/alerts.ts'
+export type { AuditView as AuditRow } from '../../src/admin/audit.ts'
+export type { DeadLetterView as DeadLetter, Replayed as ReplayResult } from '../../src/admin/dead-letters.ts'
 export type {
   CreatedDestination,
   DeliveryView as Delivery,
+  DestinationSettings,
   DestinationTest,
   DestinationView as Destination,
-} from '../../src/admin/views/destinations.ts'
-export type { ErasurePreview, ErasureReceipt, SuppressionList } from '../../src/admin/views/erasures.ts'
+} from '../../src/admin/destinations.ts'
+export type { ErasureReceipt } from '../../src/admin/erasure-run.ts'
+export type { ErasurePreview, SuppressionList } from '../../src/admin/erasures.ts'
 export type {
   DestinationActivity,
   HealthView as Health,
   IssueView as Issue,
   SourceActivity,
-} from '../../src/admin/views/health.ts'
+} from '../../src/admin/health.ts'
+export type { CreatedKey, KeyView as Key, RevokedKey, RotatedKey } from '../../src/admin/keys.ts'
+export type { PersonView as Person } from '../../src/admin/people.ts'
 export type {
   BacklogView as Backlog,
   ReceiptView as Receipt,
   ReceivedRequest,
   RejectionView as Rejection,
-} from '../../src/admin/views/inbound.ts'
-export type { CreatedKey, KeyView as Key, RevokedKey, RotatedKey } from '../../src/admin/views/keys.ts'
-export type { PersonView as Person } from '../../src/admin/views/people.ts'
+} from '../../src/admin/receipts.ts'
+export type { SourceTest } from '../../src/admin/source-test.ts'
 export type {
   CreatedSource,
   CredentialView as Credential,
   RotatedSource,
-  SourceTest,
   SourceView as Source,
-} from '../../src/admin/views/sources.ts'
-export type { TenantView as TenantSettings } from '../../src/admin/views/tenants.ts'
+} from '../../src/admin/sources.ts'
+export type { TenantView as TenantSettings } from '../../src/admin/tenants.ts'
 export type { Rule as RuleName } from '../../src/domain/alerts/rules.ts'
 export type { What } from '../../src/domain/destinations/destinations.ts'
 export type { ReceiptOutcome } from '../../src/domain/inbound/receipts.ts'

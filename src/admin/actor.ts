@@ -1,6 +1,10 @@
+import type pg from 'pg'
+import { Type } from 'typebox'
+import { Nullable } from '../domain/shapes.ts'
 import { hasRole, type Role } from '../domain/tenants/roles.ts'
-import { AdminError } from './error.ts'
-
+import type { Tenant } from '../domain/tenants/tenants.ts'
+import { findTenant } from '../store/tenants/tenants.ts'
+import { AdminError, notFound } from './error.ts'
 /** On whose behalf something is read or changed. */
 export type Actor = {
   /** The id of a key, `oidc:` and the person in the console, or `cli:` and the user of the command line. */
@@ -49,3 +53,23 @@ export function requireAllTenants(actor: Actor): void {
       'This is for those who may see all tenants; you are bound to one.',
     )
 }
+
+/** A tenant that the actor may not see is not there. */
+export async function requireTenant(pool: pg.Pool, actor: Actor, idOrName: string): Promise<Tenant> {
+  const tenant = await findTenant(pool, idOrName)
+  if (tenant === null || !sees(actor, tenant.id)) throw notFound('tenant', idOrName)
+  return tenant
+}
+
+/** For a list: the tenant it is limited to; null where it is of all tenants. */
+export async function resolveTenantFilter(
+  pool: pg.Pool,
+  actor: Actor,
+  idOrName: string | undefined,
+): Promise<number | null> {
+  return idOrName === undefined ? actor.tenantId : (await requireTenant(pool, actor, idOrName)).id
+}
+
+export const CreatedBy = Nullable(
+  Type.String({ description: 'Who made it: the id of a key, or cli: and the user of the command line' }),
+)

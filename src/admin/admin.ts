@@ -2,23 +2,26 @@ import type pg from 'pg'
 import type { Log } from '../log/log.ts'
 import type { Actor } from './actor.ts'
 import { type AlertAdmin, alertAdmin } from './alerts.ts'
-import { type AuditAdmin, auditAdmin } from './audit-list.ts'
+import { type AuditAdmin, auditAdmin } from './audit.ts'
 import { type DeadLetterAdmin, deadLetterAdmin } from './dead-letters.ts'
 import { type DestinationAdmin, destinationAdmin } from './destinations.ts'
-import { type ErasureAdmin, erasureAdmin } from './erasures/erasures.ts'
-import { type PurgeAdmin, purgeAdmin } from './erasures/purges.ts'
+import { type ErasureAdmin, erasureAdmin, type SuppressionAdmin, suppressionAdmin } from './erasures.ts'
 import { type HealthAdmin, healthAdmin } from './health.ts'
 import { type KeyAdmin, keyAdmin } from './keys.ts'
-import { type PeopleAdmin, peopleAdmin } from './people/people.ts'
+import { type PeopleAdmin, peopleAdmin } from './people.ts'
 import { type PolicyAdmin, policyAdmin } from './policies.ts'
+import { type PurgeAdmin, purgeAdmin } from './purges.ts'
 import { type RateAdmin, rateAdmin } from './rates.ts'
-import { type ReceiptAdmin, receiptAdmin } from './receipts.ts'
-import { type ReceivedRequestAdmin, receivedRequestAdmin } from './received-requests.ts'
+import {
+  type ReceiptAdmin,
+  type ReceivedRequestAdmin,
+  receiptAdmin,
+  receivedRequestAdmin,
+} from './receipts.ts'
 import type { Secrets } from './secrets.ts'
-import { type SourceAdmin, sourceAdmin } from './sources/sources.ts'
-import { type SourceTestAdmin, sourceTestAdmin } from './sources/test-event.ts'
+import { type SourceTestAdmin, sourceTestAdmin } from './source-test.ts'
+import { type SourceAdmin, sourceAdmin } from './sources.ts'
 import { type SqlAccessAdmin, sqlAccessAdmin } from './sql-access.ts'
-import { type SuppressionAdmin, suppressionAdmin } from './suppressions.ts'
 import { type TenantAdmin, tenantAdmin } from './tenants.ts'
 
 /** What an operator does, for the command line and the admin API alike. */

@@ -1,15 +1,14 @@
 import type pg from 'pg'
+import { type Static, Type } from 'typebox'
 import { RULE_NAMES, RULES, type Rule, type Thresholds, thresholdsOf } from '../domain/alerts/rules.ts'
+import { Nullable, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { type Alert, listAlerts, saveThresholds, thresholdsOfTenant } from '../store/alerts/alerts.ts'
 import { lockTenant } from '../store/tenants/tenants.ts'
-import type { Actor } from './actor.ts'
+import { type Actor, requireTenant, resolveTenantFilter } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { refuse } from './error.ts'
-import { tenantLimit, tenantNamed } from './tenants.ts'
-import type { AlertRulesView, AlertView } from './views/alerts.ts'
-
 export type AlertAdmin = ReturnType<typeof alertAdmin>
 
 const MOST = 200
@@ -27,16 +26,16 @@ export function alertAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       tenant?: string | undefined
       all?: boolean
     }): Promise<AlertView[]> {
-      const tenantId = await tenantLimit(pool, actor, tenant)
+      const tenantId = await resolveTenantFilter(pool, actor, tenant)
       return (await listAlerts(pool, { tenantId, open: !all, limit: MOST })).map(alertView)
     },
     async rules(tenant: string): Promise<AlertRulesView> {
-      const { id } = await tenantNamed(pool, actor, tenant)
+      const { id } = await requireTenant(pool, actor, tenant)
       return rulesView(id, await thresholdsOfTenant(pool, id))
     },
     async setRules(tenant: string, change: RulesChange): Promise<AlertRulesView> {
       refuse(Object.entries(change).flatMap(([rule, value]) => faultsOf(rule, value)))
-      const { id } = await tenantNamed(pool, actor, tenant)
+      const { id } = await requireTenant(pool, actor, tenant)
       return inTransaction(pool, async client => {
         await lockTenant(client, id)
         const own = await thresholdsOfTenant(client, id)
@@ -84,3 +83,35 @@ function alertView(alert: Alert): AlertView {
     resolved_at: alert.resolvedAt?.toISOString() ?? null,
   }
 }
+
+/** Something that a tenant is warned of. */
+export const AlertView = Type.Object({
+  id: Uuid,
+  tenant: Type.String(),
+  rule: Type.Enum([...RULE_NAMES]),
+  subject: Nullable(Type.String({ description: 'Of source_silent the source, of mrr_drop the currency' })),
+  state: Type.Enum(['raised', 'resolved']),
+  summary: Type.String({ description: 'In words' }),
+  value: Type.Number(),
+  threshold: Type.Number(),
+  raised_at: Timestamp,
+  resolved_at: NullableTimestamp,
+})
+export type AlertView = Static<typeof AlertView>
+
+const threshold = (rule: keyof typeof RULES) =>
+  Nullable(
+    Type.Number({ description: `${RULES[rule].means}; from ${RULES[rule].least} to ${RULES[rule].most}` }),
+  )
+
+export const AlertRules = {
+  lag: threshold('lag'),
+  refused_share: threshold('refused_share'),
+  dead_letters: threshold('dead_letters'),
+  source_silent: threshold('source_silent'),
+  mrr_drop: threshold('mrr_drop'),
+}
+
+/** From which value on each rule warns; null: it does not. */
+export const AlertRulesView = Type.Object({ tenant: Type.String(), ...AlertRules })
+export type AlertRulesView = Static<typeof AlertRulesView>

@@ -1,11 +1,17 @@
 import { isDeepStrictEqual } from 'node:util'
+import type pg from 'pg'
+import { type Static, Type } from 'typebox'
 import { newEntryId } from '../domain/ids.ts'
+import { Nullable, NullableText, Timestamp, Uuid } from '../domain/shapes.ts'
+import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { parseTimestamp } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
-import { insertChange } from '../store/tenants/audit.ts'
-import type { Actor } from './actor.ts'
+import { insertChange, listChanges, listChangesOfTenant, type StoredChange } from '../store/tenants/audit.ts'
+import { type Actor, resolveTenantFilter } from './actor.ts'
+import { refuse } from './error.ts'
 
 /** What changed, as operators are shown it: never a secret. Of a change, only the fields that differ. */
-export type Change = {
+type Change = {
   /** noun.verb */
   action: string
   target: string | null
@@ -47,3 +53,92 @@ function difference(before: object | null, after: object | null) {
     Object.fromEntries(names.map(name => [name, values[name] ?? null]))
   return { before: only(old), after: only(now) }
 }
+
+type AuditQuery = {
+  tenant?: string | undefined
+  since?: string | undefined
+  until?: string | undefined
+  limit: number
+  before?: { at: Date; id: string } | undefined
+}
+
+export type AuditAdmin = ReturnType<typeof auditAdmin>
+
+export function auditAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
+  return {
+    /** Newest first. Without a tenant: of all of them, and what concerns the whole installation. */
+    async list(query: AuditQuery): Promise<AuditView[]> {
+      const page = {
+        since: timeOf('since', query.since),
+        until: timeOf('until', query.until),
+        before: query.before ?? null,
+        limit: query.limit,
+      }
+      const tenantId = await resolveTenantFilter(pool, actor, query.tenant)
+      const changes =
+        tenantId === null ? await listChanges(pool, page) : await listChangesOfTenant(pool, tenantId, page)
+      return changes.map(auditView)
+    },
+  }
+}
+
+function timeOf(name: 'since' | 'until', text: string | undefined): Date | null {
+  const at = parseTimestamp(text)
+  const message = 'must be an ISO 8601 date-time, for example 2026-01-31T00:00:00Z'
+  if (text !== undefined && at === null) refuse([{ pointer: `/${name}`, message }])
+  return at
+}
+
+function auditView(change: StoredChange): AuditView {
+  return {
+    id: change.id,
+    at: change.at.toISOString(),
+    actor: change.actor,
+    action: change.action,
+    target: change.target,
+    tenant: change.tenantId === null ? null : publicTenantId(change.tenantId),
+    ip: change.ip,
+    request_id: change.requestId,
+    before: change.before === null ? null : JSON.parse(change.before),
+    after: change.after === null ? null : JSON.parse(change.after),
+  }
+}
+
+const AuditedState = Nullable(
+  Type.Unsafe<object>(Type.Object({}, { description: 'Only what differs; never a secret' })),
+)
+
+/** Who changed what. */
+export const AuditView = Type.Object(
+  {
+    id: Uuid,
+    at: Timestamp,
+    actor: Type.String({ description: 'The id of a key, or cli: and the user of the command line' }),
+    action: Type.String({ description: 'noun.verb' }),
+    target: Nullable(
+      Type.String({ description: 'The id of what was changed; of an erasure, a hash that names nobody' }),
+    ),
+    tenant: Nullable(Type.String({ description: 'null: it concerns the whole installation' })),
+    ip: NullableText,
+    request_id: NullableText,
+    before: AuditedState,
+    after: AuditedState,
+  },
+  {
+    examples: [
+      {
+        id: '019c1234-5678-7000-8abc-def012300004',
+        at: '2026-01-31T09:30:00.000Z',
+        actor: 'key_4fTzQ9aXw2LmN8pB',
+        action: 'source.disable',
+        target: 'src_4fTzQ9aXw2LmN8pB',
+        tenant: 'ten_1',
+        ip: '203.0.113.7',
+        request_id: 'req_8sT2kQ',
+        before: { enabled: true },
+        after: { enabled: false },
+      },
+    ],
+  },
+)
+export type AuditView = Static<typeof AuditView>

@@ -1,10 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
+import { type Static, Type } from 'typebox'
 import { DEAD_LETTER_REASONS } from '../domain/entries/dead-letters.ts'
 import type { Entry } from '../domain/entries/entry.ts'
 import type { Edit, EventContext } from '../domain/events/events.ts'
 import { isUuid, newEntryId } from '../domain/ids.ts'
 import { changedFields } from '../domain/json/changed-fields.ts'
 import { isObject } from '../domain/json/json.ts'
+import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { effectSettings, requiresEventId } from '../intake/inbound.ts'
 import type { Log } from '../log/log.ts'
@@ -17,16 +20,14 @@ import {
   findDeadLetter,
   listDeadLetters,
   markReplayed,
+  replayedOutcomes,
   resolveDeadLetters,
   takeForReplay,
 } from '../store/entries/dead-letters.ts'
 import { findSource } from '../store/inbound/sources.ts'
-import { type Actor, requireRole } from './actor.ts'
+import { type Actor, requireRole, resolveTenantFilter } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError, refuse } from './error.ts'
-import { outcomeOfReplay, type Replay, type ReplayOutcome } from './replayed.ts'
-import { tenantLimit } from './tenants.ts'
-import type { DeadLetterView } from './views/dead-letters.ts'
 
 type DeadLetterQuery = {
   tenant?: string | undefined
@@ -71,7 +72,7 @@ const MAX_EDITED_BYTES = 65_536
 export type DeadLetterAdmin = ReturnType<typeof deadLetterAdmin>
 
 export function deadLetterAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; actor: Actor }) {
-  const tenantIdOf = (tenant: string | undefined) => tenantLimit(pool, actor, tenant)
+  const tenantIdOf = (tenant: string | undefined) => resolveTenantFilter(pool, actor, tenant)
 
   async function filterOf({ tenant, id, source, reason, cause }: ReplayQuery): Promise<DeadLetterFilter> {
     const failedBefore = await databaseNow(pool)
@@ -283,3 +284,82 @@ function deadLetterView(letter: DeadLetter): DeadLetterView {
     resolved_at: letter.replayedAs === null ? (letter.replayedAt?.toISOString() ?? null) : null,
   }
 }
+
+/** An entry that went in again. */
+type Replay = { tenantId: number; as: string }
+
+/** What became of what was replayed: `waiting` is not known yet, or failed and is tried again. */
+type ReplayOutcome = { applied: number; failed_again: number; waiting: number }
+
+const LOOK_EVERY_MS = 50
+// The log is asked for each; beyond, nobody waits for the answer.
+const MOST_TENANTS = 10
+// As in erasures: nodes count on from PostgreSQL's clock.
+const NODES_AHEAD_MS = 1_000
+
+/** Waits for so long until all of it was processed, and tells how that went. */
+async function outcomeOfReplay(
+  { pool, log }: { pool: pg.Pool; log: Pick<Log, 'unread'> },
+  replays: Replay[],
+  waitMs: number,
+): Promise<ReplayOutcome> {
+  if (replays.length === 0) return { applied: 0, failed_again: 0, waiting: 0 }
+  const tenants = [...new Set(replays.map(({ tenantId }) => tenantId))]
+  const until = performance.now() + (tenants.length > MOST_TENANTS ? 0 : waitMs)
+  const latest = new Date((await databaseNow(pool)).getTime() + NODES_AHEAD_MS)
+  for (;;) {
+    let unread = 0
+    for (const tenantId of tenants.slice(0, MOST_TENANTS))
+      unread += (await log.unread(tenantId, latest)).entries
+    if (unread > 0 && performance.now() < until) {
+      await sleep(LOOK_EVERY_MS)
+      continue
+    }
+    // After the log: what moves on meanwhile is found where it went.
+    const { failed, parked } = await replayedOutcomes(pool, replays)
+    const ended = replays.length - failed - parked
+    const isTold = tenants.length <= MOST_TENANTS
+    const waiting = isTold ? Math.min(ended, unread) : ended
+    return { applied: ended - waiting, failed_again: failed, waiting: waiting + parked }
+  }
+}
+
+export const DeadLetterView = Type.Object(
+  {
+    id: Type.String({ format: 'uuid', description: 'Of a record write: the operation id' }),
+    tenant: Type.String(),
+    kind: Type.Enum(['record', 'events']),
+    source_config_id: NullableText,
+    inbound_event_id: NullableText,
+    reason: Type.Enum([...DEAD_LETTER_REASONS], {
+      description: 'rejected: never valid; failed: could not be applied',
+    }),
+    error: Type.String(),
+    attempts: Type.Integer(),
+    received_at: Timestamp,
+    failed_at: Timestamp,
+    replayed_at: NullableTimestamp,
+    replayed_as: Nullable(Type.String({ description: 'The id of the replayed entry' })),
+    resolved_at: Nullable(Type.String({ format: 'date-time', description: 'Closed without a replay' })),
+  },
+  {
+    examples: [
+      {
+        id: '019c1234-5678-7000-8abc-def012300003',
+        tenant: 'ten_1',
+        kind: 'events',
+        source_config_id: 'src_4fTzQ9aXw2LmN8pB',
+        inbound_event_id: null,
+        reason: 'rejected',
+        error: 'event_type is required',
+        attempts: 0,
+        received_at: '2026-01-31T09:30:00.000Z',
+        failed_at: '2026-01-31T09:30:00.040Z',
+        replayed_at: null,
+        replayed_as: null,
+        resolved_at: null,
+      },
+    ],
+  },
+)
+export type DeadLetterView = Static<typeof DeadLetterView>

@@ -1,7 +1,10 @@
 import type pg from 'pg'
+import { type Static, Type } from 'typebox'
 import { faultOfUrl, PRIVATE } from '../domain/destinations/addresses.ts'
-import { messageId } from '../domain/destinations/destinations.ts'
+import { messageId, WHATS, type What } from '../domain/destinations/destinations.ts'
+import { MAX_EVENT_TYPE_LENGTH } from '../domain/events/events.ts'
 import { newEntryId } from '../domain/ids.ts'
+import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { hintOf, newPublicId, newSigningSecret } from '../domain/tenants/keys.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { HOUR_MS, parseTimestamp } from '../domain/time.ts'
@@ -22,20 +25,11 @@ import {
 } from '../store/destinations/destinations.ts'
 import { queueAgain } from '../store/destinations/outbox.ts'
 import { type Attempt, type AttemptPage, listAttempts } from '../store/destinations/queue.ts'
-import { type Actor, SYSTEM, sees } from './actor.ts'
+import { type Actor, CreatedBy, requireTenant, SYSTEM, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
-import { DESTINATION_FIELDS, type DestinationSettings } from './destination-settings.ts'
 import { AdminError, notFound, refuse } from './error.ts'
-import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap } from './overlap.ts'
 import type { Secrets } from './secrets.ts'
-import { faultsOfSettings } from './sources/settings.ts'
-import { tenantNamed } from './tenants.ts'
-import type {
-  CreatedDestination,
-  DeliveryView,
-  DestinationTest,
-  DestinationView,
-} from './views/destinations.ts'
+import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap, faultsOfSettings } from './settings.ts'
 
 type Unchecked = Record<string, unknown>
 type Deps = { pool: pg.Pool; secrets: Secrets; actor: Actor; allowPrivate: boolean }
@@ -74,11 +68,11 @@ export function destinationAdmin(deps: Deps) {
   return {
     async create({ tenant, ...input }: Unchecked & { tenant: string }): Promise<CreatedDestination> {
       refuse([...(await faultsOf(input, deps)), ...missing(tenant, input)])
-      const { id: tenantId } = await tenantNamed(pool, actor, tenant)
+      const { id: tenantId } = await requireTenant(pool, actor, tenant)
       return inTransaction(pool, tx => makeDestination(tx, deps, tenantId, input as DestinationSettings))
     },
     async list(tenant: string): Promise<DestinationView[]> {
-      const found = await listDestinations(pool, (await tenantNamed(pool, actor, tenant)).id)
+      const found = await listDestinations(pool, (await requireTenant(pool, actor, tenant)).id)
       return Promise.all(found.map(destination => view(pool, destination, secrets)))
     },
     async show(id: string): Promise<DestinationView> {
@@ -308,3 +302,153 @@ function deliveryView(attempt: Attempt): DeliveryView {
     next_attempt_at: attempt.nextAttemptAt?.toISOString() ?? null,
   }
 }
+
+// What the sender writes itself, or what would change how a request is read.
+const OWN_HEADER =
+  /^(webhook-.*|host|content-length|content-type|content-encoding|transfer-encoding|connection|expect|upgrade|te|trailer|keep-alive)$/i
+const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/i
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]{0,2000}$/
+
+/** What can be set on a destination. The admin API's schemas and the checks of admin are made of the same parts. */
+const DESTINATION_FIELDS = {
+  name: { schema: Type.String({ minLength: 1, maxLength: 100 }), expects: 'a name of 1 to 100 characters' },
+  url: {
+    schema: Type.String({ minLength: 1, maxLength: 2_000 }),
+    expects: 'an address like https://example.com/hooks',
+  },
+  what: {
+    schema: Type.Array(Type.Enum([...WHATS]), { minItems: 1, maxItems: WHATS.length, uniqueItems: true }),
+    expects: `a list of ${WHATS.join(', ')}; one at least`,
+  },
+  event_types: {
+    schema: Type.Array(Type.String({ minLength: 1, maxLength: MAX_EVENT_TYPE_LENGTH + 1 }), {
+      maxItems: 100,
+    }),
+    expects: 'a list of up to 100 event types, exact (page_view) or by their beginning (order.*); none: all',
+    check: (types: string[]) => types.every(type => !type.slice(0, -1).includes('*')),
+  },
+  enabled: { schema: Type.Boolean(), expects: 'true or false' },
+  headers: {
+    schema: Type.Record(Type.String(), Type.String(), { maxProperties: 50 }),
+    expects:
+      'an object of up to 50 header names and values of one line, without host, webhook-*, content-* and those of the connection',
+    check: (headers: Record<string, string>) =>
+      Object.entries(headers).every(
+        ([name, value]) => HEADER_NAME.test(name) && !OWN_HEADER.test(name) && HEADER_VALUE.test(value),
+      ),
+  },
+}
+
+export type DestinationSettings = {
+  name?: string
+  url?: string
+  what?: What[]
+  event_types?: string[]
+  enabled?: boolean
+  headers?: Record<string, string>
+}
+
+/** The settings as parts of a documented shape. */
+export const DESTINATION_SETTINGS = {
+  name: DESTINATION_FIELDS.name.schema,
+  url: Type.String({
+    ...DESTINATION_FIELDS.url.schema,
+    description: 'https; private networks are refused unless KONTOR_ALLOW_PRIVATE_DESTINATIONS=true',
+  }),
+  what: DESTINATION_FIELDS.what.schema,
+  event_types: Type.Array(Type.String(), {
+    description: 'Of events: exact types, or their beginning and *; none: all',
+  }),
+  enabled: DESTINATION_FIELDS.enabled.schema,
+  headers: Type.Record(Type.String(), Type.String(), {
+    description: 'Sent along. Values of what looks like a credential are shown as …',
+  }),
+}
+
+const DESTINATION_EXAMPLE = {
+  id: 'dst_4fTzQ9aXw2LmN8pB',
+  tenant: 'ten_1',
+  name: 'warehouse',
+  url: 'https://warehouse.example/hooks',
+  what: ['events', 'conversions'],
+  event_types: ['order.*'],
+  enabled: true,
+  headers: {},
+  disabled_reason: null,
+  secrets: [{ hint: '…x7Qe', expires_at: null }],
+  health: {
+    status: 'ok',
+    pending: 0,
+    failing_since: null,
+    last_attempt_at: '2026-01-31T09:30:00.000Z',
+    last_success_at: '2026-01-31T09:30:00.000Z',
+    last_status: 200,
+    last_error: null,
+  },
+  created_by: 'key_9kTzQ9aXw2LmN8pC',
+  created_at: '2026-01-31T09:30:00.000Z',
+  updated_at: '2026-01-31T09:30:00.000Z',
+}
+
+const destinationFields = {
+  id: Type.String(),
+  tenant: Type.String(),
+  ...DESTINATION_SETTINGS,
+  disabled_reason: Nullable(Type.String({ description: 'Why Kontor disabled it; null where somebody did' })),
+  secrets: Type.Array(Type.Object({ hint: Type.String(), expires_at: NullableText }), {
+    description: 'Two while a secret is being rotated: messages are signed with both',
+  }),
+  health: Type.Object({
+    status: Type.Enum(['ok', 'failing', 'disabled']),
+    pending: Type.Integer({ description: 'Messages still to be delivered; counted up to 100,000' }),
+    failing_since: NullableTimestamp,
+    last_attempt_at: NullableTimestamp,
+    last_success_at: NullableTimestamp,
+    last_status: Nullable(Type.Integer()),
+    last_error: NullableText,
+  }),
+  created_by: CreatedBy,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+}
+
+export const DestinationView = Type.Object(destinationFields, { examples: [DESTINATION_EXAMPLE] })
+export type DestinationView = Static<typeof DestinationView>
+
+/** The only moment in which the secret itself is there. */
+export const CreatedDestination = Type.Object(
+  {
+    ...destinationFields,
+    secret: Type.String({ description: 'What messages are signed with, shown only once' }),
+  },
+  { examples: [{ ...DESTINATION_EXAMPLE, secret: 'whsec_9f…' }] },
+)
+export type CreatedDestination = Static<typeof CreatedDestination>
+
+export const DestinationTest = Type.Object({
+  ok: Type.Boolean({ description: 'It was answered 2xx within 15 seconds' }),
+  message_id: Type.String(),
+  url: Type.String(),
+  status: Nullable(Type.Integer()),
+  error: NullableText,
+  response: Nullable(Type.String({ description: 'How the answer began' })),
+  duration_ms: Type.Integer(),
+})
+export type DestinationTest = Static<typeof DestinationTest>
+
+export const DELIVERY_OUTCOMES = ['delivered', 'retrying', 'failed'] as const
+
+/** One attempt to deliver a message. */
+export const DeliveryView = Type.Object({
+  id: Type.String({ description: 'webhook-id: the same in every attempt' }),
+  type: Type.String(),
+  outcome: Type.Enum([...DELIVERY_OUTCOMES]),
+  attempt: Type.Integer(),
+  attempted_at: Timestamp,
+  status: Nullable(Type.Integer({ description: 'null: there was no answer' })),
+  error: NullableText,
+  response: Nullable(Type.String({ description: 'How the answer began' })),
+  duration_ms: Type.Integer(),
+  next_attempt_at: NullableTimestamp,
+})
+export type DeliveryView = Static<typeof DeliveryView>

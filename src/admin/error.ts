@@ -37,3 +37,9 @@ export function refuse(faults: ValidationError[]): void {
   const count = faults.length === 1 ? 'One value is' : `${faults.length} values are`
   throw new AdminError('invalid', 'invalid_request', `${count} not valid.`, faults)
 }
+
+/** A command that reaches this very database: without --data it would be another one, or a new one. */
+export function kontorCommand({ dataDir }: { dataDir: string | null }, command: string): string {
+  const data = dataDir === null ? '' : ` --data '${dataDir.replaceAll("'", String.raw`'\''`)}'`
+  return `kontor ${command}${data}`
+}

@@ -7,13 +7,10 @@ import { lockKey } from '../store/tenants/keys.ts'
 import { readSetting, writeSetting } from '../store/tenants/settings.ts'
 import { findTenant } from '../store/tenants/tenants.ts'
 import type { Actor } from './actor.ts'
-import { endKey, makeKey } from './keys.ts'
+import { type CreatedKey, endKey, makeKey } from './keys.ts'
 import type { Secrets } from './secrets.ts'
-import { makeSource, removeSource } from './sources/sources.ts'
+import { type CreatedSource, makeSource, removeSource } from './sources.ts'
 import { makeTenant, tenantView } from './tenants.ts'
-import type { CreatedKey } from './views/keys.ts'
-import type { CreatedSource } from './views/sources.ts'
-
 export type FirstStart = {
   tenant: { id: string; name: string }
   privateKey: CreatedKey

@@ -1,17 +1,22 @@
 import type pg from 'pg'
-import { NO_LIMITS } from '../domain/tenants/key-limits.ts'
+import { type Static, Type } from 'typebox'
+import { Nullable, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
+import { isNetwork, MAX_NETWORKS, NETWORKS } from '../domain/tenants/addresses.ts'
+import { faultsOfLimits, KeyLimits, NO_LIMITS } from '../domain/tenants/key-limits.ts'
 import {
   hashOfSecret,
   hintOf,
+  KEY_KINDS,
   type KeyKind,
   newKey,
   newPublicId,
   SCOPES,
   type Scope,
 } from '../domain/tenants/keys.ts'
-import type { Role } from '../domain/tenants/roles.ts'
+import { ROLES, type Role } from '../domain/tenants/roles.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { DAY_MS, HOUR_MS, parseTimestamp } from '../domain/time.ts'
+import type { ValidationError } from '../domain/validation-error.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import { type Destination, listDestinationsMadeWith } from '../store/destinations/destinations.ts'
 import { listSourcesMadeWith, type Source } from '../store/inbound/sources.ts'
@@ -27,17 +32,12 @@ import {
   lockKey,
   revokeKey,
 } from '../store/tenants/keys.ts'
-import { type Actor, requireAllTenants, requireRole, sees } from './actor.ts'
+import { type Actor, CreatedBy, requireAllTenants, requireRole, requireTenant, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { disableDestination } from './destinations.ts'
 import { AdminError, notFound, refuse } from './error.ts'
-import { faultsOfKeyLimits, faultsOfNewKey, given, type KeyLimitsInput, type NewKey } from './new-key.ts'
-import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap } from './overlap.ts'
-import { disableSource, sourceView } from './sources/sources.ts'
-import { tenantNamed } from './tenants.ts'
-import type { CreatedKey, KeyView, RevokedKey, RotatedKey } from './views/keys.ts'
-import type { SourceView } from './views/sources.ts'
-
+import { DEFAULT_OVERLAP_HOURS, faultsOfOverlap } from './settings.ts'
+import { disableSource, type SourceView, sourceView } from './sources.ts'
 export type KeyAdmin = ReturnType<typeof keyAdmin>
 
 export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
@@ -47,7 +47,7 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       if (!isOwnReadKey(input, now)) requireRole(actor, 'admin')
       refuse(faultsOfNewKey(input, now))
       if (!input.tenant) requireAllTenants(actor)
-      const tenantId = input.tenant ? (await tenantNamed(pool, actor, input.tenant)).id : null
+      const tenantId = input.tenant ? (await requireTenant(pool, actor, input.tenant)).id : null
       const scopes = input.kind === 'private' ? ((input.scopes as Scope[]) ?? [...SCOPES]) : []
       const key: KeyFacts = {
         tenantId,
@@ -66,7 +66,7 @@ export function keyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       const keys =
         tenant === null
           ? await listAdminKeys(pool)
-          : await listKeys(pool, (await tenantNamed(pool, actor, tenant)).id)
+          : await listKeys(pool, (await requireTenant(pool, actor, tenant)).id)
       return keys.filter(({ tenantId }) => sees(actor, tenantId)).map(keyView)
     },
     /** Those of all tenants that whoever uses them should replace now. */
@@ -262,3 +262,167 @@ function keyView(key: ApiKey): KeyView {
     last_used_at: key.lastUsedAt?.toISOString() ?? null,
   }
 }
+
+/** What a key is made from, unchecked. */
+type NewKey = {
+  /** Of an admin key: the only one that it sees. */
+  tenant?: string | null | undefined
+  kind: string
+  /** Default: all of them for a private key; the other kinds have none. */
+  scopes?: string[] | undefined
+  /** Of a tracking key: it stays on servers, and may therefore alias and merge people. */
+  server?: boolean | undefined
+  /** Of an admin key; default: admin. */
+  role?: string | undefined
+  expires_at?: string | null | undefined
+  /** Of a private or admin key: addresses and networks that it is accepted from. Default: from everywhere. */
+  allowed_addresses?: string[] | undefined
+} & KeyLimitsInput
+
+/** Of a tracking key. What is left out has no limit, or stays as it is. */
+type KeyLimitsInput = { [Name in keyof KeyLimits]?: KeyLimits[Name] | undefined }
+
+const LIMITS = ['origins', 'event_types', 'rate_limit'] as const
+
+function faultsOfKeyLimits(kind: string, input: KeyLimitsInput): ValidationError[] {
+  if (kind === 'tracking') return faultsOfLimits(given(input))
+  const named = LIMITS.filter(name => input[name] !== undefined)
+  return named.map(name => ({ pointer: `/${name}`, message: 'must be left out: only a tracking key has it' }))
+}
+
+/** The limits that are named. */
+function given(input: KeyLimitsInput): Partial<KeyLimits> {
+  return Object.fromEntries(LIMITS.flatMap(name => (input[name] === undefined ? [] : [[name, input[name]]])))
+}
+
+/** Every fault at once. */
+function faultsOfNewKey(input: NewKey, now: Date): ValidationError[] {
+  const faults: ValidationError[] = []
+  const fault = (pointer: string, message: string) => faults.push({ pointer, message })
+  if (!KEY_KINDS.includes(input.kind as KeyKind)) fault('/kind', `must be one of ${KEY_KINDS.join(', ')}`)
+  if (input.kind !== 'admin' && !input.tenant) fault('/tenant', 'is required: the id or the name of a tenant')
+  if (input.scopes && input.kind !== 'private' && KEY_KINDS.includes(input.kind as KeyKind))
+    fault('/scopes', `must be left out: a key of kind ${input.kind} has no scopes`)
+  else if (input.scopes?.length === 0) fault('/scopes', 'must name at least one scope')
+  for (const [index, scope] of (input.scopes ?? []).entries())
+    if (!SCOPES.includes(scope as Scope))
+      fault(
+        `/scopes/${index}`,
+        `${JSON.stringify(scope)} is not a scope; the scopes are ${SCOPES.join(', ')}`,
+      )
+  if (input.server && input.kind !== 'tracking')
+    fault('/server', 'must be left out: only a tracking key can be a server key')
+  if (input.role !== undefined && input.kind !== 'admin')
+    fault('/role', 'must be left out: only admin keys have a role')
+  else if (input.role !== undefined && !ROLES.includes(input.role as Role))
+    fault('/role', `must be one of ${ROLES.join(', ')}`)
+  const networks = input.allowed_addresses ?? []
+  if (networks.length > 0 && input.kind === 'tracking')
+    fault('/allowed_addresses', 'must be left out: a tracking key is used by browsers everywhere')
+  else if (networks.length > MAX_NETWORKS || !networks.every(isNetwork))
+    fault('/allowed_addresses', `must be ${NETWORKS}`)
+  faults.push(...faultsOfKeyLimits(input.kind, input))
+  if (input.expires_at) {
+    const at = parseTimestamp(input.expires_at)
+    if (at === null) fault('/expires_at', 'must be an ISO 8601 date-time, for example 2030-01-31T00:00:00Z')
+    else if (at <= now) fault('/expires_at', 'must be in the future')
+  }
+  return faults
+}
+
+const KEY_EXAMPLE = {
+  id: 'key_4fTzQ9aXw2LmN8pB',
+  kind: 'private',
+  scopes: ['orders:read', 'orders:write'],
+  server: false,
+  role: null,
+  allowed_addresses: [],
+  origins: [],
+  event_types: [],
+  rate_limit: null,
+  tenant: 'ten_1',
+  hint: '…x7Qe',
+  created_by: 'key_9kTzQ9aXw2LmN8pC',
+  created_at: '2026-01-31T09:30:00.000Z',
+  expires_at: null,
+  expires_soon: false,
+  revoked_at: null,
+  last_used_at: null,
+}
+export const keyFields = {
+  id: Type.String(),
+  kind: Type.Enum([...KEY_KINDS]),
+  scopes: Type.Array(Type.Enum([...SCOPES])),
+  server: Type.Boolean({
+    description: 'A tracking key that only servers have: it may alias and merge people',
+  }),
+  role: Nullable(Type.Enum([...ROLES], { description: 'Of an admin key' })),
+  allowed_addresses: Type.Array(Type.String(), {
+    description: 'Addresses and networks that it is accepted from; none: from everywhere',
+  }),
+  ...KeyLimits.properties,
+  tenant: Nullable(Type.String({ description: 'null for admin keys that see all tenants' })),
+  hint: Type.String({ description: 'How the key ends, to tell keys apart' }),
+  created_by: CreatedBy,
+  created_at: Timestamp,
+  expires_at: NullableTimestamp,
+  expires_soon: Type.Boolean({ description: 'It ends within 14 days: replace it' }),
+  revoked_at: NullableTimestamp,
+  last_used_at: NullableTimestamp,
+}
+
+export const KeyView = Type.Object(keyFields, { examples: [KEY_EXAMPLE] })
+export type KeyView = Static<typeof KeyView>
+
+/** The only moment in which the key itself is there. */
+export const CreatedKey = Type.Object(
+  { ...keyFields, key: Type.String({ description: 'The key itself, shown only once' }) },
+  { examples: [{ ...KEY_EXAMPLE, key: 'private-9f…' }] },
+)
+export type CreatedKey = Static<typeof CreatedKey>
+
+export const RotatedKey = Type.Object(
+  {
+    ...CreatedKey.properties,
+    previous: Type.Object({ id: Type.String(), expires_at: Timestamp }, { description: 'Good until then' }),
+  },
+  {
+    examples: [
+      {
+        ...KEY_EXAMPLE,
+        key: 'private-9f…',
+        previous: { id: 'key_7dTzQ9aXw2LmN8pA', expires_at: '2026-02-01T09:30:00.000Z' },
+      },
+    ],
+  },
+)
+export type RotatedKey = Static<typeof RotatedKey>
+
+const CreatedObject = Type.Object({
+  id: Type.String(),
+  tenant: Type.String(),
+  name: Type.String(),
+  enabled: Type.Boolean(),
+})
+
+/** What was made with a key, also by keys that it made, and was still good when it was revoked. */
+export const RevokedKey = Type.Object(
+  {
+    ...keyFields,
+    made: Type.Object({
+      keys: Type.Array(KeyView),
+      sources: Type.Array(CreatedObject),
+      destinations: Type.Array(CreatedObject),
+    }),
+  },
+  {
+    examples: [
+      {
+        ...KEY_EXAMPLE,
+        revoked_at: '2026-01-31T09:30:00.000Z',
+        made: { keys: [], sources: [], destinations: [] },
+      },
+    ],
+  },
+)
+export type RevokedKey = Static<typeof RevokedKey>

@@ -4,11 +4,9 @@ import { knownCurrency, parseDecimal } from '../domain/money.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { putRates } from '../store/billing/exchange-rates.ts'
-import type { Actor } from './actor.ts'
+import { type Actor, requireTenant } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError } from './error.ts'
-import { tenantNamed } from './tenants.ts'
-
 export type RateAdmin = ReturnType<typeof rateAdmin>
 
 type ImportedRates = {
@@ -26,7 +24,7 @@ export function rateAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
   return {
     /** `csv`: as the European Central Bank publishes it (eurofxref-hist.csv). The same file twice changes nothing. */
     async import(idOrName: string, csv: string): Promise<ImportedRates> {
-      const { id } = await tenantNamed(pool, actor, idOrName)
+      const { id } = await requireTenant(pool, actor, idOrName)
       const rates = await ratesIn(csv)
       const days = [...new Set(rates.map(rate => rate.day))].sort()
       const imported: ImportedRates = {

@@ -1,16 +1,21 @@
 import type pg from 'pg'
-import { isUuid } from '../domain/ids.ts'
-import type { ReceiptOutcome } from '../domain/inbound/receipts.ts'
+import { type Static, Type } from 'typebox'
+import type { Edit, EventContext } from '../domain/events/events.ts'
+import { itemOfBatch } from '../domain/events/normalize/normalize.ts'
+import { entryIdOf, indexOf, isUuid, timeOfId } from '../domain/ids.ts'
+import { RECEIPT_OUTCOMES, type ReceiptOutcome } from '../domain/inbound/receipts.ts'
+import { Nullable, NullableText, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
+import type { Log } from '../log/log.ts'
+import { databaseNow } from '../postgres/clock.ts'
+import { hasErasedSince } from '../store/identity/erasures.ts'
 import { countBacklog, listBacklogged } from '../store/inbound/overflow.ts'
 import { findArchived, listReceipts, type StoredReceipt } from '../store/inbound/receipts.ts'
 import { listRejections, type Rejection } from '../store/inbound/rejections.ts'
 import { listSources } from '../store/inbound/sources.ts'
-import type { Actor } from './actor.ts'
+import { type Actor, requireTenant, resolveTenantFilter } from './actor.ts'
 import { AdminError } from './error.ts'
-import { tenantLimit } from './tenants.ts'
-import type { ArchiveFacts, BacklogView, ReceiptView, RejectionView } from './views/inbound.ts'
 
 type ReceiptQuery = {
   tenant?: string | undefined
@@ -35,7 +40,7 @@ type RejectionQuery = {
 
 /** What inbound events leave behind: receipts, archived results, refused requests, and deferred events. */
 export function receiptAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
-  const tenantIdOf = (tenant: string | undefined) => tenantLimit(pool, actor, tenant)
+  const tenantIdOf = (tenant: string | undefined) => resolveTenantFilter(pool, actor, tenant)
 
   return {
     async receipts(query: ReceiptQuery): Promise<ReceiptView[]> {
@@ -129,3 +134,197 @@ function rejectionView(rejection: Rejection): RejectionView {
     suppressed: rejection.suppressed,
   }
 }
+
+/** A batch may have 1 MiB; whoever looks at one event is not sent all of it. */
+const MOST_SHOWN = 100_000
+
+export type ReceivedRequestAdmin = ReturnType<typeof receivedRequestAdmin>
+
+type Options = { pool: pg.Pool; log: Log; actor: Actor; logRetentionMs: number | null }
+
+/** Requests as they came in, for as long as the log keeps them (KONTOR_LOG_RETENTION). */
+export function receivedRequestAdmin({ pool, log, actor, logRetentionMs }: Options) {
+  /** Erasing takes a request as a whole, with what else was in it. */
+  async function whyMissing(tenantId: number, id: string): Promise<ReceivedRequest['missing']> {
+    const age = (await databaseNow(pool)).getTime() - timeOfId(id).getTime()
+    if (logRetentionMs !== null && age > logRetentionMs) return 'expired'
+    return (await hasErasedSince(pool, tenantId, timeOfId(id))) ? 'erased' : 'unknown'
+  }
+
+  return {
+    /** Of a batch the item that the event is; with `whole` all of it. */
+    async ofEvent(
+      id: string,
+      { tenant, whole }: { tenant: string; whole: boolean },
+    ): Promise<ReceivedRequest> {
+      const { id: tenantId } = await requireTenant(pool, actor, tenant)
+      const known = isUuid(id.toLowerCase()) ? id.toLowerCase() : null
+      const entry = known === null ? null : await log.find(tenantId, entryIdOf(known), 'events')
+      const event = { id, tenant: publicTenantId(tenantId) }
+      if (!entry) {
+        const missing = known === null ? 'unknown' : await whyMissing(tenantId, known)
+        return {
+          ...event,
+          missing,
+          received_at: null,
+          bytes: null,
+          batch: null,
+          body: null,
+          edited: null,
+          truncated: false,
+        }
+      }
+      const index = indexOf(known!)
+      const context = JSON.parse(entry.context) as EventContext
+      const batch = itemOfBatch(entry.body, context, index)
+      const text = batch === null || whole ? entry.body : batch.text
+      return {
+        ...{ ...event, missing: null },
+        received_at: entry.receivedAt.toISOString(),
+        bytes: Buffer.byteLength(entry.body),
+        batch: batch && { index, items: batch.items },
+        body: text.slice(0, MOST_SHOWN).toWellFormed(),
+        edited: context.edited ? editView(context.edited) : null,
+        truncated: text.length > MOST_SHOWN,
+      }
+    },
+  }
+}
+
+function editView({ by, at, deadLetter }: Edit): ReceivedRequest['edited'] {
+  return { by, at, dead_letter: deadLetter }
+}
+
+export const ReceiptView = Type.Object(
+  {
+    id: Type.String({ format: 'uuid', description: 'The id of the event' }),
+    tenant: Type.String(),
+    source_config_id: Type.String(),
+    inbound_event_id: NullableText,
+    event_type: NullableText,
+    outcome: Type.Enum([...RECEIPT_OUTCOMES]),
+    archived: Type.Boolean({ description: 'GET /admin/v1/archive/:id has its result' }),
+    detail: NullableText,
+    received_at: Timestamp,
+    written_at: Timestamp,
+  },
+  {
+    examples: [
+      {
+        id: '019c1234-5678-7000-8abc-def012300000',
+        tenant: 'ten_1',
+        source_config_id: 'src_4fTzQ9aXw2LmN8pB',
+        inbound_event_id: 'evt_1001',
+        event_type: 'order.shipped',
+        outcome: 'processed',
+        archived: true,
+        detail: null,
+        received_at: '2026-01-31T09:30:00.000Z',
+        written_at: '2026-01-31T09:30:00.040Z',
+      },
+    ],
+  },
+)
+export type ReceiptView = Static<typeof ReceiptView>
+
+/** An archived result without the result, which is JSON text as it was stored. */
+export const ArchiveFacts = Type.Object({
+  id: Uuid,
+  tenant: Type.String(),
+  source_config_id: Type.String(),
+  received_at: Timestamp,
+})
+export type ArchiveFacts = Static<typeof ArchiveFacts>
+
+export const RejectionView = Type.Object(
+  {
+    id: Type.String(),
+    tenant: Type.String(),
+    source_config_id: Nullable(
+      Type.String({ description: 'Where it was sent to; null: it came with a key' }),
+    ),
+    key_id: NullableText,
+    route: Nullable(Type.String({ description: 'Of a request with a key, for example POST /v1/track' })),
+    rejected_at: Timestamp,
+    status: Type.Integer(),
+    code: Type.String(),
+    detail: Type.String(),
+    ip: NullableText,
+    user_agent: NullableText,
+    bytes: Nullable(Type.Integer()),
+    body: Nullable(
+      Type.String({
+        description:
+          'Of a request with a key: its first 2,000 characters, without credentials. Gone after an erasure, and where it names somebody who is not to be recorded',
+      }),
+    ),
+    suppressed: Type.Integer({
+      description: 'How many more like it came within the minute and were only counted',
+    }),
+  },
+  {
+    examples: [
+      {
+        id: '81',
+        tenant: 'ten_1',
+        source_config_id: 'src_4fTzQ9aXw2LmN8pB',
+        key_id: null,
+        route: null,
+        rejected_at: '2026-01-31T09:30:00.000Z',
+        status: 401,
+        code: 'signature_invalid',
+        detail: 'The signature does not match the body and the signing secret of this source.',
+        ip: '203.0.113.7',
+        user_agent: 'curl/8.5.0',
+        bytes: 218,
+        body: null,
+        suppressed: 0,
+      },
+    ],
+  },
+)
+export type RejectionView = Static<typeof RejectionView>
+
+export const BacklogView = Type.Object({
+  source_config_id: Type.String(),
+  events: Type.Integer(),
+  oldest_at: Timestamp,
+})
+export type BacklogView = Static<typeof BacklogView>
+
+/** What an event came in with. */
+export const ReceivedRequest = Type.Object({
+  id: Type.String(),
+  tenant: Type.String(),
+  missing: Nullable(
+    Type.Enum(['expired', 'erased', 'unknown'], {
+      description:
+        'Why it is not there. expired: the log keeps requests for a few days (KONTOR_LOG_RETENTION); erased: somebody in it was erased, or is not recorded, and requests go as a whole; null: it is there',
+    }),
+  ),
+  received_at: NullableTimestamp,
+  bytes: Nullable(Type.Integer({ minimum: 0, description: 'Of the whole request' })),
+  batch: Nullable(
+    Type.Object(
+      { index: Type.Integer(), items: Type.Integer() },
+      { description: 'Which item of how many the event is; null: the request is no batch' },
+    ),
+  ),
+  body: Nullable(
+    Type.String({
+      description:
+        'As received; of a batch the item, unless all of it is asked for; at most the first 100,000 characters',
+    }),
+  ),
+  edited: Nullable(
+    Type.Object(
+      { by: Type.String(), at: Timestamp, dead_letter: Uuid },
+      {
+        description:
+          'Set where an operator wrote the body, in place of what came in: who, when, and the dead letter that keeps the original',
+      },
+    ),
+  ),
+  truncated: Type.Boolean(),
+})
+export type ReceivedRequest = Static<typeof ReceivedRequest>

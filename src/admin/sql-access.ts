@@ -19,10 +19,9 @@ import {
   roleExists,
   type SqlAccess,
 } from '../store/tenants/sql-access.ts'
-import { type Actor, sees } from './actor.ts'
+import { type Actor, requireTenant, resolveTenantFilter, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError, refuse } from './error.ts'
-import { tenantLimit, tenantNamed } from './tenants.ts'
 
 type SqlAccessView = {
   role: string
@@ -59,7 +58,7 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
         ...numberFault('/connections', connections, 100),
         ...numberFault('/statement_seconds', statementSeconds, 86_400),
       ])
-      const { id: tenantId } = await tenantNamed(pool, actor, tenant)
+      const { id: tenantId } = await requireTenant(pool, actor, tenant)
       // It tells nobody whose it is: everyone in the cluster can list roles.
       const role = `kontor_bi_${randomBytes(8).toString('hex')}`
       const password = randomBytes(24).toString('base64url')
@@ -89,7 +88,7 @@ export function sqlAccessAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor })
       return { ...viewOf(access), password, database }
     },
     async list(tenant?: string): Promise<SqlAccessView[]> {
-      return (await listSqlAccess(pool, await tenantLimit(pool, actor, tenant))).map(viewOf)
+      return (await listSqlAccess(pool, await resolveTenantFilter(pool, actor, tenant))).map(viewOf)
     },
     /** Nothing is seen with it from the commit on. */
     async revoke(role: string): Promise<SqlAccessView & { role_dropped: boolean }> {

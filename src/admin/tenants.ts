@@ -1,6 +1,8 @@
 import type pg from 'pg'
+import { type Static, Type } from 'typebox'
 import { MAX_EVENT_TYPE_LENGTH } from '../domain/events/events.ts'
-import { type IpMode, isIpMode } from '../domain/tenants/ip-addresses.ts'
+import { Nullable, Timestamp } from '../domain/shapes.ts'
+import { IP_MODES, type IpMode, isIpMode } from '../domain/tenants/ip-addresses.ts'
 import {
   parseEventsFloor,
   parseTenantId,
@@ -10,11 +12,10 @@ import {
 } from '../domain/tenants/tenants.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
-import { createTenant, findTenant, listTenants, lockTenant, updateTenant } from '../store/tenants/tenants.ts'
-import { type Actor, requireAllTenants, sees } from './actor.ts'
+import { createTenant, listTenants, lockTenant, updateTenant } from '../store/tenants/tenants.ts'
+import { type Actor, requireAllTenants, requireTenant, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
 import { AdminError, notFound, refuse } from './error.ts'
-import type { TenantView } from './views/tenants.ts'
 
 /** As the admin API takes it. */
 type TenantChange = {
@@ -45,7 +46,7 @@ export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
       return (await listTenants(pool)).filter(({ id }) => sees(actor, id)).map(tenantView)
     },
     async show(idOrName: string): Promise<TenantView> {
-      return tenantView(await tenantNamed(pool, actor, idOrName))
+      return tenantView(await requireTenant(pool, actor, idOrName))
     },
     /** What is absent stays; null goes back to the default. */
     async update(idOrName: string, change: TenantChange): Promise<TenantView> {
@@ -54,7 +55,7 @@ export function tenantAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
         ...faultsOfFloor(change.events_floor ?? 'off'),
         ...faultsOfMode(change.ip_addresses ?? 'keep'),
       ])
-      const { id } = await tenantNamed(pool, actor, idOrName)
+      const { id } = await requireTenant(pool, actor, idOrName)
       return inTransaction(pool, async tx => {
         const tenant = await lockTenant(tx, id)
         if (tenant === null) throw notFound('tenant', idOrName)
@@ -82,22 +83,6 @@ export async function makeTenant(tx: Db, actor: Actor, name: string): Promise<Te
   const after = tenantView(tenant)
   await recordChange(tx, actor, { action: 'tenant.create', target: after.id, tenantId: tenant.id, after })
   return tenant
-}
-
-/** A tenant that the actor may not see is not there. */
-export async function tenantNamed(pool: pg.Pool, actor: Actor, idOrName: string): Promise<Tenant> {
-  const tenant = await findTenant(pool, idOrName)
-  if (tenant === null || !sees(actor, tenant.id)) throw notFound('tenant', idOrName)
-  return tenant
-}
-
-/** For a list: the tenant it is limited to; null where it is of all tenants. */
-export async function tenantLimit(
-  pool: pg.Pool,
-  actor: Actor,
-  idOrName: string | undefined,
-): Promise<number | null> {
-  return idOrName === undefined ? actor.tenantId : (await tenantNamed(pool, actor, idOrName)).id
 }
 
 const MAX_TENANT_NAME = 100
@@ -161,3 +146,47 @@ export function tenantView(tenant: Tenant): TenantView {
     created_at: tenant.createdAt.toISOString(),
   }
 }
+
+export const ConversionTypes = Nullable(
+  Type.Array(Type.String({ minLength: 1, maxLength: MAX_EVENT_TYPE_LENGTH }), {
+    maxItems: 1000,
+    description: 'Event types that count as conversions; null: the default list',
+  }),
+)
+
+export const EventsFloor = Nullable(
+  Type.String({
+    maxLength: 6,
+    description:
+      'How long ago an event of a public tracking key may say it happened: days (`3650d`) or `off`; null: as the installation has it (`KONTOR_EVENTS_FLOOR`)',
+  }),
+)
+
+export const IpAddresses = Type.Enum([...IP_MODES], {
+  description:
+    'What becomes of IP addresses that come in with events, before anything is written: kept, cut to their network (IPv4 /24, IPv6 /48), or dropped',
+})
+
+export const TenantView = Type.Object(
+  {
+    id: Type.String(),
+    name: Type.String(),
+    conversion_types: ConversionTypes,
+    events_floor: EventsFloor,
+    ip_addresses: IpAddresses,
+    created_at: Timestamp,
+  },
+  {
+    examples: [
+      {
+        id: 'ten_1',
+        name: 'acme',
+        conversion_types: null,
+        events_floor: null,
+        ip_addresses: 'keep',
+        created_at: '2026-01-31T09:30:00.000Z',
+      },
+    ],
+  },
+)
+export type TenantView = Static<typeof TenantView>

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
-import type { AuditView } from '../admin/views/audit.ts'
+import type { AuditView } from '../admin/audit.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { dataOption, readingDatabase } from './session.ts'

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import type { Admin } from '../admin/admin.ts'
-import type { DeadLetterView } from '../admin/views/dead-letters.ts'
+import type { DeadLetterView } from '../admin/dead-letters.ts'
 import { DEAD_LETTER_REASONS } from '../domain/entries/dead-letters.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'

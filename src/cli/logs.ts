@@ -1,6 +1,6 @@
 import type { Command } from '@commander-js/extra-typings'
+import { requireTenant } from '../admin/actor.ts'
 import { AdminError } from '../admin/error.ts'
-import { tenantNamed } from '../admin/tenants.ts'
 import { isUuid } from '../domain/ids.ts'
 import { type EventOutcome, eventOutcome, outcomeOfSent, outcomeText } from '../reports/event-outcome.ts'
 import { examples } from './examples.ts'
@@ -28,7 +28,7 @@ export function addLogs(program: Command, out: Output): void {
     )
     .action((id, options) =>
       readingDatabase(options, out, async ({ pool, log }) => {
-        const tenant = await tenantNamed(pool, currentUser(), options.tenant)
+        const tenant = await requireTenant(pool, currentUser(), options.tenant)
         const own = isUuid(id) ? await eventOutcome({ pool, log }, tenant.id, id.toLowerCase()) : null
         const query = { sentId: id, sourceId: options.source }
         const outcome = own ?? (await outcomeOfSent({ pool, log }, tenant.id, query))

@@ -1,5 +1,5 @@
 import { Option } from '@commander-js/extra-typings'
-import { DEFAULT_OVERLAP_HOURS } from '../admin/overlap.ts'
+import { DEFAULT_OVERLAP_HOURS } from '../admin/settings.ts'
 
 export const overlapOption = () =>
   new Option(

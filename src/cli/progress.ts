@@ -1,4 +1,4 @@
-import type { Progress } from '../admin/backup/contents.ts'
+import type { Progress } from '../admin/backup.ts'
 import type { Output } from './output.ts'
 
 const EVERY_MS = 3_000

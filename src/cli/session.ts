@@ -4,8 +4,7 @@ import type pg from 'pg'
 import { findHome } from '../../embedded-postgres/home.ts'
 import { type Actor, commandLineActor } from '../admin/actor.ts'
 import { type Admin, openAdmin } from '../admin/admin.ts'
-import { kontor } from '../admin/doctor/finding.ts'
-import { AdminError } from '../admin/error.ts'
+import { AdminError, kontorCommand } from '../admin/error.ts'
 import { loadMasterKeys, openSecrets, type Secrets } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import type { Log } from '../log/log.ts'
@@ -97,7 +96,7 @@ export async function schemaFault({ pool, config }: Database): Promise<string | 
   if (state === 'empty') await migrate(pool)
   if (state === 'empty' || state === 'current') return null
   const { databaseUrl, dataDir } = config
-  const command = kontor({ dataDir: databaseUrl === null ? dataDir : null }, 'migrate')
+  const command = kontorCommand({ dataDir: databaseUrl === null ? dataDir : null }, 'migrate')
   return `The database has the schema of an older version of Kontor. Missing migrations: ${state.lacks.join(', ')}. Run \`${command}\`, or start the server.`
 }
 

@@ -1,7 +1,7 @@
 import { Argument, type Command, InvalidArgumentError } from '@commander-js/extra-typings'
-import { tenantNamed } from '../admin/tenants.ts'
-import type { DeadLetterView } from '../admin/views/dead-letters.ts'
-import type { RejectionView } from '../admin/views/inbound.ts'
+import { requireTenant } from '../admin/actor.ts'
+import type { DeadLetterView } from '../admin/dead-letters.ts'
+import type { RejectionView } from '../admin/receipts.ts'
 import { followNewest } from '../reports/newest.ts'
 import { type ConversionRow, listConversions } from '../store/conversions/conversions.ts'
 import { type EventRow, listEvents } from '../store/events/events.ts'
@@ -70,7 +70,7 @@ async function sourceOf(
       ]
       return lines.sort((a, b) => b.at.localeCompare(a.at)).slice(0, limit)
     }
-  const tenantId = (await tenantNamed(pool, currentUser(), tenant)).id
+  const tenantId = (await requireTenant(pool, currentUser(), tenant)).id
   const page = (limit: number) => ({ limit, offset: 0, since: null, until: null, after: null, eventType })
   if (what === 'conversions')
     return async limit => (await listConversions(pool, tenantId, page(limit))).map(conversionLine)

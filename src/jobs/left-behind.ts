@@ -1,6 +1,6 @@
-import type { Storage } from '../admin/erasures/long-work.ts'
-import { resumePurges } from '../admin/erasures/purge-run.ts'
-import { resumeErasures } from '../admin/erasures/run.ts'
+import { resumeErasures } from '../admin/erasure-run.ts'
+import type { Storage } from '../admin/long-work.ts'
+import { resumePurges } from '../admin/purges.ts'
 import type { Job } from './jobs.ts'
 
 const EVERY_MS = 10_000

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { KeyView } from '../../src/admin/views/keys.ts'
+import type { KeyView } from '../../src/admin/keys.ts'
 import { hashOfSecret, kindOfKey, SCOPES } from '../../src/domain/tenants/keys.ts'
 import { DAY_MS } from '../../src/domain/time.ts'
 import { findKeyByHash } from '../../src/store/tenants/keys.ts'

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { diagnose } from '../../src/admin/doctor/doctor.ts'
-import { LIMITS } from '../../src/admin/doctor/finding.ts'
+import { diagnose, LIMITS } from '../../src/admin/doctor.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
 import type { Entry } from '../../src/domain/entries/entry.ts'
 import { newEntryId } from '../../src/domain/ids.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import { resumePurges } from '../../src/admin/erasures/purge-run.ts'
+import { resumePurges } from '../../src/admin/purges.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'

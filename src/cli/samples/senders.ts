@@ -1,6 +1,6 @@
+import { requireTenant } from '../../admin/actor.ts'
 import { AdminError, notFound } from '../../admin/error.ts'
-import { tenantNamed } from '../../admin/tenants.ts'
-import type { TenantView } from '../../admin/views/tenants.ts'
+import type { TenantView } from '../../admin/tenants.ts'
 import { signedHeaders } from '../../domain/inbound/signing.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { findSource, listSources, type Source } from '../../store/inbound/sources.ts'
@@ -92,7 +92,7 @@ async function sourceFor(
     const source = await findSource(pool, choice.source)
     if (!source) throw notFound('source', choice.source)
     if (choice.tenant !== undefined) {
-      const { id, name } = await tenantNamed(pool, currentUser(), choice.tenant)
+      const { id, name } = await requireTenant(pool, currentUser(), choice.tenant)
       if (id !== source.tenantId)
         throw new UsageError(`The source ${source.id} does not belong to tenant ${name}. Omit --tenant.`)
     }
@@ -103,7 +103,7 @@ async function sourceFor(
     return source
   }
   const tenant = await tenantOf(session, choice)
-  const { id } = await tenantNamed(pool, currentUser(), tenant.id)
+  const { id } = await requireTenant(pool, currentUser(), tenant.id)
   const fits = (source: Source) =>
     'preset' in target
       ? source.preset === target.preset

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { AlertRules, AlertRulesView, AlertView } from '../../admin/views/alerts.ts'
+import { AlertRules, AlertRulesView, AlertView } from '../../admin/alerts.ts'
 import { Nullable } from '../../domain/shapes.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { AuditView } from '../../admin/views/audit.ts'
+import { AuditView } from '../../admin/audit.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { DeadLetterView } from '../../admin/views/dead-letters.ts'
+import { DeadLetterView } from '../../admin/dead-letters.ts'
 import { DEAD_LETTER_REASONS } from '../../domain/entries/dead-letters.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'

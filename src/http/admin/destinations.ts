@@ -5,7 +5,7 @@ import {
   DeliveryView,
   DestinationTest,
   DestinationView,
-} from '../../admin/views/destinations.ts'
+} from '../../admin/destinations.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeTimeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'

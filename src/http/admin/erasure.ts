@@ -1,10 +1,6 @@
 import { Type } from 'typebox'
-import {
-  ErasurePreview,
-  ErasureReceipt,
-  RemovedSuppression,
-  SuppressionList,
-} from '../../admin/views/erasures.ts'
+import { ErasureReceipt } from '../../admin/erasure-run.ts'
+import { ErasurePreview, RemovedSuppression, SuppressionList } from '../../admin/erasures.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'

@@ -1,4 +1,4 @@
-import { DestinationActivity, HealthView, IssueView, SourceActivity } from '../../admin/views/health.ts'
+import { DestinationActivity, HealthView, IssueView, SourceActivity } from '../../admin/health.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { CreatedKey, KeyView, RevokedKey, RotatedKey } from '../../admin/views/keys.ts'
+import { CreatedKey, KeyView, RevokedKey, RotatedKey } from '../../admin/keys.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
-import { PersonView, SplitPeople } from '../../admin/views/people.ts'
+import { PersonView, SplitPeople } from '../../admin/people.ts'
 import { OpenObject } from '../../domain/shapes.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'

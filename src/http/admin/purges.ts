@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { PurgePreview, PurgeReceipt } from '../../admin/views/erasures.ts'
+import { PurgePreview, PurgeReceipt } from '../../admin/purges.ts'
 import { Nullable } from '../../domain/shapes.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'

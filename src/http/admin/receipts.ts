@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { ArchiveFacts, BacklogView, ReceiptView } from '../../admin/views/inbound.ts'
+import { ArchiveFacts, BacklogView, ReceiptView } from '../../admin/receipts.ts'
 import { RECEIPT_OUTCOMES } from '../../domain/inbound/receipts.ts'
 import type { App } from '../app.ts'
 import { sendJson } from '../json.ts'

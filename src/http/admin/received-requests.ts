@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { ReceivedRequest } from '../../admin/views/inbound.ts'
+import { ReceivedRequest } from '../../admin/receipts.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { RejectionView } from '../../admin/views/inbound.ts'
+import { RejectionView } from '../../admin/receipts.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import { decodeCursor, PagedList, pageBody, pageParameters, readPage } from '../paging.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { SourceTest } from '../../admin/views/sources.ts'
+import { SourceTest } from '../../admin/source-test.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { CreatedSource, RotatedSource, SourceView } from '../../admin/views/sources.ts'
+import { CreatedSource, RotatedSource, SourceView } from '../../admin/sources.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'

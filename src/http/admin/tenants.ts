@@ -1,4 +1,5 @@
-import { PolicyView, TenantView } from '../../admin/views/tenants.ts'
+import { PolicyView } from '../../admin/policies.ts'
+import { TenantView } from '../../admin/tenants.ts'
 import type { App } from '../app.ts'
 import { security } from '../openapi.ts'
 import type { AdminOf } from './operator.ts'

@@ -14,7 +14,7 @@ export async function configVersion(db: Db): Promise<number> {
 
 /**
  * The version for a worker's transaction that is about to write about people of these tenants. From here to its end
- * nobody of them is erased: an erasure waits for the transaction (see admin/erasures/erasures.ts), and the transaction for an
+ * nobody of them is erased: an erasure waits for the transaction (see admin/erasure-run.ts), and the transaction for an
  * erasure under way. So what is remembered at this version is true until the commit.
  *
  * Two statements: each sees what was committed when it began, so one that had to wait for the lock would read the

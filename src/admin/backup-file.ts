@@ -3,7 +3,7 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { constants, crc32, zstdCompress, zstdDecompress } from 'node:zlib'
-import { AdminError } from '../error.ts'
+import { AdminError } from './error.ts'
 
 /**
  * A backup is one file: a line that names it, then blocks, each compressed and with a checksum, then where the last block

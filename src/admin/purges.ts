@@ -1,16 +1,23 @@
 import type pg from 'pg'
-import { conversionOf, type EventSale, orderSaleKey } from '../../domain/conversions/conversions.ts'
-import { eventOfStored } from '../../domain/events/stored.ts'
-import { CLOCKS_APART_MS } from '../../domain/time.ts'
-import { rebuildSales, saleAmong, saleNamed } from '../../pipeline/conversions/rebuild-sales.ts'
-import { rebuildPeople } from '../../pipeline/identity/rebuild.ts'
-import { databaseNow } from '../../postgres/clock.ts'
-import { inTransaction } from '../../postgres/database.ts'
-import { ordersNamedBy } from '../../store/conversions/conversions.ts'
-import { deleteEventMessages } from '../../store/destinations/erasure.ts'
+import { type Static, Type } from 'typebox'
+import { conversionOf, type EventSale, orderSaleKey } from '../domain/conversions/conversions.ts'
+import { eventOfStored } from '../domain/events/stored.ts'
+import { isUuid, newEntryId } from '../domain/ids.ts'
+import { Count, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
+import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { CLOCKS_APART_MS, parseTimestamp } from '../domain/time.ts'
+import { rebuildSales, saleAmong, saleNamed } from '../pipeline/conversions/rebuild-sales.ts'
+import { rebuildPeople } from '../pipeline/identity/rebuild.ts'
+import { databaseNow } from '../postgres/clock.ts'
+import { inTransaction } from '../postgres/database.ts'
+import { ordersNamedBy } from '../store/conversions/conversions.ts'
+import { deleteEventMessages } from '../store/destinations/erasure.ts'
 import {
+  countJoins,
   deleteEntriesOfKey,
   deleteOwnSales,
+  findPurge,
+  insertPurge,
   keepPurge,
   keepPurgeSales,
   keepPurgeWork,
@@ -21,15 +28,159 @@ import {
   salesWorkedOut,
   savePurge,
   takeLeftPurge,
-} from '../../store/events/purges.ts'
-import { readStored, type StoredFilter, type StoredNode } from '../../store/events/stored.ts'
-import { circleOf } from '../../store/identity/rebuild.ts'
-import { deleteEventsAt } from '../../store/identity/traces.ts'
-import { type EventClaim, processedKey, releaseClaims } from '../../store/inbound/processed.ts'
-import { listKeys } from '../../store/tenants/keys.ts'
-import { changeIdentities, tellingSales } from '../people/people.ts'
-import type { PurgeReceipt } from '../views/erasures.ts'
-import { oldestUnapplied, resume, type Storage, showingLife } from './long-work.ts'
+} from '../store/events/purges.ts'
+import { readStored, type StoredFilter, type StoredNode } from '../store/events/stored.ts'
+import { circleOf } from '../store/identity/rebuild.ts'
+import { deleteEventsAt } from '../store/identity/traces.ts'
+import { type EventClaim, processedKey, releaseClaims } from '../store/inbound/processed.ts'
+import { listKeys } from '../store/tenants/keys.ts'
+import { type Actor, requireTenant, sees } from './actor.ts'
+import { recordChange } from './audit.ts'
+import { AdminError, notFound, refuse } from './error.ts'
+import {
+  longWork,
+  MAX_WAIT_MS,
+  oldestUnapplied,
+  resume,
+  type Storage,
+  showingLife,
+  untilApplied,
+} from './long-work.ts'
+import { changeIdentities, tellingSales } from './people.ts'
+
+type PurgeQuery = { tenant: string; key: string; since: string; until?: string | null | undefined }
+
+export type PurgeAdmin = ReturnType<typeof purgeAdmin>
+
+/** Takes out what a tracking key added that got into the wrong hands. */
+export function purgeAdmin({ pool, log, actor }: Storage & { actor: Actor }) {
+  const storage = { pool, log }
+  async function purgeOf(query: PurgeQuery): Promise<StoredPurge> {
+    const { id: tenantId } = await requireTenant(pool, actor, query.tenant)
+    const keys = await listKeys(pool, tenantId)
+    if (!keys.some(({ id, kind }) => id === query.key && kind === 'tracking'))
+      throw notFound('key', query.key)
+    const [since, until] = [query.since, query.until ?? undefined].map(parseTimestamp)
+    const message = 'must be an ISO 8601 date-time, for example 2026-01-31T00:00:00Z'
+    refuse([
+      ...(since ? [] : [{ pointer: '/since', message }]),
+      ...(query.until && !until ? [{ pointer: '/until', message }] : []),
+      ...(since && until && until <= since ? [{ pointer: '/until', message: 'must be after since' }] : []),
+    ])
+    const requestedAt = await databaseNow(pool)
+    return {
+      id: newEntryId(requestedAt.getTime()),
+      ...{ tenantId, requestedAt, keyId: query.key, receivedSince: since!, receivedUntil: until ?? null },
+      ...{ status: 'running', receipt: '' },
+    }
+  }
+
+  async function begin(query: PurgeQuery): Promise<StoredPurge> {
+    const purge = await purgeOf(query)
+    const unapplied = await untilApplied(storage, purge.tenantId, purge.requestedAt, MAX_WAIT_MS)
+    const receipt = newReceipt(purge, unapplied)
+    purge.receipt = JSON.stringify(receipt)
+    await inTransaction(pool, async client => {
+      await insertPurge(client, purge)
+      const { id, since, until } = receipt
+      await recordChange(client, actor, {
+        ...{ action: 'events.purge', target: purge.keyId, tenantId: purge.tenantId },
+        after: { id, since, until },
+      })
+    })
+    return purge
+  }
+
+  const { finish, start } = longWork({
+    begin,
+    run: purge => runPurge(storage, purge),
+    receiptNow: async ({ id }): Promise<PurgeReceipt> => JSON.parse((await findPurge(pool, id))!.receipt),
+  })
+
+  return {
+    purge: finish,
+    start,
+    async preview(query: PurgeQuery): Promise<PurgePreview> {
+      const purge = await purgeOf(query)
+      const would_purge = { events: 0, sales: 0, joins: 0 }
+      const sales = new Set<string>()
+      await inTransaction(pool, async client => {
+        for await (const events of readStored(client, purge.tenantId, purgeFilter(purge))) {
+          const ids = events.map(({ id }) => id)
+          would_purge.events += events.length
+          would_purge.joins += await countJoins(client, purge.tenantId, ids)
+          for (const sale of saleKeysIn(events)) sales.add(sale)
+        }
+      })
+      would_purge.sales = sales.size
+      const { tenant, key, since, until } = newReceipt(purge, 0)
+      return { dry_run: true, tenant, key, since, until, would_purge }
+    },
+    async show(id: string): Promise<PurgeReceipt> {
+      const purge = isUuid(id) ? await findPurge(pool, id) : null
+      if (!purge || !sees(actor, purge.tenantId))
+        throw new AdminError('not_found', 'purge_not_found', `There is no purge ${JSON.stringify(id)}.`)
+      return JSON.parse(purge.receipt)
+    },
+  }
+}
+
+function newReceipt(purge: StoredPurge, unapplied: number): PurgeReceipt {
+  return {
+    id: purge.id,
+    tenant: publicTenantId(purge.tenantId),
+    key: purge.keyId,
+    since: purge.receivedSince.toISOString(),
+    until: purge.receivedUntil?.toISOString() ?? null,
+    status: 'running',
+    requested_at: purge.requestedAt.toISOString(),
+    completed_at: null,
+    purged: { events: 0, conversions: 0, identities: 0, dead_letters: 0, waiting: 0 },
+    not_yet_processed: unapplied,
+  }
+}
+
+const Purged = Type.Object({
+  events: Count,
+  conversions: Count,
+  identities: Type.Integer({ minimum: 0, description: 'Names that nothing else speaks of' }),
+  dead_letters: Count,
+  waiting: Count,
+})
+
+/** What was taken out of all that a tracking key added. */
+export const PurgeReceipt = Type.Object({
+  id: Uuid,
+  tenant: Type.String(),
+  key: Type.String(),
+  since: Timestamp,
+  until: NullableTimestamp,
+  status: Type.Enum(['running', 'completed']),
+  requested_at: Timestamp,
+  completed_at: NullableTimestamp,
+  purged: Purged,
+  not_yet_processed: Type.Integer({
+    minimum: 0,
+    description: 'Entries that could not be awaited: purge again once they are processed',
+  }),
+})
+
+export type PurgeReceipt = Static<typeof PurgeReceipt>
+
+export const PurgePreview = Type.Object({
+  dry_run: Type.Literal(true),
+  tenant: Type.String(),
+  key: Type.String(),
+  since: Timestamp,
+  until: NullableTimestamp,
+  would_purge: Type.Object({
+    events: Count,
+    sales: Type.Integer({ minimum: 0, description: 'Sales that its events are, or speak of' }),
+    joins: Type.Integer({ minimum: 0, description: 'Joins of people that its events caused' }),
+  }),
+})
+
+export type PurgePreview = Static<typeof PurgePreview>
 
 // With everybody whom they share a profile with: each round reads the tenant's events once.
 const NODES_AT_A_TIME = 2_000
@@ -38,7 +189,7 @@ const SALES_AT_A_TIME = 1_000
 type Run = Storage & { purge: StoredPurge; receipt: PurgeReceipt; isServerKey: boolean }
 
 /** Runs a purge from where it stands to its end. What was done before is not done twice. */
-export async function runPurge({ pool, log }: Storage, purge: StoredPurge): Promise<PurgeReceipt> {
+async function runPurge({ pool, log }: Storage, purge: StoredPurge): Promise<PurgeReceipt> {
   const keys = await listKeys(pool, purge.tenantId)
   const isServerKey = keys.some(({ id, server }) => id === purge.keyId && server)
   const receipt = JSON.parse(purge.receipt) as PurgeReceipt
@@ -62,7 +213,7 @@ const save = (client: pg.PoolClient, { purge, receipt }: Run) =>
   savePurge(client, { ...purge, status: 'running', receipt: JSON.stringify(receipt) })
 
 /** The filter of what a purge is about. */
-export function eventsOf({ keyId, receivedSince, receivedUntil }: StoredPurge): StoredFilter {
+function purgeFilter({ keyId, receivedSince, receivedUntil }: StoredPurge): StoredFilter {
   return { keyId, receivedSince, receivedUntil }
 }
 
@@ -70,10 +221,10 @@ export function eventsOf({ keyId, receivedSince, receivedUntil }: StoredPurge): 
 async function removeEvents(run: Run): Promise<void> {
   const { pool, purge, receipt } = run
   await inTransaction(pool, async reader => {
-    for await (const events of readStored(reader, purge.tenantId, eventsOf(purge)))
+    for await (const events of readStored(reader, purge.tenantId, purgeFilter(purge)))
       await tellingSales(pool, async transaction => {
         const { client } = transaction
-        const sales = salesOf(events).filter(sale => !sale.startsWith('event:'))
+        const sales = saleKeysIn(events).filter(sale => !sale.startsWith('event:'))
         await keepPurgeWork(client, purge, { events, sales })
         const ids = events.map(({ id }) => id)
         await deleteEventMessages(client, purge.tenantId, ids)
@@ -96,7 +247,7 @@ function claimsOf(tenantId: number, events: StoredNode[]): EventClaim[] {
 }
 
 /** Sales that events are (`event:…`), or speak of together with others. */
-export function salesOf(events: StoredNode[]): string[] {
+function saleKeysIn(events: StoredNode[]): string[] {
   const sales = new Set<string>()
   for (const stored of events) {
     const event = eventOfStored(stored)

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import type { Log } from '../../log/log.ts'
-import { countParked, oldestOfTenantIn } from '../../store/entries/parked.ts'
+import type { Log } from '../log/log.ts'
+import { countParked, oldestOfTenantIn } from '../store/entries/parked.ts'
 
 // What erasures and purges share: work that is written down first, goes on however long it takes, and is gone on with by
 // another process where the one that did it ended.

@@ -1,20 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { type Body, normalize, openBody } from '../../domain/events/normalize/normalize.ts'
-import { itemId } from '../../domain/ids.ts'
-import type { JsonObject } from '../../domain/json/json.ts'
-import { formatValidationError, type ValidationError } from '../../domain/validation-error.ts'
-import { eventEntry } from '../../intake/accept.ts'
-import { inboundContext } from '../../intake/inbound.ts'
-import type { Log } from '../../log/log.ts'
-import { databaseNow } from '../../postgres/clock.ts'
-import { findArchived, findReceipts } from '../../store/inbound/receipts.ts'
-import { findSource, type Source } from '../../store/inbound/sources.ts'
-import { type Actor, sees } from '../actor.ts'
-import { notFound, refuse } from '../error.ts'
-import { receiptView } from '../receipts.ts'
-import type { SourceTest } from '../views/sources.ts'
+import { type Static, Type } from 'typebox'
+import { type Body, normalize, openBody } from '../domain/events/normalize/normalize.ts'
+import { itemId } from '../domain/ids.ts'
+import type { JsonObject } from '../domain/json/json.ts'
+import { OpenObject } from '../domain/shapes.ts'
+import { formatValidationError, type ValidationError } from '../domain/validation-error.ts'
+import { eventEntry } from '../intake/accept.ts'
+import { inboundContext } from '../intake/inbound.ts'
+import type { Log } from '../log/log.ts'
+import { databaseNow } from '../postgres/clock.ts'
+import { findArchived, findReceipts } from '../store/inbound/receipts.ts'
+import { findSource, type Source } from '../store/inbound/sources.ts'
+import { type Actor, sees } from './actor.ts'
+import { notFound, refuse } from './error.ts'
+import { ReceiptView, receiptView } from './receipts.ts'
 
 /** `body`: JSON text to send in place of the sample. */
 type SourceTestOptions = {
@@ -178,3 +179,23 @@ const samples: Record<string, () => Sample> = {
     body: { type: TYPE, timestamp: new Date().toISOString(), data: content },
   }),
 }
+
+const Headers = Type.Record(Type.String(), Type.String())
+
+/** What became of a sample event: its receipts, and the results that were archived. */
+export const SourceTest = Type.Object({
+  source_config_id: Type.String(),
+  ok: Type.Boolean(),
+  sent: Type.Object({ headers: Headers, body: Type.String() }),
+  steps: Type.Array(
+    Type.Object({
+      step: Type.Enum(['source', 'normalize', 'accept', 'process', 'archive']),
+      ok: Type.Boolean(),
+      detail: Type.String(),
+    }),
+  ),
+  receipts: Type.Array(ReceiptView),
+  archived: Type.Array(OpenObject()),
+})
+
+export type SourceTest = Static<typeof SourceTest>

@@ -1,0 +1,346 @@
+import type { Readable } from 'node:stream'
+import type pg from 'pg'
+import type { Log } from '../log/log.ts'
+import { enterRestored } from '../log/restored.ts'
+import { LOCKS, lock } from '../postgres/locks.ts'
+import {
+  type AppliedMigration,
+  appliedMigrations,
+  applyMigrations,
+  foreignMigration,
+} from '../postgres/migrate.ts'
+import {
+  analyze,
+  type CopyIn,
+  copyIn,
+  copyOut,
+  enableTriggers,
+  inStreamingTransaction,
+  isMissingTable,
+  lockTables,
+  makePartition,
+  makeReady,
+  rootTables,
+  type SequenceValue,
+  type StoredTable,
+  sequenceValues,
+  serverVersion,
+  setSequences,
+  somethingIn,
+  storedTables,
+  withoutTimeouts,
+} from '../postgres/tables.ts'
+import { disableArchive } from '../store/archive/archive.ts'
+import { disableDestinations } from '../store/destinations/destinations.ts'
+import { countTenantsAndRecords } from '../store/tenants/counts.ts'
+import {
+  type BackupReader,
+  type BackupWriter,
+  createBackupFile,
+  openBackupFile,
+  ROWS_BYTES,
+  tooNew,
+} from './backup-file.ts'
+import { AdminError } from './error.ts'
+
+type BackupOptions = {
+  pool: pg.Pool
+  path: string
+  /** of this Kontor */
+  version: string
+  /** The master keys, where they shall go into the file. */
+  secretKeys: readonly Buffer[] | null
+  progress: Progress
+}
+
+/**
+ * Everything, as of one moment, into one file, while others go on reading and writing. It holds nobody up: no lock but
+ * against tables being dropped or altered, and no transaction id that the workers would wait for.
+ */
+export async function backUp(options: BackupOptions): Promise<BackupSummary> {
+  const { pool, path } = options
+  for (let attempt = 1; ; attempt++) {
+    const roots = await rootTables(pool)
+    if (!roots.includes('schema_migrations')) throw nothingThere()
+    const file = await createBackupFile(path)
+    try {
+      return await inStreamingTransaction(pool, 'begin isolation level repeatable read read only', client =>
+        writeMoment(client, roots, file, options),
+      )
+    } catch (error) {
+      await file.abandon()
+      // A table went away before it was locked: retention dropped it, or a new version has just started.
+      if (!isMissingTable(error) || attempt === ATTEMPTS) throw error
+    }
+  }
+}
+
+const ATTEMPTS = 3
+
+function nothingThere(): AdminError {
+  return new AdminError(
+    'conflict',
+    'nothing_to_back_up',
+    'There is nothing to back up: no Kontor has ever started on this database.',
+  )
+}
+
+// Requests of the last days, for whoever builds what handles them; their order is this database's own.
+const LEFT_OUT = new Set(['inbound_requests'])
+
+async function writeMoment(
+  client: pg.PoolClient,
+  roots: readonly string[],
+  file: BackupWriter,
+  { path, version, secretKeys, progress }: BackupOptions,
+): Promise<BackupSummary> {
+  await lockTables(client, roots)
+  await withoutTimeouts(client)
+  const tables = (await storedTables(client)).filter(({ name }) => !LEFT_OUT.has(name))
+  const header: Header = {
+    version,
+    postgres: await serverVersion(client),
+    taken_at: new Date().toISOString(),
+    migrations: await appliedMigrations(client),
+    tables: tables.map(({ bytes: _, ...table }) => table),
+    sequences: await sequenceValues(client),
+    ...(secretKeys && { secret_keys: secretKeys.map(key => key.toString('hex')) }),
+  }
+  await file.write('header', Buffer.from(JSON.stringify(header)))
+  const streams = await writeTables(client, file, tables, progress)
+  const counts = await countTenantsAndRecords(client)
+  const rows = Object.fromEntries(tables.map(({ name }, i) => [name, streams[i]!.rowCount]))
+  const events = sum(
+    tables.filter(({ partitionOf }) => partitionOf === 'events').map(({ name }) => rows[name]!),
+  )
+  const footer: Footer = { ...counts, events, rows }
+  const bytes = await file.finish(footer)
+  return summaryOf({ path, bytes, header, footer })
+}
+
+async function writeTables(
+  client: pg.PoolClient,
+  file: BackupWriter,
+  tables: readonly (StoredTable & { bytes: number })[],
+  progress: Progress,
+): Promise<{ rowCount: number }[]> {
+  const ofBytes = sum(tables.map(({ bytes }) => bytes))
+  const streams: { rowCount: number }[] = []
+  let before = 0
+  for (const table of tables) {
+    await file.write('table', Buffer.from(JSON.stringify({ name: table.name })))
+    const stream = copyOut(client, table)
+    let bytes = 0
+    for await (const block of inBlocks(stream)) {
+      await file.write('rows', block)
+      bytes = Math.min(table.bytes, bytes + block.length)
+      progress({ bytes: before + bytes, ofBytes, what: table.name })
+    }
+    streams.push(stream)
+    before += table.bytes
+  }
+  return streams
+}
+
+/** PostgreSQL sends a row at a time; a block of its own for each would be nothing but frames. */
+async function* inBlocks(stream: Readable): AsyncGenerator<Buffer> {
+  let block = Buffer.allocUnsafeSlow(ROWS_BYTES)
+  let length = 0
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    for (let from = 0; from < chunk.length; ) {
+      const copied = chunk.copy(block, length, from)
+      from += copied
+      length += copied
+      if (length < ROWS_BYTES) continue
+      yield block
+      block = Buffer.allocUnsafeSlow(ROWS_BYTES)
+      length = 0
+    }
+  }
+  if (length > 0) yield block.subarray(0, length)
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, n) => total + n, 0)
+}
+
+/** The first block of a backup: what is needed to make the tables before their rows come. */
+type Header = {
+  /** of the Kontor that made it */
+  version: string
+  /** the version of PostgreSQL, as a number: 180001 */
+  postgres: number
+  taken_at: string
+  migrations: AppliedMigration[]
+  tables: StoredTable[]
+  sequences: SequenceValue[]
+  /** The master keys, as hex; only where they were wanted. */
+  secret_keys?: string[]
+}
+
+/** The last block: what turned out to be in it. */
+type Footer = {
+  tenants: number
+  records: number
+  events: number
+  /** Rows by table. */
+  rows: Record<string, number>
+}
+
+/** Before the rows of a table. */
+type TableStart = { name: string }
+
+type BackupSummary = {
+  file: string
+  bytes: number
+  tenants: number
+  records: number
+  events: number
+  taken_at: string
+  version: string
+}
+
+export type Backup = BackupReader<Header, Footer>
+export const openBackup = (path: string): Promise<Backup> => openBackupFile<Header, Footer>(path)
+
+function summaryOf({ path, bytes, header, footer }: Omit<Backup, 'blocks' | 'close'>): BackupSummary {
+  const { tenants, records, events } = footer
+  const { taken_at, version } = header
+  return { file: path, bytes, tenants, records, events, taken_at, version }
+}
+
+/** Told now and then how far it is: bytes of the whole, and what is being worked on. */
+export type Progress = (done: { bytes: number; ofBytes: number; what: string }) => void
+
+/** Reads every byte and compares it with what was written. */
+export async function verifyBackup(path: string, progress: Progress): Promise<BackupSummary> {
+  const backup = await openBackup(path)
+  try {
+    let bytes = 0
+    let what = ''
+    const onRead = (more: number) => {
+      bytes += more
+      progress({ bytes, ofBytes: backup.bytes, what })
+    }
+    for await (const block of backup.blocks(onRead))
+      if (block.kind === 'table') what = (JSON.parse(block.bytes.toString()) as TableStart).name
+    return summaryOf(backup)
+  } finally {
+    await backup.close()
+  }
+}
+
+export type Restored = BackupSummary & {
+  /** Entries that were accepted and not processed yet. */
+  waiting: number
+  /** What the copy does not do by itself, so that it does not speak for the original. */
+  disabled: { destinations: number; archive: boolean }
+  /** Tables that are not Kontor's. */
+  leftOut: string[]
+}
+
+/** Throws where this version cannot use the backup. */
+export function refuseNewer({ path, header }: Backup): void {
+  const foreign = foreignMigration(header.migrations)
+  if (foreign === null) return
+  if (!foreign.isKnown)
+    throw tooNew(path, `it comes from ${header.version} with the migration ${foreign.name}`)
+  throw new AdminError(
+    'conflict',
+    'backup_of_another_version',
+    `${path} was made by another version of Kontor (${header.version}): its migration ${foreign.name} is not the one here.`,
+  )
+}
+
+/**
+ * Into an empty database, in one transaction: all of it is there in the end, or nothing. Tables are made as they were when
+ * the backup was taken, filled, and only then brought to the schema of this version.
+ */
+export async function restore({
+  pool,
+  log,
+  backup,
+  progress,
+}: {
+  pool: pg.Pool
+  log: Pick<Log, 'lag'>
+  backup: Backup
+  progress: Progress
+}): Promise<Restored> {
+  refuseNewer(backup)
+  const { header, footer } = backup
+  const disabled = { destinations: 0, archive: false }
+  const leftOut = await inStreamingTransaction(pool, 'begin', async client => {
+    await withoutTimeouts(client)
+    // A server that is started meanwhile waits, and finds everything there.
+    await lock(client, LOCKS.migration)
+    await refuseUnlessEmpty(client)
+    await applyMigrations(client, { only: header.migrations })
+    const tables = await makeTables(client, header.tables)
+    const rows = await fillTables(client, { backup, tables, progress })
+    for (const { name } of tables)
+      if (rows[name] !== footer.rows[name])
+        throw new Error(`table ${name} took ${rows[name]} of ${footer.rows[name]} rows`)
+    for (const { name } of tables) await enableTriggers(client, name)
+    await setSequences(client, header.sequences)
+    await applyMigrations(client)
+    await enterRestored(client)
+    disabled.archive = await disableArchive(client, 'Restored from a backup.')
+    disabled.destinations = await disableDestinations(client, 'Restored from a backup.')
+    const known = new Set(tables.map(({ name }) => name))
+    return header.tables.map(({ name }) => name).filter(name => !known.has(name))
+  })
+  // So that the first queries are planned with the sizes in view; autovacuum would do it later.
+  await analyze(pool)
+  const lags = await log.lag({ withinPostgres: true })
+  const waiting = lags.reduce((sum, { entries }) => sum + entries, 0)
+  return { ...summaryOf(backup), waiting, leftOut, disabled }
+}
+
+async function refuseUnlessEmpty(client: pg.PoolClient): Promise<void> {
+  const found = await somethingIn(client)
+  if (found === null) return
+  throw new AdminError(
+    'conflict',
+    'database_not_empty',
+    `The database is not empty: it has ${JSON.stringify(found)}. A backup is restored into an empty one only: ` +
+      'give another data directory with --data, or another database with DATABASE_URL. Nothing was changed.',
+  )
+}
+
+/** Makes the partitions of the backup. Returns the tables of the backup that are there then, and empty. */
+async function makeTables(client: pg.PoolClient, wanted: readonly StoredTable[]): Promise<StoredTable[]> {
+  const roots = new Set(await rootTables(client))
+  const made = new Set((await storedTables(client)).map(({ name }) => name))
+  const tables = wanted.filter(({ name, partitionOf }) => roots.has(partitionOf ?? name))
+  for (const table of tables) if (!made.has(table.name)) await makePartition(client, table)
+  for (const { name } of tables) await makeReady(client, name)
+  return tables
+}
+
+async function fillTables(
+  client: pg.PoolClient,
+  { backup, tables, progress }: { backup: Backup; tables: readonly StoredTable[]; progress: Progress },
+): Promise<Record<string, number>> {
+  const byName = new Map(tables.map(table => [table.name, table]))
+  const rows: Record<string, number> = {}
+  let table: { name: string; copy: CopyIn | null } | null = null
+  const end = async () => {
+    if (table?.copy) rows[table.name] = await table.copy.end()
+  }
+  let bytes = 0
+  const onRead = (more: number) => {
+    bytes += more
+    progress({ bytes, ofBytes: backup.bytes, what: table?.name ?? '' })
+  }
+  for await (const block of backup.blocks(onRead)) {
+    if (block.kind === 'table') {
+      await end()
+      const { name } = JSON.parse(block.bytes.toString('utf8')) as TableStart
+      const known = byName.get(name)
+      table = { name, copy: known ? copyIn(client, known) : null }
+    } else await table?.copy?.write(block.bytes)
+  }
+  await end()
+  return rows
+}

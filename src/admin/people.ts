@@ -1,0 +1,404 @@
+import type pg from 'pg'
+import { type Static, Type } from 'typebox'
+import { contactFacts } from '../domain/conversions/conversions.ts'
+import {
+  emailOf,
+  IDENTITY_KINDS,
+  type Identity,
+  type IdentityKind,
+  publicProfileId,
+} from '../domain/identity/identity.ts'
+import { MAX_NAMES } from '../domain/identity/joining.ts'
+import { storableText } from '../domain/json/json.ts'
+import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
+import { publicTenantId } from '../domain/tenants/tenants.ts'
+import { openAudience } from '../pipeline/deliveries/audience.ts'
+import { openSaleChanges } from '../pipeline/deliveries/sales.ts'
+import { lockWhoIsWho, mergePeople, splitPerson } from '../pipeline/identity/people-changes.ts'
+import type { Transaction } from '../pipeline/unit.ts'
+import { databaseNow } from '../postgres/clock.ts'
+import { type Db, inTransaction } from '../postgres/database.ts'
+import { findEvents } from '../store/events/events.ts'
+import {
+  countOfPerson,
+  currentProfile,
+  type FoundName,
+  mergedProfiles,
+  namesLike,
+  namesOfProfile,
+  nodesOfProfile,
+  type PersonName,
+} from '../store/identity/people.ts'
+import { billingOf, conversionsOf, recordsOf, touchesOf } from '../store/identity/person-data.ts'
+import { findRecord } from '../store/records/records.ts'
+import { configVersion } from '../store/tenants/config-version.ts'
+import { type Actor, requireTenant } from './actor.ts'
+import { recordChange } from './audit.ts'
+import { AdminError } from './error.ts'
+import {
+  findEventsAbout,
+  findRecordsNaming,
+  findUnlinkedEventsAbout,
+  nodeIds,
+  valuesOfKind,
+} from './person-data.ts'
+
+type PersonKey = { tenant: string; id: string }
+
+export type PeopleAdmin = ReturnType<typeof peopleAdmin>
+
+/** Who people are: what they are known by and why, and the means to correct it. */
+export function peopleAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
+  return {
+    async show({ tenant, id }: PersonKey): Promise<PersonView> {
+      const tenantId = (await requireTenant(pool, actor, tenant)).id
+      const { profile } = await findPerson(pool, tenantId, id)
+      return personView(pool, tenantId, profile)
+    },
+    /** Makes two people one; `into` keeps its profile id. */
+    async merge({ tenant, id, into }: PersonKey & { into: string }): Promise<PersonView> {
+      const tenantId = (await requireTenant(pool, actor, tenant)).id
+      const profile = await changeIdentities(pool, tenantId, async transaction => {
+        const { client } = transaction
+        const people = {
+          from: await findPerson(client, tenantId, id),
+          into: await findPerson(client, tenantId, into),
+        }
+        if (people.from.profile === people.into.profile)
+          throw new AdminError(
+            'conflict',
+            'same_person',
+            `They are one person already: ${publicProfileId(people.into.profile)}.`,
+          )
+        if (!(await mergePeople(transaction, tenantId, people)))
+          throw new AdminError(
+            'conflict',
+            'too_many_names',
+            `Together they would have more than ${MAX_NAMES} names, which is more than one person has.`,
+          )
+        const [from, target] = [people.from, people.into].map(({ profile }) => publicProfileId(profile)!)
+        await recordChange(client, actor, {
+          action: 'person.merge',
+          target: target!,
+          tenantId,
+          after: { from },
+        })
+        return people.into.profile
+      })
+      return personView(pool, tenantId, profile)
+    },
+    /** Undoes the join that brought a name of a person together with the rest of them. */
+    async split({ tenant, id, name }: PersonKey & { name: string }): Promise<SplitPeople> {
+      const tenantId = (await requireTenant(pool, actor, tenant)).id
+      const sides = await changeIdentities(pool, tenantId, async transaction => {
+        const { client } = transaction
+        const person = await findPerson(client, tenantId, id)
+        const node = await nodeOfName(client, tenantId, { profile: person.profile, name })
+        const from = person.node === node ? await anotherNode(client, tenantId, person) : person.node
+        const sides =
+          from === null
+            ? null
+            : await splitPerson(transaction, tenantId, { profile: person.profile, name: node, from })
+        if (sides === null)
+          throw new AdminError(
+            'conflict',
+            'not_joined',
+            `No join is known that brought ${JSON.stringify(name)} together with ${JSON.stringify(id)}.`,
+          )
+        // The name itself is the person's; the profiles are enough to find it again.
+        const [target, split_off] = [sides.kept, sides.parted].map(publicProfileId)
+        const change = { action: 'person.split', target: target!, tenantId, after: { split_off } }
+        await recordChange(client, actor, change)
+        return sides
+      })
+      return {
+        person: await personView(pool, tenantId, sides.kept),
+        split_off: await personView(pool, tenantId, sides.parted),
+      }
+    },
+    /** Everything that is held of a person, as text that comes in parts. */
+    async export({
+      tenant,
+      id,
+      format,
+    }: PersonKey & { format: ExportFormat }): Promise<AsyncGenerator<string>> {
+      const tenantId = (await requireTenant(pool, actor, tenant)).id
+      const { profile } = await findPerson(pool, tenantId, id)
+      const person = await personView(pool, tenantId, profile)
+      const change = { action: 'person.export', target: person.profile_id, tenantId, after: { format } }
+      await recordChange(pool, actor, change)
+      return formatted(exportPerson(pool, tenantId, profile, person), format)
+    },
+  }
+}
+
+/** One change at a time, and no worker in the middle of this tenant's events. */
+export function changeIdentities<T>(
+  pool: pg.Pool,
+  tenantId: number,
+  change: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
+  return tellingSales(pool, async transaction => {
+    await lockWhoIsWho(transaction, tenantId)
+    return change(transaction)
+  })
+}
+
+/** Destinations are told which sales are others afterwards. */
+export function tellingSales<T>(pool: pg.Pool, change: (transaction: Transaction) => Promise<T>): Promise<T> {
+  return inTransaction(pool, async client => {
+    const transaction: Transaction = {
+      client,
+      now: await databaseNow(client),
+      configVersion: await configVersion(client),
+      // nothing is remembered beyond it
+      afterCommit: () => {},
+    }
+    const changes = openSaleChanges(openAudience())
+    changes.begin(transaction)
+    const result = await change(transaction)
+    await changes.end(transaction)
+    return result
+  })
+}
+
+/** The node of one of the person's names. */
+async function nodeOfName(
+  db: Db,
+  tenantId: number,
+  { profile, name }: { profile: number; name: string },
+): Promise<number> {
+  const all = await findNames(db, tenantId, name)
+  const own = all.filter(found => found.profile === profile)
+  if (own.length > 1) throw ambiguous(name, own)
+  if (own.length === 1) return own[0]!.node
+  if (all.length === 0) throw unknownPerson(name)
+  throw new AdminError(
+    'conflict',
+    'not_joined',
+    `${JSON.stringify(name)} is no name of ${publicProfileId(profile)}.`,
+  )
+}
+
+/** Of whoever is to be parted from themselves: the name that came to it last. */
+async function anotherNode(
+  db: Db,
+  tenantId: number,
+  { profile, node }: { profile: number; node: number },
+): Promise<number | null> {
+  const names = await namesOfProfile(db, tenantId, profile)
+  return names.findLast(name => name.node !== node && name.cause !== null)?.node ?? null
+}
+
+async function personView(pool: pg.Pool, tenantId: number, profile: number): Promise<PersonView> {
+  const names = await namesOfProfile(pool, tenantId, profile)
+  return {
+    profile_id: publicProfileId(profile)!,
+    tenant: publicTenantId(tenantId),
+    names: names.map(nameView),
+    contact: await contactOf(pool, tenantId, names),
+    merged_profiles: (await mergedProfiles(pool, tenantId, profile)).map(id => publicProfileId(id)!),
+    ...(await countOfPerson(pool, tenantId, nodeIds(names), valuesOfKind(names, 'contact'))),
+    events_of_others: (await findUnlinkedEventsAbout({ pool, tenantId }, names)).length,
+  }
+}
+
+function nameView({ kind, value, firstSeenAt, retiredAt, joinedAt, cause }: PersonName) {
+  return {
+    kind,
+    value,
+    first_seen_at: firstSeenAt.toISOString(),
+    moved_on_at: retiredAt?.toISOString() ?? null,
+    joined_at: joinedAt?.toISOString() ?? null,
+    cause,
+  }
+}
+
+async function contactOf(db: Db, tenantId: number, names: PersonName[]): Promise<PersonView['contact']> {
+  for (const { kind, value, retiredAt } of names) {
+    if (kind !== 'contact' || retiredAt !== null) continue
+    const record = await findRecord(db, tenantId, 'contact', value)
+    if (record?.data) return { id: value, ...contactFacts(JSON.parse(record.data)) }
+  }
+  return null
+}
+
+/** A person, and the name that they were asked for by (of a profile: the one that it began with). */
+type FoundPerson = { profile: number; node: number }
+
+const KINDS: readonly IdentityKind[] = ['user', 'contact', 'visitor', 'email']
+
+export function parseProfileId(text: string): number | null {
+  const digits = /^prof_([1-9]\d{0,15})$/.exec(text)?.[1]
+  return digits === undefined ? null : Number(digits)
+}
+
+/**
+ * Whom an operator means: a profile id, an e-mail, a user id, a contact id or a visitor; `user:…`, `contact:…`, `visitor:…`
+ * or `email:…` says which. Throws where nobody is known by it, or more than one person.
+ */
+async function findPerson(db: Db, tenantId: number, id: string): Promise<FoundPerson> {
+  const number = parseProfileId(id.trim())
+  if (number !== null) {
+    const profile = await currentProfile(db, tenantId, number)
+    if (profile === null) throw unknownPerson(id)
+    const nodes = await nodesOfProfile(db, tenantId, profile)
+    return { profile, node: nodes.includes(profile) ? profile : nodes[0]! }
+  }
+  const found = await findNames(db, tenantId, id)
+  if (found.length === 0) throw unknownPerson(id)
+  if (new Set(found.map(({ profile }) => profile)).size > 1) throw ambiguous(id, found)
+  return found[0]!
+}
+
+/** Everybody who goes by this name; of the kind that it says, where it says one. */
+async function findNames(db: Db, tenantId: number, text: string): Promise<FoundName[]> {
+  const wanted = namesMeant(storableText(text))
+  return namesLike(db, tenantId, {
+    kinds: wanted.map(({ kind }) => kind),
+    values: wanted.map(({ value }) => value),
+  })
+}
+
+function namesMeant(text: string): Identity[] {
+  const [, kind, value] = /^(user|contact|visitor|email):(.+)$/s.exec(text) ?? []
+  const names = KINDS.map(kind => ({ kind, value: nameValue(kind, text) }))
+  return kind === undefined
+    ? names
+    : [...names, { kind: kind as IdentityKind, value: nameValue(kind as IdentityKind, value!) }]
+}
+
+function nameValue(kind: IdentityKind, text: string): string {
+  return (kind === 'email' ? emailOf(text) : null) ?? text.trim()
+}
+
+export function unknownPerson(id: string): AdminError {
+  return new AdminError('not_found', 'person_not_found', `Nobody is known as ${JSON.stringify(id)}.`)
+}
+
+function ambiguous(id: string, found: FoundName[]): AdminError {
+  const choices = found.map(({ kind, value, profile }) => ({
+    name: `${kind}:${value}`,
+    profile_id: publicProfileId(profile)!,
+  }))
+  const names = choices.map(({ name, profile_id }) => `${name} (${profile_id})`)
+  const detail = `${JSON.stringify(id)} is more than one: ${names.join(', ')}. Say which, for example ${choices[0]!.name}.`
+  return new AdminError('conflict', 'person_ambiguous', detail, [], choices)
+}
+
+const AT_A_TIME = 1_000
+
+/** One thing a line, or an array of them. */
+type ExportFormat = 'ndjson' | 'json'
+
+async function* formatted(texts: AsyncGenerator<string>, format: ExportFormat): AsyncGenerator<string> {
+  let before = '['
+  for await (const text of texts) {
+    yield format === 'json' ? before + text : `${text}\n`
+    before = ',\n'
+  }
+  if (format === 'json') yield ']\n'
+}
+
+/** Everything that is held of a person, for a request of theirs: one JSON text a thing, told apart by `type`. */
+async function* exportPerson(
+  pool: pg.Pool,
+  tenantId: number,
+  profile: number,
+  person: PersonView,
+): AsyncGenerator<string> {
+  const names = await namesOfProfile(pool, tenantId, profile)
+  const nodes = names.map(({ node }) => node)
+  const named = await findRecordsNaming({ pool, tenantId }, names)
+  const contactIds = [...new Set([...valuesOfKind(names, 'contact'), ...named.contacts])]
+  yield JSON.stringify({ type: 'person', ...person })
+  yield* await touchesOf(pool, tenantId, nodes)
+  yield* await recordsOf(pool, tenantId, 'contact', contactIds)
+  const conversions = await conversionsOf(pool, tenantId, nodes, contactIds)
+  for (const { text } of conversions) yield text
+  const orderIds = new Set([...conversions.flatMap(({ orderId }) => orderId ?? []), ...named.orders])
+  yield* await recordsOf(pool, tenantId, 'order', [...orderIds])
+  yield* await billingOf(pool, tenantId, {
+    nodes,
+    customers: contactIds,
+    emails: valuesOfKind(names, 'email'),
+  })
+  const ids = (await findEventsAbout({ pool, tenantId }, names, null)).map(({ id }) => id).sort()
+  for (let from = 0; from < ids.length; from += AT_A_TIME)
+    yield* (await findEvents(pool, tenantId, ids.slice(from, from + AT_A_TIME))).map(eventText)
+}
+
+/** Payload and meta go out as they are kept: parsing them would cost exact digits. */
+function eventText(event: Awaited<ReturnType<typeof findEvents>>[number]): string {
+  const facts = JSON.stringify({
+    type: 'event',
+    id: event.id,
+    event_type: event.eventType,
+    occurred_at: event.occurredAt,
+    received_at: event.receivedAt,
+    source: event.source,
+    source_config_id: event.sourceConfigId,
+    visitor: event.visitor,
+    session_id: event.sessionId,
+  })
+  return `${facts.slice(0, -1)},"payload":${event.payload},"headers":${event.headers ?? '{}'},"meta":${event.meta ?? '{}'}}`
+}
+
+/** Somebody, by all that they are known by. */
+export const PersonView = Type.Object(
+  {
+    profile_id: Type.String(),
+    tenant: Type.String(),
+    names: Type.Array(
+      Type.Object({
+        kind: Type.Enum([...IDENTITY_KINDS]),
+        value: Type.String(),
+        first_seen_at: Timestamp,
+        /** Set where the name belongs to somebody else by now; what came under it before is still here. */
+        moved_on_at: NullableTimestamp,
+        /** null for the name that the profile began with */
+        joined_at: NullableTimestamp,
+        cause: Nullable(
+          Type.Object(
+            { kind: Type.Enum(['event', 'record', 'sale', 'command']), id: Type.String() },
+            { description: 'What joined it: an event, a record (contact/…, order/…), a sale, a command' },
+          ),
+        ),
+      }),
+    ),
+    contact: Nullable(
+      Type.Object({ id: Type.String(), name: NullableText, email: NullableText, company: NullableText }),
+    ),
+    merged_profiles: Type.Array(Type.String(), { description: 'Profiles that were merged into this one' }),
+    events: Type.Integer({ minimum: 0, description: 'Sent under one of the names' }),
+    events_of_others: Type.Integer({
+      minimum: 0,
+      description:
+        'Sent by somebody else, whom nobody who may has joined, and naming the person: an export and an erasure take them too',
+    }),
+    conversions: Type.Integer({ minimum: 0, description: 'By their event, their order, or its contact' }),
+  },
+  {
+    examples: [
+      {
+        profile_id: 'prof_17',
+        tenant: 'ten_1',
+        names: [
+          {
+            ...{ kind: 'user', value: 'ada', first_seen_at: '2026-01-31T09:30:00.000Z', moved_on_at: null },
+            ...{ joined_at: null, cause: null },
+          },
+        ],
+        contact: null,
+        merged_profiles: [],
+        events: 12,
+        events_of_others: 0,
+        conversions: 1,
+      },
+    ],
+  },
+)
+export type PersonView = Static<typeof PersonView>
+
+export const SplitPeople = Type.Object({ person: PersonView, split_off: PersonView })
+export type SplitPeople = Static<typeof SplitPeople>

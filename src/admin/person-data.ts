@@ -1,0 +1,167 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import type pg from 'pg'
+import { eventOfStored } from '../domain/events/stored.ts'
+import { itemsAbout, itemsOfLetter } from '../domain/identity/erasure.ts'
+import { identitiesOf, identitiesOfContact, identitiesOfOrder } from '../domain/identity/identity.ts'
+import { mentions, personNames } from '../domain/identity/mentions.ts'
+import { entryIdOf } from '../domain/ids.ts'
+import type { EntryName } from '../log/log.ts'
+import { inTransaction } from '../postgres/database.ts'
+import { readStored } from '../store/events/stored.ts'
+import {
+  addressPatterns,
+  type EntryRow,
+  type EntryTable,
+  type EventRow,
+  findEventsOf,
+  findSalesOf,
+  type KnownName,
+  readEntries,
+  readUnjoinedEvents,
+  recordsLike,
+} from '../store/identity/traces.ts'
+
+type Searched = { pool: pg.Pool; tenantId: number }
+
+const emailsOf = (names: KnownName[]) => names.flatMap(({ kind, value }) => (kind === 'email' ? [value] : []))
+
+/**
+ * Events that no join leads to, by the text of the address: those that say today that they are the person's, and those
+ * that are nobody's and mention it anywhere. What somebody else only mentions stays theirs.
+ */
+async function findEventsNaming(
+  { pool, tenantId }: Searched,
+  names: KnownName[],
+  receivedSince: Date | null,
+): Promise<EventRow[]> {
+  const emails = emailsOf(names)
+  if (emails.length === 0) return []
+  const person = personNames(names)
+  const own = new Set(names.flatMap(({ node }) => node ?? []))
+  const found: EventRow[] = []
+  await inTransaction(pool, async client => {
+    const filter = { mentioning: addressPatterns(emails), ...(receivedSince && { receivedSince }) }
+    for await (const events of readStored(client, tenantId, filter)) {
+      for (const event of events) {
+        const { table, row, id, receivedAt, node } = event
+        if (node !== null && own.has(node)) continue
+        const isTheirs =
+          node === null
+            ? mentions(event.payload, person)
+            : identitiesOf(eventOfStored(event)).some(
+                ({ kind, value }) => kind === 'email' && person.emails.has(value),
+              )
+        if (isTheirs) found.push({ table, row, id, receivedAt })
+      }
+      await turn()
+    }
+  })
+  return found
+}
+
+/** Contacts and orders with the address in a place that was not looked at when they came. */
+export async function findRecordsNaming(
+  { pool, tenantId }: Searched,
+  names: KnownName[],
+): Promise<{ contacts: string[]; orders: string[] }> {
+  const emails = new Set(emailsOf(names))
+  const found = { contacts: [] as string[], orders: [] as string[] }
+  if (emails.size === 0) return found
+  for (const { entityType, id, data } of await recordsLike(pool, tenantId, addressPatterns([...emails]))) {
+    const fields = JSON.parse(data)
+    const identities = entityType === 'order' ? identitiesOfOrder(fields) : identitiesOfContact(id, fields)
+    if (identities.some(({ kind, value }) => kind === 'email' && emails.has(value)))
+      found[entityType === 'order' ? 'orders' : 'contacts'].push(id)
+  }
+  return found
+}
+
+// Short transactions: an open one that writes holds the readers of the log back.
+const AT_A_TIME = 1_000
+
+// A body that is larger is read with a pause after it: requests are served between.
+const LARGE = 100_000
+
+export const nodeIds = (names: KnownName[]) => names.flatMap(({ node }) => node ?? [])
+
+export const valuesOfKind = (names: KnownName[], wanted: KnownName['kind']) =>
+  names.flatMap(({ kind, value }) => (kind === wanted ? [value] : []))
+
+/** All events about the person, each once. */
+export async function findEventsAbout(
+  work: Searched,
+  names: KnownName[],
+  receivedSince: Date | null,
+): Promise<EventRow[]> {
+  const own = await findEventsOf(work.pool, work.tenantId, nodeIds(names), receivedSince)
+  const others = await findUnlinkedEventsAbout(work, names)
+  const found = [...own, ...others, ...(await findEventsNaming(work, names, receivedSince))]
+  return [...new Map(found.map(event => [event.id, event])).values()]
+}
+
+/** Sales of the person, and these orders, each once. */
+export async function findSalesAbout(
+  { pool, tenantId }: Searched,
+  { nodes, contactIds, orderIds }: { nodes: number[]; contactIds: string[]; orderIds: string[] },
+): Promise<Awaited<ReturnType<typeof findSalesOf>>> {
+  const sales = await findSalesOf(pool, tenantId, nodes, contactIds)
+  const known = new Set(sales.map(({ saleKey }) => saleKey))
+  const others = orderIds.map(orderId => ({ saleKey: `order:${orderId}`, orderId }))
+  return [...sales, ...others.filter(({ saleKey }) => !known.has(saleKey))]
+}
+
+/** The requests that brought these events. */
+export function listEntries(events: EventRow[]): EntryName[] {
+  const entries = new Map(events.map(({ id, receivedAt }) => [entryIdOf(id), receivedAt]))
+  return [...entries].map(([id, receivedAt]) => ({ id, receivedAt }))
+}
+
+/** Events of others that name the person, and were kept unjoined. A browser is no name here: it may be shared. */
+export async function findUnlinkedEventsAbout(
+  { pool, tenantId }: Searched,
+  names: KnownName[],
+): Promise<EventRow[]> {
+  const person = personNames(names.filter(({ kind }) => kind !== 'visitor'))
+  const known = { nodes: nodeIds(names), emails: valuesOfKind(names, 'email') }
+  const about: EventRow[] = []
+  await inTransaction(pool, async client => {
+    for await (const events of readUnjoinedEvents(client, tenantId, known)) {
+      for (const { payload, ...event } of events) if (mentions(payload, person)) about.push(event)
+      await turn()
+    }
+  })
+  return about
+}
+
+export type Items = ReturnType<typeof itemsAbout>
+
+/** Entries that never took effect and are about the person, compared by what they say, however it is written. */
+export async function findEntriesAbout(
+  { pool, tenantId }: Searched,
+  table: EntryTable,
+  names: KnownName[],
+): Promise<{ row: EntryRow; items: Items }[]> {
+  const person = personNames(names)
+  const itemsIn = table === 'dead_letters' ? itemsOfLetter : itemsAbout
+  const found: { row: EntryRow; items: Items }[] = []
+  await inTransaction(pool, async client => {
+    for await (const rows of readEntries(client, table, tenantId)) {
+      for (const row of rows) {
+        const items = itemsIn(row.entry, person)
+        if (items.about.length > 0) found.push({ row: withoutBody(row), items })
+        if (row.entry.body.length > LARGE) await turn()
+      }
+      await turn()
+    }
+  })
+  return found
+}
+
+/** Its body is not needed again, and there may be thousands. */
+function withoutBody({ row, entry }: EntryRow): EntryRow {
+  return { row, entry: { ...entry, body: '' } }
+}
+
+export function* portions<T>(all: T[]): Generator<T[]> {
+  for (let from = 0; from < all.length; from += AT_A_TIME) yield all.slice(from, from + AT_A_TIME)
+}
