@@ -155,7 +155,7 @@ async function drained(pool: pg.Pool): Promise<void> {
   for (;;) {
     const { rows } = await pool.query<{ waiting: boolean }>(
       `select exists (select 1 from log_cursors c where exists (
-         select 1 from log l where l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord))) as waiting`,
+         select 1 from log l where l.partition = c.partition and (l.epoch, l.xid, l.ord) > (c.epoch, c.xid, c.ord))) as waiting`,
     )
     if (!rows[0]!.waiting) return
     await sleep(20)

@@ -8,7 +8,7 @@ export async function settled(pool: pg.Pool, log?: Log): Promise<void> {
     // First where they wait outside of PostgreSQL: what is read meanwhile is found within.
     if (((await log?.outside?.untilRead(0)) ?? 0) > 0) return false
     const { rows } = await pool.query<{ waiting: boolean }>(
-      `select exists (select 1 from log l join log_cursors c using (partition) where (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord))
+      `select exists (select 1 from log l join log_cursors c using (partition) where (l.epoch, l.xid, l.ord) > (c.epoch, c.xid, c.ord))
            or exists (select 1 from parked_entries) as waiting`,
     )
     return !rows[0]!.waiting
@@ -19,7 +19,7 @@ export async function settled(pool: pg.Pool, log?: Log): Promise<void> {
 async function waitingIn(pool: pg.Pool) {
   const unread = await pool.query(
     `select l.partition, l.kind, count(*) as entries, min(l.received_at) as oldest
-     from log l join log_cursors c using (partition) where (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord) group by 1, 2 order by 1, 2`,
+     from log l join log_cursors c using (partition) where (l.epoch, l.xid, l.ord) > (c.epoch, c.xid, c.ord) group by 1, 2 order by 1, 2`,
   )
   const parked = await pool.query('select * from parked_entries order by next_attempt_at limit 10')
   return { unread: unread.rows, parked: parked.rows }

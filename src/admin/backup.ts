@@ -8,6 +8,7 @@ import {
   appliedMigrations,
   applyMigrations,
   foreignMigration,
+  PREVIEW_SCHEMA,
 } from '../postgres/migrate.ts'
 import {
   analyze,
@@ -243,12 +244,14 @@ export type Restored = BackupSummary & {
 export function refuseNewer({ path, header }: Backup): void {
   const foreign = foreignMigration(header.migrations)
   if (foreign === null) return
-  if (!foreign.isKnown)
-    throw tooNew(path, `it comes from ${header.version} with the migration ${foreign.name}`)
+  const { name, reason } = foreign
+  if (reason === 'unknown') throw tooNew(path, `it comes from ${header.version} with the migration ${name}`)
   throw new AdminError(
     'conflict',
     'backup_of_another_version',
-    `${path} was made by another version of Kontor (${header.version}): its migration ${foreign.name} is not the one here.`,
+    reason === 'preview'
+      ? `${path} ${PREVIEW_SCHEMA}`
+      : `${path} was created by another version of Kontor (${header.version}): its migration ${name} differs from the one of this version.`,
   )
 }
 

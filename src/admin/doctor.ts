@@ -10,6 +10,7 @@ import {
   appliedMigrations,
   foreignMigration,
   missingMigrations,
+  PREVIEW_SCHEMA,
 } from '../postgres/migrate.ts'
 import { momentsWithoutPartition, partitionedTables } from '../postgres/partitions.ts'
 import { rootTables } from '../postgres/tables.ts'
@@ -83,6 +84,13 @@ async function schemaOf(installation: Installation): Promise<Finding | null> {
     }
   const done: AppliedMigration[] = await appliedMigrations(pool)
   const foreign = foreignMigration(done)
+  if (foreign?.reason === 'preview')
+    return {
+      code: 'schema_newer',
+      what: `The database ${PREVIEW_SCHEMA}`,
+      means: 'This version does not start on it.',
+      help: 'Use the version that created it, or start with an empty database',
+    }
   if (foreign)
     return {
       code: 'schema_newer',
@@ -591,7 +599,7 @@ function passedOverFindings({ foreign, unreadable }: PassedOver, now: Date): (Fi
       code: 'nats_unreadable_messages',
       what: `${formatCount(unreadable.messages, 'message')} of Kontor's own could not be read, the last one ${unreadable.seq} of ${unreadable.subject}, ${formatAge(unreadable.at, now)} ago.`,
       means:
-        'A newer version wrote them, or they were damaged. Those of one tenant are among its dead letters; what the others held is in the column payload of jetstream_passed_over, until the log retention (KONTOR_LOG_RETENTION) or an erasure takes it.',
+        'A newer version wrote them, or they were damaged. Those of one tenant are among its dead letters; what the others held is in the column payload of jetstream_skipped_messages, until the log retention (KONTOR_LOG_RETENTION) or an erasure takes it.',
       help: 'kontor dead-letters list; where a newer version has run on it, start that version again',
     },
   ]

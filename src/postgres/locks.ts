@@ -11,8 +11,8 @@ export const LOCKS = {
   partitions: 4_911_002,
   /** Of the nodes that start together for the first time, one makes the tenant and the keys. */
   firstStart: 4_911_003,
-  /** Of the nodes that find the log in another cluster, one begins the new era. */
-  era: 4_911_004,
+  /** Of the nodes that find the log in another cluster, one begins the new epoch. */
+  epoch: 4_911_004,
   /** Whoever begins to write to a stream on NATS, and whoever says that nobody does any more, take turns. */
   streamWriters: 4_911_005,
   /** Of the nodes that want to make the sums of days, one does. */

@@ -4,39 +4,48 @@ import type pg from 'pg'
 import { type Db, inTransaction } from './database.ts'
 import { LOCKS, lock } from './locks.ts'
 
-const directory = new URL('../../migrations/', import.meta.url)
+const MIGRATIONS = new URL('../../migrations/', import.meta.url)
 
-/** The database is not one that this version can bring up to date. The message is for people. */
+/** The first migration of the versions before 0.1.0, whose schema has no upgrade path. */
+const FIRST_OF_PREVIEW = '0001_tenants_and_keys.sql'
+export const PREVIEW_SCHEMA =
+  'was created by a preview version of Kontor, before 0.1.0, and cannot be upgraded. ' +
+  'Export its data with that version, then start with an empty database or data directory.'
+
+/** This version cannot use the database. The message is for the user. */
 export class SchemaError extends Error {
   override name = 'SchemaError'
 }
 
-/** What was done to a database, and the text it was done with. */
+/** A migration that a database has, and the checksum of its file at that time. */
 export type AppliedMigration = { name: string; checksum: string }
 type Migration = AppliedMigration & { sql: string }
 
-/** Brings the database to the newest schema and returns the names of what was applied. Safe from several nodes at once. */
-export function migrate(pool: pg.Pool): Promise<string[]> {
+/** Where the migrations are, if not in this repository's folder: for tests. */
+type Directory = { directory?: URL }
+
+/** Brings the database to the newest schema and returns the names of the applied migrations. Several nodes may call it at once. */
+export function migrate(pool: pg.Pool, options: Directory = {}): Promise<string[]> {
   // One transaction: a kill in the middle leaves the old schema, and the lock works behind a transaction pooler.
   return inTransaction(pool, async client => {
     await lock(client, LOCKS.migration)
-    return applyMigrations(client)
+    return applyMigrations(client, options)
   })
 }
 
-/** The same, in the caller's transaction, which has the lock; `only` stops at the schema of an older version. */
+/** The same in the caller's transaction, which holds the lock. `only`: just these, for the schema of an older version. */
 export async function applyMigrations(
   client: pg.PoolClient,
-  { only }: { only?: readonly AppliedMigration[] } = {},
+  { only, directory }: Directory & { only?: readonly AppliedMigration[] } = {},
 ): Promise<string[]> {
-  // Migrations name moments without a zone.
+  // Timestamps in migrations may lack a zone.
   await client.query(`set local timezone to 'UTC'`)
   await client.query(`create table if not exists schema_migrations (
     name text primary key, checksum text not null, applied_at timestamptz not null default now())`)
-  const known = knownMigrations()
-  const done = await appliedMigrations(client)
-  refuseForeign(done, known)
-  const names = new Set(done.map(({ name }) => name))
+  const known = readMigrations(directory)
+  const applied = await appliedMigrations(client)
+  refuseForeign(applied, known)
+  const names = new Set(applied.map(({ name }) => name))
   const wanted = only && new Set(only.map(({ name }) => name))
   const missing = known.filter(({ name }) => !names.has(name) && (!wanted || wanted.has(name)))
   for (const { name, checksum, sql } of missing) {
@@ -46,23 +55,20 @@ export async function applyMigrations(
   return missing.map(({ name }) => name)
 }
 
-/**
- * How the database stands to this version, for whoever only reads: nothing of Kontor is in it, it lacks migrations, or neither.
- * Throws where it was made by another version.
- */
+/** The schema as seen by this version. Throws SchemaError if another version created it. */
 export async function schemaState(db: Db): Promise<'empty' | 'current' | { lacks: string[] }> {
-  const { rows } = await db.query<{ isMade: boolean }>(
-    `select to_regclass('schema_migrations') is not null as "isMade"`,
+  const { rows } = await db.query<{ exists: boolean }>(
+    `select to_regclass('schema_migrations') is not null as exists`,
   )
-  if (!rows[0]!.isMade) return 'empty'
-  const known = knownMigrations()
-  const done = await appliedMigrations(db)
-  refuseForeign(done, known)
-  const lacks = missingMigrations(done, known)
+  if (!rows[0]!.exists) return 'empty'
+  const known = readMigrations()
+  const applied = await appliedMigrations(db)
+  refuseForeign(applied, known)
+  const lacks = missingMigrations(applied, known)
   return lacks.length === 0 ? 'current' : { lacks }
 }
 
-/** What the database has seen, oldest first. */
+/** The migrations of the database, oldest first. */
 export async function appliedMigrations(db: Db): Promise<AppliedMigration[]> {
   const { rows } = await db.query<AppliedMigration>(
     'select name, checksum from schema_migrations order by name collate "C"',
@@ -71,40 +77,45 @@ export async function appliedMigrations(db: Db): Promise<AppliedMigration[]> {
 }
 
 /**
- * The first of these migrations that stands in the way of this version: it does not know it, or knows another one of its name.
- * Null where it can go on from there.
+ * The first of these migrations that this version cannot continue from, or null. `reason`: `preview` is of a version before 0.1.0,
+ * `unknown` of a newer version, and `changed` has the same name as one of this version and another content.
  */
 export function foreignMigration(
-  done: readonly AppliedMigration[],
-  known: readonly AppliedMigration[] = knownMigrations(),
-): { name: string; isKnown: boolean } | null {
+  applied: readonly AppliedMigration[],
+  known: readonly AppliedMigration[] = readMigrations(),
+): { name: string; reason: 'preview' | 'unknown' | 'changed' } | null {
   const checksums = new Map(known.map(({ name, checksum }) => [name, checksum]))
-  const isUnknown = ({ name }: AppliedMigration) => !checksums.has(name)
-  const foreign = done.find(isUnknown) ?? done.find(({ name, checksum }) => checksums.get(name) !== checksum)
-  return foreign ? { name: foreign.name, isKnown: checksums.has(foreign.name) } : null
+  if (applied.some(({ name }) => name === FIRST_OF_PREVIEW))
+    return { name: FIRST_OF_PREVIEW, reason: 'preview' }
+  const unknown = applied.find(({ name }) => !checksums.has(name))
+  if (unknown) return { name: unknown.name, reason: 'unknown' }
+  const changed = applied.find(({ name, checksum }) => checksums.get(name) !== checksum)
+  return changed ? { name: changed.name, reason: 'changed' } : null
 }
 
-/** What this version would do to a database that has seen these. */
+/** The migrations that this version would apply to a database that has these. */
 export function missingMigrations(
-  done: readonly AppliedMigration[],
-  known: readonly AppliedMigration[] = knownMigrations(),
+  applied: readonly AppliedMigration[],
+  known: readonly AppliedMigration[] = readMigrations(),
 ): string[] {
-  const names = new Set(done.map(({ name }) => name))
+  const names = new Set(applied.map(({ name }) => name))
   return known.flatMap(({ name }) => (names.has(name) ? [] : name))
 }
 
-function refuseForeign(done: readonly AppliedMigration[], known: readonly AppliedMigration[]): void {
-  const foreign = foreignMigration(done, known)
+function refuseForeign(applied: readonly AppliedMigration[], known: readonly AppliedMigration[]): void {
+  const foreign = foreignMigration(applied, known)
   if (foreign === null) return
+  const { name, reason } = foreign
+  if (reason === 'preview') throw new SchemaError(`The database ${PREVIEW_SCHEMA}`)
   throw new SchemaError(
-    foreign.isKnown
-      ? `The database was made by another version of Kontor: its migration ${foreign.name} is not the one here. ` +
-          'Start the version that made it, or one that is newer.'
-      : `The database was made by a newer version of Kontor: it has the migration ${foreign.name}, which is not here.`,
+    reason === 'changed'
+      ? `The database was created by another version of Kontor: its migration ${name} differs from the one of this version. ` +
+          'Start the version that created it, or a newer one.'
+      : `The database was created by a newer version of Kontor: it has the migration ${name}, which this version does not know.`,
   )
 }
 
-function knownMigrations(): Migration[] {
+function readMigrations(directory = MIGRATIONS): Migration[] {
   return readdirSync(directory)
     .filter(name => name.endsWith('.sql'))
     .sort()

@@ -240,9 +240,12 @@ test('of several nodes one evaluates, and a clock that jumps makes nobody silent
   await server.settled()
   await evaluate()
   const longest = JSON.stringify({ '2026-01-01': 60, '2026-01-02': 60 })
-  await server.pool.query('update source_rhythms set longest = $2 where source_id = $1', [source.id, longest])
+  await server.pool.query('update source_silences set longest = $2 where source_id = $1', [
+    source.id,
+    longest,
+  ])
   const quiet = async () => {
-    const { rows } = await server.pool.query('select quiet_s from source_rhythms where source_id = $1', [
+    const { rows } = await server.pool.query('select quiet_s from source_silences where source_id = $1', [
       source.id,
     ])
     return rows[0].quiet_s as number
@@ -260,7 +263,7 @@ test('of several nodes one evaluates, and a clock that jumps makes nobody silent
   await Promise.all([1, 2, 3].map(() => evaluateAlerts({ pool: server.pool, log: server.log })))
   assert.equal(await quiet(), before, 'a minute has not gone by')
 
-  await server.pool.query('update source_rhythms set quiet_s = 1900 where source_id = $1', [source.id])
+  await server.pool.query('update source_silences set quiet_s = 1900 where source_id = $1', [source.id])
   for (let i = 0; i < 2; i++) await evaluate()
   assert.deepEqual(
     (await listed(tenant)).map(({ rule, subject }) => [rule, subject]),

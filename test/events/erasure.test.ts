@@ -299,7 +299,7 @@ test('what waits for a retry goes as well, and leaves the others of its batch wa
   await post('/v1/batch', tenant.trackingKey, { batch: [item('ben'), item('ada')] })
   const parked = async () => {
     const { rows } = await server.pool.query(
-      "select context::json -> 'items' as items from parked_entries where tenant_id = $1 order by place",
+      "select context::json -> 'items' as items from parked_entries where tenant_id = $1 order by parked_id",
       [Number(tenant.id.slice(4))],
     )
     return rows.flatMap(row => row.items)

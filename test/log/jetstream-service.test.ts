@@ -241,14 +241,14 @@ describe('the service on JetStream', { skip: withoutNats }, () => {
       (await server.admin.deadLetters.show(letters[0]!.id)).body,
       /cannot be read.*eyJldmVudF90eXBl/s,
     )
-    const kept = await server.pool.query('select from jetstream_passed_over where payload is not null')
+    const kept = await server.pool.query('select from jetstream_skipped_messages where payload is not null')
     assert.equal(kept.rowCount, 8)
     await server.log.outside!.forgetRead()
     for (const filter of ['kontor.log.9999', 'kontor.log.0.part.junk.0'])
       await manager.streams.purge('kontor', { filter })
     await connection.close()
     assert.equal(
-      (await server.pool.query('select from jetstream_passed_over where payload is not null')).rowCount,
+      (await server.pool.query('select from jetstream_skipped_messages where payload is not null')).rowCount,
       0,
     )
   })

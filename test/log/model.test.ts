@@ -244,7 +244,7 @@ class Restore implements Command {
     await opened.pool.query(
       `with entries as (update log set xid = (xid::text::numeric + ${by})::text::xid8),
          cursors as (update log_cursors set xid = (xid::text::numeric + ${by})::text::xid8 where xid <> '0')
-       update log_eras set database = 'another ' || database`,
+       update log_epochs set database = 'another ' || database`,
     )
   }
   toString = () => `restored into a cluster that ${this.isAhead ? 'lies behind' : 'is ahead'}`

@@ -25,7 +25,7 @@ async function asFromAnotherServer(by = 5_000_000_000) {
   const shift = `greatest(xid::text::numeric + ${by}, 1)::text::xid8`
   await opened.pool.query(`update log set xid = ${shift}`)
   await opened.pool.query(`update log_cursors set xid = ${shift} where xid <> '0'`)
-  await opened.pool.query(`update log_eras set database = 'another ' || database`)
+  await opened.pool.query(`update log_epochs set database = 'another ' || database`)
 }
 
 test('after a restore into another server, what was read stays read and the rest is read once, in order', async () => {

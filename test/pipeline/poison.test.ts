@@ -180,7 +180,7 @@ test('what stands behind an entry that cannot be read waits for it, and keeps it
   ])
   pipeline.start({ retry: { attempts: 2, firstDelayMs: 3_600_000, maxDelayMs: 3_600_000 } })
   await eventually('the entry to wait for its retry', async () => {
-    const { rows } = await pipeline.pool.query('select attempts from parked_entries order by place')
+    const { rows } = await pipeline.pool.query('select attempts from parked_entries order by parked_id')
     return rows.length === 2 && rows[0].attempts === 1
   })
   assert.deepEqual(await pipeline.effects(), { k: ['1'] })

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import type pg from 'pg'
 import { DAY_MS } from '../../src/domain/time.ts'
@@ -146,7 +145,7 @@ test('retention: each table as long as it is to be kept, keys thirty days, and w
 test('what an entry needs that waits for its retry is kept as long as it waits', async () => {
   await makeOld()
   await pool.query(
-    `insert into parked_entries (lane, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at)
+    `insert into parked_entries (partition, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at)
      values ('postgres/0', gen_random_uuid(), 1, 'record', 'k', $1, '{}', '{}', 1, now())`,
     [inDays(-70)],
   )
@@ -229,34 +228,19 @@ test('three hundred backdated months share few partitions, and each finds its pl
   assert.deepEqual(left.rows, [{ first: new Date('2020-01-15T00:00:00Z') }])
 })
 
-test('a partition that was bounded in another time zone is put right with what it holds', async () => {
-  const zone = async (bound: string, moments: string[]) => {
-    await pool.query(`alter table events detach partition events_before_2000;
-      alter table events attach partition events_before_2000 for values from (minvalue) to ('${bound}')`)
-    for (const at of moments)
-      await pool.query(
-        `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, payload)
-         values (1, gen_random_uuid(), $1, now(), 'zone', false, 'tracking', 'tracking', '{}')`,
-        [at],
-      )
-    await pool.query(repair)
-    await ensurePartitionsFor(pool, 'events', [new Date('2000-01-01T01:00Z')])
-  }
-  const file = readFileSync(
-    new URL('../../migrations/0017_partitions_and_clocks.sql', import.meta.url),
-    'utf8',
-  )
-  const repair = file.slice(0, file.indexOf('end $$;') + 7)
-  await zone('1999-12-31 23:00:00+00', ['1999-12-31T22:00Z'])
-  await pool.query('drop table events_p24000')
-  await zone('2000-01-01 08:00:00+00', ['1999-12-31T23:30Z', '2000-01-01T03:00Z'])
-  await zone('2000-01-01 00:00:00+00', ['1999-12-31T23:30Z', '2000-01-01T00:00Z'])
+test('the partition of all events before 2000 ends at midnight UTC', async () => {
+  await ensurePartitionsFor(pool, 'events', [new Date('2000-01-01T01:00Z')])
+  for (const at of ['1999-12-31T23:30Z', '2000-01-01T00:00Z'])
+    await pool.query(
+      `insert into events (tenant_id, id, occurred_at, received_at, event_type, conversion, source, source_type, payload)
+       values (1, gen_random_uuid(), $1, now(), 'zone', false, 'tracking', 'tracking', '{}')`,
+      [at],
+    )
   const { rows } = await pool.query<{ table: string }>(
     `select tableoid::regclass::text as table from events where event_type = 'zone' order by occurred_at`,
   )
-  const before = 'events_before_2000'
   assert.deepEqual(
     rows.map(row => row.table),
-    [before, before, before, 'events_p24000', 'events_p24000'],
+    ['events_before_2000', 'events_from_20000101'],
   )
 })

@@ -103,7 +103,7 @@ async function ageEntries(postgres: Postgres, sinceXid: string): Promise<number>
       end $$`)
     return client.query(
       `update log set received_at = received_at - interval '3 days'
-       where era = (select max(era) from log_eras) and xid >= $1::text::xid8
+       where epoch = (select max(epoch) from log_epochs) and xid >= $1::text::xid8
          and received_at >= date_trunc('day', now(), 'UTC')`,
       [sinceXid],
     )

@@ -61,7 +61,7 @@ export async function enterStream(pool: pg.Pool, stream: FoundStream, now: Strea
   )
     return { wentBack: [], lost: null }
   return inTransaction(pool, async client => {
-    await lock(client, LOCKS.era)
+    await lock(client, LOCKS.epoch)
     const known = await client.query<Before>(
       'select created, servers, unread from jetstream_streams where name = $1',
       [stream.name],

@@ -16,7 +16,7 @@ export type PassedMessage = {
 /** With the position that moves past them, or not at all. */
 export async function keepPassedOver(db: Db, stream: string, messages: PassedMessage[]): Promise<void> {
   await db.query(
-    `insert into jetstream_passed_over (stream, seq, stored_at, subject, reason, is_foreign, payload)
+    `insert into jetstream_skipped_messages (stream, seq, stored_at, subject, reason, is_foreign, payload)
      select $1, * from unnest($2::bigint[], $3::timestamptz[], $4::text[], $5::text[], $6::boolean[], $7::bytea[])
      on conflict do nothing`,
     [
@@ -35,7 +35,7 @@ export async function countPassedOver(db: Db, stream: string): Promise<PassedOve
   const { rows } = await db.query<NonNullable<PassedOver['foreign']> & { isForeign: boolean }>(
     `select distinct on (is_foreign) is_foreign as "isForeign", seq, subject, stored_at as at,
        count(*) over (partition by is_foreign)::int as messages
-     from jetstream_passed_over where stream = $1 order by is_foreign, stored_at desc, seq desc`,
+     from jetstream_skipped_messages where stream = $1 order by is_foreign, stored_at desc, seq desc`,
     [stream],
   )
   const found = (foreign: boolean) => rows.find(({ isForeign }) => isForeign === foreign) ?? null
@@ -45,7 +45,7 @@ export async function countPassedOver(db: Db, stream: string): Promise<PassedOve
 /** The stream would not have them any longer, either. */
 export async function dropPassedOver(db: Db, stream: string, keptMs: number): Promise<void> {
   await db.query(
-    `delete from jetstream_passed_over where stream = $1 and passed_at < now() - $2 * interval '1 ms'`,
+    `delete from jetstream_skipped_messages where stream = $1 and skipped_at < now() - $2 * interval '1 ms'`,
     [stream, keptMs],
   )
 }
@@ -53,7 +53,7 @@ export async function dropPassedOver(db: Db, stream: string, keptMs: number): Pr
 /** They may hold what was erased elsewhere; that there were such messages is still told. */
 export async function erasePayloads(db: Db, stream: string): Promise<void> {
   await db.query(
-    'update jetstream_passed_over set payload = null where stream = $1 and payload is not null',
+    'update jetstream_skipped_messages set payload = null where stream = $1 and payload is not null',
     [stream],
   )
 }

@@ -209,7 +209,7 @@ function openTellPassedOver(logger: LinkLogger | undefined): (passedOver: Passed
     for (const { seq, subject, reason, payload } of passedOver.filter(({ isForeign }) => !isForeign))
       logger?.warn(
         { subject, seq, reason },
-        `message ${seq} of ${subject} cannot be read: it is kept ${payload ? 'in jetstream_passed_over' : 'as a dead letter'}, and reading goes on`,
+        `message ${seq} of ${subject} cannot be read: it is kept ${payload ? 'in jetstream_skipped_messages' : 'as a dead letter'}, and reading goes on`,
       )
     const foreign = passedOver.filter(({ isForeign }) => isForeign)
     untold += foreign.length

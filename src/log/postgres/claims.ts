@@ -4,20 +4,20 @@ import { PERIOD_OF_KEYS } from '../../postgres/partitions.ts'
 import type { Append, Appended, FirstUse } from '../log.ts'
 import { partitionOf } from '../log.ts'
 
-/** Of the log as a whole, how many partitions it has and its era; of a batch, where it begins in its transaction. */
-export type LogFacts = { partitions: number; era: number; firstOrd: number }
+/** Of the log as a whole, how many partitions it has and its epoch; of a batch, where it begins in its transaction. */
+export type LogFacts = { partitions: number; epoch: number; firstOrd: number }
 
 /** Appends what brings no idempotency key, and of each key the first that brings it, in one statement. */
 export async function appendClaiming(
   client: pg.PoolClient,
   batch: Append[],
-  { partitions, era, firstOrd, now }: LogFacts & { now: Date | null },
+  { partitions, epoch, firstOrd, now }: LogFacts & { now: Date | null },
 ): Promise<Appended[]> {
   const { firstUses, unclaimed } = firstUsesIn(batch)
   const { rows } = await queryPrepared<{ id: string }>(client, APPEND_CLAIMING, [
     toRows(unclaimed, partitions, firstOrd),
     now,
-    era,
+    epoch,
   ])
   if (rows.length < unclaimed.length) {
     const appended = new Set(rows.map(row => row.id))
@@ -40,7 +40,7 @@ with clock as materialized (
   select * from json_to_recordset($1) as r (
     partition smallint, ord int, id uuid, tenant_id int, kind text, ordering_key text, received_at timestamptz,
     context text, body_bytes int, body text, claim_key text, body_hash text, entity_type text, record_id text)
-  where is_log_era($3)
+  where is_log_epoch($3)
 ), fresh as (
   select i.* from input i where i.claim_key is not null and not exists (
     select 1 from idempotency_keys k
@@ -58,7 +58,7 @@ with clock as materialized (
   order by f.tenant_id, f.claim_key
   on conflict do nothing returning tenant_id, key
 )
-insert into log (partition, era, ord, id, tenant_id, kind, ordering_key, received_at, context, body_bytes, body)
+insert into log (partition, epoch, ord, id, tenant_id, kind, ordering_key, received_at, context, body_bytes, body)
 select partition, $3, ord, id, tenant_id, kind, ordering_key, received_at, context, body_bytes, body
 from input i
 where claim_key is null

@@ -3,7 +3,7 @@ import { type Db, inTransaction, queryPrepared, RestartTransaction } from '../..
 import { LOCKS, lock } from '../../postgres/locks.ts'
 
 /**
- * Positions hold transaction numbers, and these count from somewhere else in every cluster. The log knows which era it is in,
+ * Positions hold transaction numbers, and these count from somewhere else in every cluster. The log knows which epoch it is in,
  * and each append and each take asks whether that is still so: the database may be another one at any moment, behind the same address.
  */
 type Eras = {
@@ -11,7 +11,7 @@ type Eras = {
   current(db: Db): Promise<number>
   /** Finds out anew; begins one, if this is another database. */
   enter(): Promise<number>
-  /** What a transaction that was refused has to do: begin again, in the era that is. */
+  /** What a transaction that was refused has to do: begin again, in the epoch that is. */
   beginAgain(error: unknown): unknown
 }
 
@@ -36,7 +36,7 @@ export function openEras(pool: pg.Pool): Eras {
   }
 }
 
-/** The database said so: see `is_log_era` in the migrations. */
+/** The database said so: see `is_log_epoch` in the migrations. */
 export function isOtherEra(error: unknown): boolean {
   return (error as { code?: unknown } | null)?.code === 'KT001'
 }
@@ -44,9 +44,9 @@ export function isOtherEra(error: unknown): boolean {
 /** One node after the other: the second finds what the first has begun. */
 export function enterEra(pool: pg.Pool): Promise<number> {
   return inTransaction(pool, async client => {
-    await lock(client, LOCKS.era)
-    const { rows } = await client.query<{ era: number }>('select enter_log_era() as era')
-    return rows[0]!.era
+    await lock(client, LOCKS.epoch)
+    const { rows } = await client.query<{ epoch: number }>('select enter_log_epoch() as epoch')
+    return rows[0]!.epoch
   })
 }
 
@@ -56,11 +56,11 @@ export function enterEra(pool: pg.Pool): Promise<number> {
  */
 export async function beginEra(client: pg.PoolClient): Promise<void> {
   await client.query(
-    'insert into log_eras (era, database) select coalesce(max(era), 0) + 1, log_database() from log_eras',
+    'insert into log_epochs (epoch, database) select coalesce(max(epoch), 0) + 1, log_database() from log_epochs',
   )
 }
 
 async function latestEra(db: Db): Promise<number> {
-  const { rows } = await queryPrepared<{ era: number }>(db, 'select max(era) as era from log_eras')
-  return rows[0]!.era
+  const { rows } = await queryPrepared<{ epoch: number }>(db, 'select max(epoch) as epoch from log_epochs')
+  return rows[0]!.epoch
 }

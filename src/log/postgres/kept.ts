@@ -12,7 +12,7 @@ export async function find(db: Db, tenantId: number, id: string): Promise<Entry 
   return rows[0] ?? null
 }
 
-const READ = 'c.partition = l.partition and (l.era, l.xid, l.ord) <= (c.era, c.xid, c.ord)'
+const READ = 'c.partition = l.partition and (l.epoch, l.xid, l.ord) <= (c.epoch, c.xid, c.ord)'
 
 export async function countRead(db: Db, tenantId: number, entries: EntryName[]): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
@@ -51,12 +51,12 @@ export async function hasEntriesSince(db: Db, moment: Date): Promise<boolean> {
 export async function newestAhead(db: Db, seconds: number): Promise<Date | null> {
   const { rows } = await db.query<{ newest: Date | null }>(
     `with ahead as materialized (
-       select received_at, era, xid from log where received_at > now() + make_interval(secs => $1)
-       order by era desc, xid desc limit 1
+       select received_at, epoch, xid from log where received_at > now() + make_interval(secs => $1)
+       order by epoch desc, xid desc limit 1
      )
      select received_at as newest from ahead
      where not exists (
-       select from log l where l.received_at < now() - interval '1 hour' and (l.era, l.xid) > (ahead.era, ahead.xid)
+       select from log l where l.received_at < now() - interval '1 hour' and (l.epoch, l.xid) > (ahead.epoch, ahead.xid)
      )`,
     [seconds],
   )

@@ -42,7 +42,7 @@ export function openPostgresLog({ pool, now }: { pool: pg.Pool; now?: () => Date
 
   async function appendOn(client: pg.PoolClient, batch: Append[], firstOrd = 0): Promise<Appended[]> {
     partitions ??= await countPartitions(client)
-    const facts = { partitions, era: await eras.current(client), firstOrd }
+    const facts = { partitions, epoch: await eras.current(client), firstOrd }
     if (batch.some(({ claim }) => claim !== null))
       return appendClaiming(client, batch, { ...facts, now: now?.() ?? null })
     await copyEntries(client, batch, facts)
@@ -112,7 +112,7 @@ const COLUMNS = {
   partition: int2(({ entry }, _, { partitions }) =>
     partitionOf(entry.tenantId, entry.orderingKey, partitions),
   ),
-  era: int4((_entry, _index, { era }) => era),
+  epoch: int4((_entry, _index, { epoch }) => epoch),
   ord: int4((_entry, index, { firstOrd }) => firstOrd + index),
   id: uuid(({ entry }) => entry.id),
   tenant_id: int4(({ entry }) => entry.tenantId),
@@ -126,5 +126,5 @@ const COLUMNS = {
 
 const copyEntries = copyTable<Append, LogFacts>('log', COLUMNS, {
   // In the same message, so that it costs no round trip, and in the same transaction.
-  before: ({ era }) => `call assert_log_era(${era})`,
+  before: ({ epoch }) => `call assert_log_epoch(${epoch})`,
 })

@@ -4,28 +4,28 @@ import { queryPrepared } from '../../postgres/database.ts'
 import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 import { MAX_BYTES_PER_PARTITION, type PartitionName, type Taken, type TakeOptions } from '../log.ts'
 
-type Position = { partition: number; era: number; xid: string; ord: number }
+type Position = { partition: number; epoch: number; xid: string; ord: number }
 
-/** Refused where this is not the era of the log. */
+/** Refused where this is not the epoch of the log. */
 export async function take(
   client: pg.PoolClient,
   { maxPartitions, maxEntries, alsoPartitions }: TakeOptions,
-  era: number,
+  epoch: number,
 ): Promise<Taken[]> {
   const { rows: cursors } = await queryPrepared<Position>(client, OWN, [
     maxPartitions,
     alsoPartitions.filter(name => name.startsWith(PREFIX)).map(name => Number(name.slice(PREFIX.length))),
-    era,
+    epoch,
   ])
   if (cursors.length === 0) return []
   const { rows } = await queryPrepared<Entry & Position>(client, READ, [
     cursors.map(cursor => cursor.partition),
-    cursors.map(cursor => cursor.era),
+    cursors.map(cursor => cursor.epoch),
     cursors.map(cursor => cursor.xid),
     cursors.map(cursor => cursor.ord),
     maxEntries,
     MAX_BYTES_PER_PARTITION,
-    era,
+    epoch,
   ])
   const taken = new Map<number, Taken>(
     cursors.map(({ partition }) => [
@@ -36,7 +36,7 @@ export async function take(
   for (const row of rows) {
     const own = taken.get(row.partition)!
     own.entries.push(entryOf(row))
-    own.position = { partition: row.partition, era: row.era, xid: row.xid, ord: row.ord }
+    own.position = { partition: row.partition, epoch: row.epoch, xid: row.xid, ord: row.ord }
   }
   return [...taken.values()]
 }
@@ -44,34 +44,34 @@ export async function take(
 // Of a log "l" and a cursor "c", always within a subquery for one partition: PostgreSQL takes a third of the log for unread, and
 // joined as a whole it would read all of the log that is kept to find that nothing waits, until statistics tell it how few
 // partitions there are.
-export const UNREAD = 'l.partition = c.partition and (l.era, l.xid, l.ord) > (c.era, c.xid, c.ord)'
+export const UNREAD = 'l.partition = c.partition and (l.epoch, l.xid, l.ord) > (c.epoch, c.xid, c.ord)'
 
-// Random order spreads several workers over the partitions. All of an earlier era is final; of this one, what lies below every
+// Random order spreads several workers over the partitions. All of an earlier epoch is final; of this one, what lies below every
 // transaction under way.
 const OWN = `
-select partition, era, xid, ord from log_cursors c
-where is_log_era($3) and (partition = any($2) or exists (
+select partition, epoch, xid, ord from log_cursors c
+where is_log_epoch($3) and (partition = any($2) or exists (
   select 1 from log l
   where ${UNREAD}
-    and (l.era, l.xid) < ($3, pg_snapshot_xmin(pg_current_snapshot()))))
+    and (l.epoch, l.xid) < ($3, pg_snapshot_xmin(pg_current_snapshot()))))
 order by random() limit $1
 for update skip locked`
 
 const READ = `
-select l.* from unnest($1::smallint[], $2::int[], $3::xid8[], $4::int[]) as c (partition, era, xid, ord)
+select l.* from unnest($1::smallint[], $2::int[], $3::xid8[], $4::int[]) as c (partition, epoch, xid, ord)
 cross join lateral (
   select * from (
-    select partition, era, xid, ord, ${ENTRY_COLUMNS},
-      sum(body_bytes) over (order by era, xid, ord) - body_bytes as bytes_before
+    select partition, epoch, xid, ord, ${ENTRY_COLUMNS},
+      sum(body_bytes) over (order by epoch, xid, ord) - body_bytes as bytes_before
     from (
       select * from log l
       where ${UNREAD}
-        and (l.era, l.xid) < ($7, pg_snapshot_xmin(pg_current_snapshot()))
-      order by l.era, l.xid, l.ord limit $5
+        and (l.epoch, l.xid) < ($7, pg_snapshot_xmin(pg_current_snapshot()))
+      order by l.epoch, l.xid, l.ord limit $5
     ) next_entries
   ) sized where bytes_before < $6
 ) l
-order by l.partition, l.era, l.xid, l.ord`
+order by l.partition, l.epoch, l.xid, l.ord`
 
 export async function advance(client: pg.PoolClient, taken: Taken[]): Promise<void> {
   const positions = taken
@@ -80,12 +80,12 @@ export async function advance(client: pg.PoolClient, taken: Taken[]): Promise<vo
   if (positions.length === 0) return
   await queryPrepared(
     client,
-    `update log_cursors c set era = p.era, xid = p.xid, ord = p.ord, updated_at = now()
-     from unnest($1::smallint[], $2::int[], $3::xid8[], $4::int[]) as p (partition, era, xid, ord)
+    `update log_cursors c set epoch = p.epoch, xid = p.xid, ord = p.ord, updated_at = now()
+     from unnest($1::smallint[], $2::int[], $3::xid8[], $4::int[]) as p (partition, epoch, xid, ord)
      where c.partition = p.partition`,
     [
       positions.map(p => p.partition),
-      positions.map(p => p.era),
+      positions.map(p => p.epoch),
       positions.map(p => p.xid),
       positions.map(p => p.ord),
     ],

@@ -48,7 +48,7 @@ export async function partitionsWithEvents(db: Db): Promise<number[]> {
     `select c.partition from log_cursors c
      where exists (
        select from (
-         select l.kind from log l where ${UNREAD} order by l.era, l.xid, l.ord limit ${NEXT_ENTRIES}
+         select l.kind from log l where ${UNREAD} order by l.epoch, l.xid, l.ord limit ${NEXT_ENTRIES}
        ) next_entries where kind = 'events')`,
   )
   return rows.map(({ partition }) => partition)

@@ -56,7 +56,7 @@ export async function sourceRhythms(db: Db): Promise<SourceRhythm[]> {
      left join lateral (
        select received_at from receipts where tenant_id = s.tenant_id and source_id = s.id and received_at <= now()
        order by received_at desc limit 1) r on true
-     left join source_rhythms h on h.source_id = s.id
+     left join source_silences h on h.source_id = s.id
      where s.enabled and s.deleted_at is null`,
   )
   return rows.map(({ known, quietS, longest, ...source }) => ({
@@ -72,7 +72,7 @@ export async function saveRhythms(
 ): Promise<void> {
   if (rhythms.length === 0) return
   await db.query(
-    `insert into source_rhythms (source_id, last_at, quiet_s, longest)
+    `insert into source_silences (source_id, last_at, quiet_s, longest)
      select * from json_to_recordset($1) as r ("sourceId" text, "lastAt" timestamptz, "quietS" float8, longest jsonb)
      on conflict (source_id) do update
        set last_at = excluded.last_at, quiet_s = excluded.quiet_s, longest = excluded.longest`,

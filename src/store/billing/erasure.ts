@@ -77,11 +77,11 @@ export async function eraseCustomers(
   { customers, emails }: ErasedPerson,
 ): Promise<void> {
   await db.query(
-    `update billing_terms set told = (
+    `update billing_terms set versions = (
        select json_agg(t.term - 'name' - 'email' order by t.n)
-       from jsonb_array_elements(told::jsonb) with ordinality as t (term, n))
+       from jsonb_array_elements(versions::jsonb) with ordinality as t (term, n))
      where tenant_id = $1 and kind = 'customer' and (id = any($2) or exists (
-       select from jsonb_array_elements(told::jsonb) as t (term) where lower(t.term->>'email') = any($3)))`,
+       select from jsonb_array_elements(versions::jsonb) as t (term) where lower(t.term->>'email') = any($3)))`,
     [tenantId, customers, emails],
   )
 }

@@ -20,7 +20,7 @@ export async function noteRestated(
     db,
     `with portion as materialized (
        select id from billing_subscriptions where tenant_id = $1 and id > (
-         select looked_until from tenant_policies where tenant_id = $1 and version = $2)
+         select scanned_until from tenant_policies where tenant_id = $1 and version = $2)
        order by id limit $3
      ), noted as (
        insert into billing_restated (tenant_id, subscription_id)
@@ -33,7 +33,7 @@ export async function noteRestated(
        where s.may_differ
        on conflict do nothing
      ), looked as (
-       update tenant_policies set looked_until = (select max(id) from portion)
+       update tenant_policies set scanned_until = (select max(id) from portion)
        where tenant_id = $1 and version = $2 and exists (select from portion)
      )
      select count(*) as count from portion`,

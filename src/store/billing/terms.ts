@@ -19,7 +19,7 @@ export type TermRow = TermKey & { told: Term[] }
 export async function loadTerms(db: Db, keys: TermKey[]): Promise<TermRow[]> {
   const { rows } = await queryPrepared<TermKey & { told: string }>(
     db,
-    `select t.tenant_id as "tenantId", t.kind, t.id, t.told from billing_terms t
+    `select t.tenant_id as "tenantId", t.kind, t.id, t.versions as told from billing_terms t
      join unnest($1::int[], $2::text[], $3::text[]) as k (tenant_id, id, kind) using (tenant_id, kind, id)`,
     [...keyColumns(keys), keys.map(({ kind }) => kind)],
   )
@@ -30,11 +30,11 @@ export async function loadTerms(db: Db, keys: TermKey[]): Promise<TermRow[]> {
 export async function loadTermsOfCustomers(db: Db, customers: ObjectKey[]): Promise<TermRow[]> {
   const { rows } = await queryPrepared<TermKey & { told: string }>(
     db,
-    `select k.tenant_id as "tenantId", t.kind, t.id, t.told
+    `select k.tenant_id as "tenantId", t.kind, t.id, t.versions as told
      from unnest($1::int[], $2::text[]) as k (tenant_id, customer) cross join lateral (
-       select kind, id, told from billing_terms where tenant_id = k.tenant_id and kind = 'customer' and id = k.customer
+       select kind, id, versions from billing_terms where tenant_id = k.tenant_id and kind = 'customer' and id = k.customer
        union all
-       select kind, id, told from billing_terms where tenant_id = k.tenant_id and customer = k.customer and of_customer
+       select kind, id, versions from billing_terms where tenant_id = k.tenant_id and customer = k.customer and of_customer
      ) t`,
     keyColumns(customers),
   )
@@ -45,12 +45,12 @@ export async function loadTermsOfCustomers(db: Db, customers: ObjectKey[]): Prom
 export async function upsertTerms(db: Db, rows: (TermRow & { merged: Term })[]): Promise<void> {
   await queryPrepared(
     db,
-    `insert into billing_terms (tenant_id, kind, id, coupon_id, promotion_code_id, customer, subscription_id, of_customer, told)
-     select tenant_id, kind, id, coupon_id, promotion_code_id, customer, subscription_id, of_customer, told
+    `insert into billing_terms (tenant_id, kind, id, coupon_id, promotion_code_id, customer, subscription_id, of_customer, versions)
+     select tenant_id, kind, id, coupon_id, promotion_code_id, customer, subscription_id, of_customer, versions
      from json_populate_recordset(null::billing_terms, $1)
      on conflict (tenant_id, kind, id) do update set coupon_id = excluded.coupon_id,
        promotion_code_id = excluded.promotion_code_id, customer = excluded.customer,
-       subscription_id = excluded.subscription_id, of_customer = excluded.of_customer, told = excluded.told`,
+       subscription_id = excluded.subscription_id, of_customer = excluded.of_customer, versions = excluded.versions`,
     [
       JSON.stringify(
         rows.map(({ tenantId, kind, id, told, merged }) => ({
@@ -62,7 +62,7 @@ export async function upsertTerms(db: Db, rows: (TermRow & { merged: Term })[]):
           customer: merged.customer ?? null,
           subscription_id: merged.subscription ?? null,
           of_customer: merged.ofCustomer ?? false,
-          told,
+          versions: told,
         })),
       ),
     ],

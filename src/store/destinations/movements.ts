@@ -7,10 +7,10 @@ const OVERLAP_S = 600
 /** From when on movements whose time has come are to be looked for; the next call goes on from now. Null: another node is at it. */
 export async function lockMovementClock(db: Db, now: Date): Promise<Date | null> {
   const { rows } = await db.query<{ since: Date }>(
-    `select until - ${OVERLAP_S} * interval '1 second' as since from movements_told for update skip locked`,
+    `select until - ${OVERLAP_S} * interval '1 second' as since from movement_notifications for update skip locked`,
   )
   const [clock] = rows
-  if (clock) await db.query('update movements_told set until = $1', [now])
+  if (clock) await db.query('update movement_notifications set until = $1', [now])
   return clock?.since ?? null
 }
 

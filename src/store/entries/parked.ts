@@ -4,7 +4,7 @@ import { ENTRY_COLUMNS, entryOf } from '../../postgres/entries.ts'
 
 /**
  * An entry that waits for its next attempt, or behind one that does. `partition` names the log and the partition it
- * came from, for example postgres/3 (the column `lane`); a lower `parkedId` was parked earlier (the column `place`).
+ * came from, for example postgres/3; a lower `parkedId` was parked earlier.
  */
 export type Parked = {
   parkedId: number
@@ -31,8 +31,8 @@ export async function listParkedOrders(db: Db, partitions: string[]): Promise<Pa
   const { rows } = await queryPrepared<ParkedOrder>(
     db,
     `select tenant_id as "tenantId", kind, ordering_key as "orderingKey",
-            ${dueAt('(array_agg(next_attempt_at order by place))[1]')} as "isDue", count(*) as entries
-     from parked_entries where lane = any($1) group by tenant_id, kind, ordering_key`,
+            ${dueAt('(array_agg(next_attempt_at order by parked_id))[1]')} as "isDue", count(*) as entries
+     from parked_entries where partition = any($1) group by tenant_id, kind, ordering_key`,
     [partitions],
   )
   return rows
@@ -49,19 +49,19 @@ export async function loadParked(
   { rows: maxRows, bytes: maxBytes }: { rows: number; bytes: number },
 ): Promise<Parked[]> {
   const { rows } = await db.query<Entry & Omit<Parked, 'entry'>>(
-    `select place as "parkedId", lane as "partition", ${ENTRY_COLUMNS}, attempts, next_attempt_at as "nextAttemptAt"
+    `select parked_id as "parkedId", partition, ${ENTRY_COLUMNS}, attempts, next_attempt_at as "nextAttemptAt"
      from (
        select *, sum(octet_length(body)) over turns - octet_length(body) as bytes_before
        from (
-         select p.*, row_number() over (partition by tenant_id, kind, ordering_key order by place) as nth
+         select p.*, row_number() over (partition by tenant_id, kind, ordering_key order by parked_id) as nth
          from parked_entries p
          join unnest($2::int[], $3::text[], $4::text[]) as o (tenant_id, kind, ordering_key) using (tenant_id, kind, ordering_key)
-         where lane = any($1)
+         where partition = any($1)
        ) p
-       window turns as (order by nth, next_attempt_at, place rows unbounded preceding)
-       order by nth, next_attempt_at, place limit $5
+       window turns as (order by nth, next_attempt_at, parked_id rows unbounded preceding)
+       order by nth, next_attempt_at, parked_id limit $5
      ) p
-     where bytes_before < $6 order by place`,
+     where bytes_before < $6 order by parked_id`,
     [
       partitions,
       orders.map(order => order.tenantId),
@@ -80,7 +80,7 @@ export async function loadParked(
 export async function partitionsWithDueEntries(db: Db): Promise<string[]> {
   const { rows } = await queryPrepared<{ partition: string }>(
     db,
-    `select distinct lane as "partition" from parked_entries where ${dueAt('next_attempt_at')}`,
+    `select distinct partition from parked_entries where ${dueAt('next_attempt_at')}`,
   )
   return rows.map(row => row.partition)
 }
@@ -92,7 +92,7 @@ export async function park(
   const { entry } = parked
   await db.query(
     `insert into parked_entries
-       (lane, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at, last_error)
+       (partition, id, tenant_id, kind, ordering_key, received_at, context, body, attempts, next_attempt_at, last_error)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
     [
       parked.partition,
@@ -124,7 +124,7 @@ export async function postpone(
 ): Promise<void> {
   await db.query(
     `update parked_entries set context = $3, attempts = $4, next_attempt_at = $5, last_error = $6
-     where lane = $1 and place = $2`,
+     where partition = $1 and parked_id = $2`,
     [
       parked.partition,
       parked.parkedId,
@@ -141,7 +141,7 @@ export async function narrowParked(
   db: Db,
   { partition, parkedId, entry }: { partition: string; parkedId: number; entry: Entry },
 ): Promise<void> {
-  await db.query('update parked_entries set context = $3 where lane = $1 and place = $2', [
+  await db.query('update parked_entries set context = $3 where partition = $1 and parked_id = $2', [
     partition,
     parkedId,
     entry.context,
@@ -150,8 +150,8 @@ export async function narrowParked(
 
 export async function unpark(db: Db, parked: { partition: string; parkedId: number }[]): Promise<void> {
   await db.query(
-    `delete from parked_entries p using unnest($1::text[], $2::bigint[]) as done (lane, place)
-     where p.lane = done.lane and p.place = done.place`,
+    `delete from parked_entries p using unnest($1::text[], $2::bigint[]) as done (partition, parked_id)
+     where p.partition = done.partition and p.parked_id = done.parked_id`,
     [parked.map(row => row.partition), parked.map(row => row.parkedId)],
   )
 }

@@ -41,7 +41,7 @@ export async function insertRefusalExamples(db: Db, examples: RefusalExample[]):
 /** In the order of the index: nodes that count the same causes at once wait for each other, and end. */
 export async function addRefusals(db: Db, sums: RefusalSum[]): Promise<void> {
   await db.query(
-    `insert into refusal_sums as s (tenant_id, hour, route, code, cause, count, first_at, last_at)
+    `insert into rejection_sums as s (tenant_id, hour, route, code, cause, count, first_at, last_at)
      select * from json_to_recordset($1) as r ("tenantId" int, hour timestamptz, route text, code text, cause text, count bigint,
        "firstAt" timestamptz, "lastAt" timestamptz)
      order by r."tenantId", r.hour, r.route collate "C", r.code collate "C", r.cause collate "C"
@@ -70,7 +70,7 @@ export async function groupRefused(db: Db, tenantId: number, limit: number): Pro
      ) as detail
      from (
        select route, code, cause, sum(count)::bigint as count, min(first_at) as "firstAt", max(last_at) as "lastAt"
-       from refusal_sums where tenant_id = $1 group by 1, 2, 3 order by 4 desc, 6 desc limit $2
+       from rejection_sums where tenant_id = $1 group by 1, 2, 3 order by 4 desc, 6 desc limit $2
      ) g`,
     [tenantId, limit],
   )
@@ -79,7 +79,7 @@ export async function groupRefused(db: Db, tenantId: number, limit: number): Pro
 
 /** Keeps the newest examples of each route and code, and nothing older than `before`. */
 export async function pruneRefusals(db: Db, options: { before: Date; perCode: number }): Promise<void> {
-  await db.query('delete from refusal_sums where hour < $1', [options.before])
+  await db.query('delete from rejection_sums where hour < $1', [options.before])
   await db.query(
     `delete from rejections r using (
        select id, rejected_at, row_number() over (partition by tenant_id, route, code order by id desc) as place

@@ -82,20 +82,20 @@ export async function keepPurgeWork(
      select distinct $1::int, $2::uuid, n.node from (
        select unnest($3::bigint[]) as node
        union all
-       select unnest(array[j.node, j.other]) from identity_joins j
+       select unnest(array[j.node, j.other]) from identity_merges j
        where j.tenant_id = $1 and j.cause = 'event' and j.cause_id = any($4)
      ) n where n.node is not null
      on conflict do nothing`,
     [tenantId, id, events.map(({ node }) => node), events.map(event => event.id)],
   )
-  await db.query('delete from identity_unjoined where tenant_id = $1 and cause_id = any($2)', [
+  await db.query('delete from identity_unmerged where tenant_id = $1 and cause_id = any($2)', [
     tenantId,
     events.map(event => event.id),
   ])
   // Whoever was joined by a sale that they named.
   await db.query(
     `insert into purge_nodes (tenant_id, purge_id, node)
-     select distinct $1::int, $2::uuid, n.node from identity_joins j cross join unnest(array[j.node, j.other]) as n (node)
+     select distinct $1::int, $2::uuid, n.node from identity_merges j cross join unnest(array[j.node, j.other]) as n (node)
      where j.tenant_id = $1 and j.cause = 'sale' and j.undone_at is null
        and j.cause_id = any(array(select substr(s, 7) from unnest($3::text[]) as s where s like 'order:%')) and n.node is not null
      on conflict do nothing`,
@@ -161,7 +161,7 @@ export async function deleteEntriesOfKey(
 /** How many people these events joined. */
 export async function countJoins(db: Db, tenantId: number, eventIds: string[]): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
-    `select count(*) from identity_joins where tenant_id = $1 and cause = 'event' and cause_id = any($2) and undone_at is null`,
+    `select count(*) from identity_merges where tenant_id = $1 and cause = 'event' and cause_id = any($2) and undone_at is null`,
     [tenantId, eventIds],
   )
   return rows[0]!.count

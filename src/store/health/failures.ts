@@ -23,7 +23,7 @@ export async function failuresOf(db: Db, tenantId: number): Promise<Failures> {
        from sources s join rejections r on r.tenant_id = s.tenant_id and r.source_id = s.id
        where s.tenant_id = $1 and r.rejected_at >= date_trunc('hour', now()) - interval '23 hours' group by 1
      ), refused_keys as materialized (
-       select hour, sum(count) as count from refusal_sums
+       select hour, sum(count) as count from rejection_sums
        where tenant_id = $1 and hour >= date_trunc('hour', now()) - interval '23 hours' group by 1
      ), waiting as materialized (
        select coalesce(sum(o.items), 0)::bigint as events, min(o.received_at) as since

@@ -128,7 +128,7 @@ type NewJoin = {
 export async function insertJoins(db: Db, joins: NewJoin[]): Promise<void> {
   await queryPrepared(
     db,
-    `insert into identity_joins (tenant_id, profile, from_profile, nodes, node, other, cause, cause_id)
+    `insert into identity_merges (tenant_id, profile, from_profile, nodes, node, other, cause, cause_id)
      select "tenantId", profile, "fromProfile", array(select json_array_elements_text(nodes)::bigint), node, other,
        cause ->> 'kind', cause ->> 'id'
      from json_to_recordset($1) as j ("tenantId" int, profile bigint, "fromProfile" bigint, nodes json, node bigint,
@@ -142,7 +142,7 @@ export async function undoSaleJoins(db: Db, orders: { tenantId: number; orderId:
   const { rows } = await queryPrepared<{ tenantId: number }>(
     db,
     `with undone as (
-       update identity_joins j set undone_at = now()
+       update identity_merges j set undone_at = now()
        from unnest($1::int[], $2::text[]) as o (tenant_id, order_id)
        where j.tenant_id = o.tenant_id and j.cause = 'sale' and j.cause_id = o.order_id and j.undone_at is null
        returning j.tenant_id, j.from_profile, j.nodes
@@ -223,7 +223,7 @@ export async function keepUnjoined(
 ): Promise<void> {
   await queryPrepared(
     db,
-    `insert into identity_unjoined (tenant_id, node, other, cause_id)
+    `insert into identity_unmerged (tenant_id, node, other, cause_id)
      select * from unnest($1::int[], $2::bigint[], $3::bigint[], $4::text[]) order by 1, 3, 2 on conflict do nothing`,
     [
       pairs.map(({ tenantId }) => tenantId),

@@ -28,7 +28,7 @@ export async function currentProfile(db: Db, tenantId: number, profile: number):
        union all
        select taken.profile, way.step + 1 from way
        cross join lateral (
-         select j.profile from identity_joins j
+         select j.profile from identity_merges j
          where j.tenant_id = $1 and j.from_profile = way.profile and j.undone_at is null order by j.id desc limit 1
        ) taken
        where way.step < 1000 and not exists (select from identities where tenant_id = $1 and profile = way.profile)
@@ -56,11 +56,11 @@ export async function namesOfProfile(db: Db, tenantId: number, profile: number):
     Omit<PersonName, 'cause'> & { causeKind: Cause['kind'] | null; causeId: string | null }
   >(
     `select i.kind, i.value, i.node, i.first_seen_at as "firstSeenAt", i.retired_at as "retiredAt", i.trusted,
-       j.cause as "causeKind", j.cause_id as "causeId", j.joined_at as "joinedAt"
+       j.cause as "causeKind", j.cause_id as "causeId", j.merged_at as "joinedAt"
      from identities i
      left join (
-       select distinct on (node) n.node, j.cause, j.cause_id, j.joined_at
-       from identity_joins j cross join unnest(j.nodes) as n (node)
+       select distinct on (node) n.node, j.cause, j.cause_id, j.merged_at
+       from identity_merges j cross join unnest(j.nodes) as n (node)
        where j.tenant_id = $1 and j.undone_at is null and n.node = any(
          array(select node from identities where tenant_id = $1 and profile = $2))
          and (j.profile = $2 or j.profile = any(${MERGED_INTO}))
@@ -81,7 +81,7 @@ const MERGED_INTO = `array(
     select $2::bigint as profile
     union
     select j.from_profile from merged m
-    join identity_joins j on j.tenant_id = $1 and j.profile = m.profile and j.undone_at is null
+    join identity_merges j on j.tenant_id = $1 and j.profile = m.profile and j.undone_at is null
   ) select profile from merged)`
 
 /** The joins that hold this profile together: those between two nodes of it. */
@@ -89,7 +89,7 @@ export async function linksOfProfile(db: Db, tenantId: number, profile: number):
   const { rows } = await db.query<Link>(
     `select j.id, coalesce(j.node, j.from_profile) as node, coalesce(j.other, j.profile) as other, j.profile,
        j.from_profile as "fromProfile"
-     from identity_joins j
+     from identity_merges j
      join identities a on a.tenant_id = $1 and a.node = coalesce(j.node, j.from_profile) and a.profile = $2
      join identities b on b.tenant_id = $1 and b.node = coalesce(j.other, j.profile) and b.profile = $2
      where j.tenant_id = $1 and j.profile = any(${MERGED_INTO}) and j.undone_at is null order by j.id`,
@@ -101,7 +101,7 @@ export async function linksOfProfile(db: Db, tenantId: number, profile: number):
 /** Profiles that were merged into this one, in the order in which they were. */
 export async function mergedProfiles(db: Db, tenantId: number, profile: number): Promise<number[]> {
   const { rows } = await db.query<{ profile: number }>(
-    `select j.from_profile as profile from identity_joins j
+    `select j.from_profile as profile from identity_merges j
      where j.tenant_id = $1 and j.profile = any(${MERGED_INTO}) and j.undone_at is null
        and not exists (
          -- a name that moved on was no profile
@@ -115,7 +115,7 @@ export async function mergedProfiles(db: Db, tenantId: number, profile: number):
 }
 
 export async function undoJoin(db: Db, tenantId: number, id: number): Promise<void> {
-  await db.query('update identity_joins set undone_at = now() where tenant_id = $1 and id = $2', [
+  await db.query('update identity_merges set undone_at = now() where tenant_id = $1 and id = $2', [
     tenantId,
     id,
   ])
@@ -134,7 +134,7 @@ export async function renameJoins(
   links: Pick<Link, 'id' | 'profile' | 'fromProfile'>[],
 ): Promise<void> {
   await db.query(
-    `update identity_joins j set profile = n.profile, from_profile = n.from_profile
+    `update identity_merges j set profile = n.profile, from_profile = n.from_profile
      from unnest($2::bigint[], $3::bigint[], $4::bigint[]) as n (id, profile, from_profile)
      where j.tenant_id = $1 and j.id = n.id`,
     [

@@ -25,9 +25,9 @@ export async function circleOf(db: Db, tenantId: number, nodes: number[]): Promi
          union all
          select node from identities where tenant_id = $1 and kind = i.kind and value = i.value and retired_at is not null
          union all
-         select other from identity_unjoined where tenant_id = $1 and node = c.node and cause_id is not null
+         select other from identity_unmerged where tenant_id = $1 and node = c.node and cause_id is not null
          union all
-         select node from identity_unjoined where tenant_id = $1 and other = c.node and cause_id is not null
+         select node from identity_unmerged where tenant_id = $1 and other = c.node and cause_id is not null
        ) other
      )
      select i.node, i.profile, i.kind, i.value, i.first_seen_at as "firstSeenAt", i.retired_at is not null as retired
@@ -43,8 +43,8 @@ type KeptJoin = { node: number; other: number; cause: Cause; joinedAt: Date }
 export async function joinsAmong(db: Db, tenantId: number, nodes: number[]): Promise<KeptJoin[]> {
   const { rows } = await db.query<Omit<KeptJoin, 'cause'> & { kind: Cause['kind']; id: string }>(
     `select coalesce(node, from_profile) as node, coalesce(other, profile) as other, cause as kind, cause_id as id,
-       joined_at as "joinedAt"
-     from identity_joins
+       merged_at as "joinedAt"
+     from identity_merges
      where tenant_id = $1 and undone_at is null
        and coalesce(node, from_profile) = any($2::bigint[]) and coalesce(other, profile) = any($2::bigint[]) order by id`,
     [tenantId, nodes],
@@ -55,7 +55,7 @@ export async function joinsAmong(db: Db, tenantId: number, nodes: number[]): Pro
 /** Causes that an operator has undone: they join nobody again. */
 export async function undoneCauses(db: Db, tenantId: number, nodes: number[]): Promise<Set<string>> {
   const { rows } = await db.query<{ cause: string }>(
-    `select cause || ' ' || cause_id as cause from identity_joins
+    `select cause || ' ' || cause_id as cause from identity_merges
      where tenant_id = $1 and undone_at is not null and node = any($2::bigint[])`,
     [tenantId, nodes],
   )
@@ -92,12 +92,12 @@ export async function resetNames(
   { nodes, first, distrust }: { nodes: number[]; first: number[]; distrust: boolean },
 ): Promise<void> {
   await db.query(
-    `delete from identity_joins where tenant_id = $1 and undone_at is null
+    `delete from identity_merges where tenant_id = $1 and undone_at is null
        and coalesce(node, from_profile) = any($2::bigint[]) and coalesce(other, profile) = any($2::bigint[])`,
     [tenantId, nodes],
   )
   await db.query(
-    `delete from identity_unjoined
+    `delete from identity_unmerged
      where tenant_id = $1 and node = any($2::bigint[]) and other = any($2::bigint[]) and cause_id is not null`,
     [tenantId, nodes],
   )
@@ -124,7 +124,7 @@ export async function takeTouches(db: Db, tenantId: number, nodes: number[]): Pr
 
 export async function deleteUnseen(db: Db, tenantId: number, nodes: number[]): Promise<number> {
   await db.query(
-    'delete from identity_unjoined where tenant_id = $1 and (node = any($2::bigint[]) or other = any($2::bigint[]))',
+    'delete from identity_unmerged where tenant_id = $1 and (node = any($2::bigint[]) or other = any($2::bigint[]))',
     [tenantId, nodes],
   )
   const { rowCount } = await db.query(

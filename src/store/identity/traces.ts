@@ -54,7 +54,7 @@ export async function* readUnjoinedEvents(
      select tableoid::int8 as table, ctid::text as row, id, received_at as "receivedAt", payload from events
      where tenant_id = $1 and node = any(array(
        select i.node from identities i where i.tenant_id = $1 and not i.node = any($2::bigint[]) and i.profile in (
-         select o.profile from identity_unjoined u join identities o on o.tenant_id = u.tenant_id and o.node = u.node
+         select o.profile from identity_unmerged u join identities o on o.tenant_id = u.tenant_id and o.node = u.node
          where u.tenant_id = $1 and u.other = any($2::bigint[])
          union
          select profile from identities
@@ -223,14 +223,14 @@ export async function deleteNames(
     nodes,
   ])
   await db.query(
-    'delete from identity_unjoined where tenant_id = $1 and (node = any($2::bigint[]) or other = any($2::bigint[]))',
+    'delete from identity_unmerged where tenant_id = $1 and (node = any($2::bigint[]) or other = any($2::bigint[]))',
     [tenantId, nodes],
   )
   // What joined them may name them: a contact's id, an order's.
   // Not `&&`, which compares each with each: somebody may have thousands of names.
   await queryLong(
     db,
-    `delete from identity_joins j
+    `delete from identity_merges j
      where tenant_id = $1 and exists (select 1 from unnest(j.nodes) as n (node) where n.node = any($2::bigint[]))`,
     [tenantId, nodes],
   )

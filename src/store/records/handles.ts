@@ -11,12 +11,12 @@ export async function keepHandles(
 ): Promise<void> {
   await queryPrepared(
     db,
-    `insert into shop_handles as n (tenant_id, handle, product_id, told_at)
+    `insert into shop_handles as n (tenant_id, handle, product_id, source_updated_at)
      select distinct on (tenant_id, handle) * from unnest($1::int[], $2::text[], $3::text[], $4::timestamptz[])
-       as t (tenant_id, handle, product_id, told_at)
-     order by tenant_id, handle, told_at desc
-     on conflict (tenant_id, handle) do update set product_id = excluded.product_id, told_at = excluded.told_at
-       where n.told_at < excluded.told_at`,
+       as t (tenant_id, handle, product_id, source_updated_at)
+     order by tenant_id, handle, source_updated_at desc
+     on conflict (tenant_id, handle) do update set product_id = excluded.product_id, source_updated_at = excluded.source_updated_at
+       where n.source_updated_at < excluded.source_updated_at`,
     [
       handles.map(({ tenantId }) => tenantId),
       handles.map(({ handle }) => handle),
@@ -33,13 +33,13 @@ export async function productsOfHandles(
 ): Promise<(Handle & { isLive: boolean; toldAt: string })[]> {
   const { rows } = await queryPrepared<Handle & { isLive: boolean; toldAt: string }>(
     db,
-    `select n.tenant_id as "tenantId", n.handle, r.live as "isLive", to_char(r.told_at at time zone 'UTC', ${VERSION_FORMAT}) as "toldAt"
+    `select n.tenant_id as "tenantId", n.handle, r.live as "isLive", to_char(r.updated_at at time zone 'UTC', ${VERSION_FORMAT}) as "toldAt"
      from unnest($1::int[], $2::text[]) as k (tenant_id, handle)
      cross join lateral (
        select tenant_id, handle, product_id from shop_handles where tenant_id = k.tenant_id and handle = k.handle limit 1
      ) n
      cross join lateral (
-       select bool_or(not deleted) as live, max(source_updated_at) as told_at
+       select bool_or(not deleted) as live, max(source_updated_at) as updated_at
        from (
          select deleted, source_updated_at from records
          where tenant_id = n.tenant_id and entity_type = 'product' and id = n.product_id
@@ -48,7 +48,7 @@ export async function productsOfHandles(
          where tenant_id = n.tenant_id and entity_type = 'product' and id > n.product_id || '/' and id < n.product_id || '0'
        ) members
      ) r
-     where r.told_at is not null`,
+     where r.updated_at is not null`,
     [handles.map(({ tenantId }) => tenantId), handles.map(({ handle }) => handle)],
   )
   return rows

@@ -1,0 +1,1796 @@
+-- The schema of Kontor 0.1.0. Later changes are new files beside this one: a released migration is never edited.
+--
+--   1. Tenants, keys and settings      6. Events                  11. Alerts and retention
+--   2. Audit and console sessions      7. Identity                12. Billing
+--   3. The log                         8. Conversions             13. Views for BI tools
+--   4. Failed and parked entries       9. Sources
+--   5. Records                        10. Destinations and archive
+--
+-- Conventions:
+--   - Every key starts with tenant_id, unless a table belongs to the whole installation.
+--   - Identifiers that clients choose are compared byte by byte: text collate "C".
+--   - Tables that grow without limit are range partitions by time or by period. Retention drops whole partitions.
+--   - A table with the column "singleton" has exactly one row.
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 1. Tenants, keys and settings
+-- ---------------------------------------------------------------------------------------------------------------------
+
+create table tenants (
+  id int generated always as identity primary key,
+  name text not null unique,
+  -- Event types that count as conversions. Null: the default list.
+  conversion_types text[],
+  -- The oldest occurred_at that events sent with a public key may have, in days before now. 0: no limit.
+  -- Null: the setting KONTOR_EVENTS_FLOOR applies.
+  events_floor_days int check (events_floor_days between 0 and 36500),
+  -- What Kontor does with IP addresses of events: store them, store only their network, or drop them.
+  ip_addresses text not null default 'keep' check (ip_addresses in ('keep', 'truncate', 'drop')),
+  -- Thresholds by rule; null turns a rule off. Rules that are not listed use their default.
+  alert_rules jsonb not null default '{}',
+  created_at timestamptz not null default now()
+);
+
+-- Private, tracking and admin keys. Only hashes are stored.
+create table api_keys (
+  id text collate "C" primary key,
+  -- An admin key may be limited to one tenant; every other key belongs to one.
+  tenant_id int references tenants (id) on delete cascade,
+  kind text not null check (kind in ('private', 'tracking', 'admin')),
+  -- Admin keys only.
+  role text check (role in ('viewer', 'operator', 'admin')),
+  hash bytea not null unique,
+  -- The last characters, for display.
+  hint text not null,
+  scopes text[] not null,
+  -- A tracking key that only servers hold may link identifiers; one that is embedded in web pages may not.
+  server boolean not null default false,
+  -- Networks (CIDR) that the key is accepted from. Empty: from anywhere.
+  allowed_addresses text[] not null default '{}',
+  -- Of a tracking key: origins that may use it, event types and rate. Empty or null: no limit.
+  limits jsonb not null default '{"origins": [], "event_types": [], "rate_limit": null}',
+  -- The actor that created it; null if unknown. A stolen key may have created others.
+  created_by text collate "C",
+  created_at timestamptz not null default now(),
+  expires_at timestamptz,
+  revoked_at timestamptz,
+  last_used_at timestamptz,
+  constraint api_keys_role check ((kind = 'admin') = (role is not null)),
+  constraint api_keys_tenant check (kind = 'admin' or tenant_id is not null)
+);
+create index api_keys_by_tenant on api_keys (tenant_id, created_at);
+create index api_keys_by_creator on api_keys (created_by) where created_by is not null;
+
+create table settings (
+  name text primary key,
+  value text not null
+);
+
+-- Identifies this installation. Together with log_database() it says which installation owns a NATS stream.
+-- A restored backup is a new installation.
+create table installation (
+  id uuid not null default gen_random_uuid(),
+  singleton boolean primary key default true check (singleton)
+);
+insert into installation default values;
+
+-- Nodes cache keys, tenants and sources. Every change increments this version and sends a notification.
+-- A node that listens is notified at once; a node behind a transaction pooler polls the version.
+create table config_version (
+  singleton boolean primary key default true check (singleton),
+  version bigint not null
+);
+insert into config_version (version) values (1);
+
+create function config_changed() returns trigger language plpgsql as $$
+begin
+  update config_version set version = version + 1;
+  notify kontor_config;
+  return null;
+end $$;
+
+create trigger tenants_changed after update or delete on tenants
+  for each statement execute function config_changed();
+create trigger api_keys_changed after insert or delete or update of scopes, expires_at, revoked_at, limits on api_keys
+  for each statement execute function config_changed();
+
+-- Which database role belongs to which tenant. A role without a row sees nothing in the views of kontor_bi.
+create table sql_access (
+  role text primary key,
+  tenant_id int not null,
+  name text not null,
+  created_by text not null,
+  created_at timestamptz not null default now()
+);
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 2. Audit and console sessions
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- One row per change, written in the transaction that makes the change. tenant_id is no foreign key: the row outlives
+-- the objects it describes.
+create table audit (
+  id uuid primary key,
+  -- When the row was written, not when its transaction started: changes that waited for each other stay in order.
+  at timestamptz not null default date_trunc('milliseconds', clock_timestamp()),
+  -- A key (key_…), a user of the command line (cli:name) or of the console (oidc:…).
+  actor text not null,
+  -- noun.verb
+  action text not null,
+  target text,
+  -- Null: the change concerns the whole installation.
+  tenant_id int,
+  ip text,
+  request_id text,
+  before jsonb,
+  after jsonb
+);
+create index audit_by_time on audit (at, id);
+create index audit_by_tenant on audit (tenant_id, at, id);
+
+create function reject_audit_change() returns trigger language plpgsql as $$
+begin
+  raise exception 'rows of the audit are never changed or deleted';
+end $$;
+create trigger audit_is_final before update or delete or truncate on audit
+  for each statement execute function reject_audit_change();
+
+-- Users signed in to the console through an OpenID Connect provider, one row per browser. The cookie holds a random
+-- token, the row its SHA-256. A session ends by sign-out, when the user's role changes, or at expires_at. Each sign-in
+-- deletes expired rows.
+create table console_sessions (
+  hash bytea primary key,
+  issuer text not null,
+  subject text not null,
+  -- As in the audit: oidc:ada@example.com
+  actor text not null,
+  role text not null check (role in ('viewer', 'operator', 'admin')),
+  -- Null: all tenants.
+  tenant_id int references tenants (id),
+  created_at timestamptz not null default now(),
+  expires_at timestamptz not null
+);
+create index console_sessions_by_user on console_sessions (issuer, subject);
+create index console_sessions_by_expiry on console_sessions (expires_at);
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 3. The log
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- Transaction ids have a meaning in one database cluster only. When the database continues in another cluster (a
+-- restored dump, a logical switch-over), a new epoch starts. All positions of earlier epochs come before it.
+create table log_epochs (
+  epoch int primary key,
+  -- log_database() of the database that the epoch belongs to.
+  database text not null,
+  started_at timestamptz not null default now()
+);
+
+-- The log is append-only: one range partition per day, dropped after the retention time. The position of an entry is
+-- (epoch, xid, ord). Everything below pg_snapshot_xmin() is final, so a reader that stays below it never skips a slow
+-- concurrent commit, and no sequence is needed.
+create table log (
+  partition smallint not null,
+  xid xid8 not null default pg_current_xact_id(),
+  ord int not null,
+  id uuid not null,
+  tenant_id int not null,
+  kind text not null,
+  ordering_key text not null,
+  received_at timestamptz not null,
+  context text not null,
+  body_bytes int not null,
+  body text not null,
+  epoch int not null default 1
+) partition by range (received_at);
+-- Each body is read once and dropped after days: compression would cost more than it saves.
+alter table log alter column body set storage external;
+create index log_by_position on log (partition, epoch, xid, ord);
+-- The id of an entry contains its time, so this index finds an entry by id without a second b-tree.
+create index log_by_time on log using brin (received_at) with (pages_per_range = 16, autosummarize = on);
+
+create table log_cursors (
+  partition smallint primary key,
+  xid xid8 not null default '0',
+  ord int not null default 0,
+  updated_at timestamptz not null default now(),
+  epoch int not null default 1
+) with (fillfactor = 50);
+
+-- Identifies this database: the cluster's system identifier and the database's oid. A database that is dropped and
+-- restored in the same cluster gets a new oid: its positions would still be valid, but the caches of nodes would not.
+-- Managed services may forbid pg_control_system(); they then count as one cluster. PostgreSQL reads the identifier from
+-- a file, so each session asks once and keeps the answer in a session variable.
+create function log_database() returns text language plpgsql stable as $$
+declare
+  known text := current_setting('kontor.database', true);
+begin
+  if known <> '' then
+    return known;
+  end if;
+  select case when has_function_privilege('pg_control_system()', 'execute')
+      then (select system_identifier from pg_control_system()) else 0 end
+    || '/' || (select oid from pg_database where datname = current_database())
+  into known;
+  perform set_config('kontor.database', known, false);
+  return known;
+end $$;
+
+-- Every append and every take calls this. It raises KT001 if the log continues in another epoch or database: an entry
+-- written there would never be read. Comparing the session variable first takes 25 µs instead of 54 µs.
+create function is_log_epoch(expected int) returns boolean language plpgsql stable as $$
+declare
+  latest log_epochs;
+begin
+  select * into latest from log_epochs order by epoch desc limit 1;
+  if latest.epoch = expected
+     and (latest.database = current_setting('kontor.database', true) or latest.database = log_database()) then
+    return true;
+  end if;
+  raise exception 'the log is in another epoch than %', expected using errcode = 'KT001';
+end $$;
+
+create procedure assert_log_epoch(expected int) language plpgsql as $$
+begin
+  if (select epoch = expected and database = current_setting('kontor.database', true)
+      from log_epochs order by epoch desc limit 1) then
+    return;
+  end if;
+  perform is_log_epoch(expected);
+end $$;
+
+-- Returns the epoch of this database and starts it if the latest epoch belongs to another one. The caller holds the
+-- advisory lock LOCKS.epoch.
+create function enter_log_epoch() returns int language plpgsql as $$
+declare
+  latest log_epochs;
+begin
+  select * into latest from log_epochs order by epoch desc limit 1;
+  if latest.database is distinct from log_database() then
+    insert into log_epochs (epoch, database) values (coalesce(latest.epoch, 0) + 1, log_database()) returning * into latest;
+    -- The caches of nodes may be newer than the dump. The version jumps past every version they can have seen.
+    update config_version set version = version + 1000000;
+  end if;
+  return latest.epoch;
+end $$;
+
+insert into log_epochs (epoch, database) values (1, log_database());
+
+-- Idempotency keys are valid for 30 days. A period is 10 days; retention drops its partition.
+create table idempotency_keys (
+  period int not null,
+  tenant_id int not null,
+  key text collate "C" not null,
+  operation_id uuid not null,
+  body_hash bytea not null,
+  entity_type text not null,
+  record_id text,
+  created_at timestamptz not null default now(),
+  primary key (tenant_id, key, period)
+) partition by range (period);
+
+-- Streams of a log on NATS JetStream. Cursors are in PostgreSQL so that they commit together with the effects.
+create table jetstream_streams (
+  name text collate "C" primary key,
+  -- When NATS created it. A stream that is created again under the same name starts at sequence number 1.
+  created text not null,
+  partitions int not null,
+  -- Without credentials. A start without NATS_URL checks there whether entries are unread.
+  servers text not null,
+  -- Unread entries when a worker last looked, which it does every few seconds.
+  unread bigint not null default 0,
+  seen_at timestamptz not null default now(),
+  -- The last writer stopped in order, and nothing was unread.
+  is_drained boolean not null default false,
+  -- When Kontor stopped using the stream. Its cursors stay: processed messages are still in it and would be read again.
+  left_at timestamptz,
+  -- Since when entries are unread, as far as a worker has looked.
+  unread_since timestamptz
+);
+
+-- Everything below seq is read, and the first `ord` entries of the message at seq.
+create table jetstream_cursors (
+  stream text collate "C" not null,
+  partition smallint not null,
+  seq bigint not null default 1,
+  ord int not null default 0,
+  updated_at timestamptz not null default now(),
+  -- The id of the message before this position; null: unknown. If another message has its number, the server lost its
+  -- newest messages and assigns their numbers again.
+  last_id text collate "C",
+  -- The newest time, by NATS's clock, of the messages read so far. Messages after such a loss are newer.
+  last_at timestamptz,
+  primary key (stream, partition)
+) with (fillfactor = 50);
+
+-- Messages that Kontor skipped because no entries can be read from them: messages of other programs, and damaged ones
+-- of its own. Rows are kept as long as the stream keeps its messages.
+create table jetstream_skipped_messages (
+  stream text collate "C" not null,
+  seq bigint not null,
+  -- By NATS's clock. A stream that is created again assigns the same numbers again.
+  stored_at timestamptz not null,
+  subject text not null,
+  reason text not null,
+  -- Written by another program.
+  is_foreign boolean not null,
+  -- Only of Kontor's own messages that belong to several tenants. Those of one tenant are its dead letters.
+  payload bytea,
+  skipped_at timestamptz not null default now(),
+  primary key (stream, seq, stored_at)
+);
+
+-- Processes that write to a stream. Each updates its row every few seconds and deletes it when it stops in order.
+-- Kontor does not leave a stream that other processes write to.
+create table jetstream_writers (
+  stream text collate "C" not null,
+  process uuid not null,
+  -- Host and process id, for display.
+  name text not null,
+  -- Which creation of the stream it writes to (jetstream_streams.created). Null: it has not found the stream yet.
+  created text,
+  seen_at timestamptz not null default now(),
+  primary key (stream, process)
+);
+
+-- The newest unread message of each partition when a worker last looked, and how many entries were unread up to it.
+-- If it is gone before a cursor has passed it, its entries were lost.
+create table jetstream_unread (
+  stream text collate "C" not null,
+  partition smallint not null,
+  -- Which creation of the stream (jetstream_streams.created).
+  created text not null,
+  seq bigint not null,
+  entries bigint not null,
+  seen_at timestamptz not null default now(),
+  primary key (stream, partition)
+);
+
+-- Entries that were acknowledged and lost before they were processed: a stream was deleted or purged, or lost its disk.
+create table jetstream_losses (
+  stream text collate "C" not null,
+  noticed_at timestamptz not null default now(),
+  -- An upper bound.
+  entries bigint not null,
+  seen_at timestamptz not null
+);
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 4. Failed and parked entries
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- Entries that wait: for their retry, for the next portion of a large entry, or behind an earlier entry of the same
+-- ordering key.
+create table parked_entries (
+  -- The log and the partition that the entry came from: postgres/3
+  partition text collate "C" not null,
+  -- A lower number was parked earlier.
+  parked_id bigint generated always as identity,
+  id uuid not null,
+  tenant_id int not null,
+  kind text not null,
+  ordering_key text not null,
+  received_at timestamptz not null,
+  context text not null,
+  body text not null,
+  attempts int not null,
+  next_attempt_at timestamptz not null,
+  last_error text,
+  primary key (partition, parked_id)
+);
+-- The rest of a large entry is soon applied: compression would cost more than it saves.
+alter table parked_entries alter column body set storage external;
+
+create table dead_letters (
+  tenant_id int not null,
+  id uuid not null,
+  kind text not null,
+  ordering_key text not null,
+  source_id text collate "C",
+  inbound_event_id text,
+  reason text not null,
+  error text not null,
+  -- The error without the parts that vary between failures of one kind, for grouping. Null: written by an older version.
+  cause text,
+  attempts int not null,
+  received_at timestamptz not null,
+  -- In milliseconds, as the API shows it: a page starts after the last row of the page before.
+  failed_at timestamptz(3) not null default now(),
+  replayed_at timestamptz,
+  -- The id of the entry that replayed it.
+  replayed_as uuid,
+  context text not null,
+  body text not null,
+  primary key (tenant_id, id)
+);
+create index dead_letters_by_time on dead_letters (tenant_id, failed_at desc, id desc);
+create index dead_letters_by_event on dead_letters (tenant_id, inbound_event_id) where inbound_event_id is not null;
+-- For retention, over all tenants.
+create index dead_letters_by_age on dead_letters (failed_at);
+
+-- Partitions of the log that failed for a reason outside of any entry, and when they last did.
+create table stalled_partitions (
+  partition text collate "C" primary key,
+  failed_at timestamptz not null,
+  error text not null
+);
+
+-- A sample of rejected requests. Those to a source have a source_id, those with a key have a key_id, a route, a cause
+-- and the start of the body.
+create table rejections (
+  id bigint generated always as identity,
+  tenant_id int not null,
+  source_id text collate "C",
+  key_id text,
+  rejected_at timestamptz not null default now(),
+  route text,
+  status int not null,
+  code text not null,
+  -- The detail without the parts that vary, for grouping.
+  cause text,
+  detail text not null,
+  ip text,
+  user_agent text,
+  bytes int,
+  body text,
+  -- Similar requests that were only counted.
+  suppressed int not null default 0,
+  -- The sender presented a token or a valid signature. Unauthenticated requests say nothing about the source.
+  is_authenticated boolean not null default true
+);
+create index rejections_by_time on rejections (tenant_id, source_id, id);
+create index rejections_of_keys on rejections (tenant_id, id) where source_id is null;
+
+-- Counts of all rejected requests that had a valid key.
+create table rejection_sums (
+  tenant_id int not null,
+  hour timestamptz not null,
+  route text collate "C" not null,
+  code text collate "C" not null,
+  cause text collate "C" not null,
+  count bigint not null,
+  first_at timestamptz not null,
+  last_at timestamptz not null,
+  primary key (tenant_id, hour, route, code, cause)
+) with (fillfactor = 70);
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 5. Records
+-- ---------------------------------------------------------------------------------------------------------------------
+
+create table records (
+  tenant_id int not null,
+  entity_type text collate "C" not null,
+  id text collate "C" not null,
+  external_id text collate "C",
+  -- Of the newest write, or delete by id. A delete by another identifier does not change it: see record_tombstones.
+  source_updated_at timestamptz not null,
+  -- The entry that wrote it. Of equal source times, the later arrival wins.
+  entry_id uuid not null,
+  deleted boolean not null,
+  -- Null when deleted.
+  data jsonb,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  -- Identifiers of products. Longer values are not identifiers and stay in data.
+  sku text collate "C"
+    generated always as (case when entity_type = 'product' and length(data ->> 'sku') <= 255 then data ->> 'sku' end) stored,
+  code text collate "C"
+    generated always as (case when entity_type = 'product' and length(data ->> 'code') <= 255 then data ->> 'code' end) stored,
+  primary key (tenant_id, entity_type, id)
+) with (fillfactor = 90);
+create index records_by_sku on records (tenant_id, sku) where sku is not null;
+create index records_by_code on records (tenant_id, code) where code is not null;
+create index records_by_external_id on records (tenant_id, external_id) where external_id is not null;
+-- For lists. All leading columns are expressions: on a table without statistics the planner otherwise takes this index
+-- for lookups by primary key, reads everything of the type, and keeps that plan when the table has grown.
+create index records_by_update on records ((tenant_id::bigint), (entity_type || ''), updated_at, id);
+
+-- For the search: the start of a contact's name and of its last word. Cut to 200 characters, because an index row has a
+-- size limit.
+create function contact_name(data jsonb) returns text language sql immutable parallel safe as $$
+  select lower(left(coalesce(nullif(data ->> 'name', ''), btrim(
+    coalesce(data ->> 'firstName', data ->> 'first_name', '') || ' ' || coalesce(data ->> 'lastName', data ->> 'last_name', ''))), 200))
+$$;
+-- The tenant is part of the text: with tenant_id as the first column, a table without statistics makes any other index
+-- of the tenant look equally good.
+create index contacts_by_name on records ((tenant_id::text || ' ' || contact_name(data)) collate "C")
+  where entity_type = 'contact' and not deleted;
+create index contacts_by_last_name
+  on records ((tenant_id::text || ' ' || split_part(contact_name(data), ' ', -1)) collate "C")
+  where entity_type = 'contact' and not deleted;
+
+-- A delete by external_id, sku or code. It is kept so that an older write that arrives later stays deleted.
+create table record_tombstones (
+  tenant_id int not null,
+  entity_type text collate "C" not null,
+  name text collate "C" not null check (name in ('external_id', 'sku', 'code')),
+  value text collate "C" not null,
+  source_updated_at timestamptz not null,
+  entry_id uuid not null,
+  primary key (tenant_id, entity_type, name, value)
+);
+
+-- The result of an accepted write. Only the pipeline inserts rows; until then the entry is in the log.
+create table operations (
+  tenant_id int not null,
+  id uuid not null,
+  received_at timestamptz not null,
+  status text not null check (status in ('applied', 'superseded', 'failed')),
+  entity_type text not null,
+  record_id text,
+  applied_at timestamptz not null default now(),
+  error text,
+  primary key (tenant_id, id, received_at)
+) partition by range (received_at);
+
+-- Handles of products, from the shop's webhooks. A file of products contains only handles and finds the product by them.
+create table shop_handles (
+  tenant_id int not null,
+  handle text collate "C" not null,
+  -- The id of the product's record, or the first part of the ids of its variants' records.
+  product_id text collate "C" not null,
+  -- By the shop's clock. If two products had the handle, the latest one keeps it.
+  source_updated_at timestamptz not null,
+  primary key (tenant_id, handle)
+);
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 6. Events
+-- ---------------------------------------------------------------------------------------------------------------------
+
+create table events (
+  tenant_id int not null,
+  id uuid not null,
+  occurred_at timestamptz not null,
+  received_at timestamptz not null,
+  event_type text collate "C" not null,
+  conversion boolean not null,
+  source text collate "C" not null,
+  source_type text collate "C" not null,
+  source_config_id text collate "C",
+  inbound_event_id text,
+  provider_event_id text,
+  visitor text,
+  session_id text,
+  node bigint,
+  -- JSON as received, made storable. Text instead of jsonb: it is validated before, read as a whole, and parsing it took
+  -- a third of an event's time in PostgreSQL. Query it with payload::jsonb.
+  payload text not null,
+  headers text,
+  meta text,
+  -- The key that sent it, so that events sent with a public key can be found and deleted.
+  key_id text collate "C",
+  -- The signed-in user that the event named: profiles can be rebuilt from the events that remain after a purge.
+  user_id text
+) partition by range (occurred_at);
+create index events_by_time on events (tenant_id, occurred_at, id) where not conversion;
+create index events_by_type on events (tenant_id, event_type, occurred_at, id) where not conversion;
+create index events_by_receipt on events using brin (received_at) with (pages_per_range = 32, autosummarize = on);
+create table events_before_2000 partition of events for values from (minvalue) to ('2000-01-01 00:00:00+00');
+
+-- Deduplication. key: hash of the source and the sender's event id. A period is a month.
+create table processed_events (
+  period int not null,
+  tenant_id int not null,
+  key uuid not null,
+  event_id uuid not null,
+  primary key (tenant_id, key, period)
+) partition by range (period);
+
+-- Series of events and conversions are read from sums by minute, hour and day (UTC). Each transaction adds one row per
+-- minute, type and source that it changed, so writers never wait for each other. A job folds these rows into the sums.
+-- A series adds up both.
+create table event_sums_added (
+  tenant_id int not null,
+  minute timestamptz not null,
+  event_type text collate "C" not null,
+  source text collate "C" not null,
+  count bigint not null
+);
+create index event_sums_added_by_time on event_sums_added (tenant_id, minute);
+
+create table event_sums (
+  tenant_id int not null,
+  grain text collate "C" not null check (grain in ('minute', 'hour', 'day')),
+  -- True: the sum of all types; event_type is ''. A sender can invent as many types as events.
+  all_types boolean not null,
+  at timestamptz not null,
+  event_type text collate "C" not null,
+  source text collate "C" not null,
+  count bigint not null,
+  primary key (tenant_id, grain, all_types, at, event_type, source)
+) with (fillfactor = 80);
+
+-- Time ranges whose events retention dropped. Their rows in event_sums no longer count; a job deletes them.
+create table event_sums_dropped (
+  since timestamptz not null,
+  until timestamptz not null
+);
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 7. Identity
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- One row per identifier of a person: a visitor id, a user id, an e-mail address or a contact id. Identifiers seen
+-- together share a profile. Events point to a node and read the profile through it, so a merge rewrites the nodes of
+-- the smaller profile and no event. An identifier belongs to one person at a time: when it moves to another person, its
+-- old node is retired and stays with the events of the first person.
+create sequence identity_nodes;
+create table identities (
+  tenant_id int not null,
+  node bigint not null,
+  kind text collate "C" not null check (kind in ('visitor', 'user', 'email', 'contact')),
+  value text collate "C" not null,
+  profile bigint not null,
+  first_seen_at timestamptz not null default now(),
+  retired_at timestamptz,
+  -- A record, a server or an operator linked it, not only an event that anyone could have sent.
+  trusted boolean not null default false
+) with (fillfactor = 90);
+create unique index identities_by_value on identities (tenant_id, kind, value) where retired_at is null;
+create unique index identities_by_node on identities (tenant_id, node) include (profile);
+create index identities_by_profile on identities (tenant_id, profile);
+-- Earlier nodes of an identifier, for undoing its move.
+create index identities_retired on identities (tenant_id, kind, value) where retired_at is not null;
+
+-- Why profiles were merged, so that a merge can be explained and undone.
+create table identity_merges (
+  tenant_id int not null,
+  id bigint generated always as identity,
+  profile bigint not null,
+  from_profile bigint not null,
+  -- The nodes that came from from_profile.
+  nodes bigint[] not null,
+  -- The two nodes that the cause linked; `node` is on the side of from_profile. Null: the first nodes of the profiles.
+  node bigint,
+  other bigint,
+  cause text not null check (cause in ('event', 'record', 'sale', 'command')),
+  cause_id text not null,
+  merged_at timestamptz not null default now(),
+  undone_at timestamptz,
+  primary key (tenant_id, id)
+);
+create index identity_merges_by_source on identity_merges (tenant_id, from_profile);
+create index identity_merges_by_profile on identity_merges (tenant_id, profile);
+create index identity_merges_by_sale on identity_merges (tenant_id, cause_id) where cause = 'sale' and undone_at is null;
+create index identity_merges_by_event on identity_merges (tenant_id, cause_id) where cause = 'event';
+
+-- Nodes that were seen together but not merged, because the profile was full. An erasure of one also erases the
+-- events of the other.
+create table identity_unmerged (
+  tenant_id int not null,
+  node bigint not null,
+  other bigint not null,
+  -- The event that linked them. A purge of its key deletes the pair and reexamines the pairs of other keys.
+  cause_id text,
+  primary key (tenant_id, other, node)
+);
+create index identity_unmerged_by_event on identity_unmerged (tenant_id, cause_id) where cause_id is not null;
+create index identity_unmerged_by_node on identity_unmerged (tenant_id, node);
+
+-- Workers cache nodes. The version changes when an identifier gets a new node, or when a profile is split.
+create table identity_versions (
+  tenant_id int primary key,
+  version bigint not null
+) with (fillfactor = 50);
+
+-- The first touch of a node: where the person came from. A touch with a source precedes a direct one.
+create table touches (
+  tenant_id int not null,
+  node bigint not null,
+  direct boolean not null,
+  occurred_at timestamptz not null,
+  event_id uuid not null,
+  source text not null,
+  medium text,
+  campaign text,
+  primary key (tenant_id, node)
+) with (fillfactor = 90);
+
+-- An erasure is a job that reports its progress and resumes after a crash.
+create table erasures (
+  tenant_id int not null,
+  id uuid not null,
+  requested_at timestamptz not null default now(),
+  status text not null default 'completed' check (status in ('erasing', 'sweeping', 'completed')),
+  -- Who is erased, as JSON. Deleted when the erasure is completed.
+  subject text,
+  subject_hash bytea not null,
+  receipt jsonb not null,
+  -- Heartbeat of the process that runs it.
+  seen_at timestamptz,
+  primary key (tenant_id, id)
+);
+create index erasures_running on erasures (seen_at) where status <> 'completed';
+-- Workers cache the nodes of people. They drop their cache in the transaction that deletes the identifiers.
+create trigger erasures_created after insert on erasures
+  for each statement execute function config_changed();
+create trigger erasures_status_changed after update of status on erasures
+  for each statement execute function config_changed();
+
+-- Identifiers of erased people that must not be recorded again: only the SHA-256 of "<tenant id> <kind> <value>".
+create table suppressions (
+  tenant_id int not null,
+  hash bytea not null,
+  kind text not null,
+  erasure_id uuid not null,
+  -- True: a worker saw this identifier together with a suppressed one.
+  learned boolean not null default false,
+  suppressed_at timestamptz not null default now(),
+  primary key (tenant_id, hash)
+);
+create index suppressions_by_erasure on suppressions (tenant_id, erasure_id);
+
+-- Workers cache which tenants have suppressions. Learned ones do not change that, and workers write them often:
+-- they leave config_version unchanged.
+create function suppressions_added() returns trigger language plpgsql as $$
+begin
+  if exists (select from added where not learned) then
+    update config_version set version = version + 1;
+    notify kontor_config;
+  end if;
+  return null;
+end $$;
+create trigger suppressions_added after insert on suppressions
+  referencing new table as added for each statement execute function suppressions_added();
+create trigger suppressions_deleted after delete on suppressions
+  for each statement execute function config_changed();
+
+-- How many events and records were suppressed.
+create table suppression_counts (
+  tenant_id int primary key,
+  events bigint not null,
+  records bigint not null,
+  last_at timestamptz not null
+);
+
+-- A purge deletes the events that were sent with one tracking key. It is a job, like an erasure.
+create table purges (
+  tenant_id int not null,
+  id uuid not null,
+  requested_at timestamptz not null,
+  key_id text collate "C" not null,
+  received_since timestamptz not null,
+  received_until timestamptz,
+  status text not null check (status in ('running', 'completed')),
+  seen_at timestamptz not null default now(),
+  -- How often profiles were rebuilt.
+  rounds int not null default 0,
+  receipt jsonb not null,
+  primary key (tenant_id, id)
+);
+create index purges_running on purges (seen_at) where status = 'running';
+-- Workers drop their cache of nodes in every transaction that rebuilds profiles.
+create trigger purges_round_finished after update of rounds on purges
+  for each statement execute function config_changed();
+
+-- Nodes of the deleted events, and the nodes that those events merged.
+create table purge_nodes (
+  tenant_id int not null,
+  purge_id uuid not null,
+  node bigint not null,
+  primary key (tenant_id, purge_id, node)
+);
+-- Sales that the deleted events named: 'order:<id>' or 'invoice:<id>'.
+create table purge_sales (
+  tenant_id int not null,
+  purge_id uuid not null,
+  sale text collate "C" not null,
+  primary key (tenant_id, purge_id, sale)
+);
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 8. Conversions
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- One row per sale. Data from the order record (order_…) and data from events (event_…) are stored separately, so the
+-- row does not depend on which came first. The generated columns derive what is read from both.
+create table conversions (
+  tenant_id int not null,
+  -- 'order:<order id>', or 'event:<event id>' if no order is named.
+  sale_key text collate "C" not null,
+  id uuid not null,
+  -- Events of one order are one sale only within one person, until the order's record says whose it is. This finds all
+  -- rows of the order.
+  order_id text collate "C",
+  order_state text check (order_state in ('live', 'deleted')),
+  order_placed_at timestamptz,
+  order_updated_at timestamptz,
+  order_amount numeric,
+  order_currency text,
+  order_contact_id text collate "C",
+  order_node bigint,
+  event_id uuid,
+  event_occurred_at timestamptz,
+  event_type text collate "C",
+  event_conversion_type text collate "C",
+  event_source text,
+  event_source_config_id text,
+  -- The order, invoice or object that was bought.
+  object_id text,
+  event_amount numeric,
+  event_currency text,
+  event_visitor text,
+  event_node bigint,
+  -- The rank of the events that event_visitor and event_node come from. Null: they come from event_id.
+  event_visitor_rank text collate "C",
+  event_node_rank text collate "C",
+  -- The event that the amount comes from, and whether its sender holds a secret (a source's token, a server's key). A
+  -- public key must not set the amount of an order before the shop's own webhook arrives. Null: the amount comes from
+  -- event_id, and a source is trusted.
+  price_event_id uuid,
+  price_at timestamptz,
+  price_trusted boolean,
+  -- Several visitors named the order. Such an order merges no profiles.
+  several_visitors boolean not null default false,
+  occurred_at timestamptz not null
+    generated always as (coalesce(order_placed_at, event_occurred_at, order_updated_at)) stored,
+  conversion_type text collate "C" not null
+    generated always as (case when order_state = 'live' then 'order' else coalesce(event_conversion_type, 'order') end) stored,
+  source text not null
+    generated always as (case when order_state = 'live' then 'orders' else coalesce(event_source, 'orders') end) stored,
+  listed boolean not null generated always as (order_state is distinct from 'deleted') stored,
+  primary key (tenant_id, sale_key)
+) with (fillfactor = 90);
+create unique index conversions_by_id on conversions (tenant_id, id);
+create index conversions_by_time on conversions (tenant_id, occurred_at, id) where listed;
+create index conversions_by_type on conversions (tenant_id, conversion_type, occurred_at, id) where listed;
+-- Rows that conversions_by_type does not find under their event type.
+create index conversions_by_event_type on conversions (tenant_id, event_type, occurred_at, id)
+  where listed and event_type <> conversion_type;
+create index conversions_by_order on conversions (tenant_id, order_id) where order_id is not null;
+create index conversions_by_person on conversions (tenant_id, event_node) where order_id is not null and order_state is null;
+-- Sales that are sent again when their person changes. If the order names a contact, the contact stays.
+create index conversions_by_node on conversions (tenant_id, coalesce(event_node, order_node))
+  where listed and order_contact_id is null;
+
+-- Sums as for events: see event_sums_added.
+create table conversion_sums_added (
+  tenant_id int not null,
+  minute timestamptz not null,
+  event_type text collate "C" not null,
+  conversion_type text collate "C" not null,
+  source text collate "C" not null,
+  currency text collate "C" not null,
+  count bigint not null,
+  amount numeric not null
+);
+create index conversion_sums_added_by_time on conversion_sums_added (tenant_id, minute);
+
+create table conversion_sums (
+  tenant_id int not null,
+  grain text collate "C" not null check (grain in ('minute', 'hour', 'day')),
+  at timestamptz not null,
+  -- '' if only the order's record describes the sale.
+  event_type text collate "C" not null,
+  conversion_type text collate "C" not null,
+  source text collate "C" not null,
+  -- '' if there is no amount, or an amount without a currency.
+  currency text collate "C" not null,
+  count bigint not null,
+  amount numeric not null,
+  primary key (tenant_id, grain, at, event_type, conversion_type, source, currency)
+) with (fillfactor = 80);
+
+-- The currency that the list of conversions shows; '' if there is nothing to add up.
+create function conversion_currency(order_amount numeric, order_currency text, event_amount numeric, event_currency text)
+returns text language sql immutable as $$
+  select case when order_amount is not null then coalesce(order_currency, '')
+    when event_amount is not null then coalesce(event_currency, order_currency, '') else '' end
+$$;
+
+-- A trigger, because sales are written with "insert … on conflict do update", which does not return the old rows.
+create function conversion_sums_changed() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'INSERT' then
+    insert into conversion_sums_added
+    select tenant_id, date_trunc('minute', occurred_at, 'UTC'), coalesce(event_type, ''), conversion_type, source,
+      conversion_currency(order_amount, order_currency, event_amount, event_currency),
+      count(*), coalesce(sum(coalesce(order_amount, event_amount)), 0)
+    from new_rows where listed group by 1, 2, 3, 4, 5, 6;
+  elsif tg_op = 'DELETE' then
+    insert into conversion_sums_added
+    select tenant_id, date_trunc('minute', occurred_at, 'UTC'), coalesce(event_type, ''), conversion_type, source,
+      conversion_currency(order_amount, order_currency, event_amount, event_currency),
+      -count(*), -coalesce(sum(coalesce(order_amount, event_amount)), 0)
+    from old_rows where listed group by 1, 2, 3, 4, 5, 6;
+  else
+    insert into conversion_sums_added
+    select tenant_id, date_trunc('minute', occurred_at, 'UTC'), coalesce(event_type, ''), conversion_type, source,
+      conversion_currency(order_amount, order_currency, event_amount, event_currency),
+      sum(sign), coalesce(sum(sign * coalesce(order_amount, event_amount)), 0)
+    from (select 1 as sign, * from new_rows union all select -1, * from old_rows) changed
+    where listed group by 1, 2, 3, 4, 5, 6
+    having sum(sign) <> 0 or sum(sign * coalesce(order_amount, event_amount)) <> 0;
+  end if;
+  return null;
+end $$;
+create trigger conversion_sums_inserted after insert on conversions referencing new table as new_rows
+  for each statement execute function conversion_sums_changed();
+create trigger conversion_sums_updated after update on conversions referencing old table as old_rows new table as new_rows
+  for each statement execute function conversion_sums_changed();
+create trigger conversion_sums_deleted after delete on conversions referencing old table as old_rows
+  for each statement execute function conversion_sums_changed();
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 9. Sources
+-- ---------------------------------------------------------------------------------------------------------------------
+
+create table sources (
+  id text collate "C" primary key,
+  tenant_id int not null references tenants (id) on delete cascade,
+  name text not null,
+  type text not null check (type in ('webhook', 'automation', 'cdp')),
+  preset text,
+  enabled boolean not null default true,
+  -- [{hash, hint, expires_at}]: more than one while a token is being rotated.
+  tokens jsonb not null,
+  -- [{sealed, hint, expires_at}]: encrypted with the master key; at most two.
+  signing_secrets jsonb not null default '[]',
+  -- The other settings, as the API shows them.
+  config jsonb not null default '{}',
+  -- Until then Kontor stores every request of the source in inbound_requests: someone listened in the last days.
+  listened_until timestamptz,
+  -- The actor that created it; null if unknown.
+  created_by text collate "C",
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  deleted_at timestamptz
+);
+create index sources_by_tenant on sources (tenant_id, created_at);
+create index sources_by_creator on sources (created_by) where created_by is not null;
+create trigger sources_changed after insert or delete or update on sources
+  for each statement execute function config_changed();
+
+-- The outcome of each inbound event.
+create table receipts (
+  tenant_id int not null,
+  source_id text collate "C" not null,
+  id uuid not null,
+  received_at timestamptz not null,
+  inbound_event_id text,
+  event_type text,
+  outcome text not null check (outcome in ('processed', 'duplicate', 'dropped', 'dead_letter', 'suppressed')),
+  detail text,
+  -- Of a duplicate: the id of the first event.
+  first_id uuid,
+  written_at timestamptz not null default now()
+) partition by range (received_at);
+create index receipts_by_time on receipts (tenant_id, source_id, received_at, id);
+
+-- The result of each inbound event.
+create table archive (
+  tenant_id int not null,
+  id uuid not null,
+  received_at timestamptz not null,
+  source_id text collate "C" not null,
+  -- JSON as text: it is read as a whole or not at all.
+  result text not null
+) partition by range (received_at);
+create index archive_by_id on archive (tenant_id, id);
+
+-- Requests to sources as received, for developers of what handles them (kontor listen). Kept for three days, for new
+-- sources and for sources that someone listens to.
+create table inbound_requests (
+  tenant_id int not null,
+  source_id text collate "C" not null,
+  -- The position in the order of arrival. As in the log, everything below pg_snapshot_xmin() is final.
+  xid xid8 not null default pg_current_xact_id(),
+  ord int not null,
+  id uuid not null,
+  received_at timestamptz not null,
+  -- JSON: [[name, value], …] in their order and spelling, without Kontor's credentials.
+  headers text not null,
+  -- JSON: the response.
+  answer text not null,
+  bytes int not null,
+  body bytea not null,
+  primary key (tenant_id, source_id, xid, ord)
+);
+create index inbound_requests_by_time on inbound_requests (received_at);
+
+-- The overflow queue: entries over a source's budget wait here until there is budget again.
+create table overflow (
+  source_id text collate "C" not null,
+  position bigint generated always as identity,
+  id uuid not null,
+  tenant_id int not null,
+  kind text not null,
+  ordering_key text not null,
+  received_at timestamptz not null,
+  -- Events in the entry. Each costs one unit of the budget.
+  items int not null,
+  context text not null,
+  body_bytes int not null,
+  body text not null,
+  primary key (source_id, position)
+);
+
+-- The used budget of each source, shared by all nodes, in the format of rate-limiter-flexible.
+-- Unlogged: a crash only resets the budgets.
+create unlogged table volume_budgets (
+  key varchar(255) primary key,
+  points integer not null default 0,
+  expire bigint
+) with (fillfactor = 50);
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 10. Destinations and archive
+-- ---------------------------------------------------------------------------------------------------------------------
+
+create table destinations (
+  id text collate "C" primary key,
+  tenant_id int not null references tenants (id) on delete cascade,
+  name text not null,
+  url text not null,
+  what text[] not null,
+  -- Exact names or prefix*. Empty: all events.
+  event_types text[] not null default '{}',
+  enabled boolean not null default true,
+  -- Why Kontor disabled it. Null if a user did.
+  disabled_reason text,
+  -- [{sealed, hint, expires_at}]: encrypted with the master key; two during a rotation.
+  secrets jsonb not null,
+  -- Additional request headers as JSON, encrypted with the master key: they may contain credentials.
+  headers text,
+  created_by text,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  deleted_at timestamptz
+);
+create index destinations_by_tenant on destinations (tenant_id, created_at);
+-- Workers cache which destination wants what.
+create trigger destinations_changed after insert or delete or update on destinations
+  for each statement execute function config_changed();
+
+-- The state of sending, and the node that sends. Separate from destinations, whose changes notify all nodes.
+create table destination_states (
+  destination_id text collate "C" primary key references destinations (id) on delete cascade,
+  owner uuid,
+  leased_until timestamptz not null default '-infinity',
+  last_attempt_at timestamptz,
+  last_success_at timestamptz,
+  -- The first failure since the last success.
+  failing_since timestamptz,
+  last_status int,
+  last_error text
+) with (fillfactor = 50);
+
+-- Messages to destinations, once for all destinations of a tenant. Written with the effects, only for tenants that have
+-- a destination.
+create table outbox (
+  at timestamptz not null,
+  tenant_id int not null,
+  id uuid not null,
+  what text collate "C" not null,
+  type text collate "C" not null,
+  -- What the message is about: an event, contact/ID, a conversion, an account.
+  object text collate "C" not null,
+  bytes int not null,
+  -- JSON as it is sent.
+  data text not null,
+  primary key (tenant_id, id, at)
+) partition by range (at);
+create index outbox_by_time on outbox (tenant_id, at, id);
+
+-- Messages that are not delivered yet. A message that is no longer in the outbox is not sent.
+create table delivery_queue (
+  destination_id text collate "C" not null,
+  id uuid not null,
+  at timestamptz not null,
+  tenant_id int not null,
+  attempts int not null default 0,
+  next_attempt_at timestamptz not null,
+  primary key (destination_id, id)
+);
+create index delivery_queue_by_time on delivery_queue (destination_id, next_attempt_at);
+
+create table delivery_attempts (
+  attempted_at timestamptz not null,
+  tenant_id int not null,
+  destination_id text collate "C" not null,
+  id uuid not null,
+  type text collate "C" not null,
+  attempt int not null,
+  outcome text not null check (outcome in ('delivered', 'retrying', 'failed')),
+  status int,
+  error text,
+  -- The start of the response.
+  response text,
+  duration_ms int not null,
+  next_attempt_at timestamptz
+) partition by range (attempted_at);
+create index delivery_attempts_by_time on delivery_attempts (tenant_id, destination_id, attempted_at, id);
+
+-- Up to when destinations were notified of movements. A movement in the future (a cancellation, the end of a discount)
+-- is sent when it takes effect.
+create table movement_notifications (
+  singleton boolean primary key default true check (singleton),
+  until timestamptz not null
+);
+insert into movement_notifications (until) values (now());
+
+-- Whether events and conversions are archived as files, and where.
+create table archive_state (
+  singleton boolean primary key default true check (singleton),
+  enabled boolean not null default false,
+  url text,
+  -- Why Kontor disabled it. Null if a user did, or if it was never enabled.
+  disabled_reason text
+);
+insert into archive_state default values;
+-- Workers cache whether to fill archive_queue.
+create trigger archive_state_changed after update on archive_state
+  for each statement execute function config_changed();
+
+-- The node that writes files, and its last failure. Separate from archive_state, whose changes notify all nodes.
+create table archive_progress (
+  singleton boolean primary key default true check (singleton),
+  owner uuid,
+  leased_until timestamptz not null default '-infinity',
+  failed_at timestamptz,
+  error text
+);
+insert into archive_progress default values;
+
+-- Events and conversions that are in no file yet, written with the effects. No index: the queue is emptied from its
+-- start.
+create table archive_queue (
+  tenant_id int not null,
+  what text collate "C" not null check (what in ('events', 'conversions')),
+  id uuid not null,
+  -- Its hour is the folder of the file.
+  received_at timestamptz not null,
+  -- Of an event: finds it together with the id.
+  occurred_at timestamptz not null,
+  bytes int not null,
+  -- Of a conversion: the row after the change, as JSON.
+  body text
+);
+
+-- Every file. Its contents are decided before it is written, so every attempt writes the same file.
+create table archive_files (
+  id uuid primary key,
+  tenant_id int not null,
+  what text collate "C" not null,
+  hour timestamptz not null,
+  planned_at timestamptz not null default now(),
+  -- Rows and bytes as written.
+  rows int not null,
+  bytes bigint,
+  written_at timestamptz,
+  -- Only until it is written.
+  ids uuid[],
+  occurred_at timestamptz[],
+  bodies text[]
+);
+create index archive_files_unwritten on archive_files (planned_at) where written_at is null;
+create index archive_files_by_tenant on archive_files (tenant_id, what, hour);
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 11. Alerts and retention
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- One row from when a rule is first met until it is resolved. Then the row is history.
+create table alerts (
+  id uuid primary key,
+  tenant_id int not null,
+  rule text collate "C" not null,
+  -- The source or currency; '' if the rule concerns the whole tenant.
+  subject text collate "C" not null,
+  -- pending: the rule is met, but not for long enough.
+  state text not null check (state in ('pending', 'raised', 'resolved')),
+  -- Consecutive evaluations that contradicted the state.
+  streak int not null,
+  value float8 not null,
+  threshold float8 not null,
+  summary text not null,
+  began_at timestamptz not null,
+  raised_at timestamptz,
+  resolved_at timestamptz
+);
+create unique index alerts_open on alerts (tenant_id, rule, subject) where state <> 'resolved';
+create index alerts_by_time on alerts (tenant_id, began_at desc, id);
+
+-- The last evaluation, of all nodes.
+create table alert_clock (
+  singleton boolean primary key default true check (singleton),
+  evaluated_at timestamptz not null
+);
+insert into alert_clock (evaluated_at) values ('-infinity');
+
+-- How long a source has been quiet, and its longest silence on each of the last days. Each evaluation adds to it, so a
+-- clock that jumps makes no source look silent.
+create table source_silences (
+  source_id text collate "C" primary key references sources (id) on delete cascade,
+  last_at timestamptz not null,
+  quiet_s float8 not null,
+  -- {"<evaluated day>": seconds}
+  longest jsonb not null
+) with (fillfactor = 80);
+
+-- When retention last ran, by PostgreSQL's clock. If the clock jumped since then, retention drops nothing until the
+-- clock has been steady for a while.
+create table retention_clock (
+  singleton boolean primary key default true check (singleton),
+  trusted_at timestamptz not null,
+  held_since timestamptz,
+  held_reason text
+);
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 12. Billing
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- billing_versions holds what billing systems reported, each version once. Everything else is derived from it and laid
+-- out in time: a row is valid from valid_from (inclusive) to valid_to (exclusive). Amounts are whole minor units.
+-- Currency '' stands for a subscription that names none.
+create table billing_versions (
+  tenant_id int not null,
+  kind text collate "C" not null check (kind in ('subscription', 'invoice', 'payment', 'refund')),
+  object_id text collate "C" not null,
+  -- Of the event type and the body: a duplicate adds nothing.
+  hash uuid not null,
+  source_at timestamptz not null,
+  event_id uuid not null,
+  event_type text collate "C" not null,
+  body json not null,
+  -- Reports warn if two sources report one id with two customers.
+  source_id text collate "C",
+  primary key (tenant_id, kind, object_id, hash)
+);
+create index billing_versions_by_time on billing_versions (tenant_id, source_at);
+create index billing_versions_of_subscriptions on billing_versions (tenant_id, object_id, source_at)
+  where kind = 'subscription';
+
+create table billing_subscriptions (
+  tenant_id int not null,
+  id text collate "C" not null,
+  -- False: only invoices name it.
+  seen boolean not null,
+  -- How far ahead billing_agenda is filled. Null if nothing recurs.
+  agenda_until timestamptz,
+  -- Where the derivation of a subscription with many versions continues. Null: it starts at the first version.
+  checkpoint json,
+  primary key (tenant_id, id)
+) with (fillfactor = 90);
+create index billing_subscriptions_unseen on billing_subscriptions (tenant_id, id) where not seen;
+create index billing_subscriptions_by_agenda on billing_subscriptions (tenant_id, agenda_until)
+  where agenda_until is not null;
+
+-- The states of each subscription over time.
+create table billing_segments (
+  tenant_id int not null,
+  subscription_id text collate "C" not null,
+  valid_from timestamptz not null,
+  valid_to timestamptz not null,
+  account text collate "C" not null,
+  currency text collate "C" not null,
+  status text collate "C" not null,
+  started_at timestamptz not null,
+  mrr bigint not null,
+  committed_mrr bigint not null,
+  -- The acquisition that the subscription itself names. 0: none.
+  acquisition_id int not null,
+  -- Rows of billing_items. A subscription without items has one row.
+  item_rows int not null,
+  items int not null,
+  items_priced int not null,
+  items_excluded int not null,
+  hash uuid not null,
+  body json not null,
+  -- What reports warn of: more items than were reported, prices that include tax at an unknown rate.
+  cautions text[],
+  -- Why the MRR changed at valid_from, and the event behind it.
+  cause text collate "C",
+  event_id uuid,
+  primary key (tenant_id, subscription_id, valid_from)
+);
+create index billing_segments_by_account on billing_segments (tenant_id, account);
+create index billing_segments_by_end on billing_segments (tenant_id, valid_to);
+create index billing_segments_unpaid on billing_segments (tenant_id, currency, valid_to) where status = 'unpaid';
+create index billing_segments_trials on billing_segments (tenant_id, currency, valid_from) where status = 'trialing';
+create index billing_segments_with_cautions on billing_segments (tenant_id, valid_to) where cautions is not null;
+
+-- The items of the segments. A new row starts where the item's share of the MRR changes.
+create table billing_items (
+  tenant_id int not null,
+  subscription_id text collate "C" not null,
+  place int not null,
+  valid_from timestamptz not null,
+  valid_to timestamptz not null,
+  currency text collate "C" not null,
+  item_id text,
+  reason text collate "C",
+  excluded_mrr bigint,
+  -- When it was first excluded for this reason. Of an item that counts: when the subscription started.
+  since timestamptz not null,
+  started_at timestamptz not null,
+  primary key (tenant_id, subscription_id, place, valid_from)
+);
+create index billing_items_excluded on billing_items (tenant_id, currency, since desc, subscription_id, place)
+  include (valid_from) where reason is not null and valid_to = 'infinity';
+create index billing_items_lasting on billing_items (tenant_id, started_at desc, subscription_id, place)
+  include (valid_from, currency) where valid_to = 'infinity';
+create index billing_items_ending on billing_items (tenant_id, valid_to)
+  include (currency, reason, since, started_at, subscription_id, place, valid_from) where valid_to < 'infinity';
+
+create table billing_acquisitions (
+  tenant_id int not null,
+  id int generated always as identity,
+  -- MD5 of source, medium and campaign.
+  key uuid not null,
+  source text not null,
+  medium text,
+  campaign text,
+  primary key (tenant_id, id)
+);
+create unique index billing_acquisitions_by_key on billing_acquisitions (tenant_id, key);
+
+-- An account is a customer, else an e-mail address, else a single subscription.
+create table billing_accounts (
+  tenant_id int not null,
+  account text collate "C" not null,
+  -- The node of its events, which leads to its profile.
+  node bigint,
+  own_acquisition_id int not null default 0,
+  touch_acquisition_id int not null default 0,
+  acquisition_id int not null
+    generated always as (case when own_acquisition_id > 0 then own_acquisition_id else touch_acquisition_id end) stored,
+  primary key (tenant_id, account)
+) with (fillfactor = 90);
+create index billing_accounts_by_node on billing_accounts (tenant_id, node) where node is not null;
+
+-- The totals of an account's subscriptions in one currency. These are also the daily snapshots, written when they change
+-- instead of once a day: the snapshot of a day is the row that is valid at its end.
+create table billing_account_states (
+  tenant_id int not null,
+  account text collate "C" not null,
+  currency text collate "C" not null,
+  valid_from timestamptz not null,
+  valid_to timestamptz not null,
+  acquisition_id int not null,
+  mrr bigint not null,
+  committed_mrr bigint not null,
+  subscriptions int not null,
+  active_subscriptions int not null,
+  item_rows int not null,
+  items int not null,
+  items_priced int not null,
+  items_excluded int not null,
+  primary key (tenant_id, account, currency, valid_from)
+);
+-- Totals read only these indexes: the rows that start and the rows that end within a range of time.
+create index billing_account_states_by_start on billing_account_states (tenant_id, valid_from) include (
+  currency, acquisition_id, mrr, committed_mrr, subscriptions, active_subscriptions, item_rows, items,
+  items_priced, items_excluded);
+create index billing_account_states_by_end on billing_account_states (tenant_id, valid_to) include (
+  currency, acquisition_id, mrr, committed_mrr, subscriptions, active_subscriptions, item_rows, items,
+  items_priced, items_excluded, valid_from, account);
+create index billing_account_states_by_mrr on billing_account_states (tenant_id, currency, mrr desc, account)
+  include (valid_from) where valid_to = 'infinity';
+
+-- Days whose snapshots are complete. All other days are gaps.
+create table billing_snapshots (
+  tenant_id int primary key,
+  days datemultirange not null,
+  written_at timestamptz not null
+);
+
+create table billing_movements (
+  tenant_id int not null,
+  currency text collate "C" not null,
+  account text collate "C" not null,
+  occurred_at timestamptz not null,
+  type text collate "C" not null check (type in ('new', 'expansion', 'contraction', 'churn', 'reactivation')),
+  mrr_before bigint not null,
+  mrr_after bigint not null,
+  -- When the account first paid, and how much: its cohort.
+  first_at timestamptz not null,
+  first_mrr bigint not null,
+  -- The account's previous movement, and since when it had been paying without interruption.
+  previous_at timestamptz not null,
+  paying_since timestamptz not null,
+  acquisition_id int not null,
+  -- [{subscriptionId, before, after}]
+  changes json not null,
+  primary key (tenant_id, account, currency, occurred_at)
+);
+create index billing_movements_by_time on billing_movements (tenant_id, currency, occurred_at, account)
+  include (type, mrr_before, mrr_after, paying_since, acquisition_id, first_at, first_mrr);
+create index billing_movements_reactivations on billing_movements (tenant_id, currency, occurred_at)
+  include (account, previous_at) where type = 'reactivation';
+
+-- Charges, renewals and cancellations that are expected, up to a horizon that moves along.
+create table billing_agenda (
+  tenant_id int not null,
+  currency text collate "C" not null,
+  kind text collate "C" not null check (kind in ('charge', 'renewal', 'cancellation')),
+  due_at timestamptz not null,
+  subscription_id text collate "C" not null,
+  known_from timestamptz not null,
+  known_to timestamptz not null,
+  -- Whether it was expected depends on the date that a report is as of.
+  conditional boolean not null generated always as (known_from > '-infinity' or known_to < due_at) stored,
+  body json not null,
+  primary key (tenant_id, subscription_id, kind, due_at, known_from)
+);
+create index billing_agenda_by_time on billing_agenda (tenant_id, kind, due_at, subscription_id)
+  include (currency, known_from, known_to, conditional);
+create index billing_agenda_conditional on billing_agenda (tenant_id, due_at)
+  include (currency, kind, known_from, known_to) where conditional;
+
+create table billing_invoices (
+  tenant_id int not null,
+  id text collate "C" not null,
+  -- Subscription and customer as reported last.
+  subscription_id text collate "C",
+  customer text collate "C",
+  customer_name text,
+  customer_email text,
+  currency text collate "C" not null,
+  first_at timestamptz,
+  last_at timestamptz,
+  primary key (tenant_id, id)
+) with (fillfactor = 90);
+create index billing_invoices_by_subscription on billing_invoices (tenant_id, subscription_id)
+  where subscription_id is not null;
+create index billing_invoices_by_customer on billing_invoices (tenant_id, customer, last_at desc) where customer is not null;
+create index billing_invoices_without_subscription on billing_invoices (tenant_id, currency, first_at)
+  where subscription_id is null;
+
+create table billing_invoice_states (
+  tenant_id int not null,
+  invoice_id text collate "C" not null,
+  valid_from timestamptz not null,
+  valid_to timestamptz not null,
+  currency text collate "C" not null,
+  subscription_id text collate "C",
+  customer text collate "C",
+  -- Set if it counts as invoiced.
+  invoiced_at timestamptz,
+  total bigint not null,
+  -- From when on the invoice has an issue. Null: it has none while this state is valid.
+  issue_from timestamptz,
+  hash uuid not null,
+  body json not null,
+  primary key (tenant_id, invoice_id, valid_from)
+);
+create index billing_invoice_states_invoiced on billing_invoice_states (tenant_id, invoiced_at)
+  include (currency, total, valid_from, valid_to) where invoiced_at is not null;
+-- The outstanding amount is read from the open invoices, however many there were.
+create index billing_invoice_states_open on billing_invoice_states (tenant_id, currency, valid_to, invoiced_at)
+  where invoiced_at is not null and body ->> 'status' = 'open';
+create index billing_invoice_issues on billing_invoice_states (tenant_id, currency, valid_to, issue_from, invoice_id)
+  where issue_from is not null;
+create index billing_invoice_issues_by_subscription on billing_invoice_states (tenant_id, subscription_id, valid_to)
+  where issue_from is not null;
+create index billing_invoice_issues_by_customer on billing_invoice_states (tenant_id, customer, valid_to)
+  where issue_from is not null;
+
+-- Charges, payment intents and invoice payments describe one payment under the same id.
+create table billing_payments (
+  tenant_id int not null,
+  id text collate "C" not null,
+  invoice_id text collate "C",
+  -- Set while it is unknown whether the payment belongs to an invoice: it may turn out to pay one of this customer's.
+  unlinked_customer text collate "C",
+  -- Null: only refunds name it.
+  body json,
+  primary key (tenant_id, id)
+) with (fillfactor = 90);
+create index billing_payments_by_invoice on billing_payments (tenant_id, invoice_id) where invoice_id is not null;
+create index billing_payments_unlinked on billing_payments (tenant_id, unlinked_customer)
+  where unlinked_customer is not null;
+
+-- Includes lost disputes and credit notes that were paid out.
+create table billing_refunds (
+  tenant_id int not null,
+  id text collate "C" not null,
+  invoice_id text collate "C",
+  charge_id text collate "C",
+  customer text collate "C",
+  currency text collate "C" not null,
+  amount bigint not null,
+  created_at timestamptz not null,
+  -- The money was paid back. False: the refund failed, or is known under another id.
+  counted boolean not null,
+  body json not null,
+  payment_id text collate "C",
+  primary key (tenant_id, id)
+);
+create index billing_refunds_by_invoice on billing_refunds (tenant_id, invoice_id) where invoice_id is not null;
+create index billing_refunds_by_payment on billing_refunds (tenant_id, payment_id) where payment_id is not null;
+create index billing_refunds_by_customer on billing_refunds (tenant_id, customer) where customer is not null;
+
+-- Money received and paid back, for an invoice or for a payment without one.
+create table billing_cash (
+  tenant_id int not null,
+  owner text collate "C" not null,
+  kind text collate "C" not null check (kind in ('payment', 'refund', 'dispute')),
+  id text collate "C" not null,
+  occurred_at timestamptz not null,
+  -- From when on it no longer counts: a refund that failed.
+  valid_to timestamptz not null,
+  currency text collate "C" not null,
+  amount bigint not null,
+  -- For an invoice of a subscription. Everything else is one-off.
+  recurring boolean not null,
+  primary key (tenant_id, owner, kind, id)
+);
+create index billing_cash_by_time on billing_cash (tenant_id, currency, occurred_at)
+  include (kind, amount, recurring, valid_to);
+
+-- Sums by UTC day, so that the cost of a report does not depend on the number of accounts. A sum is the total of all its
+-- rows: each transaction adds its own row, and a job compacts many rows into one.
+create table billing_account_days (
+  tenant_id int not null,
+  day date not null,
+  currency text collate "C" not null,
+  acquisition_id int not null,
+  -- The changes of the day, positive or negative.
+  accounts bigint not null,
+  active_accounts bigint not null,
+  subscriptions bigint not null,
+  active_subscriptions bigint not null,
+  mrr bigint not null,
+  committed_mrr bigint not null,
+  item_rows bigint not null,
+  items bigint not null,
+  items_priced bigint not null,
+  items_excluded bigint not null,
+  -- False: added by one transaction.
+  compacted boolean not null default false
+);
+create index billing_account_days_by_key on billing_account_days (tenant_id, day, currency, acquisition_id);
+create index billing_account_days_added on billing_account_days (tenant_id, day, currency, acquisition_id)
+  where not compacted;
+
+create table billing_account_months (
+  tenant_id int not null,
+  month date not null,
+  currency text collate "C" not null,
+  acquisition_id int not null,
+  accounts bigint not null,
+  active_accounts bigint not null,
+  subscriptions bigint not null,
+  active_subscriptions bigint not null,
+  mrr bigint not null,
+  committed_mrr bigint not null,
+  item_rows bigint not null,
+  items bigint not null,
+  items_priced bigint not null,
+  items_excluded bigint not null,
+  compacted boolean not null default false
+);
+create index billing_account_months_by_key on billing_account_months (tenant_id, month, currency, acquisition_id);
+create index billing_account_months_added on billing_account_months (tenant_id, month, currency, acquisition_id)
+  where not compacted;
+
+create table billing_cash_days (
+  tenant_id int not null,
+  day date not null,
+  currency text collate "C" not null,
+  invoiced bigint not null default 0,
+  invoices bigint not null default 0,
+  collected bigint not null default 0,
+  payments bigint not null default 0,
+  compacted boolean not null default false,
+  refunded bigint not null default 0,
+  disputed bigint not null default 0,
+  one_off bigint not null default 0
+);
+create index billing_cash_days_by_key on billing_cash_days (tenant_id, day, currency);
+create index billing_cash_days_added on billing_cash_days (tenant_id, day, currency) where not compacted;
+
+create table billing_agenda_days (
+  tenant_id int not null,
+  day date not null,
+  currency text collate "C" not null,
+  kind text collate "C" not null,
+  entries bigint not null,
+  compacted boolean not null default false
+);
+create index billing_agenda_days_by_key on billing_agenda_days (tenant_id, day, currency, kind);
+create index billing_agenda_days_added on billing_agenda_days (tenant_id, day, currency, kind) where not compacted;
+
+-- Coupons, promotion codes, discounts and customers. Subscriptions refer to them by id.
+create table billing_terms (
+  tenant_id int not null,
+  kind text collate "C" not null check (kind in ('customer', 'discount', 'promotion_code', 'coupon')),
+  id text collate "C" not null,
+  coupon_id text collate "C",
+  promotion_code_id text collate "C",
+  customer text collate "C",
+  subscription_id text collate "C",
+  -- A discount of the customer. It applies to each of its subscriptions that has no discount of its own.
+  of_customer boolean not null,
+  -- Every version received, oldest first.
+  versions json not null,
+  primary key (tenant_id, kind, id)
+);
+create index billing_terms_by_coupon on billing_terms (tenant_id, coupon_id) where coupon_id is not null;
+create index billing_terms_by_promotion_code on billing_terms (tenant_id, promotion_code_id)
+  where promotion_code_id is not null;
+create index billing_terms_of_customers on billing_terms (tenant_id, customer) where of_customer;
+
+-- Subscriptions to derive again, in portions: one coupon may affect many.
+create table billing_outdated (
+  tenant_id int not null,
+  subscription_id text collate "C" not null,
+  primary key (tenant_id, subscription_id)
+);
+
+-- How a tenant counts its MRR. One row per change; none before the first change.
+create table tenant_policies (
+  tenant_id int not null references tenants (id) on delete cascade,
+  version int not null check (version > 1),
+  policy json not null,
+  set_at timestamptz not null default now(),
+  set_by text not null,
+  -- From then on all reports follow it. Null: the ledger is not restated yet, or another version came first.
+  applied_at timestamptz,
+  -- MRR by currency at applied_at, under the previous policy and under this one. Null: both give the same ledger.
+  mrr json,
+  -- The last subscription id that the search for affected subscriptions has examined.
+  scanned_until text collate "C" not null default '',
+  primary key (tenant_id, version)
+);
+
+-- Subscriptions whose ledger may change under the next policy.
+create table billing_restated (
+  tenant_id int not null,
+  subscription_id text collate "C" not null,
+  primary key (tenant_id, subscription_id)
+);
+
+-- Namespaces of the tenant's ids. Ids without a namespace are not listed.
+create table billing_namespaces (
+  tenant_id int not null,
+  namespace text collate "C" not null,
+  primary key (tenant_id, namespace)
+);
+
+-- Events that look like billing events and are not recognized, by type and UTC day.
+create table billing_unrecognized (
+  tenant_id int not null,
+  event_type text collate "C" not null,
+  day date not null,
+  events bigint not null,
+  primary key (tenant_id, event_type, day)
+);
+
+-- Daily rates that a tenant supplies, as units of the currency for one euro.
+create table exchange_rates (
+  tenant_id int not null,
+  currency text collate "C" not null,
+  day date not null,
+  rate numeric not null check (rate > 0),
+  primary key (tenant_id, currency, day)
+);
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 13. Views for BI tools
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- The views are public (docs/guides/bi.md): columns may be added, but never renamed or removed.
+create schema kontor_bi;
+grant usage on schema kontor_bi to public;
+
+-- The tenant of the role that signed in (session_user), not of a role it switched to. Only this function runs with the
+-- owner's rights.
+create function kontor_bi.tenant() returns int language sql stable security definer set search_path = pg_catalog as
+$$ select a.tenant_id from public.sql_access a where a.role = session_user $$;
+
+-- Minor units to an amount: 1990 EUR cents are 19.90.
+create function kontor_bi.amount(minor bigint, currency text) returns numeric language sql immutable parallel safe as
+$$ select case
+  when currency in ('BIF', 'CLP', 'DJF', 'GNF', 'ISK', 'JPY', 'KMF', 'KRW', 'PYG', 'RWF', 'UGX', 'UYI', 'VND', 'VUV', 'XAF', 'XOF', 'XPF')
+    then minor::numeric
+  when currency in ('BHD', 'IQD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND') then (minor * 0.001)::numeric
+  when currency in ('CLF', 'UYW') then (minor * 0.0001)::numeric
+  else (minor * 0.01)::numeric end $$;
+
+-- An id as its source writes it, without the namespace that distinguishes two shops.
+create function kontor_bi.own_id(id text) returns text language sql immutable parallel safe as
+$$ select regexp_replace(id, '^[A-Za-z0-9_.-]+' || chr(31), '') $$;
+
+create function kontor_bi.instant(epoch_ms text) returns timestamptz language sql immutable parallel safe as
+$$ select to_timestamp(epoch_ms::float8 / 1000) $$;
+
+create view kontor_bi.products with (security_barrier) as
+select 'ten_' || r.tenant_id as tenant, r.id, r.external_id, r.sku, r.data ->> 'name' as name, r.data, r.source_updated_at,
+  r.created_at, r.updated_at
+from public.records r
+where r.tenant_id = (select kontor_bi.tenant()) and r.entity_type = 'product' and not r.deleted;
+
+create view kontor_bi.contacts with (security_barrier) as
+select 'ten_' || r.tenant_id as tenant, r.id, r.external_id, lower(r.data ->> 'email') as email, r.data ->> 'name' as name,
+  r.data ->> 'company' as company, r.data ->> 'country' as country, r.data, r.source_updated_at, r.created_at, r.updated_at
+from public.records r
+where r.tenant_id = (select kontor_bi.tenant()) and r.entity_type = 'contact' and not r.deleted;
+
+create view kontor_bi.orders with (security_barrier) as
+select 'ten_' || r.tenant_id as tenant, r.id, r.external_id, c.order_placed_at as placed_at, c.order_amount as amount,
+  c.order_currency as currency, coalesce(r.data ->> 'status', r.data ->> 'state') as status, c.order_contact_id as contact_id,
+  r.data, r.source_updated_at, r.created_at, r.updated_at
+from public.records r
+left join public.conversions c on c.tenant_id = r.tenant_id and c.sale_key = 'order:' || r.id
+where r.tenant_id = (select kontor_bi.tenant()) and r.entity_type = 'order' and not r.deleted;
+
+-- The rows of GET /v1/events.
+create view kontor_bi.events with (security_barrier) as
+select 'ten_' || e.tenant_id as tenant, e.id, e.occurred_at, e.received_at, e.event_type, e.source, e.source_config_id, e.visitor,
+  e.session_id, 'prof_' || i.profile as profile_id, e.payload::jsonb as payload, e.meta::jsonb as meta
+from public.events e
+left join public.identities i on i.tenant_id = e.tenant_id and i.node = e.node
+where e.tenant_id = (select kontor_bi.tenant()) and not e.conversion;
+
+-- The rows of GET /v1/conversions.
+create view kontor_bi.conversions with (security_barrier) as
+select 'ten_' || c.tenant_id as tenant, c.id, c.occurred_at, c.conversion_type, c.event_type, c.source,
+  c.object_id as source_object_id, coalesce(c.order_amount, c.event_amount) as amount,
+  case when c.order_amount is not null then c.order_currency else coalesce(c.event_currency, c.order_currency) end as currency,
+  c.event_visitor as visitor, 'prof_' || i.profile as profile_id, c.order_contact_id as contact_id,
+  c.event_source_config_id as integration_id
+from public.conversions c
+left join public.identities i on i.tenant_id = c.tenant_id and i.node = coalesce(c.event_node, c.order_node)
+where c.tenant_id = (select kontor_bi.tenant()) and c.listed;
+
+-- The current state of each subscription.
+create view kontor_bi.subscriptions with (security_barrier) as
+select 'ten_' || s.tenant_id as tenant, kontor_bi.own_id(s.subscription_id) as id, kontor_bi.own_id(s.account) as customer,
+  s.body ->> 'customerName' as customer_name, s.body ->> 'customerEmail' as customer_email, s.status, s.currency,
+  kontor_bi.amount(s.mrr, s.currency) as mrr, kontor_bi.amount(s.committed_mrr, s.currency) as committed_mrr, s.started_at,
+  s.valid_from as since, a.source as acquisition_source, a.medium as acquisition_medium, a.campaign as acquisition_campaign
+from public.billing_segments s
+left join public.billing_accounts b on b.tenant_id = s.tenant_id and b.account = s.account
+left join public.billing_acquisitions a on a.tenant_id = b.tenant_id and a.id = b.acquisition_id
+where s.tenant_id = (select kontor_bi.tenant()) and s.valid_from <= now() and s.valid_to > now();
+
+-- The current state of each invoice.
+create view kontor_bi.invoices with (security_barrier) as
+select 'ten_' || i.tenant_id as tenant, kontor_bi.own_id(i.id) as id, s.body ->> 'number' as number,
+  kontor_bi.own_id(i.subscription_id) as subscription_id, kontor_bi.own_id(i.customer) as customer, i.customer_name, i.customer_email,
+  s.body ->> 'status' as status, s.currency, kontor_bi.amount(s.total, s.currency) as total,
+  kontor_bi.amount((s.body ->> 'amountPaid')::bigint, s.currency) as amount_paid,
+  kontor_bi.amount((s.body ->> 'amountRemaining')::bigint, s.currency) as amount_remaining, s.invoiced_at,
+  kontor_bi.instant(s.body ->> 'dueAt') as due_at, kontor_bi.instant(s.body ->> 'paidAt') as paid_at
+from public.billing_invoices i
+join public.billing_invoice_states s on s.tenant_id = i.tenant_id and s.invoice_id = i.id and s.valid_from <= now() and s.valid_to > now()
+where i.tenant_id = (select kontor_bi.tenant());
+
+-- Without movements in the future (a discount that will end): the sum of all movements is today's MRR.
+create view kontor_bi.movements with (security_barrier) as
+select 'ten_' || m.tenant_id as tenant, m.occurred_at, m.type, kontor_bi.own_id(m.account) as customer, m.currency,
+  kontor_bi.amount(m.mrr_after - m.mrr_before, m.currency) as amount, kontor_bi.amount(m.mrr_before, m.currency) as mrr_before,
+  kontor_bi.amount(m.mrr_after, m.currency) as mrr_after
+from public.billing_movements m
+where m.tenant_id = (select kontor_bi.tenant()) and m.occurred_at <= now();
+
+-- The MRR at the end of each UTC day, in every currency, from the first day with any MRR until today.
+create view kontor_bi.mrr_by_day with (security_barrier) as
+with changes as (
+  select tenant_id, currency, day, sum(mrr) as mrr, sum(active_accounts) as accounts, sum(active_subscriptions) as subscriptions
+  from public.billing_account_days where tenant_id = (select kontor_bi.tenant()) group by 1, 2, 3
+), days as (
+  select tenant_id, currency, d::date as day
+  from (select tenant_id, currency, min(day) as first from changes group by 1, 2) f
+  cross join lateral generate_series(f.first::timestamp, (now() at time zone 'UTC')::date::timestamp, interval '1 day') as d
+)
+select 'ten_' || d.tenant_id as tenant, d.day, d.currency,
+  kontor_bi.amount((sum(c.mrr) over upto)::bigint, d.currency) as mrr,
+  coalesce(sum(c.accounts) over upto, 0)::bigint as active_accounts,
+  coalesce(sum(c.subscriptions) over upto, 0)::bigint as active_subscriptions
+from days d left join changes c on c.tenant_id = d.tenant_id and c.currency = d.currency and c.day = d.day
+window upto as (partition by d.tenant_id, d.currency order by d.day);
+
+-- Amounts invoiced and collected on each UTC day.
+create view kontor_bi.cash_by_day with (security_barrier) as
+select 'ten_' || d.tenant_id as tenant, d.day, d.currency, kontor_bi.amount(sum(d.invoiced)::bigint, d.currency) as invoiced,
+  kontor_bi.amount(sum(d.collected)::bigint, d.currency) as collected, kontor_bi.amount(sum(d.refunded)::bigint, d.currency) as refunded,
+  kontor_bi.amount(sum(d.disputed)::bigint, d.currency) as disputed, kontor_bi.amount(sum(d.one_off)::bigint, d.currency) as one_off
+from public.billing_cash_days d where d.tenant_id = (select kontor_bi.tenant()) group by d.tenant_id, d.day, d.currency;
+
+grant select on all tables in schema kontor_bi to public;
