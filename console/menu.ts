@@ -24,5 +24,5 @@ export const ADMINISTRATION: MenuItem[] = [
   { section: 'destinations', title: 'Destinations', href: link('destinations') },
   { section: 'keys', title: 'Keys', href: link('keys') },
   { section: 'tenants', title: 'Tenants', href: link('tenants') },
-  { section: 'audit', title: 'Audit', href: link('audit') },
+  { section: 'audit', title: 'Audit log', href: link('audit') },
 ]

@@ -87,15 +87,16 @@ function nothingThere(): VNode {
   const action = html`<a href=${link('overview')}>Overview</a>`
   return h(
     Page,
-    { title: 'Nothing here' },
-    h(EmptyState, { title: 'There is no page at this address.', action }),
+    { title: 'Page not found' },
+    h(EmptyState, { title: 'No page exists at this address.', action }),
   )
 }
 
 /** Most likely the server was updated: the files of the version before are gone. */
 function notLoaded(): never {
-  const detail = 'This part of the console could not be loaded. Was the server updated, or is it down?'
-  throw new Problem({ status: 0, title: 'Not loaded', code: 'not_loaded', detail })
+  const detail =
+    'This part of the console could not be loaded. The server may have been updated, or it may be unavailable.'
+  throw new Problem({ status: 0, title: 'Page not loaded', code: 'not_loaded', detail })
 }
 
 function isNotLoaded(error: unknown): boolean {
@@ -103,6 +104,6 @@ function isNotLoaded(error: unknown): boolean {
 }
 
 function needsAdminKey(): Problem {
-  const detail = 'This takes an admin key (adm_…). Sign out, and in again with one.'
-  return new Problem({ status: 403, title: 'Not with this key', detail })
+  const detail = 'This page requires an admin key (adm_…). Sign out, then sign in with one.'
+  return new Problem({ status: 403, title: 'Admin key required', detail })
 }

@@ -43,7 +43,7 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
   },
   eventLookup: {
     section: 'events',
-    title: 'What happened to an event',
+    title: 'Event lookup',
     load: () => import('./pages/events/lookup.ts'),
   },
   event: {
@@ -199,7 +199,7 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
   },
   audit: {
     section: 'audit',
-    title: 'Audit',
+    title: 'Audit log',
     isAdministration: true,
     load: () => import('./pages/audit/audit.ts'),
   },

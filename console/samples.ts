@@ -92,14 +92,14 @@ export function subscriptionCommand(): string {
 export function whereKeysAre(kind: KeyKind): ComponentChildren {
   const command = `npm run kontor -- key create --tenant TENANT --kind ${kind}`
   return isAdmin.value
-    ? html`<span>No key at hand? <a href=${link('keys', { kind })}>Make a ${kind} key</a>.</span>`
-    : html`<span>No key at hand? <code>${command}</code></span>`
+    ? html`<span>Need a key? <a href=${link('keys', { kind })}>Create a ${kind} key</a>.</span>`
+    : html`<span>Need a key? <code>${command}</code></span>`
 }
 
 export function whereTokensAre(): ComponentChildren {
   return isAdmin.value
-    ? html`<span>A source has a token: <a href=${link('newSource')}>make one</a>.</span>`
-    : html`<span>No source yet? <code>npm run kontor -- source create --tenant TENANT --type webhook</code></span>`
+    ? html`<span>Need a token? <a href=${link('newSource')}>Create a source</a>.</span>`
+    : html`<span>Need a source? <code>npm run kontor -- source create --tenant TENANT --type webhook</code></span>`
 }
 
 /** A line that works when pasted into a shell. */

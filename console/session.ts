@@ -86,7 +86,7 @@ async function admitted<Answer>(answer: Promise<Answer>): Promise<Answer> {
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== 'invalid_credentials') throw error
     const { status, title, code, requestId: request_id } = error
-    const detail = 'This key is not known here: is it whole, and of this installation?'
+    const detail = 'Unknown key. Check that it is complete and belongs to this installation.'
     throw new Problem({ status, title, detail, code, request_id })
   }
 }
@@ -160,8 +160,8 @@ function replace(next: State): void {
 }
 
 function whatIsWrong(key: string): string {
-  if (key === '') return 'Paste an admin key (adm_…) or a private key (private-…).'
-  if (key.startsWith('trk_')) return 'This is a tracking key: it can send events, but not read anything.'
-  if (key.startsWith('tok_')) return "This is a source's token: it can send webhooks, but not read anything."
+  if (key === '') return 'Enter an admin key (adm_…) or a private key (private-…).'
+  if (key.startsWith('trk_')) return 'This is a tracking key. It can send events but cannot read data.'
+  if (key.startsWith('tok_')) return 'This is a source token. It can send webhooks but cannot read data.'
   return 'This is neither an admin key (adm_…) nor a private key (private-…).'
 }

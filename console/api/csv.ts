@@ -68,7 +68,7 @@ async function readPage(
   })
   const isCsv = /csv/.test(response.headers.get('content-type') ?? '')
   if (!response.ok || !isCsv)
-    throw new Problem({ status: response.status, title: response.statusText || 'Not as CSV' })
+    throw new Problem({ status: response.status, title: response.statusText || 'Not available as CSV' })
   return { text: await response.text(), next: response.headers.get('x-next-cursor') }
 }
 

@@ -1,10 +1,6 @@
 import { type Query, searchOf } from '../query.ts'
 import { parseJson } from './json.ts'
-
-export type Fault = { pointer: string; message: string }
-
-/** One of those who go by a name that several people have. */
-export type PersonChoice = { name: string; profile_id: string }
+import type { PersonChoice, ValidationError } from './types.ts'
 
 /** The body of an answer that is not what was asked for (RFC 9457). */
 type ProblemBody = {
@@ -13,7 +9,7 @@ type ProblemBody = {
   detail?: string
   code?: string
   request_id?: string | null
-  errors?: Fault[]
+  errors?: ValidationError[]
   choices?: PersonChoice[]
 }
 
@@ -23,7 +19,7 @@ export class Problem extends Error {
   readonly title: string
   readonly code: string | null
   readonly requestId: string | null
-  readonly errors: Fault[]
+  readonly errors: ValidationError[]
   readonly choices: PersonChoice[]
   constructor({ status, title, detail, code, request_id, errors, choices }: ProblemBody) {
     super(detail ?? title)
@@ -86,8 +82,8 @@ export async function request<Body>(
     text = await response.text()
   } catch (error) {
     if (signal?.aborted) throw error
-    const detail = 'The server cannot be reached, or takes too long. Is it running?'
-    throw new Problem({ status: 0, title: 'No answer', code: 'no_answer', detail })
+    const detail = 'The server cannot be reached or takes too long to respond. Check that it is running.'
+    throw new Problem({ status: 0, title: 'No response', code: 'no_answer', detail })
   }
   const value = bodyOf(text, response.headers.get('content-type') ?? '')
   if (response.ok) return value as Body

@@ -53,6 +53,7 @@ export type {
 } from '../../src/admin/destinations.ts'
 export type { ErasureReceipt } from '../../src/admin/erasure-run.ts'
 export type { ErasurePreview, SuppressionList } from '../../src/admin/erasures.ts'
+export type { PersonChoice } from '../../src/admin/error.ts'
 export type {
   DestinationActivity,
   HealthView as Health,
@@ -81,6 +82,7 @@ export type { ReceiptOutcome } from '../../src/domain/inbound/receipts.ts'
 export type { JsonObject } from '../../src/domain/json/json.ts'
 export type { KeyKind } from '../../src/domain/tenants/keys.ts'
 export type { Role } from '../../src/domain/tenants/roles.ts'
+export type { ValidationError } from '../../src/domain/validation-error.ts'
 export type { Found } from '../../src/reports/search.ts'
 
 /**

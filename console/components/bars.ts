@@ -22,7 +22,7 @@ export function ChangeBars({ caption, changes, currency }: ChangeBarsProps): VNo
     <table class="bars">
       <caption class="unseen">${caption}</caption>
       <thead class="unseen">
-        <tr><th scope="col">Change</th><th scope="col">Drawn</th><th scope="col">Amount</th></tr>
+        <tr><th scope="col">Change</th><th scope="col">Chart</th><th scope="col">Amount</th></tr>
       </thead>
       <tbody>
         ${changes.map(

@@ -20,7 +20,7 @@ export function Copyable({ text, label = 'Copy' }: { text: string; label?: strin
   const copy = async () => {
     const isCopied = await copied(text, code.current!)
     result.value = isCopied ? 'Copied' : 'Selected'
-    announce(isCopied ? 'Copied' : 'Selected: copy it with the keyboard')
+    announce(isCopied ? 'Copied' : 'Selected. Copy it with the keyboard.')
   }
   return html`
     <div class="copyable">

@@ -17,7 +17,7 @@ export function CsvButton({ csv, isPaged = false }: { csv: CsvSource; isPaged?: 
   }
   return html`
     ${h(ActionButton, { label: 'CSV', run, problem, kind: 'quiet' })}
-    ${isCut.value && html`<span class="faint">The first 10,000 rows: for all of them, kontor export.</span>`}
+    ${isCut.value && html`<span class="faint">Only the first 10,000 rows were saved. To export all rows, run <code>kontor export</code>.</span>`}
     ${h(ProblemArea, { problem })}
   `
 }

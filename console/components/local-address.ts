@@ -10,9 +10,9 @@ export function LocalAddressNote({ sender }: { sender: string }): VNode | null {
   if (!LOCAL.test(location.hostname)) return null
   return html`
     <p class="notice bad">
-      ${sender} cannot reach ${location.host}: that is known on this machine or in its network only. Give it the address
-      that this server has on the internet (its domain, or a tunnel to it), followed by the same path. Until then “Send a
-      test event” on the source's page shows what would happen.
+      ${sender} cannot reach ${location.host}, because that address is known only on this machine or in its network. Use
+      the public address of this server (its domain, or a tunnel to it) with the same path. Until then, you can use “Send
+      test event” on the page of the source.
     </p>
   `
 }

@@ -1,45 +1,40 @@
 import type { ReadonlySignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
-import { type Fault, Problem } from '../api/request.ts'
+import { Problem } from '../api/request.ts'
+import type { ValidationError } from '../api/types.ts'
 import { h, html } from '../html.ts'
 import { Copyable } from './copyable.ts'
 
-/** What went wrong, in the words of the server, with the id that its log knows it by. */
+/** What went wrong, as the server describes it, with the id that finds the request in the server's log. */
 export function ProblemNotice({ error, retry }: { error: unknown; retry?: () => unknown }): VNode {
   const problem = error instanceof Problem ? error : null
-  const mayPass = problem === null || problem.status === 0 || problem.status >= 500
-  const faults = problem?.errors.map(faultWords) ?? []
+  const isTemporary = problem === null || problem.status === 0 || problem.status >= 500
+  const errors = problem?.errors.map(describeError) ?? []
   return html`
     <div class="problem" role="alert">
       <p>
         ${problem && html`<strong>${problem.title}. </strong>`}
-        ${problem ? leadOf(problem, faults) : error instanceof Error ? error.message : String(error)}
+        ${summarize(error, errors)}
       </p>
-      ${
-        (faults.length > 1 ||
-          problem?.errors.some(({ message }) => !leadOf(problem, faults).includes(message))) &&
-        html`<ul>${faults.map(fault => html`<li>${fault}</li>`)}</ul>`
-      }
+      ${errors.length > 1 && html`<ul>${errors.map(each => html`<li>${each}</li>`)}</ul>`}
       ${problem?.requestId && html`<p class="faint">Request <code>${problem.requestId}</code></p>`}
-      ${retry && mayPass && html`<button type="button" onClick=${retry}>Try again</button>`}
+      ${retry && isTemporary && html`<button type="button" onClick=${retry}>Try again</button>`}
     </div>
   `
 }
 
-/** Says no more than how many faults there are, or the only one in the words of JSON. */
-const COUNTS = /^(One value is|\d+ values are) not valid\.$|; errors lists /
-
-function leadOf({ message, errors }: Problem, faults: string[]): string {
-  const isTold = errors.length === 1 && message.includes(errors[0]!.message)
-  if (errors.length === 0 || !(isTold || COUNTS.test(message))) return message
-  return errors.length === 1 ? `${faults[0]}.` : `${errors.length} values are not valid:`
+/** Validation errors name the field; the server's own summary of them does not add anything. */
+function summarize(error: unknown, errors: string[]): string {
+  if (errors.length === 1) return `${errors[0]}.`
+  if (errors.length > 1) return `${errors.length} validation errors:`
+  return error instanceof Error ? error.message : String(error)
 }
 
 /** batch/0/name is required; many messages name the field themselves. */
-function faultWords({ pointer, message }: Fault): string {
+function describeError({ pointer, message }: ValidationError): string {
   const field = pointer.slice(pointer.lastIndexOf('/') + 1)
   if (field !== '' && message.startsWith(`${field} `)) return message
-  if (pointer === '') return /^(an?|the) /.test(message) ? message : `What was sent ${message}`
+  if (pointer === '') return /^(an?|the) /.test(message) ? message : `The request ${message}`
   return `${pointer.slice(1)} ${message}`
 }
 

@@ -73,7 +73,7 @@ export function plotOptions(Drawing: typeof uPlot, drawn: Drawn, element: HTMLEl
     },
     series: [
       {
-        label: 'When',
+        label: 'Time',
         value: (_plot, _at, _series, index) => {
           const at = drawn.moments[index ?? lastKnown(drawn)]
           return at ? shortTime(at, unit) : NONE

@@ -24,7 +24,7 @@ export function Plot(props: PlotProps): VNode {
     <figure class="plot">
       <div class="drawing" role="img" aria-label=${props.title}><div ref=${place} /></div>
       <details>
-        <summary>As a table</summary>
+        <summary>Show as table</summary>
         ${h(PlotTable, props)}
       </details>
     </figure>
@@ -35,7 +35,7 @@ function PlotTable({ title, moments, series, shown, unit = 'hour' }: PlotProps):
   return h(Table<number>, {
     caption: title,
     columns: [
-      { label: 'When', cell: index => whenOf(moments[index]!, unit) },
+      { label: 'Time', cell: index => whenOf(moments[index]!, unit) },
       ...series.map(({ label, values }) => ({
         label,
         cell: (index: number) => textOf(values[index], shown),

@@ -32,6 +32,6 @@ export function activitySign(label: string, hours: { last_24_hours: number; by_h
   return {
     label,
     value: number(hours.last_24_hours),
-    spark: { label: `${label}, by the hour`, values: hours.by_hour },
+    spark: { label: `${label}, per hour`, values: hours.by_hour },
   }
 }

@@ -98,7 +98,7 @@ export function GrowingTable<Row>({ first, load, empty, csv, ...table }: Growing
   const grow = async () => {
     const next = await load(cursor!)
     grown.value = { after: first.next_cursor, more: [...pages.slice(1), next] }
-    announce(`${plural(next.results.length, 'row')} more, ${rows.length + next.results.length} in all`)
+    announce(`${plural(next.results.length, 'row')} loaded, ${rows.length + next.results.length} in total`)
   }
   return html`
     <div>

@@ -52,8 +52,8 @@ export function filterOf(query: URLSearchParams): Filter {
 
 export function NothingFits({ page }: { page: PlainRouteName }): VNode {
   return h(EmptyState, {
-    title: 'Nothing fits these filters.',
-    action: html`<a href=${link(page)}>Clear them</a>`,
+    title: 'No results match these filters.',
+    action: html`<a href=${link(page)}>Clear filters</a>`,
   })
 }
 

@@ -12,12 +12,12 @@ const MORE_PAGES = [
   { title: 'Contacts', href: link('records', { type: 'contacts' }) },
   { title: 'Orders', href: link('records', { type: 'orders' }) },
   { title: 'Products', href: link('records', { type: 'products' }) },
-  { title: 'Payments that failed, renewals, cancellations', href: link('attention') },
-  { title: 'Movements: how MRR changed this month, and because of whom', href: link('movements') },
+  { title: 'Attention: payment issues, renewals, cancellations', href: link('attention') },
+  { title: 'Movements: MRR changes by month and account', href: link('movements') },
   { title: 'Acquisition', href: link('acquisition') },
   { title: 'Cohorts and retention', href: link('cohorts') },
-  { title: 'What MRR leaves out', href: link('excluded') },
-  { title: 'What happened to an event', href: link('eventLookup') },
+  { title: 'Items excluded from MRR', href: link('excluded') },
+  { title: 'Event lookup', href: link('eventLookup') },
 ]
 const ADMIN_PAGES = [
   { title: 'New source', href: link('newSource') },

@@ -64,10 +64,10 @@ function PaletteDialog(): VNode {
       <input
         id="palette" type="text" role="combobox" aria-label="Page, record, event or person"
         aria-expanded="true" aria-controls="findings" aria-autocomplete="list" aria-activedescendant=${current}
-        placeholder="A page, an id, an e-mail …" autocomplete="off" spellcheck="false"
+        placeholder="Page, id or e-mail …" autocomplete="off" spellcheck="false"
         onInput=${typed} onKeyDown=${pressed}
       />
-      <ul id="findings" role="listbox" aria-label="Found">
+      <ul id="findings" role="listbox" aria-label="Results">
         ${findings.map((finding, index) => optionOf(finding, index, { current, follow }))}
       </ul>
       <p class="faint">${hintFor(text.value, findings.length, isLooking)}</p>
@@ -98,9 +98,9 @@ function optionOf(finding: Finding, index: number, { current, follow }: OptionCo
 }
 
 function hintFor(text: string, found: number, isLooking: boolean): string {
-  if (isLooking) return 'Looking …'
-  if (found > 0) return '↑ ↓ to choose, Enter to go there, Esc to close'
-  return `Nothing goes by ${text}. Ids, e-mails and user ids are found whole, pages by a part of their name.`
+  if (isLooking) return 'Searching …'
+  if (found > 0) return '↑ ↓ to select, Enter to open, Esc to close'
+  return `No results for ${text}. Enter an exact id, the beginning of a name or e-mail address, or part of a page title.`
 }
 
 /** Pages at once; things as soon as nobody types any more. */

@@ -152,7 +152,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await signIn(wrong.page, server.tenant.trackingKey)
     await wrong.page.getByRole('alert').getByText('This is a tracking key').waitFor()
     await signIn(wrong.page, 'adm_not-a-key')
-    await wrong.page.getByRole('alert').getByText('This key is not known here').waitFor()
+    await wrong.page.getByRole('alert').getByText('Unknown key.').waitFor()
     assert.match(String(await wrong.page.getByRole('alert').textContent()), /Request req_/)
     assert.equal(await wrong.page.evaluate('sessionStorage.length'), 0)
     assert.deepEqual(wrong.faults, [])
@@ -166,7 +166,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     assert.equal(await other.page.getByRole('navigation', { name: 'Data' }).isVisible(), true)
     assert.equal(await other.page.getByRole('navigation', { name: 'Administration' }).count(), 0)
     await open(other.page, 'keys', 'Keys')
-    await other.page.getByRole('alert').getByText('This takes an admin key').waitFor()
+    await other.page.getByRole('alert').getByText('This page requires an admin key').waitFor()
     assert.deepEqual(other.faults, [])
     await other.close()
   })
@@ -194,7 +194,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await page.evaluate(`location.hash = '#/events/lookup?id=e-1'`)
     await text(page, 'Accepted and applied.')
     await open(page, 'events?event_type=nothing', 'Events')
-    await text(page, 'Nothing fits these filters.')
+    await text(page, 'No results match these filters.')
     await page.getByLabel('Type').fill(markup)
     await page.getByLabel('Type').press('Enter')
     await page.getByRole('link', { name: markup }).waitFor()
@@ -218,21 +218,21 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await page.getByRole('link', { name: 'Sources' }).click()
     await page.getByRole('link', { name: 'New source' }).click()
     await page.getByLabel('Name').fill('shop')
-    await page.getByRole('button', { name: 'Make the source' }).click()
-    await page.getByRole('heading', { name: 'shop is made' }).waitFor()
+    await page.getByRole('button', { name: 'Create source' }).click()
+    await page.getByRole('heading', { name: 'Source shop created' }).waitFor()
     const command = String(await page.locator('.copyable code', { hasText: 'curl' }).textContent())
     const path = /\/ingest\/inbound\/src_\w+/.exec(command)![0]
     const token = /tok_\w+/.exec(command)![0]
     const body = /-d '(.*)'/.exec(command)![1]!
     await page.getByRole('link', { name: 'Open the source' }).click()
     await heading(page, 'shop')
-    await text(page, 'Nothing has come in yet.')
+    await text(page, 'No events received yet.')
     const answer = await server.request(path, { method: 'POST', key: token, body })
     assert.deepEqual([answer.status, answer.body.accepted], [200, 1])
     // Nothing has to be loaded anew.
     await page.getByRole('row', { name: /ticket\.opened.*processed/ }).waitFor()
-    await page.getByRole('button', { name: 'Send a test event' }).click()
-    await text(page, 'The test event went all the way.')
+    await page.getByRole('button', { name: 'Send test event' }).click()
+    await text(page, 'The test event was processed.')
 
     await page.getByRole('button', { name: 'Disable' }).click()
     await page.getByRole('button', { name: 'Enable' }).waitFor()
@@ -253,8 +253,8 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await heading(other, 'Overview')
     await open(other, `sources/${source!.id}`, 'shop')
     await other.route('**/admin/v1/receipts?**', route => route.abort())
-    await other.getByRole('button', { name: 'Replace the token' }).click()
-    await other.getByRole('dialog').getByRole('button', { name: 'Replace it' }).click()
+    await other.getByRole('button', { name: 'Rotate token' }).click()
+    await other.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click()
     await other.getByRole('alert').getByText('The server cannot be reached').waitFor()
     const token = String(await other.locator('.once code').first().textContent())
     assert.match(token, /^tok_/)
@@ -301,7 +301,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     await text(page, '"seen": "came_in"')
     await page.getByRole('button', { name: 'Pause' }).click()
     await track('came_later')
-    await page.getByRole('button', { name: 'Go on, 1 new event' }).click()
+    await page.getByRole('button', { name: 'Resume (1 new event)' }).click()
     await page.getByRole('link', { name: 'came_later' }).waitFor()
     await page.getByLabel('Visitor, contact, source …').fill('v-live')
     await page.getByRole('button', { name: 'Filter' }).click()
@@ -322,12 +322,12 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
       await page.getByLabel('Person').fill('visitor:v-ada')
       await page.getByRole('button', { name: 'Find' }).click()
       await page.getByRole('row', { name: /ada user/ }).waitFor()
-      await page.getByRole('button', { name: 'Read it' }).click()
+      await page.getByRole('button', { name: 'Load timeline' }).click()
       await page.getByRole('link', { name: 'identify' }).waitFor()
-      await page.getByRole('button', { name: 'See what would go' }).click()
+      await page.getByRole('button', { name: 'Preview erasure' }).click()
       const title = String(await page.locator('h1').textContent())
       const confirmation = page.getByLabel(`Type ${title} to confirm`)
-      const erase = page.getByRole('button', { name: 'Erase for good' })
+      const erase = page.getByRole('button', { name: 'Erase permanently' })
       await confirmation.fill('prof_0')
       assert.ok(await erase.isDisabled())
       await confirmation.fill(title)
@@ -352,7 +352,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
 
   await t.test('a key is made, works and is revoked', async () => {
     await open(page, 'keys?kind=tracking', 'Keys')
-    await page.getByRole('button', { name: 'Make the key' }).click()
+    await page.getByRole('button', { name: 'Create key' }).click()
     const made = String(await page.locator('.once code').first().textContent())
     assert.match(made, /^trk_/)
     assert.equal((await post('/v1/track/', made, { event_type: 'by_the_new_key' })).status, 200)
@@ -360,8 +360,8 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
     const row = page.getByRole('row', { name: made.slice(-4) })
     const ends = (await keysOfTenant()).find(({ hint }) => made.endsWith(hint.slice(1)))!.expires_at
     assert.equal(Math.round((Date.parse(ends!) - Date.now()) / 86_400_000), 90)
-    await row.getByRole('button', { name: 'Replace' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Replace it' }).click()
+    await row.getByRole('button', { name: 'Rotate' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click()
     const another = page.locator('.once code', { hasText: /^trk_/, hasNotText: made }).first()
     const replaced = String(await another.textContent())
     assert.notEqual(replaced, made)
@@ -371,7 +371,7 @@ test('console in Chromium', { timeout: 900_000 }, async t => {
       (await keysOfTenant()).find(({ hint }) => replaced.endsWith(hint.slice(1)))!.id,
     )
     await row.getByRole('button', { name: 'Revoke' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
     await row.waitFor({ state: 'detached' })
     const key = (await keysOfTenant()).find(({ hint }) => made.endsWith(hint.slice(1)))
     assert.notEqual(key!.revoked_at, null)
@@ -436,5 +436,5 @@ const VIEWS = [
   ['destinations/new', 'New destination'],
   ['keys', 'Keys'],
   ['dead-letters', 'Dead letters'],
-  ['audit', 'Audit'],
+  ['audit', 'Audit log'],
 ] as const

@@ -17,8 +17,8 @@ import { RULES, shownValue } from './rules.ts'
 import { ThresholdForm } from './threshold-form.ts'
 
 const STATES = [
-  ['raised', 'Raised now'],
-  ['all', 'All of the last 90 days'],
+  ['raised', 'Active'],
+  ['all', 'Last 90 days'],
 ] as const
 
 type Shown = { list: List<Alert>; rules: AlertRules }
@@ -44,7 +44,7 @@ export const page = definePage(
       Page,
       {
         title: 'Alerts',
-        lead: 'What warns by itself. Looked at every minute: raised after two minutes over the threshold, resolved after three below it.',
+        lead: 'Kontor evaluates the rules every minute. An alert is raised after two minutes over its threshold, and resolved after three minutes below it.',
       },
       h(SelectFilter, {
         ...{ id: 'state', label: 'Alerts', options: STATES, value: stateOf(query) },
@@ -52,8 +52,8 @@ export const page = definePage(
       }),
       list.results.length === 0
         ? h(EmptyState, {
-            title: stateOf(query) === 'all' ? 'No alert in 90 days.' : 'No alert is raised.',
-            text: html`Destinations are sent alerts, too: <a href=${link('newDestination')}>make one</a> that is sent them.`,
+            title: stateOf(query) === 'all' ? 'No alerts in the last 90 days.' : 'No active alerts.',
+            text: html`To receive alerts, <a href=${link('newDestination')}>create a destination</a> that includes them.`,
           })
         : h(Table<Alert>, {
             ...{ caption: 'Alerts', columns, rows: list.results, keyOf: ({ id }) => id },
@@ -65,12 +65,12 @@ export const page = definePage(
 )
 
 const columns: Column<Alert>[] = [
-  { label: 'What', cell: whatOf, kind: 'text' },
+  { label: 'Alert', cell: whatOf, kind: 'text' },
   {
     label: 'State',
     cell: ({ state }) => h(Badge, { text: state, tone: state === 'raised' ? 'bad' : 'good' }),
   },
-  { label: 'Since', cell: ({ raised_at }) => h(Ago, { at: raised_at }) },
+  { label: 'Raised', cell: ({ raised_at }) => h(Ago, { at: raised_at }) },
   {
     label: 'Value',
     cell: ({ rule, value }) => shownValue(rule, value),

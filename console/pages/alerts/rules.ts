@@ -12,32 +12,34 @@ type RuleText = {
 
 export const RULES: Record<RuleName, RuleText> = {
   lag: {
-    label: 'Lag, in seconds',
-    means: 'How long the oldest accepted entry waits to be processed.',
+    label: 'Lag in seconds',
+    means: 'How long the oldest accepted request has been waiting to be processed.',
     unit: 'seconds',
     href: link('overview'),
   },
   refused_share: {
-    label: 'Refused webhooks, in %',
-    means: 'Of all webhook requests of the last hour with a good credential; ten refused at least.',
+    label: 'Rejected webhooks in %',
+    means:
+      'Share of the webhook requests with valid credentials in the last hour. Applies from ten rejected requests.',
     unit: 'share',
     href: link('issues'),
   },
   dead_letters: {
     label: 'Dead letters',
-    means: 'How many nobody has replayed or resolved.',
+    means: 'Number of dead letters that are neither replayed nor resolved.',
     unit: 'count',
     href: link('deadLetters'),
   },
   source_silent: {
-    label: 'Silent source, times as long as usual',
-    means: 'Longer than it ever was quiet in the week before; ten minutes at least.',
+    label: 'Silent source, multiple of its longest gap',
+    means:
+      'Time since the last event, relative to the longest gap of the previous week. Applies from ten minutes.',
     unit: 'times',
     href: link('sources'),
   },
   mrr_drop: {
-    label: 'Lost MRR, in %',
-    means: 'Of the MRR of seven days ago, in each currency.',
+    label: 'Lost MRR in %',
+    means: 'Compared with the MRR of seven days ago, per currency.',
     unit: 'share',
     href: link('movements'),
   },
@@ -63,8 +65,8 @@ export function valueIn(rule: RuleName, typed: string): number | null {
   if (text === '') return null
   const value = Number(text)
   if (!(value > 0 && Number.isFinite(value)))
-    throw new Error(`${RULES[rule].label}: a number above 0, or nothing to switch it off.`)
+    throw new Error(`${RULES[rule].label}: enter a number above 0, or leave it empty to turn the rule off.`)
   if (RULES[rule].unit === 'share' && value > 100)
-    throw new Error(`${RULES[rule].label}: more than all, 100 %, it never is.`)
+    throw new Error(`${RULES[rule].label}: enter at most 100 %.`)
   return RULES[rule].unit === 'share' ? Number((value / 100).toPrecision(12)) : value
 }

@@ -23,16 +23,15 @@ export function ThresholdForm({ rules, refresh }: { rules: AlertRules; refresh()
     const changed = typed.filter(([rule, value]) => value !== rules[rule])
     if (changed.length > 0) await set(Object.fromEntries(changed), 'Saved')
   }
-  const reset = () =>
-    set(Object.fromEntries(RULE_NAMES.map(rule => [rule, 'default'])), 'Set to the defaults')
+  const reset = () => set(Object.fromEntries(RULE_NAMES.map(rule => [rule, 'default'])), 'Reset to defaults')
   return html`
-    <p class="faint">From these values on. What is left empty does not warn.</p>
+    <p class="faint">An alert is raised when a value reaches its threshold. Leave a threshold empty to turn its rule off.</p>
     ${h(ProblemArea, { problem })}
     ${h(
       Form<RuleName>,
       {
         ...{ key: JSON.stringify(rules), submit: 'Save', layout: 'stacked', run: save },
-        aside: h(ActionButton, { label: 'Back to the defaults', run: reset, problem, kind: 'quiet' }),
+        aside: h(ActionButton, { label: 'Reset to defaults', run: reset, problem, kind: 'quiet' }),
       },
       RULE_NAMES.map(rule =>
         h(TextField, {

@@ -15,8 +15,8 @@ import { tenant } from '../../session.ts'
 
 const ROWS = 50
 const SCOPES = [
-  ['', 'Of this tenant'],
-  ['all', 'Of the whole installation'],
+  ['', 'This tenant'],
+  ['all', 'Whole installation'],
 ] as const
 
 const filterOf = (query: URLSearchParams) => ({
@@ -31,13 +31,13 @@ export const page = definePage(
     h(
       Page,
       {
-        title: 'Audit',
+        title: 'Audit log',
         actions: h(RefreshButton, { refresh }),
-        lead: 'Who changed what, by command line, admin API or console. Nobody can change it.',
+        lead: 'All changes made through the command line, the admin API or the console. Entries cannot be modified.',
       },
       h(SelectFilter, {
         id: 'of',
-        label: 'Changes',
+        label: 'Scope',
         options: SCOPES,
         value: query.get('of') ?? '',
         onChange: of => go(link('audit', { of })),
@@ -56,11 +56,11 @@ export const page = definePage(
 
 const COLUMNS: Column<AuditRow>[] = [
   { label: 'Action', cell: ({ action }) => html`<span class="whole">${action}</span>` },
-  { label: 'When', cell: ({ at }) => h(Time, { at }) },
-  { label: 'Who', cell: ({ actor }) => html`<code>${actor}</code>` },
-  { label: 'What', cell: targetOf, kind: 'long' },
-  { label: 'Changed', cell: changesOf, kind: 'long', isMinor: true },
-  { label: 'From', cell: ({ ip }) => text(ip), isMinor: true },
+  { label: 'Time', cell: ({ at }) => h(Time, { at }) },
+  { label: 'Actor', cell: ({ actor }) => html`<code>${actor}</code>` },
+  { label: 'Target', cell: targetOf, kind: 'long' },
+  { label: 'Changes', cell: changesOf, kind: 'long', isMinor: true },
+  { label: 'IP address', cell: ({ ip }) => text(ip), isMinor: true },
 ]
 
 function targetOf({ action, target }: AuditRow): ComponentChildren {

@@ -17,16 +17,16 @@ export function Arrivals(): VNode {
   return html`
     <p class="live-bar">
       <span class=${isConnected.value ? 'dot on' : 'dot'} aria-hidden="true"></span>
-      ${newest.length > 0 ? 'It works: events arrive.' : 'Waiting. The first event appears here as it arrives.'}
+      ${newest.length > 0 ? 'Events are arriving.' : 'Waiting for the first event. It appears here when it arrives.'}
     </p>
     ${
       newest.length > 0 &&
       h(Table<Event | Conversion>, {
-        caption: 'What arrived',
+        caption: 'Incoming events',
         columns: [
           { label: 'Type', cell: row => h(What, { row }), kind: 'long' },
-          { label: 'Happened', cell: ({ occurred_at }) => h(Ago, { at: occurred_at }) },
-          { label: 'From', cell: ({ source }) => source },
+          { label: 'Time', cell: ({ occurred_at }) => h(Ago, { at: occurred_at }) },
+          { label: 'Source', cell: ({ source }) => source },
           { label: 'Visitor', cell: ({ visitor }) => text(visitor), kind: 'long', isMinor: true },
         ],
         rows: newest,
@@ -34,8 +34,8 @@ export function Arrivals(): VNode {
       })
     }
     <p class="faint">
-      Sent, and not here? <a href=${link('issues')}>Issues</a> tells what was refused and why, and${' '}
-      <a href=${link('eventLookup')}>what happened to an event</a> finds it by the id that its sender gave it.
+      Is an event missing? <a href=${link('issues')}>Issues</a> lists rejected requests with their reasons. Use the${' '}
+      <a href=${link('eventLookup')}>event lookup</a> to find an event by the id that its sender gave it.
     </p>
   `
 }
@@ -45,5 +45,5 @@ function What({ row }: { row: Event | Conversion }): VNode {
   if (!('conversion_type' in row))
     return html`<a href=${link('event', { id: row.id })}>${h(Breakable, { text: row.event_type })}</a>`
   const price = row.amount === null ? 'without an amount' : money(row.amount, row.currency)
-  return html`<a href=${link('conversions')}>${h(Breakable, { text: row.conversion_type })}</a>, a sale ${price}`
+  return html`<a href=${link('conversions')}>${h(Breakable, { text: row.conversion_type })}</a>, sale ${price}`
 }

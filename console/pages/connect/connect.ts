@@ -17,13 +17,13 @@ export const page = definePage(
       Page,
       {
         title: 'Connect',
-        lead: 'Choose who sends. What is below works as it stands, with your address and key.',
+        lead: 'Choose a sender. The steps below use the address of this server and your key.',
       },
       h(Tabs, { label: 'Senders', tabs: TABS, current: sender.name }),
       sender.by === 'key'
         ? h(ConnectWithKey, { sender: sender.name })
         : h(ConnectWithSource, { sender: sender.name, title: sender.title }),
-      h(Section, { title: 'Arriving now' }, h(Arrivals, {})),
+      h(Section, { title: 'Incoming events' }, h(Arrivals, {})),
     )
   },
 )

@@ -10,12 +10,12 @@ export function snippetsOf(sender: KeySender, key: string): Snippet[] {
 
 const SNIPPETS: Record<KeySender, (key: string, url: string) => Snippet[]> = {
   curl: key => [
-    { title: 'An event', text: trackCommand(key) },
-    { title: 'A sale', text: convertCommand(key) },
+    { title: 'Send an event', text: trackCommand(key) },
+    { title: 'Send a sale', text: convertCommand(key) },
   ],
   browser: (key, url) => [
     {
-      title: 'Into the head of every page',
+      title: 'Add to the head of every page',
       text: `<script>
   window.kontor = window.kontor || []
   ;['track', 'identify', 'reset'].forEach(function (method) {
@@ -27,12 +27,12 @@ const SNIPPETS: Record<KeySender, (key: string, url: string) => Snippet[]> = {
 <script async src="${url}/k.js" data-key="${key}"></script>`,
     },
     {
-      title: 'Where something is bought',
+      title: 'Call after a purchase',
       text: `kontor.track('convert', { order_id: 'A-1001', amount: 49.9, currency: 'EUR' })`,
     },
   ],
   sdk: (key, url) => [
-    { title: 'Install it', text: 'npm install @kontor/sdk' },
+    { title: 'Install', text: 'npm install @kontor/sdk' },
     {
       title: 'On a server',
       text: `import { Kontor } from '@kontor/sdk'

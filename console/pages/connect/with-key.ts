@@ -27,12 +27,12 @@ export function ConnectWithKey({ sender }: { sender: KeySender }): VNode {
     ${
       key === undefined
         ? html`<p>
-            ${h(ActionButton, { label: 'Make a tracking key', run: make, problem, kind: 'main' })}${' '}
-            <span class="faint">or put in one that you have. It can send events, and nothing else.</span>
+            ${h(ActionButton, { label: 'Create a tracking key', run: make, problem, kind: 'main' })}${' '}
+            <span class="faint">or insert one that you have. A tracking key can only send events.</span>
           </p>`
         : html`<p class="notice">
-            The tracking key is filled in below. It is not shown again: keep it. It can send events, and nothing else;
-            it ends when you <a href=${link('keys')}>revoke it</a>.
+            The tracking key is filled in below. It is shown only once: save it now. It can only send events, and is valid
+            until you <a href=${link('keys')}>revoke it</a>.
           </p>`
     }
     ${h(ProblemArea, { problem })}

@@ -21,18 +21,18 @@ const SHORTEST_SECRET = 16
 const GUIDES: Record<SourceSender, { where: string; what: string; secret: string }> = {
   stripe: {
     where: 'Stripe: Developers → Webhooks → Add endpoint. Paste this as the endpoint’s URL:',
-    what: 'Select customer.subscription.*, invoice.*, charge.refunded and customer.*: they fill the subscription reports.',
+    what: 'Select customer.subscription.*, invoice.*, charge.refunded and customer.*. The subscription reports are based on them.',
     secret: 'The endpoint’s signing secret: whsec_…',
   },
   shopify: {
     where: 'Shopify: Settings → Notifications → Webhooks, format JSON. Paste this as the URL:',
-    what: 'One webhook for each topic: orders, products and customers, created, updated and deleted.',
-    secret: 'Stands below the list of webhooks.',
+    what: 'Add one webhook per topic: creation, update and deletion of orders, products and customers.',
+    secret: 'Shown below the list of webhooks.',
   },
   woocommerce: {
     where: 'WooCommerce: Settings → Advanced → Webhooks → Add webhook. Paste this as the delivery URL:',
-    what: 'One webhook for each topic: order, product and customer, created, updated and deleted.',
-    secret: 'What you put into the field Secret of the webhook.',
+    what: 'Add one webhook per topic: order, product and customer; created, updated and deleted.',
+    secret: 'The value of the webhook’s Secret field.',
   },
 }
 
@@ -45,12 +45,12 @@ export function ConnectWithSource({ sender, title }: { sender: SourceSender; tit
   const { where, what } = GUIDES[sender]
   const steps: { title: string; isDone: boolean; body: ComponentChildren }[] = [
     {
-      title: 'Make a source here',
+      title: 'Create a source',
       isDone: progress !== undefined,
       body: progress ? h(SourceLink, { source: progress.source }) : h(NewSourceForm, { sender, title, set }),
     },
     {
-      title: `Give its address to ${title}`,
+      title: `Enter its address in ${title}`,
       isDone: progress?.isSigned === true,
       body:
         progress &&
@@ -62,7 +62,7 @@ export function ConnectWithSource({ sender, title }: { sender: SourceSender; tit
         `,
     },
     {
-      title: `Bring its signing secret back`,
+      title: 'Enter the signing secret here',
       isDone: progress?.isSigned === true,
       body: progress && !progress.isSigned && h(SecretForm, { sender, progress, set }),
     },
@@ -94,18 +94,18 @@ function NewSourceForm({ sender, title, set }: StepProps & { title: string }): V
       ...{ name: name.trim() || title, preset: sender, signing_secret: 'generate' },
     })
     set({ source, isSigned: false })
-    announce('The source is made')
+    announce('Source created')
   }
   return h(
     Form<'name'>,
-    { submit: 'Make the source', layout: 'filter', run: create },
+    { submit: 'Create source', layout: 'filter', run: create },
     h(TextField, { id: 'name', label: 'Name', value: title }),
   )
 }
 
 function SourceLink({ source: { id, name } }: { source: CreatedSource }): VNode {
   return html`<p>
-    <a href=${link('source', { id })}>${name}</a>: what arrives, what was refused and why.
+    <a href=${link('source', { id })}>${name}</a> shows accepted and rejected requests.
   </p>`
 }
 
@@ -113,14 +113,16 @@ function SecretForm({ sender, progress, set }: StepProps & { progress: Progress 
   const save = async ({ secret }: { secret: string }) => {
     if (secret.trim() === '') throw new Error(GUIDES[sender].secret)
     if (secret.trim().length < SHORTEST_SECRET)
-      throw new Error(`A signing secret has ${SHORTEST_SECRET} characters or more: is this the whole of it?`)
+      throw new Error(
+        `A signing secret has at least ${SHORTEST_SECRET} characters. Check that you copied all of it.`,
+      )
     await sources.setSecret(progress.source.id, secret.trim())
     set({ ...progress, isSigned: true })
     announce('Connected')
   }
   return h(
     Form<'secret'>,
-    { submit: 'Save the secret', layout: 'filter', run: save },
+    { submit: 'Save secret', layout: 'filter', run: save },
     h(TextField, { id: 'secret', label: 'Signing secret', hint: GUIDES[sender].secret, size: 34 }),
   )
 }

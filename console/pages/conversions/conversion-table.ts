@@ -22,10 +22,10 @@ export const conversionColumns: Column<Conversion>[] = [
     kind: 'long',
   },
   { label: 'Amount', cell: ({ amount, currency }) => money(amount, currency), kind: 'number' },
-  { label: 'When', cell: ({ occurred_at }) => h(Time, { at: occurred_at }) },
-  { label: 'From', cell: ({ source }) => source, isMinor: true },
-  { label: 'Object', cell: ({ source_object_id }) => text(source_object_id), kind: 'long', isMinor: true },
-  { label: 'Who', cell: whoOf, kind: 'long', isMinor: true },
+  { label: 'Time', cell: ({ occurred_at }) => h(Time, { at: occurred_at }) },
+  { label: 'Source', cell: ({ source }) => source, isMinor: true },
+  { label: 'Object id', cell: ({ source_object_id }) => text(source_object_id), kind: 'long', isMinor: true },
+  { label: 'Person', cell: whoOf, kind: 'long', isMinor: true },
 ]
 
 /** The person, where one may see people; else the contact record, if there is one. */
@@ -58,7 +58,7 @@ function ConversionFacts({ row }: { row: Conversion }): VNode {
       ...(event?.reason ? ([['Note', event.reason]] as const) : []),
       ...(event
         ? ([
-            ['Told by', html`<a href=${link('event', { id: row.id })}>the event that came first</a>`],
+            ['Source event', html`<a href=${link('event', { id: row.id })}>first event received</a>`],
           ] as const)
         : []),
       ['Amount', money(amount, currency)],

@@ -20,7 +20,7 @@ export const page = definePage(
       {
         title: 'Conversions',
         actions: h(RefreshButton, { refresh }),
-        lead: 'One sale is one row, however many systems tell of it.',
+        lead: 'Each sale is listed once, even if several systems report it.',
       },
       h(TimeFilter, { page: 'conversions', query }),
       h(GrowingTable<Conversion>, {
@@ -38,7 +38,7 @@ export const page = definePage(
 function NoConversions(): VNode {
   return h(EmptyState, {
     title: 'No conversions yet.',
-    text: 'A convert event makes one, and so does an order record or a paid invoice.',
+    text: 'A convert event, an order record or a paid invoice creates a conversion.',
     command: convertCommand(),
     action: whereKeysAre('tracking'),
   })

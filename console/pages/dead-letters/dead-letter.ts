@@ -29,9 +29,8 @@ export const page = definePage(
       await refresh()
     }
     const resolve = async () => {
-      const text =
-        'It is no longer listed, and will not be processed. It stays readable here until it expires.'
-      if (!(await confirmed({ title: 'Resolve without a replay?', text, yes: 'Resolve it' }))) return
+      const text = 'It will no longer be listed or processed. It remains readable here until it expires.'
+      if (!(await confirmed({ title: 'Resolve without replaying?', text, yes: 'Resolve' }))) return
       await deadLetters.resolve(order)
       announce('Resolved')
       await refresh()
@@ -48,11 +47,7 @@ export const page = definePage(
       h(ProblemArea, { problem }),
       h(OutcomeArea, { outcome }),
       h(LetterFacts, { letter }),
-      h(
-        Section,
-        { title: 'Body, as it came in' },
-        h(TextView, { text: laidOut(letter.body), label: 'Body' }),
-      ),
+      h(Section, { title: 'Body as received' }, h(TextView, { text: laidOut(letter.body), label: 'Body' })),
       isOpen && letter.kind === 'events' && h(EditForm, { letter, replay }),
       html`<p><a href=${link('deadLetters')}>All dead letters</a> · <a href=${link('issues')}>By cause</a></p>`,
     )
@@ -69,10 +64,10 @@ function EditForm({ letter, replay }: EditFormProps): VNode {
       <summary>Edit and replay</summary>
       ${h(
         Form<'body'>,
-        { submit: 'Replay as edited', layout: 'stacked', run: values => replay(values.body) },
+        { submit: 'Replay edited body', layout: 'stacked', run: values => replay(values.body) },
         h(TextArea, {
           ...{ id: 'body', label: 'Body', value: body, rows: Math.min(30, body.split('\n').length + 3) },
-          hint: `To put right: ${letter.error}`,
+          hint: `Error to fix: ${letter.error}`,
         }),
       )}
     </details>
@@ -91,7 +86,7 @@ function LetterFacts({ letter }: { letter: DeadLetterWithBody }): VNode {
       ["Sender's id", text(letter.inbound_event_id)],
       ['Attempts', String(letter.attempts)],
       ['Received', h(Time, { at: letter.received_at })],
-      ['Given up', h(Time, { at: letter.failed_at })],
+      ['Failed', h(Time, { at: letter.failed_at })],
       letter.replayed_at && ['Replayed', h(Time, { at: letter.replayed_at })],
       letter.resolved_at && ['Resolved', h(Time, { at: letter.resolved_at })],
       letter.replayed_as && ['Replayed as', replayLink(letter.kind, letter.replayed_as)],

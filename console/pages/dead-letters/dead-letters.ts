@@ -20,7 +20,7 @@ import { replayOutcome } from './replay-words.ts'
 const ROWS = 50
 const REASONS = [
   ['', 'All reasons'],
-  ['rejected', 'Rejected: never valid'],
+  ['rejected', 'Rejected: not valid'],
   ['failed', 'Failed: could not be applied'],
 ] as const
 
@@ -49,8 +49,8 @@ export const page = definePage(
     }
     const replayAll = async () => {
       const what =
-        'Each one is processed again, with the settings of today. What fails again comes back here.'
-      if (await confirmed({ title: 'Replay all of them?', text: what, yes: 'Replay all' }))
+        'Each dead letter is processed again with the current settings. Those that fail again reappear here.'
+      if (await confirmed({ title: 'Replay all dead letters?', text: what, yes: 'Replay all' }))
         await replay({ ...(reason && { reason }), ...(cause ? { cause } : !reason && { all: true }) })
     }
     return h(
@@ -63,7 +63,7 @@ export const page = definePage(
             h(ActionButton, { label: 'Replay all', run: replayAll, problem }),
           h(RefreshButton, { refresh }),
         ],
-        lead: 'What was accepted but could not be processed. Nothing is lost: fix the cause, then replay.',
+        lead: 'Requests that were accepted but could not be processed. Fix the cause, then replay them.',
       },
       h(SelectFilter, {
         id: 'reason',
@@ -73,10 +73,10 @@ export const page = definePage(
         onChange: chosen => go(link('deadLetters', { reason: chosen, cause, closed })),
       }),
       cause !== null &&
-        html`<p>Of one cause: <strong>${cause}</strong>. <a href=${link('deadLetters', { reason, closed })}>All causes</a></p>`,
+        html`<p>Cause: <strong>${cause}</strong>. <a href=${link('deadLetters', { reason, closed })}>Show all causes</a></p>`,
       closed === null
-        ? html`<p><a href=${link('deadLetters', { reason, cause, closed: 'true' })}>Replayed and resolved ones</a></p>`
-        : html`<p>Replayed or resolved, until they expire. <a href=${link('deadLetters', { reason, cause })}>Open ones</a></p>`,
+        ? html`<p><a href=${link('deadLetters', { reason, cause, closed: 'true' })}>Show replayed and resolved dead letters</a></p>`
+        : html`<p>Replayed and resolved dead letters are listed until they expire. <a href=${link('deadLetters', { reason, cause })}>Show open dead letters</a></p>`,
       h(ProblemArea, { problem }),
       h(OutcomeArea, { outcome }),
       h(GrowingTable<DeadLetter>, {
@@ -89,10 +89,10 @@ export const page = definePage(
         load: cursor => deadLetters.list({ ...filterOf(query), cursor }),
         empty:
           reason || cause || closed
-            ? h(EmptyState, { title: 'No dead letter is like this.' })
+            ? h(EmptyState, { title: 'No dead letters match these filters.' })
             : h(EmptyState, {
                 title: 'No dead letters.',
-                text: 'That is good. To see one: of this batch the first item is taken, and the second, which lacks its event name, is kept here.',
+                text: 'To see one, send this batch. Its first item is accepted. The second has no event name and becomes a dead letter.',
                 command: faultyBatchCommand(),
               }),
       }),
@@ -107,7 +107,7 @@ const LETTER_COLUMNS: Column<DeadLetter>[] = [
     kind: 'long',
   },
   { label: 'Reason', cell: ({ reason }) => h(Badge, { text: reason, tone: 'bad' }) },
-  { label: 'Given up', cell: ({ failed_at }) => h(Time, { at: failed_at }) },
+  { label: 'Failed', cell: ({ failed_at }) => h(Time, { at: failed_at }) },
   { label: 'Kind', cell: ({ kind }) => kind, isMinor: true },
   {
     label: "Sender's id",

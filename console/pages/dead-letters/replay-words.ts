@@ -13,8 +13,8 @@ export function replayOutcome({
   const parts = [
     `${number(applied)} applied`,
     failed_again > 0 && `${number(failed_again)} failed again`,
-    waiting > 0 && `${number(waiting)} still to be processed`,
-    remaining > 0 && `${number(remaining)} left`,
+    waiting > 0 && `${number(waiting)} waiting`,
+    remaining > 0 && `${number(remaining)} remaining`,
   ]
   const text = `${plural(replayed, 'dead letter')} replayed: ${parts.filter(Boolean).join(', ')}.`
   return { text, isBad: failed_again > 0 }

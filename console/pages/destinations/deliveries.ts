@@ -18,8 +18,8 @@ export const ROWS = 20
 const OUTCOMES = [
   ['', 'All outcomes'],
   ['delivered', 'Delivered'],
-  ['retrying', 'Failed, tried again later'],
-  ['failed', 'Given up'],
+  ['retrying', 'Retrying'],
+  ['failed', 'Failed'],
 ] as const
 const TONES: Record<DeliveryOutcome, Tone> = { delivered: 'good', retrying: 'neutral', failed: 'bad' }
 
@@ -43,10 +43,10 @@ export function DeliveryTable({ id, first, outcome }: DeliveryTableProps): VNode
       csv: { api: 'admin', path: `/destinations/${id}/deliveries`, query: { outcome }, name: 'deliveries' },
       load: cursor => destinations.deliveries(id, { outcome, limit: ROWS, cursor }),
       empty: outcome
-        ? h(EmptyState, { title: 'No delivery has this outcome.' })
+        ? h(EmptyState, { title: 'No deliveries with this outcome.' })
         : h(EmptyState, {
-            title: 'Nothing has been sent yet.',
-            text: 'What takes effect from now on is sent. Send a test message above to see whether it arrives.',
+            title: 'No messages sent yet.',
+            text: 'New data is sent as soon as it is processed. Use “Send test message” above to check the connection.',
           }),
     })}
   `
@@ -65,9 +65,14 @@ const columns: Column<Delivery>[] = [
     label: 'Outcome',
     cell: row => [h(Badge, { text: row.outcome, tone: TONES[row.outcome] }), ' ', answerOf(row)],
   },
-  { label: 'When', cell: ({ attempted_at }) => h(Time, { at: attempted_at }) },
+  { label: 'Time', cell: ({ attempted_at }) => h(Time, { at: attempted_at }) },
   { label: 'Attempt', cell: ({ attempt }) => number(attempt), kind: 'number', isMinor: true },
-  { label: 'Took', cell: ({ duration_ms }) => `${number(duration_ms)} ms`, kind: 'number', isMinor: true },
+  {
+    label: 'Duration',
+    cell: ({ duration_ms }) => `${number(duration_ms)} ms`,
+    kind: 'number',
+    isMinor: true,
+  },
   {
     label: 'Next attempt',
     cell: ({ next_attempt_at: at }) => (at === null ? NONE : h(Time, { at })),
@@ -76,7 +81,7 @@ const columns: Column<Delivery>[] = [
 ]
 
 function answerOf({ status, error }: Delivery): string {
-  return status === null ? (error ?? 'no answer') : String(status)
+  return status === null ? (error ?? 'no response') : String(status)
 }
 
 function showDelivery(row: Delivery): void {
@@ -86,17 +91,17 @@ function showDelivery(row: Delivery): void {
     h(Facts, {
       facts: [
         ['Outcome', h(Badge, { text: row.outcome, tone: TONES[row.outcome] })],
-        ['Answered', status === null ? 'no answer' : String(status)],
+        ['Response', status === null ? 'no response' : String(status)],
         error && ['Error', error],
         ['Message', html`<code>${id}</code>`],
         eventId && ['Event', html`<a href=${link('event', { id: eventId })}><code>${eventId}</code></a>`],
-        ['Attempt', `${number(row.attempt)}, took ${number(row.duration_ms)} ms`],
-        ['When', h(Time, { at: row.attempted_at })],
+        ['Attempt', `${number(row.attempt)}, duration ${number(row.duration_ms)} ms`],
+        ['Time', h(Time, { at: row.attempted_at })],
         row.next_attempt_at && ['Next attempt', h(Time, { at: row.next_attempt_at })],
       ],
     }),
     response
-      ? h(TextView, { text: response, label: 'How the answer began' })
-      : html`<p class="faint">The answer had no body.</p>`,
+      ? h(TextView, { text: response, label: 'Start of the response' })
+      : html`<p class="faint">The response had no body.</p>`,
   ])
 }

@@ -15,7 +15,7 @@ import { SecretUse } from './secret-use.ts'
 const OVERLAP_HOURS = 24
 
 const WHAT_DISABLING_DOES =
-  'What was still to be sent waits, and goes out when it is enabled again. What happens meanwhile is not sent by itself: Replay, since the moment it was disabled, sends it then, for as long as messages are kept (30 days, unless the server is set otherwise).'
+  'Pending messages are kept and sent when the destination is enabled again. Data processed while it is disabled is not sent automatically. To send it later, use Replay with the time of disabling. Messages are kept for 30 days by default.'
 
 /** What an action has to show; it stays while the rest of the page is read anew. */
 export type ActionResult =
@@ -41,29 +41,29 @@ export function DestinationActions({
     announce(testSummary(outcome))
   }
   const rotate = async () => {
-    const text = `The new secret is shown once. For ${OVERLAP_HOURS} hours messages are signed with the one before, too.`
-    if (!(await confirmed({ title: 'Replace the secret?', text, yes: 'Replace it' }))) return
+    const text = `The new secret is shown only once. For ${OVERLAP_HOURS} hours, messages are also signed with the previous secret.`
+    if (!(await confirmed({ title: 'Rotate the secret?', text, yes: 'Rotate' }))) return
     const { secret } = await destinations.rotate(id, OVERLAP_HOURS)
     result.value = { kind: 'secret', secret }
     announce('The new secret is shown')
     await refresh()
   }
   const toggle = async () => {
-    const question = { title: `Disable ${name}?`, text: WHAT_DISABLING_DOES, yes: 'Disable it' }
+    const question = { title: `Disable ${name}?`, text: WHAT_DISABLING_DOES, yes: 'Disable' }
     if (enabled && !(await confirmed(question))) return
     await destinations.setEnabled(id, !enabled)
     await refresh()
   }
   const remove = async () => {
-    const text = 'What was still to be sent to it goes with it. This cannot be undone.'
-    if (!(await confirmed({ title: `Delete ${name}?`, text, yes: 'Delete it' }))) return
+    const text = 'Its pending messages are deleted too. This cannot be undone.'
+    if (!(await confirmed({ title: `Delete ${name}?`, text, yes: 'Delete' }))) return
     await destinations.remove(id)
     go(link('destinations'))
   }
   const button = (label: string, run: () => unknown) => h(ActionButton, { label, run, problem })
   return html`
-    ${button('Send a test message', test)}
-    ${button('Replace the secret', rotate)}
+    ${button('Send test message', test)}
+    ${button('Rotate secret', rotate)}
     ${button(enabled ? 'Disable' : 'Enable', toggle)}
     ${button('Delete', remove)}
   `
@@ -72,14 +72,14 @@ export function DestinationActions({
 /** Sends once more what was sent, or should have been. */
 export function ReplayForm({ destination, result, refresh }: ActionProps): VNode {
   const replay = async ({ since }: { since: string }) => {
-    if (since === '') throw new Error('Say since when.')
+    if (since === '') throw new Error('Enter a start time.')
     const { queued } = await destinations.replay(destination.id, new Date(since).toISOString())
     result.value = { kind: 'replay', queued }
     announce(`${plural(queued, 'message')} will be sent again`)
     await refresh()
   }
   return html`
-    <p>Everything since a moment is sent once more, delivered or not, under the ids that it had.</p>
+    <p>Sends all messages since the given time again, delivered or not, with their original ids.</p>
     ${h(
       Form<'since'>,
       { submit: 'Replay', layout: 'filter', run: replay },
@@ -97,7 +97,7 @@ export function ResultArea({ result }: { result: ReadonlySignal<ActionResult | n
   return html`
     <div class="once">
       <p>
-        The new secret, shown only this once. For ${OVERLAP_HOURS} hours messages are signed with the one before, too.
+        The new secret is shown only once. Save it now. For ${OVERLAP_HOURS} hours, messages are also signed with the previous secret.
       </p>
       ${h(SecretUse, { secret: shown.secret })}
     </div>
@@ -105,16 +105,16 @@ export function ResultArea({ result }: { result: ReadonlySignal<ActionResult | n
 }
 
 function testSummary({ ok }: DestinationTest): string {
-  return ok ? 'The test message was delivered.' : 'The test message was not taken.'
+  return ok ? 'The test message was delivered.' : 'The test message was not delivered.'
 }
 
 function TestResult({ test }: { test: DestinationTest }): VNode {
   const { status, error, response, duration_ms } = test
-  const answer = status === null ? 'No answer' : `Answered ${status}`
+  const answer = status === null ? 'No response' : `Response ${status}`
   return html`
     <div class=${test.ok ? 'once' : 'problem'} role=${test.ok ? null : 'alert'}>
       <p><strong>${testSummary(test)}</strong> ${answer} after ${number(duration_ms)} ms${error ? `: ${error}` : '.'}</p>
-      ${response && h(TextView, { text: response, label: 'How the answer began' })}
+      ${response && h(TextView, { text: response, label: 'Start of the response' })}
     </div>
   `
 }

@@ -28,12 +28,12 @@ export function DestinationForm({ submit, destination, run }: DestinationFormPro
     h(TextField, {
       ...{ id: 'url', label: 'Address', value: destination?.url ?? '' },
       placeholder: 'https://example.com/hooks',
-      hint: 'It is posted to, and answers 2xx within 15 seconds.',
+      hint: 'Kontor sends POST requests to it. It must respond with 2xx within 15 seconds.',
     }),
     h(TextField, { id: 'name', label: 'Name', value: destination?.name ?? '', placeholder: 'warehouse' }),
     html`
       <fieldset>
-        <legend>Is sent</legend>
+        <legend>Data to send</legend>
         ${WHATS.map(
           name => html`
             <label class="check">
@@ -47,16 +47,16 @@ export function DestinationForm({ submit, destination, run }: DestinationFormPro
       </fieldset>
     `,
     h(TextField, {
-      ...{ id: 'event_types', label: 'Only events of these types', placeholder: 'order.*, signup' },
+      ...{ id: 'event_types', label: 'Event types', placeholder: 'order.*, signup' },
       value: destination?.event_types.join(', ') ?? '',
-      hint: 'Exact names, or a beginning and *. Empty: all.',
+      hint: 'Exact names, or prefixes with *. Leave empty to send all event types.',
     }),
     h(TextArea, {
-      ...{ id: 'headers', label: 'Headers to send along', value: '', rows: 2 },
+      ...{ id: 'headers', label: 'Additional headers', value: '', rows: 2 },
       hint:
         names.length > 0
-          ? `Set: ${names.join(', ')}. Their values are not shown. Empty: they stay; a line of - takes all away.`
-          : 'One a line, like Authorization: Bearer …',
+          ? `Current headers: ${names.join(', ')}. Their values are hidden. Leave empty to keep them, or enter - to remove all.`
+          : 'One per line, for example Authorization: Bearer …',
     }),
   )
 }
@@ -77,7 +77,7 @@ function headersIn(text: string): Record<string, string> {
   return Object.fromEntries(
     lines.map(line => {
       const colon = line.indexOf(':')
-      if (colon < 1) throw new Error('A header is a line like Authorization: Bearer …')
+      if (colon < 1) throw new Error('Enter each header as a line like Authorization: Bearer …')
       return [line.slice(0, colon).trim(), line.slice(colon + 1).trim()]
     }),
   )

@@ -7,7 +7,7 @@ const TONES: Record<Destination['health']['status'], Tone> = { ok: 'good', faili
 
 export function DestinationState({ destination: { health } }: { destination: Destination }): VNode {
   const isNew = health.status === 'ok' && health.last_attempt_at === null
-  return h(Badge, isNew ? { text: 'nothing sent yet' } : { text: health.status, tone: TONES[health.status] })
+  return h(Badge, isNew ? { text: 'no messages yet' } : { text: health.status, tone: TONES[health.status] })
 }
 
 export function whatOf({ what, event_types }: Destination): string {

@@ -77,7 +77,7 @@ export const page = definePage(
         Section,
         { title: 'Settings' },
         html`<details>
-          <summary>Change</summary>
+          <summary>Edit settings</summary>
           ${h(DestinationForm, { submit: 'Save', destination, run: change })}
         </details>`,
       ),
@@ -95,10 +95,10 @@ function DestinationFacts({ destination }: { destination: Destination }): VNode 
         'Failing since',
         html`${h(Ago, { at: health.failing_since })}${health.last_error && `: ${health.last_error}`}`,
       ],
-      ['To be sent', plural(health.pending, 'message')],
-      ['Last delivered', health.last_success_at ? h(Ago, { at: health.last_success_at }) : 'never'],
+      ['Pending', plural(health.pending, 'message')],
+      ['Last delivery', health.last_success_at ? h(Ago, { at: health.last_success_at }) : 'never'],
       ['Address', destination.url],
-      ['Is sent', whatOf(destination)],
+      ['Data', whatOf(destination)],
       ['Secrets', h(Credentials, { credentials: destination.secrets })],
       names.length > 0 && ['Headers', names.join(', ')],
       ['Id', html`<code>${destination.id}</code>`],

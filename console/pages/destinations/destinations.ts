@@ -20,7 +20,7 @@ export const page = definePage(
       {
         title: 'Destinations',
         actions: html`<a class="button main" href=${link('newDestination')}>New destination</a>`,
-        lead: 'Each one is an address that is sent what took effect here, as signed webhooks.',
+        lead: 'A destination is an address to which Kontor sends data as signed webhooks.',
       },
       results.length > 0
         ? h(Table<Destination>, {
@@ -34,8 +34,8 @@ export const page = definePage(
           })
         : h(EmptyState, {
             title: 'No destinations yet.',
-            text: 'Make one, and events, conversions, records or movements of MRR are sent to it as they take effect.',
-            action: html`<a href=${link('newDestination')}>Make the first destination</a>`,
+            text: 'Create a destination to receive events, conversions, records or MRR movements as they are processed.',
+            action: html`<a href=${link('newDestination')}>Create a destination</a>`,
           }),
     ),
 )
@@ -47,10 +47,10 @@ const columns: Column<Destination>[] = [
     kind: 'long',
   },
   { label: 'State', cell: destination => h(DestinationState, { destination }) },
-  { label: 'To be sent', cell: ({ health }) => number(health.pending), kind: 'number' },
-  { label: 'Is sent', cell: whatOf, kind: 'long', isMinor: true },
+  { label: 'Pending', cell: ({ health }) => number(health.pending), kind: 'number' },
+  { label: 'Data', cell: whatOf, kind: 'long', isMinor: true },
   { label: 'Address', cell: ({ url }) => url, kind: 'long', isMinor: true },
-  { label: 'Last delivered', cell: lastSuccessOf, isMinor: true },
+  { label: 'Last delivery', cell: lastSuccessOf, isMinor: true },
 ]
 
 function lastSuccessOf({ health: { last_success_at: at } }: Destination) {

@@ -23,11 +23,11 @@ export const page = definePage(
       Page,
       {
         title: 'New destination',
-        lead: 'From then on it is sent what takes effect here, at least once, signed as Standard Webhooks say.',
+        lead: 'Kontor sends new data to it at least once, signed according to Standard Webhooks.',
       },
       created.value
         ? h(CreatedNotice, { destination: created.value })
-        : h(DestinationForm, { submit: 'Make the destination', run: create }),
+        : h(DestinationForm, { submit: 'Create destination', run: create }),
     )
   },
 )
@@ -35,9 +35,9 @@ export const page = definePage(
 function CreatedNotice({ destination: { id, name, secret } }: { destination: CreatedDestination }): VNode {
   return h(
     ShownOnce,
-    { title: `${name} is made` },
-    html`<p>What its messages are signed with, shown only this once: keep it now.</p>`,
+    { title: `Destination ${name} created` },
+    html`<p>Messages are signed with this secret. It is shown only once. Save it now.</p>`,
     h(SecretUse, { secret }),
-    html`<p><a href=${link('destination', { id })}>Open the destination</a>, and send it a test message.</p>`,
+    html`<p><a href=${link('destination', { id })}>Open the destination</a> and send a test message.</p>`,
   )
 }

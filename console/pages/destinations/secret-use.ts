@@ -6,7 +6,7 @@ import { h, html } from '../../html.ts'
 export function SecretUse({ secret }: { secret: string }): VNode {
   return html`
     ${h(Copyable, { text: secret, label: 'Copy the secret' })}
-    <p>At the receiver, before the body is read:</p>
+    <p>Verify requests in the receiver:</p>
     ${h(Copyable, { text: receiverCode(secret), label: 'Copy the code' })}
   `
 }

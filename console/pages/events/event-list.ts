@@ -50,13 +50,13 @@ export function EventList({ first, query, empty }: EventListProps): VNode {
 
 function LiveBar({ live }: { live: LiveEvents }): VNode {
   const { isPaused, held, isConnected, toggle } = live
-  const state = isPaused.value ? 'Paused' : isConnected.value ? 'Live' : 'Connecting again'
+  const state = isPaused.value ? 'Paused' : isConnected.value ? 'Live' : 'Reconnecting'
   return html`
     <p class="live-bar">
       <span class=${isPaused.value || !isConnected.value ? 'dot' : 'dot on'} aria-hidden="true"></span>
       <span>${state}</span>
       <button type="button" class="quiet" onClick=${toggle}>
-        ${isPaused.value ? (held.value.length > 0 ? `Go on, ${plural(held.value.length, 'new event')}` : 'Go on') : 'Pause'}
+        ${isPaused.value ? (held.value.length > 0 ? `Resume (${plural(held.value.length, 'new event')})` : 'Resume') : 'Pause'}
       </button>
     </p>
   `

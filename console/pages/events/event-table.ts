@@ -17,8 +17,8 @@ export const eventColumns: Column<Event>[] = [
       html`<a href=${link('event', { id })}>${h(Breakable, { text: event_type })}</a>`,
     kind: 'long',
   },
-  { label: 'When', cell: ({ occurred_at }) => h(Time, { at: occurred_at }) },
-  { label: 'From', cell: ({ source_type }) => source_type, isMinor: true },
+  { label: 'Time', cell: ({ occurred_at }) => h(Time, { at: occurred_at }) },
+  { label: 'Source', cell: ({ source_type }) => source_type, isMinor: true },
   { label: 'Visitor', cell: ({ visitor }) => text(visitor), kind: 'long', isMinor: true },
   {
     label: 'Contact',
@@ -41,7 +41,7 @@ function whoOf({ contact_id: contact, profile_id: profile }: Event): ComponentCh
 export function NoEvents(): VNode {
   return h(EmptyState, {
     title: 'No events yet.',
-    text: 'Send the first one; it is here a moment later.',
+    text: 'Send the first event. It appears here shortly after.',
     command: trackCommand(),
     action: whereKeysAre('tracking'),
   })

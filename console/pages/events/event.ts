@@ -14,7 +14,7 @@ export const page = definePage(
   ({ data: { outcome, way }, route }) =>
     h(
       Page,
-      { title: outcome?.event?.event_type ?? 'What happened to an event' },
+      { title: outcome?.event?.event_type ?? 'Event lookup' },
       outcome ? h(Outcome, { outcome, way }) : h(UnknownEvent, { id: route.params.id }),
     ),
 )

@@ -17,7 +17,7 @@ export const page = definePage(
       {
         title: 'Events',
         actions: h(RefreshButton, { refresh }),
-        lead: 'Everything that happened and is not a conversion, newest first.',
+        lead: 'All events except conversions, newest first.',
       },
       h(TimeFilter, { page: 'events', query, isSearchable: true }),
       h(EventList, {
@@ -26,8 +26,8 @@ export const page = definePage(
       }),
       h(
         Section,
-        { title: 'What happened to an event?' },
-        html`<p>By its id here, or by the id that its sender gave it (event_id, messageId, inbound_event_id).</p>`,
+        { title: 'Event lookup' },
+        html`<p>Find an event by its Kontor id, or by the id that its sender gave it (event_id, messageId, inbound_event_id).</p>`,
         h(LookupForm, {}),
       ),
     ),

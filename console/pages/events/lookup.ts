@@ -20,7 +20,7 @@ export const page = definePage(
     const { id, source } = asked(route.query)
     return h(
       Page,
-      { title: outcome?.event?.event_type ?? 'What happened to an event' },
+      { title: outcome?.event?.event_type ?? 'Event lookup' },
       h(LookupForm, { id, source }),
       outcome ? h(Outcome, { outcome, way }) : id !== '' && h(UnknownEvent, { id }),
     )

@@ -10,14 +10,17 @@ import { isAdmin } from '../../session.ts'
 import { RawAndNormalized, ToldAndSent, type Way, WaySteps } from './way.ts'
 
 const STATUS: Record<EventStatus, { meaning: string; tone: Tone }> = {
-  queued: { meaning: 'Accepted, and waits to be applied.', tone: 'neutral' },
-  deferred: { meaning: 'Accepted, and waits until its source has budget again.', tone: 'neutral' },
+  queued: { meaning: 'Accepted and waiting to be applied.', tone: 'neutral' },
+  deferred: { meaning: 'Accepted and deferred until its source is below its rate limit.', tone: 'neutral' },
   stored: { meaning: 'Accepted and applied.', tone: 'good' },
-  duplicate: { meaning: 'Another event with its id came first; this one changed nothing.', tone: 'neutral' },
-  dead_letter: { meaning: 'It could not be taken.', tone: 'bad' },
-  dropped: { meaning: 'Over the limit of its source, which drops what is too much.', tone: 'bad' },
+  duplicate: {
+    meaning: 'An event with the same id was received earlier. This one has no effect.',
+    tone: 'neutral',
+  },
+  dead_letter: { meaning: 'It could not be processed.', tone: 'bad' },
+  dropped: { meaning: 'Dropped because its source was over its rate limit.', tone: 'bad' },
   suppressed: {
-    meaning: 'About somebody who is not to be recorded: nothing of it was kept.',
+    meaning: 'About a person who is not tracked. Nothing was stored.',
     tone: 'neutral',
   },
 }
@@ -38,14 +41,14 @@ export function Outcome({ outcome, way }: { outcome: EventOutcome; way: Way | nu
         outcome.conversion && ['Counts as', html`<a href=${link('conversions')}>a conversion</a>`],
         outcome.attempts !== null && ['Attempts', String(outcome.attempts)],
         outcome.next_attempt_at && ['Next attempt', h(Time, { at: outcome.next_attempt_at })],
-        outcome.failed_at && ['Given up', h(Time, { at: outcome.failed_at })],
-        eventFact('The first one', outcome.duplicate_of),
+        outcome.failed_at && ['Failed', h(Time, { at: outcome.failed_at })],
+        eventFact('First event', outcome.duplicate_of),
         outcome.replayed_at && ['Replayed', h(Time, { at: outcome.replayed_at })],
         eventFact('Replayed as', outcome.replayed_as),
         status === 'dead_letter' &&
           isAdmin.value && [
             'Dead letter',
-            html`<a href=${link('deadLetter', { id })}>See its body, replay it</a>`,
+            html`<a href=${link('deadLetter', { id })}>View body and replay</a>`,
           ],
       ],
     })}
@@ -63,10 +66,10 @@ function Details({ event }: { event: Event }): VNode {
   return html`
     ${h(
       Section,
-      { title: 'Who and from where' },
+      { title: 'Person and source' },
       h(Facts, {
         facts: [
-          ['From', event.source_type],
+          ['Source type', event.source_type],
           event.source_config_id && ['Source', sourceLink(event.source_config_id)],
           ["Sender's id", text(event.inbound_event_id)],
           event.provider_event_id && ["Provider's id", event.provider_event_id],
@@ -94,8 +97,8 @@ function contactLink(id: string | null): ComponentChildren {
 
 export function UnknownEvent({ id }: { id: string }): VNode {
   return h(EmptyState, {
-    title: 'Nothing is known of this event.',
-    text: html`<span>No event has the id <code>${id}</code>. It was never accepted, has expired, or went with a person who was erased.</span>`,
+    title: 'Event not found.',
+    text: html`<span>No event has the id <code>${id}</code>. It was never accepted, has expired, or was deleted when a person was erased.</span>`,
     action: html`<a href=${link('events')}>All events</a>`,
   })
 }

@@ -99,10 +99,10 @@ function appliedStep({ status, reason, conversion }: EventOutcome, isRejected: b
 
 function deliveredStep({ sent, destinations: all }: Way): Step {
   const title = 'Delivered'
-  if (all === 0) return { title, tone: 'neutral', text: 'there are no destinations' }
-  if (sent.length === 0) return { title, tone: 'neutral', text: 'no destination asked for it' }
+  if (all === 0) return { title, tone: 'neutral', text: 'no destinations' }
+  if (sent.length === 0) return { title, tone: 'neutral', text: 'not selected by any destination' }
   const failing = sent.filter(({ last }) => last.outcome !== 'delivered').length
-  if (failing > 0) return { title, tone: 'bad', text: `not yet to ${plural(failing, 'destination')}` }
+  if (failing > 0) return { title, tone: 'bad', text: `pending for ${plural(failing, 'destination')}` }
   return {
     title,
     tone: 'good',
@@ -132,7 +132,7 @@ export function RawAndNormalized({
 const MISSING = {
   expired: 'The request is no longer in the log, which keeps requests for a few days (KONTOR_LOG_RETENTION).',
   erased:
-    'The request was deleted as a whole, because somebody who is named in it was erased. What this event says is kept.',
+    'The whole request was deleted because a person named in it was erased. The normalized event is kept.',
   unknown: 'The request is not in the log.',
 }
 
@@ -141,7 +141,7 @@ function RawSection({ id, way }: { id: string; way: Way | null }): VNode | null 
   const problem = useSignal<unknown>(null)
   if (!way) return null
   const { missing, batch, body, bytes, truncated, edited } = whole.value ?? way.request
-  const title = edited ? 'As it was edited' : 'As it came in'
+  const title = edited ? 'Edited request' : 'Original request'
   const showAll = async () => {
     whole.value = await inbound.request(tenant.peek() ?? '', id, undefined, true)
   }
@@ -149,16 +149,16 @@ function RawSection({ id, way }: { id: string; way: Way | null }): VNode | null 
     Section,
     { title },
     edited &&
-      html`<p>Written by ${edited.by}, ${h(Time, { at: edited.at })}, in place of what came in, which${' '}
-        <a href=${link('deadLetter', { id: edited.dead_letter })}>the dead letter</a> keeps until it expires.</p>`,
+      html`<p>Edited by ${edited.by}, ${h(Time, { at: edited.at })}. The${' '}
+        <a href=${link('deadLetter', { id: edited.dead_letter })}>dead letter</a> keeps the original until it expires.</p>`,
     missing && html`<p class="faint">${MISSING[missing]}</p>`,
     body !== null && h(TextView, { text: laidOut(body), label: title }),
-    truncated && html`<p class="faint">The beginning of ${number(bytes)} bytes.</p>`,
+    truncated && html`<p class="faint">Truncated: the request has ${number(bytes)} bytes.</p>`,
     batch &&
       whole.value === null &&
       html`<p class="faint">
-        Item ${number(batch.index + 1)} of ${number(batch.items)} in its request.${' '}
-        ${h(ActionButton, { label: 'Show all of it', run: showAll, problem, kind: 'link' })}
+        Item ${number(batch.index + 1)} of ${number(batch.items)} in the request.${' '}
+        ${h(ActionButton, { label: 'Show whole request', run: showAll, problem, kind: 'link' })}
       </p>`,
     h(ProblemArea, { problem }),
   )
@@ -181,9 +181,9 @@ export function ToldAndSent({ outcome, way }: { outcome: EventOutcome; way: Way 
       way.receipts.length > 1 &&
       h(
         Section,
-        { title: `Its sender told of it ${plural(way.receipts.length, 'time')}` },
+        { title: `Received ${plural(way.receipts.length, 'time')}` },
         h(Table<Receipt>, {
-          caption: 'Receipts of the same id',
+          caption: 'Receipts with the same id',
           columns: [
             {
               label: 'Event',
@@ -208,7 +208,7 @@ export function ToldAndSent({ outcome, way }: { outcome: EventOutcome; way: Way 
         Section,
         { title: 'Sent to' },
         h(Table<Sent>, {
-          caption: 'Destinations that were sent it',
+          caption: 'Destinations',
           columns: [
             {
               label: 'Destination',

@@ -39,7 +39,7 @@ export const page = definePage(
     }
     const replay = async (issue: Issue) => {
       const what =
-        'Each one is processed again, with the settings of today. What fails again comes back here.'
+        'Each dead letter is processed again with the current settings. Those that fail again reappear here.'
       const title = `Replay ${plural(issue.count, 'dead letter')}?`
       if (!(await confirmed({ title, text: what, yes: 'Replay' }))) return
       const sum = { replayed: 0, applied: 0, failed_again: 0, waiting: 0 }
@@ -55,9 +55,8 @@ export const page = definePage(
       await refresh()
     }
     const resolve = async (issue: Issue) => {
-      const what =
-        'They are no longer listed, and will not be processed. Each stays readable until it expires.'
-      const title = `Resolve ${plural(issue.count, 'dead letter')} without a replay?`
+      const what = 'They will no longer be listed or processed. Each remains readable until it expires.'
+      const title = `Resolve ${plural(issue.count, 'dead letter')} without replaying?`
       if (!(await confirmed({ title, text: what, yes: 'Resolve' }))) return
       await eachPortion(
         async () => {
@@ -66,7 +65,7 @@ export const page = definePage(
         },
         ({ done, remaining }) =>
           tell(
-            { text: `${plural(done, 'dead letter')} resolved, ${number(remaining)} left`, isBad: false },
+            { text: `${plural(done, 'dead letter')} resolved, ${number(remaining)} remaining`, isBad: false },
             remaining,
           ),
       )
@@ -77,14 +76,14 @@ export const page = definePage(
       {
         title: 'Issues',
         actions: h(RefreshButton, { refresh }),
-        lead: 'What could not be processed, was refused, or cannot be delivered, by cause. Fix the cause, then replay; what was refused, its sender sends again.',
+        lead: 'Dead letters, rejected requests and failed deliveries, grouped by cause. Fix the cause, then replay the dead letters. Senders must send rejected requests again.',
       },
       h(ProblemArea, { problem }),
       h(OutcomeArea, { outcome }),
       data.results.length === 0
         ? h(EmptyState, {
             title: 'No issues.',
-            text: 'Nothing failed, nobody was refused, and every destination takes what it is sent.',
+            text: 'No dead letters, no rejected requests, and no failing destinations.',
           })
         : h(Table<Issue>, {
             caption: 'Issues',
@@ -118,8 +117,8 @@ async function eachPortion(work: () => Promise<Portion>, told: (sum: Portion) =>
 
 const KINDS: Record<Issue['kind'], string> = {
   dead_letters: 'dead letters',
-  refused: 'refused',
-  failing_destination: 'not delivered',
+  refused: 'rejected requests',
+  failing_destination: 'failed deliveries',
 }
 
 type GroupActions = {
@@ -134,19 +133,19 @@ function columnsWith(actions: GroupActions): Column<Issue>[] {
     { label: 'Cause', cell: issue => h(Cause, { issue, names: actions.sourceNames }), kind: 'long' },
     { label: 'Kind', cell: ({ kind, reason }) => h(Badge, { text: reason ?? KINDS[kind], tone: 'bad' }) },
     { label: 'Count', cell: ({ count }) => number(count), kind: 'number' },
-    { label: 'First', cell: ({ first_at }) => h(Ago, { at: first_at }), isMinor: true },
-    { label: 'Last', cell: ({ last_at }) => h(Ago, { at: last_at }), isMinor: true },
-    { label: 'To do', cell: issue => toDo(issue, actions) },
+    { label: 'First seen', cell: ({ first_at }) => h(Ago, { at: first_at }), isMinor: true },
+    { label: 'Last seen', cell: ({ last_at }) => h(Ago, { at: last_at }), isMinor: true },
+    { label: 'Action', cell: issue => toDo(issue, actions) },
   ]
 }
 
 function toDo(issue: Issue, { replay, resolve, problem }: GroupActions): ComponentChildren {
   if (issue.destination_id !== null)
-    return html`<a href=${link('destination', { id: issue.destination_id })}>See the destination</a>`
+    return html`<a href=${link('destination', { id: issue.destination_id })}>View destination</a>`
   if (issue.kind === 'refused')
     return html`
       ${whatWasRefused(issue)}
-      <span class="reason faint">Goes by itself, ${KEPT_DAYS} days after the last one</span>
+      <span class="reason faint">Removed automatically ${KEPT_DAYS} days after the last one</span>
     `
   return html`<span class="choices">
     ${h(ActionButton, { label: 'Replay all', run: () => replay(issue), problem, kind: 'link' })}
@@ -159,8 +158,8 @@ const KEPT_DAYS = 14
 
 function whatWasRefused(issue: Issue): VNode {
   return issue.route === null
-    ? html`<a href=${link('source', { id: issue.source_config_id ?? '' })}>See the source</a>`
-    : html`<button type="button" class="link" onClick=${() => showRefused(issue)}>See what was sent</button>`
+    ? html`<a href=${link('source', { id: issue.source_config_id ?? '' })}>View source</a>`
+    : html`<button type="button" class="link" onClick=${() => showRefused(issue)}>View examples</button>`
 }
 
 /** The cause in words, where it came up, and the newest example of it. */
@@ -172,7 +171,7 @@ function Cause({ issue, names }: { issue: Issue; names: Map<string, string> }): 
       ? html`<a href=${link('deadLetters', { cause, reason })}>${cause}</a>`
       : html`<span>${words}</span>`
   const newest = example_id
-    ? html`<a href=${link('deadLetter', { id: example_id })}>the newest one</a>`
+    ? html`<a href=${link('deadLetter', { id: example_id })}>latest example</a>`
     : example !== cause && example
   const from = source && html`<a href=${link('source', { id: source })}>${names.get(source) ?? source}</a>`
   const where = route ?? (kind === 'refused' ? from : null)

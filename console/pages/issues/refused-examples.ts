@@ -13,7 +13,7 @@ const MOST = 5
 
 /** The newest requests with a key that were refused for this reason, with what they said. */
 export async function showRefused({ route, cause }: Issue): Promise<void> {
-  const title = `Refused: ${route}`
+  const title = `Rejected: ${route}`
   try {
     const query = { tenant: tenant.peek(), route, cause, limit: MOST }
     const { results } = await inbound.rejections(query)
@@ -24,7 +24,7 @@ export async function showRefused({ route, cause }: Issue): Promise<void> {
 }
 
 const NO_EXAMPLES = html`<p class="faint">
-  No example is kept: examples go after 14 days, and whenever somebody is erased.
+  No examples are available. They are deleted after 14 days, and whenever a person is erased.
 </p>`
 
 function Example({ example }: { example: Rejection }): VNode {
@@ -32,7 +32,7 @@ function Example({ example }: { example: Rejection }): VNode {
   const from = [key, example.ip, example.user_agent].filter(Boolean).join(', ')
   return html`
     <p>${h(Badge, { text: `${status} ${code}`, tone: 'bad' })} ${detail}</p>
-    <p class="faint">${h(Time, { at })}, with ${text(from)}</p>
-    ${body && h(TextView, { text: laidOut(body), label: 'Its beginning' })}
+    <p class="faint">${h(Time, { at })}, from ${text(from)}</p>
+    ${body && h(TextView, { text: laidOut(body), label: 'Start of the body' })}
   `
 }

@@ -16,9 +16,9 @@ type KeyActions = { problem: Signal<unknown>; refresh(): Promise<void>; rotate(k
 
 export function keyColumns({ problem, refresh, rotate }: KeyActions): Column<Key>[] {
   const revoke = async ({ id, hint }: Key) => {
-    const title = `Revoke the key that ends in ${hint}?`
-    const text = 'Whoever uses it is refused within two seconds. This cannot be undone.'
-    if (!(await confirmed({ title, text, yes: 'Revoke it' }))) return
+    const title = `Revoke key ${hint}?`
+    const text = 'Requests with this key are rejected within two seconds. This cannot be undone.'
+    if (!(await confirmed({ title, text, yes: 'Revoke' }))) return
     const { made } = await keys.revoke(id)
     await offerToEnd(id, made)
     await refresh()
@@ -41,7 +41,7 @@ export function keyColumns({ problem, refresh, rotate }: KeyActions): Column<Key
       isMinor: true,
     },
     {
-      label: 'Made',
+      label: 'Created',
       cell: ({ created_at, created_by }) => [
         h(Day, { at: created_at }),
         created_by && html`<span class="reason faint">by ${created_by}</span>`,
@@ -54,11 +54,11 @@ export function keyColumns({ problem, refresh, rotate }: KeyActions): Column<Key
       isMinor: true,
     },
     {
-      label: 'Change',
+      label: 'Actions',
       cell: key =>
         key.revoked_at === null && [
           !hasEnded(key) &&
-            h(ActionButton, { label: 'Replace', run: () => rotate(key), problem, kind: 'link' }),
+            h(ActionButton, { label: 'Rotate', run: () => rotate(key), problem, kind: 'link' }),
           ' ',
           h(ActionButton, { label: 'Revoke', run: () => revoke(key), problem, kind: 'link' }),
         ],
@@ -73,9 +73,9 @@ async function offerToEnd(id: string, made: RevokedKey['made']): Promise<void> {
     made.sources.length > 0 && plural(made.sources.length, 'source'),
   ].filter(Boolean)
   if (what.length === 0) return
-  const title = `It made ${what.join(' and ')}. End that too?`
-  const text = 'If the key was in wrong hands: yes. Keys are revoked, sources are disabled.'
-  if (await confirmed({ title, text, yes: 'End that too' })) await keys.revoke(id, true)
+  const title = `This key created ${what.join(' and ')}. Revoke those too?`
+  const text = 'Do this if the key was compromised. Keys are revoked, and sources are disabled.'
+  if (await confirmed({ title, text, yes: 'Revoke all' })) await keys.revoke(id, true)
 }
 
 function stateOf(key: Key): ComponentChildren {
@@ -83,9 +83,9 @@ function stateOf(key: Key): ComponentChildren {
   if (hasEnded(key)) return h(Badge, { text: 'expired', tone: 'bad' })
   return [
     key.expires_soon
-      ? h(Badge, { text: 'ends soon', tone: 'bad' })
+      ? h(Badge, { text: 'expires soon', tone: 'bad' })
       : h(Badge, { text: 'active', tone: 'good' }),
-    ownKeys.value.includes(key.id) && html`<span class="reason faint">this console's own</span>`,
+    ownKeys.value.includes(key.id) && html`<span class="reason faint">created by this console</span>`,
   ]
 }
 

@@ -14,7 +14,7 @@ const KINDS = [
 ] as const
 const ROLES = [
   ['admin', 'Admin: everything'],
-  ['operator', 'Operator: reads, switches sources, replays'],
+  ['operator', 'Operator: reads, enables and disables sources, replays'],
   ['viewer', 'Viewer: reads'],
 ] as const
 const REACHES = [
@@ -22,10 +22,10 @@ const REACHES = [
   ['this', 'This tenant only'],
 ] as const
 const LIFETIMES = [
-  ['1', 'In a day'],
+  ['1', 'In 1 day'],
   ['30', 'In 30 days'],
   ['90', 'In 90 days'],
-  ['365', 'In a year'],
+  ['365', 'In 1 year'],
   ['', 'Never'],
 ] as const
 const DEFAULT_DAYS = '90'
@@ -40,7 +40,7 @@ export function KeyForm({ kind, create }: KeyFormProps): VNode {
   return h(
     Form<keyof Filled>,
     {
-      submit: 'Make the key',
+      submit: 'Create key',
       layout: 'stacked',
       run: (values, all) => create(newKey(values as Filled, all.getAll('scope') as string[])),
     },
@@ -55,12 +55,12 @@ export function KeyForm({ kind, create }: KeyFormProps): VNode {
     }),
     h(ScopeBoxes, { isHidden: chosen.value !== 'private' }),
     chosen.value === 'admin' && h(SelectField, { id: 'role', label: 'Role', options: ROLES }),
-    chosen.value === 'admin' && h(SelectField, { id: 'reach', label: 'Sees', options: REACHES }),
+    chosen.value === 'admin' && h(SelectField, { id: 'reach', label: 'Tenants', options: REACHES }),
     chosen.value !== 'tracking' &&
       h(TextField, {
         id: 'addresses',
         label: 'Allowed addresses',
-        hint: 'Addresses or networks, for example 10.0.0.0/8, 203.0.113.7. Empty: everywhere.',
+        hint: 'IP addresses or networks, for example 10.0.0.0/8, 203.0.113.7. Leave empty to allow all.',
       }),
     h(SelectField, { id: 'days', label: 'Expires', options: LIFETIMES, value: DEFAULT_DAYS }),
   )

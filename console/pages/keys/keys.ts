@@ -27,9 +27,10 @@ export const page = definePage(
     const created = useSignal<CreatedKey | null>(null)
     const problem = useSignal<unknown>(null)
     const rotate = async ({ id, hint }: Key) => {
-      const title = `Replace the key that ends in ${hint}?`
-      const text = 'A new key like it is made and shown. This one stays good for 24 hours.'
-      if (!(await confirmed({ title, text, yes: 'Replace it' }))) return
+      const title = `Rotate key ${hint}?`
+      const text =
+        'A new key with the same settings is created and shown once. This key remains valid for 24 hours.'
+      if (!(await confirmed({ title, text, yes: 'Rotate' }))) return
       created.value = await keys.rotate(id)
       await refresh()
     }
@@ -51,7 +52,10 @@ export const page = definePage(
     const endingSoon = [...own, ...admins].filter(key => key.expires_soon).length
     return h(
       Page,
-      { title: 'Keys', lead: 'Keys themselves are never shown again: only how they end.' },
+      {
+        title: 'Keys',
+        lead: 'A key is shown only once, when it is created. The lists show the last four characters.',
+      },
       created.value && h(CreatedKeyNotice, { key: created.value.id, created: created.value }),
       h(
         Section,
@@ -59,17 +63,17 @@ export const page = definePage(
         h(KeyForm, { key: query.get('kind') ?? '', kind: query.get('kind') ?? '', create }),
       ),
       endingSoon > 0 &&
-        html`<p class="notice">${plural(endingSoon, 'key')} ending within 14 days: replace and hand out the new one in time.</p>`,
+        html`<p class="notice">${plural(endingSoon, 'key expires', 'keys expire')} within 14 days. Rotate before then.</p>`,
       h(ProblemArea, { problem }),
       h(
         Section,
-        { title: 'Of this tenant' },
-        own.length > 0 ? list('Keys of this tenant', own, tenant.peek()) : h(NoKeys, {}),
+        { title: 'Tenant keys' },
+        own.length > 0 ? list('Tenant keys', own, tenant.peek()) : h(NoKeys, {}),
       ),
       h(Section, { title: 'Admin keys' }, list('Admin keys', admins, null)),
       ended > 0 &&
         !withEnded &&
-        html`<p><a href=${link('keys', { ended: 'yes' })}>Show ${plural(ended, 'key')} revoked or expired</a></p>`,
+        html`<p><a href=${link('keys', { ended: 'yes' })}>Show ${plural(ended, 'revoked or expired key')}</a></p>`,
     )
   },
 )
@@ -77,7 +81,7 @@ export const page = definePage(
 function NoKeys(): VNode {
   return h(EmptyState, {
     title: 'No keys yet.',
-    text: 'Make one above, or on the command line:',
+    text: 'Create one above, or on the command line:',
     command: `npm run kontor -- key create --tenant ${tenant.value} --kind private`,
   })
 }
@@ -87,8 +91,8 @@ function CreatedKeyNotice({ created: { kind, key } }: { created: CreatedKey }): 
     kind === 'tracking' ? trackCommand(key) : kind === 'private' ? recordCommand('contacts', key) : null
   return h(
     ShownOnce,
-    { title: `The ${kind} key` },
-    html`<p>Shown only this once: keep it now.</p>`,
+    { title: `New ${kind} key` },
+    html`<p>The key is shown only once. Save it now.</p>`,
     h(Copyable, { text: key, label: 'Copy the key' }),
     command && [html`<p>Try it:</p>`, h(Copyable, { text: command, label: 'Copy the command' })],
   )

@@ -55,12 +55,12 @@ function FigurePlot({ figure: { label, days, shown } }: { figure: Figure }): VNo
   const isEmpty = [days.today, days.yesterday, days.weekAgo].every(total => toNumber(total) === 0)
   return html`
     <div>
-      <h3>${label} so far</h3>
+      <h3>${label} so far today</h3>
       ${
         isEmpty
-          ? html`<p class="faint">Nothing today, yesterday or a week ago.</p>`
+          ? html`<p class="faint">No data for today, yesterday or a week ago.</p>`
           : h(Plot, {
-              title: `${label} today by the hour, added up, beside yesterday and a week ago`,
+              title: `${label}, cumulative by hour: today, yesterday and a week ago`,
               ...{ moments: days.moments, series: days.series, height: PLOT_HEIGHT, unit: 'hour' },
               ...{ shown, axisShown: compact },
             })

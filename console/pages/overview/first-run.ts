@@ -28,7 +28,7 @@ export function FirstRun({ begun }: Pick<Activity, 'begun'>): VNode | null {
       how: h(Copyable, { text: recordCommand('products'), label: 'Copy the command' }),
     },
     {
-      title: 'Connect Stripe, Shopify or another sender of webhooks',
+      title: 'Connect Stripe, Shopify or another webhook sender',
       isDone: begun.source === true,
       how: isAdmin.value ? h(ConnectLinks, { senders: ['stripe', 'shopify', 'woocommerce'] }) : null,
     },
@@ -54,7 +54,7 @@ export function FirstRun({ begun }: Pick<Activity, 'begun'>): VNode | null {
     `,
   )
   const isEmpty = !begun.event && !begun.record
-  return html`${list}${isEmpty && isAdmin.value && h(Section, { title: 'Or look around first' }, h(FillDemo, {}))}`
+  return html`${list}${isEmpty && isAdmin.value && h(Section, { title: 'Explore with demo data' }, h(FillDemo, {}))}`
 }
 
 /** Ways that lead to the first event, each with everything filled in. */

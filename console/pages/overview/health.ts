@@ -20,23 +20,23 @@ export function HealthSigns({ health, hours }: { health: Health; hours: SeriesRo
     {
       label: 'Events in the last full hour',
       value: number(perHour.at(-2) ?? 0),
-      spark: { label: 'Events by the hour', values: perHour },
+      spark: { label: 'Events per hour', values: perHour },
     },
     waiting && {
-      label: 'Waiting to be processed',
+      label: 'Waiting for processing',
       value: number(waiting.entries),
       note: waiting.oldest_at && html`<span>oldest ${h(Ago, { at: waiting.oldest_at })}</span>`,
     },
     everybody && everybody.entries !== waiting?.entries
       ? {
-          label: 'Waiting, of all tenants',
+          label: 'Waiting, all tenants',
           value: number(everybody.entries),
           note: everybody.oldest_at && html`<span>oldest ${h(Ago, { at: everybody.oldest_at })}</span>`,
         }
       : null,
     retrying.entries > 0
       ? {
-          label: 'Tried again',
+          label: 'Being retried',
           value: number(retrying.entries),
           note: retrying.oldest_at && html`<span>oldest ${h(Ago, { at: retrying.oldest_at })}</span>`,
         }
@@ -45,12 +45,12 @@ export function HealthSigns({ health, hours }: { health: Health; hours: SeriesRo
       label: 'Dead letters',
       value: number(letters.open),
       href: link('deadLetters'),
-      spark: { label: 'Dead letters by the hour', values: letters.by_hour },
+      spark: { label: 'Dead letters per hour', values: letters.by_hour },
     },
     {
-      label: 'Refused in 24 hours',
+      label: 'Rejected in 24 hours',
       value: number(refused.last_24_hours),
-      spark: { label: 'Refused requests by the hour', values: refused.by_hour },
+      spark: { label: 'Rejected requests per hour', values: refused.by_hour },
     },
     {
       label: 'Deferred',
@@ -60,12 +60,12 @@ export function HealthSigns({ health, hours }: { health: Health; hours: SeriesRo
     free === null
       ? null
       : {
-          label: 'Disk used, by all tenants',
+          label: 'Disk used, all tenants',
           value: percent(1 - free),
           note:
             days !== null &&
             days < FAR_DAYS &&
-            `full in ${plural(Math.max(1, Math.floor(days)), 'day')} at this pace`,
+            `full in ${plural(Math.max(1, Math.floor(days)), 'day')} at the current rate`,
         },
   ]
   return h(Section, { title: 'Health' }, h(Signs, { signs }))

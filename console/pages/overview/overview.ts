@@ -48,7 +48,7 @@ function Followed({ activity, revenue }: Overview): VNode {
       title: 'Overview',
       actions: html`
         <label class="check">
-          <input type="checkbox" id="live" checked=${isFollowing.value} onChange=${toggle} />Follow along
+          <input type="checkbox" id="live" checked=${isFollowing.value} onChange=${toggle} />Live updates
         </label>
       `,
     },
@@ -68,7 +68,7 @@ function RevenueSection({ report, history }: Revenue): VNode {
     h(Headline, { report }),
     history && html`<h3>MRR in the last ${MRR_DAYS} days</h3>`,
     history && h(MrrPlot, { history, height: 180 }),
-    html`<p class="further"><a href=${link('subscriptions')}>The whole report</a></p>`,
+    html`<p class="further"><a href=${link('subscriptions')}>Full report</a></p>`,
   )
 }
 
@@ -90,7 +90,7 @@ async function readRevenue(signal: AbortSignal): Promise<Revenue | null> {
 function NoTenant(): VNode {
   return h(EmptyState, {
     title: 'No tenant yet.',
-    text: 'A tenant is whose data it is.',
-    action: html`<a href=${link('tenants')}>Make the first one</a>`,
+    text: 'A tenant holds the data of one business.',
+    action: html`<a href=${link('tenants')}>Create a tenant</a>`,
   })
 }

@@ -17,7 +17,7 @@ export function Decisions({ activity, revenue }: StatusProps): VNode | null {
   if (issues.length === 0) return activity.health && html`<p class="calm">${calmWords(activity.health)}</p>`
   return h(
     Section,
-    { title: 'Needs a decision' },
+    { title: 'Needs attention' },
     html`<ul class="notice">${issues.map(issue => html`<li>${issue}</li>`)}</ul>`,
   )
 }
@@ -35,11 +35,11 @@ function calmWords({ waiting, installation }: Health): string {
     waiting === null
       ? ''
       : waiting.entries === 0
-        ? ', nothing waiting'
-        : `, ${plural(waiting.entries, 'request')} on the way`
+        ? ', nothing waiting to be processed'
+        : `, ${plural(waiting.entries, 'request')} being processed`
   const others = (installation?.waiting?.entries ?? 0) - (waiting?.entries ?? 0)
-  const more = others > 0 ? ` Of other tenants ${plural(others, 'request')} wait.` : ''
-  return `All is well with this tenant: no dead letters${own}, nobody refused, everything delivered.${more}`
+  const more = others > 0 ? ` ${plural(others, 'request is', 'requests are')} waiting for other tenants.` : ''
+  return `No problems: no dead letters, no rejected requests, all messages delivered${own}.${more}`
 }
 
 /** What is told by a line of its own anyway. */
@@ -52,24 +52,24 @@ function issuesIn({ activity, revenue }: StatusProps): ComponentChildren[] {
   return [
     ...raised.map(
       ({ rule, subject, summary, raised_at }) =>
-        html`${summary} ${rule === 'source_silent' && subject && html`<a href=${link('source', { id: subject })}>The source</a>, since`} ${h(Ago, { at: raised_at })}.`,
+        html`${summary} ${rule === 'source_silent' && subject && html`<a href=${link('source', { id: subject })}>View source</a>. `}Raised ${h(Ago, { at: raised_at })}.`,
     ),
     health &&
       health.dead_letters.open > 0 &&
-      html`<a href=${link('deadLetters')}>${plural(health.dead_letters.open, 'dead letter')}</a>, <a href=${link('issues')}>by cause</a>.`,
+      html`<a href=${link('deadLetters')}>${plural(health.dead_letters.open, 'dead letter')}</a> (<a href=${link('issues')}>by cause</a>).`,
     health &&
       health.refused.last_24_hours > 0 &&
-      html`<a href=${link('issues')}>${plural(health.refused.last_24_hours, 'request')}</a> refused in 24 hours${refusal(lastRefused)}.`,
+      html`<a href=${link('issues')}>${plural(health.refused.last_24_hours, 'request')}</a> rejected in the last 24 hours${refusal(lastRefused)}.`,
     ...(failing ?? []).map(failingWords),
     health &&
       isLate(health.waiting) &&
-      html`${plural(health.waiting!.entries, 'request')} wait to be processed, the oldest from ${h(Ago, { at: health.waiting!.oldest_at! })}.`,
+      html`${plural(health.waiting!.entries, 'request is', 'requests are')} waiting to be processed. The oldest arrived ${h(Ago, { at: health.waiting!.oldest_at! })}.`,
     health &&
       health.retrying.entries > 0 &&
-      html`${plural(health.retrying.entries, 'request')} could not be applied so far, and are tried again.`,
+      html`${plural(health.retrying.entries, 'request')} could not be processed yet and will be retried.`,
     health &&
       health.deferred.events > 0 &&
-      html`${plural(health.deferred.events, 'event')} over the limit of their source, waiting for budget.`,
+      html`${plural(health.deferred.events, 'event')} deferred because a source is over its rate limit.`,
     health &&
       health.disk_free !== null &&
       health.disk_free < 0.1 &&
@@ -77,18 +77,18 @@ function issuesIn({ activity, revenue }: StatusProps): ComponentChildren[] {
     health &&
       health.disk_days_left !== null &&
       health.disk_days_left < SOON_DAYS &&
-      html`At the pace of the last day the disk is full in ${plural(Math.max(1, Math.floor(health.disk_days_left)), 'day')}.`,
+      html`At the current rate, the disk will be full in ${plural(Math.max(1, Math.floor(health.disk_days_left)), 'day')}.`,
     payments > 0 && html`<a href=${link('attention')}>${plural(payments, 'payment')}</a> failed or overdue.`,
   ].filter(Boolean) as ComponentChildren[]
 }
 
 function refusal(last: Activity['lastRefused']): ComponentChildren {
-  return last && html`, the last one ${h(Ago, { at: last.rejected_at })}: ${lowerWords(last.code)}`
+  return last && html`, most recently ${h(Ago, { at: last.rejected_at })}: ${lowerWords(last.code)}`
 }
 
 function failingWords({ id, name, health, disabled_reason: reason }: Destination): ComponentChildren {
   const destination = html`<a href=${link('destination', { id })}>${name}</a>`
-  const waiting = health.pending > 0 && ` ${plural(health.pending, 'message waits', 'messages wait')}.`
-  if (reason !== null) return html`${destination} is sent nothing any more. ${reason}${waiting}`
-  return html`${destination} has taken nothing since ${h(Time, { at: health.failing_since })}.${waiting}`
+  const waiting = health.pending > 0 && ` ${plural(health.pending, 'message is', 'messages are')} pending.`
+  if (reason !== null) return html`${destination} is disabled. ${reason}${waiting}`
+  return html`Deliveries to ${destination} have failed since ${h(Time, { at: health.failing_since })}.${waiting}`
 }

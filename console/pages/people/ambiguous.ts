@@ -1,5 +1,6 @@
 import type { VNode } from 'preact'
-import { type PersonChoice, Problem } from '../../api/request.ts'
+import { Problem } from '../../api/request.ts'
+import type { PersonChoice } from '../../api/types.ts'
 import { Page } from '../../components/page.ts'
 import { h, html } from '../../html.ts'
 import { link } from '../../router.ts'
@@ -23,7 +24,7 @@ export function ChoicePage({ id, choices }: Choices & { id: string }): VNode {
     Page,
     {
       title: 'More than one person',
-      lead: html`These go by ${id}, and nothing has told yet that they are one.`,
+      lead: html`Several people have the identifier ${id}. They are not linked to each other.`,
     },
     html`<ul>
       ${choices.map(

@@ -28,17 +28,17 @@ export function EraseForm({ person, title, erased }: EraseFormProps): VNode {
     [id, title.trim()].includes(confirmation.trim())
   const erase = async () => erased(await people.erase(tenant, id), preview.peek()?.would_erase ?? null)
   return html`
-    <p>Events go, orders and sales stay without the person, billing loses the name. This cannot be undone.</p>
+    <p>Events are deleted. Orders, sales and billing are kept without personal data. This cannot be undone.</p>
     ${h(ProblemArea, { problem })}
     ${
       preview.value === null
-        ? html`<p>${h(ActionButton, { label: 'See what would go', run: loadPreview, problem })}</p>`
+        ? html`<p>${h(ActionButton, { label: 'Preview erasure', run: loadPreview, problem })}</p>`
         : html`
-            <p>It would take ${inWords(preview.value.would_erase)}.</p>
+            <p>This erases ${inWords(preview.value.would_erase)}.</p>
             ${preview.value.not_joined.map(other => h(NotJoined, other))}
             ${h(
               Form<'confirmation'>,
-              { submit: 'Erase for good', layout: 'filter', run: erase, isConfirmed },
+              { submit: 'Erase permanently', layout: 'filter', run: erase, isConfirmed },
               h(TextField, {
                 ...{ id: 'confirmation', label: `Type ${title} to confirm` },
                 ...(title !== id && { hint: `Or ${id}` }),
@@ -56,8 +56,8 @@ function NotJoined({
   remaining_events,
 }: ErasurePreview['not_joined'][number]): VNode {
   return html`
-    <p>Also known by this id, and not part of it: <a href=${link('person', { id: profile_id })}>${profile_id}</a>
-      (${kind} ${value}), with ${plural(remaining_events, 'event')} that would stay.</p>
+    <p>Another profile has the same id and is not included: <a href=${link('person', { id: profile_id })}>${profile_id}</a>
+      (${kind} ${value}). Kontor keeps its ${plural(remaining_events, 'event')}.</p>
   `
 }
 
@@ -65,12 +65,12 @@ function NotJoined({
 const WHAT: Record<string, string> = {
   conversions: 'conversions made anonymous',
   orders: 'orders reduced to amounts and dates',
-  identities: 'names',
+  identities: 'identifiers',
   touches: 'attribution touches',
   archived: 'archived results',
-  waiting: 'events that wait',
-  log_entries: 'requests as they came in',
-  billing: 'billing accounts and invoices without the name',
+  waiting: 'waiting events',
+  log_entries: 'received requests',
+  billing: 'billing accounts and invoices made anonymous',
 }
 
 export function inWords(erased: Erased): string {

@@ -23,7 +23,7 @@ export const page = definePage(
       Page,
       {
         title: 'People',
-        lead: 'By the beginning of a name, a last name or an e-mail, or by anything else they are known by: a user id, a contact id, a visitor, a profile id.',
+        lead: 'Find a person by the beginning of a name or e-mail address, or by a user id, contact id, visitor id or profile id.',
       },
       h(PersonForm, { name: route.query.get('q') ?? '' }),
       found && h(FoundPeople, { found }),
@@ -37,8 +37,8 @@ function FoundPeople({ found }: { found: Found[] }): VNode {
   }, [only])
   if (found.length === 0)
     return h(EmptyState, {
-      title: 'Nobody is known by this name.',
-      text: 'Names and e-mails are found by their beginning.',
+      title: 'No matching person.',
+      text: 'Enter the beginning of a name or e-mail address, or a complete id.',
     })
   return h(Table<Found>, {
     caption: 'People found',
@@ -48,7 +48,7 @@ function FoundPeople({ found }: { found: Found[] }): VNode {
         cell: ({ id, title }) => html`<a href=${link('person', { id })}>${title}</a>`,
         kind: 'long',
       },
-      { label: 'Known by', cell: ({ note }) => text(note), kind: 'long' },
+      { label: 'Identifiers', cell: ({ note }) => text(note), kind: 'long' },
       { label: 'Profile', cell: ({ id }) => id, isMinor: true },
     ],
     rows: found,
@@ -78,7 +78,6 @@ export function PersonForm({ name = '' }: { name?: string }): VNode {
 
 function named(given: string): string {
   const name = given.trim()
-  if (name.length < 2)
-    throw new Error('Say by which name, or its first letters: an e-mail, a name, a user id, a visitor …')
+  if (name.length < 2) throw new Error('Enter at least two characters of a name, e-mail address or id.')
   return name
 }

@@ -27,11 +27,11 @@ export const page = definePage(
     if (!person)
       return h(
         Page,
-        { title: 'Nobody by this name' },
+        { title: 'Person not found' },
         h(PersonForm, { name: id }),
         h(EmptyState, {
-          title: `Nobody is known as ${id}.`,
-          text: 'Names are exact: an e-mail, a user id, a visitor.',
+          title: `No person has the identifier ${id}.`,
+          text: 'Enter a complete identifier: an e-mail address, a user id or a visitor id.',
         }),
       )
     return h(PersonPage, { key: person.profile_id, person })
@@ -49,7 +49,7 @@ function PersonPage({ person }: { person: Person }): VNode {
     Page,
     {
       title,
-      actions: h(ActionButton, { label: 'Export everything', run: save, problem }),
+      actions: h(ActionButton, { label: 'Export data', run: save, problem }),
       lead: leadOf(person),
     },
     h(ProblemArea, { problem }),
@@ -57,18 +57,18 @@ function PersonPage({ person }: { person: Person }): VNode {
       tiles: [
         { label: 'Events', value: number(person.events), ...othersNote(person) },
         { label: 'Conversions', value: number(person.conversions) },
-        { label: 'Names', value: number(person.names.length), note: id },
+        { label: 'Identifiers', value: number(person.names.length), note: id },
       ],
     }),
     h(
       Section,
-      { title: 'Known as' },
+      { title: 'Identifiers' },
       h(Table<PersonName>, {
-        ...{ caption: 'Names', columns: NAME_COLUMNS, rows: person.names },
-        csv: { rows: person.names, name: 'names' },
+        ...{ caption: 'Identifiers', columns: NAME_COLUMNS, rows: person.names },
+        csv: { rows: person.names, name: 'identifiers' },
       }),
     ),
-    h(Section, { title: 'Everything, newest first' }, h(PersonTimeline, { person })),
+    h(Section, { title: 'Timeline' }, h(PersonTimeline, { person })),
     h(
       Section,
       { title: 'Erase this person' },
@@ -79,7 +79,7 @@ function PersonPage({ person }: { person: Person }): VNode {
 
 /** The time line and an erasure hold them too. */
 function othersNote({ events_of_others: others }: Person): { note?: string } {
-  return others > 0 ? { note: `and ${number(others)} of others that name them, not joined` } : {}
+  return others > 0 ? { note: `plus ${number(others)} of other profiles that mention this person` } : {}
 }
 
 type ErasedPageProps = { receipt: ErasureReceipt; preview: Erased | null }
@@ -90,11 +90,11 @@ function ErasedPage({ receipt: { id, status, erased }, preview }: ErasedPageProp
   const isOther = isDone && preview !== null && inWords(preview) !== inWords(erased)
   return h(
     Page,
-    { title: isDone ? 'Erased' : 'Being erased' },
+    { title: isDone ? 'Erased' : 'Erasure in progress' },
     html`
       <p>Receipt <code>${id}</code>: ${inWords(erased)}.</p>
-      ${!isDone && html`<p>It goes on by itself, and the receipt tells how far it is.</p>`}
-      ${isOther && html`<p class="faint">Announced was ${inWords(preview)}: more came in meanwhile, or went by itself.</p>`}
+      ${!isDone && html`<p>The erasure continues in the background. The receipt shows its progress.</p>`}
+      ${isOther && html`<p class="faint">The preview listed ${inWords(preview)}. The data has changed since then.</p>`}
       <p><a href=${link('people')}>People</a> · <a href=${link('privacy')}>All receipts</a></p>
     `,
   )
@@ -109,22 +109,22 @@ function leadOf({ contact, merged_profiles: merged }: Person): ComponentChildren
 }
 
 const NAME_COLUMNS: Column<PersonName>[] = [
-  { label: 'Name', cell: ({ value }) => value, kind: 'long' },
+  { label: 'Identifier', cell: ({ value }) => value, kind: 'long' },
   {
     label: 'Kind',
-    cell: ({ kind, moved_on_at }) => html`${kind}${moved_on_at && html` ${h(Badge, { text: 'moved on' })}`}`,
+    cell: ({ kind, moved_on_at }) =>
+      html`${kind}${moved_on_at && html` ${h(Badge, { text: 'reassigned' })}`}`,
   },
   { label: 'First seen', cell: ({ first_seen_at }) => h(Time, { at: first_seen_at }), isMinor: true },
-  { label: 'Joined by', cell: causeOf, kind: 'long', isMinor: true },
+  { label: 'Linked by', cell: causeOf, kind: 'long', isMinor: true },
 ]
 
 /** What brought the name together with the others. */
 function causeOf({ cause }: PersonName): ComponentChildren {
-  if (!cause) return html`<span class="faint">the first name</span>`
+  if (!cause) return html`<span class="faint">first identifier</span>`
   const { kind, id } = cause
   if (kind === 'event') return html`<a href=${link('event', { id })}>an event</a>`
-  if (kind === 'sale')
-    return html`the sale of <a href=${link('record', { type: 'orders', id })}>order ${id}</a>`
+  if (kind === 'sale') return html`sale of <a href=${link('record', { type: 'orders', id })}>order ${id}</a>`
   if (kind !== 'record') return `${kind} ${id}`
   const [type = '', ...rest] = id.split('/')
   const recordId = rest.join('/')

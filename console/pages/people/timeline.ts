@@ -17,8 +17,8 @@ const MOST = 500
 type Moment = { key: string; at: string; what: string; title: ComponentChildren; detail: string }
 
 const COLUMNS: Column<Moment>[] = [
-  { label: 'What', cell: ({ title }) => title, kind: 'long' },
-  { label: 'When', cell: ({ at }) => h(Time, { at }) },
+  { label: 'Activity', cell: ({ title }) => title, kind: 'long' },
+  { label: 'Time', cell: ({ at }) => h(Time, { at }) },
   { label: 'Kind', cell: ({ what }) => what },
   { label: 'Detail', cell: ({ detail }) => detail, kind: 'long', isMinor: true },
 ]
@@ -35,11 +35,11 @@ export function PersonTimeline({ person }: { person: Person }): VNode {
   return html`
     ${
       found === null &&
-      html`<p>${h(ActionButton, { label: 'Read it', run: read, problem })}${' '}
-        <span class="faint">Looks through all events there are: large tenants take a while.</span></p>`
+      html`<p>${h(ActionButton, { label: 'Load timeline', run: read, problem })}${' '}
+        <span class="faint">Searches all events. This can take a while for large tenants.</span></p>`
     }
     ${h(ProblemArea, { problem })}
-    ${found !== null && found.length === 0 && h(EmptyState, { title: 'Nothing happened yet.' })}
+    ${found !== null && found.length === 0 && h(EmptyState, { title: 'No activity yet.' })}
     ${
       found !== null &&
       found.length > 0 &&
@@ -51,7 +51,7 @@ export function PersonTimeline({ person }: { person: Person }): VNode {
         csv: { rows: found.map(({ key, at, detail }) => ({ what: key, at, detail })), name: 'timeline' },
       })
     }
-    ${found !== null && found.length > MOST && html`<p class="faint">${plural(found.length - MOST, 'older one')} not shown: export everything.</p>`}
+    ${found !== null && found.length > MOST && html`<p class="faint">${plural(found.length - MOST, 'older entry is', 'older entries are')} not shown. Export the data to see all.</p>`}
   `
 }
 
@@ -79,7 +79,7 @@ function momentsIn(row: JsonObject): Moment[] {
     case 'contact': {
       const type = row.type === 'order' ? 'orders' : 'contacts'
       const title = html`<a href=${link('record', { type, id })}>${id}</a>`
-      return [{ key, at: String(row.sourceUpdatedAt), what: row.type, title, detail: 'as last told' }]
+      return [{ key, at: String(row.sourceUpdatedAt), what: row.type, title, detail: 'latest version' }]
     }
     case 'billing_account':
       return subscriptionsOf(row)

@@ -36,28 +36,28 @@ export const page = definePage(
       Page,
       {
         title: 'Privacy',
-        lead: html`Who was erased, and who is not recorded again. Somebody who is known is erased where they are found: <a href=${link('people')}>People</a>.`,
+        lead: html`Erasures, and people who are not tracked. To erase one person, find them in <a href=${link('people')}>People</a>.`,
       },
       h(ProblemArea, { problem }),
       h(
         Section,
-        { title: 'Not recorded' },
+        { title: 'Suppressed people' },
         suppressed.results.length > 0 && h(NotRecorded, { left: suppressed.not_recorded }),
         suppressed.results.length === 0
-          ? h(EmptyState, { title: 'Everybody is recorded.' })
+          ? h(EmptyState, { title: 'No suppressed people.' })
           : h(Table<Suppression>, {
-              ...{ caption: 'People who are not recorded', columns: suppressedColumns(problem, refresh) },
+              ...{ caption: 'Suppressed people', columns: suppressedColumns(problem, refresh) },
               ...{ rows: suppressed.results, keyOf: ({ id }) => id, csv: csv('suppressions') },
             }),
       ),
-      h(Section, { title: 'Record nothing of somebody' }, h(SuppressForm, { refresh })),
+      h(Section, { title: 'Stop tracking a person' }, h(SuppressForm, { refresh })),
       suppressed.results.length > 0 &&
-        h(Section, { title: 'Record somebody again' }, h(RecordAgainForm, { refresh })),
+        h(Section, { title: 'Resume tracking a person' }, h(RecordAgainForm, { refresh })),
       h(
         Section,
         { title: 'Erasures' },
         erasures.results.length === 0
-          ? h(EmptyState, { title: 'Nobody has been erased.' })
+          ? h(EmptyState, { title: 'No erasures.' })
           : h(Table<ErasureReceipt>, {
               ...{ caption: 'Erasures', columns: erasureColumns, rows: erasures.results },
               ...{ keyOf: ({ id }) => id, csv: csv('erasures') },
@@ -71,29 +71,30 @@ function NotRecorded({ left }: { left: SuppressionList['not_recorded'] }): VNode
   const what = `${plural(left.events, 'event')} and ${plural(left.records, 'record')}`
   return html`
     <p class="faint">
-      Only hashes of their names are kept: whoever knows a name can tell whether it is among them.${' '}
-      ${what} of theirs came and were left out${left.last_at && html`, the last one ${h(Ago, { at: left.last_at })}`}.
+      Only hashes of their identifiers are stored. ${what} about these people were discarded${
+        left.last_at && html`, most recently ${h(Ago, { at: left.last_at })}`
+      }.
     </p>
   `
 }
 
 function suppressedColumns(problem: Signal<unknown>, refresh: () => Promise<void>): Column<Suppression>[] {
   const recordAgain = async ({ id, names }: Suppression) => {
-    const title = `Record this person again, by all ${plural(names.length, 'name')}?`
-    const text = 'From now on. What was left out meanwhile stays left out.'
-    if (!(await confirmed({ title, text, yes: 'Record again' }))) return
+    const title = `Resume tracking this person (${plural(names.length, 'identifier')})?`
+    const text = 'New data is recorded from now on. Data that was discarded cannot be restored.'
+    if (!(await confirmed({ title, text, yes: 'Resume tracking' }))) return
     await privacy.recordAgain(tenant.peek() ?? '', id)
-    announce('Recorded again')
+    announce('Tracking resumed')
     await refresh()
   }
   return [
     { label: 'Since', cell: ({ suppressed_at }) => h(Time, { at: suppressed_at }) },
-    { label: 'Names', cell: namesOf },
+    { label: 'Identifiers', cell: namesOf },
     { label: 'Erasure', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long', isMinor: true },
     {
-      label: 'Change',
+      label: 'Action',
       cell: row =>
-        h(ActionButton, { label: 'Record again', run: () => recordAgain(row), problem, kind: 'link' }),
+        h(ActionButton, { label: 'Resume tracking', run: () => recordAgain(row), problem, kind: 'link' }),
     },
   ]
 }
@@ -105,18 +106,18 @@ function namesOf({ names }: Suppression): string {
 }
 
 const erasureColumns: Column<ErasureReceipt>[] = [
-  { label: 'Asked for', cell: ({ requested_at }) => h(Time, { at: requested_at }) },
+  { label: 'Requested', cell: ({ requested_at }) => h(Time, { at: requested_at }) },
   {
     label: 'State',
     cell: ({ status }) => h(Badge, { text: status, tone: status === 'completed' ? 'good' : 'neutral' }),
   },
-  { label: 'Took', cell: tookOf, kind: 'text' },
+  { label: 'Erased data', cell: tookOf, kind: 'text' },
   { label: 'Receipt', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long', isMinor: true },
 ]
 
 function tookOf({ erased, suppressed_names: names }: ErasureReceipt): ComponentChildren {
   return html`
     ${inWords(erased)}
-    ${names !== undefined && html`<span class="reason faint">${plural(names, 'name')} not recorded again</span>`}
+    ${names !== undefined && html`<span class="reason faint">${plural(names, 'identifier')} suppressed</span>`}
   `
 }

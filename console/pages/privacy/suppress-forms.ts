@@ -25,34 +25,34 @@ export function SuppressForm({ refresh }: FormProps): VNode {
     const { email } = asked.peek()!
     await privacy.suppress({ tenant: tenant.peek() ?? '', email })
     asked.value = null
-    announce('Erased, and not recorded again')
+    announce('Erased and no longer tracked')
     await refresh()
   }
   const chosen = asked.value
   return html`
     <p>
-      Whoever asked not to be recorded: what there is of them is erased, and what comes later is left out, by every name
-      that they have. Sales and billing stay, without a name.
+      Use this when a person asks not to be tracked. Their data is erased, and later data with any of their identifiers is
+      discarded. Sales and billing are kept without personal data.
     </p>
     ${
       chosen === null
         ? h(
             Form<'email'>,
-            { key: 'look', submit: 'See what would go', layout: 'filter', run: look },
+            { key: 'look', submit: 'Preview erasure', layout: 'filter', run: look },
             h(TextField, { id: 'email', label: 'E-mail', placeholder: 'ada@example.com', size: 30 }),
           )
         : html`
             <p>
               ${
                 Object.values(chosen.erased).every(count => count === 0)
-                  ? html`Nothing is kept of <strong>${chosen.email}</strong> yet. What comes will be left out.`
-                  : html`Of <strong>${chosen.email}</strong> it would take ${inWords(chosen.erased)}.`
+                  ? html`No data is stored about <strong>${chosen.email}</strong>. New data will be discarded.`
+                  : html`For <strong>${chosen.email}</strong>, this erases ${inWords(chosen.erased)}.`
               }
             </p>
             ${h(
               Form<'confirmation'>,
               {
-                ...{ key: 'confirm', submit: 'Erase, and record nothing' },
+                ...{ key: 'confirm', submit: 'Erase and stop tracking' },
                 ...{ layout: 'filter', run: suppress, isConfirmed },
               },
               h(TextField, { id: 'confirmation', label: `Type ${chosen.email} to confirm`, size: 30 }),
@@ -66,18 +66,18 @@ export function SuppressForm({ refresh }: FormProps): VNode {
 export function RecordAgainForm({ refresh }: FormProps): VNode {
   const run = async ({ again }: { again: string }) => {
     const { names } = await privacy.recordAgain(tenant.peek() ?? '', addressIn(again))
-    announce(`Recorded again, by ${plural(names, 'name')}`)
+    announce(`Tracking resumed for ${plural(names, 'identifier')}`)
     await refresh()
   }
   return h(
     Form<'again'>,
-    { submit: 'Record them again', layout: 'filter', run },
+    { submit: 'Resume', layout: 'filter', run },
     h(TextField, { id: 'again', label: 'E-mail of the person', placeholder: 'ada@example.com', size: 30 }),
   )
 }
 
 function addressIn(text: string): string {
   const email = text.trim()
-  if (!email.includes('@')) throw new Error('Say whose: an e-mail address.')
+  if (!email.includes('@')) throw new Error('Enter an e-mail address.')
   return email
 }

@@ -35,8 +35,8 @@ export function recordColumns(type: RecordType): Column<StoredRecord>[] {
       kind: 'long',
     },
     ...OWN_COLUMNS[type],
-    { label: 'Changed', cell: ({ sourceUpdatedAt }) => h(Time, { at: sourceUpdatedAt }) },
-    { label: 'Changed here', cell: ({ updatedAt }) => h(Time, { at: updatedAt }), isMinor: true },
+    { label: 'Updated at source', cell: ({ sourceUpdatedAt }) => h(Time, { at: sourceUpdatedAt }) },
+    { label: 'Updated in Kontor', cell: ({ updatedAt }) => h(Time, { at: updatedAt }), isMinor: true },
   ]
 }
 

@@ -19,7 +19,7 @@ export const page = definePage(
     const type = recordTypeOf(route.params.type)
     const back = html`<a href=${link('records', { type })}>All ${type}</a>`
     if (!record) {
-      const title = `There is no such ${RECORD_TYPES[type]}.`
+      const title = `No ${RECORD_TYPES[type]} has this id.`
       return h(Page, { title: route.params.id }, h(EmptyState, { title, action: back }))
     }
     return h(
@@ -30,12 +30,12 @@ export const page = definePage(
       },
       h(Facts, {
         facts: [
-          ['Kind', record.entityType],
+          ['Type', record.entityType],
           ['Id', html`<code>${record.id}</code>`],
           ['External id', text(record.externalId)],
-          ['Changed at the source', h(Time, { at: record.sourceUpdatedAt })],
-          ['First seen', h(Time, { at: record.createdAt })],
-          ['Last changed here', h(Time, { at: record.updatedAt })],
+          ['Updated at source', h(Time, { at: record.sourceUpdatedAt })],
+          ['First received', h(Time, { at: record.createdAt })],
+          ['Updated in Kontor', h(Time, { at: record.updatedAt })],
         ],
       }),
       h(Section, { title: 'Data' }, h(JsonView, { value: record.data, label: 'Data' })),
@@ -46,5 +46,5 @@ export const page = definePage(
 
 function PersonLink({ contact }: { contact: string }): VNode {
   const person = link('person', { id: `contact:${contact}` })
-  return html`What was told of a contact. <a href=${person}>The person</a>: sales, events, other names, export and erasure.`
+  return html`This is the contact record. The <a href=${person}>person page</a> shows sales, events and identifiers, and offers export and erasure.`
 }

@@ -27,9 +27,9 @@ export const page = definePage(
       {
         title: 'Records',
         actions: h(RefreshButton, { refresh }),
-        lead: 'In the order of their last change here.',
+        lead: 'Sorted by their last update in Kontor.',
       },
-      h(Tabs, { label: 'Kinds of records', tabs: TABS, current: type }),
+      h(Tabs, { label: 'Record types', tabs: TABS, current: type }),
       h(OpenForm, { type }),
       h(GrowingTable<StoredRecord>, {
         caption: words(type),
@@ -40,7 +40,7 @@ export const page = definePage(
         load: cursor => records.list(type, { ...filterOf(route), cursor }),
         empty: h(EmptyState, {
           title: `No ${type} yet.`,
-          text: 'Write one; the newest sourceUpdatedAt wins.',
+          text: 'Create one. The version with the newest sourceUpdatedAt wins.',
           command: recordCommand(type),
           action: whereKeysAre('private'),
         }),
@@ -49,8 +49,8 @@ export const page = definePage(
         <p class="faint">
           ${
             wantsDeleted(route)
-              ? html`<a href=${link('records', { type })}>Without deleted ones</a>`
-              : html`<a href=${link('records', { type }, { deleted: 'yes' })}>With deleted ones</a>`
+              ? html`<a href=${link('records', { type })}>Hide deleted records</a>`
+              : html`<a href=${link('records', { type }, { deleted: 'yes' })}>Show deleted records</a>`
           }
         </p>
       `,

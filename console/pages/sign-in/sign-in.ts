@@ -16,7 +16,7 @@ export function SignIn({ reason }: { reason: unknown }): VNode {
       <h1 class="brand">Kontor</h1>
       ${reason !== null && h(ProblemNotice, { error: reason })}
       ${signInAt && h(ProviderLink, signInAt)}
-      <p>${signInAt ? 'Or paste' : 'Paste'} a key to look at your data.</p>
+      <p>${signInAt ? 'Or enter' : 'Enter'} a key to view your data.</p>
       ${h(
         Form<'key'>,
         { submit: 'Sign in', layout: 'stacked', run: ({ key }) => signIn(key) },
@@ -25,14 +25,14 @@ export function SignIn({ reason }: { reason: unknown }): VNode {
           label: 'Key',
           type: 'password',
           placeholder: 'adm_…',
-          hint: 'An admin key (adm_…) opens everything; a private key (private-…) shows its own data.',
+          hint: 'An admin key (adm_…) gives full access. A private key (private-…) gives access to the data of its tenant.',
         }),
       )}
       <p class="faint">
-        The first start of the server printed them, or the file that has the admin key. Lost them?${' '}
-        <code>npm run kontor -- key create --kind admin</code>
+        The server printed the keys, or the path of the admin key file, when it first started. To create an admin key, run${' '}
+        <code>npm run kontor -- key create --kind admin</code>.
       </p>
-      <p class="faint">The key stays in this tab, and is forgotten when you sign out or close it.</p>
+      <p class="faint">The key is stored in this tab only, until you sign out or close the tab.</p>
     </main>
   `
 }

@@ -13,8 +13,8 @@ export function CreatedNotice({ source }: { source: CreatedSource }): VNode {
   const { id, name, path, preset, token, signing_secret: secret } = source
   return h(
     ShownOnce,
-    { title: `${name} is made` },
-    html`<p>The token is shown only this once: keep it now.</p>`,
+    { title: `Source ${name} created` },
+    html`<p>The token is shown only once. Save it now.</p>`,
     h(Facts, {
       facts: [
         ['Address', h(Copyable, { text: location.origin + path, label: 'Copy the address' })],
@@ -23,7 +23,7 @@ export function CreatedNotice({ source }: { source: CreatedSource }): VNode {
       ],
     }),
     preset && h(LocalAddressNote, { sender: words(preset) }),
-    html`<p>${preset ? `Give the address to ${preset}, or try it:` : 'Try it:'}</p>`,
+    html`<p>${preset ? `Enter the address in ${words(preset)}, or send a test event:` : 'Send a test event:'}</p>`,
     h(Copyable, { text: commandFor(source), label: 'Copy the command' }),
     html`<p><a href=${link('source', { id })}>Open the source</a></p>`,
   )

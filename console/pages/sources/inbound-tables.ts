@@ -45,10 +45,10 @@ export function ReceiptTable({ source, first, outcome }: ReceiptTableProps): VNo
       csv: { api: 'admin', path: '/receipts', query: { source: id, outcome }, name: 'receipts' },
       load: cursor => inbound.receipts({ source: id, outcome, limit: ROWS, cursor }),
       empty: outcome
-        ? h(EmptyState, { title: 'No receipt has this outcome.' })
+        ? h(EmptyState, { title: 'No receipts with this outcome.' })
         : h(EmptyState, {
-            title: 'Nothing has come in yet.',
-            text: 'Send a test event above, or post one:',
+            title: 'No events received yet.',
+            text: 'Use “Send test event” above, or send one with this command:',
             command: webhookCommand(path),
           }),
     })}
@@ -99,31 +99,31 @@ async function showArchived(id: string): Promise<void> {
 /** Requests that were turned away: why a sender's events do not arrive. */
 export function RejectionTable({ source, first }: { source: Source; first: List<Rejection> }): VNode {
   return h(GrowingTable<Rejection>, {
-    caption: 'Refused requests',
+    caption: 'Rejected requests',
     columns: rejectionColumns,
     keyOf: rejectionKey,
     first,
-    csv: { api: 'admin', path: '/rejections', query: { source: source.id }, name: 'refused-requests' },
+    csv: { api: 'admin', path: '/rejections', query: { source: source.id }, name: 'rejected-requests' },
     load: cursor => inbound.rejections({ source: source.id, limit: ROWS, cursor }),
-    empty: html`<p class="faint">No request has been refused.</p>`,
+    empty: html`<p class="faint">No requests were rejected.</p>`,
   })
 }
 
 const rejectionColumns: Column<Rejection>[] = [
-  { label: 'When', cell: ({ rejected_at }) => h(Time, { at: rejected_at }) },
+  { label: 'Time', cell: ({ rejected_at }) => h(Time, { at: rejected_at }) },
   {
-    label: 'Why',
+    label: 'Reason',
     cell: ({ status, code, detail }) => [h(Badge, { text: `${status} ${code}`, tone: 'bad' }), ' ', detail],
   },
   {
-    label: 'From',
+    label: 'Client',
     cell: ({ ip, user_agent }) => text([ip, user_agent].filter(Boolean).join(', ')),
     kind: 'long',
     isMinor: true,
   },
   { label: 'Bytes', cell: ({ bytes }) => number(bytes), kind: 'number', isMinor: true },
   {
-    label: 'And more',
+    label: 'Similar requests',
     cell: ({ suppressed }) => (suppressed > 0 ? number(suppressed) : ''),
     kind: 'number',
     isMinor: true,

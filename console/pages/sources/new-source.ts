@@ -29,12 +29,12 @@ const PRESETS = [
 ] as const
 const SIGNATURES = [
   ['', 'Not signed'],
-  ['generate', 'Make a signing secret'],
-  ['own', 'Use the secret of the sender'],
+  ['generate', 'Generate a signing secret'],
+  ['own', "Use the sender's secret"],
 ] as const
 const OVERFLOWS = [
-  ['defer', 'Keep, and process later'],
-  ['drop', 'Drop, and leave a receipt'],
+  ['defer', 'Process later'],
+  ['drop', 'Drop and record a receipt'],
 ] as const
 
 export const page = definePage(
@@ -63,7 +63,7 @@ function SourceForm({ created, preset }: SourceFormProps): VNode {
   }
   return h(
     Form<Field>,
-    { submit: 'Make the source', layout: 'stacked', run: create },
+    { submit: 'Create source', layout: 'stacked', run: create },
     h(TextField, { id: 'name', label: 'Name', placeholder: 'shop' }),
     h(SelectField, { id: 'type', label: 'Type', options: TYPES }),
     h(SelectField, {
@@ -71,7 +71,7 @@ function SourceForm({ created, preset }: SourceFormProps): VNode {
       label: 'Preset',
       options: PRESETS,
       value: preset,
-      hint: 'Knows how this sender signs, and where it says what happened.',
+      hint: 'Defines how signatures are verified and where the event type is found.',
     }),
     h(SelectField, {
       id: 'signing',
@@ -87,10 +87,15 @@ function SourceForm({ created, preset }: SourceFormProps): VNode {
         id: 'own_secret',
         label: 'Signing secret',
         placeholder: 'whsec_…',
-        hint: 'The one that the sender shows you.',
+        hint: 'Copy it from the sender.',
       }),
-    h(TextField, { id: 'rate', label: 'Rate limit', placeholder: '6000/60', hint: 'Events per seconds.' }),
-    h(SelectField, { id: 'overflow', label: 'Over the limit', options: OVERFLOWS }),
+    h(TextField, {
+      id: 'rate',
+      label: 'Rate limit',
+      placeholder: '6000/60',
+      hint: 'Events / seconds: 6000/60 allows 6,000 events per 60 seconds.',
+    }),
+    h(SelectField, { id: 'overflow', label: 'When over the limit', options: OVERFLOWS }),
   )
 }
 
@@ -113,6 +118,6 @@ function sourceIn(values: FormValues<Field>): NewSource {
 function rateLimitIn(text: string): RateLimit | null {
   if (text.trim() === '') return null
   const [, events, seconds] = /^\s*(\d+)\s*\/\s*(\d+)\s*$/.exec(text) ?? []
-  if (!events) throw new Error('The rate limit is like 6000/60: events per seconds.')
+  if (!events) throw new Error('Enter the rate limit as events/seconds, for example 6000/60.')
   return { events: Number(events), per_seconds: Number(seconds) }
 }

@@ -29,8 +29,8 @@ type SourceActionsProps = {
 export function SourceActions({ source, problem, result, refresh }: SourceActionsProps): VNode {
   const { id, enabled, signing_secrets } = source
   const rotate = async (what: SecretKind, label: string) => {
-    const text = `The new ${label} is shown once. The one before stays good for ${OVERLAP_HOURS} hours.`
-    if (!(await confirmed({ title: `Replace the ${label}?`, text, yes: 'Replace it' }))) return
+    const text = `The new ${label} is shown only once. The previous ${label} remains valid for ${OVERLAP_HOURS} hours.`
+    if (!(await confirmed({ title: `Rotate the ${label}?`, text, yes: 'Rotate' }))) return
     const rotated = await sources.rotate(id, what, OVERLAP_HOURS)
     result.value = { kind: 'secret', label, secret: rotated[what] ?? '' }
     announce(`The new ${label} is shown`)
@@ -47,10 +47,10 @@ export function SourceActions({ source, problem, result, refresh }: SourceAction
     await refresh()
   }
   const button = (label: string, run: () => unknown) => h(ActionButton, { label, run, problem })
-  const secretLabel = signing_secrets.length > 0 ? 'Replace the signing secret' : 'Add a signing secret'
+  const secretLabel = signing_secrets.length > 0 ? 'Rotate signing secret' : 'Add signing secret'
   return html`
-    ${button('Send a test event', test)}
-    ${button('Replace the token', () => rotate('token', 'token'))}
+    ${button('Send test event', test)}
+    ${button('Rotate token', () => rotate('token', 'token'))}
     ${button(secretLabel, () => rotate('signing_secret', 'signing secret'))}
     ${button(enabled ? 'Disable' : 'Enable', toggle)}
     ${button('Delete', () => remove(source))}
@@ -58,8 +58,8 @@ export function SourceActions({ source, problem, result, refresh }: SourceAction
 }
 
 async function remove({ id, name }: Source): Promise<void> {
-  const text = 'What it has brought stays. Its address answers 404 from then on.'
-  if (!(await confirmed({ title: `Delete ${name}?`, text, yes: 'Delete it' }))) return
+  const text = 'Data received from it is kept. Its address will return 404.'
+  if (!(await confirmed({ title: `Delete ${name}?`, text, yes: 'Delete' }))) return
   await sources.remove(id)
   go(link('sources'))
 }
@@ -74,7 +74,7 @@ function NewSecret({ label, secret }: { label: string; secret: string }): VNode 
   return html`
     <div class="once">
       <p>
-        The new ${label}, shown only this once. The one before stays good for ${OVERLAP_HOURS} hours.
+        The new ${label} is shown only once. Save it now. The previous ${label} remains valid for ${OVERLAP_HOURS} hours.
       </p>
       ${h(Copyable, { text: secret, label: `Copy the ${label}` })}
     </div>
@@ -82,7 +82,7 @@ function NewSecret({ label, secret }: { label: string; secret: string }): VNode 
 }
 
 function testSummary({ ok }: SourceTest): string {
-  return `The test event ${ok ? 'went' : 'did not go'} all the way.`
+  return `The test event was ${ok ? '' : 'not '}processed.`
 }
 
 function TestResult({ test }: { test: SourceTest }): VNode {
@@ -95,7 +95,7 @@ function TestResult({ test }: { test: SourceTest }): VNode {
             html`<li><p>${h(Badge, { text: step, tone: isGood ? 'good' : 'bad' })}<span>${detail}</span></p></li>`,
         )}
       </ol>
-      ${test.archived.map(value => h(JsonView, { value, label: 'The archived result' }))}
+      ${test.archived.map(value => h(JsonView, { value, label: 'Archived result' }))}
     </div>
   `
 }

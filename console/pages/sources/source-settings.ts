@@ -25,7 +25,7 @@ export function SettingsForm({ source, refresh }: { source: Source; refresh(): P
   }
   return html`
     <details>
-      <summary>Change</summary>
+      <summary>Edit settings</summary>
       ${h(
         Form<'settings'>,
         { key: source.updated_at, submit: 'Save', layout: 'stacked', run: save },
@@ -34,7 +34,7 @@ export function SettingsForm({ source, refresh }: { source: Source; refresh(): P
           label: 'Settings as JSON',
           rows: 16,
           value: JSON.stringify(settings, null, 2),
-          hint: 'What each one means is in the API reference, under Admin: sources.',
+          hint: 'See “Admin: sources” in the API reference for the meaning of each setting.',
         }),
       )}
     </details>
@@ -45,6 +45,6 @@ function parsed(text: string): JsonObject {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new Error(`The settings are not JSON: ${(error as Error).message}.`)
+    throw new Error(`The settings are not valid JSON: ${(error as Error).message}.`)
   }
 }

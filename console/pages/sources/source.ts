@@ -63,7 +63,7 @@ export const page = definePage(
       h(Signs, {
         signs: [
           activitySign('Received in 24 hours', activity.received),
-          activitySign('Refused in 24 hours', activity.refused),
+          activitySign('Rejected in 24 hours', activity.refused),
         ],
       }),
       h(SourceFacts, { source, backlog }),
@@ -72,7 +72,7 @@ export const page = definePage(
         { title: 'Receipts' },
         h(ReceiptTable, { source, first: receipts, outcome: route.query.get('outcome') }),
       ),
-      h(Section, { title: 'Refused requests' }, h(RejectionTable, { source, first: rejections })),
+      h(Section, { title: 'Rejected requests' }, h(RejectionTable, { source, first: rejections })),
       h(Section, { title: 'Settings' }, h(SettingsForm, { source, refresh })),
     )
   },
@@ -86,14 +86,20 @@ function SourceFacts({ source, backlog }: { source: Source; backlog: Backlog | u
         'State',
         [
           h(SourceState, { source }),
-          backlog && ` ${plural(backlog.events, 'event')} over the limit, waiting`,
+          backlog && ` ${plural(backlog.events, 'event')} deferred by the rate limit`,
         ],
       ],
       ['Type', typeOf(source)],
       ['Address', h(Copyable, { text: location.origin + source.path, label: 'Copy the address' })],
       ['Tokens', h(Credentials, { credentials: source.tokens })],
-      ['Signing secrets', secrets.length > 0 ? h(Credentials, { credentials: secrets }) : 'none: not signed'],
-      ['Rate limit', `${number(limit.events)} events per ${number(limit.per_seconds)} s, then ${overflow}`],
+      [
+        'Signing secrets',
+        secrets.length > 0 ? h(Credentials, { credentials: secrets }) : 'none: requests are not signed',
+      ],
+      [
+        'Rate limit',
+        `${number(limit.events)} events per ${number(limit.per_seconds)} s, then ${overflow === 'defer' ? 'deferred' : 'dropped'}`,
+      ],
     ],
   })
 }

@@ -20,7 +20,7 @@ export const page = definePage(
       {
         title: 'Sources',
         actions: html`<a class="button main" href=${link('newSource')}>New source</a>`,
-        lead: 'Each one is an address that an external system posts its events to.',
+        lead: 'A source is an address to which an external system posts its events.',
       },
       results.length > 0
         ? h(Table<Source>, {
@@ -29,9 +29,9 @@ export const page = definePage(
           })
         : h(EmptyState, {
             title: 'No sources yet.',
-            text: 'Make one, and post to it with its token:',
+            text: 'Create a source, then send events to it with its token:',
             command: webhookCommand(),
-            action: html`<a href=${link('newSource')}>Make the first source</a>`,
+            action: html`<a href=${link('newSource')}>Create a source</a>`,
           }),
     ),
 )
@@ -50,5 +50,5 @@ const columns: Column<Source>[] = [
     isMinor: true,
   },
   { label: 'Id', cell: ({ id }) => html`<code>${id}</code>`, isMinor: true },
-  { label: 'Made', cell: ({ created_at }) => h(Day, { at: created_at }), isMinor: true },
+  { label: 'Created', cell: ({ created_at }) => h(Day, { at: created_at }), isMinor: true },
 ]

@@ -15,7 +15,7 @@ export function itemColumns(currency: string): Column<Item>[] {
       kind: 'long',
     },
     { label: 'MRR', cell: ({ mrr }) => money(mrr, currency), kind: 'number' },
-    { label: 'Counts', cell: countsOf },
+    { label: 'Included', cell: countsOf },
     { label: 'Price', cell: item => priceOf(item, currency), kind: 'number', isMinor: true },
     {
       label: 'Discount',
@@ -55,8 +55,8 @@ const LOSSES = ['churn', 'contraction']
 
 export function timelineColumns(currency: string): Column<TimelineEntry>[] {
   return [
-    { label: 'When', cell: ({ occurred_at }) => h(Time, { at: occurred_at }) },
-    { label: 'What', cell: entry => h(What, { entry }), kind: 'long' },
+    { label: 'Time', cell: ({ occurred_at }) => h(Time, { at: occurred_at }) },
+    { label: 'Description', cell: entry => h(What, { entry }), kind: 'long' },
     {
       label: 'Amount',
       cell: ({ mrr_delta, amount }) =>

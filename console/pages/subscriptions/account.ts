@@ -30,12 +30,12 @@ export const page = definePage(
     const back = html`<a href=${link('subscriptions', scope)}>All accounts</a>`
     if (!report) {
       const name = route.query.get('customer') ?? route.query.get('subscription_id') ?? ''
-      const title = `There is no account ${name} in ${scope.currency}.`
+      const title = `No account ${name} in ${scope.currency}.`
       return h(Page, { title: name }, h(EmptyState, { title, action: back }))
     }
     const { summary, currency } = report
     const asked = { ...scope, customer: summary.customer }
-    const empty = html`<p class="faint">Nothing here.</p>`
+    const empty = html`<p class="faint">No entries.</p>`
     return h(
       Page,
       { title: summary.customer_name ?? summary.customer },
@@ -105,7 +105,7 @@ function Summary({ report: { summary, currency }, contact }: SummaryProps): VNod
         {
           label: 'Subscriptions',
           value: number(summary.active_subscriptions),
-          note: `of ${number(summary.subscriptions)} ever`,
+          note: `of ${number(summary.subscriptions)} in total`,
         },
       ],
     })}
@@ -122,7 +122,7 @@ function Summary({ report: { summary, currency }, contact }: SummaryProps): VNod
         ],
         ['Customer since', h(Day, { at: summary.customer_since })],
         ['Next billing', h(Day, { at: summary.next_billing_at })],
-        ['Acquired through', text(summary.acquisition_source)],
+        ['Acquisition source', text(summary.acquisition_source)],
       ],
     })}
   `

@@ -33,7 +33,7 @@ export function attentionColumns(scope: Scope): AttentionColumns {
     paymentIssues: [
       account,
       { label: 'Issue', cell: row => h(Issue, { row }), kind: 'text' },
-      { label: 'Open', cell: row => amount(row.amount_remaining ?? row.amount_due), kind: 'number' },
+      { label: 'Amount due', cell: row => amount(row.amount_remaining ?? row.amount_due), kind: 'number' },
       { label: 'MRR at risk', cell: row => amount(row.mrr_at_risk), kind: 'number', isMinor: true },
       {
         label: 'Invoice',
@@ -41,19 +41,19 @@ export function attentionColumns(scope: Scope): AttentionColumns {
         kind: 'long',
         isMinor: true,
       },
-      { label: 'Due', cell: row => h(Day, { at: row.due_at }), isMinor: true },
+      { label: 'Due date', cell: row => h(Day, { at: row.due_at }), isMinor: true },
       { label: 'Next attempt', cell: row => h(Day, { at: row.next_payment_attempt_at }), isMinor: true },
     ],
     cancellations: [
       account,
-      { label: 'Ends', cell: row => dueOn(row.cancels_at, row.days_until) },
+      { label: 'End date', cell: row => dueOn(row.cancels_at, row.days_until) },
       { label: 'MRR at risk', cell: row => amount(row.mrr_at_risk), kind: 'number' },
       { label: 'Reason', cell: row => (row.reason ? words(row.reason) : NONE), kind: 'long', isMinor: true },
       subscription,
     ],
     renewals: [
       account,
-      { label: 'Renews', cell: row => dueOn(row.renews_at, row.days_until) },
+      { label: 'Renewal date', cell: row => dueOn(row.renews_at, row.days_until) },
       { label: 'Amount', cell: row => amount(row.renewal_amount), kind: 'number' },
       { label: 'Term', cell: row => plural(row.interval_count, row.interval), isMinor: true },
       { label: 'MRR', cell: row => amount(row.mrr), kind: 'number', isMinor: true },
@@ -61,14 +61,14 @@ export function attentionColumns(scope: Scope): AttentionColumns {
     ],
     upcomingBilling: [
       account,
-      { label: 'Bills', cell: row => dueOn(row.bills_at, row.days_until) },
+      { label: 'Billing date', cell: row => dueOn(row.bills_at, row.days_until) },
       {
         label: 'Estimate',
         cell: row => `${amount(row.estimated_amount)}${row.includes_metered ? ' + usage' : ''}`,
         kind: 'number',
       },
       { label: 'Note', cell: row => (row.is_trial_conversion ? 'end of trial' : ''), isMinor: true },
-      { label: 'Collected by', cell: row => lowerWords(text(row.collection_method)), isMinor: true },
+      { label: 'Collection method', cell: row => lowerWords(text(row.collection_method)), isMinor: true },
       subscription,
     ],
   }

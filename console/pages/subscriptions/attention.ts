@@ -36,7 +36,7 @@ export const page = definePage(
         scope,
         filter: h(SelectField, {
           id: 'days',
-          label: 'Look ahead',
+          label: 'Period',
           options: WINDOWS,
           value: days,
           onChange: chosen => go(link('attention', { ...scope, days: chosen })),
@@ -72,9 +72,9 @@ function Lists({ report, route, scope }: ListsProps): VNode {
       }),
     )
   return html`
-    ${list('Payment issues', report.payment_issues, columns.paymentIssues, 'issue_page', 'No payment is overdue or failing.', 'payment_issues')}
-    ${list('Cancellations', report.cancellations, columns.cancellations, 'cancel_page', `Nobody leaves ${within}.`, 'cancellations')}
-    ${list('Renewals', report.renewals, columns.renewals, 'renewal_page', `No term longer than a month ends ${within}.`, 'renewals')}
-    ${list('Upcoming billing', report.upcoming_billing, columns.upcomingBilling, 'billing_page', `No charge is expected ${within}.`, 'upcoming_billing')}
+    ${list('Payment issues', report.payment_issues, columns.paymentIssues, 'issue_page', 'No failed or overdue payments.', 'payment_issues')}
+    ${list('Cancellations', report.cancellations, columns.cancellations, 'cancel_page', `No cancellations ${within}.`, 'cancellations')}
+    ${list('Renewals', report.renewals, columns.renewals, 'renewal_page', `No renewals of terms longer than a month ${within}.`, 'renewals')}
+    ${list('Upcoming billing', report.upcoming_billing, columns.upcomingBilling, 'billing_page', `No charges expected ${within}.`, 'upcoming_billing')}
   `
 }

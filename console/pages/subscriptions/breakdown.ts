@@ -25,7 +25,7 @@ export function Breakdown({ report, route }: { report: BreakdownReport; route: R
   return html`
     ${h(SelectFilter, {
       id: 'by',
-      label: 'By',
+      label: 'Break down by',
       options: DIMENSIONS.map(name => [name, words(name)] as const),
       value: by,
       onChange: chosen => go(linkWith(route, { by: chosen, page: null })),

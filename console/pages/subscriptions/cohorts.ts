@@ -36,7 +36,7 @@ export const page = definePage(
       return h(ReportPage, { name: 'cohorts', scope }, h(NoSubscriptions, { name: 'cohorts', scope }))
     const filter = h(SelectField, {
       id: 'measure',
-      label: 'Retained',
+      label: 'Measure',
       options: MEASURES,
       value: measure,
       onChange: chosen => go(link('cohorts', { ...scope, measure: chosen })),
@@ -44,9 +44,9 @@ export const page = definePage(
     return h(
       ReportPage,
       { name: 'cohorts', scope, filter },
-      html`<p class="faint">A row is the accounts that first paid in a month; a column is how much of that was left so many months later.</p>`,
+      html`<p class="faint">Each row is the group of accounts that first paid in a month. Each column shows how much was retained that many months later.</p>`,
       report.cohorts.count === 0
-        ? h(EmptyState, { title: `Nobody has paid in ${scope.currency} in the last ${MONTHS} months.` })
+        ? h(EmptyState, { title: `No payments in ${scope.currency} in the last ${MONTHS} months.` })
         : html`<div>
             ${h(HeatMap, { rows: report.cohorts.results, measure, scope })}
             <p class="more">
@@ -61,14 +61,14 @@ function HeatMap({ rows, measure, scope }: { rows: Cohort[]; measure: Measure; s
   const cohorts = [...Map.groupBy(rows, ({ cohort }) => cohort)].toSorted(([a], [b]) => (a < b ? 1 : -1))
   const months = Array.from({ length: Math.max(...rows.map(({ month }) => month)) + 1 }, (_, month) => month)
   return html`
-    <p class="sideways faint">Later months are further to the right: move the table sideways.</p>
+    <p class="sideways faint">Scroll the table sideways to see later months.</p>
     <div class="scroller" role="region" aria-label="Retention by cohort" tabindex="0">
       <table class="heat">
         <caption class="unseen">Retention by cohort, in months after the first payment</caption>
         <thead>
           <tr>
             <th scope="col">Cohort</th>
-            <th scope="col" class="number">Began with</th>
+            <th scope="col" class="number">Starting MRR</th>
             ${months.map(month => html`<th scope="col" class="number">${month}</th>`)}
           </tr>
         </thead>

@@ -30,7 +30,7 @@ export const page = definePage(
             list: report.exclusions,
             csv: csvOf('overview', 'exclusions', scope),
             linkTo: pageLink(route, 'exclusion_page'),
-            empty: h(EmptyState, { title: 'Nothing is excluded: every item counts.' }),
+            empty: h(EmptyState, { title: 'No excluded items.' }),
           })
         : h(NoSubscriptions, { name: 'excluded', scope }),
     ),
@@ -46,9 +46,9 @@ function columnsIn(scope: Scope): Column<Exclusion>[] {
       `,
       kind: 'long',
     },
-    { label: 'Why, and what to do', cell: row => h(Reason, { row }), kind: 'text' },
+    { label: 'Reason and fix', cell: row => h(Reason, { row }), kind: 'text' },
     {
-      label: 'MRR left out',
+      label: 'Excluded MRR',
       cell: ({ excluded_mrr }) => money(excluded_mrr, scope.currency),
       kind: 'number',
       isMinor: true,

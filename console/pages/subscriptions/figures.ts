@@ -38,9 +38,9 @@ export function MovementBars({ report }: ReportProps): VNode {
     <div>
       <p>
         MRR went from ${money(opening_mrr, currency)} to <strong>${money(closing_mrr, currency)}</strong>:${' '}
-        ${isZero(net) ? 'no change in sum' : change}.
+        ${isZero(net) ? 'no net change' : change}.
       </p>
-      ${h(MovementChanges, { movements, currency, caption: `Movements of MRR in ${window_days} days` })}
+      ${h(MovementChanges, { movements, currency, caption: `MRR movements in ${window_days} days` })}
     </div>
   `
 }
@@ -52,11 +52,19 @@ export function MovementChanges({ movements, currency, caption }: ChangesProps):
   return h(ChangeBars, {
     ...{ caption, currency },
     changes: [
-      { label: 'New', amount: movements.new, note: "An account's first rise above 0" },
-      { label: 'Expansion', amount: movements.expansion, note: 'A rise from above 0' },
-      { label: 'Reactivation', amount: movements.reactivation, note: 'A later rise from 0' },
-      { label: 'Contraction', amount: negate(movements.contraction), note: 'A fall to above 0' },
-      { label: 'Churn', amount: negate(movements.churn), note: 'Any fall to 0' },
+      { label: 'New', amount: movements.new, note: "An account's first increase above 0" },
+      { label: 'Expansion', amount: movements.expansion, note: 'An increase for a paying account' },
+      {
+        label: 'Reactivation',
+        amount: movements.reactivation,
+        note: 'An increase from 0 for an account that paid before',
+      },
+      {
+        label: 'Contraction',
+        amount: negate(movements.contraction),
+        note: 'A decrease for an account that keeps paying',
+      },
+      { label: 'Churn', amount: negate(movements.churn), note: 'A decrease to 0' },
     ],
   })
 }

@@ -17,7 +17,7 @@ export function sinceTheFirst(history: HistoryReport): HistoryReport {
 /** MRR at the end of each stretch of time. */
 export function MrrPlot({ history: { results, currency, interval }, height = 200 }: HistoryProps): VNode {
   return h(Plot, {
-    title: `MRR in ${currency} by the ${interval}`,
+    title: `MRR in ${currency} by ${interval}`,
     moments: results.map(({ date }) => dayOf(date, interval)),
     series: [{ label: 'MRR', values: results.map(({ mrr }) => toNumber(mrr)) }],
     shown: value => money(value, currency),
@@ -34,7 +34,7 @@ export function MovementPlot({
   const gains = ['new', 'expansion', 'reactivation'] as const
   const losses = ['contraction', 'churn'] as const
   return h(Plot, {
-    title: `Movements of MRR in ${currency} by the ${interval}`,
+    title: `MRR movements in ${currency} by ${interval}`,
     moments: results.map(({ date }) => dayOf(date, interval)),
     series: [
       ...gains.map(kind => ({ label: titleOf(kind), values: results.map(row => toNumber(row[kind])) })),

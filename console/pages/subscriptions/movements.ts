@@ -55,7 +55,7 @@ export const page = definePage(
       h(NetChange, { report, month }),
       h(
         Section,
-        { title: 'Because of whom' },
+        { title: 'Accounts behind the change' },
         h(SelectFilter, {
           ...{ id: 'order', label: 'Order', options: ORDERS, value: orderOf(route.query) },
           onChange: order => go(linkWith(route, { order: order === 'time' ? order : null, page: null })),
@@ -66,7 +66,7 @@ export const page = definePage(
           list: report,
           linkTo: pageLink(route, 'page'),
           csv: csvOf('movements', 'movements', { ...scope, ...window, order: orderOf(route.query) }),
-          empty: h(EmptyState, { title: `MRR in ${scope.currency} did not move in this month.` }),
+          empty: h(EmptyState, { title: `No MRR movements in ${scope.currency} this month.` }),
         }),
       ),
     )
@@ -89,7 +89,7 @@ function NetChange({
       In ${shortTime(dayOf(month), 'month')} MRR is <strong>${how}</strong>: from${' '}
       ${money(opening_mrr, currency)} to ${money(closing_mrr, currency)}.
     </p>
-    ${h(MovementChanges, { movements: totals, currency, caption: 'Movements of MRR in the month' })}
+    ${h(MovementChanges, { movements: totals, currency, caption: 'MRR movements in the month' })}
   `
 }
 
@@ -110,7 +110,7 @@ function columnsIn(scope: Scope): Column<MovementRow>[] {
       cell: ({ movement_type: type }) =>
         h(Badge, { text: type, tone: type === 'churn' || type === 'contraction' ? 'bad' : 'good' }),
     },
-    { label: 'When', cell: ({ occurred_at }) => h(Day, { at: occurred_at }) },
+    { label: 'Date', cell: ({ occurred_at }) => h(Day, { at: occurred_at }) },
     {
       label: 'MRR after',
       cell: ({ mrr_after }) => money(mrr_after, scope.currency),
@@ -129,5 +129,5 @@ function columnsIn(scope: Scope): Column<MovementRow>[] {
 /** What is no change of a subscription is told by what it did to the account. */
 function causeOf({ cause, movement_type: type }: MovementRow): string {
   if (cause !== 'other') return lowerWords(cause)
-  return type === 'new' ? 'began to pay' : type === 'reactivation' ? 'came back' : 'other'
+  return type === 'new' ? 'new customer' : type === 'reactivation' ? 'returning customer' : 'other'
 }

@@ -47,16 +47,16 @@ export const page = definePage(
       { name: 'subscriptions', scope },
       h(Headline, { report }),
       report.coverage.subscriptions_included === 0 && h(NothingCounts, { report }),
-      history && h(Section, { title: 'Over time' }, h(OverTime, { history, route })),
+      history && h(Section, { title: 'MRR over time' }, h(OverTime, { history, route })),
       h(
         Section,
         { title: 'Last 30 days' },
         h(MovementBars, { report }),
-        html`<p class="further"><a href=${link('movements', scope)}>By month, and because of whom</a></p>`,
+        html`<p class="further"><a href=${link('movements', scope)}>Movements by month and account</a></p>`,
         h(Cash, { report }),
       ),
       h(Section, { title: 'Rates of the last 30 days' }, h(RatesTable, { report })),
-      breakdown && h(Section, { title: 'What it is made of' }, h(Breakdown, { report: breakdown, route })),
+      breakdown && h(Section, { title: 'MRR breakdown' }, h(Breakdown, { report: breakdown, route })),
       h(Section, { title: 'Needs attention' }, h(AttentionCounts, { report, scope })),
       h(
         Section,
@@ -70,7 +70,7 @@ export const page = definePage(
           empty: h(EmptyState, { title: `No account has a subscription in ${scope.currency}.` }),
         }),
       ),
-      h(Section, { title: 'How complete is this?' }, h(CoverageText, { report, scope })),
+      h(Section, { title: 'Data coverage' }, h(CoverageText, { report, scope })),
     )
   },
 )
@@ -83,7 +83,7 @@ function OverTime({ history: whole, route }: { history: HistoryReport; route: Ro
   return html`
     ${h(SelectFilter, {
       id: 'interval',
-      label: 'By the',
+      label: 'Group by',
       options: INTERVALS.map(({ name }) => [name, words(name)] as const),
       value: history.interval,
       onChange: chosen => go(linkWith(route, { interval: chosen })),
@@ -97,9 +97,9 @@ function OverTime({ history: whole, route }: { history: HistoryReport; route: Ro
 
 function NothingCounts({ report: { exclusions, currency } }: ReportProps): VNode {
   const excluded =
-    exclusions.count > 0 && `, but ${plural(exclusions.count, 'item is', 'items are')} excluded`
+    exclusions.count > 0 && `, and ${plural(exclusions.count, 'item is', 'items are')} excluded`
   return html`
-    <p class="notice">Nothing counts in ${currency}${excluded}: try another currency above, or see Excluded.</p>
+    <p class="notice">No subscriptions are included in ${currency}${excluded}. Try another currency, or see Excluded.</p>
   `
 }
 
@@ -165,9 +165,9 @@ function CoverageText({ report: { coverage, exclusions }, scope }: ReportProps &
   const { subscriptions_seen, subscriptions_included, warnings } = coverage
   return html`
     <p>
-      ${number(subscriptions_included)} of ${plural(subscriptions_seen, 'subscription')} count.${' '}
-      <a href=${link('excluded', scope)}>${plural(exclusions.count, 'exclusion')}</a>. The source of${' '}
-      ${percent(coverage.attribution_rate)} of the accounts is known. Billing events from${' '}
+      ${number(subscriptions_included)} of ${plural(subscriptions_seen, 'subscription')} are included in MRR${' '}
+      (<a href=${link('excluded', scope)}>${plural(exclusions.count, 'exclusion')}</a>). The acquisition source of${' '}
+      ${percent(coverage.attribution_rate)} of the accounts is known. Billing events date from${' '}
       ${h(Day, { at: coverage.first_event_at })} to ${h(Day, { at: coverage.last_event_at })}.
     </p>
     ${warnings.length > 0 && html`<ul class="notice">${warnings.map(warning => html`<li>${h(Prose, { text: warning })}</li>`)}</ul>`}

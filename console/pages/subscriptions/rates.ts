@@ -21,7 +21,7 @@ const COLUMNS: Column<Rate>[] = [
   { label: 'Rate', cell: ({ label }) => label },
   { label: 'Value', cell: ({ value }) => value, kind: 'number' },
   {
-    label: 'How it is computed',
+    label: 'Formula',
     cell: ({ formula }) => html`<span class="faint">${formula}</span>`,
     kind: 'text',
   },

@@ -64,7 +64,7 @@ function ScopeForm({ name, scope, children }: Omit<ReportPageProps, 'filter'>): 
       list: 'currencies',
       size: 5,
     }),
-    h(TextField, { id: 'as_of', label: 'As of', type: 'date', value: scope.as_of.slice(0, 10) }),
+    h(TextField, { id: 'as_of', label: 'Date', type: 'date', value: scope.as_of.slice(0, 10) }),
     h(MonthSlider, { name, scope }),
     children,
     html`
@@ -94,7 +94,7 @@ function MonthSlider({ name, scope }: { name: ReportName; scope: Scope }): VNode
   const text = asked ?? (shown === 0 ? 'now' : shortTime(dayOf(months[shown]!), 'month'))
   return html`
     <div class="field slider">
-      <label for="months_back">Travel in time: <output>${text}</output></label>
+      <label for="months_back">As of <output>${text}</output></label>
       <input
         id="months_back" type="range" min=${1 - months.length} max="0" step="1" value=${-shown}
         aria-valuetext=${text} onInput=${move} onChange=${choose}
@@ -119,9 +119,9 @@ export function NoSubscriptions({ name, scope }: { name: ReportName; scope: Scop
   const first = useFirstDay(scope)
   if (scope.as_of !== '')
     return h(EmptyState, {
-      title: 'Nothing yet on this day.',
-      text: first && html`The first billing event is of ${h(Day, { at: first })}.`,
-      action: html`<a href=${link(name, { ...scope, as_of: '' })}>As of now</a>`,
+      title: 'No data for this date.',
+      text: first && html`The first billing event is dated ${h(Day, { at: first })}.`,
+      action: html`<a href=${link(name, { ...scope, as_of: '' })}>Show current data</a>`,
     })
   return h(EmptyState, {
     title: 'No subscription data yet.',

@@ -27,17 +27,17 @@ export function FillDemo(): VNode {
       const id = await filledTenant(Number(size), progress)
       await readTenants()
       chooseTenant(id)
-      announce('The demo tenant is filled')
+      announce('Demo tenant created')
       go(link('overview'))
     } finally {
       progress.value = ''
     }
   }
   return html`
-    <p class="faint">A year of a made-up shop: products, orders, visits, subscriptions. In a tenant of its own.</p>
+    <p class="faint">Creates a tenant with one year of sample data: products, orders, visits and subscriptions.</p>
     ${h(
       Form<'size'>,
-      { submit: 'Fill a demo tenant', layout: 'filter', run: fill },
+      { submit: 'Create demo tenant', layout: 'filter', run: fill },
       h(SelectField, { id: 'size', label: 'Size', options: SIZES }),
     )}
     ${progress.value !== '' && html`<p class="notice" role="status">${progress.value}</p>`}
@@ -45,7 +45,7 @@ export function FillDemo(): VNode {
 }
 
 async function filledTenant(scale: number, progress: Signal<string>): Promise<string> {
-  progress.value = 'Making up a shop …'
+  progress.value = 'Generating sample data …'
   const { deliver, shopYear, yearOf } = await import('kontor-demo')
   const end = Math.floor(Date.now() / DAY_MS) * DAY_MS
   const year = yearOf({ seed: SEED, scale, end })

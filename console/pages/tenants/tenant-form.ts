@@ -28,20 +28,20 @@ export function TenantForm({ tenant, refresh }: TenantFormProps): VNode {
     h(TextField, {
       ...{ id: 'conversion_types', label: 'Event types that count as conversions' },
       ...{ value: types?.join(', ') ?? '', placeholder: 'convert, purchase' },
-      hint: 'With commas between them. Empty: the usual ones.',
+      hint: 'Separate with commas. Leave empty for the defaults.',
     }),
     h(TextField, {
-      ...{ id: 'events_floor', label: 'How old an event may be', value: floor ?? '', placeholder: '3650d' },
-      hint: 'In days, like 3650d; off takes any. Empty: as the server is set.',
+      ...{ id: 'events_floor', label: 'Maximum event age', value: floor ?? '', placeholder: '3650d' },
+      hint: 'In days, for example 3650d; off removes the limit. Leave empty for the server setting.',
     }),
     h(SelectField, {
       ...{ id: 'ip_addresses', label: 'IP addresses of events', value: addresses },
       options: [
-        ['keep', 'Keep them'],
-        ['truncate', 'Keep their network only'],
-        ['drop', 'Drop them'],
+        ['keep', 'Keep'],
+        ['truncate', 'Truncate to the network'],
+        ['drop', 'Drop'],
       ],
-      hint: 'Before anything is written. What came in before stays as it is.',
+      hint: 'Applied before events are stored. Existing events are not changed.',
     }),
   )
 }

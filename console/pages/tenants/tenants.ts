@@ -23,15 +23,18 @@ export const page = definePage(
     const chosen = results.find(({ id }) => id === tenant.value)
     return h(
       Page,
-      { title: 'Tenants', lead: 'A tenant is whose data it is. Nothing of one is ever seen in another.' },
+      {
+        title: 'Tenants',
+        lead: 'A tenant holds the data of one business. Tenants cannot see each other’s data.',
+      },
       results.length > 0
         ? h(Table<TenantSettings>, {
             ...{ caption: 'Tenants', columns, rows: results, keyOf: ({ id }) => id },
             csv: { api: 'admin', path: '/tenants', query: {}, name: 'tenants' },
           })
-        : h(EmptyState, { title: 'No tenant yet.', text: 'Make the first one below.' }),
+        : h(EmptyState, { title: 'No tenant yet.', text: 'Create the first one below.' }),
       h(Section, { title: 'New tenant' }, h(NewTenantForm, {})),
-      h(Section, { title: 'A tenant to look around in' }, h(FillDemo, {})),
+      h(Section, { title: 'Demo tenant' }, h(FillDemo, {})),
       chosen &&
         h(Section, { title: `Settings of ${chosen.name}` }, h(TenantForm, { tenant: chosen, refresh })),
     )
@@ -41,11 +44,11 @@ export const page = definePage(
 const columns: Column<TenantSettings>[] = [
   { label: 'Name', cell: row => h(TenantName, { row }), kind: 'long' },
   { label: 'Id', cell: ({ id }) => html`<code>${id}</code>` },
-  { label: 'Made', cell: ({ created_at }) => h(Day, { at: created_at }) },
+  { label: 'Created', cell: ({ created_at }) => h(Day, { at: created_at }) },
 ]
 
 function TenantName({ row: { id, name } }: { row: TenantSettings }): VNode {
-  if (id === tenant.value) return html`<span>${name} <span class="faint">(chosen)</span></span>`
+  if (id === tenant.value) return html`<span>${name} <span class="faint">(selected)</span></span>`
   return html`<button type="button" class="link" onClick=${() => chooseTenant(id)}>${name}</button>`
 }
 
@@ -55,12 +58,12 @@ function NewTenantForm(): VNode {
     const created = await tenants.create(name.trim())
     await readTenants()
     chooseTenant(created.id)
-    announce(`Tenant ${created.name} is made`)
+    announce(`Tenant ${created.name} created`)
     go(link('overview'))
   }
   return h(
     Form<'tenant_name'>,
-    { submit: 'Make the tenant', layout: 'filter', run: create },
+    { submit: 'Create tenant', layout: 'filter', run: create },
     h(TextField, { id: 'tenant_name', label: 'Name', placeholder: 'acme' }),
   )
 }
