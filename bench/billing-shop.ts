@@ -17,9 +17,7 @@ export async function fillLedger(
   for (let first = 0; first < subscriptions; first += SUBSCRIPTIONS_AT_A_TIME) {
     const count = Math.min(SUBSCRIPTIONS_AT_A_TIME, subscriptions - first)
     const facts = Array.from({ length: count }, (_, i) => storyOf(tenantId, first + i, now.getTime())).flat()
-    await inTransaction(pool, client =>
-      applyBilling({ client, now, configVersion: 1, afterCommit: action => action() }, facts),
-    )
+    await inTransaction(pool, client => applyBilling({ client, now, configVersion: 1 }, facts))
     events += facts.length
   }
   return events
@@ -52,9 +50,7 @@ export async function changeLedger(
       },
     ]
   })
-  await inTransaction(pool, client =>
-    applyBilling({ client, now, configVersion: 1, afterCommit: action => action() }, facts),
-  )
+  await inTransaction(pool, client => applyBilling({ client, now, configVersion: 1 }, facts))
 }
 
 type Plan = { unit_amount: number; interval: string; interval_count: number }

@@ -13,7 +13,7 @@ import { storableText } from '../domain/json/json.ts'
 import { Nullable, NullableText, NullableTimestamp, Timestamp } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { openAudience } from '../pipeline/deliveries/audience.ts'
-import { openSaleChanges } from '../pipeline/deliveries/sales.ts'
+import { notifySaleChanges, startSaleChanges } from '../pipeline/deliveries/sales.ts'
 import { lockWhoIsWho, mergePeople, splitPerson } from '../pipeline/identity/people-changes.ts'
 import type { Transaction } from '../pipeline/unit.ts'
 import { databaseNow } from '../postgres/clock.ts'
@@ -151,13 +151,11 @@ export function tellingSales<T>(pool: pg.Pool, change: (transaction: Transaction
       client,
       now: await databaseNow(client),
       configVersion: await configVersion(client),
-      // nothing is remembered beyond it
-      afterCommit: () => {},
     }
-    const changes = openSaleChanges(openAudience())
-    changes.begin(transaction)
+    const audience = await openAudience()(transaction)
+    startSaleChanges(transaction, audience)
     const result = await change(transaction)
-    await changes.end(transaction)
+    await notifySaleChanges(transaction, audience)
     return result
   })
 }

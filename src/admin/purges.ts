@@ -6,7 +6,8 @@ import { isUuid, newEntryId } from '../domain/ids.ts'
 import { Count, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { CLOCKS_APART_MS, parseTimestamp } from '../domain/time.ts'
-import { rebuildSales, saleAmong, saleNamed } from '../pipeline/conversions/rebuild-sales.ts'
+import { rebuildSales, saleAmong, saleNamed } from '../pipeline/conversions/conversions.ts'
+import { rememberSales } from '../pipeline/deliveries/sales.ts'
 import { rebuildPeople } from '../pipeline/identity/rebuild.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { inTransaction } from '../postgres/database.ts'
@@ -228,7 +229,10 @@ async function removeEvents(run: Run): Promise<void> {
         await keepPurgeWork(client, purge, { events, sales })
         const ids = events.map(({ id }) => id)
         await deleteEventMessages(client, purge.tenantId, ids)
-        await transaction.beforeSales?.(ids.map(id => ({ tenantId: purge.tenantId, saleKey: `event:${id}` })))
+        await rememberSales(
+          transaction,
+          ids.map(id => ({ tenantId: purge.tenantId, saleKey: `event:${id}` })),
+        )
         receipt.purged.conversions += await deleteOwnSales(client, purge.tenantId, ids)
         receipt.purged.events += await deleteEventsAt(client, events)
         await releaseClaims(client, claimsOf(purge.tenantId, events))
@@ -331,7 +335,7 @@ async function workOutSales(run: Run): Promise<void> {
       const own = new Set(sales)
       receipt.purged.conversions += await rebuildSales(transaction, tenantId, {
         sales,
-        told: [...told.values()].filter(({ saleKey }) => own.has(saleKey)),
+        left: [...told.values()].filter(({ saleKey }) => own.has(saleKey)),
       })
       await salesWorkedOut(client, purge, sales)
       await save(client, run)

@@ -35,11 +35,10 @@ export async function applyCarefully(options: {
   units: Unit[]
   apply: (transaction: Transaction, units: Unit[]) => Promise<void>
   maxAttempts: number
-  /** What was noted for the end and for after the commit; cut back when a part is undone. */
-  undoable: unknown[][]
 }): Promise<void> {
-  const { transaction, apply, maxAttempts, undoable } = options
+  const { transaction, apply, maxAttempts } = options
   const { client } = transaction
+  const learned = Object.values(transaction.learned ?? {})
   const failedOrders = new Set<string>()
 
   async function applyPart(part: Unit[]): Promise<void> {
@@ -49,10 +48,10 @@ export async function applyCarefully(options: {
       return false
     })
     if (units.length === 0) return
-    const noted = undoable.map(list => list.length)
+    const lengths = learned.map(list => list.length)
     const failed = await attempt(client, () => apply(transaction, units))
     if (failed === null) return
-    for (const [i, list] of undoable.entries()) list.length = noted[i]!
+    for (const [i, list] of learned.entries()) list.length = lengths[i]!
     if (units.length === 1) {
       const unit = units[0]!
       unit.failure = failed

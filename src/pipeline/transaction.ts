@@ -24,11 +24,13 @@ import {
 import { recordStall } from '../store/entries/stalled.ts'
 import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
 import { holdConfigVersion } from '../store/tenants/config-version.ts'
-import type { SaleChanges } from './deliveries/sales.ts'
-import type { Suppressions } from './identity/suppressions.ts'
+import { lockShopRecords } from './connectors/shops.ts'
+import { rememberNodes } from './identity/identity.ts'
+import { type Suppressions, writeSuppressed } from './identity/suppressions.ts'
+import { rememberTouches } from './identity/touches.ts'
 import { applyCarefully, attempt } from './isolate.ts'
-import { openTurns } from './turns.ts'
-import type { BatchTrace, Kind, Suppressed, Transaction, Unit } from './unit.ts'
+import { openProfileLocks } from './profile-lock.ts'
+import type { BatchTrace, Kind, Learned, Transaction, Unit } from './unit.ts'
 
 const MAX_PARTITIONS = 4
 const MAX_ENTRIES_PER_PARTITION = 500
@@ -51,9 +53,10 @@ export type TransactionOptions = {
   pool: pg.Pool
   log: Pick<Log, 'take' | 'advance'>
   kinds: Record<EntryKind, Kind>
-  saleChanges?: SaleChanges
+  /** Applies units in their order, set-based. If it throws, all of it is undone. */
+  applyBatch(transaction: Transaction, units: Unit[]): Promise<void>
   /** Keeps suppressed people out of the dead letters, too. */
-  suppressions?: Pick<Suppressions, 'letters' | 'settle'> | undefined
+  suppressions?: Pick<Suppressions, 'letters'> | undefined
   retry?: Retry
   logger: Logger
   tracing?: { batch(entries: Entry[]): BatchTrace } | null
@@ -71,28 +74,20 @@ export type RunTransaction = (options: {
 }) => Promise<number>
 
 export function openTransactions(options: TransactionOptions): RunTransaction {
-  const { pool, log, kinds, saleChanges, suppressions, logger } = options
+  const { pool, log, kinds, suppressions, logger } = options
   const retry = options.retry ?? DEFAULT_RETRY
-  const { turnsOf, contend } = openTurns()
+  const { lockFor, markContended } = openProfileLocks()
   const findDuePartitions = atMostEvery(FIND_DUE_EVERY_MS, partitionsWithDueEntries)
 
   async function apply(transaction: Transaction, units: Unit[]): Promise<void> {
     const undecodable = units.find(unit => unit.failure)?.failure
     if (undecodable) throw undecodable.error
-    saleChanges?.begin(transaction)
-    for (const kind of ['record', 'events'] as const) {
-      const own = units.filter(unit => unit.entry.kind === kind)
-      if (own.length === 0) continue
-      const run = () => kinds[kind].apply(transaction, own)
-      await (transaction.trace ? transaction.trace.effects(kind, own.length, run) : run())
-    }
-    await saleChanges?.end(transaction)
+    await options.applyBatch(transaction, units)
   }
 
   return async ({ careful, alone, onTaken }) => {
-    const afterCommit: (() => void)[] = []
-    const suppressed: Suppressed[] = []
-    const undoable = [afterCommit, suppressed]
+    const learned: Learned = { nodes: [], touches: [], suppressed: [] }
+    let hasDeferred = false
     let firstPartition: PartitionName | undefined
     let trace: BatchTrace | undefined
     let tenantIds: ReadonlySet<number> = new Set()
@@ -111,31 +106,32 @@ export function openTransactions(options: TransactionOptions): RunTransaction {
       const transaction: Transaction = {
         client,
         ...(await holdConfigVersion(client, tenantIds)),
-        turns: turnsOf(client, tenantIds),
-        suppressed,
-        afterCommit: action => afterCommit.push(action),
+        profileLock: lockFor(client, tenantIds),
+        learned,
         ...(trace && { trace }),
       }
-      const { units, hasDeferred } = decodeEntries(plan, kinds)
-      for (const kind of Object.values(kinds)) await kind.lock?.(transaction, units)
-      if (careful) await applyCarefully({ transaction, units, apply, undoable, maxAttempts: retry.attempts })
+      const decoded = decodeEntries(plan, kinds)
+      const { units } = decoded
+      hasDeferred = decoded.hasDeferred
+      await lockShopRecords(transaction, units)
+      if (careful) await applyCarefully({ transaction, units, apply, maxAttempts: retry.attempts })
       else await apply(transaction, units)
       await writeDispositions({ transaction, kinds, retry, suppressions, logger }, plan)
-      if (hasDeferred) afterCommit.push(findDuePartitions.next)
-
-      await suppressions?.settle(transaction)
+      await writeSuppressed(transaction)
       await log.advance(client, taken)
       return taken
     }).catch(async error => {
       trace?.end(error)
       if (isMissingPartition(error)) throw missingPartition(pool, error)
-      if (isDeadlock(error)) contend(tenantIds)
+      if (isDeadlock(error)) markContended(tenantIds)
       if (alone && firstPartition !== undefined && !isConflict(error) && !isUnavailable(error))
         await recordStall(pool, firstPartition, errorMessage(error)).catch(() => {})
       throw error
     })
     trace?.end()
-    for (const action of afterCommit) action()
+    rememberNodes(learned.nodes)
+    rememberTouches(learned.touches)
+    if (hasDeferred) findDuePartitions.next()
     return taken.reduce((sum, { entries }) => sum + Math.max(1, entries.length), 0)
   }
 }

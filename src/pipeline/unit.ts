@@ -1,8 +1,9 @@
 import type pg from 'pg'
 import type { Entry } from '../domain/entries/entry.ts'
 import type { PartitionName } from '../log/log.ts'
-import type { SaleRef } from '../store/conversions/changes.ts'
+import type { SaleRef, SaleState } from '../store/conversions/changes.ts'
 import type { NewDeadLetter } from '../store/entries/dead-letters.ts'
+import type { NewTouch } from '../store/identity/identities.ts'
 import type { LearnedName, SuppressionCount } from '../store/identity/suppressions.ts'
 
 /** The smallest thing that is applied or fails alone: a record write, or one event of a batch. */
@@ -35,19 +36,19 @@ type Disposition =
   | 'deferred'
 
 /**
- * Turns at saying who is who in a tenant (TENANT_LOCKS.profiles). Names and sales that a transaction has made, others wait
- * for, also those whose turn it is: so it waits for its own turn only before it has made any. Later it tries, and begins
- * again where the turn is another's, waiting first. (Without this, 113 entries of one tenant in four workers were ten
- * deadlocks of a second each.)
+ * The profile lock of a tenant (TENANT_LOCKS.profiles): its holder changes which profile a node belongs to. Other
+ * transactions, also the holder, wait for identifiers and sales that a transaction has written. So a transaction waits
+ * for the profile lock only before it writes any. Later it only tries, and restarts if the lock is held. (Without this,
+ * 113 entries of one tenant in four workers caused ten deadlocks of one second each.)
  */
-export type Turns = {
-  /** To be called before names are made or sales are locked. */
-  begin(): Promise<void>
+export type ProfileLock = {
+  /** Call before writing identifiers or locking sales. Waits for the lock of contended tenants. */
+  prepare(): Promise<void>
   take(tenantIds: Iterable<number>): Promise<void>
   share(tenantIds: Iterable<number>): Promise<void>
 }
 
-/** Where a transaction is traced: what each kind of entry does in it is told apart. */
+/** The trace of a transaction, with one span per kind of entry. */
 export type BatchTrace = {
   effects<T>(kind: Entry['kind'], count: number, run: () => Promise<T>): Promise<T>
   end(failure?: unknown): void
@@ -55,40 +56,68 @@ export type BatchTrace = {
 
 export type Suppressed = { counts: SuppressionCount[]; learned: LearnedName[] }
 
-export type Transaction = {
-  client: pg.PoolClient
-  /** By PostgreSQL's clock. */
-  now: Date
-  /** Of what is remembered between transactions: see memory.ts. */
-  configVersion: number
-  /** Where several work beside each other; whoever has a tenant's people alone needs none. */
-  turns?: Turns
-  /** To be called before sales are written, by whoever has locked them: for those who are told what changed. */
-  beforeSales?: (sales: SaleRef[]) => Promise<void>
-  /** To be called before profiles are joined or parted, where that may change whose contact a person is. */
-  beforePeople?: (profiles: { tenantId: number; profile: number }[]) => Promise<void>
-  /** What was not recorded because of whom it names: written last, by `Suppressions.settle`. */
-  suppressed?: Suppressed[]
-  trace?: BatchTrace
-  /** Runs once the effects are committed: for what is remembered in memory. */
-  afterCommit(action: () => void): void
+/** What a worker remembers about a tenant's identifiers, valid for one version (see `identityVersions`). */
+export type IdentifierMemory = { version: number; nodes: Map<string, number>; settled: Set<string> }
+
+/** What a transaction has learned so far. Isolation cuts the lists back when it undoes a part. */
+export type Learned = {
+  /** Remembered after the commit: see `rememberNodes`. */
+  nodes: { memory: IdentifierMemory; first: string; all: string; node: number }[]
+  /** Remembered after the commit: see `rememberTouches`. */
+  touches: { memory: Map<string, NewTouch>; touches: Map<string, NewTouch> }[]
+  /** Written before the commit: see `writeSuppressed`. */
+  suppressed: Suppressed[]
 }
 
-/** What deriving needs of it: jobs derive too. */
+/** The sales that a transaction is about to change, as they were before: see deliveries/sales.ts. */
+export type SalesBefore = {
+  isWanted(tenantId: number): boolean
+  refs: SaleRef[]
+  states: Map<string, SaleState>
+}
+
+export type Transaction = {
+  client: pg.PoolClient
+  /** PostgreSQL's clock. */
+  now: Date
+  /** The version of the configuration: see `openMemory`. */
+  configVersion: number
+  /** Absent if the transaction already holds the lock of its tenant. */
+  profileLock?: ProfileLock
+  /** Absent if no destination is notified of sales. */
+  salesBefore?: SalesBefore
+  /** Nodes created by this transaction, as `tenant node`. No other transaction can see them yet. */
+  newNodes?: Set<string>
+  learned?: Learned
+  trace?: BatchTrace
+}
+
+/** What deriving needs of a transaction. Jobs derive, too. */
 export type Deriving = Pick<Transaction, 'client' | 'now'>
 
-/** How entries of one kind take effect. */
+/** How entries of one kind are decoded, parked and dead-lettered. */
 export type Kind<Work = unknown> = {
-  /** Reads an entry into units; what can never take effect comes back as dead letters. */
+  /** Decodes an entry into units. Items that can never be applied are returned as dead letters. */
   decode(entry: Entry): { works: Work[]; rejected: NewDeadLetter[] }
-  /** Takes locks that have to be there before any unit, of whatever kind, takes effect. */
-  lock?(transaction: Transaction, units: Unit[]): Promise<void>
-  /** Applies units in their order, set-based. Runs in the worker's transaction; throwing undoes all of it. */
-  apply(transaction: Transaction, units: Unit<Work>[]): Promise<void>
-  /** The entry that holds just these works: what is parked or dead-lettered. */
+  /** The entry with only these units, to park or to dead-letter. */
   narrow(entry: Entry, works: Work[]): Entry
-  /** What is kept of a unit that is given up. */
   deadLetter(unit: Unit<Work>, error: string, attempts: number): NewDeadLetter
-  /** What else is recorded of it. A failure here costs this record and nothing else. */
+  /** Writes the receipt or operation of a dead letter. A failure here does not affect the dead letter. */
   recordFailure(transaction: Transaction, unit: Unit<Work>, error: string): Promise<void>
+}
+
+/**
+ * A memory that workers keep between transactions. It is created again when the configuration changes. Ask for it in
+ * every transaction, and write only to the one you were given.
+ */
+export function openMemory<T>(create: () => T): (transaction: Transaction) => T {
+  let version = Number.NaN
+  let memory: T
+  return ({ configVersion }) => {
+    if (configVersion !== version) {
+      version = configVersion
+      memory = create()
+    }
+    return memory
+  }
 }

@@ -2,20 +2,14 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { NatsSettings } from '../log/jetstream/settings.ts'
 import type { Log } from '../log/log.ts'
-import { accountAttribution } from '../pipeline/billing/attribution.ts'
-import { billingEvents } from '../pipeline/billing/billing.ts'
-import { shopRecords } from '../pipeline/connectors/shops.ts'
-import { combineSales, orderConversions } from '../pipeline/conversions/conversions.ts'
-import { openConversionTypes } from '../pipeline/conversions/types.ts'
+import { applyBatch } from '../pipeline/apply.ts'
+import { openConversionTypes } from '../pipeline/conversions/conversions.ts'
 import { openAudience } from '../pipeline/deliveries/audience.ts'
-import { outgoingEvents, outgoingRecords } from '../pipeline/deliveries/outgoing.ts'
-import { openSaleChanges } from '../pipeline/deliveries/sales.ts'
 import { eventKind } from '../pipeline/events/events.ts'
-import { contactIdentities } from '../pipeline/identity/contacts.ts'
 import { openIdentities } from '../pipeline/identity/identity.ts'
 import { openSuppressions } from '../pipeline/identity/suppressions.ts'
 import { openTouches } from '../pipeline/identity/touches.ts'
-import { openRecords, recordKind } from '../pipeline/records/records.ts'
+import { recordKind } from '../pipeline/records/records.ts'
 import { openScheduler } from '../pipeline/scheduler.ts'
 import { openTransactions } from '../pipeline/transaction.ts'
 import type { Kind } from '../pipeline/unit.ts'
@@ -53,33 +47,19 @@ export async function startWorkers(
     onError: brokenConnection(logger),
     transactionLimits: LIMITS,
   })
-  const onPeople = accountAttribution()
-  const identities = openIdentities({ onPeople, onMerged: combineSales })
-  const audienceOf = openAudience()
-  const suppressions = openSuppressions()
-  const applyRecords = openRecords(
-    [contactIdentities(identities), orderConversions(identities), outgoingRecords(audienceOf)],
-    suppressions,
-  )
-  const kinds = {
-    record: recordKind(applyRecords) as Kind,
-    events: eventKind({
-      identities,
-      touches: openTouches({ identities, onPeople }),
-      conversionTypes: openConversionTypes(),
-      ensureMonths: monthKeeper(pool),
-      floorMs: eventsFloorMs,
-      records: shopRecords(applyRecords),
-      suppressions,
-      ledger: billingEvents(),
-      listeners: [outgoingEvents(audienceOf)],
-    }) as Kind,
+  const effects = {
+    identities: openIdentities(),
+    touches: openTouches(),
+    conversionTypes: openConversionTypes(),
+    suppressions: openSuppressions(),
+    audienceOf: openAudience(),
+    ensureMonths: monthKeeper(pool),
   }
   const { log, close } = await openLog({ pool, nats, name: 'kontor worker', logger })
-  const saleChanges = openSaleChanges(audienceOf)
   const runTransaction = openTransactions({
-    ...{ pool, log, kinds, saleChanges, suppressions, logger },
-    tracing: tracing ?? null,
+    ...{ pool, log, logger, suppressions: effects.suppressions, tracing: tracing ?? null },
+    kinds: { record: recordKind as Kind, events: eventKind(eventsFloorMs) as Kind },
+    applyBatch: (transaction, units) => applyBatch(effects, transaction, units),
   })
   const scheduler = openScheduler({ runTransaction, workers, onAppend, logger })
   scheduler.start()

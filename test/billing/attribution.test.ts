@@ -4,11 +4,12 @@ import type pg from 'pg'
 import { readBilling } from '../../src/domain/billing/feed.ts'
 import type { Identity } from '../../src/domain/identity/identity.ts'
 import { newEntryId } from '../../src/domain/ids.ts'
-import { accountAttribution } from '../../src/pipeline/billing/attribution.ts'
+import { attributeAccounts } from '../../src/pipeline/billing/attribution.ts'
 import { applyBilling } from '../../src/pipeline/billing/billing.ts'
 import { anonymiseBilling } from '../../src/pipeline/billing/erasure.ts'
-import type { FreshEvent } from '../../src/pipeline/events/fresh-event.ts'
+import type { FreshEvent } from '../../src/pipeline/events/events.ts'
 import { openIdentities } from '../../src/pipeline/identity/identity.ts'
+import { resolveNodes } from '../../src/pipeline/identity/resolve.ts'
 import { openTouches } from '../../src/pipeline/identity/touches.ts'
 import type { Transaction } from '../../src/pipeline/unit.ts'
 import { eventually } from '../eventually.ts'
@@ -33,10 +34,9 @@ const TRUSTED = { trusted: true, cause: { kind: 'record', id: 'r' } } as const
 
 /** What three transactions may learn of one person, each by workers that remember nothing. */
 function learning(tenantId: number) {
-  const onPeople = accountAttribution()
-  const identities = openIdentities({ onPeople, onMerged: async () => {} })
+  const identities = openIdentities()
   const nodeOf = async (transaction: Transaction, identity: Identity) =>
-    (await identities.resolve(transaction, [{ tenantId, identities: [identity], ...TRUSTED }]))[0]!
+    (await resolveNodes(identities, transaction, [{ tenantId, identities: [identity], ...TRUSTED }]))[0]!
   return {
     async touch(transaction: Transaction) {
       const node = await nodeOf(transaction, VISITOR)
@@ -48,10 +48,10 @@ function learning(tenantId: number) {
         context: null,
       }
       const fresh = { tenantId, node, event } as unknown as FreshEvent
-      await openTouches({ identities, onPeople }).apply(transaction, [fresh])
+      await attributeAccounts(transaction, await openTouches().apply(transaction, [fresh]))
     },
     async merge(transaction: Transaction) {
-      await identities.resolve(transaction, [{ tenantId, identities: [VISITOR, CUSTOMER], ...TRUSTED }])
+      await resolveNodes(identities, transaction, [{ tenantId, identities: [VISITOR, CUSTOMER], ...TRUSTED }])
     },
     async account(transaction: Transaction) {
       const { type, data } = created('s')
@@ -79,7 +79,7 @@ async function begun(): Promise<{ client: pg.PoolClient; pid: number; transactio
   return {
     client,
     pid: rows[0].pid,
-    transaction: { client, now: new Date(), configVersion: 1, afterCommit: act => act() },
+    transaction: { client, now: new Date(), configVersion: 1 },
   }
 }
 

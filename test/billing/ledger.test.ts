@@ -72,7 +72,7 @@ test('transactions that touch one account at once miss nothing of each other', a
         ]
         await inTransaction(server.pool, client =>
           applyBilling(
-            { client, now: new Date(), configVersion: 1, afterCommit: action => action() },
+            { client, now: new Date(), configVersion: 1 },
             events.map(event => factOf(tenant, event)),
           ),
         )

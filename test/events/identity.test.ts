@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import type { Identity } from '../../src/domain/identity/identity.ts'
-import { openIdentities } from '../../src/pipeline/identity/identity.ts'
-import { openTurns } from '../../src/pipeline/turns.ts'
+import { openIdentities, rememberNodes } from '../../src/pipeline/identity/identity.ts'
+import { openProfileLocks } from '../../src/pipeline/profile-lock.ts'
+import type { Learned } from '../../src/pipeline/unit.ts'
 import { inTransaction, isConflict, RestartTransaction } from '../../src/postgres/database.ts'
 import { lockTenants, TENANT_LOCKS } from '../../src/postgres/locks.ts'
 import { configVersion } from '../../src/store/tenants/config-version.ts'
@@ -20,33 +21,33 @@ after(() => server.close())
 
 /** Sightings in batches, through one worker's memory. */
 async function see(tenantId: number, batches: Identity[][][], trusted = true): Promise<void> {
-  const identities = openIdentities({ onPeople: async () => {}, onMerged: async () => {} })
-  const { turnsOf } = openTurns()
+  const identities = openIdentities()
+  const { lockFor } = openProfileLocks()
   for (const batch of batches) {
     const apply = () =>
       inTransaction(server.pool, async client => {
-        const afterCommit: (() => void)[] = []
+        const learned: Learned = { nodes: [], touches: [], suppressed: [] }
         const transaction = {
           client,
           now: new Date(),
           configVersion: await configVersion(client),
-          turns: turnsOf(client, new Set([tenantId])),
-          afterCommit: (act: () => void) => afterCommit.push(act),
+          profileLock: lockFor(client, new Set([tenantId])),
+          learned,
         }
         await identities.resolve(
           transaction,
           batch.map(identities => ({ tenantId, identities, trusted, cause: { kind: 'event', id: 'e' } })),
         )
-        return afterCommit
+        return learned.nodes
       })
-    let done: (() => void)[] | null = null
+    let done: Learned['nodes'] | null = null
     while (!done) {
       done = await apply().catch(error => {
         if (isConflict(error)) return null
         throw error
       })
     }
-    for (const act of done) act()
+    rememberNodes(done)
   }
 }
 
@@ -311,16 +312,16 @@ test('two nodes with workers of their own end in the same people', async () => {
 
 test('a transaction that came to a contended tenant late waits for it before anything else when it begins again', async () => {
   const [first, late] = [7_001, 7_002]
-  const { turnsOf } = openTurns()
+  const { lockFor } = openProfileLocks()
   const other = await server.pool.connect()
   try {
     await other.query('begin')
     await lockTenants(other, TENANT_LOCKS.profiles, [late])
     const attempt = () =>
       inTransaction(server.pool, async client => {
-        const turns = turnsOf(client, new Set([first, late]))
-        await turns.take([first])
-        await turns.take([late])
+        const profileLock = lockFor(client, new Set([first, late]))
+        await profileLock.take([first])
+        await profileLock.take([late])
       })
     // It has made something for the first: it does not wait for the other.
     await assert.rejects(attempt(), RestartTransaction)

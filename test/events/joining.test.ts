@@ -228,7 +228,6 @@ test('erasing somebody by e-mail takes the events that named them and were kept 
 })
 
 test('who belongs together is worked out in as many statements for a thousand sightings as for ten', async () => {
-  const { onPeople, onMerged } = { onPeople: async () => {}, onMerged: async () => {} }
   const statementsFor = (tenantId: number, names: [string, string][]) =>
     inTransaction(server.pool, async client => {
       let statements = 0
@@ -248,8 +247,8 @@ test('who belongs together is worked out in as many statements for a thousand si
         trusted: true,
         cause: { kind: 'event' as const, id: String(i) },
       }))
-      const transaction = { client: counting, now: new Date(), configVersion: 1, afterCommit: () => {} }
-      const nodes = await openIdentities({ onPeople, onMerged }).resolve(transaction, seen)
+      const transaction = { client: counting, now: new Date(), configVersion: 1 }
+      const { nodes } = await openIdentities().resolve(transaction, seen)
       return { statements, nodes: new Set(nodes).size }
     })
   const sightings = (count: number, name: (i: number) => [string, string]) =>

@@ -6,9 +6,9 @@ import {
   keptAddress,
   withoutAddresses,
 } from '../../src/domain/tenants/ip-addresses.ts'
-import { openSuppressions } from '../../src/pipeline/identity/suppressions.ts'
+import { openSuppressions, writeSuppressed } from '../../src/pipeline/identity/suppressions.ts'
 import { giveUp } from '../../src/pipeline/transaction.ts'
-import type { Kind, Unit } from '../../src/pipeline/unit.ts'
+import type { Kind, Transaction, Unit } from '../../src/pipeline/unit.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
@@ -441,7 +441,7 @@ test('what fails and is about somebody who is not to be recorded is no dead lett
     recordFailure: async () => {},
   } as unknown as Kind
   await inTransaction(server.pool, async client => {
-    const transaction = { client, now: new Date(), configVersion: -1, afterCommit: () => {} }
+    const transaction: Transaction = { client, now: new Date(), configVersion: -1 }
     const failure = {
       message: `violates: ${email}`,
       attempts: 6,
@@ -455,7 +455,7 @@ test('what fails and is about somebody who is not to be recorded is no dead lett
         { entry: failing(about), partition: 'x', parked: null, work: {} } as never,
         failure,
       )
-    await failure.suppressions.settle(transaction)
+    await writeSuppressed(transaction)
   })
   const letters = await server.admin.deadLetters.list({ tenant: tenant.id, limit: 10 })
   assert.equal(letters.length, 1)

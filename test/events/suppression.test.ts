@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { newEntryId } from '../../src/domain/ids.ts'
-import { openSuppressions } from '../../src/pipeline/identity/suppressions.ts'
-import type { Change } from '../../src/pipeline/records/change.ts'
+import { openSuppressions, writeSuppressed } from '../../src/pipeline/identity/suppressions.ts'
+import type { Change } from '../../src/pipeline/records/records.ts'
+import type { Transaction } from '../../src/pipeline/unit.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
 import { startServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, rowsOf, tracesOf } from './rows.ts'
@@ -285,9 +286,9 @@ test('a transaction that leaves somebody out takes the row of the count last, an
       entry: { id: newEntryId(Date.now()), tenantId, receivedAt: new Date() },
       work: { op: 'write', entityType: 'contact', id, data },
     }) as Change
-  const { changes, among, settle } = openSuppressions()
+  const { changes, among } = openSuppressions()
   await inTransaction(server.pool, async client => {
-    const transaction = { client, now: new Date(), configVersion: -1, afterCommit: () => {} }
+    const transaction: Transaction = { client, now: new Date(), configVersion: -1 }
     const [known, other] = [
       contact('c-9', { email: 'eve@example.com', user_id: 'u-of-crm' }),
       contact('c-10', {}),
@@ -300,7 +301,7 @@ test('a transaction that leaves somebody out takes the row of the count last, an
     await server.pool.query('select from suppression_counts where tenant_id = $1 for update nowait', [
       tenantId,
     ])
-    await settle(transaction)
+    await writeSuppressed(transaction)
     await assert.rejects(
       server.pool.query('select from suppression_counts where tenant_id = $1 for update nowait', [tenantId]),
       { code: '55P03' },

@@ -4,18 +4,20 @@ import { itemId } from '../../src/domain/ids.ts'
 import type { Log } from '../../src/log/log.ts'
 import { openScheduler, type Scheduler } from '../../src/pipeline/scheduler.ts'
 import { openTransactions, type Retry, type TransactionOptions } from '../../src/pipeline/transaction.ts'
-import type { Kind } from '../../src/pipeline/unit.ts'
+import type { Kind, Transaction, Unit } from '../../src/pipeline/unit.ts'
 import { openTestLog } from '../log/open.ts'
 import { settled } from '../settled.ts'
 
 /** One piece of work: what is noted when it takes effect, unless PostgreSQL fails on it. */
 type Work = { index: number; text: string }
 
+type EffectKind = Kind<Work> & { apply(transaction: Transaction, units: Unit<Work>[]): Promise<void> }
+
 /**
  * Entries whose body is a JSON array of texts, each noted in the table `effects` when it takes effect. `isPoison`
  * decides which texts PostgreSQL fails on; a body that is no JSON cannot be read at all.
  */
-export function effectKind(isPoison: (text: string) => boolean = () => false): Kind<Work> {
+export function effectKind(isPoison: (text: string) => boolean = () => false): EffectKind {
   return {
     decode(entry) {
       const { items } = JSON.parse(entry.context) as { items?: number[] }
@@ -62,7 +64,7 @@ export const QUICK_RETRY: Retry = { attempts: 3, firstDelayMs: 5, maxDelayMs: 20
 const silent = { error: () => {}, warn: () => {} }
 
 type Given = {
-  kind?: Kind<Work>
+  kind?: EffectKind
   log?: Log
   workers?: number
   retry?: Retry
@@ -81,10 +83,10 @@ export async function openPipeline() {
   return {
     ...opened,
     start(given: Given = {}) {
-      const kind = (given.kind ?? effectKind()) as Kind
+      const kind = given.kind ?? effectKind()
       const runTransaction = openTransactions({
         ...{ pool, log, retry: QUICK_RETRY, logger: silent, ...given },
-        kinds: { record: kind, events: kind },
+        ...asOnlyKind(kind),
       })
       const { onAppend } = given.log ?? log
       const scheduler = openScheduler({
@@ -108,6 +110,14 @@ export async function openPipeline() {
       )
       return rows
     },
+  }
+}
+
+/** Makes record entries and event entries of this kind. */
+export function asOnlyKind(kind: EffectKind): Pick<TransactionOptions, 'kinds' | 'applyBatch'> {
+  return {
+    kinds: { record: kind as Kind, events: kind as Kind },
+    applyBatch: (transaction, units) => kind.apply(transaction, units as Unit<Work>[]),
   }
 }
 

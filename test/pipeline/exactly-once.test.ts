@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { openTransactions } from '../../src/pipeline/transaction.ts'
-import type { Kind } from '../../src/pipeline/unit.ts'
 import { isDeadlock } from '../../src/postgres/database.ts'
 import { lockTenants, TENANT_LOCKS } from '../../src/postgres/locks.ts'
 import { eventually } from '../eventually.ts'
 import { anAppend } from '../log/entries.ts'
-import { effectKind, openPipeline, type Pipeline, texts } from './effects.ts'
+import { asOnlyKind, effectKind, openPipeline, type Pipeline, texts } from './effects.ts'
 
 let pipeline: Pipeline
 before(async () => {
@@ -49,10 +48,10 @@ test('after a deadlock, a transaction of the same tenants waits for its turn bef
   const { pool, log } = pipeline
   const LOCKS = { own: 98, others: 99 }
   const [isHolding, isAwaited] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const kind: Kind = {
-    ...(effectKind() as Kind),
-    async apply({ client, turns }) {
-      await turns!.begin()
+  const kind: ReturnType<typeof effectKind> = {
+    ...effectKind(),
+    async apply({ client, profileLock }) {
+      await profileLock!.prepare()
       await client.query('select pg_advisory_xact_lock($1)', [LOCKS.own])
       isHolding.resolve()
       await isAwaited.promise
@@ -61,7 +60,7 @@ test('after a deadlock, a transaction of the same tenants waits for its turn bef
     },
   }
   const logger = { error: () => {}, warn: () => {} }
-  const runTransaction = openTransactions({ pool, log, logger, kinds: { record: kind, events: kind } })
+  const runTransaction = openTransactions({ pool, log, logger, ...asOnlyKind(kind) })
   const run = () => runTransaction({ careful: false, alone: false, onTaken: () => {} })
   const waits = (objid: number) =>
     eventually(`somebody to wait for ${objid}`, async () => {

@@ -3,8 +3,13 @@ import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { appendOf } from '../../src/http/records/change.ts'
 import type { RecordBody } from '../../src/http/records/schemas.ts'
+import { applyBatch } from '../../src/pipeline/apply.ts'
+import { openConversionTypes } from '../../src/pipeline/conversions/conversions.ts'
+import { openAudience } from '../../src/pipeline/deliveries/audience.ts'
+import { openIdentities } from '../../src/pipeline/identity/identity.ts'
 import { openSuppressions } from '../../src/pipeline/identity/suppressions.ts'
-import { openRecords, recordKind } from '../../src/pipeline/records/records.ts'
+import { openTouches } from '../../src/pipeline/identity/touches.ts'
+import { recordKind } from '../../src/pipeline/records/records.ts'
 import { openScheduler, type Scheduler } from '../../src/pipeline/scheduler.ts'
 import { openTransactions } from '../../src/pipeline/transaction.ts'
 import type { Kind } from '../../src/pipeline/unit.ts'
@@ -15,9 +20,20 @@ let opened: Awaited<ReturnType<typeof openTestLog>>
 let scheduler: Scheduler
 before(async () => {
   opened = await openTestLog()
-  const kind = recordKind(openRecords([], openSuppressions())) as Kind
+  const kind = recordKind as Kind
   const logger = { error: () => {}, warn: () => {} }
-  const runTransaction = openTransactions({ ...opened, kinds: { record: kind, events: kind }, logger })
+  const effects = {
+    identities: openIdentities(),
+    touches: openTouches(),
+    conversionTypes: openConversionTypes(),
+    suppressions: openSuppressions(),
+    audienceOf: openAudience(),
+    ensureMonths: () => {},
+  }
+  const runTransaction = openTransactions({
+    ...{ ...opened, kinds: { record: kind, events: kind }, logger },
+    applyBatch: (transaction, units) => applyBatch(effects, transaction, units),
+  })
   scheduler = openScheduler({ runTransaction, workers: 2, onAppend: opened.log.onAppend, logger })
   scheduler.start()
 })

@@ -1,11 +1,13 @@
+import type { PersonNode } from '../../domain/identity/identity.ts'
 import { accountsOfPeople } from '../../store/billing/acquisitions.ts'
-import type { PeopleListener } from '../identity/people.ts'
+import type { Deriving } from '../unit.ts'
 import { deriveAccounts } from './accounts.ts'
 
-/** What is learnt of people may tell where their accounts came from: in the transaction that learns it. */
-export function accountAttribution(): PeopleListener {
-  return async (transaction, people) => {
-    const accounts = await accountsOfPeople(transaction.client, people)
-    await deriveAccounts(transaction, accounts, { isPersonNews: true })
-  }
+/**
+ * Derives the accounts of these people again: a merge or an earlier touch may change where the accounts came from. The
+ * transaction holds the profile lock, unless no other transaction can see these people yet.
+ */
+export async function attributeAccounts(transaction: Deriving, people: PersonNode[]): Promise<void> {
+  const accounts = await accountsOfPeople(transaction.client, people)
+  await deriveAccounts(transaction, accounts, { isPersonNews: true })
 }

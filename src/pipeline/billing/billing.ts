@@ -19,8 +19,8 @@ import {
   upsertTerms,
 } from '../../store/billing/terms.ts'
 import { insertVersions, type NewVersion, type ObjectNews } from '../../store/billing/versions.ts'
-import type { EventListener, FreshEvent } from '../events/fresh-event.ts'
-import { shareTurn } from '../turns.ts'
+import type { FreshEvent } from '../events/events.ts'
+import { shareProfileLock } from '../profile-lock.ts'
 import type { Deriving, Transaction } from '../unit.ts'
 import { applyCash } from './cash.ts'
 import { applySubscriptions } from './subscriptions.ts'
@@ -36,28 +36,26 @@ export type BillingFact = {
   change: BillingChange
 }
 
-/** Takes billing events into the ledger. */
-export function billingEvents(): EventListener {
-  return async (transaction, events) => {
-    const fed = events.filter(({ event }) => event.billingNamespace !== null)
-    const facts: BillingFact[] = []
-    const unrecognized: FreshEvent[] = []
-    for (const fresh of fed) {
-      const reading = readBillingEvent(fresh.event)
-      facts.push(...reading.changes.map(change => factOf(fresh, change)))
-      if (reading.unrecognized) unrecognized.push(fresh)
-    }
-    if (facts.length > 0) await applyBilling(transaction, facts)
-    if (unrecognized.length === 0) return
-    await countUnrecognized(
-      transaction.client,
-      unrecognized.map(({ tenantId, event: { eventType, occurredAt } }) => ({
-        tenantId,
-        eventType,
-        occurredAt,
-      })),
-    )
+/** Applies billing events to the ledger. */
+export async function applyBillingEvents(transaction: Transaction, events: FreshEvent[]): Promise<void> {
+  const facts: BillingFact[] = []
+  const unrecognized: FreshEvent[] = []
+  for (const fresh of events) {
+    if (fresh.event.billingNamespace === null) continue
+    const reading = readBillingEvent(fresh.event)
+    facts.push(...reading.changes.map(change => factOf(fresh, change)))
+    if (reading.unrecognized) unrecognized.push(fresh)
   }
+  if (facts.length > 0) await applyBilling(transaction, facts)
+  if (unrecognized.length === 0) return
+  await countUnrecognized(
+    transaction.client,
+    unrecognized.map(({ tenantId, event: { eventType, occurredAt } }) => ({
+      tenantId,
+      eventType,
+      occurredAt,
+    })),
+  )
 }
 
 function factOf({ tenantId, event, node, nameless }: FreshEvent, told: BillingChange): BillingFact {
@@ -136,7 +134,7 @@ async function learnTerms(transaction: Transaction, facts: BillingFact[]): Promi
   const deriving = facts.flatMap(({ tenantId, change }) => (change.kind === 'subscription' ? [tenantId] : []))
   const tenantIds = [...terms.map(({ tenantId }) => tenantId), ...deriving]
   if (tenantIds.length === 0) return []
-  await shareTurn(transaction, tenantIds)
+  await shareProfileLock(transaction, tenantIds)
   return applyTerms(transaction, terms, deriving)
 }
 

@@ -1,62 +1,55 @@
+import type pg from 'pg'
 import type { NormalizedEvent } from '../../domain/events/events.ts'
-import type { ShopChange } from '../../domain/providers/shops/shop.ts'
+import { isObject, type JsonObject, parseJson } from '../../domain/json/json.ts'
+import type { ShopChange, ShopRecord } from '../../domain/providers/shops/shop.ts'
+import { sumText } from '../../domain/providers/shops/shopify.ts'
 import { shopChanges, shopType } from '../../domain/providers/shops.ts'
-import type { EntityType } from '../../domain/records/records.ts'
+import type { EntityType, RecordChange } from '../../domain/records/records.ts'
 import { timestampText } from '../../domain/time.ts'
-import { type Family, loadFamilies, recordsOfHandles } from '../../store/records/families.ts'
+import { type Family, loadFamilies, loadOrderData, recordsOfHandles } from '../../store/records/families.ts'
 import { keepHandles } from '../../store/records/handles.ts'
 import { lockRecordTypes } from '../../store/records/tombstones.ts'
-import type { EventKindOptions } from '../events/events.ts'
-import type { Change } from '../records/change.ts'
-import { locksFor, strictest } from '../records/locks.ts'
-import type { ApplyRecords } from '../records/records.ts'
-import type { Transaction } from '../unit.ts'
-import { refundedOrders } from './refunds.ts'
-import { entryOf, type ReportedChange, writeOf } from './reported-change.ts'
+import { type Change, locksFor, strictest } from '../records/records.ts'
+import type { Transaction, Unit } from '../unit.ts'
+
+// Webhooks of shops change records, in the transaction of their events.
+
+/** One change of a record that an event reports. */
+export type ReportedChange = { tenantId: number; event: NormalizedEvent; change: ShopChange }
 
 /**
- * Webhooks of shops change records, in the transaction of their events. What is told of one record comes in several
- * partitions, beside the writes of the data API: so the types are locked as those do who delete by name, alone, and before
- * anything else. (Locked only when an event came to it, two workers that both had written records waited for each other.)
+ * Locks the record types that shop events of this batch change, exclusively. The changes of one record arrive in several
+ * partitions, beside the writes of the data API. Call it before anything is applied: when each event took its own lock,
+ * two workers that had both written records waited for each other.
  */
-export function shopRecords(applyRecords: ApplyRecords): EventKindOptions['records'] {
-  return {
-    async lock({ client }, units) {
-      const exclusive = units.flatMap(unit => {
-        const event = unit.entry.kind === 'events' ? (unit.work as NormalizedEvent | undefined) : undefined
-        const entityType = event?.makesRecords ? shopType(event) : null
-        return entityType ? [{ tenantId: unit.entry.tenantId, entityType, exclusive: true }] : []
-      })
-      if (exclusive.length === 0) return
-      const writes = units.filter(unit => unit.entry.kind === 'record' && unit.work !== undefined)
-      await lockRecordTypes(client, strictest([...locksFor(writes as Change[]), ...exclusive]))
-    },
-    async apply(transaction, events) {
-      const reportedChanges = events.flatMap(({ tenantId, event }) =>
-        shopChanges(event).map((change): ReportedChange => ({ tenantId, event, change })),
-      )
-      const changes = await changesOf(transaction.client, reportedChanges)
-      if (changes.length > 0) await applyRecords(transaction, changes)
-      const refunds = await refundedOrders(transaction.client, reportedChanges)
-      if (refunds.length > 0) await applyRecords(transaction, refunds)
-    },
-  }
+export async function lockShopRecords({ client }: Transaction, units: Unit[]): Promise<void> {
+  const exclusive = units.flatMap(unit => {
+    const event = unit.entry.kind === 'events' ? (unit.work as NormalizedEvent | undefined) : undefined
+    const entityType = event?.makesRecords ? shopType(event) : null
+    return entityType ? [{ tenantId: unit.entry.tenantId, entityType, exclusive: true }] : []
+  })
+  if (exclusive.length === 0) return
+  const writes = units.filter(unit => unit.entry.kind === 'record' && unit.work !== undefined)
+  await lockRecordTypes(client, strictest([...locksFor(writes as Change[]), ...exclusive]))
 }
 
-/** In the order of what was reported, each on what those before it left. */
-async function changesOf(
-  client: Transaction['client'],
-  reportedChanges: ReportedChange[],
-): Promise<Change[]> {
-  const families = await knownFamilies(client, reportedChanges)
-  const imported = await importedRecords(client, reportedChanges)
-  return reportedChanges.flatMap(reported => [
-    ...toldChanges(reported, families),
+export function reportedChanges(units: Unit<NormalizedEvent>[]): ReportedChange[] {
+  return units.flatMap(({ entry: { tenantId }, work: event }) =>
+    shopChanges(event).map(change => ({ tenantId, event, change })),
+  )
+}
+
+/** The record changes of all reported changes but refunds. Each change builds on those before it. */
+export async function shopRecordChanges(client: pg.PoolClient, all: ReportedChange[]): Promise<Change[]> {
+  const families = await loadKnownFamilies(client, all)
+  const imported = await findImported(client, all)
+  return all.flatMap(reported => [
+    ...recordChanges(reported, families),
     ...(imported.get(reported) ?? []).map(id => deleteOf(reported, 'product', id, importedUntil(reported))),
   ])
 }
 
-function toldChanges(reported: ReportedChange, families: Map<string, KnownFamily>): Change[] {
+function recordChanges(reported: ReportedChange, families: Map<string, KnownFamily>): Change[] {
   const { tenantId, change } = reported
   if (change.op === 'refund') return []
   if (change.op === 'delete') return [deleteOf(reported, change.entityType, change.id)]
@@ -66,19 +59,19 @@ function toldChanges(reported: ReportedChange, families: Map<string, KnownFamily
   const parentId = parentOf(change)
   const family = parentId === null ? undefined : families.get(familyText({ tenantId, id: parentId }))
   const parent = parentId === null ? undefined : family?.get(parentId)
-  // It went with its product, whichever of the two came first.
+  // The product was deleted at the same time or later, so the variant is deleted with it.
   if (parent && !parent.isLive && parent.at >= change.at) return []
   family?.set(id, { at: change.at, isLive: true })
   return [writeOf(reported, change.record)]
 }
 
-/** A file's time may be later than the product's: what came before this webhook gives way to it. */
+/** The time in a file may be later than the product's time. Rows imported before this webhook are replaced by it. */
 function importedUntil({ event, change }: ReportedChange): string {
   const receivedAt = timestampText(event.receivedAt.toISOString())!
   return change.at > receivedAt ? change.at : receivedAt
 }
 
-/** When each record of a product was last told, by id. */
+/** When each record of a product last changed, by id. */
 type KnownFamily = Map<string, { at: string; isLive: boolean }>
 
 function productChanges(
@@ -88,12 +81,12 @@ function productChanges(
 ): Change[] {
   if (isSnapshot && [...family.values()].some(known => known.at > at)) return []
   const staying = new Set([...records.map(record => record.id), ...kept])
-  // Whoever has told of the product later knew better what belongs to it.
+  // A later version of the product decides which variants it has.
   const isStale = (family.get(id)?.at ?? '') > at
   const gone = [...family].flatMap(([member, { isLive }]) =>
     isLive && !isStale && !staying.has(member) ? [member] : [],
   )
-  // also where it was never seen: what is older and comes later stays deleted
+  // Even if it was never seen: an older version that arrives later stays deleted.
   const deleted = records.length === 0 ? [...new Set([id, ...gone])] : gone
   for (const member of deleted) family.set(member, { at, isLive: false })
   for (const record of records) family.set(record.id, { at, isLive: true })
@@ -103,19 +96,19 @@ function productChanges(
   ]
 }
 
-/** The product that a variation is told of alone; null: it is no variation. */
+/** The product of a variant that arrives alone. Null if the record is not a variant. */
 function parentOf(change: Extract<ShopChange, { op: 'write' }>): string | null {
   const { entityType, id } = change.record
   const end = entityType === 'product' ? id.indexOf('/') : -1
   return end < 0 ? null : id.slice(0, end)
 }
 
-async function knownFamilies(
-  client: Transaction['client'],
-  reportedChanges: ReportedChange[],
+async function loadKnownFamilies(
+  client: pg.PoolClient,
+  all: ReportedChange[],
 ): Promise<Map<string, KnownFamily>> {
   const families = new Map<string, Family>()
-  for (const { tenantId, change } of reportedChanges) {
+  for (const { tenantId, change } of all) {
     const id = change.op === 'product' ? change.id : change.op === 'write' ? parentOf(change) : null
     if (id !== null) families.set(familyText({ tenantId, id }), { tenantId, id })
   }
@@ -126,12 +119,12 @@ async function knownFamilies(
   return known
 }
 
-/** What came by a file of the products that are told here, which goes by their handles. Those are kept. */
-async function importedRecords(
-  client: Transaction['client'],
-  reportedChanges: ReportedChange[],
+/** Records imported from a file under the handles of these products. Stores the handles. */
+async function findImported(
+  client: pg.PoolClient,
+  all: ReportedChange[],
 ): Promise<Map<ReportedChange, string[]>> {
-  const named = reportedChanges.flatMap(reported => {
+  const named = all.flatMap(reported => {
     const { tenantId, change } = reported
     if (change.op !== 'product' || change.handle === null || change.handle === change.id) return []
     return [{ reported, tenantId, handle: change.handle, productId: change.id, toldAt: change.at }]
@@ -160,4 +153,63 @@ function deleteOf(
   at = reported.change.at,
 ): Change {
   return { entry: entryOf(reported), work: { op: 'delete', entityType, id, sourceUpdatedAt: at } }
+}
+
+type Refund = Extract<ShopChange, { op: 'refund' }>
+
+/** Adds refunds that arrive without their order to the stored order, unless it has the refund or is newer. */
+export async function refundedOrders(client: pg.PoolClient, all: ReportedChange[]): Promise<Change[]> {
+  const refunds = all.filter(({ change }) => change.op === 'refund')
+  if (refunds.length === 0) return []
+  const keys = refunds.map(({ tenantId, change }) => ({ tenantId, id: (change as Refund).orderId }))
+  const distinct = [...new Map(keys.map(key => [`${key.tenantId} ${key.id}`, key])).values()]
+  const orders = new Map(
+    (await loadOrderData(client, distinct)).map(({ tenantId, id, sourceUpdatedAt, data }) => [
+      `${tenantId} ${id}`,
+      { sourceUpdatedAt, data: parseJson(data) as JsonObject },
+    ]),
+  )
+  return refunds.flatMap(reported => {
+    const refund = reported.change as Refund
+    const order = orders.get(`${reported.tenantId} ${refund.orderId}`)
+    if (!order || order.sourceUpdatedAt > refund.at) return []
+    const refunded = withRefund(order.data, refund)
+    if (refunded === null) return []
+    order.data = { ...refunded.fields, source: refunded.source }
+    const { fields, source } = refunded
+    return [
+      writeOf(reported, {
+        ...{ entityType: 'order', id: refund.orderId, fields, source: JSON.stringify(source) },
+      }),
+    ]
+  })
+}
+
+/** Null if the order has the refund already. */
+function withRefund(
+  { source: given, ...fields }: JsonObject,
+  { refundId, amount, refund }: Refund,
+): { fields: JsonObject; source: JsonObject } | null {
+  const source = isObject(given) ? given : {}
+  const known = Array.isArray(source.refunds) ? source.refunds : []
+  if (known.some(entry => isObject(entry) && String(entry.id) === refundId)) return null
+  const refundedAmount = sumText([fields.refunded_amount, amount])
+  return {
+    fields: { ...fields, ...(refundedAmount !== null && { refunded_amount: refundedAmount }) },
+    source: { ...source, refunds: [...known, refund] },
+  }
+}
+
+function entryOf({ tenantId, event }: ReportedChange): Change['entry'] {
+  return { id: event.id, tenantId, receivedAt: event.receivedAt }
+}
+
+function writeOf(reported: ReportedChange, { entityType, id, fields, source }: ShopRecord): Change {
+  const own = JSON.stringify(fields)
+  const dataText = `${own.slice(0, -1)}${own === '{}' ? '' : ','}"source":${source}}`
+  const work: RecordChange = {
+    ...{ op: 'write', entityType, id, externalId: null, sourceUpdatedAt: reported.change.at },
+    ...{ data: fields, dataText },
+  }
+  return { entry: entryOf(reported), work }
 }

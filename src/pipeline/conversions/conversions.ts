@@ -1,78 +1,106 @@
 import {
-  type Conversion,
+  conversionOf,
+  DEFAULT_CONVERSION_TYPES,
   type EventSale,
   foldSales,
   orderConversion,
   orderSaleKey,
-  rankOfSale,
 } from '../../domain/conversions/conversions.ts'
-import type { NormalizedEvent } from '../../domain/events/events.ts'
+import { eventOfStored } from '../../domain/events/stored.ts'
 import { identitiesOfOrder } from '../../domain/identity/identity.ts'
 import { isKnown } from '../../domain/identity/joining.ts'
 import { newEntryId } from '../../domain/ids.ts'
 import { lockSales } from '../../postgres/locks.ts'
 import {
+  dropEventFacts,
   type OrderKey,
   type OrderSale,
-  ordersNamedTwice,
   rowsOfOrders,
   type SalePeople,
   takeEventSales,
   upsertEventSales,
   upsertOrderSales,
 } from '../../store/conversions/conversions.ts'
+import type { StoredNode } from '../../store/events/stored.ts'
 import { factsOfProfiles, namesOfNodes, profilesOf, undoSaleJoins } from '../../store/identity/identities.ts'
-import type { Identities } from '../identity/identity.ts'
-import type { RecordListener } from '../records/records.ts'
-import { beginTurn } from '../turns.ts'
-import type { Transaction } from '../unit.ts'
+import { findTenantById } from '../../store/tenants/tenants.ts'
+import { rememberSales } from '../deliveries/sales.ts'
+import { type Identities, openIdentities } from '../identity/identity.ts'
+import { resolveNodes } from '../identity/resolve.ts'
+import { prepareProfileLock } from '../profile-lock.ts'
+import type { ChangedRecord } from '../records/records.ts'
+import { openMemory, type Transaction } from '../unit.ts'
+import { type ConversionEvent, orderText, personText, saleOf, saleText } from './profile-sales.ts'
 
-/** Order records are conversions; a deleted order takes its conversion away. */
-export function orderConversions(identities: Identities): RecordListener {
-  return async (transaction, changed) => {
-    const orders = changed.filter(record => record.entityType === 'order')
-    if (orders.length === 0) return
-    const nodes = await identities.resolve(
-      transaction,
-      orders.map(order => ({
-        tenantId: order.tenantId,
-        identities: order.data ? identitiesOfOrder(order.data) : [],
-        trusted: true,
-        cause: { kind: 'record', id: `order/${order.id}` },
-      })),
-    )
-    const { client, now } = transaction
-    const keys = orders.map(({ tenantId, id }) => ({ tenantId, orderId: id }))
-    await beginTurn(transaction)
-    await lockSales(client, keys)
-    await transaction.beforeSales?.(keys)
-    const events = await takeSalesOfOrders(client, keys)
-    const sales = orders.map((order, i): OrderSale => {
-      const facts = order.data ? orderConversion(order.data) : null
-      const saleKey = orderSaleKey(order.id)
-      return {
-        tenantId: order.tenantId,
-        saleKey,
-        id: events.get(saleText({ tenantId: order.tenantId, saleKey }))?.id ?? newEntryId(now.getTime()),
-        state: order.data ? 'live' : 'deleted',
-        objectId: order.id,
-        placedAt: facts?.placedAt ?? null,
-        updatedAt: order.sourceUpdatedAt,
-        amount: facts?.amount ?? null,
-        currency: facts?.currency ?? null,
-        contactId: facts?.contactId ?? null,
-        node: nodes[i] ?? null,
-      }
-    })
-    const written = await upsertOrderSales(client, sales)
-    const folded = events.size > 0 ? await upsertEventSales(client, [...events.values()]) : []
-    await joinBuyers(transaction, identities, [
-      ...new Map([...written, ...folded].map(sale => [saleText(sale), sale])).values(),
-    ])
+/** The event types that a tenant counts as conversions. */
+export type ConversionTypes = (transaction: Transaction, tenantId: number) => Promise<ReadonlySet<string>>
+
+const DEFAULT: ReadonlySet<string> = new Set(DEFAULT_CONVERSION_TYPES)
+
+export function openConversionTypes(): ConversionTypes {
+  const memory = openMemory(() => new Map<number, ReadonlySet<string>>())
+
+  return async (transaction, tenantId) => {
+    const known = memory(transaction)
+    const before = known.get(tenantId)
+    if (before) return before
+    // Uses the transaction's own connection. A worker that waits for a second connection could wait forever.
+    const own = (await findTenantById(transaction.client, tenantId))?.conversionTypes
+    const types = own ? new Set(own) : DEFAULT
+    known.set(tenantId, types)
+    return types
   }
 }
 
-/** What events said of these orders before their records came, folded into one each, under the order's own key. */
+/** Order records are conversions. A deleted order deletes its conversion. */
+export async function applyOrders(
+  identities: Identities,
+  transaction: Transaction,
+  changed: ChangedRecord[],
+): Promise<void> {
+  const orders = changed.filter(record => record.entityType === 'order')
+  if (orders.length === 0) return
+  const nodes = await resolveNodes(
+    identities,
+    transaction,
+    orders.map(order => ({
+      tenantId: order.tenantId,
+      identities: order.data ? identitiesOfOrder(order.data) : [],
+      trusted: true,
+      cause: { kind: 'record', id: `order/${order.id}` },
+    })),
+  )
+  const { client, now } = transaction
+  const keys = orders.map(({ tenantId, id }) => ({ tenantId, orderId: id }))
+  await prepareProfileLock(transaction)
+  await lockSales(client, keys)
+  await rememberSales(transaction, keys)
+  const events = await takeSalesOfOrders(client, keys)
+  const sales = orders.map((order, i): OrderSale => {
+    const facts = order.data ? orderConversion(order.data) : null
+    const saleKey = orderSaleKey(order.id)
+    return {
+      tenantId: order.tenantId,
+      saleKey,
+      id: events.get(saleText({ tenantId: order.tenantId, saleKey }))?.id ?? newEntryId(now.getTime()),
+      state: order.data ? 'live' : 'deleted',
+      objectId: order.id,
+      placedAt: facts?.placedAt ?? null,
+      updatedAt: order.sourceUpdatedAt,
+      amount: facts?.amount ?? null,
+      currency: facts?.currency ?? null,
+      contactId: facts?.contactId ?? null,
+      node: nodes[i] ?? null,
+    }
+  })
+  const written = await upsertOrderSales(client, sales)
+  const folded = events.size > 0 ? await upsertEventSales(client, [...events.values()]) : []
+  await linkBuyers(identities, transaction, [
+    ...new Map([...written, ...folded].map(sale => [saleText(sale), sale])).values(),
+  ])
+}
+
+/** Takes the event sales of these orders, folded into one per order under the key of its record. */
 async function takeSalesOfOrders(
   client: Transaction['client'],
   orders: OrderKey[],
@@ -83,23 +111,16 @@ async function takeSalesOfOrders(
   return new Map([...Map.groupBy(renamed, saleText)].map(([key, own]) => [key, foldSales(own)]))
 }
 
-export type ConversionEvent = {
-  tenantId: number
-  event: NormalizedEvent
-  node: number | null
-  conversion: Conversion
-}
-
-/** Writes what events say of sales, one statement for all: repeats of one sale are folded before. */
+/** Writes the sales of events in one statement. Events of one sale are folded first. */
 export async function applyConversions(
-  transaction: Transaction,
   identities: Identities,
+  transaction: Transaction,
   conversions: ConversionEvent[],
 ): Promise<void> {
   const { client } = transaction
   const orders = distinctOrders(conversions)
   if (orders.length > 0) {
-    await beginTurn(transaction)
+    await prepareProfileLock(transaction)
     await lockSales(client, orders)
   }
   const keyOf = await saleKeys(client, conversions, orders)
@@ -109,8 +130,11 @@ export async function applyConversions(
       saleText,
     ).values(),
   ].map(foldSales)
-  await transaction.beforeSales?.(folded.map(({ tenantId, saleKey }) => ({ tenantId, saleKey })))
-  await joinBuyers(transaction, identities, await upsertEventSales(client, folded))
+  await rememberSales(
+    transaction,
+    folded.map(({ tenantId, saleKey }) => ({ tenantId, saleKey })),
+  )
+  await linkBuyers(identities, transaction, await upsertEventSales(client, folded))
 }
 
 function distinctOrders(conversions: ConversionEvent[]): OrderKey[] {
@@ -122,8 +146,8 @@ function distinctOrders(conversions: ConversionEvent[]): OrderKey[] {
 }
 
 /**
- * Which row an event's sale belongs to: the order's where there is a record of it. Before that, events of one order are
- * one sale only within one person: anybody can name an order.
+ * The key of an event's sale: the order's key if the order has a record. Until then, events of one order are one sale per
+ * profile only, because any visitor can send any order id.
  */
 async function saleKeys(
   client: Transaction['client'],
@@ -159,12 +183,12 @@ async function profileMap(
 }
 
 /**
- * A sale joins the contact of its order's record with the visitor of the one event that names the order, if that visitor
- * is nobody in particular yet. An order that several visitors named joins nobody: anybody can name an order.
+ * A sale links the contact of its order's record with the visitor of the only event that names the order, if that visitor
+ * is still anonymous. An order that several visitors named links none of them, because any visitor can send any order id.
  */
-export async function joinBuyers(
-  transaction: Transaction,
+async function linkBuyers(
   identities: Identities,
+  transaction: Transaction,
   sales: SalePeople[],
 ): Promise<void> {
   const { client } = transaction
@@ -195,7 +219,8 @@ export async function joinBuyers(
     meeting.map(({ visitor }) => visitor),
   )
   const known = new Set(facts.filter(isKnown).map(({ tenantId, profile }) => `${tenantId} ${profile}`))
-  await identities.resolve(
+  await resolveNodes(
+    identities,
     transaction,
     meeting
       .filter(({ visitor }) => !known.has(`${visitor.tenantId} ${visitor.profile}`))
@@ -208,63 +233,58 @@ export async function joinBuyers(
   )
 }
 
-/** After a merge: what two people said of one order was said by one. */
-export async function combineSales(
-  { client, beforeSales }: Transaction,
-  people: { tenantId: number; profile: number }[],
-): Promise<void> {
-  const orders = await ordersNamedTwice(client, people)
-  if (orders.length === 0) return
-  await lockSales(client, orders)
-  await beforeSales?.(orders)
-  const rows = (await rowsOfOrders(client, orders)).filter(
-    ({ hasRecord, profile }) => !hasRecord && profile !== null,
-  )
-  const doubled = [...Map.groupBy(rows, row => personText(row, row.profile)).values()].filter(
-    own => own.length > 1,
-  )
-  if (doubled.length === 0) return
-  const firstKeys = new Map(doubled.flatMap(own => own.map(row => [saleText(row), own[0]!.saleKey] as const)))
-  const taken = await takeEventSales(client, doubled.flat())
-  const renamed = taken.map(sale => ({ ...sale, saleKey: firstKeys.get(saleText(sale))! }))
-  await upsertEventSales(client, [...Map.groupBy(renamed, saleText).values()].map(foldSales))
+/** The sale of an event, if it is one of these (`order:…`, `invoice:…`). Otherwise null. */
+export function saleAmong(
+  stored: StoredNode,
+  tenantId: number,
+  sales: ReadonlySet<string>,
+): EventSale | null {
+  const event = eventOfStored(stored)
+  const conversion = conversionOf(event, new Set([event.eventType]))
+  const key = conversion && saleNamed(conversion)
+  if (!conversion || !key || !sales.has(key)) return null
+  return saleOf({ tenantId, event, node: stored.node, conversion }, key)
 }
 
-/** What one event says of a sale. */
-export function saleOf({ tenantId, event, node, conversion }: ConversionEvent, saleKey: string): EventSale {
-  const rank = rankOfSale({ amount: conversion.amount, occurredAt: event.occurredAt, eventId: event.id })
-  return {
-    tenantId,
-    saleKey,
-    id: event.id,
-    orderId: conversion.orderId,
-    eventId: event.id,
-    occurredAt: event.occurredAt,
-    eventType: event.eventType,
-    conversionType: conversion.conversionType,
-    source: conversion.source,
-    sourceConfigId: event.sourceConfigId,
-    objectId: conversion.sourceObjectId,
-    amount: conversion.amount,
-    currency: conversion.currency,
-    ...{ priceEventId: event.id, priceAt: event.occurredAt, priceTrusted: event.trusted },
-    visitor: event.visitor,
-    visitorRank: event.visitor === null ? null : rank,
-    node,
-    nodeRank: node === null ? null : rank,
-    severalVisitors: false,
+/** The key of a sale that several events can name. Null if the event is a sale of its own. */
+export function saleNamed({ orderId, saleKey }: { orderId: string | null; saleKey: string | null }) {
+  return orderId === null ? saleKey : orderSaleKey(orderId)
+}
+
+/**
+ * Derives sales again from the events that are left (`left`). The caller holds the profile lock. Returns the number of
+ * deleted rows.
+ */
+export async function rebuildSales(
+  transaction: Transaction,
+  tenantId: number,
+  { sales, left }: { sales: string[]; left: EventSale[] },
+): Promise<number> {
+  const { client } = transaction
+  const orders = sales.flatMap(sale => (sale.startsWith('order:') ? [sale.slice('order:'.length)] : []))
+  if (orders.length > 0)
+    await lockSales(
+      client,
+      orders.map(orderId => ({ tenantId, orderId })),
+    )
+  await rememberSales(transaction, [
+    ...sales.map(saleKey => ({ tenantId, saleKey })),
+    ...orders.map(orderId => ({ tenantId, orderId })),
+  ])
+  const { deleted, withRecord } = await dropEventFacts(client, tenantId, { sales, orders })
+  const records = new Set(withRecord.map(({ saleKey }) => saleKey))
+  const nodes = [...new Set(left.flatMap(({ node }) => node ?? []))].map(node => ({ tenantId, node }))
+  const profiles = new Map((await profilesOf(client, nodes)).map(({ node, profile }) => [node, profile]))
+  const rowKey = (sale: EventSale) => {
+    if (sale.orderId === null || records.has(sale.saleKey)) return sale.saleKey
+    return `${sale.saleKey}\n${sale.node === null ? null : profiles.get(sale.node)}`
   }
-}
-
-function saleText(sale: { tenantId: number; saleKey: string }): string {
-  return `${sale.tenantId} ${sale.saleKey}`
-}
-
-function orderText({ tenantId, orderId }: OrderKey): string {
-  return `${tenantId} ${orderId}`
-}
-
-/** Those who name nobody are one together. */
-function personText(order: OrderKey, profile: number | null): string {
-  return `${orderText(order)}\n${profile}`
+  const rows = [...Map.groupBy(left, rowKey).values()].map(own => {
+    const first = own.reduce((a, b) => (a.eventId < b.eventId ? a : b))
+    const isAlone = first.orderId !== null && !records.has(first.saleKey)
+    const saleKey = isAlone ? `${first.saleKey}\n${first.eventId}` : first.saleKey
+    return { ...foldSales(own), id: first.eventId, saleKey }
+  })
+  if (rows.length > 0) await linkBuyers(openIdentities(), transaction, await upsertEventSales(client, rows))
+  return Math.max(0, deleted - rows.filter(row => !records.has(row.saleKey)).length)
 }

@@ -2,8 +2,7 @@ import { isWanted, type What } from '../../domain/destinations/destinations.ts'
 import { archiveState } from '../../store/archive/archive.ts'
 import { type Destination, listWanted } from '../../store/destinations/destinations.ts'
 import { insertMessages, insertQueued, type Message } from '../../store/destinations/outbox.ts'
-import { openMemory } from '../memory.ts'
-import type { Transaction } from '../unit.ts'
+import { openMemory, type Transaction } from '../unit.ts'
 
 type Listener = Pick<Destination, 'id' | 'what' | 'eventTypes' | 'enabled'>
 

@@ -4,42 +4,44 @@ import type { Message } from '../../store/destinations/outbox.ts'
 import { peopleOfNodes } from '../../store/events/events.ts'
 import { eventText, recordText } from '../../store/export/row-texts.ts'
 import { loadRecords } from '../../store/records/records.ts'
-import type { EventListener, FreshEvent } from '../events/fresh-event.ts'
-import type { RecordListener } from '../records/records.ts'
-import { type AudienceOf, isNobody, isWantedByAny, tell, wantsAny } from './audience.ts'
+import type { FreshEvent } from '../events/events.ts'
+import type { ChangedRecord } from '../records/records.ts'
+import type { Transaction } from '../unit.ts'
+import { type Audience, isNobody, isWantedByAny, tell, wantsAny } from './audience.ts'
 
 const typeOf = ({ event }: FreshEvent) => `event.${event.eventType}`
 
 /** Tells destinations of events, each under its own id. */
-export function outgoingEvents(audienceOf: AudienceOf): EventListener {
-  return async (transaction, events) => {
-    const audience = await audienceOf(transaction)
-    if (isNobody(audience)) return
-    if (audience.isArchived) await insertArchivable(transaction.client, events.map(archivable))
-    const wanted = events.filter(fresh =>
-      isWantedByAny(audience, fresh.tenantId, { what: 'events', type: typeOf(fresh) }),
-    )
-    if (wanted.length === 0) return
-    const { client, now: at } = transaction
-    const nodes = wanted.flatMap(({ tenantId, node }) => (node === null ? [] : [{ tenantId, node }]))
-    const people = await peopleOfNodes(client, nodes)
-    await tell(
-      transaction,
-      audience,
-      wanted.map((fresh): Message => {
-        const { tenantId, event, node } = fresh
-        const person = people.get(`${tenantId} ${node}`)
-        const data = eventText({
-          ...event,
-          profile: person?.profile ?? null,
-          contactId: person?.contactId ?? null,
-          headers: JSON.stringify(event.headers),
-          meta: JSON.stringify(event.meta),
-        })
-        return { tenantId, id: event.id, at, what: 'events', type: typeOf(fresh), object: event.id, data }
-      }),
-    )
-  }
+export async function notifyEvents(
+  transaction: Transaction,
+  audience: Audience,
+  events: FreshEvent[],
+): Promise<void> {
+  if (isNobody(audience)) return
+  if (audience.isArchived) await insertArchivable(transaction.client, events.map(archivable))
+  const wanted = events.filter(fresh =>
+    isWantedByAny(audience, fresh.tenantId, { what: 'events', type: typeOf(fresh) }),
+  )
+  if (wanted.length === 0) return
+  const { client, now: at } = transaction
+  const nodes = wanted.flatMap(({ tenantId, node }) => (node === null ? [] : [{ tenantId, node }]))
+  const people = await peopleOfNodes(client, nodes)
+  await tell(
+    transaction,
+    audience,
+    wanted.map((fresh): Message => {
+      const { tenantId, event, node } = fresh
+      const person = people.get(`${tenantId} ${node}`)
+      const data = eventText({
+        ...event,
+        profile: person?.profile ?? null,
+        contactId: person?.contactId ?? null,
+        headers: JSON.stringify(event.headers),
+        meta: JSON.stringify(event.meta),
+      })
+      return { tenantId, id: event.id, at, what: 'events', type: typeOf(fresh), object: event.id, data }
+    }),
+  )
 }
 
 function archivable({ tenantId, event }: FreshEvent): Archivable {
@@ -48,24 +50,25 @@ function archivable({ tenantId, event }: FreshEvent): Archivable {
 }
 
 /** Tells destinations of records as they are now. */
-export function outgoingRecords(audienceOf: AudienceOf): RecordListener {
-  return async (transaction, changed) => {
-    const audience = await audienceOf(transaction)
-    if (audience.ofTenant.size === 0) return
-    const wanted = changed.filter(({ tenantId }) => wantsAny(audience, tenantId, 'records'))
-    if (wanted.length === 0) return
-    const { client, now: at } = transaction
-    await tell(
-      transaction,
-      audience,
-      (await loadRecords(client, wanted)).map(
-        ({ tenantId, ...record }): Message => ({
-          ...{ tenantId, id: newEntryId(at.getTime()), at, what: 'records' },
-          type: `${record.entityType}.${record.deleted ? 'deleted' : 'updated'}`,
-          object: `${record.entityType}/${record.id}`,
-          data: recordText(record, true),
-        }),
-      ),
-    )
-  }
+export async function notifyRecords(
+  transaction: Transaction,
+  audience: Audience,
+  changed: ChangedRecord[],
+): Promise<void> {
+  if (audience.ofTenant.size === 0) return
+  const wanted = changed.filter(({ tenantId }) => wantsAny(audience, tenantId, 'records'))
+  if (wanted.length === 0) return
+  const { client, now: at } = transaction
+  await tell(
+    transaction,
+    audience,
+    (await loadRecords(client, wanted)).map(
+      ({ tenantId, ...record }): Message => ({
+        ...{ tenantId, id: newEntryId(at.getTime()), at, what: 'records' },
+        type: `${record.entityType}.${record.deleted ? 'deleted' : 'updated'}`,
+        object: `${record.entityType}/${record.id}`,
+        data: recordText(record, true),
+      }),
+    ),
+  )
 }

@@ -4,72 +4,62 @@ import { type SaleRef, type SaleState, saleStates, salesOfProfiles } from '../..
 import type { Message } from '../../store/destinations/outbox.ts'
 import { conversionText } from '../../store/export/row-texts.ts'
 import type { Transaction } from '../unit.ts'
-import { type AudienceOf, isNobody, tell, wantsAny } from './audience.ts'
+import { type Audience, tell, wantsAny } from './audience.ts'
 
-/** Tells of conversions by comparing them before and after: a sale is written in several places, in several steps. */
-export type SaleChanges = {
-  begin(transaction: Transaction): void
-  /** Called once what was begun has been written: in the same transaction. */
-  end(transaction: Transaction): Promise<void>
+// A transaction writes a sale in several places and steps. Destinations get one message per change, so sales are
+// compared before and after: `startSaleChanges`, then `rememberSales` before each write, then `notifySaleChanges`.
+
+export function startSaleChanges(transaction: Transaction, audience: Audience): void {
+  transaction.salesBefore = {
+    isWanted: tenantId => audience.isArchived || wantsAny(audience, tenantId, 'conversions'),
+    refs: [],
+    states: new Map(),
+  }
 }
 
-type Kept = { refs: SaleRef[]; before: Map<string, SaleState> }
+/** Call before sales are written, once they are locked. */
+export async function rememberSales({ client, salesBefore }: Transaction, refs: SaleRef[]): Promise<void> {
+  const wanted = salesBefore ? refs.filter(({ tenantId }) => salesBefore.isWanted(tenantId)) : []
+  if (!salesBefore || wanted.length === 0) return
+  // A sale that is known under another reference may have been written since: it is not as it was before.
+  const known = new Set(salesBefore.refs.map(refText))
+  const fresh = wanted.filter(ref => !known.has(refText(ref)))
+  if (fresh.length === 0) return
+  salesBefore.refs.push(...fresh)
+  for (const state of await saleStates(client, fresh))
+    if (!namesOf(state).some(name => known.has(name))) salesBefore.states.set(idText(state), state)
+}
 
-export function openSaleChanges(audienceOf: AudienceOf): SaleChanges {
-  const keptIn = new WeakMap<Transaction, Kept>()
+/** Call before profiles are merged or split, if that may change the contact of their sales. */
+export async function rememberSalesOfProfiles(
+  transaction: Transaction,
+  profiles: { tenantId: number; profile: number }[],
+): Promise<void> {
+  const { client, salesBefore } = transaction
+  const wanted = salesBefore ? profiles.filter(({ tenantId }) => salesBefore.isWanted(tenantId)) : []
+  const sales = wanted.length > 0 ? await salesOfProfiles(client, wanted) : []
+  if (sales.length > 0) await rememberSales(transaction, sales)
+}
 
-  /** What is of tenants of whose sales somebody is told. */
-  async function ofListened<T extends { tenantId: number }>(
-    transaction: Transaction,
-    things: T[],
-  ): Promise<T[]> {
-    const audience = await audienceOf(transaction)
-    if (isNobody(audience)) return []
-    if (audience.isArchived) return things
-    return things.filter(({ tenantId }) => wantsAny(audience, tenantId, 'conversions'))
-  }
-
-  return {
-    begin(transaction) {
-      const kept: Kept = { refs: [], before: new Map() }
-      keptIn.set(transaction, kept)
-      transaction.beforeSales = async refs => {
-        const wanted = await ofListened(transaction, refs)
-        if (wanted.length === 0) return
-        // What was kept under another name before may have been written since: what it is now is not what it was.
-        const known = new Set(kept.refs.map(refText))
-        const fresh = wanted.filter(ref => !known.has(refText(ref)))
-        if (fresh.length === 0) return
-        kept.refs.push(...fresh)
-        for (const state of await saleStates(transaction.client, fresh))
-          if (!namesOf(state).some(name => known.has(name))) kept.before.set(idText(state), state)
-      }
-      transaction.beforePeople = async profiles => {
-        const wanted = await ofListened(transaction, profiles)
-        const sales = wanted.length > 0 ? await salesOfProfiles(transaction.client, wanted) : []
-        if (sales.length > 0) await transaction.beforeSales!(sales)
-      }
-    },
-    async end(transaction) {
-      const kept = keptIn.get(transaction)
-      if (!kept || kept.refs.length === 0) return
-      const { client, now } = transaction
-      const changes = changesOf(kept.before, await saleStates(client, kept.refs))
-      if (changes.length === 0) return
-      const audience = await audienceOf(transaction)
-      if (audience.isArchived)
-        await insertArchivable(
-          client,
-          changes.map(change => archivable(change, now)),
-        )
-      const wanted = changes.filter(({ state }) => wantsAny(audience, state.tenantId, 'conversions'))
-      await tell(
-        transaction,
-        audience,
-        wanted.map(change => messageOf(change, now)),
-      )
-    },
-  }
+/** Writes messages about the sales that are different now. */
+export async function notifySaleChanges(
+  { client, now, salesBefore }: Transaction,
+  audience: Audience,
+): Promise<void> {
+  if (!salesBefore || salesBefore.refs.length === 0) return
+  const changes = changesOf(salesBefore.states, await saleStates(client, salesBefore.refs))
+  if (changes.length === 0) return
+  if (audience.isArchived)
+    await insertArchivable(
+      client,
+      changes.map(change => archivable(change, now)),
+    )
+  const wanted = changes.filter(({ state }) => wantsAny(audience, state.tenantId, 'conversions'))
+  await tell(
+    { client },
+    audience,
+    wanted.map(change => messageOf(change, now)),
+  )
 }
 
 type Change = { verb: 'created' | 'updated' | 'deleted'; state: SaleState }

@@ -1,109 +1,112 @@
-import { conversionOf } from '../../domain/conversions/conversions.ts'
 import type { Entry } from '../../domain/entries/entry.ts'
 import type { EventContext, NormalizedEvent } from '../../domain/events/events.ts'
 import { itemAlone, MAX_NAMED_REJECTIONS, normalize } from '../../domain/events/normalize/normalize.ts'
-import { identitiesOf } from '../../domain/identity/identity.ts'
+import { suppressibleNames } from '../../domain/identity/erasure.ts'
 import { itemId } from '../../domain/ids.ts'
-import { DAY_MS } from '../../domain/time.ts'
+import { suppressedReceipt } from '../../domain/inbound/receipts.ts'
+import { DAY_MS, MINUTE_MS } from '../../domain/time.ts'
 import type { NewDeadLetter } from '../../store/entries/dead-letters.ts'
-import { insertEvents } from '../../store/events/events.ts'
+import type { LearnedName } from '../../store/identity/suppressions.ts'
 import { claimEvents, type EventClaim, processedKey } from '../../store/inbound/processed.ts'
-import { addEventSums } from '../../store/sums/events.ts'
-import { applyConversions, type ConversionEvent } from '../conversions/conversions.ts'
-import type { ConversionTypes } from '../conversions/types.ts'
-import type { Identities } from '../identity/identity.ts'
+import { insertArchive, insertReceipts } from '../../store/inbound/receipts.ts'
+import type { EventSum } from '../../store/sums/events.ts'
 import type { Suppressions } from '../identity/suppressions.ts'
-import type { Touches } from '../identity/touches.ts'
-import { sumEvents } from '../sums/sums.ts'
 import type { Kind, Transaction, Unit } from '../unit.ts'
-import type { EventListener, FreshEvent } from './fresh-event.ts'
-import { keepFailure, keepInboundResults } from './inbound-results.ts'
-import { applySuppressed, withoutSuppressed } from './suppressed.ts'
 
-export type EventKindOptions = {
-  identities: Identities
-  touches: Touches
-  conversionTypes: ConversionTypes
-  /** Sees that there is room for events of these moments; throws BeginAgain where there is none yet. */
-  ensureMonths(moments: Date[]): void
-  /** What events of shops say of records. */
-  records: {
-    lock: NonNullable<Kind['lock']>
-    apply(transaction: Transaction, events: Pick<FreshEvent, 'tenantId' | 'event'>[]): Promise<void>
-  }
-  /** How long ago, at most, an event of a public key may have happened, where its tenant has nothing set. */
-  floorMs: number | null
-  suppressions: Suppressions
-  /** What events say of billing. */
-  ledger: EventListener
-  listeners: EventListener[]
+/** An event that is applied now and not a duplicate. */
+export type FreshEvent = {
+  tenantId: number
+  event: NormalizedEvent
+  node: number | null
+  /** Set for an event of a suppressed person: what is derived from it contains no identifier. */
+  nameless?: true
 }
 
-export function eventKind(options: EventKindOptions): Kind<NormalizedEvent> {
+/** `floorMs`: the maximum age of an event sent with a public key, if its tenant has no setting. */
+export function eventKind(floorMs: number | null): Kind<NormalizedEvent> {
   return {
-    decode: entry => decode(entry, options.floorMs),
+    decode: entry => decode(entry, floorMs),
     narrow,
-    lock: options.records.lock,
-    apply: (transaction, units) => apply(options, transaction, units),
-    deadLetter: deadLetterOf,
-    recordFailure: keepFailure,
+    deadLetter: buildDeadLetter,
+    recordFailure: writeFailureReceipt,
   }
 }
 
-async function apply(
-  options: EventKindOptions,
-  transaction: Transaction,
-  units: Unit<NormalizedEvent>[],
-): Promise<void> {
-  // First: it may have the whole transaction begin again.
-  options.ensureMonths(units.map(({ work }) => work.occurredAt))
-  const { fresh: all, duplicates } = await withoutDuplicates(transaction, units)
-  const ofShops = all.filter(({ work }) => work.makesRecords)
-  if (ofShops.length > 0)
-    await options.records.apply(
-      transaction,
-      ofShops.map(({ entry, work }) => ({ tenantId: entry.tenantId, event: work })),
-    )
-  const parted = await withoutSuppressed(options.suppressions, transaction, all)
-  const { kept: fresh, suppressed } = parted
-  if (fresh.length > 0) await applyFresh(options, transaction, fresh)
-  if (suppressed.length > 0) await applySuppressed(options, transaction, parted)
-  await keepInboundResults(transaction, { fresh, duplicates, suppressed })
+function readContext(entry: Entry): EventContext {
+  return JSON.parse(entry.context) as EventContext
 }
 
-async function applyFresh(
-  options: EventKindOptions,
-  transaction: Transaction,
-  fresh: Unit<NormalizedEvent>[],
-): Promise<void> {
-  const { client } = transaction
-  const nodes = await options.identities.resolve(
-    transaction,
-    fresh.map(({ entry, work }) => ({
-      tenantId: entry.tenantId,
-      identities: identitiesOf(work),
-      trusted: work.trusted,
-      cause: { kind: 'event', id: work.id },
+/** Decodes the events of an entry. The first hundred invalid items become dead letters. */
+function decode(
+  entry: Entry,
+  floorMs: number | null,
+): { works: NormalizedEvent[]; rejected: NewDeadLetter[] } {
+  const context = readContext(entry)
+  // The event times of a replayed entry are relative to when it was first received.
+  const receivedAt = context.firstReceivedAt ? new Date(context.firstReceivedAt) : entry.receivedAt
+  const { events, rejected } = normalize({
+    entryId: entry.id,
+    receivedAt,
+    body: entry.body,
+    context,
+    floorMs: floorFor(context, floorMs),
+  })
+  for (const event of events) event.receivedAt = entry.receivedAt
+  return {
+    works: events,
+    rejected: rejected.slice(0, MAX_NAMED_REJECTIONS).map(({ index, message, raw, inboundEventId }) => ({
+      id: itemId(entry.id, index),
+      entry: { ...entry, body: raw, context: JSON.stringify(singleItem(context)) },
+      sourceId: context.route === 'inbound' ? context.sourceId : null,
+      inboundEventId,
+      reason: 'rejected',
+      error: message,
+      attempts: 0,
     })),
-  )
-  const events = fresh.map(
-    ({ entry, work }, i): FreshEvent => ({ tenantId: entry.tenantId, event: work, node: nodes[i] ?? null }),
-  )
-  const conversions = await conversionsAmong(options, transaction, events)
-  const converting = new Set(conversions.map(({ event }) => event))
-  await insertEvents(
-    client,
-    events.map(fresh => ({ ...fresh, conversion: converting.has(fresh.event) })),
-  )
-  const others = events.filter(({ event }) => !converting.has(event))
-  if (others.length > 0) await addEventSums(client, sumEvents(others))
-  await options.touches.apply(transaction, events)
-  if (conversions.length > 0) await applyConversions(transaction, options.identities, conversions)
-  for (const listener of [options.ledger, ...options.listeners]) await listener(transaction, events)
+  }
 }
 
-/** Skips what the processed-event store knows; what is new is marked in it, with the effects or not at all. */
-async function withoutDuplicates({ client, now }: Transaction, units: Unit<NormalizedEvent>[]) {
+function floorFor({ floorDays }: EventContext, installationMs: number | null): number | null {
+  if (floorDays === undefined) return installationMs
+  return floorDays === 0 ? null : floorDays * DAY_MS
+}
+
+/** The context of one item outside of its batch. */
+function singleItem(context: EventContext): EventContext {
+  const { items: _, ...alone } = context
+  return alone.route === 'cdp' && alone.kind === 'batch' ? { ...alone, kind: 'any' } : alone
+}
+
+/** The entry with only these events. */
+function narrow(entry: Entry, events: NormalizedEvent[]): Entry {
+  const items = events.map(event => event.index)
+  return { ...entry, context: JSON.stringify({ ...readContext(entry), items }) }
+}
+
+function extractItem(entry: Entry, event: NormalizedEvent): Entry {
+  const { text, context } = itemAlone(entry.body, readContext(entry), event.index)
+  return { ...entry, body: text, context: JSON.stringify(context) }
+}
+
+function buildDeadLetter(
+  { entry, work: event }: Unit<NormalizedEvent | undefined>,
+  error: string,
+  attempts: number,
+): NewDeadLetter {
+  const context = readContext(entry)
+  return {
+    id: event?.id ?? entry.id,
+    entry: event ? extractItem(entry, event) : entry,
+    sourceId: context.route === 'inbound' ? context.sourceId : null,
+    inboundEventId: event?.inboundEventId ?? null,
+    reason: 'failed',
+    error,
+    attempts,
+  }
+}
+
+/** Claims the ids of events in the processed-event store, in the transaction of their effects, and finds duplicates. */
+export async function claimFresh({ client, now }: Transaction, units: Unit<NormalizedEvent>[]) {
   const claims: EventClaim[] = []
   const claimedKeys = new Map<number, Set<string>>()
   const duplicates: Unit<NormalizedEvent>[] = []
@@ -135,90 +138,115 @@ async function withoutDuplicates({ client, now }: Transaction, units: Unit<Norma
   return { fresh, duplicates }
 }
 
-async function conversionsAmong(
-  options: EventKindOptions,
+/** Separates the events of suppressed people from the others. */
+export async function separateSuppressed(
+  suppressions: Suppressions,
   transaction: Transaction,
-  events: FreshEvent[],
-): Promise<ConversionEvent[]> {
-  const types = new Map<number, ReadonlySet<string>>()
-  for (const { tenantId } of events) {
-    if (!types.has(tenantId)) types.set(tenantId, await options.conversionTypes(transaction, tenantId))
-  }
-  return events.flatMap(fresh => {
-    const conversion = conversionOf(fresh.event, types.get(fresh.tenantId)!)
-    return conversion ? [{ ...fresh, conversion }] : []
-  })
-}
-
-function contextOf(entry: Entry): EventContext {
-  return JSON.parse(entry.context) as EventContext
-}
-
-/** The events of an entry; of what can never become one, the first hundred are dead letters. */
-function decode(
-  entry: Entry,
-  floorMs: number | null,
-): { works: NormalizedEvent[]; rejected: NewDeadLetter[] } {
-  const context = contextOf(entry)
-  // Of a replay, the times of its events count from when it first came in.
-  const receivedAt = context.firstReceivedAt ? new Date(context.firstReceivedAt) : entry.receivedAt
-  const { events, rejected } = normalize({
-    entryId: entry.id,
-    receivedAt,
-    body: entry.body,
-    context,
-    floorMs: floorOf(context, floorMs),
-  })
-  for (const event of events) event.receivedAt = entry.receivedAt
-  return {
-    works: events,
-    rejected: rejected.slice(0, MAX_NAMED_REJECTIONS).map(({ index, message, raw, inboundEventId }) => ({
-      id: itemId(entry.id, index),
-      entry: { ...entry, body: raw, context: JSON.stringify(singleItem(context)) },
-      sourceId: context.route === 'inbound' ? context.sourceId : null,
-      inboundEventId,
-      reason: 'rejected',
-      error: message,
-      attempts: 0,
+  units: Unit<NormalizedEvent>[],
+): Promise<Record<'kept' | 'suppressed', Unit<NormalizedEvent>[]> & { learned: LearnedName[] }> {
+  const { are, learned } = await suppressions.among(
+    transaction,
+    units.map(({ entry, work }) => ({
+      tenantId: entry.tenantId,
+      identities: () => suppressibleNames(work),
+      learned: work.trusted ? 'all' : 'browsers',
     })),
+  )
+  if (!are.includes(true)) return { kept: units, suppressed: [], learned }
+  return { kept: units.filter((_, i) => !are[i]), suppressed: units.filter((_, i) => are[i]), learned }
+}
+
+/** The counts that events add to the series: one row per minute, type and source. */
+export function countEvents(events: { tenantId: number; event: NormalizedEvent }[]): EventSum[] {
+  const sums = new Map<string, EventSum>()
+  for (const { tenantId, event } of events) {
+    const minute = Math.floor(event.occurredAt.getTime() / MINUTE_MS)
+    const key = `${tenantId} ${minute} ${event.source} ${event.eventType}`
+    const sum = sums.get(key)
+    if (sum) sum.count++
+    else {
+      const { eventType, source } = event
+      sums.set(key, {
+        tenantId,
+        minute: new Date(minute * MINUTE_MS).toISOString(),
+        eventType,
+        source,
+        count: 1,
+      })
+    }
   }
+  return [...sums.values()]
 }
 
-function floorOf({ floorDays }: EventContext, installationMs: number | null): number | null {
-  if (floorDays === undefined) return installationMs
-  return floorDays === 0 ? null : floorDays * DAY_MS
+/** Writes the results of inbound events to the archive, and their receipts. */
+export async function writeInboundResults(
+  { client }: Transaction,
+  { fresh, duplicates, suppressed }: Record<'fresh' | 'duplicates' | 'suppressed', Unit<NormalizedEvent>[]>,
+): Promise<void> {
+  const processed = fresh.filter(isInbound)
+  if (processed.length > 0) {
+    await insertArchive(
+      client,
+      processed.map(({ entry, work }) => ({
+        tenantId: entry.tenantId,
+        id: work.id,
+        receivedAt: work.receivedAt,
+        sourceId: work.sourceConfigId!,
+        result: formatResult(work),
+      })),
+    )
+  }
+  const receipts = [
+    ...processed.map(unit => ({ ...receiptFields(unit), outcome: 'processed' as const, detail: null })),
+    ...duplicates
+      .filter(isInbound)
+      .map(unit => ({ ...receiptFields(unit), outcome: 'duplicate' as const, detail: null })),
+    ...suppressed
+      .filter(isInbound)
+      .map(unit => ({ ...receiptFields(unit), ...suppressedReceipt(unit.work) })),
+  ]
+  if (receipts.length > 0) await insertReceipts(client, receipts)
 }
 
-/** The context of an item that is taken out of its batch. */
-function singleItem(context: EventContext): EventContext {
-  const { items: _, ...alone } = context
-  return alone.route === 'cdp' && alone.kind === 'batch' ? { ...alone, kind: 'any' } : alone
-}
-
-/** The entry with only these events. */
-function narrow(entry: Entry, events: NormalizedEvent[]): Entry {
-  const items = events.map(event => event.index)
-  return { ...entry, context: JSON.stringify({ ...contextOf(entry), items }) }
-}
-
-function alone(entry: Entry, event: NormalizedEvent): Entry {
-  const { text, context } = itemAlone(entry.body, contextOf(entry), event.index)
-  return { ...entry, body: text, context: JSON.stringify(context) }
-}
-
-function deadLetterOf(
-  { entry, work: event }: Unit<NormalizedEvent | undefined>,
+/** Writes the receipt of an inbound event that becomes a dead letter. */
+async function writeFailureReceipt(
+  { client }: Transaction,
+  unit: Unit<NormalizedEvent>,
   error: string,
-  attempts: number,
-): NewDeadLetter {
-  const context = contextOf(entry)
+): Promise<void> {
+  if (!isInbound(unit)) return
+  await insertReceipts(client, [{ ...receiptFields(unit), outcome: 'dead_letter', detail: error }])
+}
+
+/** An entry that could not be decoded has no event. */
+function isInbound({ work }: Unit<NormalizedEvent | undefined>): boolean {
+  return work !== undefined && work.sourceConfigId !== null
+}
+
+function receiptFields({ entry, work: event }: Unit<NormalizedEvent>) {
   return {
-    id: event?.id ?? entry.id,
-    entry: event ? alone(entry, event) : entry,
-    sourceId: context.route === 'inbound' ? context.sourceId : null,
-    inboundEventId: event?.inboundEventId ?? null,
-    reason: 'failed',
-    error,
-    attempts,
+    tenantId: entry.tenantId,
+    sourceId: event.sourceConfigId!,
+    id: event.id,
+    receivedAt: event.receivedAt,
+    inboundEventId: event.inboundEventId,
+    eventType: event.eventType,
+    firstId: null,
   }
+}
+
+/** The normalized event as it was processed. */
+function formatResult(event: NormalizedEvent): string {
+  const facts = JSON.stringify({
+    inbound_event_id: event.inboundEventId,
+    source_config_id: event.sourceConfigId,
+    source_type: event.sourceType,
+    provider_event_id: event.providerEventId,
+    event_type: event.eventType,
+    occurred_at: event.occurredAt,
+    received_at: event.receivedAt,
+    headers: event.headers,
+    meta: event.meta,
+  })
+  return `${facts.slice(0, -1)},"payload":${event.payload}}`
 }

@@ -24,10 +24,9 @@ import {
   type ProfileKey,
   trustNames,
 } from '../../store/identity/identities.ts'
-import { openMemory } from '../memory.ts'
-import { beginTurn, takeTurn } from '../turns.ts'
-import type { Transaction } from '../unit.ts'
-import type { PeopleListener } from './people.ts'
+import { rememberSalesOfProfiles } from '../deliveries/sales.ts'
+import { prepareProfileLock, takeProfileLock } from '../profile-lock.ts'
+import { type IdentifierMemory, type Learned, openMemory, type Transaction } from '../unit.ts'
 
 /** Names of one person, seen together. `trusted`: by somebody who may merge people that are known. */
 export type NamesSeen = { tenantId: number; identities: Identity[]; trusted: boolean; cause: Cause }
@@ -36,29 +35,32 @@ export type NamesSeen = { tenantId: number; identities: Identity[]; trusted: boo
 const MAX_REMEMBERED = 50_000
 
 export type Identities = {
-  /** Joins the names of each sighting, and returns the node of its first name (null where it has none). */
-  resolve(transaction: Transaction, seen: NamesSeen[]): Promise<(number | null)[]>
-  /** Whether this transaction was the first to see somebody under this name. */
-  isNew(transaction: Transaction, person: PersonNode): boolean
+  /**
+   * Links the identifiers of each group, and finds the node of its first identifier. It changes identifiers, nodes and
+   * profiles only: see `resolveNodes` for the effects of a merge.
+   */
+  resolve(transaction: Transaction, groups: NamesSeen[]): Promise<Resolved>
 }
 
-/** What a worker remembers of a tenant's people, as of a version (see `identityVersions`). */
-type Remembered = { version: number; nodes: Map<string, number>; settled: Set<string> }
-
-type Listeners = {
-  onPeople: PeopleListener
-  /** Told which profiles took others in, in the same transaction. */
-  onMerged(transaction: Transaction, profiles: ProfileKey[]): Promise<void>
+type Resolved = {
+  /** Per group, the node of its first identifier. Null if it has none. */
+  nodes: (number | null)[]
+  /** Profiles into which others were merged, */
+  merged: ProfileKey[]
+  /** and the nodes of the groups that were resolved then. */
+  changed: PersonNode[]
 }
 
-export function openIdentities({ onPeople, onMerged }: Listeners): Identities {
-  const memory = openMemory(() => new Map<number, Remembered>())
-  const made = new WeakMap<Transaction, Set<string>>()
+export function openIdentities(): Identities {
+  const memory = openMemory(() => new Map<number, IdentifierMemory>())
 
-  /** Of each tenant, what is remembered and still holds. */
-  async function recall(transaction: Transaction, seen: NamesSeen[]): Promise<Map<number, Remembered>> {
+  /** Per tenant, what is remembered and still valid. */
+  async function recall(
+    transaction: Transaction,
+    groups: NamesSeen[],
+  ): Promise<Map<number, IdentifierMemory>> {
     const remembered = memory(transaction)
-    const tenantIds = [...new Set(seen.map(({ tenantId }) => tenantId))]
+    const tenantIds = [...new Set(groups.map(({ tenantId }) => tenantId))]
     const versions = await identityVersions(transaction.client, tenantIds)
     for (const tenantId of tenantIds) {
       const version = versions.get(tenantId) ?? 0
@@ -69,87 +71,81 @@ export function openIdentities({ onPeople, onMerged }: Listeners): Identities {
     return remembered
   }
 
-  async function resolve(transaction: Transaction, seen: NamesSeen[]): Promise<(number | null)[]> {
-    if (seen.length === 0) return []
-    const remembered = await recall(transaction, seen)
-    const results: (number | null)[] = seen.map(() => null)
-    const open: { index: number; key: string }[] = []
-    for (const [index, sighting] of seen.entries()) {
-      if (sighting.identities.length === 0) continue
-      const { nodes, settled } = remembered.get(sighting.tenantId)!
-      const key = settledKey(sighting)
-      const node = nodes.get(nameText(sighting.identities[0]!))
-      if (node !== undefined && settled.has(key)) results[index] = node
-      else open.push({ index, key })
-    }
-    if (open.length === 0) return results
-    const { joins, changed, people, isNew } = await joinAll(
-      transaction,
-      open.map(({ index }) => seen[index]!),
-    )
-    for (const [i, { index }] of open.entries()) results[index] = joins.nodes[i]?.id ?? null
-    const own = made.get(transaction) ?? new Set()
-    if (own.size === 0) made.set(transaction, own)
-    for (const key of isNew) own.add(key)
-    if (people.length > 0) {
-      await onMerged(transaction, people)
-      await onPeople(transaction, personNodes(seen, open, results))
-    }
-    transaction.afterCommit(() => {
-      for (const { index, key } of open) {
-        const { tenantId, identities } = seen[index]!
-        const own = remembered.get(tenantId)
-        // Nodes that were given away in this very transaction are another version.
-        if (!own || changed.has(tenantId)) continue
-        own.nodes.set(nameText(identities[0]!), results[index]!)
-        own.settled.add(key)
-      }
-    })
-    return results
-  }
-
   return {
-    resolve,
-    isNew: (transaction, { tenantId, node }) => made.get(transaction)?.has(`${tenantId} ${node}`) ?? false,
+    async resolve(transaction, groups) {
+      const nodes: (number | null)[] = groups.map(() => null)
+      if (groups.length === 0) return { nodes, merged: [], changed: [] }
+      const remembered = await recall(transaction, groups)
+      const open: { index: number; first: string; all: string }[] = []
+      for (const [index, group] of groups.entries()) {
+        if (group.identities.length === 0) continue
+        const { nodes: known, settled } = remembered.get(group.tenantId)!
+        const first = nameText(group.identities[0]!)
+        const all = settledKey(group)
+        const node = known.get(first)
+        if (node !== undefined && settled.has(all)) nodes[index] = node
+        else open.push({ index, first, all })
+      }
+      if (open.length === 0) return { nodes, merged: [], changed: [] }
+      const { joins, movedTenants, merged } = await joinAll(
+        transaction,
+        open.map(({ index }) => groups[index]!),
+      )
+      const changed: PersonNode[] = []
+      for (const [i, { index, first, all }] of open.entries()) {
+        const { tenantId } = groups[index]!
+        const node = joins.nodes[i]?.id ?? null
+        nodes[index] = node
+        if (node === null) continue
+        if (merged.length > 0) changed.push({ tenantId, node })
+        // A moved identifier changes the version of its tenant, so nothing of that tenant may be remembered.
+        if (movedTenants.has(tenantId)) continue
+        transaction.learned?.nodes.push({ memory: remembered.get(tenantId)!, first, all, node })
+      }
+      return { nodes, merged, changed }
+    },
   }
 }
 
-function personNodes(seen: NamesSeen[], open: { index: number }[], nodes: (number | null)[]): PersonNode[] {
-  return open.flatMap(({ index }) => {
-    const node = nodes[index] ?? null
-    return node === null ? [] : [{ tenantId: seen[index]!.tenantId, node }]
-  })
+/** Call after the commit. */
+export function rememberNodes(learned: Learned['nodes']): void {
+  for (const { memory, first, all, node } of learned) {
+    memory.nodes.set(first, node)
+    memory.settled.add(all)
+  }
 }
 
-/** Works out who belongs together, and writes what is new. Returns the tenants whose remembered nodes no longer hold. */
+/** Links the identifiers and writes the changes. `movedTenants` are those whose remembered nodes are no longer valid. */
 async function joinAll(
   transaction: Transaction,
-  seen: NamesSeen[],
-): Promise<{ joins: Joins; changed: Set<number>; people: ProfileKey[]; isNew: string[] }> {
+  groups: NamesSeen[],
+): Promise<{ joins: Joins; movedTenants: Set<number>; merged: ProfileKey[] }> {
   const { client } = transaction
-  await beginTurn(transaction)
-  let people = await loadPeople(client, seen)
-  const { isNew } = people
+  await prepareProfileLock(transaction)
+  let people = await loadPeople(client, groups)
+  if (people.newNodes.length > 0) {
+    transaction.newNodes ??= new Set()
+    for (const node of people.newNodes) transaction.newNodes.add(node)
+  }
   let joins = join(people.sightings)
-  const tenants = joiningTenants(seen, people, joins)
+  const tenants = joiningTenants(groups, people, joins)
   if (tenants.size > 0) {
-    await takeTurn(transaction, tenants)
-    // Another worker may have joined them while this one waited for its turn.
-    people = { ...(await loadPeople(client, seen)), isNew }
+    await takeProfileLock(transaction, tenants)
+    // Another worker may have linked them while this one waited for the lock.
+    people = await loadPeople(client, groups)
     joins = join(people.sightings)
     const contacts = contactsMeeting(people, joins)
-    if (contacts.length > 0) await transaction.beforePeople?.(contacts)
+    if (contacts.length > 0) await rememberSalesOfProfiles(transaction, contacts)
     await writeJoins(client, people, joins)
   }
   const survivors = new Set(joins.merges.map(({ into }) => profileOf({ id: null, profile: into })))
   return {
     joins,
-    changed: new Set(joins.moves.map(({ name }) => people.tenantOf(name))),
-    people: [...survivors].map(profile => ({
+    movedTenants: new Set(joins.moves.map(({ name }) => people.tenantOf(name))),
+    merged: [...survivors].map(profile => ({
       tenantId: people.tenantOfProfile(profile),
       profile: profile.id,
     })),
-    isNew: [...people.isNew],
   }
 }
 
@@ -163,8 +159,8 @@ function contactsMeeting({ tenantOfProfile }: People, { merges }: Joins): Profil
 }
 
 type People = {
-  /** Nodes that this transaction made. */
-  isNew: Set<string>
+  /** Nodes that this statement created, as `tenant node`. */
+  newNodes: string[]
   sightings: { names: Name[]; trusted: boolean; cause: Cause }[]
   tenantOf(name: Name): number
   tenantOfProfile(profile: Profile): number
@@ -193,7 +189,7 @@ async function loadPeople(client: Transaction['client'], seen: NamesSeen[]): Pro
     tenants.set(name, row.tenantId).set(profile, row.tenantId)
   }
   return {
-    isNew: new Set(known.flatMap(row => (row.isNew ? `${row.tenantId} ${row.node}` : []))),
+    newNodes: known.flatMap(row => (row.isNew ? `${row.tenantId} ${row.node}` : [])),
     sightings: seen.map(({ tenantId, identities, trusted, cause }) => ({
       names: identities.flatMap(identity => names.get(keyText(tenantId, identity)) ?? []),
       trusted,

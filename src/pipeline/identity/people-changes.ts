@@ -17,9 +17,9 @@ import {
   renameJoins,
   undoJoin,
 } from '../../store/identity/people.ts'
-import { accountAttribution } from '../billing/attribution.ts'
-import { combineSales } from '../conversions/conversions.ts'
-import { partSales, salesOfNodes } from '../conversions/split-sales.ts'
+import { attributeAccounts } from '../billing/attribution.ts'
+import { combineSales, salesOfNodes, splitSales } from '../conversions/profile-sales.ts'
+import { rememberSalesOfProfiles } from '../deliveries/sales.ts'
 import type { Transaction } from '../unit.ts'
 
 /** A person under one name of theirs. */
@@ -46,7 +46,10 @@ export async function mergePeople(
     [from, into].map(({ profile }) => ({ tenantId, profile })),
   )
   if (facts.reduce((sum, { names }) => sum + names, 0) > MAX_NAMES) return false
-  await transaction.beforePeople?.([from, into].map(({ profile }) => ({ tenantId, profile })))
+  await rememberSalesOfProfiles(
+    transaction,
+    [from, into].map(({ profile }) => ({ tenantId, profile })),
+  )
   const moved = await mergeProfiles(client, [{ tenantId, from: from.profile, into: into.profile }])
   await insertJoins(client, [
     {
@@ -56,7 +59,7 @@ export async function mergePeople(
     },
   ])
   await combineSales(transaction, [{ tenantId, profile: into.profile }])
-  await accountAttribution()(transaction, [{ tenantId, node: into.node }])
+  await attributeAccounts(transaction, [{ tenantId, node: into.node }])
   return true
 }
 
@@ -75,7 +78,7 @@ export async function splitPerson(
   if (split === null) return null
   const nodes = await nodesOfProfile(client, tenantId, profile)
   const sales = await salesOfNodes(transaction, tenantId, nodes)
-  await transaction.beforePeople?.([{ tenantId, profile }])
+  await rememberSalesOfProfiles(transaction, [{ tenantId, profile }])
   await undoJoin(client, tenantId, split.undone.id)
   // Two people from now on; but what the one said of the other goes when the other is erased.
   const { node, other } = split.undone
@@ -94,8 +97,8 @@ export async function splitPerson(
   const renamed = renamedLinks(links, profile, split, sides)
   if (renamed.length > 0) await renameJoins(client, tenantId, renamed)
   await moveIdentityVersions(client, [tenantId])
-  await partSales(transaction, tenantId, sales)
-  await accountAttribution()(
+  await splitSales(transaction, tenantId, sales)
+  await attributeAccounts(
     transaction,
     [name, from].map(node => ({ tenantId, node })),
   )

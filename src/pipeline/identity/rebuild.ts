@@ -20,8 +20,8 @@ import {
   takeTouches,
   undoneCauses,
 } from '../../store/identity/rebuild.ts'
-import { accountAttribution } from '../billing/attribution.ts'
-import { combineSales } from '../conversions/conversions.ts'
+import { attributeAccounts } from '../billing/attribution.ts'
+import { combineSales } from '../conversions/profile-sales.ts'
 import type { Transaction } from '../unit.ts'
 import { type NamesSeen, openIdentities } from './identity.ts'
 
@@ -56,12 +56,12 @@ export async function rebuildPeople(transaction: Transaction, rebuild: Rebuild):
   const first = new Map<string, number>()
   for (const name of circle) if (!first.has(nameText(name))) first.set(nameText(name), name.node)
   await resetNames(client, tenantId, { nodes, first: [...first.values()], distrust })
-  const identities = openIdentities({ onPeople: async () => {}, onMerged: async () => {} })
+  const identities = openIdentities()
   const placed = new Map<string, number | null>()
   for (let from = 0; from < seen.length; from += AT_A_TIME) {
     const some = seen.slice(from, from + AT_A_TIME)
-    const now = await identities.resolve(transaction, some)
-    for (const [i, { event }] of some.entries()) if (event) placed.set(event.id, now[i] ?? null)
+    const { nodes } = await identities.resolve(transaction, some)
+    for (const [i, { event }] of some.entries()) if (event) placed.set(event.id, nodes[i] ?? null)
   }
   await moveIdentityVersions(client, [tenantId])
   const places = await placesNow(transaction, tenantId, circle, first)
@@ -77,7 +77,7 @@ export async function rebuildPeople(transaction: Transaction, rebuild: Rebuild):
   const left = await circleOf(client, tenantId, [...first.values()])
   const profiles = [...new Set(left.map(({ profile }) => profile))].map(profile => ({ tenantId, profile }))
   await combineSales(transaction, profiles)
-  await accountAttribution()(
+  await attributeAccounts(
     transaction,
     left.map(({ node }) => ({ tenantId, node })),
   )

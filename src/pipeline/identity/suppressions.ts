@@ -13,9 +13,8 @@ import {
   type SuppressionCount,
   suppressingTenants,
 } from '../../store/identity/suppressions.ts'
-import { openMemory } from '../memory.ts'
-import type { Change } from '../records/change.ts'
-import type { Transaction } from '../unit.ts'
+import type { Change } from '../records/records.ts'
+import { openMemory, type Transaction } from '../unit.ts'
 
 /** People who were erased, and are not to be recorded again. */
 export type Suppressions = {
@@ -25,10 +24,6 @@ export type Suppressions = {
   changes(transaction: Transaction, changes: Change[]): Promise<(Change | null)[]>
   /** What is given up and names one of them is not kept either. */
   letters(transaction: Transaction, letters: NewDeadLetter[]): Promise<SortedLetters>
-  /** Takes what was not recorded out of the log, and notes it for `settle`. */
-  note(transaction: Transaction, kind: 'events' | 'records', noted: Noted): Promise<void>
-  /** Counts what was noted, and keeps what else they are called. */
-  settle(transaction: Transaction): Promise<void>
 }
 
 /** `learned`: which of its names belong to somebody who is named beside them. */
@@ -63,7 +58,7 @@ export function openSuppressions(): Suppressions {
     const wanted = keys.flat()
     if (wanted.length === 0) return { are: things.map(() => false), learned: [] }
     const found = await findSuppressed(transaction.client, wanted)
-    for (const name of transaction.suppressed?.flatMap(noted => noted.learned) ?? [])
+    for (const name of transaction.learned?.suppressed.flatMap(noted => noted.learned) ?? [])
       found.set(keyText(name), name)
     const learned: LearnedName[] = []
     const are = keys.map((own, i) => {
@@ -80,30 +75,8 @@ export function openSuppressions(): Suppressions {
     return { are, learned }
   }
 
-  const note: Suppressions['note'] = async (transaction, kind, { things, learned }) => {
-    if (things.length === 0) return
-    const counts = things.map(({ tenantId }) => ({ tenantId, events: 0, records: 0, [kind]: 1 }))
-    await deleteLogged(transaction.client, things)
-    transaction.suppressed ??= []
-    transaction.suppressed.push({ counts, learned })
-  }
-
-  /**
-   * Last of all: everybody who suppresses in a tenant waits for the row of its count. Whoever had it and then wanted the tenant's
-   * turn or a subscription waited in a circle with those who had these and wanted to count.
-   */
-  const settle: Suppressions['settle'] = async ({ client, suppressed = [] }) => {
-    if (suppressed.length === 0) return
-    await countSuppressed(client, summed(suppressed.flatMap(({ counts }) => counts)))
-    const learned = suppressed.flatMap(noted => noted.learned)
-    // After the counts, whose rows are locked: no two transactions wait for each other's names.
-    if (learned.length > 0) await insertLearned(client, learned)
-  }
-
   return {
     among,
-    note,
-    settle,
     async letters(transaction, letters) {
       // What could not be read, or failed, tells nothing of who is who.
       const { are } = await among(
@@ -116,7 +89,7 @@ export function openSuppressions(): Suppressions {
       )
       const suppressed = letters.filter((_, i) => are[i])
       for (const [kind, own] of Map.groupBy(suppressed, ({ entry }) => entry.kind))
-        await note(transaction, kind === 'record' ? 'records' : 'events', {
+        await noteSuppressed(transaction, kind === 'record' ? 'records' : 'events', {
           things: own.map(({ id, entry: { tenantId, receivedAt } }) => ({ tenantId, id, receivedAt })),
           learned: [],
         })
@@ -133,10 +106,37 @@ export function openSuppressions(): Suppressions {
       )
       if (!are.includes(true)) return changes
       const suppressed = changes.filter((_, i) => are[i])
-      await note(transaction, 'records', { things: suppressed.map(({ entry }) => entry), learned })
+      await noteSuppressed(transaction, 'records', { things: suppressed.map(({ entry }) => entry), learned })
       return changes.map((change, i) => (are[i] ? nameless(change) : change))
     },
   }
+}
+
+/** Deletes what was not recorded from the log, and notes it for `writeSuppressed`. */
+export async function noteSuppressed(
+  transaction: Transaction,
+  kind: 'events' | 'records',
+  { things, learned }: Noted,
+): Promise<void> {
+  if (things.length === 0) return
+  const counts = things.map(({ tenantId }) => ({ tenantId, events: 0, records: 0, [kind]: 1 }))
+  await deleteLogged(transaction.client, things)
+  transaction.learned ??= { nodes: [], touches: [], suppressed: [] }
+  transaction.learned.suppressed.push({ counts, learned })
+}
+
+/**
+ * Writes the counts and the identifiers that were learned. Call it last: all transactions that suppress in a tenant wait
+ * for the row of its count. A transaction that held this row and then waited for the profile lock or a subscription
+ * deadlocked with those that held these and waited for the row.
+ */
+export async function writeSuppressed({ client, learned }: Transaction): Promise<void> {
+  const noted = learned?.suppressed ?? []
+  if (noted.length === 0) return
+  await countSuppressed(client, summed(noted.flatMap(({ counts }) => counts)))
+  const names = noted.flatMap(({ learned }) => learned)
+  // After the counts, whose rows are locked: no two transactions wait for each other's identifiers.
+  if (names.length > 0) await insertLearned(client, names)
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Entry } from '../../domain/entries/entry.ts'
 import { timeOfId } from '../../domain/ids.ts'
+import { handleInFile } from '../../domain/providers/shops.ts'
 import {
   isNewer,
   namesOf,
@@ -12,6 +13,7 @@ import {
   readChange,
   type Version,
 } from '../../domain/records/records.ts'
+import { type Handle, productsOfHandles } from '../../store/records/handles.ts'
 import {
   insertOperations,
   loadVersions,
@@ -27,76 +29,55 @@ import {
   lockRecordTypes,
   type RecordNameKey,
 } from '../../store/records/tombstones.ts'
-import type { Suppressions } from '../identity/suppressions.ts'
-import type { Kind, Transaction } from '../unit.ts'
-import type { Change } from './change.ts'
-import { locksFor } from './locks.ts'
-import { rowsToldByShops } from './shop-files.ts'
+import type { Kind, Transaction, Unit } from '../unit.ts'
 
-/** For what is derived from records: called with every record whose state changed. */
-export type RecordListener = (transaction: Transaction, changed: ChangedRecord[]) => Promise<void>
+/** A change of a record, and the entry or event that caused it. */
+export type Change<Work extends RecordChange = RecordChange> = {
+  entry: Pick<Entry, 'id' | 'tenantId' | 'receivedAt'>
+  work: Work
+}
 
-type ChangedRecord = RecordKey & {
+export type ChangedRecord = RecordKey & {
   sourceUpdatedAt: string
-  /** null: the record is deleted now */
+  /** null if the record is deleted now */
   data: Record<string, unknown> | null
 }
 
-// The real reason may name tables and constraints: it is kept with the dead letter.
+// The real reason may name tables and constraints. The dead letter has it.
 const NOT_APPLIED =
-  'The change could not be applied. It is kept, and the operator of this service can replay it.'
+  'The change could not be applied. It is kept as a dead letter, and the operator of this service can replay it.'
 
-export function recordKind(applyRecords: ApplyRecords): Kind<RecordChange> {
-  return {
-    decode(entry) {
-      return { works: [readChange(JSON.parse(entry.context) as RecordContext, entry.body)], rejected: [] }
-    },
-    narrow: entry => entry,
-    async apply(transaction, units) {
-      const told = await rowsToldByShops(transaction.client, units)
-      const applied = told.size > 0 ? units.filter(unit => !told.has(unit)) : units
-      const outcomes = applied.length > 0 ? await applyRecords(transaction, applied) : []
-      const statuses = new Map(applied.map((unit, i) => [unit, outcomes[i]!]))
-      await insertOperations(
-        transaction.client,
-        units.map(unit => ({
-          ...operationOf(unit.entry, unit.work),
-          status: statuses.get(unit) ?? 'superseded',
-          error: null,
-        })),
-      )
-    },
-    deadLetter: (unit, error, attempts) => ({
-      id: unit.entry.id,
-      entry: unit.entry,
-      sourceId: null,
-      inboundEventId: null,
-      reason: 'failed',
-      error,
-      attempts,
-    }),
-    async recordFailure({ client }, unit) {
-      await insertOperations(client, [
-        { ...operationOf(unit.entry, unit.work), status: 'failed', error: NOT_APPLIED },
-      ])
-    },
-  }
+export const recordKind: Kind<RecordChange> = {
+  decode(entry) {
+    return { works: [readChange(JSON.parse(entry.context) as RecordContext, entry.body)], rejected: [] }
+  },
+  narrow: entry => entry,
+  deadLetter: (unit, error, attempts) => ({
+    id: unit.entry.id,
+    entry: unit.entry,
+    sourceId: null,
+    inboundEventId: null,
+    reason: 'failed',
+    error,
+    attempts,
+  }),
+  async recordFailure({ client }, unit) {
+    await insertOperations(client, [
+      { ...operationOf(unit.entry, unit.work), status: 'failed', error: NOT_APPLIED },
+    ])
+  },
 }
 
-/** Returns what became of each change, in their order. */
-export type ApplyRecords = (transaction: Transaction, changes: Change[]) => Promise<OperationOutcome[]>
-
-/** The one way in which records change, whoever tells it. */
-export function openRecords(listeners: RecordListener[], suppressions: Suppressions): ApplyRecords {
-  return async (transaction, changes) => {
-    const kept = await suppressions.changes(transaction, changes)
-    const recorded = kept.filter(change => change !== null)
-    const { statuses, changed } = await applyChanges(transaction, recorded)
-    if (changed.length > 0) for (const listener of listeners) await listener(transaction, changed)
-    const outcomes = statuses.values()
-    // What an erasure has decided is newer than whatever comes.
-    return kept.map(change => (change === null ? 'superseded' : outcomes.next().value!))
-  }
+/** Writes the outcome of each record entry. */
+export async function writeOperations(
+  { client }: Transaction,
+  units: Unit<RecordChange>[],
+  outcomes: OperationOutcome[],
+): Promise<void> {
+  await insertOperations(
+    client,
+    units.map(({ entry, work }, i) => ({ ...operationOf(entry, work), status: outcomes[i]!, error: null })),
+  )
 }
 
 function operationOf(entry: Entry, change: RecordChange | undefined) {
@@ -109,7 +90,8 @@ function operationOf(entry: Entry, change: RecordChange | undefined) {
   }
 }
 
-async function applyChanges({ client }: Transaction, units: Change[]) {
+/** Writes changes of records. Returns the outcome of each change, in order, and the records that changed. */
+export async function writeRecords({ client }: Transaction, units: Change[]) {
   await lockRecordTypes(client, locksFor(units))
   const direct = units.filter(unit => unit.work.op !== 'delete-by-name') as Change<
     RecordWrite | RecordDelete
@@ -130,7 +112,7 @@ async function applyChanges({ client }: Transaction, units: Change[]) {
       changed.set(keyText(record), { ...record, data: null })
     }
   }
-  return { statuses: units.map(unit => statuses.get(unit)!), changed: [...changed.values()] }
+  return { outcomes: units.map(unit => statuses.get(unit)!), changed: [...changed.values()] }
 }
 
 type Newest = { unit: Change<RecordWrite | RecordDelete>; version: Version }
@@ -271,4 +253,57 @@ function keyOf({ entry, work }: Change<RecordWrite | RecordDelete>): RecordKey {
 
 function nameText(key: RecordNameKey): string {
   return `${key.tenantId} ${key.entityType} ${key.name} ${key.value}`
+}
+
+type RecordLock = { tenantId: number; entityType: RecordChange['entityType']; exclusive: boolean }
+
+export function locksFor(units: Change[]): RecordLock[] {
+  return strictest(
+    units.map(({ entry: { tenantId }, work: { op, entityType } }) => ({
+      ...{ tenantId, entityType, exclusive: op === 'delete-by-name' },
+    })),
+  )
+}
+
+/** One lock for each tenant and type. */
+export function strictest(locks: RecordLock[]): RecordLock[] {
+  const found = new Map<string, RecordLock>()
+  for (const lock of locks) {
+    const key = `${lock.tenantId} ${lock.entityType}`
+    if (!found.get(key)?.exclusive) found.set(key, lock)
+  }
+  return [...found.values()]
+}
+
+/**
+ * Rows of a shop's export file that identify a product by its handle, because the file has no ids, while the shop's
+ * webhooks have sent this product under its id. Writing these rows would store the product twice. Webhooks are newer than
+ * any file, whatever the file's time, because files are copied. A row that is newer than a deleted product is another
+ * product.
+ */
+export async function findRowsSentByShops(
+  client: Transaction['client'],
+  changes: Change<RecordChange>[],
+): Promise<Set<Change>> {
+  const named = new Map<Change, Handle>()
+  for (const change of changes) {
+    const handle = change.work.op === 'write' ? handleInFile(change.work) : null
+    if (handle !== null) named.set(change, { tenantId: change.entry.tenantId, handle })
+  }
+  if (named.size === 0) return new Set()
+  // Before the query: a concurrent webhook would neither be seen nor see these rows.
+  await lockRecordTypes(client, locksFor(changes))
+  const distinct = new Map([...named.values()].map(handle => [handleText(handle), handle]))
+  const known = new Map(
+    (await productsOfHandles(client, [...distinct.values()])).map(row => [handleText(row), row]),
+  )
+  const isSent = ([change, handle]: [Change, Handle]) => {
+    const product = known.get(handleText(handle))
+    return product !== undefined && (product.isLive || product.toldAt >= change.work.sourceUpdatedAt)
+  }
+  return new Set([...named].filter(isSent).map(([change]) => change))
+}
+
+function handleText({ tenantId, handle }: Handle): string {
+  return `${tenantId} ${handle}`
 }
