@@ -4,7 +4,7 @@ import { type Config, readConfig } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import { type SeenStream, streamsSeen } from '../log/jetstream/known-streams.ts'
 import { type OutsideLog, totalOf } from '../log/log.ts'
-import { freeOf, isLow } from '../runtime/disk.ts'
+import { diskReader, isLow } from '../overload/disk.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
 import { listStalled, type StalledPartition } from '../store/entries/stalled.ts'
@@ -46,7 +46,7 @@ export function addStatus(program: Command, out: Output): void {
 
 /** Null if unknown: the disk of an external PostgreSQL. */
 async function diskOf(config: Config) {
-  const free = await freeOf(config)()
+  const free = await diskReader(config)()
   if (free === null) return null
   return { free_percent: Math.round(free * 1_000) / 10, is_low: isLow(free, config.minFreeDisk) }
 }

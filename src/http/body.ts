@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { gunzip, gunzipSync } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { parseJson } from '../domain/json/json.ts'
-import type { BodiesInFlight } from './in-flight.ts'
+import type { BodiesInFlight } from '../overload/bodies.ts'
 import { type Problem, problems } from './problems.ts'
 
 /**

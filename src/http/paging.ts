@@ -145,11 +145,11 @@ export async function sendList<Row>(
 ): Promise<FastifyReply> {
   const { read } = list
   // The first portion is read in the turn of the request, which ends when the answer begins.
-  const inTurns: typeof list = {
+  const queued: typeof list = {
     ...list,
-    read: (limit, after) => (after ? request.inTurn(() => read(limit, after)) : read(limit, null)),
+    read: (limit, after) => (after ? request.inReadQueue(() => read(limit, after)) : read(limit, null)),
   }
-  return wantsCsv(request) ? csvList(reply, inTurns, columns) : sendJson(reply, await portionedList(inTurns))
+  return wantsCsv(request) ? csvList(reply, queued, columns) : sendJson(reply, await portionedList(queued))
 }
 
 /** The answer with a list. A large page is a stream of portions: it is never held as a whole. */

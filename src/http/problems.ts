@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { AdminError, type PersonChoice } from '../admin/error.ts'
 import { ValidationError, validationErrorSentence } from '../domain/validation-error.ts'
-import { Overloaded } from '../intake/coalesce.ts'
+import { Overloaded } from '../overload/limits.ts'
 import { validationFaults } from './validation.ts'
 
 export const ProblemBody = Type.Object(

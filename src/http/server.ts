@@ -1,14 +1,14 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyReply, type FastifyRequest, LogController, type RouteOptions } from 'fastify'
 import type { Logger } from 'pino'
+import { type BodiesInFlight, openBodiesInFlight } from '../overload/bodies.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
 import type { App, Surface } from './app.ts'
 import { type BodyMode, bodyReader } from './body.ts'
 import { clientErrorHandler, drainOnClose, requestIds, type Timeouts, timeoutsOf } from './connections.ts'
-import { limitFailures } from './failed-credentials.ts'
-import { type BodiesInFlight, openBodiesInFlight } from './in-flight.ts'
 import { registerOpenApi } from './openapi.ts'
+import { limitFailedCredentials } from './overload.ts'
 import { problemOf } from './problems.ts'
 import { type FinishResponse, openResponses, problemPayload, unmatchedPayload } from './responses.ts'
 import { traceRequests } from './tracing.ts'
@@ -65,7 +65,7 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   if (options.tracing) traceRequests(app, options.tracing)
   const bodies = openBodiesInFlight({
     maxBytes: options.maxInFlightBytes ?? DEFAULT_IN_FLIGHT_BYTES,
-    onRefused: options.metrics.accept.shed,
+    onRejected: options.metrics.accept.shed,
   })
   app.decorateRequest('heldBytes', 0)
   app.decorateRequest('isAuthenticated', false)
@@ -75,7 +75,7 @@ export async function buildServer(options: ServerOptions): Promise<App> {
   app.addHook('onRoute', route =>
     addSharedHooks(route, { metrics: options.metrics, finish, compile, bodies }),
   )
-  const limited = limitFailures(options.failedAuthLimit ?? null)
+  const limited = limitFailedCredentials(options.failedAuthLimit ?? null)
   app.setErrorHandler((error, request, reply) => {
     const problem = limited(problemOf(error, options.isUnavailable), request.ip)
     request.routeOptions.config.refused?.request(request, problem)

@@ -2,8 +2,9 @@ import type pg from 'pg'
 import type { AdminFor } from '../admin/admin.ts'
 import type { Accept } from '../intake/accept.ts'
 import type { Refusals } from '../intake/refusals.ts'
-import type { Budgets } from '../intake/volume.ts'
 import type { Log } from '../log/log.ts'
+import type { Budgets } from '../overload/budgets.ts'
+import type { FairQueue } from '../overload/fair-queue.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import { alertRoutes } from './admin/alerts.ts'
 import { auditRoute } from './admin/audit.ts'
@@ -42,29 +43,39 @@ import { exportRoutes } from './export/routes.ts'
 import { type InboundOptions, inboundRoute } from './inbound/receive.ts'
 import { requestListRoute } from './inbound/requests.ts'
 import { mcpRoute } from './mcp/route.ts'
-import { takeReadTurns } from './read-turns.ts'
+import {
+  type BacklogState,
+  type DiskState,
+  queueReads,
+  queueWrites,
+  rejectOnFullBacklog,
+  rejectOnFullDisk,
+} from './overload.ts'
 import { operationRoute } from './records/operations.ts'
 import { recordRoutes } from './records/records.ts'
 import { keepRefused } from './refused.ts'
 import { subscriptionRoutes } from './reports/routes.ts'
-import { type BacklogState, type Room, refuseWithBacklog, refuseWithoutRoom } from './room.ts'
 import { searchRoute } from './search.ts'
-import { type Turns, takeTurns } from './turns.ts'
 
 /** Every surface, its credentials and its routes. What all servers have (/openapi.json, /docs) is in openapi.ts. */
 
 type Credentials = { directory: Directory; now: () => Date }
 /** What both that take in writes with keys need. */
-type Receiving = Credentials & { accept: Accept; backlog: BacklogState; turns: Turns; refusals: Refusals }
+type Receiving = Credentials & {
+  accept: Accept
+  backlog: BacklogState
+  writeQueue: FairQueue
+  refusals: Refusals
+}
 
-export function dataSurface(options: Receiving & { pool: pg.Pool; log: Log; readTurns: Turns }): Surface {
+export function dataSurface(options: Receiving & { pool: pg.Pool; log: Log; readQueue: FairQueue }): Surface {
   return {
     name: 'data',
     register(app) {
-      app.addHook('onRequest', refuseWithBacklog(options.backlog))
+      app.addHook('onRequest', rejectOnFullBacklog(options.backlog))
       app.addHook('onRequest', authenticatePrivate(options))
-      takeTurns(app, options.turns)
-      takeReadTurns(app, options.readTurns)
+      queueWrites(app, options.writeQueue)
+      queueReads(app, options.readQueue)
       keepRefused(app, options)
       recordRoutes(app, options) //         POST, DELETE, GET /v1/{products,contacts,orders}; GET …/:id; POST …/batch
       operationRoute(app, options) //       GET /v1/operations/:operationId
@@ -93,7 +104,7 @@ export function toolSurface(options: Credentials & { version: string }): Surface
   }
 }
 
-export function eventSurface(options: Receiving & { budgets: Budgets; disk: Room }): Surface {
+export function eventSurface(options: Receiving & { budgets: Budgets; disk: DiskState }): Surface {
   return {
     name: 'events',
     async register(app) {
@@ -104,10 +115,10 @@ export function eventSurface(options: Receiving & { budgets: Budgets; disk: Room
       await app.register(async scope => {
         const keyed = scope as unknown as App
         const receiving = { ...options, trackingCaller: trackingCaller(options) }
-        keyed.addHook('onRequest', refuseWithoutRoom(options.disk))
-        keyed.addHook('onRequest', refuseWithBacklog(options.backlog))
+        keyed.addHook('onRequest', rejectOnFullDisk(options.disk))
+        keyed.addHook('onRequest', rejectOnFullBacklog(options.backlog))
         keyed.addHook('onRequest', authenticateTracking({ ...options, optional: true }))
-        takeTurns(keyed, options.turns)
+        queueWrites(keyed, options.writeQueue)
         keepRefused(keyed, options)
         trackRoute(keyed, receiving) //     POST /v1/track
         cdpRoutes(keyed, receiving) //      POST /v1/{identify,page,batch,…}, /beacon/v1/batch, /api/s/:type, …
@@ -116,12 +127,14 @@ export function eventSurface(options: Receiving & { budgets: Budgets; disk: Room
   }
 }
 
-export function inboundSurface(options: InboundOptions & { disk: Room; backlog: BacklogState }): Surface {
+export function inboundSurface(
+  options: InboundOptions & { disk: DiskState; backlog: BacklogState },
+): Surface {
   return {
     name: 'inbound',
     register(app) {
-      app.addHook('onRequest', refuseWithoutRoom(options.disk))
-      app.addHook('onRequest', refuseWithBacklog(options.backlog))
+      app.addHook('onRequest', rejectOnFullDisk(options.disk))
+      app.addHook('onRequest', rejectOnFullBacklog(options.backlog))
       inboundRoute(app, options) //         POST /ingest/inbound/:sourceConfigId
     },
   }

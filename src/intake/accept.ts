@@ -2,20 +2,21 @@ import type { EventContext, Inspection } from '../domain/events/events.ts'
 import { type Body, inspect } from '../domain/events/normalize/normalize.ts'
 import { newEntryId } from '../domain/ids.ts'
 import type { Append, Appended, FlushGroup } from '../log/log.ts'
-import { type Coalesced, coalesce, Overloaded } from './coalesce.ts'
+import { type Coalesced, coalesce } from '../overload/coalesce.ts'
+import { openByteLimit } from '../overload/limits.ts'
 
 export type AcceptMetrics = {
   flushed(entries: number, seconds: number): void
   shed(): void
 }
 
-/** The one way in. Resolves when the entries are durable; rejects when they are not. */
+/** The only write path. Resolves when the entries are durable. */
 export type Accept = (entries: Append[]) => Promise<Appended[]>
 
-// what an entry costs beside its body
+// Memory of an entry besides its body.
 const ENTRY_OVERHEAD_BYTES = 512
 
-/** Group commit: requests that arrive while flushes of their group are under way share the next one. */
+/** Group commit: requests that arrive while flushes of their group are in progress share the next one. */
 export function openAccept({
   append,
   groupOf,
@@ -28,9 +29,10 @@ export function openAccept({
   metrics?: AcceptMetrics
 }): { accept: Accept; drained(): Promise<void>; pendingBytes(): number } {
   const flushes = new Map<string, Coalesced<Append, Appended>>()
-  let pendingBytes = 0
+  // One limit for all groups: it bounds the memory of the process.
+  const pending = openByteLimit(maxPendingBytes, metrics?.shed)
 
-  function flushesOf(group: FlushGroup): Coalesced<Append, Appended> {
+  function findFlushes(group: FlushGroup): Coalesced<Append, Appended> {
     let own = flushes.get(group.name)
     if (!own) {
       const { name: _, ...limits } = group
@@ -50,34 +52,29 @@ export function openAccept({
   return {
     async accept(entries) {
       if (entries.length === 0) return []
-      const bytes = bytesOf(entries)
-      // One bound for all groups: it is the process's memory.
-      if (pendingBytes > 0 && pendingBytes + bytes > maxPendingBytes) {
-        metrics?.shed()
-        throw new Overloaded(pendingBytes)
-      }
-      pendingBytes += bytes
+      const bytes = countBytes(entries)
+      pending.acquire(bytes)
       try {
-        // The entries of a request are of one group; where they are not, the log parts them.
-        return await flushesOf(groupOf(entries[0]!)).submit(entries, bytes)
+        // The entries of a request belong to one group; if not, the log separates them.
+        return await findFlushes(groupOf(entries[0]!)).submit(entries, bytes)
       } finally {
-        pendingBytes -= bytes
+        pending.release(bytes)
       }
     },
     async drained() {
-      while (pendingBytes > 0) await Promise.all([...flushes.values()].map(own => own.drained()))
+      while (pending.pendingBytes() > 0) await Promise.all([...flushes.values()].map(own => own.drained()))
     },
-    pendingBytes: () => pendingBytes,
+    pendingBytes: pending.pendingBytes,
   }
 }
 
-function bytesOf(entries: Append[]): number {
+function countBytes(entries: Append[]): number {
   let bytes = 0
   for (const { entry } of entries) bytes += entry.body.length + entry.context.length + ENTRY_OVERHEAD_BYTES
   return bytes
 }
 
-/** A request with events, read: what is wrong with it, and the entry it becomes if anything in it is good. */
+/** Inspects a request with events: its validation errors, and the entry for its valid items. */
 export function eventEntry(
   tenantId: number,
   body: Body,
@@ -85,7 +82,7 @@ export function eventEntry(
   now: Date,
 ): { inspection: Inspection; append: Append } {
   const inspection = inspect(body, context)
-  // What was read from it takes several times its text, and is not to wait with it until it is durable.
+  // The parsed value takes several times the memory of the text: release it before the entry waits for its commit.
   body.value = undefined
   const id = newEntryId(now.getTime())
   return {

@@ -5,17 +5,17 @@ import { type Body, MAX_NAMED_REJECTIONS } from '../domain/events/normalize/norm
 import { itemId, newEntryId } from '../domain/ids.ts'
 import { presetNamed } from '../domain/inbound/presets.ts'
 import type { Append } from '../log/log.ts'
+import type { Budgets } from '../overload/budgets.ts'
+import { coalesce } from '../overload/coalesce.ts'
+import type { Throttle } from '../overload/throttle.ts'
 import { isUnavailable, withClient } from '../postgres/database.ts'
 import { makingPartitions } from '../postgres/partitions.ts'
 import { findProcessed, type ProcessedKey, processedKey } from '../store/inbound/processed.ts'
 import { insertReceipts, type Receipt } from '../store/inbound/receipts.ts'
 import type { Source } from '../store/inbound/sources.ts'
 import { type Accept, eventEntry } from './accept.ts'
-import { coalesce } from './coalesce.ts'
 import type { Overflow } from './overflow.ts'
-import type { Pace } from './pace.ts'
 import type { Traces } from './traces.ts'
-import type { Budgets } from './volume.ts'
 
 /** What became of the items of a request: the four add up to all of them. */
 export type Received = {
@@ -83,9 +83,9 @@ export function openInbound(deps: {
   budgets: Budgets
   overflow: Overflow
   traces: Traces
-  pace: Pace
+  throttle: Throttle
 }): Inbound {
-  const { accept, budgets, overflow, traces, pace } = deps
+  const { accept, budgets, overflow, traces, throttle } = deps
   // The look-ups of a flood never stand before those of the others.
   const run = (keys: ProcessedKey[]) => findFirstIds(deps.pool, keys)
   const lookUps = coalesce({ run, ...LOOK_UPS })
@@ -140,12 +140,12 @@ export function openInbound(deps: {
   async function receive(source: Source, body: Body, context: InboundContext, now: Date) {
     const { inspection, append } = eventEntry(source.tenantId, body, context, now)
     if (inspection.accepted.length === 0) return { inspection, received: null }
-    const lookUp = pace.isOver(source.id) ? lookUpsOfFloods : lookUps
+    const lookUp = throttle.isOverLimit(source.id) ? lookUpsOfFloods : lookUps
     const { fresh, known } = await sortOut(source, inspection.accepted, lookUp.submit)
     const budget = await budgetFor(source, fresh.length)
     const due = fresh.slice(0, budget)
     const over = fresh.slice(budget)
-    pace.note(source.id, source.config.rate_limit, inspection.items, over.length > 0)
+    throttle.record(source.id, source.config.rate_limit, inspection.items, over.length > 0)
     const { rejected } = inspection
     const isWhole = due.length === inspection.accepted.length
     await keep(source, { due, over, rejected, isWhole }, append, context)
@@ -164,7 +164,7 @@ export function openInbound(deps: {
     return { inspection, received }
   }
 
-  return { receive, turn: (source, bytes) => pace.turn(source.id, source.config.rate_limit, bytes) }
+  return { receive, turn: (source, bytes) => throttle.wait(source.id, source.config.rate_limit, bytes) }
 }
 
 type Parts = { due: Good[]; over: Good[]; rejected: RejectedItem[]; isWhole: boolean }

@@ -1,6 +1,6 @@
 import type pg from 'pg'
+import { coalesce } from '../overload/coalesce.ts'
 import { type DeferredEntry, insertOverflow, listBacklogged } from '../store/inbound/overflow.ts'
-import { coalesce } from './coalesce.ts'
 
 /** Where entries over their source's budget wait, and what a node knows of the sources that have some there. */
 export type Overflow = {

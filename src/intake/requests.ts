@@ -6,9 +6,9 @@ import { nameHashes } from '../domain/identity/suppression.ts'
 import { newEntryId } from '../domain/ids.ts'
 import { headersWithoutAddresses, type IpMode, withoutAddresses } from '../domain/tenants/ip-addresses.ts'
 import { DAY_MS } from '../domain/time.ts'
+import { coalesce } from '../overload/coalesce.ts'
 import { insertRequests, insertRequestsNaming, type NewInboundRequest } from '../store/inbound/requests.ts'
 import type { Source } from '../store/inbound/sources.ts'
-import { coalesce } from './coalesce.ts'
 
 /** What was received, as it was received. */
 type KeptRequest = {

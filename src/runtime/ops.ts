@@ -3,13 +3,13 @@ import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { type Ops, type OpsMetrics, startOps } from '../http/ops.ts'
 import type { Log } from '../log/log.ts'
+import { type Backlog, describeBacklog } from '../overload/backlog.ts'
+import { type Disk, describeDisk } from '../overload/disk.ts'
 import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
 import { listStalled } from '../store/entries/stalled.ts'
 import { totalSuppressed } from '../store/identity/suppressions.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { type Backlog, backlogText } from './backlog.ts'
-import { type Disk, diskText } from './disk.ts'
 
 /** What /metrics tells of the parts, read when it is asked for. */
 export function watchParts(
@@ -24,7 +24,7 @@ export function watchParts(
   metrics.watchDisk(disk.free)
   metrics.watchDeadLetters(() => countDeadLetters(pool))
   if (outside)
-    metrics.watchPassedOver(async () => {
+    metrics.watchSkippedMessages(async () => {
       const { foreign, unreadable } = await outside.passedOver()
       return (foreign?.messages ?? 0) + (unreadable?.messages ?? 0)
     })
@@ -64,7 +64,10 @@ export async function openOps(
     const database = `answered in ${Math.round(performance.now() - started)} ms`
     // Ready all the same: reads go on.
     const nats = outside && { nats: outside.promise() ?? 'away: events are answered 503' }
-    return { ok: true, checks: { database, disk: diskText(disk), backlog: backlogText(backlog), ...nats } }
+    return {
+      ok: true,
+      checks: { database, disk: describeDisk(disk), backlog: describeBacklog(backlog), ...nats },
+    }
   }
   try {
     return await startOps({ port: config.opsPort, host: config.opsHost, metrics, readiness, about })

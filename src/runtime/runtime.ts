@@ -23,6 +23,8 @@ import { stuckSessions } from '../jobs/stuck-sessions.ts'
 import { keyUse, partitionUpkeep } from '../jobs/upkeep.ts'
 import { leaveStreams } from '../log/jetstream/left-streams.ts'
 import { type Log, LogRefused, type OutsideLog } from '../log/log.ts'
+import { type Backlog, watchBacklog } from '../overload/backlog.ts'
+import { diskReader, type ReadFree, watchDisk } from '../overload/disk.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { brokenConnection, type Connection, openPool } from '../postgres/database.ts'
 import { archiveState } from '../store/archive/archive.ts'
@@ -31,9 +33,7 @@ import { openDirectory } from '../store/tenants/directory.ts'
 import type { LoggerOptions } from '../telemetry/logging.ts'
 import { type Metrics, type MetricsSample, openMetrics } from '../telemetry/metrics.ts'
 import { openTracing, type Tracing } from '../telemetry/tracing.ts'
-import { type Backlog, watchBacklog } from './backlog.ts'
 import { openClock } from './clock.ts'
-import { freeOf, type ReadFree, watchDisk } from './disk.ts'
 import { initialiseLog, isStorageAway, natsOf, openLog } from './log.ts'
 import { openOps, watchParts } from './ops.ts'
 import { type OpenedSurfaces, openSurfaces, type Parts } from './surfaces.ts'
@@ -170,7 +170,7 @@ async function openParts(options: RuntimeOptions, onClose: OnClose): Promise<Par
   onClose(close)
   if (log.outside) await startJetStream(log.outside, options.log)
   const metrics = openMetrics()
-  const disk = await watchDisk(options.readFree ?? freeOf(config), config.minFreeDisk)
+  const disk = await watchDisk(options.readFree ?? diskReader(config), config.minFreeDisk)
   onClose(async () => disk.stop())
   const backlog = watchBacklog(log.lag, { max: config.maxBacklog, processes: config.processes })
   onClose(async () => backlog.stop())
@@ -206,7 +206,7 @@ function counted({ accept }: Metrics, backlog: Backlog): AcceptMetrics {
     ...accept,
     flushed(entries, seconds) {
       accept.flushed(entries, seconds)
-      backlog.appended(entries)
+      backlog.recordAppended(entries)
     },
   }
 }

@@ -7,8 +7,6 @@ import { version } from '../config/version.ts'
 import type { Surface } from '../http/app.ts'
 import { sessionReader } from '../http/console/session-cookie.ts'
 import type { SignIn } from '../http/console/sign-in-routes.ts'
-import { openContention } from '../http/contention.ts'
-import { openReadTurns } from '../http/read-turns.ts'
 import {
   adminSurface,
   consoleSurface,
@@ -17,25 +15,25 @@ import {
   inboundSurface,
   toolSurface,
 } from '../http/surfaces.ts'
-import { openTurns } from '../http/turns.ts'
 import type { Accept } from '../intake/accept.ts'
 import { openInbound } from '../intake/inbound.ts'
 import { openOverflow } from '../intake/overflow.ts'
-import { openPace } from '../intake/pace.ts'
 import { openRefusals } from '../intake/refusals.ts'
 import { openRequests } from '../intake/requests.ts'
 import { openTraces } from '../intake/traces.ts'
-import { type Budgets, openBudgets } from '../intake/volume.ts'
 import { inboundUpkeep } from '../jobs/inbound-upkeep.ts'
 import type { Job } from '../jobs/jobs.ts'
 import { overflowDrain } from '../jobs/overflow.ts'
 import { refusalUpkeep } from '../jobs/refusals.ts'
 import type { Log } from '../log/log.ts'
+import type { Backlog } from '../overload/backlog.ts'
+import { type Budgets, openBudgets } from '../overload/budgets.ts'
+import type { Disk } from '../overload/disk.ts'
+import { openAdaptiveCapacity, openFairQueue, openReadQueue } from '../overload/fair-queue.ts'
+import { openThrottle } from '../overload/throttle.ts'
 import type { Directory } from '../store/tenants/directory.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Tracing } from '../telemetry/tracing.ts'
-import type { Backlog } from './backlog.ts'
-import type { Disk } from './disk.ts'
 
 /** What surfaces are built from. */
 export type Parts = {
@@ -61,14 +59,14 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
   const serves = (surface: Config['surfaces'][number]) => config.surfaces.includes(surface)
   const store = config.processes > 1 ? 'postgres' : config.volumeStore
   const budgets = openBudgets({ store, pool: parts.pool })
-  const turns = openTurns({ capacity: openContention() })
-  parts.metrics.watchTurns(turns.waiting)
+  const writeQueue = openFairQueue({ capacity: openAdaptiveCapacity() })
+  parts.metrics.watchFairQueue(writeQueue.waiting)
   const surfaces: Surface[] = []
   const refusals = openRefusals(parts)
-  const receiving = { ...parts, turns, refusals }
-  const readTurns = openReadTurns(config.poolSize)
+  const receiving = { ...parts, writeQueue, refusals }
+  const readQueue = openReadQueue(config.poolSize)
   if (serves('data'))
-    surfaces.push(dataSurface({ ...receiving, readTurns }), toolSurface({ ...parts, version }))
+    surfaces.push(dataSurface({ ...receiving, readQueue }), toolSurface({ ...parts, version }))
   if (serves('events')) surfaces.push(eventSurface({ ...receiving, budgets }))
   if (serves('console')) {
     const { allowPrivateDestinations, logRetentionMs } = config
@@ -113,8 +111,8 @@ async function openInboundSurface(
   // Before the first request: what comes now queues behind what was left waiting.
   await overflow.refresh()
   const traces = openTraces({ pool, now })
-  const pace = openPace({ maxWaitingBytes: config.maxPendingBytes })
-  const inbound = openInbound({ ...parts, overflow, traces, pace })
+  const throttle = openThrottle({ maxWaitingBytes: config.maxPendingBytes })
+  const inbound = openInbound({ ...parts, overflow, traces, throttle })
   const surface = inboundSurface({
     ...{ directory, inbound, traces, metrics, disk, backlog, now },
     requests: openRequests({ pool }),

@@ -25,7 +25,7 @@ export type Metrics = {
   watchPipeline(read: () => Promise<Lag[]>): void
   watchDeadLetters(read: () => Promise<number>): void
   watchStalled(read: () => Promise<number>): void
-  watchPassedOver(read: () => Promise<number>): void
+  watchSkippedMessages(read: () => Promise<number>): void
   watchSuppressed(read: () => Promise<number>): void
   watchRetention(isHeld: () => Promise<boolean>): void
   /** The free part of the disk; null: not known, and left out. */
@@ -33,7 +33,7 @@ export type Metrics = {
   /** What waits in the log, and how much may; null: not counted yet, or no limit. */
   watchBacklog(backlog: { entries(): number | null; max: number | null }): void
   /** Requests that wait for those of other tenants. */
-  watchTurns(waiting: () => number): void
+  watchFairQueue(waiting: () => number): void
   watchPool(name: string, counts: () => PoolCounts): void
   contentType: string
   /** Together with those of other processes of this node, if there are any. */
@@ -100,7 +100,7 @@ export function openMetrics(): Metrics {
         'Entries that could not be processed and wait for a decision',
         read,
       ),
-    watchPassedOver: read =>
+    watchSkippedMessages: read =>
       watchNumber(
         registry,
         'kontor_nats_passed_over_messages',
@@ -142,7 +142,7 @@ export function openMetrics(): Metrics {
       )
       if (max !== null) watchNumber(registry, 'kontor_backlog_limit_entries', limit, async () => max)
     },
-    watchTurns: waiting =>
+    watchFairQueue: waiting =>
       watchNumber(
         registry,
         'kontor_turns_waiting_requests',

@@ -61,7 +61,7 @@ test('beyond the largest backlog nothing is taken in and everything is read; wha
   const metrics = await opsText('/metrics')
   assert.equal(Number(/^kontor_backlog_entries (\d+)$/m.exec(metrics)?.[1]) >= MAX, true)
   assert.match(metrics, /^kontor_backlog_limit_entries 1000$/m)
-  assert.match(await opsText('/readyz'), /KONTOR_MAX_BACKLOG is 1,000: what comes in is answered 503/)
+  assert.match(await opsText('/readyz'), /KONTOR_MAX_BACKLOG is 1,000: writes are answered with 503/)
 
   const connection = { url: server.databaseUrl }
   workers = await startWorkers(

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { AdminError } from '../../src/admin/error.ts'
 import type { App } from '../../src/http/app.ts'
 import { problems } from '../../src/http/problems.ts'
-import { Overloaded } from '../../src/intake/coalesce.ts'
+import { Overloaded } from '../../src/overload/limits.ts'
 import { openShell, problemIn } from './shell.ts'
 
 function things(app: App): void {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openAccept as open } from '../../src/intake/accept.ts'
-import { Overloaded } from '../../src/intake/coalesce.ts'
 import type { Append, Appended } from '../../src/log/log.ts'
 import { POSTGRES_FLUSHES } from '../../src/log/postgres/log.ts'
+import { Overloaded } from '../../src/overload/limits.ts'
 import { anAppend } from '../log/entries.ts'
 
 const MEBIBYTE = 1_048_576

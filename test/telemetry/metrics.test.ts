@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startOps } from '../../src/http/ops.ts'
-import { watchBacklog } from '../../src/runtime/backlog.ts'
+import { watchBacklog } from '../../src/overload/backlog.ts'
 import { openMetrics } from '../../src/telemetry/metrics.ts'
 import { eventually } from '../eventually.ts'
 import { openShell } from '../http/shell.ts'
@@ -58,7 +58,7 @@ test('the parts of the service are measured', async () => {
   metrics.watchPool('requests', () => ({ totalCount: 5, idleCount: 2, waitingCount: 1 }))
   metrics.watchPipeline(async () => [{ partition: 3, entries: 12, seconds: 1.5 }])
   metrics.watchDeadLetters(async () => 4)
-  metrics.watchTurns(() => 6)
+  metrics.watchFairQueue(() => 6)
   const text = await metrics.text()
   assert.equal(sample(text, 'kontor_flush_entries_sum'), 7)
   assert.equal(sample(text, 'kontor_log_append_seconds_count'), 1)
@@ -83,7 +83,7 @@ test('a backlog that is full only if something counts twice is counted again at 
   // So many that the usual pause is longer than any test.
   const backlog = watchBacklog(lag, { max: 1_000, processes: 3e5 })
   t.after(backlog.stop)
-  backlog.appended(20)
+  backlog.recordAppended(20)
   counts[0]!(990)
   await eventually('a count', async () => backlog.entries() === 1_010)
   assert.ok(backlog.isFull())

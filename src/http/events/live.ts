@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type pg from 'pg'
 import { Type } from 'typebox'
 import { storableText } from '../../domain/json/json.ts'
+import { openConcurrencyLimit } from '../../overload/limits.ts'
 import { followNewest } from '../../reports/newest.ts'
 import { type ConversionRow, listConversions } from '../../store/conversions/conversions.ts'
 import { type EventRow, listEvents } from '../../store/events/events.ts'
@@ -10,21 +11,20 @@ import { conversionText, eventText } from '../../store/export/row-texts.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
 import type { App } from '../app.ts'
 import { authenticatePrivate, requireScope } from '../auth.ts'
-import { limitLongRunning } from '../long-running.ts'
 import { problems } from '../problems.ts'
 
 // Proxies end connections on which nothing comes for a minute.
 const SIGN_EVERY_MS = 15_000
 const NEWEST = 50
 // Each is a small query a second.
-const MOST_AT_ONCE = { ofTenant: 50, inAll: 100 }
+const MOST_AT_ONCE = { perTenant: 50, total: 100 }
 
 type Deps = { pool: pg.Pool; directory: Directory; now: () => Date }
 
 /** Events as they come in, as server-sent events. What comes faster than a screen can show is left out. */
 export function liveRoute(app: App, { pool, ...deps }: Deps): void {
   const streams = new Set<AbortController>()
-  const followers = limitLongRunning(MOST_AT_ONCE)
+  const followers = openConcurrencyLimit(MOST_AT_ONCE)
   app.addHook('preClose', async () => {
     for (const stream of streams) stream.abort()
   })
@@ -60,7 +60,7 @@ export function liveRoute(app: App, { pool, ...deps }: Deps): void {
       const { tenantId } = request.caller
       const withSales = request.query.conversions
       if (withSales) requireScope(request.caller, 'conversions:read')
-      const leave = followers.begin(tenantId)
+      const leave = followers.acquire(tenantId)
       if (!leave) throw problems.unavailable('Too many follow events at once.')
       // By hand: a signal that is made of others may be forgotten together with them, and then never comes.
       const ending = new AbortController()
@@ -76,7 +76,7 @@ export function liveRoute(app: App, { pool, ...deps }: Deps): void {
       const page = { limit: NEWEST, offset: 0, since: null, until: null, after: null, eventType }
       const stream = follow({
         newest: () =>
-          request.inTurn(async () => {
+          request.inReadQueue(async () => {
             const events = (await listEvents(pool, tenantId, page)).rows.map(eventMessage)
             if (!withSales) return events
             const sales = (await listConversions(pool, tenantId, page)).map(conversionMessage)

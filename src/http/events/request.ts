@@ -5,8 +5,8 @@ import { type Body, MAX_NAMED_REJECTIONS, openBody } from '../../domain/events/n
 import { isObject } from '../../domain/json/json.ts'
 import { headersWithoutAddresses, keptAddress, withoutAddresses } from '../../domain/tenants/ip-addresses.ts'
 import { type Accept, eventEntry } from '../../intake/accept.ts'
-import type { Budgets, RateLimit } from '../../intake/volume.ts'
 import type { Append } from '../../log/log.ts'
+import type { Budgets, RateLimit } from '../../overload/budgets.ts'
 import { type Caller, originRefusal, type TrackingCaller } from '../auth.ts'
 import { type Problem, problems } from '../problems.ts'
 

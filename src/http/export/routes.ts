@@ -2,15 +2,15 @@ import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import type pg from 'pg'
 import { Type } from 'typebox'
+import { openConcurrencyLimit } from '../../overload/limits.ts'
 import { CONTENT_TYPES, exportBytes, FORMATS } from '../../reports/export/export.ts'
 import { TABLES, type TableName, tableNamed } from '../../reports/export/tables.ts'
 import type { App } from '../app.ts'
-import { limitLongRunning } from '../long-running.ts'
 import { timeWindow } from '../paging.ts'
 import { problems } from '../problems.ts'
 
 // Each holds some megabytes, however slowly it is read.
-const MAX_AT_A_TIME = { ofTenant: 16, inAll: 32 }
+const MAX_AT_A_TIME = { perTenant: 16, total: 32 }
 const RETRY_AFTER_S = 10
 
 const BOUNDS: Record<TableName, string> = {
@@ -36,7 +36,7 @@ const exportQuery = (name: TableName) =>
 
 /** Whole tables as files. A file that ends early is told from a whole one by the connection, which breaks off. */
 export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
-  const exports = limitLongRunning(MAX_AT_A_TIME)
+  const exports = openConcurrencyLimit(MAX_AT_A_TIME)
   for (const name of TABLES) {
     const table = tableNamed(name)
     app.get(
@@ -64,11 +64,11 @@ export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
       async (request, reply) => {
         const { query, caller } = request
         const window = timeWindow(query)
-        const end = exports.begin(caller.tenantId)
+        const end = exports.acquire(caller.tenantId)
         if (!end)
           throw problems.tooManyRequests(
             RETRY_AFTER_S,
-            `At most ${MAX_AT_A_TIME.ofTenant} exports run at a time: try again later.`,
+            `At most ${MAX_AT_A_TIME.perTenant} exports run at a time: try again later.`,
           )
         const bytes = exportBytes(pool, caller.tenantId, { table, window, format: query.format })
         // Whether there is a database at all is known before the answer begins.
@@ -77,7 +77,7 @@ export function exportRoutes(app: App, { pool }: { pool: pg.Pool }): void {
           throw error
         })
         const stream = Readable.from(
-          whole(first, () => request.inTurn(() => bytes.next())),
+          whole(first, () => request.inReadQueue(() => bytes.next())),
           { objectMode: true, highWaterMark: 1 },
         )
         stream.once('close', () => {

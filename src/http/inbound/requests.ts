@@ -1,16 +1,16 @@
 import type pg from 'pg'
 import { Type } from 'typebox'
 import { parseTimestamp } from '../../domain/time.ts'
+import { openConcurrencyLimit } from '../../overload/limits.ts'
 import { isCursorOfRequests, readRequests } from '../../reports/inbound-requests.ts'
 import type { Directory } from '../../store/tenants/directory.ts'
 import type { App } from '../app.ts'
 import { requireScope } from '../auth.ts'
-import { limitLongRunning } from '../long-running.ts'
 import { problems } from '../problems.ts'
 import { InboundAnswer, InboundParams } from './schemas.ts'
 
 // Each is two small queries every half second.
-const MOST_WAITING = { ofTenant: 50, inAll: 100 }
+const MOST_WAITING = { perTenant: 50, total: 100 }
 
 const Query = Type.Object({
   since: Type.Optional(
@@ -47,14 +47,14 @@ type Deps = { pool: pg.Pool; directory: Directory }
 /** The requests of a source as they came, for whoever builds what handles them. */
 export function requestListRoute(app: App, { pool, directory }: Deps): void {
   const waiting = new Set<AbortController>()
-  const listeners = limitLongRunning(MOST_WAITING)
+  const listeners = openConcurrencyLimit(MOST_WAITING)
   app.addHook('preClose', async () => {
     for (const ending of waiting) ending.abort()
   })
   app.get(
     '/v1/sources/:sourceConfigId/requests',
     {
-      config: { scope: 'events:read', problems: [503], takesNoTurn: true },
+      config: { scope: 'events:read', problems: [503], skipsReadQueue: true },
       schema: {
         tags: ['Inbound webhooks'],
         summary: 'The requests of a source as they came, oldest first',
@@ -73,7 +73,7 @@ export function requestListRoute(app: App, { pool, directory }: Deps): void {
       requireScope(caller, 'conversions:read')
       if (query.cursor !== undefined && !isCursorOfRequests(query.cursor))
         throw problems.invalid([{ pointer: '/cursor', message: 'is not a cursor of this list' }])
-      const leave = listeners.begin(caller.tenantId)
+      const leave = listeners.acquire(caller.tenantId)
       if (!leave) throw problems.unavailable('Too many listen at once.')
       const ending = new AbortController()
       const end = () => ending.abort()

@@ -55,7 +55,7 @@ export function batchRoute(app: App, entityType: EntityType, options: BatchOptio
       if (wait !== null && accepted.length > 0) {
         const ids = accepted.map(({ index }) => results[index]!.operationId!)
         // Who waits for the pipeline keeps nobody else waiting.
-        request.endTurn?.()
+        request.leaveWriteQueue?.()
         const outcomes = await options.awaitOutcomes(tenantId, ids, wait)
         for (const { index } of accepted) {
           const result = results[index]!

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { OperationOutcome } from '../../domain/records/records.ts'
-import { coalesce } from '../../intake/coalesce.ts'
+import { coalesce } from '../../overload/coalesce.ts'
 import { findOperations } from '../../store/records/records.ts'
 
 // One query at a time serves all requests that wait, so that polling this often costs little.

@@ -96,7 +96,7 @@ function changeHandler(op: RecordContext['op'], entityType: EntityType, options:
     const wait = waitSeconds(request.headers.prefer)
     if (wait !== null) reply.header('preference-applied', `wait=${wait}`)
     // Who waits for the pipeline keeps nobody else waiting.
-    request.endTurn?.()
+    request.leaveWriteQueue?.()
     const outcomes = wait === null ? null : await options.awaitOutcomes(tenantId, [operationId], wait)
     return reply.code(accepted.duplicate ? 200 : 202).send({
       ...accepted,

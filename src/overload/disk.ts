@@ -1,29 +1,34 @@
 import { statfs } from 'node:fs/promises'
-import type { Config } from '../config/config.ts'
 import { DAY_MS, HOUR_MS } from '../domain/time.ts'
 
-/** How much room the disk has that PostgreSQL writes to; of a PostgreSQL of your own it is not known. */
+/** Free space of the embedded PostgreSQL's disk; unknown for an external PostgreSQL. */
 export type Disk = {
-  /** From 0 to 1; null: not known. */
+  /** From 0 to 1; null: unknown. */
   free(): number | null
-  /** At the pace of the last day; null: not known yet, or it does not fill. */
+  /** Extrapolated from the last day; null: unknown, or the disk is not filling up. */
   daysLeft(): number | null
-  /** So little that a full disk is near: events and webhooks are turned away while their senders still keep them. */
+  /** Below KONTOR_MIN_FREE_DISK: events and webhooks are rejected while their senders still have them. */
   isLow(): boolean
   stop(): void
 }
 
-/** The free part of the disk that a directory is on; null where that cannot be told. */
+/** Free part of the data directory's disk; null: unknown. */
 export type ReadFree = () => Promise<number | null>
 
-// A disk takes some hundred MB a second at the most: of 5 % of 100 GB, ten seconds are left.
+// A disk writes a few hundred MB/s at most: the last 5 % of 100 GB last ten seconds.
 const READ_EVERY_MS = 2_000
-const SAMPLED_EVERY_MS = 10 * 60_000
-const SAMPLED_FOR_MS = DAY_MS
-// In less than an hour a checkpoint or a backup looks like a trend.
-const SHORTEST_TREND_MS = HOUR_MS
+const SAMPLE_EVERY_MS = 10 * 60_000
+const SAMPLES_KEPT_MS = DAY_MS
+// Within less than an hour a checkpoint or a backup looks like a trend.
+const MIN_TREND_MS = HOUR_MS
 
-export function freeOf({ databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>): ReadFree {
+export function diskReader({
+  databaseUrl,
+  dataDir,
+}: {
+  databaseUrl: string[] | null
+  dataDir: string
+}): ReadFree {
   return async () => {
     if (databaseUrl !== null) return null
     try {
@@ -38,16 +43,16 @@ export function freeOf({ databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'd
 export async function watchDisk(readFree: ReadFree, minFree: number | null): Promise<Disk> {
   let free = await readFree()
   let samples: Sample[] = []
-  const sampled = () => {
+  const sample = () => {
     const at = performance.now()
-    const isDue = samples.length === 0 || at - samples.at(-1)!.at >= SAMPLED_EVERY_MS
+    const isDue = samples.length === 0 || at - samples.at(-1)!.at >= SAMPLE_EVERY_MS
     if (free !== null && isDue)
-      samples = [...samples.filter(sample => at - sample.at <= SAMPLED_FOR_MS), { at, free }]
+      samples = [...samples.filter(sample => at - sample.at <= SAMPLES_KEPT_MS), { at, free }]
   }
-  sampled()
+  sample()
   const timer = setInterval(async () => {
     free = await readFree()
-    sampled()
+    sample()
   }, READ_EVERY_MS)
   timer.unref()
   return {
@@ -58,12 +63,11 @@ export async function watchDisk(readFree: ReadFree, minFree: number | null): Pro
   }
 }
 
-/** The free part at a moment, in milliseconds of any clock. */
+/** `at` in milliseconds of any monotonic clock. */
 export type Sample = { at: number; free: number }
 
-/** When nothing is left, if it goes on as since the oldest sample. */
 export function daysUntilFull([oldest]: Sample[], now: Sample): number | null {
-  if (!oldest || now.at - oldest.at < SHORTEST_TREND_MS) return null
+  if (!oldest || now.at - oldest.at < MIN_TREND_MS) return null
   const filled = oldest.free - now.free
   return filled > 0 ? (now.free / filled) * ((now.at - oldest.at) / DAY_MS) : null
 }
@@ -72,10 +76,9 @@ export function isLow(free: number | null, minFree: number | null): boolean {
   return free !== null && minFree !== null && free < minFree
 }
 
-/** For people. */
-export function diskText({ free, isLow }: Disk): string {
+export function describeDisk({ free, isLow }: Disk): string {
   const ratio = free()
   if (ratio === null) return 'unknown'
   const percent = `${(ratio * 100).toFixed(1)} % free`
-  return isLow() ? `${percent}: too little, events and webhooks are answered 503` : percent
+  return isLow() ? `${percent}: too little, events and webhooks are answered with 503` : percent
 }

@@ -1,30 +1,23 @@
-/** Why something was not taken in: too much is waiting already. The caller is told to come back. */
-export class Overloaded extends Error {
-  constructor(pendingBytes: number) {
-    super(`${pendingBytes} bytes are waiting to become durable`)
-  }
-}
+import { openByteLimit } from './limits.ts'
 
 type CoalesceOptions<Item, Result> = {
-  /** Does the work for many at once: one result for each item, in order. */
+  /** Processes many items at once: one result for each, in order. */
   run(items: Item[]): Promise<Result[]>
-  /** A run takes no more of the queue once it has this much. */
+  /** A run takes no more submissions once it has this many items or bytes. */
   maxItems: number
   maxBytes?: number
   maxInFlight: number
-  /** At least so long from the start of a run to the next: for what is in no hurry. */
+  /** Minimum time between the starts of two runs, for work that is not urgent. */
   minIntervalMs?: number
-  /** The same after a run that several shared: for what costs by the run. Whoever comes alone does not wait. */
+  /** The same, but only after a run that several submissions shared: for work whose cost is per run. */
   gatherMs?: number
-  /** More than this is refused as `Overloaded`, unless nothing else is pending. */
+  /** Beyond it, submissions are rejected as `Overloaded`, unless nothing else is pending. */
   maxPendingBytes?: number
-  onRefused?(): void
 }
 
 export type Coalesced<Item, Result> = {
-  /** Resolves with the results of these items, or rejects with what their run failed with. */
+  /** Resolves with the results of these items, or rejects with the error of their run. */
   submit(items: Item[], bytes?: number): Promise<Result[]>
-  pendingBytes(): number
   /** Resolves when nothing is pending. */
   drained(): Promise<void>
 }
@@ -37,8 +30,8 @@ type Submission<Item, Result> = {
 }
 
 /**
- * Many small pieces of work done as few large ones: what is submitted while `maxInFlight` runs are under way shares the
- * next. A lone submission runs at once, and the more arrive, the more share a run.
+ * Combines many small pieces of work into few large ones: submissions that arrive while `maxInFlight` runs are in progress
+ * share the next run. A single submission runs immediately; under load, more submissions share each run.
  */
 export function coalesce<Item, Result>(options: CoalesceOptions<Item, Result>): Coalesced<Item, Result> {
   const {
@@ -50,7 +43,7 @@ export function coalesce<Item, Result>(options: CoalesceOptions<Item, Result>): 
     maxPendingBytes = Infinity,
   } = options
   let queue: Submission<Item, Result>[] = []
-  let pendingBytes = 0
+  const pending = openByteLimit(maxPendingBytes)
   let inFlight = 0
   let isScheduled = false
   let lastStartAt = -Infinity
@@ -87,7 +80,7 @@ export function coalesce<Item, Result>(options: CoalesceOptions<Item, Result>): 
       for (const { reject } of submissions) reject(error)
     } finally {
       inFlight--
-      for (const { bytes } of submissions) pendingBytes -= bytes
+      for (const { bytes } of submissions) pending.release(bytes)
       start()
     }
   }
@@ -118,19 +111,13 @@ export function coalesce<Item, Result>(options: CoalesceOptions<Item, Result>): 
   }
 
   return {
-    submit(items, bytes = 0) {
-      if (pendingBytes > 0 && pendingBytes + bytes > maxPendingBytes) {
-        options.onRefused?.()
-        return Promise.reject(new Overloaded(pendingBytes))
-      }
-      pendingBytes += bytes
-      return new Promise((resolve, reject) => {
+    submit: (items, bytes = 0) =>
+      new Promise((resolve, reject) => {
+        pending.acquire(bytes)
         queue.push({ items, bytes, resolve, reject })
-        // What is read from the sockets in this turn of the event loop goes together.
+        // Requests read from the sockets in the same event loop iteration share a run.
         if (inFlight < maxInFlight) schedule(0)
-      })
-    },
-    pendingBytes: () => pendingBytes,
+      }),
     drained() {
       if (inFlight === 0 && queue.length === 0) return Promise.resolve()
       return new Promise(resolve => onDrained.push(resolve))

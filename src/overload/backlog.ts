@@ -2,30 +2,29 @@ import type { Log } from '../log/log.ts'
 
 type Lags = Awaited<ReturnType<Log['lag']>>
 
-/** What is accepted and not yet processed. Counted now and then; in between, what this process appended is added. */
+/** Entries that are accepted and not yet processed: counted periodically, plus what this process has appended since. */
 export type Backlog = {
-  /** Null until it was counted once. */
+  /** Null before the first count. */
   entries(): number | null
   max: number | null
-  /** So much that nothing more is taken in, while whoever sends still keeps it. */
+  /** Writes are rejected while their senders still have the data. */
   isFull(): boolean
-  /** By partition: counted now, or where that takes long, as it was counted last. */
+  /** By partition: current, or the last count if counting is slow. */
   lags(): Promise<Lags>
-  /** So many entries were appended here. */
-  appended(entries: number): void
+  recordAppended(entries: number): void
   stop(): void
 }
 
 const COUNT_EVERY_MS = 2_000
-// Counting reads the index of what waits: 10 million entries take seconds. It is left alone for so many times as long.
-const PAUSES = 10
+// Counting scans the index of unprocessed entries: seconds for 10 million. The pause is this many times as long.
+const PAUSE_FACTOR = 10
 const MIN_PAUSE_MS = 50
-// The scrape of the metrics waits no longer than a second.
+// A metrics scrape waits at most one second.
 const SLOW_MS = 500
 
 /**
- * `processes`: how many count beside each other on this machine. What is processed between two counts is not known, and so a
- * limit is never passed by what comes in through one process, and by others' for as long as a pause lasts.
+ * `processes`: how many processes on this machine count. What is processed between two counts is unknown, so one process
+ * alone never exceeds the limit, and several exceed it at most by what the others append during one pause.
  */
 export function watchBacklog(
   lag: Log['lag'],
@@ -33,8 +32,8 @@ export function watchBacklog(
 ): Backlog {
   let counted: { lags: Lags; entries: number } | null = null
   let appended = 0
-  /** Of these, what was appended while it was counted: that may be among what was counted, too. */
-  let doubtful = 0
+  /** The part of `appended` that was appended during the last count and may be included in it as well. */
+  let maybeCounted = 0
   let tookMs = 0
   let isCounting = false
   let isStopped = false
@@ -51,14 +50,14 @@ export function watchBacklog(
     const startedAt = performance.now()
     const before = appended
     try {
-      // While the server of a part of the log is away, that part is not empty.
+      // While the server of one part of the log is unreachable, the count fails: that part is not empty.
       const lags = await lag({ complete: true })
       counted = { lags, entries: lags.reduce((sum, { entries }) => sum + entries, 0) }
       appended -= before
-      doubtful = appended
+      maybeCounted = appended
     } catch {
-      // Storage is away: what was counted last holds, and what is appended meanwhile is added to it.
-      doubtful = 0
+      // Storage is unavailable: the last count stays valid, and appended entries are added to it.
+      maybeCounted = 0
     } finally {
       isCounting = false
       endedAt = performance.now()
@@ -67,15 +66,15 @@ export function watchBacklog(
     }
   }
 
-  /** Half of what there was room for has come in since: most of that is processed by now, as a rule. */
+  /** Half of the remaining capacity was appended since the count; most of that is usually processed by now. */
   const isNear = () => max !== null && appended * 2 >= max - (counted?.entries ?? 0)
 
-  /** Full, unless something counts twice. While it is full nothing is appended here, and so the next count knows. */
-  const isDoubtful = () => max !== null && isFull() && entries()! - doubtful < max
+  /** Full only if entries were counted twice. This process then appends nothing, so the next count is exact. */
+  const isUncertain = () => max !== null && isFull() && entries()! - maybeCounted < max
 
   function pauseMs(): number {
-    if (isDoubtful() && tookMs < SLOW_MS) return MIN_PAUSE_MS
-    return Math.max(MIN_PAUSE_MS, tookMs * PAUSES * processes, isNear() ? 0 : COUNT_EVERY_MS)
+    if (isUncertain() && tookMs < SLOW_MS) return MIN_PAUSE_MS
+    return Math.max(MIN_PAUSE_MS, tookMs * PAUSE_FACTOR * processes, isNear() ? 0 : COUNT_EVERY_MS)
   }
 
   function schedule(): void {
@@ -92,10 +91,10 @@ export function watchBacklog(
     async lags() {
       return counted !== null && tookMs > SLOW_MS ? counted.lags : lag()
     },
-    appended(more) {
+    recordAppended(more) {
       const wasNear = isNear()
       appended += more
-      if ((!wasNear && isNear()) || isDoubtful()) schedule()
+      if ((!wasNear && isNear()) || isUncertain()) schedule()
     },
     stop() {
       isStopped = true
@@ -104,12 +103,11 @@ export function watchBacklog(
   }
 }
 
-/** For people. */
-export function backlogText({ entries, max, isFull }: Backlog): string {
+export function describeBacklog({ entries, max, isFull }: Backlog): string {
   const waiting = entries()
   if (waiting === null) return 'unknown'
-  const text = `${waiting.toLocaleString('en')} entries wait to be processed`
+  const text = `${waiting.toLocaleString('en')} entries waiting to be processed`
   return isFull()
-    ? `${text}, KONTOR_MAX_BACKLOG is ${max!.toLocaleString('en')}: what comes in is answered 503`
+    ? `${text}, KONTOR_MAX_BACKLOG is ${max!.toLocaleString('en')}: writes are answered with 503`
     : text
 }

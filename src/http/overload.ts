@@ -1,0 +1,172 @@
+// Where overload control (src/overload) meets requests: hooks, and the problems that rejected requests get.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FairQueue } from '../overload/fair-queue.ts'
+import { openFailureLimit } from '../overload/limits.ts'
+import type { App } from './app.ts'
+import { type Problem, problems } from './problems.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** For a read that waits for something to happen: it would keep the slot from other reads of its tenant. */
+    skipsReadQueue?: boolean
+  }
+  interface FastifyRequest {
+    /** Leaves the write queue; null: it is not in the queue. */
+    leaveWriteQueue: (() => void) | null
+    /** The name under which it holds a slot of the read queue. */
+    readSlot: string | null
+    /** Reads in a slot of its own, for data that is read after the response has started. */
+    inReadQueue<T>(read: () => Promise<T>): Promise<T>
+  }
+}
+
+export type DiskState = { isLow(): boolean }
+export type BacklogState = { isFull(): boolean }
+type Done = (error?: Error) => void
+
+// An operator has to free space.
+const RETRY_AFTER_FULL_DISK_S = 30
+// Workers process some ten thousand entries in this time.
+const RETRY_AFTER_FULL_BACKLOG_S = 5
+
+/** An onRequest hook. The sender still has the data; on a full disk, accepted data could be lost. */
+export function rejectOnFullDisk(disk: DiskState) {
+  return (request: FastifyRequest, _reply: FastifyReply, done: Done): void => {
+    const isRejected = !isRead(request) && disk.isLow()
+    done(isRejected ? problems.unavailable('The disk is nearly full.', RETRY_AFTER_FULL_DISK_S) : undefined)
+  }
+}
+
+/** An onRequest hook: it runs before the body is read, which would add to the load. Reads continue. */
+export function rejectOnFullBacklog(backlog: BacklogState) {
+  return (request: FastifyRequest, _reply: FastifyReply, done: Done): void => {
+    const isRejected = !isRead(request) && backlog.isFull()
+    done(isRejected ? problems.backlogFull(RETRY_AFTER_FULL_BACKLOG_S) : undefined)
+  }
+}
+
+function isRead({ method }: FastifyRequest): boolean {
+  return method === 'OPTIONS' || method === 'GET' || method === 'HEAD'
+}
+
+const RETRY_AFTER_FAILURE_S = 1
+
+/** Only failed credentials are counted and rejected: valid ones from the same office or proxy are unaffected. */
+export function limitFailedCredentials(
+  perSecond: number | null,
+): (problem: Problem, address: string) => Problem {
+  if (perSecond === null) return problem => problem
+  const isOverLimit = openFailureLimit(perSecond)
+  return (problem, address) => {
+    if (problem.status !== 401 || problem.code === 'missing_credentials' || !isOverLimit(address))
+      return problem
+    return problems.tooManyRequests(
+      RETRY_AFTER_FAILURE_S,
+      'Too many failed credentials from this address. Valid credentials are unaffected.',
+    )
+  }
+}
+
+// A batch of a hundred events costs as much as a dozen single ones.
+const BYTES_PER_WEIGHT = 4_096
+const MAX_WEIGHT = 12
+
+/** Hooks for a surface: a write enters the queue once its body has arrived, so that a slow sender holds no slot. */
+export function queueWrites(app: App, queue: FairQueue): void {
+  app.decorateRequest('leaveWriteQueue', null)
+  app.addHook('preValidation', (request, _reply, done) => {
+    if (request.heldBytes === 0) return done()
+    const tenant = queueName(request)
+    const weight = Math.min(MAX_WEIGHT, 1 + Math.floor(request.heldBytes / BYTES_PER_WEIGHT))
+    const run = () => {
+      request.leaveWriteQueue = () => {
+        request.leaveWriteQueue = null
+        queue.leave(tenant, weight)
+      }
+      done()
+    }
+    queue.enter(tenant, weight, run, Boolean(request.caller))
+  })
+  // Runs once for every request: answered, rejected or aborted.
+  app.addHook('onSend', (request, _reply, _payload, done) => {
+    request.leaveWriteQueue?.()
+    done()
+  })
+}
+
+// The same as for a connection of the pool.
+const MAX_READ_WAIT_MS = 5_000
+
+/** Hooks for a surface: a read holds a slot until its response starts. A client that reads slowly holds no slot. */
+export function queueReads(app: App, queue: FairQueue, { waitMs = MAX_READ_WAIT_MS } = {}): void {
+  app.decorateRequest('readSlot', null)
+  app.decorateRequest('inReadQueue', function inReadQueue<T>(this: FastifyRequest, read: () => Promise<T>) {
+    return readInQueue(queue, this, read)
+  })
+  app.addHook('preValidation', (request, reply, done) => {
+    const { method, routeOptions } = request
+    if ((method !== 'GET' && method !== 'HEAD') || routeOptions.config.skipsReadQueue) return done()
+    const tenant = queueName(request)
+    const run = () => {
+      request.readSlot = tenant
+      done()
+    }
+    const reject = () => done(problems.unavailable('Too many concurrent reads. Retry shortly.'))
+    enterReadQueue(queue, { tenant, reply, waitMs, run, reject })
+  })
+  app.addHook('onSend', (request, _reply, _payload, done) => {
+    const { readSlot } = request
+    request.readSlot = null
+    if (readSlot) queue.leave(readSlot, 1)
+    done()
+  })
+}
+
+type Reader = {
+  tenant: string
+  reply: FastifyReply
+  waitMs: number
+  run: () => void
+  reject: () => void
+}
+
+/** A client that disconnects while it waits is removed from the queue. */
+function enterReadQueue(queue: FairQueue, { tenant, reply, waitMs, run, reject }: Reader): void {
+  let isWaiting = true
+  let timer: NodeJS.Timeout | undefined
+  const cancel = queue.enter(tenant, 1, () => {
+    stopWaiting()
+    run()
+  })
+  function stopWaiting() {
+    isWaiting = false
+    clearTimeout(timer)
+    reply.raw.off('close', giveUp)
+  }
+  function giveUp() {
+    stopWaiting()
+    cancel()
+  }
+  if (!isWaiting) return
+  reply.raw.once('close', giveUp)
+  timer = setTimeout(() => {
+    giveUp()
+    reject()
+  }, waitMs)
+}
+
+async function readInQueue<T>(queue: FairQueue, request: FastifyRequest, read: () => Promise<T>): Promise<T> {
+  const tenant = queueName(request)
+  await new Promise<void>(resolve => queue.enter(tenant, 1, resolve))
+  try {
+    if (request.raw.socket.destroyed) throw new Error('The client disconnected')
+    return await read()
+  } finally {
+    queue.leave(tenant, 1)
+  }
+}
+
+/** A key in the body is not checked yet: then the address of the sender stands for the tenant. */
+function queueName({ caller, ip }: FastifyRequest): string {
+  return caller ? String(caller.tenantId) : ip
+}
