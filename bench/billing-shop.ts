@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { readBilling } from '../src/domain/billing/feed.ts'
+import { readBilling } from '../src/domain/billing/read.ts'
 import { DAY_MS } from '../src/domain/time.ts'
 import { applyBilling, type BillingFact } from '../src/pipeline/billing/billing.ts'
 import { inTransaction } from '../src/postgres/database.ts'

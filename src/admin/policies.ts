@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
-import { countsAlike, type Policy, readPolicy, shownSettings } from '../domain/billing/policy.ts'
+import { countsEqually, formatSettings, type Policy, parsePolicy } from '../domain/billing/policy.ts'
 import { NullableText, NullableTimestamp } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
@@ -21,7 +21,7 @@ export function policyAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     },
     /** By public names; what is absent stays. What changes nothing makes no version. */
     async set(idOrName: string, settings: Record<string, unknown>): Promise<PolicyView> {
-      const { policy, faults } = readPolicy(settings)
+      const { policy, faults } = parsePolicy(settings)
       refuse(faults)
       const { id } = await requireTenant(pool, actor, idOrName)
       return inTransaction(pool, async tx => {
@@ -48,7 +48,7 @@ async function changePolicy(db: Db, actor: Actor, tenantId: number, change: Part
   const { setAt, setBy, appliedAt, ...before } = await newestPolicy(db, tenantId)
   const after = { ...before, ...change }
   if (isDeepStrictEqual(before, after)) return
-  const isApplied = countsAlike(await appliedPolicy(db, tenantId), after)
+  const isApplied = countsEqually(await appliedPolicy(db, tenantId), after)
   await insertPolicy(
     db,
     tenantId,
@@ -59,8 +59,8 @@ async function changePolicy(db: Db, actor: Actor, tenantId: number, change: Part
     action: 'policy.set',
     target: publicTenantId(tenantId),
     tenantId,
-    before: { version: before.version, ...shownSettings(before) },
-    after: { version: before.version + 1, ...shownSettings(after) },
+    before: { version: before.version, ...formatSettings(before) },
+    after: { version: before.version + 1, ...formatSettings(after) },
   })
 }
 
@@ -70,7 +70,7 @@ async function policyView(db: Db, tenantId: number): Promise<PolicyView> {
   return {
     tenant: publicTenantId(tenantId),
     version: newest.version,
-    ...shownSettings(newest),
+    ...formatSettings(newest),
     set_at: newest.setAt?.toISOString() ?? null,
     set_by: newest.setBy,
     applied: applied.version === newest.version,

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { deriveInvoice } from '../domain/billing/invoices.ts'
+import { deriveInvoice } from '../domain/billing/cash.ts'
 import { deriveSubscription } from '../domain/billing/timeline.ts'
 import type { InvoiceVersion, Refund, SubscriptionVersion } from '../domain/billing/types.ts'
 import { toMajor } from '../domain/money.ts'

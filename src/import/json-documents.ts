@@ -1,5 +1,4 @@
-import { isObject, parseJson } from '../domain/json/json.ts'
-import { arrayItems, objectFields } from '../domain/json/slices.ts'
+import { arrayItems, isObject, objectFields, parseJson } from '../domain/json/json.ts'
 import { FileFault, type Rejection, type Row } from './row.ts'
 
 const MAX_DOCUMENT_CHARS = 64 * 1_048_576

@@ -1,6 +1,5 @@
-import { accountTimeline, type TimelineEntry } from '../domain/billing/account-timeline.ts'
-import { planName } from '../domain/billing/accounts.ts'
-import { idsNamed } from '../domain/billing/namespace.ts'
+import { accountTimeline, planName, type TimelineEntry } from '../domain/billing/account.ts'
+import { candidateIds } from '../domain/billing/namespace.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
 import type { Instant, ReasonCode } from '../domain/billing/types.ts'
 import type { Db } from '../postgres/database.ts'
@@ -56,11 +55,11 @@ export async function accountReport(
 ): Promise<AccountReport | null> {
   const { tenantId, currency, asOf } = question
   const namespaces = await namespacesOf(db, tenantId)
-  const customers = named.customer === null ? null : idsNamed(named.customer, namespaces)
+  const customers = named.customer === null ? null : candidateIds(named.customer, namespaces)
   const account =
     named.subscriptionId === null
       ? await accountNamed(db, tenantId, customers!)
-      : await accountOfSubscription(db, tenantId, idsNamed(named.subscriptionId, namespaces), asOf)
+      : await accountOfSubscription(db, tenantId, candidateIds(named.subscriptionId, namespaces), asOf)
   if (account === null || (customers !== null && !customers.includes(account))) return null
   const subscriptions = await subscriptionsOfAccount(db, tenantId, account, asOf)
   const invoices = await invoicesOfAccount(db, tenantId, account, subscriptions, asOf)

@@ -1,5 +1,5 @@
-import { summarizeAccount } from '../domain/billing/accounts.ts'
-import { arrOf } from '../domain/billing/mrr.ts'
+import { summarizeAccount } from '../domain/billing/account.ts'
+import { computeArr } from '../domain/billing/price.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
 import type { Db } from '../postgres/database.ts'
@@ -91,7 +91,7 @@ function accountEntry(
     ...known,
     ...names,
     mrr: summary.mrr,
-    arr: arrOf(summary.mrr),
+    arr: computeArr(summary.mrr),
     committedMrr: summary.committedMrr,
     subscriptions: summary.subscriptions,
     activeSubscriptions: summary.activeSubscriptions,

@@ -1,4 +1,4 @@
-import { arpaOf } from '../domain/billing/mrr.ts'
+import { computeArpa } from '../domain/billing/price.ts'
 import type { Acquisition } from '../domain/billing/types.ts'
 import type { Db } from '../postgres/database.ts'
 import { acquisitionNames, type SourceFigures } from '../store/reports/totals.ts'
@@ -83,7 +83,7 @@ export async function sourceList(
       subscriptions: source.activeSubscriptions,
       mrr: source.mrr,
       mrrShare: total > 0 ? source.mrr / total : 0,
-      arpa: arpaOf(source.mrr, source.activeAccounts),
+      arpa: computeArpa(source.mrr, source.activeAccounts),
       ...retentionOf(source, retainedMrr, isThenCovered),
     }
   })

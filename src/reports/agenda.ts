@@ -1,4 +1,4 @@
-import { agendaOf } from '../domain/billing/agenda.ts'
+import { buildAgenda } from '../domain/billing/attention.ts'
 import type { Slice } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
 import { runningSegments } from '../store/reports/accounts.ts'
@@ -51,7 +51,7 @@ async function agendaOfSegments(
   for await (const segments of runningSegments(db, question)) {
     for (const segment of segments) {
       if (narrowed && !narrowed.holds(segment.subscriptionId, question.asOf)) continue
-      for (const entry of agendaOf([segment], asOf, until.getTime())) {
+      for (const entry of buildAgenda([segment], asOf, until.getTime())) {
         // what is known only later is not expected yet
         if (entry.knownFrom !== null) continue
         const { kind, dueAt, body } = entry

@@ -1,6 +1,11 @@
-import type { AgendaEntry } from '../domain/billing/agenda.ts'
-import { daysOverdue, daysUntil, type IssueType, invoiceIssue } from '../domain/billing/attention.ts'
-import type { InvoiceState } from '../domain/billing/invoices.ts'
+import {
+  type AgendaEntry,
+  daysOverdue,
+  daysUntil,
+  type IssueType,
+  invoiceIssue,
+} from '../domain/billing/attention.ts'
+import type { InvoiceState } from '../domain/billing/cash.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
 import { slicesOf } from '../domain/list-slices.ts'

@@ -1,4 +1,4 @@
-import { type Dimension, dimensionOf, filteredSegment } from '../domain/billing/dimensions.ts'
+import { type Dimension, dimensionValue, filterSegment } from '../domain/billing/dimensions.ts'
 import type { Db } from '../postgres/database.ts'
 import { countingSegments } from '../store/reports/accounts.ts'
 import { reportTraits } from '../store/reports/traits.ts'
@@ -25,12 +25,12 @@ export async function breakdownReport(
     const traits = await reportTraits(db, question.tenantId, accounts, withCountry)
     for (const whole of segments) {
       const ofAccount = traits.get(whole.account)!
-      const segment = filteredSegment(whole, question.filter, ofAccount)
+      const segment = filterSegment(whole, question.filter, ofAccount)
       if (segment === null) continue
       const own = new Map<string, number>()
       for (const item of segment.items) {
         if (item.mrr === 0) continue
-        const name = dimensionOf(by, item, segment, ofAccount)
+        const name = dimensionValue(by, item, segment, ofAccount)
         own.set(name, (own.get(name) ?? 0) + item.mrr)
       }
       for (const [name, amount] of own) {

@@ -1,6 +1,6 @@
-import { type Exchange, exchanged, openExchange, rateNumber } from '../domain/billing/exchange.ts'
+import { convertAmount, createExchange, type Exchange, rateNumber } from '../domain/billing/exchange.ts'
 import { MOVEMENT_TYPES, type MovementType } from '../domain/billing/movements.ts'
-import { arrOf } from '../domain/billing/mrr.ts'
+import { computeArr } from '../domain/billing/price.ts'
 import { toMajor } from '../domain/money.ts'
 import { DAY_MS, type Day, dayOf } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
@@ -54,7 +54,7 @@ export async function consolidatedReport(db: Db, question: ReportQuestion): Prom
   const named = [...Map.groupBy(figures, source => source.currency)].filter(([code]) => code !== '')
   const window = { first: dayOf(since), last: dayOf(asOf) }
   const rates = await ratesBetween(db, tenantId, [...named.map(([code]) => code), target], window)
-  const exchangeOn = openExchange(rates)
+  const exchangeOn = createExchange(rates)
   const entries: CurrencyEntry[] = []
   for (const [currency, own] of named) {
     // each currency has movements of its own
@@ -94,7 +94,7 @@ function currencyEntry(of: {
   window: { first: Day; last: Day }
 }): CurrencyEntry {
   const { currency, target, own, moved, exchange, window } = of
-  const convert = (minor: number, by: Exchange | null) => by && exchanged(minor, currency, target, by)
+  const convert = (minor: number, by: Exchange | null) => by && convertAmount(minor, currency, target, by)
   const now = exchange(window.last)
   const ownMrr = sum(own, source => source.mrr)
   const mrr = convert(ownMrr, now)
@@ -143,7 +143,7 @@ function totalsOf(entries: CurrencyEntry[]) {
   const total = (field: keyof ExchangedMovements) => sum(entries, entry => entry[field] ?? 0)
   return {
     mrr,
-    arr: arrOf(mrr),
+    arr: computeArr(mrr),
     activeSubscriptions: sum(entries, entry => (entry.mrr === null ? 0 : entry.activeSubscriptions)),
     movements: {
       openingMrr: total('openingMrr'),

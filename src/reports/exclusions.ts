@@ -1,5 +1,10 @@
-import { type Exclusion, pendingExclusion, REASONS } from '../domain/billing/exclusions.ts'
-import { fixHintOf, hasHintsByTeller } from '../domain/billing/fix-hints.ts'
+import {
+  type Exclusion,
+  fixHint,
+  hasProviderHints,
+  pendingExclusion,
+  REASONS,
+} from '../domain/billing/exclusions.ts'
 import type { Instant, ReasonCode, SubscriptionStatus } from '../domain/billing/types.ts'
 import { type Slice, slicesOf } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
@@ -76,11 +81,11 @@ export function exclusionList(
           return isForeign ? { ...exclusion, code: 'other_currency' } : exclusion
         }),
       ]
-      const told = exclusions.filter(({ code }) => hasHintsByTeller(code))
+      const told = exclusions.filter(({ code }) => hasProviderHints(code))
       const tellers = await tellersOf(db, tenantId, [...new Set(told.map(row => row.subscriptionId))])
       return exclusions.map(({ code, ...exclusion }) => ({
         ...{ ...exclusion, reasonCode: code, reason: REASONS[code].reason },
-        fixHint: fixHintOf(code, tellers.get(exclusion.subscriptionId) ?? null),
+        fixHint: fixHint(code, tellers.get(exclusion.subscriptionId) ?? null),
       }))
     },
   }

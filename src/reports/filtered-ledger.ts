@@ -1,12 +1,16 @@
 import {
   type AccountState,
   accountStates,
-  figuresOf,
+  computeFigures,
   type SegmentFigures,
-} from '../domain/billing/account-states.ts'
-import type { CohortChange } from '../domain/billing/cohorts.ts'
-import { filteredSegment } from '../domain/billing/dimensions.ts'
-import { deriveAccount, type Movement, type MovementType } from '../domain/billing/movements.ts'
+} from '../domain/billing/account.ts'
+import { filterSegment } from '../domain/billing/dimensions.ts'
+import {
+  type CohortChange,
+  deriveAccount,
+  type Movement,
+  type MovementType,
+} from '../domain/billing/movements.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
 import type { Instant } from '../domain/billing/types.ts'
 import { dayIn } from '../domain/time-zone.ts'
@@ -40,7 +44,7 @@ export async function filteredLedger(db: Db, question: ReportQuestion): Promise<
     for (const [account, known] of learnt) traits.set(account, known)
   }
   const left = (segments: Segment[]) =>
-    segments.flatMap(segment => filteredSegment(segment, filter, traits.get(segment.account)!) ?? [])
+    segments.flatMap(segment => filterSegment(segment, filter, traits.get(segment.account)!) ?? [])
   const kept: Kept[] = []
   const items = { excluded: [] as ExcludedItem[], foreign: [] as ExcludedItem[] }
   for await (const segments of allSegments(db, tenantId, asOf)) {
@@ -81,7 +85,7 @@ export async function filteredLedger(db: Db, question: ReportQuestion): Promise<
 
 function keptOf(segment: Segment): Kept {
   const { account, cause, eventId } = segment
-  return { ...figuresOf(segment), account, ...(cause && { cause }), ...(eventId && { eventId }) }
+  return { ...computeFigures(segment), account, ...(cause && { cause }), ...(eventId && { eventId }) }
 }
 
 function noteExcluded(

@@ -1,5 +1,5 @@
-import { arrOf } from '../domain/billing/mrr.ts'
 import { changedSettings, DEFAULT_POLICY } from '../domain/billing/policy.ts'
+import { computeArr } from '../domain/billing/price.ts'
 import { withinYears } from '../domain/time.ts'
 import type { Db } from '../postgres/database.ts'
 import { policyChanges } from '../store/billing/policies.ts'
@@ -96,7 +96,7 @@ async function entriesOf(db: Db, question: ReportQuestion, buckets: Bucket[]): P
     return {
       date,
       ...standing,
-      arr: arrOf(standing.mrr),
+      arr: computeArr(standing.mrr),
       new: added,
       expansion,
       contraction,

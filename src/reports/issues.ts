@@ -1,4 +1,4 @@
-import type { InvoiceState } from '../domain/billing/invoices.ts'
+import type { InvoiceState } from '../domain/billing/cash.ts'
 import type { Slice } from '../domain/list-slices.ts'
 import type { Db } from '../postgres/database.ts'
 import { invoicesWithIssues, issueCounts, unpaidSubscriptions } from '../store/reports/attention.ts'

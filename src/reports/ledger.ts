@@ -1,5 +1,4 @@
-import type { CohortChange } from '../domain/billing/cohorts.ts'
-import type { MovementType } from '../domain/billing/movements.ts'
+import type { CohortChange, MovementType } from '../domain/billing/movements.ts'
 import type { Segment } from '../domain/billing/timeline.ts'
 import type { Slice } from '../domain/list-slices.ts'
 import type { ExcludedItem } from '../store/reports/exclusions.ts'

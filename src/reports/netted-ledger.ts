@@ -1,5 +1,4 @@
-import type { MovementType } from '../domain/billing/movements.ts'
-import { nettedWithinDays } from '../domain/billing/netting.ts'
+import { type MovementType, netWithinDays } from '../domain/billing/movements.ts'
 import { dayIn } from '../domain/time-zone.ts'
 import type { MovementEntry } from '../store/reports/movements.ts'
 import type { MovementSums } from '../store/reports/totals.ts'
@@ -26,7 +25,7 @@ export function nettedLedger(ledger: Ledger, zone: string): Ledger {
     const { sums } = await ledger.moved(window.since, window.until)
     const count = sum(sums, moved => moved.count)
     const all = { slice: { offset: 0, limit: count }, count, order: 'time' } as const
-    return nettedWithinDays(await ledger.movements(window, all), dayOf)
+    return netWithinDays(await ledger.movements(window, all), dayOf)
   }
 
   return {
@@ -47,7 +46,7 @@ export function nettedLedger(ledger: Ledger, zone: string): Ledger {
       return inOrder(await within(window), order).slice(offset, offset + limit)
     },
     async movementsOf(account) {
-      return nettedWithinDays(await ledger.movementsOf(account), dayOf)
+      return netWithinDays(await ledger.movementsOf(account), dayOf)
     },
   }
 }

@@ -1,5 +1,5 @@
-import { arpaOf, arrOf } from '../domain/billing/mrr.ts'
-import { type Rates, ratesOf } from '../domain/billing/rates.ts'
+import { computeRates, type Rates } from '../domain/billing/policy.ts'
+import { computeArpa, computeArr } from '../domain/billing/price.ts'
 import type { Db } from '../postgres/database.ts'
 import { type AccountEntry, accountList } from './accounts.ts'
 import { type SourceEntry, sourceList } from './acquisition.ts'
@@ -52,10 +52,10 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
   const { sums, kept, lostAccounts } = await ledger.moved(since, asOf)
   const openingMrr = sum(own, source => source.cohortMrr)
   const movements = movementTotals(sums, openingMrr, mrr)
-  const arpa = arpaOf(mrr, activeAccounts)
+  const arpa = computeArpa(mrr, activeAccounts)
   return {
     mrr,
-    arr: arrOf(mrr),
+    arr: computeArr(mrr),
     arpa,
     committedMrr: sum(own, source => source.committedMrr),
     activeSubscriptions: sum(own, source => source.activeSubscriptions),
@@ -77,7 +77,7 @@ export async function overviewReport(db: Db, question: ReportQuestion): Promise<
     },
     windowDays: WINDOW_DAYS,
     movements,
-    rates: ratesOf({
+    rates: computeRates({
       moved: movements,
       openingMrr,
       openingAccounts: sum(own, source => source.cohortAccounts),

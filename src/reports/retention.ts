@@ -1,4 +1,4 @@
-import { type CohortMonth, cohortMonths, monthAfter } from '../domain/billing/cohorts.ts'
+import { addMonths, type CohortMonth, cohortMonths } from '../domain/billing/movements.ts'
 import { dayIn, startOfDayIn } from '../domain/time-zone.ts'
 import type { Db } from '../postgres/database.ts'
 import type { RetentionBase } from '../store/reports/movements.ts'
@@ -22,7 +22,7 @@ export async function retentionReport(
 ): Promise<RetentionReport> {
   const { asOf, policy } = question
   const zone = policy.timeZone
-  const since = startOfDayIn(zone, monthAfter(dayIn(zone, asOf), 1 - months))
+  const since = startOfDayIn(zone, addMonths(dayIn(zone, asOf), 1 - months))
   const ledger = await openLedger(db, question)
   const changes = await ledger.cohorts(since, base)
   return { months, base, cohorts: listOf(cohortMonths(changes, asOf.getTime(), zone).map(cohortEntry)) }

@@ -1,4 +1,4 @@
-import { planName } from '../domain/billing/accounts.ts'
+import { planName } from '../domain/billing/account.ts'
 import type { Instant } from '../domain/billing/types.ts'
 import type { Db } from '../postgres/database.ts'
 import { type Trial, trialsBetween } from '../store/reports/trials.ts'

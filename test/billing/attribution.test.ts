@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type pg from 'pg'
-import { readBilling } from '../../src/domain/billing/feed.ts'
+import { readBilling } from '../../src/domain/billing/read.ts'
 import type { Identity } from '../../src/domain/identity/identity.ts'
 import { newEntryId } from '../../src/domain/ids.ts'
 import { attributeAccounts } from '../../src/pipeline/billing/attribution.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { readBilling } from '../../src/domain/billing/feed.ts'
+import { readBilling } from '../../src/domain/billing/read.ts'
 import { DAY_MS } from '../../src/domain/time.ts'
 import { applyBilling, type BillingFact } from '../../src/pipeline/billing/billing.ts'
 import { extendAgenda } from '../../src/pipeline/billing/subscriptions.ts'

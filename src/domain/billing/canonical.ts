@@ -1,44 +1,44 @@
-/** Canonical `subscription.*`, `invoice.*`, `refund.*` and `customer.*` events: the payload is the object, amounts in major units. */
+/** Canonical `subscription.*`, `invoice.*`, `refund.*` and `customer.*` events. The payload is the object, with amounts in major units. */
 
-import { knownCurrency, toMinor } from '../money.ts'
+import { knownCurrency, toMajor, toMinor } from '../money.ts'
 import {
-  acquisitionOf,
-  boundedTerms,
-  countryOf,
-  decimalOrNull,
   type Fields,
-  fieldsOf,
-  flag,
   type GivenItem,
-  idOfReference,
-  instant,
-  listOf,
-  lowerText,
-  percentSum,
-  quantityOf,
-  termOf,
-  text,
-  tiersOf,
-  usageTypeOf,
-  whole,
+  isEffectiveRefund,
+  limitTerms,
+  readAcquisition,
+  readChange,
+  readCountry,
+  readDecimalText,
+  readDuration,
+  readFailure,
+  readFlag,
+  readId,
+  readInstant,
+  readInteger,
+  readInterval,
+  readInvoiceStatus,
+  readList,
+  readLowerText,
+  readObject,
+  readQuantity,
+  readSubscriptionStatus,
+  readText,
+  readTiers,
+  readUsageType,
+  sumPercents,
 } from './fields.ts'
+import { stripNamespaces } from './namespace.ts'
 import type {
   BillingChange,
   Discount,
   Instant,
   InvoiceVersion,
+  Item,
   Refund,
   SubscriptionVersion,
   Term,
 } from './types.ts'
-import {
-  changeOf,
-  durationOf,
-  failureOf,
-  invoiceStatus,
-  refundCounts,
-  subscriptionStatus,
-} from './vocabulary.ts'
 
 const CANONICAL = /^(subscription|invoice|refund)\.\w|^(customer)\.(?:created|updated)$/
 
@@ -46,175 +46,233 @@ export function isCanonicalType(eventType: string): boolean {
   return CANONICAL.test(eventType)
 }
 
-/** What a canonical event says; null when its type is none of ours or its payload names no object. */
+/** null: the type is not a canonical one, or the payload has no id. */
 export function readCanonical(
   eventType: string,
   payload: unknown,
   occurredAt: Instant,
 ): BillingChange | null {
-  const object = fieldsOf(payload)
+  const object = readObject(payload)
   const [, money, person] = CANONICAL.exec(eventType) ?? []
   const subject = money ?? person
-  const id = text(object?.id)
+  const id = readText(object?.id)
   if (!object || !subject || !id) return null
-  const sourceAt = instant(object.updated_at) ?? occurredAt
+  const sourceAt = readInstant(object.updated_at) ?? occurredAt
   if (subject === 'subscription') {
-    return { kind: 'subscription', version: subscriptionOf(eventType, id, object, sourceAt) }
+    return { kind: 'subscription', version: readSubscription(eventType, id, object, sourceAt) }
   }
-  // test money is no money; subscriptions are kept, to say why they do not count
+  // Test data never counts. Subscriptions are kept, so that the exclusions report can list them.
   if (object.livemode === false) return null
-  if (subject === 'customer') return { kind: 'terms', terms: [customerOf(id, object, sourceAt)] }
-  if (subject === 'invoice') return { kind: 'invoice', version: invoiceOf(eventType, id, object, sourceAt) }
-  return { kind: 'cash', payments: [], refunds: [refundOf(eventType, id, object, sourceAt)] }
+  if (subject === 'customer') return { kind: 'terms', terms: [readCustomer(id, object, sourceAt)] }
+  if (subject === 'invoice') return { kind: 'invoice', version: readInvoice(eventType, id, object, sourceAt) }
+  return { kind: 'cash', payments: [], refunds: [readRefund(eventType, id, object, sourceAt)] }
 }
 
-function subscriptionOf(
+function readSubscription(
   eventType: string,
   id: string,
   object: Fields,
   sourceAt: Instant,
 ): SubscriptionVersion {
   const currency = knownCurrency(object.currency)
-  const items = listOf(object.items).map(item => fieldsOf(item) ?? {})
-  const resumesAt = instant(object.resumes_at)
+  const items = readList(object.items).map(item => readObject(item) ?? {})
+  const resumesAt = readInstant(object.resumes_at)
   return {
     id,
     sourceAt,
-    change: changeOf(eventType),
-    customer: idOfReference(object.customer),
-    customerName: text(object.customer_name) ?? text(fieldsOf(object.customer)?.name),
-    customerEmail: text(object.customer_email) ?? text(fieldsOf(object.customer)?.email),
-    status: subscriptionStatus(eventType, object.status),
+    change: readChange(eventType),
+    customer: readId(object.customer),
+    customerName: readText(object.customer_name) ?? readText(readObject(object.customer)?.name),
+    customerEmail: readText(object.customer_email) ?? readText(readObject(object.customer)?.email),
+    status: readSubscriptionStatus(eventType, object.status),
     currency,
-    startedAt: instant(object.started_at),
-    trialEnd: instant(object.trial_end),
-    currentPeriodStart: instant(object.current_period_start),
-    currentPeriodEnd: instant(object.current_period_end),
-    billingAnchor: instant(object.billing_cycle_anchor),
-    cancelAtPeriodEnd: flag(object.cancel_at_period_end),
-    cancelAt: instant(object.cancel_at),
-    canceledAt: instant(object.canceled_at),
-    endedAt: instant(object.ended_at),
-    cancellationReason: text(object.cancellation_reason),
-    collectionMethod: text(object.collection_method),
-    acquisition: acquisitionOf(object.acquisition, object.metadata),
-    ...boundedTerms(
-      items.map(item => itemOf(item, currency, object)),
-      listOf(object.discounts).map(discount => discountOf(fieldsOf(discount) ?? {}, currency)),
+    startedAt: readInstant(object.started_at),
+    trialEnd: readInstant(object.trial_end),
+    currentPeriodStart: readInstant(object.current_period_start),
+    currentPeriodEnd: readInstant(object.current_period_end),
+    billingAnchor: readInstant(object.billing_cycle_anchor),
+    cancelAtPeriodEnd: readFlag(object.cancel_at_period_end),
+    cancelAt: readInstant(object.cancel_at),
+    canceledAt: readInstant(object.canceled_at),
+    endedAt: readInstant(object.ended_at),
+    cancellationReason: readText(object.cancellation_reason),
+    collectionMethod: readText(object.collection_method),
+    acquisition: readAcquisition(object.acquisition, object.metadata),
+    ...limitTerms(
+      items.map(item => readItem(item, currency, object)),
+      readList(object.discounts).map(discount => readDiscount(readObject(discount) ?? {}, currency)),
     ),
-    ...sequenceOf(object),
+    ...readSequence(object),
     ...(object.livemode === false && { testMode: true }),
-    ...(object.items_unchanged === true && { itemsUntold: true }),
+    ...(object.items_unchanged === true && { itemsUnchanged: true }),
     ...(items.some(item => isTaxUnknown(item, object)) && { inclusiveTaxUnknown: true }),
     ...(resumesAt !== null && { resumesAt }),
-    ...countryOf(object.metadata),
+    ...readCountry(object.metadata),
   }
 }
 
-function customerOf(id: string, object: Fields, sourceAt: Instant): Term {
-  const name = text(object.name) ?? text(object.customer_name)
-  const email = text(object.email) ?? text(object.customer_email)
+function readCustomer(id: string, object: Fields, sourceAt: Instant): Term {
+  const name = readText(object.name) ?? readText(object.customer_name)
+  const email = readText(object.email) ?? readText(object.customer_email)
   return { kind: 'customer', id, sourceAt, ...(name && { name }), ...(email && { email }) }
 }
 
-function sequenceOf(object: Fields): { sequence?: number } {
-  const sequence = whole(object.sequence, 0)
+function readSequence(object: Fields): { sequence?: number } {
+  const sequence = readInteger(object.sequence, 0)
   return sequence === null ? {} : { sequence }
 }
 
-/** Said of the item, or else of the subscription. */
-function taxOf(item: Fields, owner: Fields): { inclusive: boolean; percent: string | null } {
-  const inclusive = flag(item.tax_inclusive ?? owner.tax_inclusive)
-  return { inclusive, percent: inclusive ? decimalOrNull(item.tax_percent ?? owner.tax_percent) : null }
+/** From the item, else from the subscription. */
+function readTax(item: Fields, owner: Fields): { inclusive: boolean; percent: string | null } {
+  const inclusive = readFlag(item.tax_inclusive ?? owner.tax_inclusive)
+  return { inclusive, percent: inclusive ? readDecimalText(item.tax_percent ?? owner.tax_percent) : null }
 }
 
 function isTaxUnknown(item: Fields, owner: Fields): boolean {
-  const { inclusive, percent } = taxOf(item, owner)
+  const { inclusive, percent } = readTax(item, owner)
   return inclusive && percent === null
 }
 
-function itemOf(item: Fields, currency: string | null, owner: Fields): GivenItem {
-  const quantity = quantityOf(item.quantity)
-  const tiers = tiersOf(item.tiers, item.tiers_mode, (tier, name) => decimalOrNull(tier[name]))
-  const inclusiveTax = percentSum([taxOf(item, owner).percent])
+function readItem(item: Fields, currency: string | null, owner: Fields): GivenItem {
+  const quantity = readQuantity(item.quantity)
+  const tiers = readTiers(item.tiers, item.tiers_mode, (tier, name) => readDecimalText(tier[name]))
+  const inclusiveTax = sumPercents([readTax(item, owner).percent])
   return {
-    id: text(item.id),
-    priceId: text(item.price_id),
-    productId: text(item.product_id),
-    name: text(item.name),
+    id: readText(item.id),
+    priceId: readText(item.price_id),
+    productId: readText(item.product_id),
+    name: readText(item.name),
     quantity,
     billedQuantity: quantity,
-    unitAmount: decimalOrNull(item.unit_amount),
-    tiered: listOf(item.tiers).length > 0 || lowerText(item.billing_scheme) === 'tiered',
+    unitAmount: readDecimalText(item.unit_amount),
+    tiered: readList(item.tiers).length > 0 || readLowerText(item.billing_scheme) === 'tiered',
     ...(tiers && { tiers }),
     ...(inclusiveTax && { inclusiveTax }),
-    ...termOf(item.interval, item.interval_count),
-    usageType: usageTypeOf(item.type, item.usage_type, item.interval),
-    currentPeriodStart: instant(item.current_period_start),
-    currentPeriodEnd: instant(item.current_period_end),
-    discounts: listOf(item.discounts).map(discount => discountOf(fieldsOf(discount) ?? {}, currency)),
+    ...readInterval(item.interval, item.interval_count),
+    usageType: readUsageType(item.type, item.usage_type, item.interval),
+    currentPeriodStart: readInstant(item.current_period_start),
+    currentPeriodEnd: readInstant(item.current_period_end),
+    discounts: readList(item.discounts).map(discount => readDiscount(readObject(discount) ?? {}, currency)),
   }
 }
 
-function discountOf(discount: Fields, currency: string | null): Discount {
-  const endsAt = instant(discount.ends_at)
+function readDiscount(discount: Fields, currency: string | null): Discount {
+  const endsAt = readInstant(discount.ends_at)
   const foreign = discount.currency != null && knownCurrency(discount.currency) !== currency
   const amountOff = currency && !foreign ? toMinor(discount.amount_off, currency) : null
-  const couponId = text(discount.coupon)
-  const startsAt = instant(discount.starts_at)
+  const couponId = readText(discount.coupon)
+  const startsAt = readInstant(discount.starts_at)
   return {
     ...(couponId !== null && { couponId, ...(startsAt !== null && { startsAt }) }),
-    percentOff: decimalOrNull(discount.percent_off),
+    percentOff: readDecimalText(discount.percent_off),
     amountOff: amountOff !== null && amountOff >= 0 ? amountOff : null,
-    duration: durationOf(discount.duration, endsAt),
+    duration: readDuration(discount.duration, endsAt),
     endsAt,
     productIds: null,
   }
 }
 
-function invoiceOf(eventType: string, id: string, object: Fields, sourceAt: Instant): InvoiceVersion {
+function readInvoice(eventType: string, id: string, object: Fields, sourceAt: Instant): InvoiceVersion {
   const currency = knownCurrency(object.currency)
   const amount = (value: unknown) => (currency ? toMinor(value, currency) : null)
   return {
     id,
     sourceAt,
-    ...sequenceOf(object),
-    number: text(object.number),
-    subscriptionId: idOfReference(object.subscription),
-    customer: idOfReference(object.customer),
-    customerName: text(object.customer_name),
-    customerEmail: text(object.customer_email),
-    status: invoiceStatus(eventType, object.status),
+    ...readSequence(object),
+    number: readText(object.number),
+    subscriptionId: readId(object.subscription),
+    customer: readId(object.customer),
+    customerName: readText(object.customer_name),
+    customerEmail: readText(object.customer_email),
+    status: readInvoiceStatus(eventType, object.status),
     currency,
     total: amount(object.total),
     tax: amount(object.tax),
     amountDue: amount(object.amount_due),
     amountPaid: amount(object.amount_paid),
     amountRemaining: amount(object.amount_remaining),
-    attemptCount: whole(object.attempt_count, 0) ?? 0,
-    nextPaymentAttemptAt: instant(object.next_payment_attempt),
-    dueAt: instant(object.due_date),
-    finalizedAt: instant(object.finalized_at),
-    paidAt: instant(object.paid_at),
-    failure: failureOf(eventType, text(object.failure_code), text(object.failure_message)),
+    attemptCount: readInteger(object.attempt_count, 0) ?? 0,
+    nextPaymentAttemptAt: readInstant(object.next_payment_attempt),
+    dueAt: readInstant(object.due_date),
+    finalizedAt: readInstant(object.finalized_at),
+    paidAt: readInstant(object.paid_at),
+    failure: readFailure(eventType, readText(object.failure_code), readText(object.failure_message)),
   }
 }
 
-function refundOf(eventType: string, id: string, object: Fields, sourceAt: Instant): Refund {
+function readRefund(eventType: string, id: string, object: Fields, sourceAt: Instant): Refund {
   const currency = knownCurrency(object.currency)
   const amount = currency ? toMinor(object.amount, currency) : null
-  const chargeId = idOfReference(object.charge)
+  const chargeId = readId(object.charge)
   return {
     id,
     sourceAt,
     ...(chargeId !== null && { paymentId: chargeId }),
-    invoiceId: idOfReference(object.invoice),
+    invoiceId: readId(object.invoice),
     chargeId,
-    customer: idOfReference(object.customer),
+    customer: readId(object.customer),
     amount: amount !== null && amount >= 0 ? amount : null,
     currency,
-    createdAt: instant(object.created_at) ?? sourceAt,
-    counts: refundCounts(eventType, object.status),
+    createdAt: readInstant(object.created_at) ?? sourceAt,
+    counts: isEffectiveRefund(eventType, object.status),
     fromChargeTotal: false,
   }
+}
+
+/** The payload of a canonical `subscription.updated` event: amounts in major units, times in ISO 8601. */
+export function toCanonicalSubscription(version: SubscriptionVersion) {
+  const { currency } = version
+  return {
+    id: stripNamespaces(version.id),
+    customer: version.customer && stripNamespaces(version.customer),
+    customer_name: version.customerName,
+    customer_email: version.customerEmail,
+    status: version.status,
+    currency,
+    started_at: formatTime(version.startedAt),
+    trial_end: formatTime(version.trialEnd),
+    current_period_start: formatTime(version.currentPeriodStart),
+    current_period_end: formatTime(version.currentPeriodEnd),
+    cancel_at_period_end: version.cancelAtPeriodEnd,
+    cancel_at: formatTime(version.cancelAt),
+    canceled_at: formatTime(version.canceledAt),
+    ended_at: formatTime(version.endedAt),
+    cancellation_reason: version.cancellationReason,
+    collection_method: version.collectionMethod,
+    updated_at: formatTime(version.sourceAt),
+    acquisition: version.acquisition,
+    metadata: version.country === undefined ? {} : { country: version.country },
+    items: version.items.map(item => toCanonicalItem(item)),
+    discounts: version.discounts.map(discount => toCanonicalDiscount(discount, currency)),
+    livemode: version.testMode !== true,
+  }
+}
+
+function toCanonicalItem(item: Item) {
+  return {
+    id: item.id,
+    price_id: item.priceId,
+    product_id: item.productId,
+    name: item.name,
+    quantity: item.quantity,
+    unit_amount: item.unitAmount === null ? null : Number(item.unitAmount),
+    interval: item.interval,
+    interval_count: item.intervalCount,
+    usage_type: item.usageType,
+  }
+}
+
+function toCanonicalDiscount(discount: Discount, currency: string | null) {
+  return {
+    ...(discount.percentOff !== null && { percent_off: Number(discount.percentOff) }),
+    ...(discount.amountOff !== null && {
+      amount_off: currency ? toMajor(discount.amountOff, currency) : null,
+    }),
+    duration: discount.duration,
+    ends_at: formatTime(discount.endsAt),
+  }
+}
+
+function formatTime(at: Instant | null): string | null {
+  return at === null ? null : new Date(at).toISOString()
 }

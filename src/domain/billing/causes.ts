@@ -1,6 +1,6 @@
-/** Why the MRR of a subscription changed, as far as the states before and after tell. */
+/** Why the MRR of a subscription changed, judged by the states before and after. */
 
-import type { ItemState } from './mrr.ts'
+import type { ItemState } from './price.ts'
 import type { Instant, SubscriptionStatus } from './types.ts'
 
 export const CAUSES = [
@@ -27,19 +27,19 @@ type State = {
   cancellationReason: string | null
 }
 
-/** `discountEnds`: when discounts of the subscription or its customer ran out. */
-export function causeOf(before: State, after: State, at: Instant, discountEnds: Set<Instant>): Cause {
+/** `discountEnds`: ends of discounts of the subscription or its customer. */
+export function findCause(before: State, after: State, at: Instant, discountEnds: Set<Instant>): Cause {
   if (isPastGrace(after) && !isPastGrace(before)) return 'cancellation_failed_payment'
   const byStatus = before.status === after.status ? null : statusCause(before, after)
   if (byStatus) return byStatus
   const byItems = itemCause(before.items, after.items)
   if (byItems) return byItems
-  // what does not count by its status has no discount taken off: that it is now is no change of the discount
+  // A status that does not count has no discount. A discount that appears with the status is no discount change.
   const isByStatus = before.status !== after.status && (before.mrr === 0 || after.mrr === 0)
   return isByStatus ? 'other' : discountCause(before.items, after.items, at, discountEnds)
 }
 
-/** It is past due for longer than the policy lets it count. */
+/** Past due for longer than the policy's grace period. */
 function isPastGrace({ items }: State): boolean {
   return items.some(item => item.reason === 'past_due')
 }
@@ -55,17 +55,15 @@ function statusCause(before: State, after: State): Cause | null {
   return before.status === 'paused' ? 'resume' : null
 }
 
-/** By what was said of it; where nothing was, an end that comes while money is owed is for want of it. */
+/** By the reason given. Without one, a cancellation while money is owed counts as a failed payment. */
 function cancellationCause(before: State, { cancellationReason }: State): Cause {
   if (cancellationReason !== null)
-    return FOR_WANT_OF_PAYMENT.test(cancellationReason)
-      ? 'cancellation_failed_payment'
-      : 'cancellation_voluntary'
+    return FAILED_PAYMENT.test(cancellationReason) ? 'cancellation_failed_payment' : 'cancellation_voluntary'
   const isOwed = before.status === 'past_due' || before.status === 'unpaid'
   return isOwed ? 'cancellation_failed_payment' : 'cancellation_voluntary'
 }
 
-const FOR_WANT_OF_PAYMENT = /payment[ _](failed|failure|disputed)|non[ _-]?payment|unpaid/i
+const FAILED_PAYMENT = /payment[ _](failed|failure|disputed)|non[ _-]?payment|unpaid/i
 
 function itemCause(before: ItemState[], after: ItemState[]): Cause | null {
   const known = new Map(before.map(item => [item.id, item]))
@@ -76,22 +74,23 @@ function itemCause(before: ItemState[], after: ItemState[]): Cause | null {
   if (isAdded && isRemoved) return 'plan'
   if (isAdded) return 'item_added'
   if (isRemoved) return 'item_removed'
-  if (has((a, b) => a.productId !== b.productId || planOf(a) !== planOf(b))) return 'plan'
-  if (has((a, b) => isOtherTerm(a, b) || (a.unitAmount !== b.unitAmount && !isOfTiers(a, b)))) return 'price'
+  if (has((a, b) => a.productId !== b.productId || planKey(a) !== planKey(b))) return 'plan'
+  if (has((a, b) => hasOtherInterval(a, b) || (a.unitAmount !== b.unitAmount && !isTierChange(a, b))))
+    return 'price'
   return has((a, b) => a.quantity !== b.quantity) ? 'quantity' : null
 }
 
-function isOtherTerm(a: ItemState, b: ItemState): boolean {
+function hasOtherInterval(a: ItemState, b: ItemState): boolean {
   return a.interval !== b.interval || a.intervalCount !== b.intervalCount
 }
 
-/** Another quantity of one price may cost another amount each: told as an average, tiers look like that. */
-function isOfTiers(a: ItemState, b: ItemState): boolean {
+/** Tiers reported as an average: another quantity of the same price has another unit amount. */
+function isTierChange(a: ItemState, b: ItemState): boolean {
   return a.priceId !== null && a.priceId === b.priceId && a.quantity !== b.quantity
 }
 
-/** Without products, another price is another plan only where it goes by another name. */
-function planOf(item: ItemState): string | null {
+/** Without a product, the name identifies the plan. */
+function planKey(item: ItemState): string | null {
   return item.productId === null ? item.name : null
 }
 

@@ -1,6 +1,6 @@
-/** By what MRR is broken down: what an item is sold as, and whose it is. */
+/** Dimensions by which reports break MRR down and filter it. */
 
-import { planName } from './accounts.ts'
+import { planName } from './account.ts'
 import type { Segment, SegmentItem } from './timeline.ts'
 
 export const DIMENSIONS = ['plan', 'interval', 'source', 'country'] as const
@@ -8,16 +8,16 @@ export type Dimension = (typeof DIMENSIONS)[number]
 
 export const UNKNOWN = 'unknown'
 
-/** What is known of an account beside its subscriptions. */
+/** Facts about an account that its subscriptions do not have. */
 export type AccountTraits = {
-  /** Where it came from. */
+  /** The acquisition source. */
   source: string
-  /** As its contact says; null: it does not. */
+  /** From its contact; null: unknown. */
   country: string | null
 }
 
-/** What an item of a segment counts under. */
-export function dimensionOf(
+/** The value of a dimension for an item of a segment. */
+export function dimensionValue(
   dimension: Dimension,
   item: SegmentItem,
   segment: Segment,
@@ -41,19 +41,19 @@ function intervalName({ interval, intervalCount }: SegmentItem): string {
   return intervalCount === null || intervalCount === 1 ? interval : `${intervalCount} ${interval}s`
 }
 
-/** What a report is narrowed to; all that are given must hold. */
+/** A report filter. All conditions must match. */
 export type Filter = Partial<Record<Dimension | 'status', string>>
 
 export function isFiltered(filter: Filter): boolean {
   return Object.keys(filter).length > 0
 }
 
-/** The segment with those items alone that the filter leaves; null where it leaves none. */
-export function filteredSegment(segment: Segment, filter: Filter, traits: AccountTraits): Segment | null {
+/** The segment with only its matching items; null: no item matches. */
+export function filterSegment(segment: Segment, filter: Filter, traits: AccountTraits): Segment | null {
   if (filter.status !== undefined && filter.status !== segment.status) return null
   const wanted = DIMENSIONS.filter(dimension => filter[dimension] !== undefined)
   const items = segment.items.filter(item =>
-    wanted.every(dimension => dimensionOf(dimension, item, segment, traits) === filter[dimension]),
+    wanted.every(dimension => dimensionValue(dimension, item, segment, traits) === filter[dimension]),
   )
   if (items.length === 0) return null
   if (items.length === segment.items.length) return segment

@@ -1,19 +1,19 @@
-/** Amounts of one currency in another, by daily rates. */
+/** Currency conversion by daily rates. */
 
 import { type Decimal, divideHalfUp, minorDigits, parseDecimal } from '../money.ts'
 import type { Day } from '../time.ts'
 
-/** Units of the currency for one euro on a day. */
+/** Units of the currency per euro on a day. */
 export type DailyRate = { currency: string; day: Day; rate: string }
 
 const BASE = 'EUR'
 const ONE: Decimal = { digits: 1n, scale: 0 }
 
-/** How many units of the target one unit is worth: `to` ÷ `from`. `day`: of the older of the two rates. */
+/** One unit is worth `to` ÷ `from` units of the target. `day`: the day of the older of the two rates. */
 export type Exchange = { from: Decimal; to: Decimal; day: Day | null }
 
-/** By which rates to exchange on a day: those of that day, else the last ones before. */
-export function openExchange(rates: DailyRate[]) {
+/** Finds the rates of a day, else the last earlier ones. */
+export function createExchange(rates: DailyRate[]) {
   const byCurrency = Map.groupBy(
     [...rates].sort((a, b) => (a.day < b.day ? -1 : 1)),
     rate => rate.currency,
@@ -23,7 +23,7 @@ export function openExchange(rates: DailyRate[]) {
     const found = byCurrency.get(currency)?.findLast(rate => rate.day <= day)
     return found ? { rate: parseDecimal(found.rate)!, day: found.day } : null
   }
-  /** null: there is no rate. */
+  /** null: a rate is missing. */
   return (currency: string, target: string, day: Day): Exchange | null => {
     if (currency === target) return { from: ONE, to: ONE, day: null }
     const [from, to] = [rateOf(currency, day), rateOf(target, day)]
@@ -33,8 +33,13 @@ export function openExchange(rates: DailyRate[]) {
   }
 }
 
-/** Minor units of one currency as whole minor units of the other, half up. */
-export function exchanged(minor: number, currency: string, target: string, { from, to }: Exchange): number {
+/** Converts minor units to minor units of the target, rounded half up. */
+export function convertAmount(
+  minor: number,
+  currency: string,
+  target: string,
+  { from, to }: Exchange,
+): number {
   const ten = (digits: number) => 10n ** BigInt(digits)
   const above = BigInt(minor) * to.digits * ten(from.scale) * ten(minorDigits(target))
   const below = from.digits * ten(to.scale) * ten(minorDigits(currency))

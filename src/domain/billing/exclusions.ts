@@ -1,28 +1,28 @@
-/** Why something does not count, in words, and what to do about it. */
+/** Why something does not count, and what to do about it. */
 
 import type { Instant, ReasonCode, SubscriptionStatus } from './types.ts'
 
-/** In the order in which reasons are looked for: the first that holds is the one given. */
+/** In order of precedence: the first reason that applies is reported. */
 export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = {
   test_mode: {
     reason: 'The subscription belongs to the test mode of its billing system.',
-    fixHint: 'Nothing to do: test data is kept apart and never counts.',
+    fixHint: 'Nothing to do: test data never counts.',
   },
   other_currency: {
-    reason: 'The subscription is billed in another currency than this report.',
-    fixHint: "Ask for the report in the subscription's currency; amounts are never converted.",
+    reason: "The subscription's currency is not the currency of this report.",
+    fixHint: "Request the report in the subscription's currency; amounts are never converted.",
   },
   missing_currency: {
-    reason: 'The subscription has no currency, or none that ISO 4217 knows.',
+    reason: 'The subscription has no currency, or one that is not in ISO 4217.',
     fixHint: 'Send `currency` with the subscription as a three-letter ISO 4217 code.',
   },
   canceled: {
     reason: 'The subscription has ended.',
     fixHint:
-      'Nothing to do, unless it should still run: then send its current state with a newer `updated_at`.',
+      'Nothing to do, unless it should still be active: then send its current state with a newer `updated_at`.',
   },
   incomplete: {
-    reason: 'The first payment is not complete, or the status of the subscription is not known.',
+    reason: 'The first payment is not complete, or the status of the subscription is unknown.',
     fixHint: 'Complete the first payment; if it is complete, send the subscription with its `status`.',
   },
   incomplete_expired: {
@@ -30,16 +30,16 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
     fixHint: 'Start a new subscription for this customer.',
   },
   unpaid: {
-    reason: 'Payment has failed for good and the subscription is unpaid.',
+    reason: 'All payment attempts failed and the subscription is unpaid.',
     fixHint: 'Collect the open invoices or update the payment method.',
   },
   past_due: {
-    reason: "The subscription has been past due for longer than the policy's days of grace.",
-    fixHint: 'Collect the open invoices, or change `past_due_grace_days` of the policy.',
+    reason: "The subscription has been past due for longer than the policy's grace period.",
+    fixHint: 'Collect the open invoices, or change `past_due_grace_days` in the policy.',
   },
   trialing: {
     reason: 'The subscription is in its trial.',
-    fixHint: 'Counts once the trial is over and an event says that it is active.',
+    fixHint: 'Counts once the trial is over and an event reports it as active.',
   },
   paused: {
     reason: 'The subscription, or the collection of its payments, is paused.',
@@ -47,26 +47,26 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
   },
   not_started: {
     reason: 'The subscription starts in the future.',
-    fixHint: 'Counts by itself from `started_at` on.',
+    fixHint: 'Nothing to do: it counts from `started_at` on.',
   },
   missing_items: {
     reason: 'The subscription has no items.',
     fixHint: 'Send the subscription with its `items`.',
   },
   items_incomplete: {
-    reason: 'The subscription has more items than its event listed; those that are known count.',
+    reason: 'The subscription has more items than its event listed. The known items count.',
     fixHint: 'Send the subscription with all of its items.',
   },
   missing_price: {
-    reason: 'The item has no price that can be read, or not in the currency of the subscription.',
+    reason: 'The item has no readable price in the currency of the subscription.',
     fixHint: 'Send `unit_amount` (zero or more, in major units) and, if not 1, `quantity`.',
   },
   missing_interval: {
-    reason: 'The item does not say how often it is billed.',
+    reason: 'The item has no billing interval.',
     fixHint: 'Send `interval` (day, week, month or year) and `interval_count`.',
   },
   unsupported_interval: {
-    reason: 'The billing interval of the item cannot be turned into months.',
+    reason: 'The billing interval of the item cannot be converted to months.',
     fixHint: 'Use day, week, month or year, with an `interval_count` of 1 or more.',
   },
   one_time_price: {
@@ -74,29 +74,29 @@ export const REASONS: Record<ReasonCode, { reason: string; fixHint: string }> = 
     fixHint: 'Nothing to do: one-time charges are not recurring revenue.',
   },
   metered_usage: {
-    reason: 'The item is billed by usage, which is not known in advance.',
-    fixHint: 'Nothing to do: usage shows up in invoiced and collected amounts.',
+    reason: 'The item is billed by usage, which is unknown in advance.',
+    fixHint: 'Nothing to do: usage is part of invoiced and collected amounts.',
   },
   tiered_price_unknown: {
-    reason: 'The item has a tiered price, and what its quantity comes to is not known.',
-    fixHint: 'Send its `tiers` and `tiers_mode`, or the `unit_amount` that the quantity comes to on average.',
+    reason: 'The item has a tiered price whose tiers are unknown.',
+    fixHint: 'Send `tiers` and `tiers_mode`, or the average `unit_amount` for the quantity.',
   },
   discount_terms_unknown: {
-    reason: 'A discount applies whose terms are not known.',
+    reason: 'A discount with unknown terms applies.',
     fixHint:
-      'Send `percent_off` or `amount_off`, and `ends_at` where it is repeating; with Stripe, send `customer.discount.*` and `coupon.*` events too.',
+      'Send `percent_off` or `amount_off`, and `ends_at` for a repeating discount. With Stripe, also send `customer.discount.*` and `coupon.*` events.',
   },
   free: {
     reason: 'The item costs nothing.',
     fixHint: 'Nothing to do, unless it should have a price.',
   },
   fully_discounted: {
-    reason: 'Discounts take the whole price away.',
-    fixHint: 'Counts by itself once the discount ends.',
+    reason: 'Discounts reduce the price to 0.',
+    fixHint: 'Nothing to do: it counts once the discount ends.',
   },
   pending_subscription: {
-    reason: 'An invoice names this subscription, but the subscription itself has not arrived.',
-    fixHint: 'Send the subscription, for instance by replaying its events from the billing system.',
+    reason: 'An invoice refers to this subscription, but the subscription itself has not been received.',
+    fixHint: 'Send the subscription, for example by replaying its events from the billing system.',
   },
 }
 
@@ -106,12 +106,12 @@ export type Exclusion = {
   customer: string | null
   status: SubscriptionStatus | null
   code: ReasonCode
-  /** Minor units of the report's currency; null where it cannot be priced in it. */
+  /** Minor units of the report's currency; null: it cannot be priced. */
   excludedMrr: number | null
   since: Instant
 }
 
-/** The one row for a subscription of which only invoices are known. */
+/** The row of a subscription that is known only from invoices. */
 export function pendingExclusion(
   subscriptionId: string,
   customer: string | null,
@@ -126,4 +126,43 @@ export function pendingExclusion(
     excludedMrr: null,
     since: firstInvoiceAt,
   }
+}
+
+/** The provider that sent a subscription; null: it came in canonical fields. */
+type Provider = string | null
+
+/** Hints with the provider's field names and units: Stripe's amounts are in minor units. */
+const STRIPE_HINTS: Partial<Record<ReasonCode, string>> = {
+  missing_items: "Send Stripe's subscription object with its `items.data`.",
+  missing_price:
+    "Set the price in the subscription's currency in Stripe (`unit_amount` in minor units, or `currency_options`), and have Stripe send the subscription again.",
+  missing_interval:
+    'Set a recurring price for the item in Stripe (`recurring.interval`), and have Stripe send the subscription again.',
+  tiered_price_unknown:
+    'Stripe events do not include tiers. Send the subscription from the API with `expand[]=items.data.price.tiers`.',
+}
+
+const PROVIDER_HINTS: Partial<Record<ReasonCode, (name: string) => string>> = {
+  missing_items: name => `Have ${name} send the subscription again, with its items.`,
+  missing_price: name =>
+    `Set a price in the currency of the subscription in ${name}, and have it send the subscription again.`,
+  missing_interval: name =>
+    `Set the billing interval of the item in ${name}, and have it send the subscription again.`,
+  tiered_price_unknown: name =>
+    `Have ${name} send the subscription with the tiers of its price, or with its amount.`,
+}
+
+const NAMES: Record<string, string> = {
+  ...{ shopify: 'Shopify', woocommerce: 'WooCommerce', paddle: 'Paddle', chargebee: 'Chargebee' },
+  ...{ recurly: 'Recurly', lago: 'Lago', revenuecat: 'RevenueCat' },
+}
+
+/** Whether the hint depends on the provider. */
+export const hasProviderHints = (code: ReasonCode): boolean => code in PROVIDER_HINTS
+
+/** What to do about it, with the provider's field names. */
+export function fixHint(code: ReasonCode, teller: Provider): string {
+  const name = teller === null ? undefined : NAMES[teller]
+  const hint = teller === 'stripe' ? STRIPE_HINTS[code] : name && PROVIDER_HINTS[code]?.(name)
+  return hint || REASONS[code].fixHint
 }

@@ -1,47 +1,57 @@
-/** Reading fields of objects that others wrote: what is not of the right kind is null, nothing throws. */
+/** Reads fields of provider objects. A value of the wrong type becomes null; nothing throws. */
 
 import { type Decimal, decimalText, parseDecimal } from '../money.ts'
 import { parseTimestamp } from '../time.ts'
-import type { Acquisition, Discount, Instant, Item, Tiers } from './types.ts'
+import type {
+  Acquisition,
+  Discount,
+  Instant,
+  InvoiceStatus,
+  Item,
+  PaymentFailure,
+  SubscriptionStatus,
+  SubscriptionVersion,
+  Tiers,
+} from './types.ts'
 
 export type Fields = Record<string, unknown>
 
-/** Seconds up to here (the year 5138), milliseconds beyond. */
+/** Unix time up to this value (the year 5138) is in seconds; above, in milliseconds. */
 const LATEST_UNIX_SECONDS = 1e11
 const LATEST_MS = Date.UTC(9999, 11, 31)
-/** Longer text is no name or id, and does not belong in an index. */
+/** A longer string is not a name or id, and does not belong in an index. */
 const MAX_TEXT = 500
 const MAX_INTERVAL_COUNT = 1200
-/** Of one owner. They are applied again with every event: how many there may be has to have an end. Stripe's is 20. */
+/** Per subscription or item. Every derivation applies all of them, so the number is bounded. Stripe allows 20. */
 const MAX_DISCOUNTS = 30
 
-export function fieldsOf(value: unknown): Fields | null {
+export function readObject(value: unknown): Fields | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : null
 }
 
-export function listOf(value: unknown): unknown[] {
+export function readList(value: unknown): unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-export function text(value: unknown): string | null {
+export function readText(value: unknown): string | null {
   if (typeof value === 'number' && Number.isFinite(value)) return String(value)
   if (typeof value !== 'string') return null
   const trimmed = value.trim()
-  // a pair of surrogates may have been cut apart
+  // the cut may have split a surrogate pair
   return trimmed === '' ? null : trimmed.slice(0, MAX_TEXT).toWellFormed()
 }
 
-export function lowerText(value: unknown): string | null {
-  return text(value)?.toLowerCase() ?? null
+export function readLowerText(value: unknown): string | null {
+  return readText(value)?.toLowerCase() ?? null
 }
 
-/** The id of something that may be given by id or as the object itself. */
-export function idOfReference(value: unknown): string | null {
-  return text(value) ?? text(fieldsOf(value)?.id)
+/** The id of a reference that is either an id or the whole object. */
+export function readId(value: unknown): string | null {
+  return readText(value) ?? readText(readObject(value)?.id)
 }
 
-/** ISO 8601 text, or Unix seconds (milliseconds when too large for seconds). */
-export function instant(value: unknown): Instant | null {
+/** An ISO 8601 string, or Unix seconds (milliseconds if the value is too large for seconds). */
+export function readInstant(value: unknown): Instant | null {
   const unix = typeof value === 'string' && /^\d{9,13}$/.test(value) ? Number(value) : value
   if (typeof unix !== 'number') return parseTimestamp(value)?.getTime() ?? null
   if (!(unix > 0)) return null
@@ -49,36 +59,36 @@ export function instant(value: unknown): Instant | null {
   return ms <= LATEST_MS ? ms : null
 }
 
-export function flag(value: unknown): boolean {
+export function readFlag(value: unknown): boolean {
   return value === true || value === 'true' || value === 1
 }
 
-export function decimal(value: unknown): Decimal | null {
+function readDecimal(value: unknown): Decimal | null {
   const parsed = parseDecimal(value)
   return parsed && parsed.digits >= 0n ? parsed : null
 }
 
-export function decimalOrNull(value: unknown): string | null {
-  const parsed = decimal(value)
+export function readDecimalText(value: unknown): string | null {
+  const parsed = readDecimal(value)
   return parsed && decimalText(parsed)
 }
 
-/** A whole number of at least `least`; null for anything else. */
-export function whole(value: unknown, least: number): number | null {
+/** An integer of at least `least`; null for anything else. */
+export function readInteger(value: unknown, least: number): number | null {
   const number = typeof value === 'string' && /^\d{1,15}$/.test(value.trim()) ? Number(value) : value
   return Number.isSafeInteger(number) && (number as number) >= least ? (number as number) : null
 }
 
-/** Left out means one; given but not a quantity means null. */
-export function quantityOf(value: unknown): number | null {
+/** Absent means 1; present but not a number means null. */
+export function readQuantity(value: unknown): number | null {
   if (value === undefined || value === null) return 1
-  const parsed = decimal(value)
+  const parsed = readDecimal(value)
   return parsed && Number(decimalText(parsed))
 }
 
-/** Left out means every one; null, 0, centuries and the like mean that nobody knows how often. */
-export function intervalCountOf(value: unknown): number | null {
-  const count = value === undefined ? 1 : whole(value, 1)
+/** Absent means 1; null, 0 and more than 1,200 mean unknown. */
+export function readIntervalCount(value: unknown): number | null {
+  const count = value === undefined ? 1 : readInteger(value, 1)
   return count !== null && count <= MAX_INTERVAL_COUNT ? count : null
 }
 
@@ -102,68 +112,69 @@ const INTERVAL_WORDS = new Map<string, [string, number]>([
   ['biennially', ['year', 2]],
 ])
 
-/** How often, in day, week, month or year where the words can be brought to that: "quarterly" is every 3 months. */
-export function termOf(interval: unknown, count: unknown): Pick<Item, 'interval' | 'intervalCount'> {
-  const given = typeof interval === 'string' ? lowerText(interval) : null
+/** Converts an interval to days, weeks, months or years where possible: "quarterly" becomes 3 months. */
+export function readInterval(interval: unknown, count: unknown): Pick<Item, 'interval' | 'intervalCount'> {
+  const given = typeof interval === 'string' ? readLowerText(interval) : null
   const words = given?.replace(/[-\s]+/g, '_') ?? ''
   const counted = /^(?:every_)?(?:(\d{1,4})_?)?(day|week|month|year)s?$/.exec(words)
   const [unit, times] = INTERVAL_WORDS.get(words) ?? [counted?.[2] ?? given, Number(counted?.[1] ?? 1)]
-  const intervalCount = intervalCountOf(count)
-  return { interval: unit, intervalCount: intervalCount && intervalCountOf(intervalCount * times) }
+  const intervalCount = readIntervalCount(count)
+  return { interval: unit, intervalCount: intervalCount && readIntervalCount(intervalCount * times) }
 }
 
-/** Tiers as they are given; null where they cannot be computed. `amount` reads a price as decimal text. */
-export function tiersOf(tiers: unknown, mode: unknown, amount: AmountReader): Tiers | null {
-  const word = lowerText(mode)
+/** null: the tiers cannot be computed. `amount` reads a price as a decimal string. */
+export function readTiers(tiers: unknown, mode: unknown, amount: AmountReader): Tiers | null {
+  const word = readLowerText(mode)
   if (word !== 'graduated' && word !== 'volume') return null
-  const steps = listOf(tiers).map(entry => stepOf(fieldsOf(entry) ?? {}, amount))
+  const steps = readList(tiers).map(entry => readTier(readObject(entry) ?? {}, amount))
   return steps.length > 0 && steps.every(step => step !== null) ? { mode: word, steps } : null
 }
 
-/** What of the two amounts that are given under these names is exact, as decimal text in major units. */
+/** Reads the amount of this name as a decimal string in major units. */
 type AmountReader = (fields: Fields, name: 'unit_amount' | 'flat_amount') => string | null
 
-function stepOf(tier: Fields, amount: AmountReader): Tiers['steps'][number] | null {
+function readTier(tier: Fields, amount: AmountReader): Tiers['steps'][number] | null {
   const isOpen = tier.up_to === null || tier.up_to === undefined || tier.up_to === 'inf'
-  const upTo = isOpen ? null : whole(tier.up_to, 1)
+  const upTo = isOpen ? null : readInteger(tier.up_to, 1)
   const unitAmount = amount(tier, 'unit_amount')
   const flatAmount = amount(tier, 'flat_amount')
   if ((upTo === null && !isOpen) || (unitAmount === null && flatAmount === null)) return null
   return { upTo, unitAmount: unitAmount ?? '0', flatAmount: flatAmount ?? '0' }
 }
 
-/** Percents that a price holds, added up; null: none. */
-export function percentSum(percents: (string | null)[]): string | null {
+/** The sum of percentages included in a price; null: none. */
+export function sumPercents(percents: (string | null)[]): string | null {
   const known = percents.flatMap(percent => (percent === null ? [] : [parseDecimal(percent)!]))
   const scale = Math.max(0, ...known.map(percent => percent.scale))
   const digits = known.reduce((sum, { digits, scale: own }) => sum + digits * 10n ** BigInt(scale - own), 0n)
   return digits > 0n ? decimalText({ digits, scale }) : null
 }
 
-export function usageTypeOf(...hints: unknown[]): Item['usageType'] {
-  const words = hints.map(hint => lowerText(hint)?.replace(/[-\s]/g, '_'))
+export function readUsageType(...hints: unknown[]): Item['usageType'] {
+  const words = hints.map(hint => readLowerText(hint)?.replace(/[-\s]/g, '_'))
   if (words.includes('one_time') || words.includes('onetime')) return 'one_time'
   return words.includes('metered') ? 'metered' : 'licensed'
 }
 
-/** The subscription's own word on where it came from: `acquisition`, else UTM fields of its metadata. */
-export function acquisitionOf(acquisition: unknown, metadata: unknown): Acquisition | null {
-  const own = fieldsOf(acquisition)
-  const ownSource = text(own?.source)
-  if (ownSource) return { source: ownSource, medium: text(own?.medium), campaign: text(own?.campaign) }
-  const utm = fieldsOf(metadata)
-  const source = text(utm?.utm_source)
-  return source ? { source, medium: text(utm?.utm_medium), campaign: text(utm?.utm_campaign) } : null
+/** The acquisition source in the subscription itself: `acquisition`, else the UTM fields of its metadata. */
+export function readAcquisition(acquisition: unknown, metadata: unknown): Acquisition | null {
+  const own = readObject(acquisition)
+  const ownSource = readText(own?.source)
+  if (ownSource)
+    return { source: ownSource, medium: readText(own?.medium), campaign: readText(own?.campaign) }
+  const utm = readObject(metadata)
+  const source = readText(utm?.utm_source)
+  return source ? { source, medium: readText(utm?.utm_medium), campaign: readText(utm?.utm_campaign) } : null
 }
 
-/** The country that its metadata names. */
-export function countryOf(metadata: unknown): { country?: string } {
-  const country = countryName(text(fieldsOf(metadata)?.country))
+/** The country in its metadata. */
+export function readCountry(metadata: unknown): { country?: string } {
+  const country = normalizeCountry(readText(readObject(metadata)?.country))
   return country === null ? {} : { country }
 }
 
-/** Codes are written in capitals, whoever wrote them; names as they are. */
-export function countryName(given: string | null | undefined): string | null {
+/** Country codes become upper case; names stay as they are. */
+export function normalizeCountry(given: string | null | undefined): string | null {
   const name = given?.trim() ?? ''
   if (name === '') return null
   return /^[a-z]{2,3}$/i.test(name) ? name.toUpperCase() : name
@@ -177,13 +188,13 @@ const UNKNOWN_DISCOUNT: Discount = {
   productIds: null,
 }
 
-/** Items and discounts as they count; of more discounts than anyone grants, the terms are held to be unknown. */
-export function boundedTerms(
+/** Gives every item a unique id. More discounts than the limit become one discount with unknown terms. */
+export function limitTerms(
   items: GivenItem[],
   discounts: Discount[],
 ): { items: Item[]; discounts: Discount[] } {
   const bounded = (given: Discount[]) => (given.length <= MAX_DISCOUNTS ? given : [UNKNOWN_DISCOUNT])
-  const named = withDistinctIds(items)
+  const named = assignItemIds(items)
   return {
     items: named.map(item => ({ ...item, discounts: bounded(item.discounts) })),
     discounts: bounded(discounts),
@@ -192,8 +203,8 @@ export function boundedTerms(
 
 export type GivenItem = Omit<Item, 'id'> & { id: string | null }
 
-/** Items that came without an id, or share one, are told apart by their place. */
-function withDistinctIds(items: GivenItem[]): Item[] {
+/** Items without an id, or with a repeated one, get an id from their position. */
+function assignItemIds(items: GivenItem[]): Item[] {
   const taken = new Set<string>()
   return items.map((item, index) => {
     const wanted = item.id ?? item.priceId ?? `item-${index + 1}`
@@ -201,4 +212,114 @@ function withDistinctIds(items: GivenItem[]): Item[] {
     taken.add(id)
     return { ...item, id }
   })
+}
+
+// Provider vocabulary mapped to Kontor's.
+
+const SUBSCRIPTION_STATUSES = new Map<string, SubscriptionStatus>([
+  ['active', 'active'],
+  ['activated', 'active'],
+  ['reactivated', 'active'],
+  ['started', 'active'],
+  ['resumed', 'active'],
+  ['renewed', 'active'],
+  ['live', 'active'],
+  ['running', 'active'],
+  ['non_renewing', 'active'],
+  ['past_due', 'past_due'],
+  ['pastdue', 'past_due'],
+  ['overdue', 'past_due'],
+  ['grace_period', 'past_due'],
+  ['in_grace_period', 'past_due'],
+  ['trialing', 'trialing'],
+  ['trialling', 'trialing'],
+  ['trial', 'trialing'],
+  ['in_trial', 'trialing'],
+  ['on_trial', 'trialing'],
+  ['trial_started', 'trialing'],
+  ['unpaid', 'unpaid'],
+  ['incomplete', 'incomplete'],
+  ['pending', 'incomplete'],
+  ['incomplete_expired', 'incomplete_expired'],
+  ['canceled', 'canceled'],
+  ['cancelled', 'canceled'],
+  ['ended', 'canceled'],
+  ['expired', 'canceled'],
+  ['terminated', 'canceled'],
+  ['inactive', 'canceled'],
+  ['paused', 'paused'],
+  ['on_hold', 'paused'],
+  ['suspended', 'paused'],
+])
+
+const INVOICE_STATUSES = new Map<string, InvoiceStatus>([
+  ['draft', 'draft'],
+  ['open', 'open'],
+  ['paid', 'paid'],
+  ['uncollectible', 'uncollectible'],
+  ['void', 'void'],
+  ['voided', 'void'],
+])
+
+/** The status implied by the event type, for invoices without `status`. */
+const INVOICE_EVENTS = new Map<string, InvoiceStatus>([
+  ...INVOICE_STATUSES,
+  ['finalized', 'open'],
+  ['sent', 'open'],
+  ['payment_failed', 'open'],
+  ['payment_action_required', 'open'],
+  ['overdue', 'open'],
+  ['marked_uncollectible', 'uncollectible'],
+  ['payment_succeeded', 'paid'],
+])
+
+const ACTION_REQUIRED = /authentication|requires_action|action_required/
+
+function toWord(value: unknown): string {
+  return readLowerText(value)?.replace(/[-\s]/g, '_') ?? ''
+}
+
+function lastWord(eventType: string): string {
+  return toWord(eventType.slice(eventType.lastIndexOf('.') + 1))
+}
+
+/** Without a status in the subscription, the event type implies one: `subscription.canceled`. */
+export function readSubscriptionStatus(eventType: string, value: unknown): SubscriptionStatus {
+  return SUBSCRIPTION_STATUSES.get(toWord(value) || lastWord(eventType)) ?? 'unknown'
+}
+
+export function readChange(eventType: string): SubscriptionVersion['change'] {
+  if (eventType.endsWith('.deleted')) return 'deleted'
+  return eventType.endsWith('.created') ? 'created' : 'updated'
+}
+
+/** A discount without a duration runs until its end, or forever if it has none. */
+export function readDuration(value: unknown, endsAt: Instant | null): Discount['duration'] {
+  if (value === undefined || value === null) return endsAt === null ? 'forever' : 'repeating'
+  const duration = toWord(value)
+  return duration === 'forever' || duration === 'once' || duration === 'repeating' ? duration : 'unknown'
+}
+
+/** A deleted invoice counts as void. */
+export function readInvoiceStatus(eventType: string, value: unknown): InvoiceStatus {
+  if (eventType.endsWith('.deleted')) return 'void'
+  const given = toWord(value)
+  return (given ? INVOICE_STATUSES.get(given) : INVOICE_EVENTS.get(lastWord(eventType))) ?? 'unknown'
+}
+
+export function readFailure(
+  eventType: string,
+  code: string | null,
+  message: string | null,
+): PaymentFailure | null {
+  if (eventType.endsWith('.payment_action_required') || ACTION_REQUIRED.test(code ?? '')) {
+    return { kind: 'action_required', code, message }
+  }
+  const failed = eventType.endsWith('.payment_failed') || code !== null || message !== null
+  return failed ? { kind: 'payment_failed', code, message } : null
+}
+
+export function isEffectiveRefund(eventType: string, status: unknown): boolean {
+  const undone = /^(failed|cancell?ed|deleted)$/
+  return !undone.test(lastWord(eventType)) && !undone.test(toWord(status))
 }

@@ -1,21 +1,23 @@
-/** Ids belong to a namespace: two shops that both count from 1001 are told apart. */
+/** Ids belong to a namespace, so that two shops can both use the id 1001. */
 
 import type { EventContext } from '../events/events.ts'
-import type { BillingChange, Discount, Payment, Refund, Term } from './types.ts'
+import { emailOf } from '../identity/identity.ts'
+import { textDigest } from '../json/json.ts'
+import type { BillingChange, Discount, Payment, Refund, SubscriptionFacts, Term } from './types.ts'
 
-/** Between a namespace and an id. Nothing that billing systems write has it, and no namespace can. */
+/** Separates a namespace from an id. It occurs in no id and in no namespace. */
 const SEPARATOR = '\u001f'
 const PREFIX = /[A-Za-z0-9_.-]+\u001f/g
 
-/** Ids of these stand as they are: they were kept so before there were namespaces, and Stripe's are like no others. */
+/** Ids of these namespaces are stored without a prefix. Stripe's ids are globally unique. */
 const PLAIN = new Set(['default', 'stripe'])
 
-/** Presets whose events say nothing of billing, and those that name no billing system. */
+/** Presets without billing events, and presets that are not specific to one provider. */
 const WITHOUT_BILLING = new Set(['shopify', 'github'])
 const WITHOUT_NAME = new Set(['standard-webhooks', 'custom'])
 
-/** The namespace of what a request says about billing; null: it feeds no ledger. */
-export function namespaceOf(context: EventContext): string | null {
+/** The namespace of a request's billing ids; null: the request does not feed the ledger. */
+export function findNamespace(context: EventContext): string | null {
   if (context.route !== 'inbound') return null
   const { preset, sourceType, billing, namespace } = context
   const feeds = billing ?? (sourceType !== 'cdp' && !WITHOUT_BILLING.has(preset ?? ''))
@@ -23,62 +25,62 @@ export function namespaceOf(context: EventContext): string | null {
   return namespace ?? (preset === null || WITHOUT_NAME.has(preset) ? 'default' : preset)
 }
 
-/** Whether its ids stand as they are. */
-export function isPlain(namespace: string): boolean {
+/** Whether its ids have no prefix. */
+export function isPlainNamespace(namespace: string): boolean {
   return PLAIN.has(namespace)
 }
 
-export function idIn(namespace: string, id: string): string {
-  return isPlain(namespace) ? id : `${namespace}${SEPARATOR}${id}`
+function qualifyId(namespace: string, id: string): string {
+  return isPlainNamespace(namespace) ? id : `${namespace}${SEPARATOR}${id}`
 }
 
-/** An id, or words that hold some, as their source writes them. */
-export function withoutNamespaces(text: string): string {
+/** Removes the prefixes from an id, or from a text that contains ids. */
+export function stripNamespaces(text: string): string {
   return text.includes(SEPARATOR) ? text.replaceAll(PREFIX, '') : text
 }
 
-/** The ids that a name may stand for: as it is, in one of the namespaces, or with its namespace before a colon. */
-export function idsNamed(name: string, namespaces: string[]): string[] {
+/** The ids that a user's input may mean: as it is, in any of the namespaces, or as `namespace:id`. */
+export function candidateIds(name: string, namespaces: string[]): string[] {
   const qualified = namespaces.filter(namespace => name.startsWith(`${namespace}:`))
   return [
     name,
-    ...namespaces.map(namespace => idIn(namespace, name)),
-    ...qualified.map(namespace => idIn(namespace, name.slice(namespace.length + 1))),
+    ...namespaces.map(namespace => qualifyId(namespace, name)),
+    ...qualified.map(namespace => qualifyId(namespace, name.slice(namespace.length + 1))),
   ]
 }
 
-/** With every id of something told in its namespace. */
-export function changeIn(namespace: string, change: BillingChange): BillingChange {
-  if (isPlain(namespace)) return change
-  const own = (id: string) => idIn(namespace, id)
+/** Adds the namespace to every id of a change. */
+export function addNamespace(namespace: string, change: BillingChange): BillingChange {
+  if (isPlainNamespace(namespace)) return change
+  const own = (id: string) => qualifyId(namespace, id)
   const maybe = <Id extends string | null>(id: Id) => (id === null ? id : own(id)) as Id
-  const payment = (told: Payment): Payment => ({
-    ...told,
-    id: own(told.id),
-    invoiceId: maybe(told.invoiceId),
-    customer: maybe(told.customer),
+  const payment = (object: Payment): Payment => ({
+    ...object,
+    id: own(object.id),
+    invoiceId: maybe(object.invoiceId),
+    customer: maybe(object.customer),
   })
-  const refund = (told: Refund): Refund => ({
-    ...told,
-    id: own(told.id),
-    invoiceId: maybe(told.invoiceId),
-    chargeId: maybe(told.chargeId),
-    customer: maybe(told.customer),
-    ...(told.paymentId !== undefined && { paymentId: own(told.paymentId) }),
+  const refund = (object: Refund): Refund => ({
+    ...object,
+    id: own(object.id),
+    invoiceId: maybe(object.invoiceId),
+    chargeId: maybe(object.chargeId),
+    customer: maybe(object.customer),
+    ...(object.paymentId !== undefined && { paymentId: own(object.paymentId) }),
   })
-  const term = (told: Term): Term => ({
-    ...told,
-    id: own(told.id),
-    ...(told.couponId !== undefined && { couponId: own(told.couponId) }),
-    ...(told.promotionCodeId !== undefined && { promotionCodeId: own(told.promotionCodeId) }),
-    ...(told.customer !== undefined && { customer: own(told.customer) }),
-    ...(told.subscription !== undefined && { subscription: own(told.subscription) }),
+  const term = (object: Term): Term => ({
+    ...object,
+    id: own(object.id),
+    ...(object.couponId !== undefined && { couponId: own(object.couponId) }),
+    ...(object.promotionCodeId !== undefined && { promotionCodeId: own(object.promotionCodeId) }),
+    ...(object.customer !== undefined && { customer: own(object.customer) }),
+    ...(object.subscription !== undefined && { subscription: own(object.subscription) }),
   })
-  const discount = (told: Discount): Discount => ({
-    ...told,
-    ...(told.id !== undefined && { id: own(told.id) }),
-    ...(told.couponId !== undefined && { couponId: own(told.couponId) }),
-    ...(told.promotionCodeId !== undefined && { promotionCodeId: own(told.promotionCodeId) }),
+  const discount = (object: Discount): Discount => ({
+    ...object,
+    ...(object.id !== undefined && { id: own(object.id) }),
+    ...(object.couponId !== undefined && { couponId: own(object.couponId) }),
+    ...(object.promotionCodeId !== undefined && { promotionCodeId: own(object.promotionCodeId) }),
   })
   switch (change.kind) {
     case 'subscription': {
@@ -107,4 +109,55 @@ export function changeIn(namespace: string, change: BillingChange): BillingChang
     case 'terms':
       return { ...change, terms: change.terms.map(term) }
   }
+}
+
+/** Removes names and e-mail addresses from a change, as an erasure does. */
+export function anonymizeChange(tenantId: number, change: BillingChange): BillingChange {
+  const customer = <Id extends string | null>(id: Id) =>
+    (id !== null && emailOf(stripNamespaces(id)) !== null ? erasedAccountName(tenantId, id) : id) as Id
+  const paid = <Paid extends { customer: string | null }>(object: Paid): Paid => ({
+    ...object,
+    customer: customer(object.customer),
+  })
+  const version = <Named extends Pick<SubscriptionFacts, 'customer' | 'customerName' | 'customerEmail'>>(
+    object: Named,
+  ): Named => ({ ...paid(object), customerName: null, customerEmail: null })
+  switch (change.kind) {
+    case 'subscription': {
+      const { before: _, ...object } = change.version
+      return {
+        ...change,
+        version: {
+          ...version(object),
+          ...(change.version.before && { before: factsOnly(change.version.before) }),
+        },
+        ...(change.terms && { terms: change.terms.map(anonymizeTerm) }),
+      }
+    }
+    case 'invoice':
+      return {
+        ...change,
+        version: version(change.version),
+        ...(change.payments && { payments: change.payments.map(paid) }),
+      }
+    case 'cash':
+      return { ...change, payments: change.payments.map(paid), refunds: change.refunds.map(paid) }
+    case 'terms':
+      return { ...change, terms: change.terms.map(anonymizeTerm) }
+  }
+}
+
+function factsOnly(before: Partial<SubscriptionFacts>): Partial<SubscriptionFacts> {
+  const { customer: _, customerName: _name, customerEmail: _email, ...facts } = before
+  return facts
+}
+
+function anonymizeTerm(term: Term): Term {
+  const { name: _, email: _email, ...facts } = term
+  return facts
+}
+
+/** Replaces the name of an account that was an erased e-mail address. */
+export function erasedAccountName(tenantId: number, account: string): string {
+  return `erased-${textDigest(`${tenantId} ${account}`).slice(0, 16)}`
 }

@@ -1,24 +1,23 @@
 import { isTimeZone } from '../time-zone.ts'
 import type { ValidationError } from '../validation-error.ts'
-import { RATE_FORMULAS } from './rates.ts'
 
-/** What a tenant decides about how MRR is counted. The defaults are the rules below. */
+/** A tenant's settings for how MRR is counted. */
 export type Policy = {
-  /** Whether a subscription that counted and is paused leaves MRR, or keeps what it had. */
+  /** Whether the MRR of a subscription that counted churns or stays while it is paused. */
   pause: 'churn' | 'keep'
-  /** The same of one that is put on trial after it counted. */
+  /** The same for a subscription in a trial after it counted. */
   trialOnPaying: 'churn' | 'keep'
-  /** So many days after it became past due, a subscription no longer counts; null: it counts as long as it is. */
+  /** Days after which a past-due subscription stops counting; null: never. */
   pastDueGraceDays: number | null
-  /** IANA; of days, weeks and months in reports. */
+  /** IANA name, for days, weeks and months in reports. */
   timeZone: string
-  /** Whether the movements of one account on one day are one movement. */
+  /** Whether the movements of one account on one day are combined. */
   netWithinDay: boolean
-  /** What a cohort's retention is measured by: what its accounts first paid, or paid at the end of their first month. */
+  /** The base of a cohort's retention: the first MRR of its accounts, or their MRR at the end of the first month. */
   retentionBase: 'first_instant' | 'end_of_month'
 }
 
-/** Every change makes another version; 1 is what holds before any. */
+/** Every change creates a version; version 1 is the default. */
 export type PolicyVersion = Policy & { version: number }
 
 export const DEFAULT_POLICY: PolicyVersion = {
@@ -31,17 +30,29 @@ export const DEFAULT_POLICY: PolicyVersion = {
   retentionBase: 'first_instant',
 }
 
-/** How MRR is counted: stated once, returned in every report, held to by mrr.ts, timeline.ts and movements.ts. */
+/** Returned in every report as part of the policy. */
+const RATE_FORMULAS = {
+  customer_churn_rate: 'accounts with MRR > 0 at opening and 0 at closing ÷ accounts with MRR > 0 at opening',
+  gross_mrr_churn_rate: '(contraction + churn) ÷ opening MRR',
+  net_mrr_churn_rate: '(contraction + churn − expansion − reactivation) ÷ opening MRR',
+  gross_revenue_retention: '1 − gross_mrr_churn_rate',
+  net_revenue_retention: '1 − net_mrr_churn_rate',
+  quick_ratio: '(new + expansion + reactivation) ÷ (contraction + churn)',
+  ltv: 'ARPA ÷ customer_churn_rate',
+  base_of_zero: null,
+} as const
+
+/** How MRR is counted, as returned in every report. price.ts, timeline.ts and movements.ts implement it. */
 const RULES = {
   summary:
-    'MRR is what active and past-due subscriptions cost per month, without tax, after discounts that last. ' +
-    'Trials, unpaid, incomplete, canceled, paused, free, metered and one-time items do not count; each is listed ' +
+    'MRR is the monthly price of active and past-due subscriptions, without tax, after recurring discounts. ' +
+    'Trials, unpaid, incomplete, canceled, paused, free, metered and one-time items do not count. Each is listed ' +
     'under exclusions with its reason.',
   monthly_factor: { year: '1/12', month: '1', week: '52/12', day: '365/12' },
   monthly_factor_rule: 'The factor of the interval, divided by interval_count.',
   rounding: 'half_up',
   rounding_rule:
-    "Each item is rounded once, half-up, to the currency's minor unit after discounts; totals are sums of rounded items.",
+    "Each item is rounded once, half up, to the currency's minor unit after discounts. Totals are sums of rounded items.",
   counted_statuses: ['active', 'past_due'],
   excluded_statuses: ['trialing', 'unpaid', 'incomplete', 'incomplete_expired', 'canceled', 'paused'],
   excluded_prices: ['free', 'metered', 'one_time'],
@@ -73,9 +84,9 @@ const RULES = {
 
 type Setting<Name extends keyof Policy> = {
   name: string
-  /** What it may be, in words. */
+  /** The allowed values, for messages. */
   values: string
-  /** undefined: not one of these. Text is as good as what it says, for the command line. */
+  /** undefined: not an allowed value. Strings are parsed, for the command line. */
   parse(value: unknown): Policy[Name] | undefined
 }
 
@@ -87,13 +98,13 @@ const oneOf = <Value extends string>(name: string, ...values: Value[]) => ({
 
 const MAX_GRACE_DAYS = 3650
 
-/** By the field of the policy, how it is called and read. */
+/** The public name and the parser of each field. */
 export const SETTINGS: { [Name in keyof Policy]: Setting<Name> } = {
   pause: oneOf('pause', 'churn', 'keep'),
   trialOnPaying: oneOf('trial_on_paying', 'churn', 'keep'),
   pastDueGraceDays: {
     name: 'past_due_grace_days',
-    values: `none or a whole number from 0 to ${MAX_GRACE_DAYS}`,
+    values: `none or an integer from 0 to ${MAX_GRACE_DAYS}`,
     parse(value) {
       if (value === 'none' || value === null) return null
       const days = typeof value === 'string' && /^\d{1,4}$/.test(value) ? Number(value) : value
@@ -104,7 +115,7 @@ export const SETTINGS: { [Name in keyof Policy]: Setting<Name> } = {
   },
   timeZone: {
     name: 'time_zone',
-    values: 'UTC or another name of the IANA database, for example Europe/Berlin',
+    values: 'UTC or another IANA time zone, for example Europe/Berlin',
     parse: value => (typeof value === 'string' && isTimeZone(value) ? value : undefined),
   },
   netWithinDay: {
@@ -118,8 +129,8 @@ export const SETTINGS: { [Name in keyof Policy]: Setting<Name> } = {
 
 const FIELDS = Object.keys(SETTINGS) as (keyof Policy)[]
 
-/** Settings by their public names. Names that are none and values that no setting has are faults, each in words. */
-export function readPolicy(settings: Record<string, unknown>): {
+/** Parses settings by their public names. Unknown names and invalid values are validation errors. */
+export function parsePolicy(settings: Record<string, unknown>): {
   policy: Partial<Policy>
   faults: ValidationError[]
 } {
@@ -130,7 +141,7 @@ export function readPolicy(settings: Record<string, unknown>): {
     const pointer = `/${name}`
     if (field === undefined) {
       const names = FIELDS.map(known => SETTINGS[known].name).join(', ')
-      faults.push({ pointer, message: `is no setting of the policy; there are ${names}` })
+      faults.push({ pointer, message: `is not a policy setting. Settings: ${names}` })
       continue
     }
     const parsed = SETTINGS[field].parse(value)
@@ -140,8 +151,8 @@ export function readPolicy(settings: Record<string, unknown>): {
   return { policy, faults }
 }
 
-/** By public names. */
-export function shownSettings(policy: Policy) {
+/** Settings by their public names. */
+export function formatSettings(policy: Policy) {
   return {
     pause: policy.pause,
     trial_on_paying: policy.trialOnPaying,
@@ -152,12 +163,12 @@ export function shownSettings(policy: Policy) {
   }
 }
 
-/** Settings that differ, by public names. */
+/** Settings that differ, by their public names. */
 export function changedSettings(
   before: Policy,
   after: Policy,
 ): Record<string, { before: unknown; after: unknown }> {
-  const [old, now] = [shownSettings(before), shownSettings(after)]
+  const [old, now] = [formatSettings(before), formatSettings(after)]
   const names = Object.keys(now) as (keyof typeof now)[]
   return Object.fromEntries(
     names
@@ -166,38 +177,75 @@ export function changedSettings(
   )
 }
 
-/** Whether the ledger reads otherwise by one than by the other; the rest is decided when a report is read. */
-export function countsAlike(a: Policy, b: Policy): boolean {
+/** Whether both policies derive the same ledger. The other settings take effect when a report is read. */
+export function countsEqually(a: Policy, b: Policy): boolean {
   return (
     a.pause === b.pause && a.trialOnPaying === b.trialOnPaying && a.pastDueGraceDays === b.pastDueGraceDays
   )
 }
 
-/** The policy as reports carry it: its settings and all the rules. */
-export function statedPolicy(policy: PolicyVersion) {
+/** The policy in reports: its settings and all rules. */
+export function describePolicy(policy: PolicyVersion) {
   const isKept = (status: string) =>
     (status === 'paused' && policy.pause === 'keep') ||
     (status === 'trialing' && policy.trialOnPaying === 'keep')
   const kept = RULES.excluded_statuses.filter(isKept)
   return {
     version: policy.version,
-    ...shownSettings(policy),
+    ...formatSettings(policy),
     ...RULES,
-    summary: [RULES.summary, ...exceptions(policy)].join(' '),
-    /** They count where the subscription counted before. */
+    summary: [RULES.summary, ...describeExceptions(policy)].join(' '),
+    /** They count if the subscription counted before. */
     ...(kept.length > 0 && { kept_statuses: kept }),
     excluded_statuses: RULES.excluded_statuses.filter(status => !isKept(status)),
   }
 }
 
-function exceptions({ pause, trialOnPaying, pastDueGraceDays }: Policy): string[] {
+function describeExceptions({ pause, trialOnPaying, pastDueGraceDays }: Policy): string[] {
   return [
     ...(pause === 'keep' ? ['A subscription that counted keeps its MRR while it is paused.'] : []),
     ...(trialOnPaying === 'keep'
-      ? ['A subscription that counted keeps its MRR while it is on trial again.']
+      ? ['A subscription that counted keeps its MRR while it is in a new trial.']
       : []),
     ...(pastDueGraceDays === null
       ? []
       : [`A past-due subscription counts for ${pastDueGraceDays} days after it became past due.`]),
   ]
+}
+
+// Churn and retention rates over a window.
+
+/** Null if the divisor is 0. */
+export type Rates = {
+  customerChurnRate: number | null
+  grossMrrChurnRate: number | null
+  netMrrChurnRate: number | null
+  grossRevenueRetention: number | null
+  netRevenueRetention: number | null
+  quickRatio: number | null
+  /** Minor units. */
+  ltv: number | null
+}
+
+export function computeRates(window: {
+  moved: Record<'new' | 'expansion' | 'contraction' | 'churn' | 'reactivation', number>
+  openingMrr: number
+  openingAccounts: number
+  /** Opening accounts without MRR at closing. */
+  lostAccounts: number
+  arpa: number
+}): Rates {
+  const { moved, openingMrr, openingAccounts, lostAccounts, arpa } = window
+  const lost = moved.contraction + moved.churn
+  const won = moved.expansion + moved.reactivation
+  const over = (part: number, whole: number) => (whole > 0 ? part / whole : null)
+  return {
+    customerChurnRate: over(lostAccounts, openingAccounts),
+    grossMrrChurnRate: over(lost, openingMrr),
+    netMrrChurnRate: over(lost - won, openingMrr),
+    grossRevenueRetention: over(openingMrr - lost, openingMrr),
+    netRevenueRetention: over(openingMrr - lost + won, openingMrr),
+    quickRatio: over(moved.new + won, lost),
+    ltv: lostAccounts > 0 ? Math.round((arpa * openingAccounts) / lostAccounts) : null,
+  }
 }

@@ -1,44 +1,44 @@
 /**
- * What is told of coupons, discounts, promotion codes and customers by themselves. Newer Stripe versions give a
- * subscription's discounts by id only, and a customer's discount never stands on the subscription at all.
+ * Coupons, discounts, promotion codes and customers, which have events of their own. Newer Stripe versions list the
+ * discounts of a subscription by id only, and a customer's discount is never part of the subscription.
  */
 
+import { canonicalJson } from '../json/json.ts'
 import { addIntervals } from './calendar.ts'
-import { contentText } from './content.ts'
 import type { CouponTerms, Discount, Instant, SubscriptionVersion, Term, TermKind } from './types.ts'
 
-/** With one more telling, or the same array where that is no news. Each content is kept once, with its latest time. */
-export function withTerm(told: Term[], term: Term): Term[] {
+/** Adds a version. Returns the same array if it is not new. Each content is stored once, with its latest time. */
+export function addTerm(versions: Term[], term: Term): Term[] {
   const text = termText(term)
-  const same = told.find(other => termText(other) === text)
+  const same = versions.find(other => termText(other) === text)
   if (!same)
-    return [...told, term].sort((a, b) => a.sourceAt - b.sourceAt || (termText(a) < termText(b) ? -1 : 1))
-  // what was told once only is as it was, whenever it is told again
-  if (told.length === 1 || same.sourceAt >= term.sourceAt) return told
-  return withTerm(
-    told.filter(other => other !== same),
+    return [...versions, term].sort((a, b) => a.sourceAt - b.sourceAt || (termText(a) < termText(b) ? -1 : 1))
+  // with a single version, the time does not matter
+  if (versions.length === 1 || same.sourceAt >= term.sourceAt) return versions
+  return addTerm(
+    versions.filter(other => other !== same),
     term,
   )
 }
 
 function termText(term: Term): string {
-  return contentText({ ...term, sourceAt: 0 })
+  return canonicalJson({ ...term, sourceAt: 0 })
 }
 
-/** What all tellings come to: the newest word on each field. */
-export function termOfTold(told: Term[]): Term {
-  return Object.assign({}, ...told)
+/** Merges all versions: the newest value of each field. */
+export function mergeTerm(versions: Term[]): Term {
+  return Object.assign({}, ...versions)
 }
 
-/** Terms of one tenant, by what they are of. */
+/** The terms of one tenant, by kind and id. */
 export type KnownTerms = Record<TermKind, Map<string, Term>> & {
   /** Discounts of customers, by customer. */
   ofCustomers: Map<string, Term[]>
 }
 
-export const NO_TERMS: KnownTerms = knownTerms([])
+export const NO_TERMS: KnownTerms = indexTerms([])
 
-export function knownTerms(terms: Term[]): KnownTerms {
+export function indexTerms(terms: Term[]): KnownTerms {
   const of = (kind: TermKind) =>
     new Map(terms.filter(term => term.kind === kind).map(term => [term.id, term] as const))
   const ofCustomers = terms.filter(term => term.ofCustomer && term.customer !== undefined)
@@ -51,12 +51,12 @@ export function knownTerms(terms: Term[]): KnownTerms {
   }
 }
 
-/** The version as it reads with all that is known. */
-export function resolved(version: SubscriptionVersion, known: KnownTerms): SubscriptionVersion {
+/** Replaces references of a version by the known terms. */
+export function resolveTerms(version: SubscriptionVersion, known: KnownTerms): SubscriptionVersion {
   const customer = version.customer === null ? undefined : known.customer.get(version.customer)
   const inherited = version.customer === null ? [] : (known.ofCustomers.get(version.customer) ?? [])
   const of = (discounts: Discount[]) =>
-    distinctById(discounts).map(discount => resolvedDiscount(discount, version.currency, known))
+    distinctById(discounts).map(discount => resolveDiscount(discount, version.currency, known))
   return {
     ...version,
     customerName: customer?.name ?? version.customerName,
@@ -80,13 +80,13 @@ function isKnown({ percentOff, amountOff, duration, endsAt }: Discount): boolean
   return duration === 'forever' || duration === 'once' || (duration === 'repeating' && endsAt !== null)
 }
 
-function resolvedDiscount(discount: Discount, currency: string | null, known: KnownTerms): Discount {
+function resolveDiscount(discount: Discount, currency: string | null, known: KnownTerms): Discount {
   if (isKnown(discount)) return discount
   const term = discount.id === undefined ? undefined : known.discount.get(discount.id)
-  const coupon = couponOf({ ...term, ...givenIds(discount) }, known)
+  const coupon = findCoupon({ ...term, ...givenIds(discount) }, known)
   if (!coupon) return discount
   const startsAt = discount.startsAt ?? term?.startsAt
-  return discountOf(coupon, currency, startsAt, discount.endsAt ?? term?.endsAt)
+  return buildDiscount(coupon, currency, startsAt, discount.endsAt ?? term?.endsAt)
 }
 
 function givenIds({ couponId, promotionCodeId }: Discount): Partial<Term> {
@@ -95,14 +95,14 @@ function givenIds({ couponId, promotionCodeId }: Discount): Partial<Term> {
 
 type CouponReference = Pick<Term, 'coupon' | 'couponId' | 'promotionCodeId'>
 
-function couponOf(reference: CouponReference, known: KnownTerms): CouponTerms | undefined {
+function findCoupon(reference: CouponReference, known: KnownTerms): CouponTerms | undefined {
   if (reference.coupon) return reference.coupon
   if (reference.couponId !== undefined) return known.coupon.get(reference.couponId)?.coupon
   const code = reference.promotionCodeId && known.promotion_code.get(reference.promotionCodeId)
-  return code ? couponOf({ ...code, promotionCodeId: undefined }, known) : undefined
+  return code ? findCoupon({ ...code, promotionCodeId: undefined }, known) : undefined
 }
 
-function discountOf(
+function buildDiscount(
   coupon: CouponTerms,
   currency: string | null,
   startsAt: Instant | undefined,
@@ -127,23 +127,23 @@ const UNKNOWN: CouponTerms = {
   productIds: null,
 }
 
-/** One at a time: the later takes the place of the earlier. */
+/** A customer has one discount at a time: a later one replaces the earlier one. */
 function inheritedDiscounts(terms: Term[], currency: string | null, known: KnownTerms): Discount[] {
-  const inOrder = [...terms].sort((a, b) => startOf(a) - startOf(b) || (a.id < b.id ? -1 : 1))
+  const inOrder = [...terms].sort((a, b) => termStart(a) - termStart(b) || (a.id < b.id ? -1 : 1))
   return inOrder.map((term, i) => {
-    const discount = discountOf(couponOf(term, known) ?? UNKNOWN, currency, term.startsAt, term.endsAt)
+    const discount = buildDiscount(findCoupon(term, known) ?? UNKNOWN, currency, term.startsAt, term.endsAt)
     const ends = [
       discount.endsAt,
       term.deletedAt ?? null,
-      i + 1 < inOrder.length ? startOf(inOrder[i + 1]!) : null,
+      i + 1 < inOrder.length ? termStart(inOrder[i + 1]!) : null,
     ]
     const limits = ends.filter(end => end !== null)
     const endsAt = limits.length > 0 ? Math.min(...limits) : null
     const isCut = endsAt !== discount.endsAt
-    return { ...discount, startsAt: startOf(term), endsAt, ...(isCut && { isCut }) }
+    return { ...discount, startsAt: termStart(term), endsAt, ...(isCut && { isCut }) }
   })
 }
 
-function startOf(term: Term): Instant {
+function termStart(term: Term): Instant {
   return term.startsAt ?? term.sourceAt
 }

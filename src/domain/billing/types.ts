@@ -1,6 +1,6 @@
 /**
- * What billing systems tell us, in one shape. Everything here is plain JSON: instants are epoch milliseconds, amounts
- * are whole minor units of the currency, and prices that may be finer than that are decimal text in major units.
+ * Billing objects in one shape, independent of the provider. Everything is plain JSON. Instants are epoch milliseconds.
+ * Amounts are integers in minor units of the currency. Prices can be finer than that: they are decimal strings in major units.
  */
 
 /** Epoch milliseconds. */
@@ -18,25 +18,25 @@ export type SubscriptionStatus =
   | 'unknown'
 
 /**
- * A subscription as its source described it at one time: always the whole object, never a difference. Fields that
- * may be left out are left out where there is nothing to say: what was kept before there was such a field reads alike.
+ * A subscription as one event described it: always the whole object, never a difference. Optional fields are omitted
+ * when they have no value, so versions stored before a field existed stay readable.
  */
 export type SubscriptionVersion = SubscriptionFacts & {
   id: string
-  /** When the source says this became so: `updated_at`, or a Stripe event's `created`. */
+  /** The source's time of the change: `updated_at`, or `created` of a Stripe event. */
   sourceAt: Instant
   change: 'created' | 'updated' | 'deleted'
-  /** The provider's id of the event: the same event from two endpoints is one. */
+  /** The provider's event id. It identifies an event that two endpoints delivered. */
   fact?: string
-  /** Tells apart what its source says of one instant. */
+  /** Orders versions with the same `sourceAt`. */
   sequence?: number
-  /** Our own id of the event; it is kept beside the version. */
+  /** Kontor's event id. It is stored beside the version, not in it. */
   eventId?: string
-  /** What was otherwise before the change, as far as the event says so. */
+  /** Previous values of the changed fields, if the event includes them. */
   before?: Partial<SubscriptionFacts>
 }
 
-/** What a version says of the subscription itself. */
+/** The state of the subscription in one version. */
 export type SubscriptionFacts = {
   customer: string | null
   customerName: string | null
@@ -47,7 +47,7 @@ export type SubscriptionFacts = {
   trialEnd: Instant | null
   currentPeriodStart: Instant | null
   currentPeriodEnd: Instant | null
-  /** Where the billing cycle is counted from, if the source says so: tells a 31st from a 28th. */
+  /** The start of the billing cycle, if the source reports it. It distinguishes a cycle on the 31st from one on the 28th. */
   billingAnchor: Instant | null
   cancelAtPeriodEnd: boolean
   cancelAt: Instant | null
@@ -57,21 +57,21 @@ export type SubscriptionFacts = {
   collectionMethod: string | null
   acquisition: Acquisition | null
   items: Item[]
-  /** In the order they apply, after the items' own. */
+  /** In order of application, after the discounts of the items. */
   discounts: Discount[]
-  /** A source's trial run: kept, and never money. */
+  /** Test data of the provider: stored, but never counted. */
   testMode?: true | null
-  /** The event says nothing of items and discounts: those of before hold. */
-  itemsUntold?: true | null
-  /** Of more items than the source told. */
+  /** The event has no items and discounts: the previous ones remain valid. */
+  itemsUnchanged?: true | null
+  /** The event lists only some of the items. */
   itemsIncomplete?: true | null
-  /** Prices hold tax, and nobody knows how much. */
+  /** Prices include tax at an unknown rate. */
   inclusiveTaxUnknown?: true | null
-  /** The customer's own discounts, while the subscription has none. */
+  /** Discounts of the customer. They apply while the subscription has none. */
   inherited?: Discount[]
-  /** When a pause ends by itself. */
+  /** The scheduled end of a pause. */
   resumesAt?: Instant | null
-  /** As its metadata says. */
+  /** From its metadata. */
   country?: string
 }
 
@@ -82,19 +82,19 @@ export type Item = {
   priceId: string | null
   productId: string | null
   name: string | null
-  /** null: given, but not a quantity. */
+  /** null: present, but not a number. */
   quantity: number | null
-  /** What the price is multiplied by: differs from `quantity` where units are sold in packs. */
+  /** The factor of the price. It differs from `quantity` if units are sold in packs. */
   billedQuantity: number | null
-  /** Decimal text in major units; may be finer than the currency's minor unit. */
+  /** A decimal string in major units. It can be finer than the minor unit of the currency. */
   unitAmount: string | null
   tiered: boolean
   tiers?: Tiers
-  /** Percent of tax that the price holds, as decimal text. */
+  /** The tax percentage included in the price, as a decimal string. */
   inclusiveTax?: string
-  /** As given, in lower case: what is supported is the engine's question. */
+  /** As received, in lower case. It may be an interval that pricing does not support. */
   interval: string | null
-  /** null: given, but not a positive whole number. */
+  /** null: present, but not a positive integer. */
   intervalCount: number | null
   usageType: 'licensed' | 'metered' | 'one_time'
   currentPeriodStart: Instant | null
@@ -102,32 +102,32 @@ export type Item = {
   discounts: Discount[]
 }
 
-/** What units cost by how many there are: each part at the price of its tier, or all at the price of the one reached. */
+/** Prices by quantity. Graduated: each unit has the price of its tier. Volume: all units have the price of the tier reached. */
 export type Tiers = {
   mode: 'graduated' | 'volume'
-  /** In order; `upTo` null: without end. Amounts are decimal text in major units. */
+  /** In ascending order; `upTo` null: no upper bound. Amounts are decimal strings in major units. */
   steps: { upTo: number | null; unitAmount: string; flatAmount: string }[]
 }
 
-/** Without `percentOff` and `amountOff` its terms are unknown: what it is named by may tell them. */
+/** Without `percentOff` and `amountOff` its terms are unknown. They may be found by one of its ids. */
 export type Discount = {
   id?: string
   couponId?: string
   promotionCodeId?: string
   startsAt?: Instant
-  /** Decimal text, 0 to 100. */
+  /** A decimal string, 0 to 100. */
   percentOff: string | null
   /** Minor units per billing period. */
   amountOff: number | null
   duration: 'forever' | 'once' | 'repeating' | 'unknown'
   endsAt: Instant | null
-  /** It was taken away or replaced then, before its time. */
+  /** It was removed or replaced at `endsAt`, before its regular end. */
   isCut?: true
-  /** Only items of these products; null: all. */
+  /** Applies only to items of these products; null: to all. */
   productIds: string[] | null
 }
 
-/** Objects that subscriptions name, and that are told by themselves. */
+/** Objects that subscriptions refer to and that have events of their own. */
 export type TermKind = 'customer' | 'discount' | 'promotion_code' | 'coupon'
 
 export type CouponTerms = {
@@ -139,7 +139,7 @@ export type CouponTerms = {
   productIds: string[] | null
 }
 
-/** One telling of such an object; what it does not say is left out. */
+/** One version of such an object. Unknown fields are omitted. */
 export type Term = {
   kind: TermKind
   id: string
@@ -151,21 +151,21 @@ export type Term = {
   promotionCodeId?: string
   customer?: string
   subscription?: string
-  /** The discount is the customer's: it counts for each of its subscriptions that has none of its own. */
+  /** The discount belongs to the customer. It applies to each subscription of the customer that has no discount. */
   ofCustomer?: boolean
   startsAt?: Instant
   endsAt?: Instant
-  /** Taken away before its end. */
+  /** Removed before its end. */
   deletedAt?: Instant
 }
 
 export type InvoiceStatus = 'draft' | 'open' | 'paid' | 'uncollectible' | 'void' | 'unknown'
 
-/** An invoice as its source described it at one time. */
+/** An invoice as one event described it. */
 export type InvoiceVersion = {
   id: string
   sourceAt: Instant
-  /** Tells apart what its source says of one instant. */
+  /** Orders versions with the same `sourceAt`. */
   sequence?: number
   number: string | null
   subscriptionId: string | null
@@ -193,36 +193,36 @@ export type PaymentFailure = {
   message: string | null
 }
 
-/** One telling of a payment: of the money itself, or only of which invoice it is for. */
+/** One report of a payment: of the money itself, or only of the invoice it belongs to. */
 export type Payment = {
-  /** The payment intent's, else the charge's. */
+  /** The id of the payment intent, else of the charge. */
   id: string
   sourceAt: Instant
-  told: 'charge' | 'payment_intent' | 'invoice_payment' | 'invoice'
+  reportedBy: 'charge' | 'payment_intent' | 'invoice_payment' | 'invoice'
   invoiceId: string | null
   customer: string | null
-  /** null: it does not say how it went. */
+  /** null: the result is unknown. */
   status: 'succeeded' | 'failed' | null
   amount: number | null
   currency: string | null
   at: Instant
   failure: PaymentFailure | null
-  /** What was tried to collect, where the telling has no room for an invoice: it may be of one all the same. */
+  /** The amount of a payment whose event has no field for an invoice. It may still belong to one. */
   unlinkedAmount?: number
 }
 
-/** A payment that was tried in vain. */
+/** A failed payment attempt. */
 export type FailedAttempt = { at: Instant; failure: PaymentFailure }
 
-/** Money that goes back. `superseded`: known under another name. */
+/** Money returned. `superseded`: the same money is also known under another id. */
 export type CashReturn = { refund: Refund; superseded: boolean }
 
 export type Refund = {
   id: string
   sourceAt: Instant
-  /** Left out on refunds; a credit note is what was paid back outside of the provider. */
+  /** Omitted for refunds. A credit note is money paid back outside of the provider. */
   kind?: 'dispute' | 'credit_note'
-  /** The payment that it is of, as payments are named. */
+  /** The id of the refunded payment. */
   paymentId?: string
   invoiceId: string | null
   chargeId: string | null
@@ -230,20 +230,20 @@ export type Refund = {
   amount: number | null
   currency: string | null
   createdAt: Instant
-  /** False once the refund failed or was canceled: the money stayed. */
+  /** False if the refund failed or was canceled. */
   counts: boolean
   /**
-   * Read off a charge's running total because the event did not list its refunds. It stands in only until a refund
-   * of the same charge is known by its own id.
+   * Derived from the refunded total of a charge because the event does not list refunds. A refund of the same charge
+   * with an id of its own replaces it.
    */
   fromChargeTotal: boolean
 }
 
-/** What one billing event says. */
+/** The effect of one billing event. */
 export type BillingChange =
-  /** With discounts that it shows whole: they are known from then on, wherever they are named by id. */
+  /** `terms`: discounts that the event contains in full. Later events may refer to them by id. */
   | { kind: 'subscription'; version: SubscriptionVersion; terms?: Term[] }
-  /** With the payments that the invoice names; left out where invoices never name any. */
+  /** `payments`: those that the invoice refers to; omitted if invoices of the provider never do. */
   | { kind: 'invoice'; version: InvoiceVersion; payments?: Payment[] }
   | { kind: 'cash'; payments: Payment[]; refunds: Refund[] }
   | { kind: 'terms'; terms: Term[] }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { objectFields } from '../json/slices.ts'
+import { objectFields } from '../json/json.ts'
 import type { RecordWrite } from '../records/records.ts'
 import { publicTenantId } from '../tenants/tenants.ts'
 import { KEPT_ORDER_FIELDS } from './erasure.ts'

@@ -1,11 +1,9 @@
-import { instant } from '../billing/fields.ts'
+import { readInstant } from '../billing/fields.ts'
 import type { InboundContext } from '../events/events.ts'
 import { MAX_EVENT_TYPE_LENGTH } from '../events/events.ts'
 import { type Draft, idField, isLongerThan, looseId, nameField } from '../events/normalize/items.ts'
 import { emailOf } from '../identity/identity.ts'
-import { isObject, type JsonObject } from '../json/json.ts'
-import { valueAt } from '../json/path.ts'
-import { objectFields } from '../json/slices.ts'
+import { isObject, type JsonObject, objectFields, valueAt } from '../json/json.ts'
 import { isStripeEvent, stripeObject } from '../providers/stripe/event.ts'
 import { parseTimestamp } from '../time.ts'
 import type { ValidationError } from '../validation-error.ts'
@@ -83,7 +81,7 @@ function providerFacts(item: JsonObject, context: InboundContext): ProviderFacts
 }
 
 function timeOf(value: unknown): Date | null {
-  const at = instant(value)
+  const at = readInstant(value)
   return at === null ? null : new Date(at)
 }
 

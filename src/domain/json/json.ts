@@ -1,11 +1,9 @@
 /**
- * JSON as it comes in: parsed without losing digits, cut into raw slices without re-serialising, and kept to what
- * PostgreSQL's jsonb can hold.
+ * JSON from senders: parsed without losing digits, cut into raw slices without re-serializing, and limited to what
+ * PostgreSQL's jsonb can store.
  */
 
-import { endOfString } from './slices.ts'
-
-export { arrayItems, objectFields } from './slices.ts'
+import { hash } from 'node:crypto'
 
 export type JsonObject = Record<string, unknown>
 
@@ -13,27 +11,29 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** jsonb parses recursively: far below its limit, and far above any real document. */
+/** jsonb parses recursively. This is far below its limit and far above any real document. */
 export const MAX_DEPTH = 200
-/** Numbers beyond a double's range (1e400), or written with more characters than this, are not data. */
+/** A number with more characters is not accepted as data. */
 const MAX_NUMBER_LENGTH = 1000
-/** jsonb writes exponents out: 1e-16000 would print 16,000 digits. Doubles end at 1e308 and 5e-324. */
+/** jsonb prints numbers without exponents: 1e-16000 has 16,000 digits. Doubles end at 1e308 and 5e-324. */
 const MAX_EXPONENT = 400
 
 const QUOTE = 0x22
+const COMMA = 0x2c
 const MINUS = 0x2d
 const OPEN_BRACKET = 0x5b
+const BACKSLASH = 0x5c
 const CLOSE_BRACKET = 0x5d
 const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
 const TOO_DEEP = 1
-/** Holds a number of 16 or more characters: perhaps an integer beyond 2^53. */
+/** Contains a number of 16 or more characters, which may be an integer beyond 2^53. */
 const WIDE_NUMBER = 2
 const UNSTORABLE_NUMBER = 4
 const UNSTORABLE_TEXT = 8
 
-/** One pass over the text, before anything is built from it; it need not be valid JSON. */
+/** Scans the text once, before parsing. The text need not be valid JSON. */
 function survey(text: string): number {
   let flags = holdsStorableText(text) ? 0 : UNSTORABLE_TEXT
   let depth = 0
@@ -85,8 +85,8 @@ function isUnstorableNumber(token: string): boolean {
 }
 
 /**
- * JSON.parse, with integers beyond 2^53 as strings of their exact digits and numbers that nothing can hold as NaN.
- * Throws SyntaxError, also for what is nested too deeply.
+ * JSON.parse, but integers beyond 2^53 become strings with their exact digits, and unstorable numbers become NaN.
+ * Throws SyntaxError, also if the nesting is too deep.
  */
 export function parseJson(text: string): unknown {
   return parseSurveyed(text, survey(text))
@@ -103,8 +103,7 @@ function parseSurveyed(text: string, flags: number): unknown {
 }
 
 /**
- * Integers beyond 2^53 made strings, where valid JSON may have a number: three times as fast as a reviver, which is
- * called for every value there is.
+ * Quotes integers beyond 2^53. This is three times as fast as a reviver, which is called for every value.
  */
 function withQuotedIntegers(text: string): string {
   let out = ''
@@ -130,7 +129,7 @@ function isWideInteger(token: string): boolean {
   return /^-?[1-9]\d*$/.test(token) && !Number.isSafeInteger(Number(token))
 }
 
-/** Whether a token is a value by what surrounds it, not a key or part of malformed text. */
+/** Whether the surrounding characters make a token a value, not a key or part of malformed text. */
 function isValueAt(text: string, start: number, end: number): boolean {
   let before = start - 1
   while (isSpace(text.charCodeAt(before))) before--
@@ -152,7 +151,7 @@ function exactNumber(_key: string, value: unknown, context?: { source?: string }
   return isWideInteger(source) ? source : value
 }
 
-/** V8 quotes the text around the fault; senders' data does not belong in messages, its position does. */
+/** V8's message quotes the text around the error. Only the position may be reported: the text is the sender's data. */
 function describeSyntaxError(text: string, error: Error): string {
   if (text.trim() === '') return 'it is empty'
   const position = /position (\d+)/.exec(error.message)?.[1]
@@ -160,12 +159,12 @@ function describeSyntaxError(text: string, error: Error): string {
   return /end of JSON input|Unterminated/.test(error.message) ? 'it ends too early' : 'unexpected character'
 }
 
-/** Whether PostgreSQL can hold this JSON as it is. */
+/** Whether PostgreSQL can store this JSON unchanged. */
 export function storable(text: string): boolean {
   return (survey(text) & (UNSTORABLE_TEXT | UNSTORABLE_NUMBER)) === 0
 }
 
-/** Valid JSON text in the form PostgreSQL can hold: bad text becomes U+FFFD, impossible numbers become null. */
+/** Makes valid JSON storable in PostgreSQL: invalid characters become U+FFFD, unstorable numbers become null. */
 function sanitize(text: string, flags: number): { text: string; sanitized: boolean } {
   if ((flags & (UNSTORABLE_TEXT | UNSTORABLE_NUMBER)) === 0) return { text, sanitized: false }
   const wellFormed = flags & UNSTORABLE_TEXT ? withStorableText(text.toWellFormed()) : text
@@ -175,7 +174,7 @@ function sanitize(text: string, flags: number): { text: string; sanitized: boole
   }
 }
 
-/** Backslashes stand only inside strings, and every escape is stepped over whole: `\\u0000` is not an escaped NUL. */
+/** Backslashes occur only inside strings. Every escape is matched as a whole: `\\u0000` is not an escaped NUL. */
 function withStorableText(text: string): string {
   return text.replace(/\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u(?:0000|[dD][89a-fA-F]..)|\\./g, sequence =>
     sequence.length === 6 ? '\\ufffd' : sequence,
@@ -203,16 +202,16 @@ function withStorableNumbers(text: string): string {
   return out + text.slice(copied)
 }
 
-/** A body opened for reading: what it says, and the same as text that PostgreSQL can hold. */
+/** A parsed body, and its text in the form that PostgreSQL can store. */
 export type Document = {
   value: unknown
   text: string
   original: string
-  /** There is nothing in it that JSON.parse or PostgreSQL would change: opened again, it needs no survey. */
+  /** Neither JSON.parse nor PostgreSQL changes anything in it: it need not be scanned again. */
   plain: boolean
 }
 
-/** parseJson and sanitize in one: the value is read from the sanitized text, so both always agree. */
+/** Parses and sanitizes. The value is read from the sanitized text, so both always agree. */
 export function openJson(original: string, isKnownPlain = false): Document {
   const flags = isKnownPlain ? 0 : survey(original)
   const value = parseSurveyed(original, flags)
@@ -220,7 +219,7 @@ export function openJson(original: string, isKnownPlain = false): Document {
   return { value: sanitized ? parseSurveyed(text, flags) : value, text, original, plain: flags === 0 }
 }
 
-/** JSON pointers of the strings, keys and numbers in a parsed value that PostgreSQL cannot hold. */
+/** JSON pointers of the strings, keys and numbers that PostgreSQL cannot store. */
 export function unstorablePointers(value: unknown): string[] {
   const pointers: string[] = []
   collectUnstorable(value, '', pointers)
@@ -248,11 +247,188 @@ function isStorableText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 
-/** Plain text (not JSON) as PostgreSQL can hold it. */
+/** Makes plain text (not JSON) storable in PostgreSQL. */
 export function storableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd')
 }
 
 export function pointerToken(key: string): string {
   return key.includes('~') || key.includes('/') ? key.replaceAll('~', '~0').replaceAll('/', '~1') : key
+}
+
+/** The value at a dotted path (`data.object.id`, `items.0.sku`), through own fields only. */
+export function valueAt(body: unknown, path: string): unknown {
+  let value: unknown = body
+  for (const key of path.split('.')) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
+    value = (value as JsonObject)[key]
+  }
+  return value
+}
+
+// Slices: JSON text is cut into the raw text of its parts, so that stored values keep every digit.
+
+/** The fields of a JSON object as written, in order, repeated keys included. The text must be valid JSON. */
+export function objectFields(text: string): [key: string, raw: string][] {
+  const fields: [string, string][] = []
+  let i = skipSpace(text, skipSpace(text, 0) + 1)
+  while (text.charCodeAt(i) === QUOTE) {
+    const keyEnd = endOfString(text, i)
+    const start = skipSpace(text, skipSpace(text, keyEnd) + 1)
+    const end = endOfValue(text, start)
+    fields.push([decodeKey(text.slice(i, keyEnd)), text.slice(start, end)])
+    i = skipSpace(text, end)
+    if (text.charCodeAt(i) === COMMA) i = skipSpace(text, i + 1)
+  }
+  return fields
+}
+
+/** The items of a JSON array as written. The text must be valid JSON. */
+export function arrayItems(text: string, from = 0): string[] {
+  const items: string[] = []
+  scanArray(text, skipSpace(text, from), items)
+  return items
+}
+
+/** The items of the array that is an object's field `key`, in one pass over the text. */
+export function arrayItemsOfField(text: string, key: string): string[] {
+  let items: string[] = []
+  let i = skipSpace(text, skipSpace(text, 0) + 1)
+  while (text.charCodeAt(i) === QUOTE) {
+    const keyEnd = endOfString(text, i)
+    const start = skipSpace(text, skipSpace(text, keyEnd) + 1)
+    let end: number
+    if (text.charCodeAt(start) === OPEN_BRACKET && decodeKey(text.slice(i, keyEnd)) === key) {
+      items = []
+      end = scanArray(text, start, items)
+    } else {
+      end = endOfValue(text, start)
+    }
+    i = skipSpace(text, end)
+    if (text.charCodeAt(i) === COMMA) i = skipSpace(text, i + 1)
+  }
+  return items
+}
+
+/** The object's text without its field `key`. */
+export function withoutField(text: string, key: string): string {
+  const open = skipSpace(text, 0) + 1
+  let out = ''
+  let copied = 0
+  let i = skipSpace(text, open)
+  while (text.charCodeAt(i) === QUOTE) {
+    const start = i
+    const keyEnd = endOfString(text, i)
+    i = skipSpace(text, endOfValue(text, skipSpace(text, skipSpace(text, keyEnd) + 1)))
+    const last = text.charCodeAt(i) !== COMMA
+    if (!last) i = skipSpace(text, i + 1)
+    if (decodeKey(text.slice(start, keyEnd)) !== key) continue
+    const kept = out + text.slice(copied, start)
+    // with the last field, the comma before it is removed
+    out = last ? kept.replace(/,\s*$/, '') : kept
+    copied = i
+  }
+  return out + text.slice(copied)
+}
+
+function decodeKey(raw: string): string {
+  return raw.includes('\\') ? JSON.parse(raw) : raw.slice(1, -1)
+}
+
+/** The index after the array that starts at `from`. */
+function scanArray(text: string, from: number, items: string[]): number {
+  let i = skipSpace(text, from + 1)
+  while (i < text.length && text.charCodeAt(i) !== CLOSE_BRACKET) {
+    const end = endOfValue(text, i)
+    items.push(text.slice(i, end))
+    i = skipSpace(text, end)
+    if (text.charCodeAt(i) === COMMA) i = skipSpace(text, i + 1)
+  }
+  return i + 1
+}
+
+function skipSpace(text: string, from: number): number {
+  let i = from
+  while (text.charCodeAt(i) <= 0x20) i++
+  return i
+}
+
+/** The index after the string that starts at `from`. */
+export function endOfString(text: string, from: number): number {
+  let quote = text.indexOf('"', from + 1)
+  while (quote >= 0) {
+    let before = quote - 1
+    while (text.charCodeAt(before) === BACKSLASH) before--
+    if ((quote - before) % 2 === 1) return quote + 1
+    quote = text.indexOf('"', quote + 1)
+  }
+  return text.length
+}
+
+function endOfValue(text: string, from: number): number {
+  let depth = 0
+  for (let i = from; i < text.length; i++) {
+    const c = text.charCodeAt(i)
+    if (c === QUOTE) {
+      i = endOfString(text, i) - 1
+      if (depth === 0) return i + 1
+    } else if (c === OPEN_BRACE || c === OPEN_BRACKET) {
+      depth++
+    } else if (c === CLOSE_BRACE || c === CLOSE_BRACKET) {
+      if (depth === 0) return i
+      if (--depth === 0) return i + 1
+    } else if (depth === 0 && (c === COMMA || c <= 0x20)) {
+      return i
+    }
+  }
+  return text.length
+}
+
+/** JSON with sorted keys: PostgreSQL may return keys in another order. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join()}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
+  const fields = value as Record<string, unknown>
+  const keys = Object.keys(fields).sort()
+  return `{${keys.map(key => `${JSON.stringify(key)}:${canonicalJson(fields[key])}`).join()}}`
+}
+
+/** 32 hexadecimal digits, which PostgreSQL accepts as a uuid. */
+export function textDigest(text: string): string {
+  return hash('sha256', text, 'hex').slice(0, 32)
+}
+
+/** `content`: its keys must always have the same order. */
+export function contentHash(content: object): string {
+  return textDigest(JSON.stringify(content))
+}
+
+const MAX_CHANGE_DEPTH = 3
+const MAX_CHANGED_FIELDS = 50
+const MAX_FIELD_NAME = 100
+
+/** Names of the fields that differ between two JSON texts (`data.amount`); null: one of them is not an object. */
+export function changedFields(before: string, after: string): string[] | null {
+  const [a, b] = [parseOrNull(before), parseOrNull(after)]
+  if (!isObject(a) || !isObject(b)) return null
+  return differences(a, b, 1).slice(0, MAX_CHANGED_FIELDS)
+}
+
+function differences(a: Record<string, unknown>, b: Record<string, unknown>, depth: number): string[] {
+  const names = [...new Set([...Object.keys(a), ...Object.keys(b)])]
+  return names.flatMap(name => {
+    const [was, is] = [a[name], b[name]]
+    const shown = name.slice(0, MAX_FIELD_NAME)
+    if (isObject(was) && isObject(is) && depth < MAX_CHANGE_DEPTH)
+      return differences(was, is, depth + 1).map(inner => `${shown}.${inner}`)
+    return JSON.stringify(was) === JSON.stringify(is) ? [] : [shown]
+  })
+}
+
+function parseOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
 }

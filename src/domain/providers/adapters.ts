@@ -1,6 +1,6 @@
 /** Which provider an event is of, and what it tells. */
 
-import { type Fields, fieldsOf } from '../billing/fields.ts'
+import { type Fields, readObject } from '../billing/fields.ts'
 import type { Adapter } from './adapter.ts'
 import { chargebee } from './adapters/chargebee.ts'
 import { lago } from './adapters/lago.ts'
@@ -31,7 +31,7 @@ export function adapterOf(
   subject: unknown,
   headers: Record<string, string>,
 ): FoundAdapter | null {
-  const body = fieldsOf(subject)
+  const body = readObject(subject)
   if (preset === null || body === null || !Object.hasOwn(ADAPTERS, preset)) return null
   const adapter = ADAPTERS[preset]!
   if (Object.hasOwn(TOPICS, preset)) {

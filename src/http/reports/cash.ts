@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { DEFAULT_POLICY, statedPolicy } from '../../domain/billing/policy.ts'
+import { DEFAULT_POLICY, describePolicy } from '../../domain/billing/policy.ts'
 import { MAX_BUCKETS } from '../../domain/buckets.ts'
 import { momentIn } from '../../domain/time-zone.ts'
 import { type CashFactReport, type CashReport, cashFactReport, cashReport } from '../../reports/cash.ts'
@@ -43,7 +43,7 @@ const CashFactsBody = Type.Object(
         date: '2026-03-02',
         interval: 'day',
         totals: { ...cash, invoiced: 0, collected: 70.21 },
-        policy: statedPolicy(DEFAULT_POLICY),
+        policy: describePolicy(DEFAULT_POLICY),
         ...page({
           occurred_at: '2026-03-02T10:00:04.000Z',
           kind: 'payment',

@@ -1,5 +1,5 @@
 import { type Static, type TObject, Type } from 'typebox'
-import { withoutNamespaces } from '../../domain/billing/namespace.ts'
+import { stripNamespaces } from '../../domain/billing/namespace.ts'
 import { majorText, toMajor } from '../../domain/money.ts'
 
 // In rows as reports give them, amounts are whole minor units; the marked fields leave as major units.
@@ -64,7 +64,7 @@ function mapFields<T>(
 
 /** Ids as their source writes them. */
 function shownIds(value: unknown): unknown {
-  if (typeof value === 'string') return withoutNamespaces(value)
+  if (typeof value === 'string') return stripNamespaces(value)
   return Array.isArray(value) ? value.map(shownIds) : value
 }
 

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { type TSchema, Type } from 'typebox'
 import type { Filter } from '../../domain/billing/dimensions.ts'
-import { countryName } from '../../domain/billing/fields.ts'
+import { normalizeCountry } from '../../domain/billing/fields.ts'
 import type { Slice } from '../../domain/list-slices.ts'
 import { knownCurrency } from '../../domain/money.ts'
 import type { ValidationError } from '../../domain/validation-error.ts'
@@ -56,7 +56,7 @@ export function filterOf(query: ReportQuery, own: Record<string, TSchema> = {}):
     plan: query.plan,
     interval: 'interval' in own ? query.billing_interval : query.interval,
     source: query.source,
-    country: countryName(query.country as string | undefined),
+    country: normalizeCountry(query.country as string | undefined),
     status: query.status,
   }
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value != null)) as Filter

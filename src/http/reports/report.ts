@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type pg from 'pg'
 import type { TObject, TSchema } from 'typebox'
-import { statedPolicy } from '../../domain/billing/policy.ts'
+import { describePolicy } from '../../domain/billing/policy.ts'
 import type { Slice } from '../../domain/list-slices.ts'
 import { momentIn } from '../../domain/time-zone.ts'
 import type { ValidationError } from '../../domain/validation-error.ts'
@@ -108,7 +108,7 @@ async function jsonBody(
     currency,
     as_of: asOf.toISOString(),
     ...facts,
-    policy: statedPolicy(policy),
+    policy: describePolicy(policy),
   }
   for (const [name, list] of Object.entries(lists)) {
     if (name === route.whole) {

@@ -1,6 +1,6 @@
 import { type TObject, type TProperties, Type } from 'typebox'
 import { DIMENSIONS } from '../../domain/billing/dimensions.ts'
-import { DEFAULT_POLICY, statedPolicy } from '../../domain/billing/policy.ts'
+import { DEFAULT_POLICY, describePolicy } from '../../domain/billing/policy.ts'
 import { account, coverage, movements, nothing, page, rates, source } from './examples.ts'
 import { Count, MaybeTime, money, Time } from './fields.ts'
 import {
@@ -21,7 +21,7 @@ import {
 
 export const Amount = Type.Number({ description: 'Major units of the currency' })
 
-const POLICY = statedPolicy(DEFAULT_POLICY)
+const POLICY = describePolicy(DEFAULT_POLICY)
 
 export function pageOf<Row extends TObject>(row: Row) {
   return Type.Object({
@@ -48,7 +48,7 @@ export function reportOf<Facts extends TProperties, Lists extends Record<string,
       currency: Type.String(),
       as_of: Time,
       ...facts,
-      policy: Type.Unsafe<ReturnType<typeof statedPolicy>>(
+      policy: Type.Unsafe<ReturnType<typeof describePolicy>>(
         Type.Object(
           {},
           { description: 'How MRR is counted: the settings of the tenant, their version, and all the rules' },

@@ -1,4 +1,4 @@
-import { type AccountState, accountStates, continueStates } from '../../domain/billing/account-states.ts'
+import { type AccountState, accountStates, continueStates } from '../../domain/billing/account.ts'
 import { deriveAccount } from '../../domain/billing/movements.ts'
 import type { Instant } from '../../domain/billing/types.ts'
 import { dayOf } from '../../domain/time.ts'

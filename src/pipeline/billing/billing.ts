@@ -1,9 +1,8 @@
-import { contentText, digestOf } from '../../domain/billing/content.ts'
-import { readBillingEvent } from '../../domain/billing/feed.ts'
-import { namelessChange } from '../../domain/billing/nameless.ts'
-import { changeIn, isPlain } from '../../domain/billing/namespace.ts'
-import { termOfTold, withTerm } from '../../domain/billing/terms.ts'
+import { addNamespace, anonymizeChange, isPlainNamespace } from '../../domain/billing/namespace.ts'
+import { readBillingEvent } from '../../domain/billing/read.ts'
+import { addTerm, mergeTerm } from '../../domain/billing/terms.ts'
 import type { BillingChange, Term } from '../../domain/billing/types.ts'
+import { canonicalJson, textDigest } from '../../domain/json/json.ts'
 import type { Db } from '../../postgres/database.ts'
 import { lockTenants, shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import { countUnrecognized, keepNamespaces } from '../../store/billing/feed.ts'
@@ -61,7 +60,7 @@ export async function applyBillingEvents(transaction: Transaction, events: Fresh
 function factOf({ tenantId, event, node, nameless }: FreshEvent, told: BillingChange): BillingFact {
   const { id, eventType, sourceConfigId } = event
   const namespace = event.billingNamespace!
-  const change = changeIn(namespace, told)
+  const change = addNamespace(namespace, told)
   return {
     tenantId,
     eventId: id,
@@ -69,7 +68,7 @@ function factOf({ tenantId, event, node, nameless }: FreshEvent, told: BillingCh
     sourceId: sourceConfigId,
     namespace,
     node,
-    change: nameless ? namelessChange(tenantId, change) : change,
+    change: nameless ? anonymizeChange(tenantId, change) : change,
   }
 }
 
@@ -80,7 +79,7 @@ function factOf({ tenantId, event, node, nameless }: FreshEvent, told: BillingCh
 export async function applyBilling(transaction: Transaction, facts: BillingFact[]): Promise<void> {
   const { client } = transaction
   const outdated = await learnTerms(transaction, facts)
-  const named = facts.filter(({ namespace }) => !isPlain(namespace))
+  const named = facts.filter(({ namespace }) => !isPlainNamespace(namespace))
   if (named.length > 0) await keepNamespaces(client, named)
   const changed = await insertVersions(client, distinctVersions(facts.flatMap(versionsOf)))
   const news = (kind: NewVersion['kind']) => changed.filter(object => object.kind === kind)
@@ -102,8 +101,8 @@ export async function applyBilling(transaction: Transaction, facts: BillingFact[
 
 function versionsOf({ tenantId, eventId, eventType, sourceId, change }: BillingFact): NewVersion[] {
   const version = (kind: NewVersion['kind'], object: { id: string; sourceAt: number }): NewVersion => {
-    const body = contentText(object)
-    const hash = digestOf(`${eventType}\n${body}`)
+    const body = canonicalJson(object)
+    const hash = textDigest(`${eventType}\n${body}`)
     const { id, sourceAt } = object
     return { tenantId, kind, id, hash, sourceAt, eventId, eventType, sourceId, body }
   }
@@ -175,7 +174,7 @@ async function tenantsWithNews(db: Db, terms: TenantTerm[]): Promise<Set<number>
   return new Set(
     terms.flatMap(({ tenantId, term }) => {
       const told = known.get(termText({ tenantId, ...term }))?.told
-      return told && withTerm(told, term) === told ? [] : [tenantId]
+      return told && addTerm(told, term) === told ? [] : [tenantId]
     }),
   )
 }
@@ -186,7 +185,7 @@ async function keepTerms(db: Db, terms: TenantTerm[]): Promise<TermKey[]> {
   for (const { tenantId, term } of terms) {
     const { kind, id } = term
     const row = rows.get(termText({ tenantId, ...term })) ?? { tenantId, kind, id, told: [] }
-    const told = withTerm(row.told, term)
+    const told = addTerm(row.told, term)
     if (told === row.told) continue
     rows.set(termText(row), { ...row, told })
     changed.add(termText(row))
@@ -195,7 +194,7 @@ async function keepTerms(db: Db, terms: TenantTerm[]): Promise<TermKey[]> {
   if (news.length > 0)
     await upsertTerms(
       db,
-      news.map(row => ({ ...row, merged: termOfTold(row.told) })),
+      news.map(row => ({ ...row, merged: mergeTerm(row.told) })),
     )
   return news
 }

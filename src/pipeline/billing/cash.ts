@@ -1,17 +1,19 @@
 import type pg from 'pg'
-import { issueFrom } from '../../domain/billing/attention.ts'
-import { cashRows, mergePayments, type PaymentRecord } from '../../domain/billing/cash.ts'
-import { contentHash } from '../../domain/billing/content.ts'
+import { findIssueStart } from '../../domain/billing/attention.ts'
 import {
+  cashRows,
   deriveInvoice,
   type InvoiceState,
   invoicedAt,
+  markSuperseded,
+  mergePayments,
   mergeRefund,
+  type PaymentRecord,
   summarizeInvoice,
-  withSuperseded,
-} from '../../domain/billing/invoices.ts'
-import { compareRefunds } from '../../domain/billing/precedence.ts'
+} from '../../domain/billing/cash.ts'
+import { compareRefunds } from '../../domain/billing/order.ts'
 import type { InvoiceVersion, Payment, Refund } from '../../domain/billing/types.ts'
+import { contentHash } from '../../domain/json/json.ts'
 import { lockCustomers } from '../../postgres/locks.ts'
 import {
   type CashOwner,
@@ -65,7 +67,7 @@ export async function applyCash(
         ? cashRows({
             states: [],
             payments: [record],
-            returns: withSuperseded(
+            returns: markSuperseded(
               refunds
                 .filter(entry => entry.tenantId === tenantId && entry.refund.paymentId === id)
                 .map(({ refund }) => refund),
@@ -152,7 +154,7 @@ async function keepRefunds(
         customer: entry.refund.customer ?? known('customer'),
       },
     }))
-    const returns = withSuperseded(owned.map(entry => entry.refund))
+    const returns = markSuperseded(owned.map(entry => entry.refund))
     return owned.map((entry, i) => ({ ...entry, counted: entry.refund.counts && !returns[i]!.superseded }))
   })
   if (all.length > 0) await upsertRefunds(client, all)
@@ -176,7 +178,7 @@ async function deriveInvoices(client: pg.PoolClient, keys: ObjectKey[]): Promise
       versions.map(({ version }) => version),
       attempts,
     )
-    const returns = withSuperseded((refunds.get(keyText({ tenantId, id })) ?? []).map(({ refund }) => refund))
+    const returns = markSuperseded((refunds.get(keyText({ tenantId, id })) ?? []).map(({ refund }) => refund))
     return { tenantId, id, states, rows: cashRows({ states, payments: records, returns }) }
   })
   if (derived.length > 0) await replaceInvoices(client, derived.map(ledgerOf))
@@ -192,7 +194,7 @@ function ledgerOf({ tenantId, id, states }: ObjectKey & { states: InvoiceState[]
       state,
       hash: contentHash(state),
       invoicedAt: invoicedAt(state),
-      issueFrom: issueFrom(state),
+      issueFrom: findIssueStart(state),
     })),
   }
 }

@@ -1,7 +1,12 @@
-import { CHECKPOINT_SIZES, type Checkpoint } from '../../domain/billing/checkpoint.ts'
 import type { Policy } from '../../domain/billing/policy.ts'
-import { type KnownTerms, knownTerms, termOfTold } from '../../domain/billing/terms.ts'
-import { continueSubscription, deriveSubscription, type Segment } from '../../domain/billing/timeline.ts'
+import { indexTerms, type KnownTerms, mergeTerm } from '../../domain/billing/terms.ts'
+import {
+  CHECKPOINT_SIZES,
+  type Checkpoint,
+  continueSubscription,
+  deriveSubscription,
+  type Segment,
+} from '../../domain/billing/timeline.ts'
 import type { Instant, SubscriptionVersion } from '../../domain/billing/types.ts'
 import type { Db } from '../../postgres/database.ts'
 import { distinctKeys, keyText, type ObjectKey } from '../../store/billing/keys.ts'
@@ -43,7 +48,7 @@ export async function deriveSubscriptions(
 
 /** Others never had a checkpoint. */
 function isLong({ versions }: { versions: number }): boolean {
-  return versions >= CHECKPOINT_SIZES.least
+  return versions >= CHECKPOINT_SIZES.minVersions
 }
 
 async function deriveWhole(
@@ -128,7 +133,7 @@ async function termsNamedBy(
   if (named.length > 0) rows.push(...(await loadTerms(db, distinctTerms(named))))
   const references = [
     ...discounts.map(({ tenantId, discount }) => ({ tenantId, ...discount })),
-    ...rows.map(({ tenantId, told }) => ({ tenantId, ...termOfTold(told) })),
+    ...rows.map(({ tenantId, told }) => ({ tenantId, ...mergeTerm(told) })),
   ]
   // a promotion code leads to its coupon: two steps at most
   const codes = references.flatMap(({ tenantId, promotionCodeId: id }) =>
@@ -137,14 +142,14 @@ async function termsNamedBy(
   const codeRows = codes.length > 0 ? await loadTerms(db, distinctTerms(codes)) : []
   const coupons = [
     ...references,
-    ...codeRows.map(({ tenantId, told }) => ({ tenantId, ...termOfTold(told) })),
+    ...codeRows.map(({ tenantId, told }) => ({ tenantId, ...mergeTerm(told) })),
   ].flatMap(({ tenantId, couponId: id }) =>
     id === undefined ? [] : [{ tenantId, kind: 'coupon' as const, id }],
   )
   const couponRows = coupons.length > 0 ? await loadTerms(db, distinctTerms(coupons)) : []
   const byTenant = Map.groupBy([...rows, ...codeRows, ...couponRows], ({ tenantId }) => tenantId)
   return new Map(
-    [...byTenant].map(([tenantId, own]) => [tenantId, knownTerms(own.map(({ told }) => termOfTold(told)))]),
+    [...byTenant].map(([tenantId, own]) => [tenantId, indexTerms(own.map(({ told }) => mergeTerm(told)))]),
   )
 }
 

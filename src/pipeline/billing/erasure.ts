@@ -1,6 +1,5 @@
 import type pg from 'pg'
-import { erasedName } from '../../domain/billing/accounts.ts'
-import { idsNamed } from '../../domain/billing/namespace.ts'
+import { candidateIds, erasedAccountName } from '../../domain/billing/namespace.ts'
 import { type Db, inTransaction } from '../../postgres/database.ts'
 import { lockAccounts } from '../../store/billing/accounts.ts'
 import {
@@ -21,7 +20,7 @@ import { anonymiseMovementMessages } from '../../store/destinations/erasure.ts'
 /** What is kept of a person in the ledger. */
 export async function billingOf(db: Db, tenantId: number, named: ErasedPerson) {
   const namespaces = await namespacesOf(db, tenantId)
-  const person = { ...named, customers: named.customers.flatMap(id => idsNamed(id, namespaces)) }
+  const person = { ...named, customers: named.customers.flatMap(id => candidateIds(id, namespaces)) }
   const accounts = await accountsNamed(db, tenantId, person)
   const subscriptions = await subscriptionsOf(db, tenantId, accounts)
   const invoices = await invoicesOf(db, tenantId, person, subscriptions)
@@ -47,7 +46,7 @@ export function anonymiseBilling(pool: pg.Pool, tenantId: number, named: ErasedP
     const emails = new Set(person.emails)
     for (const account of accounts) {
       if (!emails.has(account.toLowerCase())) continue
-      await renameAccount(client, tenantId, account, erasedName(tenantId, account))
+      await renameAccount(client, tenantId, account, erasedAccountName(tenantId, account))
     }
     return accounts.length + invoices.length
   })

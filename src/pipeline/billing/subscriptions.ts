@@ -1,10 +1,14 @@
-import { figuresOf } from '../../domain/billing/account-states.ts'
-import { agendaHorizon, agendaNeededUntil, agendaOf, goesOn } from '../../domain/billing/agenda.ts'
-import { contentHash } from '../../domain/billing/content.ts'
-import { itemRanges } from '../../domain/billing/item-states.ts'
+import { computeFigures } from '../../domain/billing/account.ts'
+import {
+  agendaHorizon,
+  agendaNeededUntil,
+  buildAgenda,
+  continuesAfter,
+} from '../../domain/billing/attention.ts'
 import type { Policy } from '../../domain/billing/policy.ts'
-import type { Segment } from '../../domain/billing/segments.ts'
+import { itemRanges, type Segment } from '../../domain/billing/timeline.ts'
 import type { Instant } from '../../domain/billing/types.ts'
+import { contentHash } from '../../domain/json/json.ts'
 import type { Db } from '../../postgres/database.ts'
 import { shareTenants, TENANT_LOCKS } from '../../postgres/locks.ts'
 import { acquisitionIds } from '../../store/billing/acquisitions.ts'
@@ -117,7 +121,9 @@ async function writeSegments({ client }: Deriving, derived: Derived[]): Promise<
   await replaceSegments(
     client,
     gone,
-    added.map((row, i): SegmentRow => ({ ...row, figures: figuresOf(row.segment), acquisitionId: ids[i]! })),
+    added.map(
+      (row, i): SegmentRow => ({ ...row, figures: computeFigures(row.segment), acquisitionId: ids[i]! }),
+    ),
   )
   const isContinued = new Set(derived.filter(({ since }) => since !== null).map(keyText))
   return changedAccounts([
@@ -180,7 +186,7 @@ async function writeAgenda(
     db,
     subscriptions,
     subscriptions.flatMap(({ tenantId, id, segments }) =>
-      agendaOf(segments, now, horizon).map(entry => ({ tenantId, id, entry })),
+      buildAgenda(segments, now, horizon).map(entry => ({ tenantId, id, entry })),
     ),
   )
   await noteAgendaUntil(
@@ -188,7 +194,7 @@ async function writeAgenda(
     subscriptions.map(({ tenantId, id, segments }) => ({
       tenantId,
       id,
-      agendaUntil: goesOn(segments, horizon) ? horizon : null,
+      agendaUntil: continuesAfter(segments, horizon) ? horizon : null,
     })),
   )
 }

@@ -1,4 +1,4 @@
-import { shownMovement } from '../../domain/billing/shown-movement.ts'
+import { formatMovement } from '../../domain/billing/movements.ts'
 import { idOfText } from '../../domain/ids.ts'
 import type { MovementRow } from '../../store/billing/accounts.ts'
 import type { ObjectKey } from '../../store/billing/keys.ts'
@@ -73,7 +73,7 @@ function messageOf(moved: TellableMovement, name: string | null, at: Date): Mess
     ...{ tenantId, id: movementId(moved), at, what: 'movements', object: id },
     type: `movement.${movement.type}`,
     data: JSON.stringify(
-      shownMovement({ ...movement, account: id, customerName: name, currency, at: new Date(movement.at) }),
+      formatMovement({ ...movement, account: id, customerName: name, currency, at: new Date(movement.at) }),
     ),
   }
 }

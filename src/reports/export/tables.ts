@@ -1,7 +1,6 @@
-import { canonicalSubscription } from '../../domain/billing/canonical-text.ts'
-import type { Movement } from '../../domain/billing/movements.ts'
-import { orderSubscriptions } from '../../domain/billing/precedence.ts'
-import { shownMovement } from '../../domain/billing/shown-movement.ts'
+import { toCanonicalSubscription } from '../../domain/billing/canonical.ts'
+import { formatMovement, type Movement } from '../../domain/billing/movements.ts'
+import { orderSubscriptions } from '../../domain/billing/order.ts'
 import type { SubscriptionVersion } from '../../domain/billing/types.ts'
 import type { EntityType } from '../../domain/records/records.ts'
 import type { Scope } from '../../domain/tenants/keys.ts'
@@ -122,7 +121,7 @@ async function* subscriptionPages(
       .filter(
         ({ sourceAt }) => !(since && sourceAt < since.getTime()) && !(until && sourceAt > until.getTime()),
       )
-      .map(canonicalSubscription)
+      .map(toCanonicalSubscription)
   }
 }
 
@@ -138,7 +137,7 @@ async function* shownMovements(
 }
 
 function movementOf({ occurredAt, changes, ...moved }: MovementRow, customerName: string | null) {
-  return shownMovement({
+  return formatMovement({
     ...{ ...moved, customerName, at: occurredAt },
     changes: JSON.parse(changes) as Movement['changes'],
   })

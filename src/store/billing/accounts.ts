@@ -1,4 +1,4 @@
-import type { AccountState, SegmentFigures } from '../../domain/billing/account-states.ts'
+import type { AccountState, SegmentFigures } from '../../domain/billing/account.ts'
 import type { Cause } from '../../domain/billing/causes.ts'
 import type { Movement } from '../../domain/billing/movements.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'

@@ -1,4 +1,4 @@
-import type { InvoiceState, InvoiceSummary } from '../../domain/billing/invoices.ts'
+import type { InvoiceState, InvoiceSummary } from '../../domain/billing/cash.ts'
 import type { Instant } from '../../domain/billing/types.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { type DerivedTable, replaceRows, replacing } from './derived.ts'

@@ -1,4 +1,4 @@
-import type { InvoiceState } from '../../domain/billing/invoices.ts'
+import type { InvoiceState } from '../../domain/billing/cash.ts'
 import type { Segment } from '../../domain/billing/timeline.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 

@@ -1,4 +1,4 @@
-import type { Statement } from '../../domain/billing/account-timeline.ts'
+import type { Statement } from '../../domain/billing/account.ts'
 import type { InvoiceVersion, Refund, SubscriptionVersion } from '../../domain/billing/types.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 

@@ -1,5 +1,5 @@
-import type { AgendaEntry } from '../../domain/billing/agenda.ts'
-import type { InvoiceState } from '../../domain/billing/invoices.ts'
+import type { AgendaEntry } from '../../domain/billing/attention.ts'
+import type { InvoiceState } from '../../domain/billing/cash.ts'
 import { nearerEnd, type Slice } from '../../domain/list-slices.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import type { Scope } from './scope.ts'

@@ -1,4 +1,4 @@
-import type { InvoiceState } from '../../domain/billing/invoices.ts'
+import type { InvoiceState } from '../../domain/billing/cash.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { CASH_SUMS } from '../billing/sums.ts'
 import type { Scope } from './scope.ts'

@@ -1,5 +1,5 @@
 import type { AccountTraits } from '../../domain/billing/dimensions.ts'
-import { countryName } from '../../domain/billing/fields.ts'
+import { normalizeCountry } from '../../domain/billing/fields.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
 import { contactOfAccount } from './accounts.ts'
 
@@ -30,6 +30,6 @@ export async function reportTraits(
     withCountry,
   ])
   return new Map(
-    rows.map(({ account, ...traits }) => [account, { ...traits, country: countryName(traits.country) }]),
+    rows.map(({ account, ...traits }) => [account, { ...traits, country: normalizeCountry(traits.country) }]),
   )
 }

@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { summarizeAccount } from '../../../src/domain/billing/accounts.ts'
-import { cancellationOf } from '../../../src/domain/billing/agenda.ts'
-import { daysUntil, renewalsBetween, upcomingCharges } from '../../../src/domain/billing/attention.ts'
+import { summarizeAccount } from '../../../src/domain/billing/account.ts'
+import {
+  daysUntil,
+  findCancellation,
+  renewalsBetween,
+  upcomingCharges,
+} from '../../../src/domain/billing/attention.ts'
 import { addIntervals, isLongerThanAMonth } from '../../../src/domain/billing/calendar.ts'
-import { nextCharge } from '../../../src/domain/billing/charges.ts'
+import { nextCharge } from '../../../src/domain/billing/price.ts'
 import type { Segment } from '../../../src/domain/billing/timeline.ts'
 import { at, DAY, derive, item, type Payload, segmentAt, version } from './subscriptions.ts'
 
@@ -170,8 +174,8 @@ test('longer than a month', () => {
 })
 
 test('a cancellation has a date, or is none', () => {
-  assert.equal(cancellationOf(current({ cancel_at: '2025-04-09' }))?.cancelsAt, at('2025-04-09'))
-  assert.equal(cancellationOf(current()), null)
+  assert.equal(findCancellation(current({ cancel_at: '2025-04-09' }))?.cancelsAt, at('2025-04-09'))
+  assert.equal(findCancellation(current()), null)
 })
 
 test('days until count the one that has begun', () => {

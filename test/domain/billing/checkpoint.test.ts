@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Checkpoint } from '../../../src/domain/billing/checkpoint.ts'
 import { DEFAULT_POLICY, type Policy } from '../../../src/domain/billing/policy.ts'
 import {
+  type Checkpoint,
   continueSubscription,
   type DerivedSubscription,
   deriveSubscription,
@@ -67,7 +67,7 @@ const policy = fc.record({
   pastDueGraceDays: fc.constantFrom(null, 0, 3, 20),
 })
 
-const SIZES = { least: 4, kept: 2 }
+const SIZES = { minVersions: 4, keepVersions: 2 }
 
 /** As the ledger does it: some at a time, going on from the checkpoint where what is new comes after it. */
 function arrive(arrivals: SubscriptionVersion[][], rules: Policy) {

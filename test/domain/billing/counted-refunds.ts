@@ -1,9 +1,9 @@
-import { withSuperseded } from '../../../src/domain/billing/invoices.ts'
+import { markSuperseded } from '../../../src/domain/billing/cash.ts'
 import type { Refund } from '../../../src/domain/billing/types.ts'
 
 /** Money that went back. */
 export function countedRefunds(refunds: Refund[]): Refund[] {
-  return withSuperseded(refunds)
+  return markSuperseded(refunds)
     .filter(({ refund, superseded }) => refund.counts && !superseded)
     .map(({ refund }) => refund)
 }

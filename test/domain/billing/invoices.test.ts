@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { daysOverdue, invoiceIssue, issueFrom } from '../../../src/domain/billing/attention.ts'
+import { daysOverdue, findIssueStart, invoiceIssue } from '../../../src/domain/billing/attention.ts'
 import { readCanonical } from '../../../src/domain/billing/canonical.ts'
-import { cashRows, type PaymentRecord } from '../../../src/domain/billing/cash.ts'
 import {
+  cashRows,
   deriveInvoice,
   type InvoiceState,
   invoicedAt,
   mergeRefund,
-} from '../../../src/domain/billing/invoices.ts'
+  type PaymentRecord,
+} from '../../../src/domain/billing/cash.ts'
 import type { InvoiceVersion, Refund } from '../../../src/domain/billing/types.ts'
 import { countedRefunds } from './counted-refunds.ts'
 import { at, type Payload } from './subscriptions.ts'
@@ -170,7 +171,7 @@ test('an invoice told only when it was paid was no issue before', () => {
     invoice({ ...paid, attempt_count: 2, finalized_at: '2025-02-01', paid_at: '2025-02-09' }),
   ])
   assert.deepEqual(
-    states.map(state => [state.status, issueFrom(state)]),
+    states.map(state => [state.status, findIssueStart(state)]),
     [
       ['open', null],
       ['paid', null],
@@ -202,15 +203,15 @@ test('an issue begins with the failure, or the moment after the due date', () =>
   const [failed] = deriveInvoice([
     invoice({ status: 'open', total: 5, finalized_at: '2025-01-01' }, 'invoice.payment_failed'),
   ])
-  assert.equal(issueFrom(failed!), failed!.from)
+  assert.equal(findIssueStart(failed!), failed!.from)
   const due = { status: 'open', total: 5, finalized_at: '2025-01-01', due_date: '2025-01-15' }
   const [owed] = deriveInvoice([invoice(due)])
-  assert.equal(issueFrom(owed!), at('2025-01-15') + 1)
+  assert.equal(findIssueStart(owed!), at('2025-01-15') + 1)
   const [early] = deriveInvoice([
     invoice(due),
     invoice({ ...due, status: 'paid', paid_at: '2025-01-10', updated_at: '2025-01-10' }),
   ])
-  assert.equal(issueFrom(early!), null)
+  assert.equal(findIssueStart(early!), null)
 })
 
 test('days overdue are whole days', () => {

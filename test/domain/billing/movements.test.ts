@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { accountStates, figuresOf } from '../../../src/domain/billing/account-states.ts'
+import { accountStates, computeFigures } from '../../../src/domain/billing/account.ts'
 import { deriveAccount, type Movement } from '../../../src/domain/billing/movements.ts'
 import { deriveSubscription, type Segment } from '../../../src/domain/billing/timeline.ts'
 import type { SubscriptionVersion } from '../../../src/domain/billing/types.ts'
@@ -44,7 +44,7 @@ function movementTotals(movements: Movement[], since: number, until: number) {
 
 /** What the account's state says, apart from its movements. */
 function stateAt(segments: Segment[], currency: string, instant: number): number {
-  const states = accountStates(segments.map(figuresOf)).filter(state => state.currency === currency)
+  const states = accountStates(segments.map(computeFigures)).filter(state => state.currency === currency)
   return states.find(({ from, to }) => from <= instant && (to === null || instant < to))?.mrr ?? 0
 }
 

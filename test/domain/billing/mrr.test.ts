@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { pendingExclusion, REASONS } from '../../../src/domain/billing/exclusions.ts'
-import { arpaOf, arrOf, itemStates } from '../../../src/domain/billing/mrr.ts'
+import { computeArpa, computeArr, itemStates } from '../../../src/domain/billing/price.ts'
 import { at, derive, item, mrrOf, type Payload, reasonsOf, segmentAt, version } from './subscriptions.ts'
 
 const DAY = '2025-03-01'
@@ -196,10 +196,10 @@ test('a subscription known only from an invoice is pending', () => {
 })
 
 test('ARR is twelve months, ARPA is per paying account', () => {
-  assert.equal(arrOf(8_33), 99_96)
-  assert.equal(arpaOf(100_00, 3), 33_33)
-  assert.equal(arpaOf(200_00, 3), 66_67)
-  assert.equal(arpaOf(0, 0), 0)
+  assert.equal(computeArr(8_33), 99_96)
+  assert.equal(computeArpa(100_00, 3), 33_33)
+  assert.equal(computeArpa(200_00, 3), 66_67)
+  assert.equal(computeArpa(0, 0), 0)
 })
 
 const anyItem = fc.record({

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deriveAccount } from '../../../src/domain/billing/movements.ts'
-import { knownTerms } from '../../../src/domain/billing/terms.ts'
+import { indexTerms } from '../../../src/domain/billing/terms.ts'
 import { deriveSubscription } from '../../../src/domain/billing/timeline.ts'
 import type { Instant, SubscriptionVersion } from '../../../src/domain/billing/types.ts'
 import { at, derive, item, mrrAt, type Payload, segmentAt, version } from './subscriptions.ts'
@@ -360,7 +360,7 @@ test("a customer's discount that is taken away before its time is no discount th
       startsAt: at('2025-01-01'),
       ...(deletedAt && { deletedAt }),
     }
-    return deriveSubscription([version()], knownTerms([told])).segments.at(-1)!.cause
+    return deriveSubscription([version()], indexTerms([told])).segments.at(-1)!.cause
   }
   assert.deepEqual(
     [causeWith(), causeWith(at('2025-02-10')), causeWith(at('2025-04-01'))],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { arrayItems, arrayItemsOfField, objectFields, withoutField } from '../../../src/domain/json/slices.ts'
+import { arrayItems, arrayItemsOfField, objectFields, withoutField } from '../../../src/domain/json/json.ts'
 import { anyJson } from './any-json.ts'
 
 test('object fields and array items are the raw text of their values', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { readBillingEvent } from '../../../src/domain/billing/feed.ts'
+import { readBillingEvent } from '../../../src/domain/billing/read.ts'
 import { majorOf, unitOf } from '../../../src/domain/providers/adapter.ts'
 import { shopChanges } from '../../../src/domain/providers/shops.ts'
 

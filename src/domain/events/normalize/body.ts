@@ -1,5 +1,13 @@
-import { type Document, isObject, type JsonObject, openJson, storableText } from '../../json/json.ts'
-import { arrayItems, arrayItemsOfField, objectFields } from '../../json/slices.ts'
+import {
+  arrayItems,
+  arrayItemsOfField,
+  type Document,
+  isObject,
+  type JsonObject,
+  objectFields,
+  openJson,
+  storableText,
+} from '../../json/json.ts'
 import { parseTimestamp } from '../../time.ts'
 import type { ValidationError } from '../../validation-error.ts'
 import type { EventContext } from '../events.ts'

@@ -1,6 +1,5 @@
 import { emailOf, MAX_ID_LENGTH } from '../../identity/identity.ts'
-import { isObject, type JsonObject } from '../../json/json.ts'
-import { objectFields, withoutField } from '../../json/slices.ts'
+import { isObject, type JsonObject, objectFields, withoutField } from '../../json/json.ts'
 import { parseTimestamp } from '../../time.ts'
 import type { ValidationError } from '../../validation-error.ts'
 import {

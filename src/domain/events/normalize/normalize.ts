@@ -1,5 +1,5 @@
 import { isbot } from 'isbot'
-import { namespaceOf } from '../../billing/namespace.ts'
+import { findNamespace } from '../../billing/namespace.ts'
 import { itemId } from '../../ids.ts'
 import { readWebhook, typeOf, webhookPayload } from '../../inbound/webhook.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
@@ -216,7 +216,7 @@ function eventOf(
     sourceConfigId: inbound ? inbound.sourceId : null,
     preset: inbound ? inbound.preset : null,
     makesRecords: inbound !== null && inbound.records !== false && isShop(inbound.preset),
-    billingNamespace: namespaceOf(context),
+    billingNamespace: findNamespace(context),
     keyId: context.keyId ?? null,
     trusted,
     inboundEventId: generated ? id : draft.inboundEventId,

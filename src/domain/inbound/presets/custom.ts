@@ -1,5 +1,4 @@
-import { parseJson } from '../../json/json.ts'
-import { valueAt } from '../../json/path.ts'
+import { parseJson, valueAt } from '../../json/json.ts'
 import { idText, type Preset, type PresetRequest, wholeBody } from '../preset.ts'
 import {
   digestBytes,

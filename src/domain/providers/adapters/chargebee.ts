@@ -1,20 +1,27 @@
 /** Chargebee (product catalogue 1 and 2): an event carries every object that it is about, amounts in minor units. */
 
-import { decimalOrNull, type Fields, fieldsOf, listOf, text, whole } from '../../billing/fields.ts'
+import {
+  type Fields,
+  readDecimalText,
+  readInteger,
+  readList,
+  readObject,
+  readText,
+} from '../../billing/fields.ts'
 import type { CouponTerms } from '../../billing/types.ts'
 import { knownCurrency, toMinor } from '../../money.ts'
 import { type Adapter, flatPrice, majorOf, type ProviderEvent, type Told } from '../adapter.ts'
 
 export const chargebee: Adapter = {
   recognizes: body =>
-    body.object === 'event' && typeof body.event_type === 'string' && fieldsOf(body.content) !== null,
+    body.object === 'event' && typeof body.event_type === 'string' && readObject(body.content) !== null,
   eventType: body => String(body.event_type),
   tell(event) {
-    const content = fieldsOf(event.body.content) ?? {}
+    const content = readObject(event.body.content) ?? {}
     const told = [
       ...tellOf(content.customer, customer => customerOf(event, customer)),
       ...tellOf(content.subscription, subscription => subscriptionOf(event, subscription)),
-      ...tellOf(content.invoice, invoice => invoiceOf(event, invoice, fieldsOf(content.transaction))),
+      ...tellOf(content.invoice, invoice => invoiceOf(event, invoice, readObject(content.transaction))),
       ...tellOf(content.transaction, transaction => refundOf(event, transaction, content)),
       ...tellOf(content.coupon, coupon => couponOf(event, coupon)),
     ]
@@ -24,19 +31,19 @@ export const chargebee: Adapter = {
 }
 
 function tellOf(object: unknown, tell: (object: Fields) => Told | null): Told[] {
-  const fields = fieldsOf(object)
-  const told = fields && text(fields.id) ? tell(fields) : null
+  const fields = readObject(object)
+  const told = fields && readText(fields.id) ? tell(fields) : null
   return told ? [told] : []
 }
 
 /** `resource_version` tells the newer of two states of one second. */
 function timeOf({ body }: ProviderEvent, object: Fields): Fields {
-  const sequence = whole(object.resource_version, 0)
+  const sequence = readInteger(object.resource_version, 0)
   return { updated_at: object.updated_at ?? body.occurred_at, ...(sequence !== null && { sequence }) }
 }
 
 function customerOf(event: ProviderEvent, customer: Fields): Told {
-  const name = [text(customer.first_name), text(customer.last_name)].filter(Boolean).join(' ')
+  const name = [readText(customer.first_name), readText(customer.last_name)].filter(Boolean).join(' ')
   const { id, email } = customer
   return {
     type: 'customer.updated',
@@ -45,13 +52,13 @@ function customerOf(event: ProviderEvent, customer: Fields): Told {
 }
 
 function subscriptionOf(event: ProviderEvent, subscription: Fields): Told {
-  const status = text(subscription.status)
+  const status = readText(subscription.status)
   const isEnded = status === 'cancelled' || status === 'transferred'
   const isDeleted = event.eventType === 'subscription_deleted' || subscription.deleted === true
-  const coupons = listOf(subscription.coupons).map(coupon => fieldsOf(coupon) ?? {})
+  const coupons = readList(subscription.coupons).map(coupon => readObject(coupon) ?? {})
   return {
     type: isDeleted ? 'subscription.deleted' : 'subscription.updated',
-    coupons: coupons.flatMap(coupon => text(coupon.coupon_id) ?? []),
+    coupons: coupons.flatMap(coupon => readText(coupon.coupon_id) ?? []),
     payload: {
       ...timeOf(event, subscription),
       id: subscription.id,
@@ -76,7 +83,7 @@ function subscriptionOf(event: ProviderEvent, subscription: Fields): Told {
       items: itemsOf(subscription),
       discounts: [
         ...coupons.map(coupon => ({ coupon: coupon.coupon_id, ends_at: coupon.apply_till })),
-        ...listOf(subscription.discounts).map(entry => discountOf(fieldsOf(entry) ?? {}, subscription)),
+        ...readList(subscription.discounts).map(entry => discountOf(readObject(entry) ?? {}, subscription)),
       ],
     },
   }
@@ -85,7 +92,7 @@ function subscriptionOf(event: ProviderEvent, subscription: Fields): Told {
 const UNPAID_REASONS = /^(not_paid|no_card|payment_failed)$/
 
 function reasonOf({ cancel_reason, cancel_reason_code }: Fields): unknown {
-  return UNPAID_REASONS.test(text(cancel_reason) ?? '')
+  return UNPAID_REASONS.test(readText(cancel_reason) ?? '')
     ? 'payment_failed'
     : (cancel_reason_code ?? cancel_reason)
 }
@@ -93,7 +100,7 @@ function reasonOf({ cancel_reason, cancel_reason_code }: Fields): unknown {
 function itemsOf(subscription: Fields): Fields[] {
   const term = { interval: subscription.billing_period_unit, interval_count: subscription.billing_period }
   const amount = (minor: unknown) => majorOf(minor, subscription.currency_code)
-  const given = listOf(subscription.subscription_items).map(item => fieldsOf(item) ?? {})
+  const given = readList(subscription.subscription_items).map(item => readObject(item) ?? {})
   if (given.length > 0)
     return given.map(item => ({
       ...term,
@@ -105,7 +112,7 @@ function itemsOf(subscription: Fields): Fields[] {
       ...priceOf(item, amount),
     }))
   // the first product catalogue: one plan, and add-ons
-  const addons = listOf(subscription.addons).map(addon => fieldsOf(addon) ?? {})
+  const addons = readList(subscription.addons).map(addon => readObject(addon) ?? {})
   return [
     {
       ...{ ...term, price_id: subscription.plan_id, name: subscription.plan_id },
@@ -135,7 +142,7 @@ const DURATIONS: Record<string, CouponTerms['duration']> = {
 }
 
 function durationOf(value: unknown): CouponTerms['duration'] {
-  return DURATIONS[text(value) ?? ''] ?? 'unknown'
+  return DURATIONS[readText(value) ?? ''] ?? 'unknown'
 }
 
 function discountOf(discount: Fields, subscription: Fields): Fields {
@@ -152,10 +159,11 @@ function discountOf(discount: Fields, subscription: Fields): Fields {
 function couponOf(event: ProviderEvent, object: Fields): Told | null {
   const currency = knownCurrency(object.currency_code)
   const amountOff = currency && toMinor(majorOf(object.discount_amount, currency), currency)
-  const percentOff = object.discount_type === 'percentage' ? decimalOrNull(object.discount_percentage) : null
+  const percentOff =
+    object.discount_type === 'percentage' ? readDecimalText(object.discount_percentage) : null
   const isWhole = object.apply_on === undefined || object.apply_on === 'invoice_amount'
   if (!isWhole || (percentOff === null && !amountOff)) return null
-  const period = whole(object.period ?? object.duration_month, 1)
+  const period = readInteger(object.period ?? object.duration_month, 1)
   const coupon: CouponTerms = {
     percentOff,
     amountsOff: percentOff === null && currency && amountOff ? { [currency]: amountOff } : {},
@@ -163,7 +171,7 @@ function couponOf(event: ProviderEvent, object: Fields): Told | null {
     months: period && (object.period_unit === 'year' ? 12 * period : period),
     productIds: null,
   }
-  return { term: { kind: 'coupon', id: text(object.id)!, coupon }, at: timeOf(event, object).updated_at }
+  return { term: { kind: 'coupon', id: readText(object.id)!, coupon }, at: timeOf(event, object).updated_at }
 }
 
 const STATUSES: Record<string, string> = {
@@ -179,8 +187,8 @@ const STATUSES: Record<string, string> = {
 
 function invoiceOf(event: ProviderEvent, invoice: Fields, transaction: Fields | null): Told {
   const amount = (minor: unknown) => majorOf(minor, invoice.currency_code)
-  const status = STATUSES[text(invoice.status) ?? '']
-  const attempts = listOf(invoice.linked_payments).map(payment => fieldsOf(payment) ?? {})
+  const status = STATUSES[readText(invoice.status) ?? '']
+  const attempts = readList(invoice.linked_payments).map(payment => readObject(payment) ?? {})
   const failures = attempts.filter(attempt => attempt.txn_status === 'failure')
   const isFailed =
     status === 'open' && (event.eventType === 'payment_failed' || invoice.dunning_status != null)
@@ -222,16 +230,16 @@ function invoiceOf(event: ProviderEvent, invoice: Fields, transaction: Fields | 
 
 function refundOf(event: ProviderEvent, transaction: Fields, content: Fields): Told | null {
   if (transaction.type !== 'refund') return null
-  const linked = fieldsOf(listOf(transaction.linked_credit_notes)[0])
+  const linked = readObject(readList(transaction.linked_credit_notes)[0])
   return {
     type: 'refund.updated',
     payload: {
       ...timeOf(event, transaction),
       id: transaction.id,
       invoice:
-        fieldsOf(content.credit_note)?.reference_invoice_id ??
+        readObject(content.credit_note)?.reference_invoice_id ??
         linked?.cn_reference_invoice_id ??
-        fieldsOf(content.invoice)?.id,
+        readObject(content.invoice)?.id,
       customer: transaction.customer_id,
       amount: majorOf(transaction.amount, transaction.currency_code),
       currency: transaction.currency_code,

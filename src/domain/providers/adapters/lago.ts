@@ -1,6 +1,6 @@
 /** Lago: objects under the name that `object_type` gives, known by their `lago_id`; amounts in minor units. */
 
-import { type Fields, fieldsOf, instant, listOf, text } from '../../billing/fields.ts'
+import { type Fields, readInstant, readList, readObject, readText } from '../../billing/fields.ts'
 import { DAY_MS } from '../../time.ts'
 import { type Adapter, majorOf, type ProviderEvent, type Told } from '../adapter.ts'
 
@@ -8,10 +8,10 @@ export const lago: Adapter = {
   recognizes: body =>
     typeof body.webhook_type === 'string' &&
     typeof body.object_type === 'string' &&
-    fieldsOf(body[body.object_type]) !== null,
+    readObject(body[body.object_type]) !== null,
   eventType: body => String(body.webhook_type),
   tell(event) {
-    const object = fieldsOf(event.body[text(event.body.object_type) ?? '']) ?? {}
+    const object = readObject(event.body[readText(event.body.object_type) ?? '']) ?? {}
     const [subject] = event.eventType.split('.')
     if (subject === 'subscription') return object.lago_id ? [subscriptionOf(event, object)] : null
     if (subject === 'invoice') return object.lago_id ? [invoiceOf(event, object)] : null
@@ -22,12 +22,12 @@ export const lago: Adapter = {
 
 /** The application's own name for its customer, by which Lago's API goes. */
 function customerIdOf(object: Fields): unknown {
-  const customer = fieldsOf(object.customer)
+  const customer = readObject(object.customer)
   return object.external_customer_id ?? customer?.external_id ?? object.lago_customer_id ?? customer?.lago_id
 }
 
 function peopleOf(object: Fields): Fields {
-  const customer = fieldsOf(object.customer)
+  const customer = readObject(object.customer)
   return {
     customer: customerIdOf(object),
     customer_name: customer?.name ?? customer?.legal_name,
@@ -52,12 +52,12 @@ const TIMES: Record<string, string> = {
 }
 
 function subscriptionOf({ eventType, occurredAt }: ProviderEvent, subscription: Fields): Told {
-  const plan = fieldsOf(subscription.plan) ?? {}
+  const plan = readObject(subscription.plan) ?? {}
   const currency = plan.amount_currency ?? subscription.plan_amount_currency
   const cents = subscription.plan_amount_cents ?? plan.amount_cents
-  const updatedAt = instant(subscription[TIMES[eventType] ?? '']) ?? occurredAt
+  const updatedAt = readInstant(subscription[TIMES[eventType] ?? '']) ?? occurredAt
   const trialEnd = trialEndOf(subscription, plan)
-  const status = text(subscription.status)
+  const status = readText(subscription.status)
   const isInTrial = status === 'active' && trialEnd !== null && trialEnd > updatedAt
   return {
     type: eventType,
@@ -90,9 +90,9 @@ function subscriptionOf({ eventType, occurredAt }: ProviderEvent, subscription: 
 
 /** Days from the start; null where there are none, or once Lago says that the trial has ended before its time. */
 function trialEndOf(subscription: Fields, plan: Fields): number | null {
-  const startedAt = instant(subscription.started_at)
+  const startedAt = readInstant(subscription.started_at)
   const days = Number(plan.trial_period ?? 0)
-  const ended = instant(subscription.trial_ended_at)
+  const ended = readInstant(subscription.trial_ended_at)
   if (ended !== null) return ended
   return startedAt !== null && days > 0 ? startedAt + Math.round(days * DAY_MS) : null
 }
@@ -104,11 +104,11 @@ const STATUSES: Record<string, string> = {
 
 function invoiceOf({ eventType, occurredAt }: ProviderEvent, invoice: Fields): Told {
   const amount = (cents: unknown) => majorOf(cents, invoice.currency)
-  const given = STATUSES[text(invoice.status) ?? '']
+  const given = STATUSES[readText(invoice.status) ?? '']
   const isPaid = invoice.payment_status === 'succeeded' && given === 'open'
   const isFailed = given === 'open' && invoice.payment_status === 'failed'
-  const subscription = fieldsOf(listOf(invoice.subscriptions)[0])?.lago_id
-  const ofFees = listOf(invoice.fees).map(fee => fieldsOf(fee)?.lago_subscription_id)
+  const subscription = readObject(readList(invoice.subscriptions)[0])?.lago_id
+  const ofFees = readList(invoice.fees).map(fee => readObject(fee)?.lago_subscription_id)
   const updatedAt = invoice.updated_at ?? occurredAt
   const paid = invoice.total_paid_amount_cents ?? (isPaid ? invoice.total_amount_cents : 0)
   return {
@@ -118,7 +118,7 @@ function invoiceOf({ eventType, occurredAt }: ProviderEvent, invoice: Fields): T
       ...peopleOf(invoice),
       id: invoice.lago_id,
       number: invoice.number,
-      subscription: subscription ?? ofFees.find(id => text(id) !== null),
+      subscription: subscription ?? ofFees.find(id => readText(id) !== null),
       status: isPaid ? 'paid' : given,
       currency: invoice.currency,
       total: amount(invoice.total_amount_cents),

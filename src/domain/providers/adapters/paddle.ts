@@ -1,6 +1,14 @@
 /** Paddle Billing: subscriptions, transactions (its invoices), adjustments (its refunds), discounts, customers. */
 
-import { decimalOrNull, type Fields, fieldsOf, instant, listOf, text, whole } from '../../billing/fields.ts'
+import {
+  type Fields,
+  readDecimalText,
+  readInstant,
+  readInteger,
+  readList,
+  readObject,
+  readText,
+} from '../../billing/fields.ts'
 import type { CouponTerms } from '../../billing/types.ts'
 import { knownCurrency, toMinor } from '../../money.ts'
 import { DAY_MS } from '../../time.ts'
@@ -11,10 +19,10 @@ export const paddle: Adapter = {
     typeof body.event_type === 'string' &&
     typeof body.event_id === 'string' &&
     typeof body.occurred_at === 'string' &&
-    fieldsOf(body.data) !== null,
+    readObject(body.data) !== null,
   eventType: body => String(body.event_type),
   tell(event) {
-    const data = fieldsOf(event.body.data) ?? {}
+    const data = readObject(event.body.data) ?? {}
     const [subject] = event.eventType.split('.')
     if (subject === 'subscription') return [subscriptionOf(event, data)]
     if (subject === 'transaction') return [invoiceOf(event, data)]
@@ -28,17 +36,17 @@ export const paddle: Adapter = {
 
 /** Paddle tells microseconds, by which what happened within a millisecond stays in order. */
 function timeOf({ body }: ProviderEvent): Fields {
-  const fraction = /\.\d{3}(\d{3})/.exec(text(body.occurred_at) ?? '')?.[1]
+  const fraction = /\.\d{3}(\d{3})/.exec(readText(body.occurred_at) ?? '')?.[1]
   return { updated_at: body.occurred_at, ...(fraction && { sequence: Number(fraction) }) }
 }
 
 function subscriptionOf(event: ProviderEvent, data: Fields): Told {
-  const period = fieldsOf(data.current_billing_period)
-  const scheduled = fieldsOf(data.scheduled_change)
+  const period = readObject(data.current_billing_period)
+  const scheduled = readObject(data.scheduled_change)
   const scheduledFor = (action: string) => (scheduled?.action === action ? scheduled.effective_at : null)
-  const items = listOf(data.items).map(item => fieldsOf(item) ?? {})
-  const discount = fieldsOf(data.discount)
-  const coupon = text(discount?.id)
+  const items = readList(data.items).map(item => readObject(item) ?? {})
+  const discount = readObject(data.discount)
+  const coupon = readText(discount?.id)
   return {
     type: event.eventType,
     ...(coupon && { coupons: [coupon] }),
@@ -49,7 +57,7 @@ function subscriptionOf(event: ProviderEvent, data: Fields): Told {
       status: data.status,
       currency: data.currency_code,
       started_at: data.started_at ?? data.created_at,
-      trial_end: lastOf(items.map(item => fieldsOf(item.trial_dates)?.ends_at)),
+      trial_end: lastOf(items.map(item => readObject(item.trial_dates)?.ends_at)),
       current_period_start: period?.starts_at,
       current_period_end: period?.ends_at,
       cancel_at: scheduledFor('cancel'),
@@ -65,9 +73,9 @@ function subscriptionOf(event: ProviderEvent, data: Fields): Told {
 }
 
 function itemOf(item: Fields, subscription: Fields): Fields {
-  const price = fieldsOf(item.price) ?? {}
-  const cycle = fieldsOf(price.billing_cycle)
-  const unit = fieldsOf(price.unit_price)
+  const price = readObject(item.price) ?? {}
+  const cycle = readObject(price.billing_cycle)
+  const unit = readObject(price.unit_price)
   // a price that Paddle converts is told in its own currency: what is charged is not said
   const isOwn = knownCurrency(unit?.currency_code) === knownCurrency(subscription.currency_code)
   return {
@@ -75,7 +83,7 @@ function itemOf(item: Fields, subscription: Fields): Fields {
     id: price.product_id,
     price_id: price.id,
     product_id: price.product_id,
-    name: text(fieldsOf(item.product)?.name) ?? price.name ?? price.description,
+    name: readText(readObject(item.product)?.name) ?? price.name ?? price.description,
     quantity: item.quantity,
     unit_amount: isOwn ? majorOf(unit?.amount, unit?.currency_code) : null,
     interval: cycle?.interval,
@@ -86,7 +94,7 @@ function itemOf(item: Fields, subscription: Fields): Fields {
 }
 
 function lastOf(instants: unknown[]): unknown {
-  return instants.filter(at => instant(at) !== null).sort((a, b) => instant(b)! - instant(a)!)[0]
+  return instants.filter(at => readInstant(at) !== null).sort((a, b) => readInstant(b)! - readInstant(a)!)[0]
 }
 
 const STATUSES: Record<string, string> = {
@@ -95,14 +103,14 @@ const STATUSES: Record<string, string> = {
 }
 
 function invoiceOf(event: ProviderEvent, data: Fields): Told {
-  const totals = fieldsOf(fieldsOf(data.details)?.totals) ?? {}
+  const totals = readObject(readObject(data.details)?.totals) ?? {}
   const amount = (minor: unknown) => majorOf(minor, data.currency_code)
-  const payments = listOf(data.payments).map(payment => fieldsOf(payment) ?? {})
+  const payments = readList(data.payments).map(payment => readObject(payment) ?? {})
   const failures = payments.filter(payment => payment.status === 'error')
   const captured = lastOf(payments.map(payment => payment.captured_at))
   // what is ready waits for a checkout, or was billed and is being collected
-  const isBilled = data.status === 'ready' && instant(data.billed_at) !== null
-  const status = isBilled ? 'open' : STATUSES[text(data.status) ?? '']
+  const isBilled = data.status === 'ready' && readInstant(data.billed_at) !== null
+  const status = isBilled ? 'open' : STATUSES[readText(data.status) ?? '']
   const isPaid = status === 'paid'
   return {
     type: event.eventType === 'transaction.payment_failed' ? 'invoice.payment_failed' : 'invoice.updated',
@@ -130,11 +138,11 @@ function invoiceOf(event: ProviderEvent, data: Fields): Told {
 
 /** Of what is paid by invoice: so many days after it was billed, or when Paddle says that it has passed. */
 function dueDateOf({ eventType, occurredAt }: ProviderEvent, data: Fields): number | null {
-  const terms = fieldsOf(fieldsOf(data.billing_details)?.payment_terms)
-  const billedAt = instant(data.billed_at)
+  const terms = readObject(readObject(data.billing_details)?.payment_terms)
+  const billedAt = readInstant(data.billed_at)
   const units: Record<string, number> = { day: 1, week: 7, month: 30, year: 365 }
-  const days = units[text(terms?.interval) ?? '']
-  const frequency = whole(terms?.frequency, 0)
+  const days = units[readText(terms?.interval) ?? '']
+  const frequency = readInteger(terms?.frequency, 0)
   if (data.collection_mode !== 'manual') return null
   const due = billedAt !== null && days && frequency !== null ? billedAt + frequency * days * DAY_MS : null
   return eventType === 'transaction.past_due' ? Math.min(due ?? occurredAt, occurredAt) : due
@@ -142,7 +150,7 @@ function dueDateOf({ eventType, occurredAt }: ProviderEvent, data: Fields): numb
 
 /** Of adjustments only those take money away that go back to the customer; credits reduce what is owed. */
 function refundOf(event: ProviderEvent, data: Fields): Told[] | null {
-  const action = text(data.action)
+  const action = readText(data.action)
   if (action === 'credit' || action === 'credit_reverse' || action === 'chargeback_warning') return []
   if ((action !== 'refund' && action !== 'chargeback') || data.status === 'pending_approval')
     return data.status === 'pending_approval' ? [] : null
@@ -155,7 +163,7 @@ function refundOf(event: ProviderEvent, data: Fields): Told[] | null {
         id: data.id,
         invoice: data.transaction_id,
         customer: data.customer_id,
-        amount: majorOf(fieldsOf(data.totals)?.total, data.currency_code),
+        amount: majorOf(readObject(data.totals)?.total, data.currency_code),
         currency: data.currency_code,
         created_at: data.created_at,
         status: data.status === 'approved' ? 'succeeded' : 'canceled',
@@ -166,12 +174,12 @@ function refundOf(event: ProviderEvent, data: Fields): Told[] | null {
 
 /** How long a discount runs stands with the subscription; a flat one for each seat cannot be said here. */
 function couponOf(event: ProviderEvent, data: Fields): Told[] {
-  const id = text(data.id)
+  const id = readText(data.id)
   const currency = knownCurrency(data.currency_code)
   const amountOff =
     currency && data.type === 'flat' ? toMinor(majorOf(data.amount, currency), currency) : null
   const coupon: CouponTerms = {
-    percentOff: data.type === 'percentage' ? decimalOrNull(data.amount) : null,
+    percentOff: data.type === 'percentage' ? readDecimalText(data.amount) : null,
     amountsOff: currency && amountOff !== null ? { [currency]: amountOff } : {},
     duration:
       data.recur !== true ? 'once' : data.maximum_recurring_intervals == null ? 'forever' : 'repeating',
@@ -187,8 +195,8 @@ export function paddleSale(
   body: Fields,
 ): { id: unknown; amount: unknown; currency: unknown; data: Fields } | null {
   if (body.event_type !== 'transaction.completed' || !paddle.recognizes(body)) return null
-  const data = fieldsOf(body.data)!
-  const totals = fieldsOf(fieldsOf(data.details)?.totals) ?? {}
+  const data = readObject(body.data)!
+  const totals = readObject(readObject(data.details)?.totals) ?? {}
   const amount = majorOf(totals.grand_total ?? totals.total, data.currency_code)
   return { id: data.id, amount, currency: data.currency_code, data }
 }

@@ -1,6 +1,6 @@
 /** Recurly's webhooks carry ids and no objects: what they are about is counted, and has to be told otherwise. */
 
-import { text } from '../../billing/fields.ts'
+import { readText } from '../../billing/fields.ts'
 import type { Adapter } from '../adapter.ts'
 
 const BILLING = /^(subscription|invoice|charge_invoice|credit_invoice|payment|transaction|refund)\b/
@@ -9,7 +9,7 @@ export const recurly: Adapter = {
   recognizes: body =>
     typeof body.object_type === 'string' &&
     typeof body.event_type === 'string' &&
-    text(body.site_id) !== null,
+    readText(body.site_id) !== null,
   eventType: body => `${body.object_type}.${body.event_type}`,
   tell: ({ eventType }) => (BILLING.test(eventType) ? null : []),
 }

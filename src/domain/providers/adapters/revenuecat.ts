@@ -1,6 +1,6 @@
 /** RevenueCat tells what happened in an app store, not what a subscription is: one event, one step of its life. */
 
-import { type Fields, fieldsOf, instant, text } from '../../billing/fields.ts'
+import { type Fields, readInstant, readObject, readText } from '../../billing/fields.ts'
 import { parseDecimal } from '../../money.ts'
 import { DAY_MS } from '../../time.ts'
 import type { Adapter, Told } from '../adapter.ts'
@@ -12,13 +12,13 @@ const SILENT = new Set([
 ])
 
 export const revenuecat: Adapter = {
-  recognizes: body => typeof fieldsOf(body.event)?.type === 'string',
-  eventType: body => String(fieldsOf(body.event)?.type),
+  recognizes: body => typeof readObject(body.event)?.type === 'string',
+  eventType: body => String(readObject(body.event)?.type),
   tell({ eventType, body }) {
-    const event = fieldsOf(body.event) ?? {}
+    const event = readObject(body.event) ?? {}
     // what is bought in a store's sandbox is no money
     if (event.environment === 'SANDBOX' || SILENT.has(eventType)) return []
-    const id = text(event.original_transaction_id)
+    const id = readText(event.original_transaction_id)
     if (id === null) return null
     const tell = TELLERS[eventType]
     return tell ? tell(id, event) : null
@@ -45,7 +45,7 @@ function stepOf(id: string, event: Fields, more: Fields): Told {
     payload: {
       id,
       customer: event.original_app_user_id ?? event.app_user_id,
-      customer_email: fieldsOf(fieldsOf(event.subscriber_attributes)?.$email)?.value,
+      customer_email: readObject(readObject(event.subscriber_attributes)?.$email)?.value,
       currency: event.currency,
       current_period_start: event.purchased_at_ms,
       current_period_end: event.expiration_at_ms,
@@ -89,8 +89,8 @@ const TERMS: [fromDays: number, toDays: number, interval: string, count: number]
 ]
 
 function termOf({ purchased_at_ms, expiration_at_ms }: Fields): Fields {
-  const from = instant(purchased_at_ms)
-  const to = instant(expiration_at_ms)
+  const from = readInstant(purchased_at_ms)
+  const to = readInstant(expiration_at_ms)
   const days = from === null || to === null ? 0 : Math.round((to - from) / DAY_MS)
   if (days < 1) return {}
   const known = TERMS.find(([least, most]) => days >= least && days <= most)
@@ -102,7 +102,7 @@ function termOf({ purchased_at_ms, expiration_at_ms }: Fields): Fields {
 
 function paidOf(event: Fields, subscription: string | null): Told[] {
   const price = event.price_in_purchased_currency
-  const id = text(event.transaction_id)
+  const id = readText(event.transaction_id)
   if (id === null || !((parseDecimal(price)?.digits ?? 0n) > 0n)) return []
   const { currency, purchased_at_ms: at } = event
   return [

@@ -1,6 +1,6 @@
 /** Shopify's subscription contracts: their webhooks tell who and how often, but neither products nor prices. */
 
-import { fieldsOf, text } from '../../billing/fields.ts'
+import { readObject, readText } from '../../billing/fields.ts'
 import type { Adapter } from '../adapter.ts'
 
 export const shopify: Adapter = {
@@ -9,9 +9,9 @@ export const shopify: Adapter = {
   tell({ eventType, body }) {
     if (/^subscription_billing_attempts\//.test(eventType)) return null
     if (!/^subscription_contracts\//.test(eventType)) return []
-    const id = text(body.id) ?? text(body.admin_graphql_api_id)
+    const id = readText(body.id) ?? readText(body.admin_graphql_api_id)
     if (id === null) return null
-    const { interval, interval_count } = fieldsOf(body.billing_policy) ?? {}
+    const { interval, interval_count } = readObject(body.billing_policy) ?? {}
     return [
       {
         type: eventType === 'subscription_contracts/create' ? 'subscription.created' : 'subscription.updated',

@@ -1,6 +1,6 @@
 /** WooCommerce Subscriptions; orders and the rest become records. */
 
-import { type Fields, fieldsOf, listOf, text } from '../../billing/fields.ts'
+import { type Fields, readList, readObject, readText } from '../../billing/fields.ts'
 import { type Adapter, type Told, unitOf } from '../adapter.ts'
 
 export const woocommerce: Adapter = {
@@ -9,7 +9,7 @@ export const woocommerce: Adapter = {
   eventType: () => '',
   tell({ eventType, body }) {
     if (!eventType.startsWith('subscription.')) return []
-    return text(body.id) ? [subscriptionOf(eventType, body)] : null
+    return readText(body.id) ? [subscriptionOf(eventType, body)] : null
   },
 }
 
@@ -19,19 +19,19 @@ const STATUSES: Record<string, string> = {
 
 /** Dates are given twice, the second time in UTC; what has none is empty, or 0. */
 function dateIn(body: Fields, name: string): string | null {
-  const given = text(body[`${name}_gmt`]) ?? text(body[name])
+  const given = readText(body[`${name}_gmt`]) ?? readText(body[name])
   return given === null || given === '0' || given.startsWith('0000') ? null : given.replace(' ', 'T')
 }
 
 function subscriptionOf(type: string, body: Fields): Told {
-  const status = text(body.status)
-  const billing = fieldsOf(body.billing) ?? {}
-  const names = [text(billing.first_name), text(billing.last_name)].filter(Boolean).join(' ')
+  const status = readText(body.status)
+  const billing = readObject(body.billing) ?? {}
+  const names = [readText(billing.first_name), readText(billing.last_name)].filter(Boolean).join(' ')
   const mapped = status === null ? null : (STATUSES[status] ?? status)
   const end = dateIn(body, 'end_date')
   const canceledAt = dateIn(body, 'cancelled_date')
   const isEnded = mapped === 'canceled' || mapped === 'cancelled' || mapped === 'expired'
-  const customer = text(body.customer_id)
+  const customer = readText(body.customer_id)
   return {
     type,
     payload: {
@@ -51,7 +51,7 @@ function subscriptionOf(type: string, body: Fields): Told {
       ended_at: isEnded ? (end ?? canceledAt ?? dateIn(body, 'date_modified')) : null,
       updated_at: dateIn(body, 'date_modified'),
       collection_method: body.requires_manual_renewal === true ? 'send_invoice' : 'charge_automatically',
-      items: listOf(body.line_items).map(line => itemOf(fieldsOf(line) ?? {}, body)),
+      items: readList(body.line_items).map(line => itemOf(readObject(line) ?? {}, body)),
     },
   }
 }

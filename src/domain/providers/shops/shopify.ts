@@ -1,6 +1,6 @@
 /** Shopify: products with their variants, customers, orders and refunds, by the topic of the webhook. */
 
-import { listOf } from '../../billing/fields.ts'
+import { readList } from '../../billing/fields.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
 import { decimalText, parseDecimal } from '../../money.ts'
 import {
@@ -49,7 +49,7 @@ function deletionOf(event: ShopEvent, resource: 'products' | 'customers' | 'orde
 
 function productOf(event: ShopEvent, id: string, at: string): ShopChange {
   const product = event.subject
-  const variants = listOf(product.variants).filter(isObject).slice(0, MAX_VARIANTS)
+  const variants = readList(product.variants).filter(isObject).slice(0, MAX_VARIANTS)
   const shared = present({
     title: sharedText(product.title),
     product_id: id,
@@ -133,7 +133,7 @@ function orderFields(order: JsonObject): JsonObject {
     subtotal_price: order.subtotal_price,
     total_tax: order.total_tax,
     total_discounts: order.total_discounts,
-    refunded_amount: refundedIn(listOf(order.refunds)),
+    refunded_amount: refundedIn(readList(order.refunds)),
     currency: order.currency,
     created_at: order.created_at,
     cancelled_at: order.cancelled_at,
@@ -141,7 +141,7 @@ function orderFields(order: JsonObject): JsonObject {
     fulfillment_status: order.fulfillment_status,
     source_name: order.source_name,
     tags: order.tags,
-    line_items: listOf(order.line_items)
+    line_items: readList(order.line_items)
       .filter(isObject)
       .map(line => lineFields(line, 'variant_id')),
   })
@@ -150,7 +150,7 @@ function orderFields(order: JsonObject): JsonObject {
 /** What of these refunds was paid out, as exact decimal text; null: nothing. */
 function refundedIn(refunds: unknown[]): string | null {
   const paid = refunds
-    .flatMap(refund => (isObject(refund) ? listOf(refund.transactions) : []))
+    .flatMap(refund => (isObject(refund) ? readList(refund.transactions) : []))
     .flatMap(entry =>
       isObject(entry) && entry.kind === 'refund' && entry.status !== 'failure' ? [entry.amount] : [],
     )

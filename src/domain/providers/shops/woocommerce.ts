@@ -1,6 +1,6 @@
 /** WooCommerce: products, their variations (webhooks of their own), customers and orders, by the topic of the webhook. */
 
-import { listOf } from '../../billing/fields.ts'
+import { readList } from '../../billing/fields.ts'
 import { isObject, type JsonObject } from '../../json/json.ts'
 import { idIn, lineFields, present, type ShopChange, type ShopEvent, sharedText, timeOf } from './shop.ts'
 
@@ -49,7 +49,7 @@ function productOf(event: ShopEvent, id: string, at: string): ShopChange {
     source: event.payload,
   } as const
   if (isVariation) return { op: 'write', at, record }
-  const kept = listOf(product.variations).flatMap(variation => {
+  const kept = readList(product.variations).flatMap(variation => {
     const variationId = idIn(isObject(variation) ? variation.id : variation)
     return variationId === null ? [] : [`${id}/${variationId}`]
   })
@@ -101,7 +101,7 @@ function orderFields(order: JsonObject): JsonObject {
     created_at: order.date_created_gmt ?? order.date_created,
     paid_at: order.date_paid_gmt ?? order.date_paid,
     status: order.status,
-    line_items: listOf(order.line_items)
+    line_items: readList(order.line_items)
       .filter(isObject)
       .map(line => lineFields(line, 'variation_id')),
   })

@@ -1,8 +1,13 @@
-/** Money that came in, or did not: charges, payment intents and the payments of invoices. */
-
-import { type Fields, fieldsOf, idOfReference, instant, listOf, text } from '../../billing/fields.ts'
+import {
+  type Fields,
+  readFailure,
+  readId,
+  readInstant,
+  readList,
+  readObject,
+  readText,
+} from '../../billing/fields.ts'
 import type { Instant, Payment, PaymentFailure } from '../../billing/types.ts'
-import { failureOf } from '../../billing/vocabulary.ts'
 import { knownCurrency } from '../../money.ts'
 import { stripeMinor } from './amounts.ts'
 import type { StripeSubject } from './subject.ts'
@@ -23,7 +28,7 @@ export function paymentsOf(id: string, subject: StripeSubject): Payment[] {
 
 /** The same money has one name in charges, refunds and disputes. */
 export function paymentIdOf(object: Fields): string | null {
-  return idOfReference(object.payment_intent) ?? idOfReference(object.charge)
+  return readId(object.payment_intent) ?? readId(object.charge)
 }
 
 function chargePayment(id: string, { object, sourceAt }: StripeSubject): Payment {
@@ -32,18 +37,18 @@ function chargePayment(id: string, { object, sourceAt }: StripeSubject): Payment
   const isPaid = (object.status ?? 'succeeded') === 'succeeded' && object.captured !== false
   // since 2025 a charge does not name its invoice; null before that: there is none
   const unlinkedAmount = 'invoice' in object ? null : stripeMinor(object.amount, currency)
-  const at = instant(object.created) ?? sourceAt
+  const at = readInstant(object.created) ?? sourceAt
   return {
-    id: idOfReference(object.payment_intent) ?? id,
+    id: readId(object.payment_intent) ?? id,
     sourceAt,
-    told: 'charge',
-    invoiceId: idOfReference(object.invoice),
-    customer: idOfReference(object.customer),
+    reportedBy: 'charge',
+    invoiceId: readId(object.invoice),
+    customer: readId(object.customer),
     status: isPaid ? 'succeeded' : isFailed ? 'failed' : null,
     amount: isPaid ? stripeMinor(object.amount_captured ?? object.amount, currency) : null,
     currency,
     at,
-    failure: isFailed ? failure(text(object.failure_code), text(object.failure_message)) : null,
+    failure: isFailed ? failure(readText(object.failure_code), readText(object.failure_message)) : null,
     ...(unlinkedAmount && { unlinkedAmount }),
   }
 }
@@ -51,40 +56,38 @@ function chargePayment(id: string, { object, sourceAt }: StripeSubject): Payment
 function intentPayment(id: string, { type, object, sourceAt }: StripeSubject): Payment {
   const currency = knownCurrency(object.currency)
   const isPaid = object.status === 'succeeded'
-  const error = fieldsOf(object.last_payment_error)
+  const error = readObject(object.last_payment_error)
   const hasFailed = type.endsWith('.payment_failed') && error !== null
   return {
     id,
     sourceAt,
-    told: 'payment_intent',
-    invoiceId: idOfReference(object.invoice),
-    customer: idOfReference(object.customer),
+    reportedBy: 'payment_intent',
+    invoiceId: readId(object.invoice),
+    customer: readId(object.customer),
     status: isPaid ? 'succeeded' : hasFailed ? 'failed' : null,
     amount: isPaid ? stripeMinor(object.amount_received ?? object.amount, currency) : null,
     currency,
     at: sourceAt,
-    failure: hasFailed ? failure(text(error.decline_code) ?? text(error.code), text(error.message)) : null,
+    failure: hasFailed
+      ? failure(readText(error.decline_code) ?? readText(error.code), readText(error.message))
+      : null,
   }
 }
 
 function failure(code: string | null, message: string | null): PaymentFailure | null {
-  return failureOf('charge.payment_failed', code, message)
+  return readFailure('charge.payment_failed', code, message)
 }
 
 /** Links an invoice to what paid it, or is going to. */
-function invoicePayment(
-  object: Fields,
-  sourceAt: Instant,
-  invoiceId = idOfReference(object.invoice),
-): Payment {
+function invoicePayment(object: Fields, sourceAt: Instant, invoiceId = readId(object.invoice)): Payment {
   const currency = knownCurrency(object.currency)
-  const payment = fieldsOf(object.payment) ?? {}
-  const paidAt = instant(fieldsOf(object.status_transitions)?.paid_at)
+  const payment = readObject(object.payment) ?? {}
+  const paidAt = readInstant(readObject(object.status_transitions)?.paid_at)
   const isPaid = object.status === 'paid'
   return {
-    id: paymentIdOf(payment) ?? idOfReference(payment.payment_record) ?? text(object.id) ?? '',
+    id: paymentIdOf(payment) ?? readId(payment.payment_record) ?? readText(object.id) ?? '',
     sourceAt,
-    told: 'invoice_payment',
+    reportedBy: 'invoice_payment',
     invoiceId,
     customer: null,
     status: isPaid ? 'succeeded' : null,
@@ -97,8 +100,8 @@ function invoicePayment(
 
 /** The payments that an invoice names: a list since 2025, before that the one intent or charge. */
 export function paymentsNamedBy(id: string, { object, sourceAt }: StripeSubject): Payment[] {
-  const listed = listOf(fieldsOf(object.payments)?.data).map(entry =>
-    invoicePayment(fieldsOf(entry) ?? {}, sourceAt, id),
+  const listed = readList(readObject(object.payments)?.data).map(entry =>
+    invoicePayment(readObject(entry) ?? {}, sourceAt, id),
   )
   const single = paymentIdOf(object)
   const link: Payment[] =
@@ -108,14 +111,14 @@ export function paymentsNamedBy(id: string, { object, sourceAt }: StripeSubject)
           {
             id: single,
             // the same in every event of the invoice: told once
-            sourceAt: instant(object.created) ?? sourceAt,
-            told: 'invoice',
+            sourceAt: readInstant(object.created) ?? sourceAt,
+            reportedBy: 'invoice',
             invoiceId: id,
-            customer: idOfReference(object.customer),
+            customer: readId(object.customer),
             status: null,
             amount: null,
             currency: null,
-            at: instant(object.created) ?? sourceAt,
+            at: readInstant(object.created) ?? sourceAt,
             failure: null,
           },
         ]

@@ -1,6 +1,13 @@
-import { type Fields, fieldsOf, idOfReference, instant, listOf, text } from '../../billing/fields.ts'
+import {
+  type Fields,
+  isEffectiveRefund,
+  readId,
+  readInstant,
+  readList,
+  readObject,
+  readText,
+} from '../../billing/fields.ts'
 import type { Instant, Refund } from '../../billing/types.ts'
-import { refundCounts } from '../../billing/vocabulary.ts'
 import { knownCurrency } from '../../money.ts'
 import { stripeMinor } from './amounts.ts'
 import { paymentIdOf } from './payment.ts'
@@ -10,7 +17,7 @@ import type { StripeSubject } from './subject.ts'
 export function refundsOf({ type, object, previous, sourceAt }: StripeSubject): Refund[] {
   if (object.object === 'refund') return [refundOf(type, object, {}, sourceAt)].filter(isNamed)
   if (type !== 'charge.refunded') return []
-  const listed = listOf(fieldsOf(object.refunds)?.data).map(entry => fieldsOf(entry) ?? {})
+  const listed = readList(readObject(object.refunds)?.data).map(entry => readObject(entry) ?? {})
   if (listed.length > 0) {
     return listed.map(refund => refundOf('refund.updated', refund, object, sourceAt)).filter(isNamed)
   }
@@ -29,16 +36,16 @@ function isNamed(refund: Refund): boolean {
 function refundOf(type: string, refund: Fields, charge: Fields, sourceAt: Instant): Refund {
   const currency = knownCurrency(refund.currency)
   return {
-    id: text(refund.id) ?? '',
+    id: readText(refund.id) ?? '',
     sourceAt,
-    ...paymentOf(paymentIdOf(refund) ?? idOfReference(charge.payment_intent) ?? idOfReference(charge)),
-    invoiceId: idOfReference(charge.invoice) ?? idOfReference(fieldsOf(refund.charge)?.invoice),
-    chargeId: idOfReference(refund.charge) ?? idOfReference(charge),
-    customer: idOfReference(refund.customer) ?? idOfReference(charge.customer),
+    ...paymentOf(paymentIdOf(refund) ?? readId(charge.payment_intent) ?? readId(charge)),
+    invoiceId: readId(charge.invoice) ?? readId(readObject(refund.charge)?.invoice),
+    chargeId: readId(refund.charge) ?? readId(charge),
+    customer: readId(refund.customer) ?? readId(charge.customer),
     amount: stripeMinor(refund.amount, currency),
     currency,
-    createdAt: instant(refund.created) ?? sourceAt,
-    counts: refundCounts(type, refund.status),
+    createdAt: readInstant(refund.created) ?? sourceAt,
+    counts: isEffectiveRefund(type, refund.status),
     fromChargeTotal: false,
   }
 }
@@ -49,12 +56,12 @@ function addedToTotal(charge: Fields, previous: Fields, sourceAt: Instant): Refu
   const total = stripeMinor(charge.amount_refunded, currency)
   if (total === null) return null
   return {
-    id: `${text(charge.id)}:${total}`,
+    id: `${readText(charge.id)}:${total}`,
     sourceAt,
-    ...paymentOf(idOfReference(charge.payment_intent) ?? text(charge.id)),
-    invoiceId: idOfReference(charge.invoice),
-    chargeId: text(charge.id),
-    customer: idOfReference(charge.customer),
+    ...paymentOf(readId(charge.payment_intent) ?? readText(charge.id)),
+    invoiceId: readId(charge.invoice),
+    chargeId: readText(charge.id),
+    customer: readId(charge.customer),
     amount: Math.max(0, total - (stripeMinor(previous.amount_refunded, currency) ?? 0)),
     currency,
     createdAt: sourceAt,
@@ -72,12 +79,12 @@ export function disputeOf(id: string, { object, sourceAt }: StripeSubject): Refu
     kind: 'dispute',
     ...paymentOf(paymentIdOf(object)),
     invoiceId: null,
-    chargeId: idOfReference(object.charge),
+    chargeId: readId(object.charge),
     customer: null,
     amount: stripeMinor(object.amount, currency),
     currency,
     createdAt: sourceAt,
-    counts: text(object.status) === 'lost',
+    counts: readText(object.status) === 'lost',
     fromChargeTotal: false,
   }
 }
@@ -92,13 +99,13 @@ export function creditNoteOf(id: string, { type, object, sourceAt }: StripeSubje
       id,
       sourceAt,
       kind: 'credit_note',
-      invoiceId: idOfReference(object.invoice),
+      invoiceId: readId(object.invoice),
       chargeId: null,
-      customer: idOfReference(object.customer),
+      customer: readId(object.customer),
       amount,
       currency,
-      createdAt: instant(object.created) ?? sourceAt,
-      counts: text(object.status) !== 'void' && !type.endsWith('.voided'),
+      createdAt: readInstant(object.created) ?? sourceAt,
+      counts: readText(object.status) !== 'void' && !type.endsWith('.voided'),
       fromChargeTotal: false,
     },
   ]

@@ -1,6 +1,6 @@
 /** Native Stripe events, in the object shapes before and after the 2025 API versions. */
 
-import { type Fields, fieldsOf, instant, text } from '../../billing/fields.ts'
+import { type Fields, readInstant, readObject, readText } from '../../billing/fields.ts'
 import type { BillingChange, Instant, Term } from '../../billing/types.ts'
 import { invoiceOf } from './invoice.ts'
 import { paymentsNamedBy, paymentsOf } from './payment.ts'
@@ -42,13 +42,13 @@ const OBJECT_BY_TYPE: [RegExp, string][] = [
 
 /** A `type` beside the object in `data` tells Stripe's `invoice.paid` from the canonical one. */
 export function carriesStripeObject(value: unknown): boolean {
-  const event = fieldsOf(value)
-  return typeof event?.type === 'string' && fieldsOf(fieldsOf(event.data)?.object) !== null
+  const event = readObject(value)
+  return typeof event?.type === 'string' && readObject(readObject(event.data)?.object) !== null
 }
 
 /** One of Stripe's own objects; canonical payloads have neither `object` nor a numeric `created`. */
 export function isStripeObject(value: unknown): boolean {
-  const fields = fieldsOf(value)
+  const fields = readObject(value)
   return typeof fields?.created === 'number' && BILLING_OBJECTS.has(fields.object as string)
 }
 
@@ -58,38 +58,38 @@ export function isStripeBillingEvent(value: unknown): boolean {
 
 function aboutOf(event: Fields): string | null {
   const byType = OBJECT_BY_TYPE.find(([type]) => type.test(event.type as string))?.[1]
-  const own = text(fieldsOf(fieldsOf(event.data)?.object)?.object)
+  const own = readText(readObject(readObject(event.data)?.object)?.object)
   if (!byType || (own !== null && !BILLING_OBJECTS.has(own))) return null
   return own ?? byType
 }
 
 /** What a Stripe event says about billing; null when it says nothing. */
 export function readStripe(value: unknown, occurredAt: Instant): BillingChange | null {
-  const event = fieldsOf(value)
+  const event = readObject(value)
   if (!event || !isStripeBillingEvent(event)) return null
-  const data = fieldsOf(event.data)!
+  const data = readObject(event.data)!
   return changeOfObject({
     type: event.type as string,
     object: {
-      ...fieldsOf(data.object),
+      ...readObject(data.object),
       object: aboutOf(event),
       ...(event.livemode === false && { livemode: false }),
     },
-    previous: fieldsOf(data.previous_attributes) ?? {},
-    sourceAt: instant(event.created) ?? occurredAt,
-    eventId: text(event.id),
+    previous: readObject(data.previous_attributes) ?? {},
+    sourceAt: readInstant(event.created) ?? occurredAt,
+    eventId: readText(event.id),
   })
 }
 
 /** The same for an object without its event: the name and time of the event that carried it stand in. */
 export function readBareStripe(eventType: string, value: unknown, occurredAt: Instant): BillingChange | null {
-  const object = fieldsOf(value)
+  const object = readObject(value)
   if (!object || !isStripeObject(object)) return null
   return changeOfObject({ type: eventType, object, previous: {}, sourceAt: occurredAt, eventId: null })
 }
 
 function changeOfObject(subject: StripeSubject): BillingChange | null {
-  const id = text(subject.object.id)
+  const id = readText(subject.object.id)
   if (!id) return null
   // test money is no money; subscriptions are kept, to say why they do not count
   if (subject.object.livemode === false && subject.object.object !== 'subscription') return null

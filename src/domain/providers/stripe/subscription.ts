@@ -1,27 +1,29 @@
 import { isDeepStrictEqual } from 'node:util'
 import {
-  acquisitionOf,
-  boundedTerms,
-  countryOf,
-  decimalOrNull,
   type Fields,
-  fieldsOf,
-  flag,
   type GivenItem,
-  idOfReference,
-  instant,
-  intervalCountOf,
-  listOf,
-  lowerText,
-  percentSum,
-  quantityOf,
-  text,
-  tiersOf,
-  usageTypeOf,
-  whole,
+  limitTerms,
+  readAcquisition,
+  readChange,
+  readCountry,
+  readDecimalText,
+  readDuration,
+  readFlag,
+  readId,
+  readInstant,
+  readInteger,
+  readIntervalCount,
+  readList,
+  readLowerText,
+  readObject,
+  readQuantity,
+  readSubscriptionStatus,
+  readText,
+  readTiers,
+  readUsageType,
+  sumPercents,
 } from '../../billing/fields.ts'
 import type { Discount, Instant, Item, SubscriptionFacts, SubscriptionVersion } from '../../billing/types.ts'
-import { changeOf, durationOf, subscriptionStatus } from '../../billing/vocabulary.ts'
 import { knownCurrency } from '../../money.ts'
 import { stripeMajorText, stripeMinor } from './amounts.ts'
 import type { StripeSubject } from './subject.ts'
@@ -33,7 +35,7 @@ export function subscriptionOf(id: string, subject: StripeSubject): Subscription
   return {
     id,
     sourceAt,
-    change: changeOf(type),
+    change: readChange(type),
     ...facts,
     ...(eventId !== null && { fact: eventId }),
     ...(isChange && { before: differences(factsOf(type, withValues(object, previous)), facts) }),
@@ -44,8 +46,8 @@ export function subscriptionOf(id: string, subject: StripeSubject): Subscription
 function withValues(object: Fields, values: Fields): Fields {
   const result = { ...object }
   for (const [name, value] of Object.entries(values)) {
-    const own = fieldsOf(object[name])
-    const other = fieldsOf(value)
+    const own = readObject(object[name])
+    const other = readObject(value)
     result[name] = own && other ? withValues(own, other) : value
   }
   return result
@@ -58,52 +60,54 @@ function differences(before: SubscriptionFacts, after: SubscriptionFacts): Parti
 }
 
 function factsOf(type: string, object: Fields): SubscriptionFacts {
-  const listed = listOf(fieldsOf(object.items)?.data).map(item => fieldsOf(item) ?? {})
+  const listed = readList(readObject(object.items)?.data).map(item => readObject(item) ?? {})
   // subscriptions of old API versions with a single plan
   const given =
-    listed.length === 0 && fieldsOf(object.plan) ? [{ plan: object.plan, quantity: object.quantity }] : listed
+    listed.length === 0 && readObject(object.plan)
+      ? [{ plan: object.plan, quantity: object.quantity }]
+      : listed
   const currency = knownCurrency(object.currency) ?? knownCurrency(priceOf(given[0] ?? {}).currency)
-  const terms = boundedTerms(
+  const terms = limitTerms(
     given.map(item => itemOf(item, currency, object)),
     discountsOf(object, currency),
   )
-  const customer = fieldsOf(object.customer)
-  const pause = fieldsOf(object.pause_collection)
-  const resumesAt = instant(pause?.resumes_at)
-  const status = subscriptionStatus(type, object.status)
+  const customer = readObject(object.customer)
+  const pause = readObject(object.pause_collection)
+  const resumesAt = readInstant(pause?.resumes_at)
+  const status = readSubscriptionStatus(type, object.status)
   return {
-    customer: idOfReference(object.customer),
-    customerName: text(customer?.name),
-    customerEmail: text(customer?.email),
+    customer: readId(object.customer),
+    customerName: readText(customer?.name),
+    customerEmail: readText(customer?.email),
     // collection paused: nothing is charged, though Stripe leaves the status as it was
     status: pause && (status === 'active' || status === 'past_due') ? 'paused' : status,
     currency,
-    startedAt: instant(object.start_date) ?? instant(object.created),
-    trialEnd: instant(object.trial_end),
+    startedAt: readInstant(object.start_date) ?? readInstant(object.created),
+    trialEnd: readInstant(object.trial_end),
     currentPeriodStart:
-      instant(object.current_period_start) ?? extreme(Math.max, terms.items, 'currentPeriodStart'),
+      readInstant(object.current_period_start) ?? extreme(Math.max, terms.items, 'currentPeriodStart'),
     currentPeriodEnd:
-      instant(object.current_period_end) ?? extreme(Math.min, terms.items, 'currentPeriodEnd'),
-    billingAnchor: instant(object.billing_cycle_anchor),
-    cancelAtPeriodEnd: flag(object.cancel_at_period_end),
-    cancelAt: instant(object.cancel_at),
-    canceledAt: instant(object.canceled_at),
-    endedAt: instant(object.ended_at),
-    cancellationReason: cancellationReason(fieldsOf(object.cancellation_details)),
-    collectionMethod: text(object.collection_method) ?? text(object.billing),
-    acquisition: acquisitionOf(null, object.metadata),
+      readInstant(object.current_period_end) ?? extreme(Math.min, terms.items, 'currentPeriodEnd'),
+    billingAnchor: readInstant(object.billing_cycle_anchor),
+    cancelAtPeriodEnd: readFlag(object.cancel_at_period_end),
+    cancelAt: readInstant(object.cancel_at),
+    canceledAt: readInstant(object.canceled_at),
+    endedAt: readInstant(object.ended_at),
+    cancellationReason: cancellationReason(readObject(object.cancellation_details)),
+    collectionMethod: readText(object.collection_method) ?? readText(object.billing),
+    acquisition: readAcquisition(null, object.metadata),
     ...terms,
     ...(object.livemode === false && { testMode: true }),
-    ...(fieldsOf(object.items)?.has_more === true && { itemsIncomplete: true }),
+    ...(readObject(object.items)?.has_more === true && { itemsIncomplete: true }),
     ...(given.some(item => isTaxUnknown(item, object)) && { inclusiveTaxUnknown: true }),
     ...(resumesAt !== null && { resumesAt }),
-    ...countryOf(object.metadata),
+    ...readCountry(object.metadata),
   }
 }
 
 /** What the customer said, else why Stripe ended it. */
 function cancellationReason(details: Fields | null): string | null {
-  return text(details?.feedback) ?? text(details?.comment) ?? text(details?.reason)
+  return readText(details?.feedback) ?? readText(details?.comment) ?? readText(details?.reason)
 }
 
 function extreme(
@@ -117,51 +121,57 @@ function extreme(
 
 /** `price`, or `plan` before there were prices. */
 function priceOf(item: Fields): Fields {
-  return fieldsOf(item.price) ?? fieldsOf(item.plan) ?? {}
+  return readObject(item.price) ?? readObject(item.plan) ?? {}
 }
 
 /** Percent of the rates that are part of the price: an item's own take the place of the subscription's. */
 function inclusiveTaxOf(item: Fields, owner: Fields): string | null {
-  const own = listOf(item.tax_rates)
-  const rates = (own.length > 0 ? own : listOf(owner.default_tax_rates)).map(rate => fieldsOf(rate) ?? {})
-  return percentSum(rates.map(rate => (rate.inclusive === true ? decimalOrNull(rate.percentage) : null)))
+  const own = readList(item.tax_rates)
+  const rates = (own.length > 0 ? own : readList(owner.default_tax_rates)).map(rate => readObject(rate) ?? {})
+  return sumPercents(rates.map(rate => (rate.inclusive === true ? readDecimalText(rate.percentage) : null)))
 }
 
 /** Tax that Stripe works out itself is in the price, and no rate is told. */
 function isTaxUnknown(item: Fields, owner: Fields): boolean {
-  const isInclusive = lowerText(priceOf(item).tax_behavior) === 'inclusive'
-  const isAutomatic = fieldsOf(owner.automatic_tax)?.enabled === true
+  const isInclusive = readLowerText(priceOf(item).tax_behavior) === 'inclusive'
+  const isAutomatic = readObject(owner.automatic_tax)?.enabled === true
   return isInclusive && isAutomatic && inclusiveTaxOf(item, owner) === null
 }
 
 function itemOf(item: Fields, currency: string | null, owner: Fields): GivenItem {
   const price = priceOf(item)
-  const plan = fieldsOf(item.plan)
+  const plan = readObject(item.plan)
   // a price without `recurring` is a plan (which carries its terms itself), or not recurring at all
-  const terms = fieldsOf(price.recurring) ?? price
-  const quantity = quantityOf(item.quantity)
+  const terms = readObject(price.recurring) ?? price
+  const quantity = readQuantity(item.quantity)
   const amounts = inCurrency(price, currency)
-  const tiers = tiersOf(amounts?.tiers, price.tiers_mode, (tier, name) =>
+  const tiers = readTiers(amounts?.tiers, price.tiers_mode, (tier, name) =>
     stripeMajorText(tier[`${name}_decimal`] ?? tier[name], currency),
   )
   const inclusiveTax = inclusiveTaxOf(item, owner)
   return {
-    id: text(item.id),
-    priceId: text(price.id) ?? text(item.price),
-    productId: idOfReference(price.product),
+    id: readText(item.id),
+    priceId: readText(price.id) ?? readText(item.price),
+    productId: readId(price.product),
     name:
-      text(price.nickname) ?? text(plan?.nickname) ?? text(fieldsOf(price.product)?.name) ?? text(plan?.name),
+      readText(price.nickname) ??
+      readText(plan?.nickname) ??
+      readText(readObject(price.product)?.name) ??
+      readText(plan?.name),
     quantity,
-    billedQuantity: inPacks(quantity, fieldsOf(price.transform_quantity) ?? fieldsOf(price.transform_usage)),
+    billedQuantity: inPacks(
+      quantity,
+      readObject(price.transform_quantity) ?? readObject(price.transform_usage),
+    ),
     unitAmount: unitAmountOf(amounts, currency),
-    tiered: price.billing_scheme === 'tiered' || listOf(price.tiers).length > 0,
+    tiered: price.billing_scheme === 'tiered' || readList(price.tiers).length > 0,
     ...(tiers && { tiers }),
     ...(inclusiveTax && { inclusiveTax }),
-    interval: lowerText(terms.interval),
-    intervalCount: intervalCountOf(terms.interval_count),
-    usageType: usageTypeOf(price.type, terms.usage_type),
-    currentPeriodStart: instant(item.current_period_start),
-    currentPeriodEnd: instant(item.current_period_end),
+    interval: readLowerText(terms.interval),
+    intervalCount: readIntervalCount(terms.interval_count),
+    usageType: readUsageType(price.type, terms.usage_type),
+    currentPeriodStart: readInstant(item.current_period_start),
+    currentPeriodEnd: readInstant(item.current_period_end),
     discounts: discountsOf(item, currency),
   }
 }
@@ -169,7 +179,7 @@ function itemOf(item: Fields, currency: string | null, owner: Fields): GivenItem
 /** In the subscription's own currency: a price may have several, and shows its default. */
 function inCurrency(price: Fields, currency: string | null): Fields | null {
   if (knownCurrency(price.currency) === currency) return price
-  return fieldsOf(fieldsOf(price.currency_options)?.[currency?.toLowerCase() ?? ''])
+  return readObject(readObject(price.currency_options)?.[currency?.toLowerCase() ?? ''])
 }
 
 function unitAmountOf(amounts: Fields | null, currency: string | null): string | null {
@@ -181,9 +191,9 @@ function unitAmountOf(amounts: Fields | null, currency: string | null): string |
 }
 
 function inPacks(quantity: number | null, packs: Fields | null): number | null {
-  const size = whole(packs?.divide_by, 1)
+  const size = readInteger(packs?.divide_by, 1)
   if (quantity === null || size === null) return quantity
-  return lowerText(packs?.round) === 'down' ? Math.floor(quantity / size) : Math.ceil(quantity / size)
+  return readLowerText(packs?.round) === 'down' ? Math.floor(quantity / size) : Math.ceil(quantity / size)
 }
 
 /**
@@ -191,43 +201,40 @@ function inPacks(quantity: number | null, packs: Fields | null): number | null {
  * it. An id whose object is nowhere in the event keeps its place, with terms unknown.
  */
 function discountsOf(owner: Fields, currency: string | null): Discount[] {
-  const single = fieldsOf(owner.discount)
-  const listed = listOf(owner.discounts)
+  const single = readObject(owner.discount)
+  const listed = readList(owner.discounts)
   if (listed.length === 0) return single ? [discountOf(single, currency)] : []
   return listed.map(entry =>
-    discountOf(
-      fieldsOf(entry) ?? (single && idOfReference(single) === entry ? single : { id: entry }),
-      currency,
-    ),
+    discountOf(readObject(entry) ?? (single && readId(single) === entry ? single : { id: entry }), currency),
   )
 }
 
 /** Discounts that stand on it as objects, also those of its items. */
 export function shownDiscounts(object: Fields): Fields[] {
-  const items = listOf(fieldsOf(object.items)?.data).map(item => fieldsOf(item) ?? {})
+  const items = readList(readObject(object.items)?.data).map(item => readObject(item) ?? {})
   return [object, ...items].flatMap(owner =>
-    [owner.discount, ...listOf(owner.discounts)].map(fieldsOf).filter(entry => entry !== null),
+    [owner.discount, ...readList(owner.discounts)].map(readObject).filter(entry => entry !== null),
   )
 }
 
 function discountOf(discount: Fields, currency: string | null): Discount {
-  const given = discount.coupon ?? fieldsOf(discount.source)?.coupon
-  const coupon = fieldsOf(given) ?? {}
-  const id = text(discount.id)
-  const couponId = idOfReference(given)
-  const promotionCodeId = idOfReference(discount.promotion_code)
-  const startsAt = instant(discount.start)
-  const endsAt = instant(discount.end)
-  const products = listOf(fieldsOf(coupon.applies_to)?.products).map(idOfReference)
+  const given = discount.coupon ?? readObject(discount.source)?.coupon
+  const coupon = readObject(given) ?? {}
+  const id = readText(discount.id)
+  const couponId = readId(given)
+  const promotionCodeId = readId(discount.promotion_code)
+  const startsAt = readInstant(discount.start)
+  const endsAt = readInstant(discount.end)
+  const products = readList(readObject(coupon.applies_to)?.products).map(readId)
   const ofCurrency =
     knownCurrency(coupon.currency) === currency
       ? coupon
-      : fieldsOf(fieldsOf(coupon.currency_options)?.[currency?.toLowerCase() ?? ''])
+      : readObject(readObject(coupon.currency_options)?.[currency?.toLowerCase() ?? ''])
   const amountOff = stripeMinor(ofCurrency?.amount_off, currency)
   return {
-    percentOff: decimalOrNull(coupon.percent_off),
+    percentOff: readDecimalText(coupon.percent_off),
     amountOff: amountOff !== null && amountOff >= 0 ? amountOff : null,
-    duration: durationOf(coupon.duration, endsAt),
+    duration: readDuration(coupon.duration, endsAt),
     endsAt,
     productIds: products.length > 0 ? products.filter(id => id !== null) : null,
     ...(id && { id }),

@@ -1,17 +1,15 @@
-/** Coupons, promotion codes, discounts and customers, which Stripe tells by themselves. */
-
 import {
-  decimalOrNull,
   type Fields,
-  fieldsOf,
-  idOfReference,
-  instant,
-  listOf,
-  text,
-  whole,
+  readDecimalText,
+  readDuration,
+  readId,
+  readInstant,
+  readInteger,
+  readList,
+  readObject,
+  readText,
 } from '../../billing/fields.ts'
 import type { CouponTerms, Instant, Term } from '../../billing/types.ts'
-import { durationOf } from '../../billing/vocabulary.ts'
 import { knownCurrency } from '../../money.ts'
 import { stripeMinor } from './amounts.ts'
 import type { StripeSubject } from './subject.ts'
@@ -23,7 +21,7 @@ export function termsOf(id: string, subject: StripeSubject): Term[] {
     case 'coupon':
       return couponTerm(object, sourceAt)
     case 'promotion_code': {
-      const given = object.coupon ?? fieldsOf(object.promotion)?.coupon
+      const given = object.coupon ?? readObject(object.promotion)?.coupon
       return [
         ...couponTerm(given, sourceAt),
         { kind: 'promotion_code', id, sourceAt, ...couponReference(given) },
@@ -40,7 +38,7 @@ export function termsOf(id: string, subject: StripeSubject): Term[] {
 
 /** Discounts that a subscription shows whole. */
 export function termsShownBy(id: string, { object, sourceAt }: StripeSubject): Term[] {
-  const customer = idOfReference(object.customer)
+  const customer = readId(object.customer)
   return shownDiscounts(object).flatMap(discount =>
     discountTerms({ customer, subscription: id, ...discount }, sourceAt, { ofCustomer: false }),
   )
@@ -48,28 +46,28 @@ export function termsShownBy(id: string, { object, sourceAt }: StripeSubject): T
 
 /** A customer's discount is gone when another, or none, has taken its place. */
 function customerTerms(id: string, customer: Fields, previous: Fields, sourceAt: Instant): Term[] {
-  const name = text(customer.name)
-  const email = text(customer.email)
-  const gone = text(fieldsOf(previous.discount)?.id)
-  const now = fieldsOf(customer.discount)
+  const name = readText(customer.name)
+  const email = readText(customer.email)
+  const gone = readText(readObject(previous.discount)?.id)
+  const now = readObject(customer.discount)
   return [
     { kind: 'customer', id, sourceAt, ...(name && { name }), ...(email && { email }) },
     ...(now ? discountTerms({ customer: id, ...now }, sourceAt, {}) : []),
-    ...(gone !== null && gone !== text(now?.id)
+    ...(gone !== null && gone !== readText(now?.id)
       ? [{ kind: 'discount' as const, id: gone, sourceAt, deletedAt: sourceAt }]
       : []),
   ]
 }
 
 function discountTerms(discount: Fields, sourceAt: Instant, more: Partial<Term>): Term[] {
-  const id = text(discount.id)
+  const id = readText(discount.id)
   if (id === null) return []
-  const given = discount.coupon ?? fieldsOf(discount.source)?.coupon
-  const promotionCodeId = idOfReference(discount.promotion_code)
-  const customer = idOfReference(discount.customer)
-  const subscription = idOfReference(discount.subscription)
-  const startsAt = instant(discount.start)
-  const endsAt = instant(discount.end)
+  const given = discount.coupon ?? readObject(discount.source)?.coupon
+  const promotionCodeId = readId(discount.promotion_code)
+  const customer = readId(discount.customer)
+  const subscription = readId(discount.subscription)
+  const startsAt = readInstant(discount.start)
+  const endsAt = readInstant(discount.end)
   const isOfCustomer = subscription === null && discount.subscription_item == null && discount.invoice == null
   return [
     ...couponTerm(given, sourceAt),
@@ -90,24 +88,24 @@ function discountTerms(discount: Fields, sourceAt: Instant, more: Partial<Term>)
 }
 
 function couponReference(given: unknown): Partial<Term> {
-  const couponId = idOfReference(given)
-  const coupon = fieldsOf(given) && couponTerms(fieldsOf(given)!)
+  const couponId = readId(given)
+  const coupon = readObject(given) && couponTerms(readObject(given)!)
   return { ...(couponId && { couponId }), ...(coupon && { coupon }) }
 }
 
 /** A coupon that is shown whole is known by its id from then on. */
 function couponTerm(given: unknown, sourceAt: Instant): Term[] {
-  const object = fieldsOf(given)
-  const id = text(object?.id)
+  const object = readObject(given)
+  const id = readText(object?.id)
   const coupon = object && couponTerms(object)
   return id !== null && coupon ? [{ kind: 'coupon', id, sourceAt, coupon }] : []
 }
 
 /** Null where it is shown without its terms. */
 function couponTerms(coupon: Fields): CouponTerms | null {
-  const percentOff = decimalOrNull(coupon.percent_off)
-  const options = Object.entries(fieldsOf(coupon.currency_options) ?? {}).map(
-    ([currency, option]) => [knownCurrency(currency), fieldsOf(option)?.amount_off] as const,
+  const percentOff = readDecimalText(coupon.percent_off)
+  const options = Object.entries(readObject(coupon.currency_options) ?? {}).map(
+    ([currency, option]) => [knownCurrency(currency), readObject(option)?.amount_off] as const,
   )
   const amounts = [...options, [knownCurrency(coupon.currency), coupon.amount_off] as const].flatMap(
     ([currency, amount]) => {
@@ -116,12 +114,12 @@ function couponTerms(coupon: Fields): CouponTerms | null {
     },
   )
   if (percentOff === null && amounts.length === 0) return null
-  const products = listOf(fieldsOf(coupon.applies_to)?.products).flatMap(entry => idOfReference(entry) ?? [])
+  const products = readList(readObject(coupon.applies_to)?.products).flatMap(entry => readId(entry) ?? [])
   return {
     percentOff,
     amountsOff: Object.fromEntries(amounts),
-    duration: durationOf(coupon.duration, null),
-    months: whole(coupon.duration_in_months, 1),
+    duration: readDuration(coupon.duration, null),
+    months: readInteger(coupon.duration_in_months, 1),
     productIds: products.length > 0 ? products : null,
   }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isBillingEvent, readBilling } from '../../../../src/domain/billing/feed.ts'
+import { isBillingEvent, readBilling } from '../../../../src/domain/billing/read.ts'
 import { deriveSubscription } from '../../../../src/domain/billing/timeline.ts'
 import type { InvoiceVersion, Refund, SubscriptionVersion } from '../../../../src/domain/billing/types.ts'
 import { readStripe } from '../../../../src/domain/providers/stripe/stripe.ts'

@@ -1,4 +1,4 @@
-/** Which events are about billing, and what they say: the one way from an event to the ledger. */
+/** Converts events of any provider to billing changes. Every event reaches the ledger through this file. */
 
 import type { NormalizedEvent } from '../events/events.ts'
 import type { Told } from '../providers/adapter.ts'
@@ -11,7 +11,7 @@ import {
   readStripe,
 } from '../providers/stripe/stripe.ts'
 import { isCanonicalType, readCanonical } from './canonical.ts'
-import { instant } from './fields.ts'
+import { readInstant } from './fields.ts'
 import type { BillingChange, Instant, Term } from './types.ts'
 
 export type BillingEvent = Pick<
@@ -19,10 +19,10 @@ export type BillingEvent = Pick<
   'eventType' | 'subject' | 'preset' | 'headers' | 'occurredAt'
 >
 
-/** `unrecognized`: it should have said something, and nothing of it was understood. */
+/** `unrecognized`: it looks like a billing event, but no part of it could be read. */
 type BillingReading = { changes: BillingChange[]; unrecognized: boolean }
 
-/** What an event of any provider changes. Never throws. */
+/** Never throws. */
 export function readBillingEvent(event: BillingEvent): BillingReading {
   const { eventType, subject } = event
   const occurredAt = event.occurredAt.getTime()
@@ -30,7 +30,7 @@ export function readBillingEvent(event: BillingEvent): BillingReading {
   if (found) {
     const { adapter, eventType: ownType, body } = found
     const told = adapter.tell({ eventType: ownType, body, occurredAt })
-    const changes = (told ?? []).flatMap(entry => changeOfTold(entry, occurredAt))
+    const changes = (told ?? []).flatMap(entry => toBillingChanges(entry, occurredAt))
     return { changes, unrecognized: told === null || (told.length > 0 && changes.length === 0) }
   }
   const change = isBillingEvent(eventType, subject) ? readBilling(eventType, subject, occurredAt) : null
@@ -39,9 +39,9 @@ export function readBillingEvent(event: BillingEvent): BillingReading {
     : { changes: [], unrecognized: isUnrecognized(eventType, subject) }
 }
 
-function changeOfTold(told: Told, occurredAt: Instant): BillingChange[] {
+function toBillingChanges(told: Told, occurredAt: Instant): BillingChange[] {
   if ('term' in told)
-    return [{ kind: 'terms', terms: [{ ...told.term, sourceAt: instant(told.at) ?? occurredAt }] }]
+    return [{ kind: 'terms', terms: [{ ...told.term, sourceAt: readInstant(told.at) ?? occurredAt }] }]
   const change = readCanonical(told.type, told.payload, occurredAt)
   if (change?.kind === 'subscription') {
     const { id, sourceAt } = change.version
@@ -58,13 +58,13 @@ function changeOfTold(told: Told, occurredAt: Instant): BillingChange[] {
   return change ? [change] : []
 }
 
-/** `subject` is the business object of the event; a Stripe event is told by its shape, whatever name it was given. */
+/** `subject` is the business object of the event. A Stripe event is recognized by its shape, not by its type. */
 export function isBillingEvent(eventType: string, subject: unknown): boolean {
   if (carriesStripeObject(subject)) return isStripeBillingEvent(subject)
   return isCanonicalType(eventType) || isForwardedStripeObject(eventType, subject)
 }
 
-/** What a canonical or a Stripe event changes; null when it is neither, or names no object. Never throws. */
+/** Reads a canonical or Stripe event; null: it is neither, or has no id. Never throws. */
 export function readBilling(eventType: string, subject: unknown, occurredAt: Instant): BillingChange | null {
   if (carriesStripeObject(subject)) return readStripe(subject, occurredAt)
   if (isForwardedStripeObject(eventType, subject)) return readBareStripe(eventType, subject, occurredAt)
@@ -81,10 +81,10 @@ function isForwardedStripeObject(eventType: string, subject: unknown): boolean {
 
 const SEEMS_BILLING =
   /(^|[./-])(subscriptions?|invoices?|refunds?|charges?|credit_notes?|transactions?|payments?|disputes?|adjustments?)([./-]|$)/i
-/** An invoice that is only expected has no id: there is nothing to keep. */
+/** An upcoming invoice has no id, so there is nothing to store. */
 const NOT_FACTS = new Set(['invoice.upcoming'])
 
-/** Whether an event that says nothing to the ledger should have: its name is a billing event's. */
+/** Whether an event without billing changes has the name of a billing event. */
 function isUnrecognized(eventType: string, subject: unknown): boolean {
   const own = (subject as { type?: unknown } | null)?.type
   const name = carriesStripeObject(subject) && typeof own === 'string' ? own : eventType
