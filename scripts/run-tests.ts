@@ -1,5 +1,8 @@
-// npm test [-- words…]: Node's test runner on the files whose path contains one of the words; without words all of them.
-import { globSync, mkdirSync, writeFileSync } from 'node:fs'
+// npm test [-- --all] [-- paths…]: runs Node's test runner on test/**/*.test.ts.
+//   no argument   every file except those under CHECK_ONLY
+//   --all         every file; `npm run check` and .ci/run use it
+//   paths         every file whose path contains one of them
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join, relative } from 'node:path'
 import { type RunOptions, run } from 'node:test'
@@ -7,33 +10,53 @@ import { spec } from 'node:test/reporters'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const FILE_LIMIT_MS = 900_000 // for what hangs: the slowest file takes a minute on two idle cores
+const FILE_LIMIT_MS = 900_000 // ends a file that hangs; the slowest one takes a minute on two idle cores
 
-// These take longest, up to a minute each: begun last they would run on alone at the end.
-const FIRST = ['torture', 'console', 'books', 'crash', 'sdk', 'cli/', 'hostile', 'security', 'log/']
+// Kills and faults at random, the packed release, and every shell block of the guides: a third of the time of all tests.
+const CHECK_ONLY = ['test/torture/', 'test/crash/', 'test/release/', 'test/guides/']
 
-// Their files leave the process as they found it, and share one: starting it and loading what they test takes half a second each. With
-// files that start a server it is no gain: the servers of the others would go on polling beside it.
-const TOGETHER = ['test/domain/']
+// The slowest files start first. Started last, each would run alone at the end.
+const FIRST = [
+  'torture',
+  'guides',
+  'console',
+  'books',
+  'crash',
+  'release',
+  'sdk',
+  'cli/',
+  'hostile',
+  'security',
+  'log/',
+]
 
-const words = process.argv.slice(2)
+// These files leave the process as they found it, so they share one. Starting a process takes half a second.
+const ONE_PROCESS = ['test/domain/']
+
+const paths = process.argv.slice(2).filter(argument => argument !== '--all')
+const all = process.argv.includes('--all')
 const files = globSync('test/**/*.test.ts', { cwd: root })
-  .filter(file => words.length === 0 || words.some(word => file.includes(relative(root, join(root, word)))))
-  .sort((a, b) => orderOf(a) - orderOf(b) || (a < b ? -1 : 1))
+  .filter(isSelected)
+  .sort((a, b) => startOrder(a) - startOrder(b) || (a < b ? -1 : 1))
 if (files.length === 0) {
-  console.error(`No test file has ${words.map(word => JSON.stringify(word)).join(' or ')} in its path.`)
+  console.error(`No test file has ${paths.map(path => JSON.stringify(path)).join(' or ')} in its path.`)
   process.exit(2)
 }
 
-// Every file runs in a process of its own, and most of them start servers: compiled once, all of them start from the cache
-// (a fifth of the run's processor time).
+// Every file runs in its own process. The compile cache saves a fifth of the processor time of the run.
 process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/compiled-for-tests')
+
+// What test/global-setup.ts starts once for all files that use it.
+const sources = files.map(file => readFileSync(join(root, file), 'utf8'))
+process.env.KONTOR_TEST_USES = ['sharedServer(', 'launchChromium(']
+  .filter(call => sources.some(text => text.includes(call)))
+  .join()
 
 // @types/node does not know globalSetupPath yet.
 const options: RunOptions & { globalSetupPath: string } = {
-  files: together(files),
+  files: groupFiles(files),
   cwd: root,
-  // One more than processors: a fifth of the time a file waits, for PostgreSQL, a browser or a fault to pass.
+  // One more than processors: a fifth of the time a file waits for PostgreSQL, a browser or a timeout.
   concurrency: Math.max(2, availableParallelism() + 1),
   timeout: FILE_LIMIT_MS,
   globalSetupPath: join(root, 'test/global-setup.ts'),
@@ -41,40 +64,50 @@ const options: RunOptions & { globalSetupPath: string } = {
 }
 const events = run(options)
 const skipped: string[] = []
+const durationsMs: [file: string, ms: number][] = []
 events.on('test:fail', () => {
   process.exitCode = 1
 })
 events.on('test:pass', ({ skip, file, name }) => {
   if (skip !== undefined) skipped.push(`${relative(root, file ?? '')}: ${name}: ${skip}`)
 })
-events.compose(spec).on('end', tellSkipped).pipe(process.stdout)
+events.on('test:summary', ({ file, duration_ms }) => {
+  if (file !== undefined) durationsMs.push([relative(root, file), duration_ms])
+})
+events.compose(spec).on('end', printSummary).pipe(process.stdout)
 
-function tellSkipped(): void {
-  const mustRunAll = process.env.KONTOR_TEST_REQUIRE_ALL === '1'
-  for (const line of skipped) console.log(`${mustRunAll ? 'Skipped, but required' : 'Skipped'}: ${line}`)
-  if (skipped.length === 0) return
-  if (mustRunAll) process.exitCode = 1
-  else console.log('(.ci/run installs what these need; KONTOR_TEST_REQUIRE_ALL=1 makes a skip a failure.)')
+function isSelected(file: string): boolean {
+  if (paths.length > 0) return paths.some(path => file.includes(relative(root, join(root, path))))
+  return all || !CHECK_ONLY.some(folder => file.startsWith(folder))
 }
 
-/** Files that share a process are imported by one that stands for them, where the first of them stood. */
-function together(files: string[]): string[] {
-  const folder = join(root, 'node_modules/.cache/tests-together')
+function printSummary(): void {
+  const slowest = durationsMs.sort(([, a], [, b]) => b - a).slice(0, 20)
+  if (slowest.length > 5) console.log('The slowest files:')
+  if (slowest.length > 5)
+    for (const [file, ms] of slowest) console.log(`${(ms / 1000).toFixed(1).padStart(7)} s  ${file}`)
+  const mustRunAll = process.env.KONTOR_TEST_REQUIRE_ALL === '1'
+  for (const line of skipped) console.log(`${mustRunAll ? 'Skipped, but required' : 'Skipped'}: ${line}`)
+  if (skipped.length > 0 && mustRunAll) process.exitCode = 1
+  else if (skipped.length > 0)
+    console.log('(.ci/run installs what these need. KONTOR_TEST_REQUIRE_ALL=1 makes a skip a failure.)')
+}
+
+/** Replaces the files that share a process by one file that imports them. */
+function groupFiles(files: string[]): string[] {
+  const folder = join(root, 'node_modules/.cache/test-groups')
   mkdirSync(folder, { recursive: true })
-  const groups = Map.groupBy(files, file => {
-    const shared = TOGETHER.find(shared => file.startsWith(shared))
-    return shared?.replaceAll('/', '-') ?? file
-  })
+  const groups = Map.groupBy(files, file => ONE_PROCESS.find(shared => file.startsWith(shared)) ?? file)
   return [...groups].map(([name, members]) => {
     if (members.length === 1) return join(root, members[0]!)
-    const group = join(folder, `${name}all.test.mjs`)
+    const group = join(folder, `${name.replaceAll('/', '-')}all.test.mjs`)
     const imports = members.map(file => `import ${JSON.stringify(pathToFileURL(join(root, file)).href)}\n`)
     writeFileSync(group, imports.join(''))
     return group
   })
 }
 
-function orderOf(file: string): number {
+function startOrder(file: string): number {
   const place = FIRST.findIndex(part => file.includes(`test/${part}`))
   return place < 0 ? FIRST.length : place
 }

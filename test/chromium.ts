@@ -1,36 +1,47 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import type { TestContext } from 'node:test'
-import { type Browser, type BrowserContext, type BrowserContextOptions, chromium } from 'playwright-core'
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type LaunchOptions,
+} from 'playwright-core'
 
-const executablePath = '/usr/bin/chromium'
-const LIMIT_MS = 120_000 // for what hangs: on a busy machine a page takes seconds where it takes none on an idle one
-const howToGetIt = `needs ${executablePath} (apt-get install chromium)`
+export const CHROMIUM = '/usr/bin/chromium'
+/** `npm test` starts one Chromium for the run; this variable holds its address. */
+export const SHARED_BROWSER_VARIABLE = 'KONTOR_TEST_BROWSER'
+const LIMIT_MS = 120_000 // a page that hangs; on a busy machine a page takes seconds
+const howToInstall = `needs ${CHROMIUM} (apt-get install chromium)`
+
+export const CHROMIUM_OPTIONS: LaunchOptions = {
+  executablePath: CHROMIUM,
+  timeout: LIMIT_MS,
+  args: [
+    '--headless=new',
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-quic',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+  ],
+}
 
 /**
- * A real Chromium, closed when the test ends. Where none is installed the test is skipped and null returned;
- * with KONTOR_TEST_REQUIRE_ALL=1 that is a failure.
+ * A real Chromium: the one of the run, or one that is closed when the test ends. Where none is installed the test is skipped and null
+ * returned; with KONTOR_TEST_REQUIRE_ALL=1 that is a failure.
  */
 export async function launchChromium(t: TestContext): Promise<Browser | null> {
-  if (!existsSync(executablePath)) {
-    assert.notEqual(process.env.KONTOR_TEST_REQUIRE_ALL, '1', howToGetIt)
-    t.skip(howToGetIt)
+  if (!existsSync(CHROMIUM)) {
+    assert.notEqual(process.env.KONTOR_TEST_REQUIRE_ALL, '1', howToInstall)
+    t.skip(howToInstall)
     return null
   }
-  const browser = await chromium.launch({
-    executablePath,
-    timeout: LIMIT_MS,
-    args: [
-      '--headless=new',
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-quic',
-      '--no-first-run',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-    ],
-  })
+  const shared = process.env[SHARED_BROWSER_VARIABLE]
+  const browser = shared ? await chromium.connect(shared) : await chromium.launch(CHROMIUM_OPTIONS)
   t.after(() => browser.close())
   return browser
 }

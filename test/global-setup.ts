@@ -1,10 +1,20 @@
 // What a run of many test files shares (`npm test`): one throw-away PostgreSQL, which the files find through the
 // environment; and at its end nothing may be left of them.
+import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { type BrowserServer, chromium } from 'playwright-core'
+import { CHROMIUM, CHROMIUM_OPTIONS, SHARED_BROWSER_VARIABLE } from './chromium.ts'
 import { startTestCluster } from './database.ts'
 import { eventually } from './eventually.ts'
 import { leakedProcesses, RUN_VARIABLE } from './leaked-processes.ts'
+import { SHARED_SERVER_VARIABLE } from './server.ts'
 
+let sharedServer: ChildProcess | undefined
+let browser: BrowserServer | undefined
 let cluster: Awaited<ReturnType<typeof startTestCluster>> | undefined
 
 export async function globalSetup(): Promise<void> {
@@ -13,6 +23,25 @@ export async function globalSetup(): Promise<void> {
   process.on('exit', endUnfinished)
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(1))
   cluster = await startTestCluster()
+  const used = process.env.KONTOR_TEST_USES ?? ''
+  if (used.includes('sharedServer')) sharedServer = await startSharedServer()
+  if (used.includes('launchChromium') && existsSync(CHROMIUM)) {
+    browser = await chromium.launchServer(CHROMIUM_OPTIONS)
+    process.env[SHARED_BROWSER_VARIABLE] = browser.wsEndpoint()
+  }
+}
+
+async function startSharedServer(): Promise<ChildProcess> {
+  const script = fileURLToPath(new URL('./shared-server.ts', import.meta.url))
+  const server = spawn(process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const line = once(createInterface({ input: server.stdout }), 'line')
+  const exit = once(server, 'exit').then(([code]) => {
+    throw new Error(`The server that test files share exited with code ${code}.`)
+  })
+  const [where] = (await Promise.race([line, exit])) as [string]
+  exit.catch(() => undefined)
+  process.env[SHARED_SERVER_VARIABLE] = where
+  return server
 }
 
 function endUnfinished(): void {
@@ -31,6 +60,12 @@ function kill(pid: number): void {
 
 /** An error thrown here would fail the run without a word about it. */
 export async function globalTeardown(): Promise<void> {
+  await browser?.close()
+  if (sharedServer) {
+    const ended = once(sharedServer, 'exit')
+    sharedServer.stdin!.end()
+    await ended
+  }
   await endLeakedProcesses(process.env[RUN_VARIABLE]!)
   await cluster?.stop()
   cluster = undefined

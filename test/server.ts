@@ -1,8 +1,10 @@
+import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { commandLineActor } from '../src/admin/actor.ts'
-import { type Admin, openAdmin } from '../src/admin/admin.ts'
+import { openAdmin } from '../src/admin/admin.ts'
 import { openSecrets } from '../src/admin/secrets.ts'
-import { type ConfigFlags, readConfig } from '../src/config/config.ts'
+import { type Config, type ConfigFlags, readConfig } from '../src/config/config.ts'
+import { parseTenantId } from '../src/domain/tenants/tenants.ts'
 import type { ReadFree } from '../src/overload/disk.ts'
 import { openPool } from '../src/postgres/database.ts'
 import { natsOf, openLog } from '../src/runtime/log.ts'
@@ -15,7 +17,25 @@ export const TEST_SECRET_KEY = '11'.repeat(32)
 /** A tenant with a key of each kind. */
 export type TestTenant = { id: string; name: string; privateKey: string; trackingKey: string }
 
-export type TestServer = Awaited<ReturnType<typeof startServer>>
+/** A running service, a tenant to send to, and what tests need to look behind it. */
+export type TestServer = Awaited<ReturnType<typeof connect>>
+
+/** A service that belongs to the test file alone: it can be restarted and looked into. */
+export type OwnServer = Awaited<ReturnType<typeof startServer>>
+
+/** `npm test` starts one service for all test files that need no settings; this variable says where it is. */
+export const SHARED_SERVER_VARIABLE = 'KONTOR_TEST_SHARED_SERVER'
+
+/**
+ * The service that test files share, with a tenant of this file's own. For tests that need no settings and that neither change nor
+ * count anything outside their tenants. A file that runs alone gets a service of its own.
+ */
+export async function sharedServer(): Promise<TestServer> {
+  const found = process.env[SHARED_SERVER_VARIABLE]
+  if (found === undefined) return startServer()
+  const { url, databaseUrl } = JSON.parse(found) as { url: string; databaseUrl: string }
+  return connect({ url: () => url, config: testConfig(databaseUrl), databaseUrl, isShared: true })
+}
 
 /**
  * The whole service on a database of its own and a free port, as `kontor start` runs it; but for the pipeline, which gets
@@ -27,9 +47,51 @@ export async function startServer(
   { pipelineThread = false, readFree }: { pipelineThread?: boolean; readFree?: ReadFree } = {},
 ) {
   const database = await testDatabase({ partitioned: true })
-  const config = readConfig(
+  const config = testConfig(database.url, settings, flags)
+  const logger = pino({ level: process.env.KONTOR_TEST_LOG ?? 'silent' })
+  const threadLogging = pipelineThread ? { level: logger.level, pretty: false } : undefined
+  const start = (url = database.url) =>
+    startRuntime({
+      ...{ config, connection: { url }, log: logger },
+      ...(threadLogging && { threadLogging }),
+      ...(readFree && { readFree }),
+    })
+  const connected = await connect({
+    url: () => runtime.url,
+    config,
+    databaseUrl: database.url,
+    isShared: false,
+  })
+  let runtime = await start()
+
+  return {
+    ...connected,
+    get url() {
+      return runtime.url
+    },
+    get opsUrl() {
+      return runtime.opsUrl
+    },
+    get http() {
+      return runtime.http!
+    },
+    /** Stops and starts again on the same database, on a new port; `url` may lead there another way. */
+    async restart(url?: string) {
+      await runtime.close()
+      runtime = await start(url)
+    },
+    async close() {
+      await runtime.close()
+      await connected.close()
+      await database.drop()
+    },
+  }
+}
+
+function testConfig(databaseUrl: string, settings: Record<string, string> = {}, flags: ConfigFlags = {}) {
+  return readConfig(
     {
-      DATABASE_URL: database.url,
+      DATABASE_URL: databaseUrl,
       KONTOR_OPS_PORT: 'off',
       // Tests fail from one address, and faster than people do.
       KONTOR_FAILED_AUTH_LIMIT: 'off',
@@ -39,9 +101,13 @@ export async function startServer(
     },
     flags,
   )
-  const logger = pino({ level: process.env.KONTOR_TEST_LOG ?? 'silent' })
+}
+
+type Connection = { url(): string; config: Config; databaseUrl: string; isShared: boolean }
+
+async function connect({ url, config, databaseUrl, isShared }: Connection) {
   const pool = openPool({
-    connection: { url: database.url },
+    connection: { url: databaseUrl },
     max: 4,
     name: 'kontor test',
     onError: () => undefined,
@@ -53,62 +119,43 @@ export async function startServer(
     secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]),
     allowPrivateDestinations: config.allowPrivateDestinations,
   })(commandLineActor('test'))
-  const tenant = await makeTenant(admin, 'default')
-  const threadLogging = pipelineThread ? { level: logger.level, pretty: false } : undefined
-  const start = (url = database.url) =>
-    startRuntime({
-      ...{ config, connection: { url }, log: logger },
-      ...(threadLogging && { threadLogging }),
-      ...(readFree && { readFree }),
-    })
-  let runtime = await start()
+  const tenantIds: number[] = []
+  const createTenant = async (name: string): Promise<TestTenant> => {
+    // Another file may use the same name.
+    const { id } = await admin.tenants.create({ name: isShared ? `${name.slice(0, 60)}-${randomUUID()}` : name })
+    tenantIds.push(parseTenantId(id)!)
+    const [privateKey, trackingKey] = await Promise.all(
+      (['private', 'tracking'] as const).map(
+        async kind => (await admin.keys.create({ tenant: id, kind })).key,
+      ),
+    )
+    return { id, name, privateKey: privateKey!, trackingKey: trackingKey! }
+  }
 
   return {
     get url() {
-      return runtime.url
+      return url()
     },
-    get opsUrl() {
-      return runtime.opsUrl
-    },
-    get http() {
-      return runtime.http!
-    },
-    databaseUrl: database.url,
+    databaseUrl,
     pool,
     log,
     admin,
-    tenant,
-    anotherTenant: (name: string) => makeTenant(admin, name),
-    /** One whose tracking key is a server's: its events may say who is who. */
-    async tenantOfServers(name: string): Promise<TestTenant> {
-      const tenant = await makeTenant(admin, name)
+    tenant: await createTenant('default'),
+    anotherTenant: createTenant,
+    /** One whose tracking key is a server key: its events may link and merge people. */
+    async tenantWithServerKey(name: string): Promise<TestTenant> {
+      const tenant = await createTenant(name)
       const { key } = await admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
       return { ...tenant, trackingKey: key }
     },
-    request: (path: string, options: RequestInit & { key?: string } = {}) =>
-      request(runtime.url, path, options),
-    /** Stops and starts again on the same database, on a new port; `url` may lead there another way. */
-    async restart(url?: string) {
-      await runtime.close()
-      runtime = await start(url)
-    },
-    /** Resolves when everything accepted so far has taken effect. */
-    settled: () => settled(pool, log),
+    request: (path: string, options: RequestInit & { key?: string } = {}) => request(url(), path, options),
+    /** Resolves when everything that was accepted so far is applied: with a shared server, for the tenants of this file. */
+    settled: () => settled(pool, log, isShared ? tenantIds : undefined),
     async close() {
-      await runtime.close()
       await closeLog()
       await pool.end()
-      await database.drop()
     },
   }
-}
-
-async function makeTenant(admin: Admin, name: string): Promise<TestTenant> {
-  const { id } = await admin.tenants.create({ name })
-  const [privateKey, trackingKey] = await Promise.all(
-    (['private', 'tracking'] as const).map(async kind => (await admin.keys.create({ tenant: id, kind })).key),
-  )
-  return { id, name, privateKey: privateKey!, trackingKey: trackingKey! }
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely

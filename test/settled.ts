@@ -2,14 +2,19 @@ import type pg from 'pg'
 import type { Log } from '../src/log/log.ts'
 import { eventually } from './eventually.ts'
 
-/** Resolves when everything accepted so far has taken effect: the log is read to its end and nothing is parked. */
-export async function settled(pool: pg.Pool, log?: Log): Promise<void> {
+/**
+ * Resolves when everything accepted so far is applied: the log is read to its end and nothing is parked. With `tenantIds`, what these
+ * tenants sent.
+ */
+export async function settled(pool: pg.Pool, log?: Log, tenantIds?: number[]): Promise<void> {
   const isOver = async () => {
     // First where they wait outside of PostgreSQL: what is read meanwhile is found within.
     if (((await log?.outside?.untilRead(0)) ?? 0) > 0) return false
     const { rows } = await pool.query<{ waiting: boolean }>(
-      `select exists (select 1 from log l join log_cursors c using (partition) where (l.epoch, l.xid, l.ord) > (c.epoch, c.xid, c.ord))
-           or exists (select 1 from parked_entries) as waiting`,
+      `select exists (select 1 from log l join log_cursors c using (partition)
+                      where (l.epoch, l.xid, l.ord) > (c.epoch, c.xid, c.ord) and ($1::int[] is null or l.tenant_id = any($1)))
+           or exists (select 1 from parked_entries where $1::int[] is null or tenant_id = any($1)) as waiting`,
+      [tenantIds ?? null],
     )
     return !rows[0]!.waiting
   }

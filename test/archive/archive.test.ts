@@ -184,7 +184,7 @@ test('a conversion has one row for each change', { skip }, async () => {
 })
 
 test('an erased person gets into no file, and into none of a sale that waits', { skip }, async () => {
-  const tenant = await server.tenantOfServers('erasing')
+  const tenant = await server.tenantWithServerKey('erasing')
   await post('/v1/track', tenant.trackingKey, {
     event_type: 'page_view',
     visitor: 'v-gone',

@@ -13,13 +13,13 @@ import { resolveNodes } from '../../src/pipeline/identity/resolve.ts'
 import { openTouches } from '../../src/pipeline/identity/touches.ts'
 import type { Transaction } from '../../src/pipeline/unit.ts'
 import { eventually } from '../eventually.ts'
-import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import { type Body, created, inDays, reportOf, send } from '../subscriptions/shop.ts'
 import { assertSums } from './sums.ts'
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
 })
 after(() => server.close())
 

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { anonymiseBilling } from '../../src/pipeline/billing/erasure.ts'
-import { startServer, type TestServer } from '../server.ts'
+import { sharedServer, type TestServer } from '../server.ts'
 import { created, inDays, invoice, reportOf, send, updated } from '../subscriptions/shop.ts'
 import { assertSums } from './sums.ts'
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
 })
 after(() => server.close())
 

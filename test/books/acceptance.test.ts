@@ -2,7 +2,7 @@
 // own books say, to the cent. Larger ones by hand: node test/books/compare.ts --shape stripe-both --months 36 --shuffle 7
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { startServer, type TestServer } from '../server.ts'
+import { sharedServer, type TestServer } from '../server.ts'
 import { business } from './business.ts'
 import { compareAll, tell } from './comparison.ts'
 import { keepBooks } from './ledger.ts'
@@ -10,7 +10,7 @@ import { SHAPES } from './shapes.ts'
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
 })
 after(() => server.close())
 

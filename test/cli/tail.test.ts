@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { after, test } from 'node:test'
 import { eventually } from '../eventually.ts'
-import { startServer } from '../server.ts'
+import { sharedServer } from '../server.ts'
 import { kontor, startKontor, useDatabase } from './kontor.ts'
 
-const server = await startServer()
+const server = await sharedServer()
 after(() => server.close())
 useDatabase(server.databaseUrl)
 

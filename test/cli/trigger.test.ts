@@ -9,10 +9,10 @@ import { SAMPLES } from '../../src/cli/samples/samples.ts'
 import { announceServer } from '../../src/cli/server-file.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { makeSource } from '../inbound/source.ts'
-import { startServer, TEST_SECRET_KEY } from '../server.ts'
+import { sharedServer, TEST_SECRET_KEY } from '../server.ts'
 import { kontor, temporaryDirectory, useDatabase } from './kontor.ts'
 
-const server = await startServer()
+const server = await sharedServer()
 after(() => server.close())
 useDatabase(server.databaseUrl, { KONTOR_SECRET_KEY: TEST_SECRET_KEY })
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { ShopCounts } from '../../demo/shop.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
-import { startServer } from '../server.ts'
+import { sharedServer } from '../server.ts'
 
-const server = await startServer()
+const server = await sharedServer()
 after(() => server.close())
 useDatabase(server.databaseUrl)
 

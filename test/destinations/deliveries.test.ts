@@ -125,7 +125,7 @@ test('an order and an event of one sale that come together are one conversion.cr
 })
 
 test('a sale whose contact becomes known, by a merge too, is told again; another name of the same person is no news', async () => {
-  const tenant = await server.tenantOfServers('whose')
+  const tenant = await server.tenantWithServerKey('whose')
   const made = await destinations.create({
     tenant: tenant.id,
     url: `${receiver.url}/whose`,
@@ -322,7 +322,7 @@ test('a movement is told once: not again when it is rewritten, and not before it
 })
 
 test('an erased person is in no message that is kept or still to be sent', async () => {
-  const tenant = await server.tenantOfServers('erased')
+  const tenant = await server.tenantWithServerKey('erased')
   const made = await destinations.create({
     tenant: tenant.id,
     url: `${receiver.url}/erased`,

@@ -6,11 +6,11 @@ import { after, before, type TestContext, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { launchChromium, openContext } from '../chromium.ts'
 import { eventually } from '../eventually.ts'
-import { startServer, type TestServer } from '../server.ts'
+import { type OwnServer, startServer } from '../server.ts'
 import { flakyWay } from './flaky.ts'
 import { type Row, rowsOf } from './rows.ts'
 
-let server: TestServer
+let server: OwnServer
 before(async () => {
   server = await startServer()
 })

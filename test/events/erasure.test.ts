@@ -5,14 +5,14 @@ import { resumeErasures } from '../../src/admin/erasure-run.ts'
 import { erasureAdmin } from '../../src/admin/erasures.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
-import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import { startNode } from './node.ts'
 import { json, type Row, rowsOf, tracesOf } from './rows.ts'
 
 let server: TestServer
 let adminKey: string
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
   adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
 })
 after(() => server.close())
@@ -37,7 +37,7 @@ const sales = (tenant: TestTenant) => rowsOf(server, 'conversions', { key: tenan
 
 /** Ada with everything a person can leave behind, and Ben who must not notice. */
 async function twoPeople(name: string) {
-  const tenant = await server.tenantOfServers(name)
+  const tenant = await server.tenantWithServerKey(name)
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   for (const who of ['ada', 'ben']) {
     const email = `${who}@example.com`
@@ -373,7 +373,7 @@ test('somebody with more than 20 names is erased only when that was meant', asyn
 })
 
 test('an erasure by an id that was merged away is one of whoever took it in', async () => {
-  const tenant = await server.tenantOfServers('merged away')
+  const tenant = await server.tenantWithServerKey('merged away')
   // Each by itself: what comes together is one person from the first.
   await track(tenant, { event_type: 'page_view', visitor: 'visitor-ada' })
   await server.settled()

@@ -9,13 +9,13 @@ import { inTransaction, isConflict, RestartTransaction } from '../../src/postgre
 import { lockTenants, TENANT_LOCKS } from '../../src/postgres/locks.ts'
 import { configVersion } from '../../src/store/tenants/config-version.ts'
 import { eventually } from '../eventually.ts'
-import { startServer, type TestServer } from '../server.ts'
+import { sharedServer, type TestServer } from '../server.ts'
 import { startNode } from './node.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
 })
 after(() => server.close())
 
@@ -275,7 +275,7 @@ test('what stands for nobody joins nobody', async () => {
 })
 
 test('two nodes with workers of their own end in the same people', async () => {
-  const tenant = await server.tenantOfServers('two nodes')
+  const tenant = await server.tenantWithServerKey('two nodes')
   const other = await startNode(server, 'worker')
   const people = 8
   const bodies = Array.from({ length: 400 }, (_, i) => {

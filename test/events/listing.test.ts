@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { startServer, type TestServer } from '../server.ts'
+import { sharedServer, type TestServer } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
   for (let i = 0; i < 130; i++) events.push({ event_type: i % 3 ? 'page_view' : 'click', at: i })
   await send(events.map(({ event_type, at }) => ({ event_type, occurred_at: minute(at), data: { at } })))
   await server.settled()

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { eventually } from '../eventually.ts'
-import { startServer, type TestServer } from '../server.ts'
+import { sharedServer, type TestServer } from '../server.ts'
 import { eventOfBytes, json, rowsOf } from './rows.ts'
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
 })
 after(() => server.close())
 
@@ -105,7 +105,7 @@ test('an event from before the floor counts as of the floor and keeps what it sa
   const row = await stored('long ago')
   assert.equal(Date.parse(row.received_at) - Date.parse(row.occurred_at), 3_650 * 86_400_000)
   assert.equal(row.meta.client_time, long)
-  const tenant = await server.tenantOfServers('imports history')
+  const tenant = await server.tenantWithServerKey('imports history')
   await server.request('/v1/track', {
     method: 'POST',
     key: tenant.trackingKey,

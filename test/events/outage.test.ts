@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Runtime } from '../../src/runtime/runtime.ts'
 import { eventually } from '../eventually.ts'
-import { startServer, type TestServer } from '../server.ts'
+import { type OwnServer, startServer } from '../server.ts'
 import { startNode } from './node.ts'
 import { json, rowsOf } from './rows.ts'
 import { stretchWire } from './wire.ts'
 
-let server: TestServer
+let server: OwnServer
 let wire: Awaited<ReturnType<typeof stretchWire>>
 /** A second node on the same database, over a wire that can be cut. */
 let node: Runtime

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { kontor, useDatabase } from '../cli/kontor.ts'
-import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
 // Who people are, and how that is corrected: docs/guides/events.md.
@@ -9,7 +9,7 @@ import { json, type Row, rowsOf } from './rows.ts'
 let server: TestServer
 let adminKey: string
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
   adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
 })
 after(() => server.close())

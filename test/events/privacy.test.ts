@@ -284,8 +284,8 @@ async function comeBack(tenant: TestTenant, source: { id: string; token: string 
 }
 
 test('somebody who was erased and suppressed leaves nothing when they come back, and the accounts stay right', async () => {
-  const tenant = await server.tenantOfServers('suppressing')
-  const other = await server.tenantOfServers('not suppressing')
+  const tenant = await server.tenantWithServerKey('suppressing')
+  const other = await server.tenantWithServerKey('not suppressing')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const sourceOfOther = await server.admin.sources.create({ tenant: other.id, type: 'webhook' })
   await comeBack(tenant, source, 1)
@@ -346,7 +346,7 @@ test('somebody who was erased and suppressed leaves nothing when they come back,
 })
 
 test('somebody nobody has seen yet can be suppressed by e-mail, and repeats of a dropped event stay repeats', async () => {
-  const tenant = await server.tenantOfServers('suppressing ahead')
+  const tenant = await server.tenantWithServerKey('suppressing ahead')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const erasure = { tenant: tenant.id, email: 'new@example.com' }
   await post('/admin/v1/erasures', adminKey, erasure, 404)
@@ -362,7 +362,7 @@ test('somebody nobody has seen yet can be suppressed by e-mail, and repeats of a
 })
 
 test('an address gets past suppression in no form, by no field, and not as what could not be taken', async () => {
-  const tenant = await server.tenantOfServers('suppressing forms')
+  const tenant = await server.tenantWithServerKey('suppressing forms')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const cdp = await server.admin.sources.create({ tenant: tenant.id, type: 'cdp' })
   const email = 'grace.hopper@example.com'
@@ -413,7 +413,7 @@ test('an address gets past suppression in no form, by no field, and not as what 
 })
 
 test('what fails and is about somebody who is not to be recorded is no dead letter', async () => {
-  const tenant = await server.tenantOfServers('suppressing failures')
+  const tenant = await server.tenantWithServerKey('suppressing failures')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const email = 'mary.jackson@example.com'
   await post('/admin/v1/erasures', adminKey, { tenant: tenant.id, email, suppress: true }, 201)
@@ -471,7 +471,7 @@ test('what fails and is about somebody who is not to be recorded is no dead lett
 })
 
 test('a request that is being kept while somebody is suppressed is not kept in the end', async () => {
-  const tenant = await server.tenantOfServers('suppressing meanwhile')
+  const tenant = await server.tenantWithServerKey('suppressing meanwhile')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const email = 'joan.clarke@example.com'
   const hook = (n: number) =>
@@ -499,7 +499,7 @@ test('a request that is being kept while somebody is suppressed is not kept in t
 })
 
 test('everything of one person comes out as JSON, by e-mail, on the command line', async () => {
-  const tenant = await server.tenantOfServers('exporting')
+  const tenant = await server.tenantWithServerKey('exporting')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   await comeBack(tenant, source, 1)
   useDatabase(server.databaseUrl)

@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { resumePurges } from '../../src/admin/purges.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
-import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
 // What a tracking key added can be taken out again: docs/guides/events.md.
@@ -11,7 +11,7 @@ import { json, type Row, rowsOf } from './rows.ts'
 let server: TestServer
 let adminKey: string
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
   adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
 })
 after(() => server.close())

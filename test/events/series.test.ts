@@ -5,7 +5,7 @@ import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts'
 import { dropPartitionsBefore } from '../../src/postgres/partitions.ts'
 import { eventSeries } from '../../src/reports/series.ts'
 import { dropEventSums, foldSeries, rebuildSeries } from '../../src/store/sums/fold.ts'
-import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, type Row, rowsOf } from './rows.ts'
 
 // Series are what counting the rows of the lists comes to, at any moment: docs/guides/events.md.
@@ -13,7 +13,7 @@ import { json, type Row, rowsOf } from './rows.ts'
 let server: TestServer
 let adminKey: string
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
   adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
 })
 after(() => server.close())
@@ -154,7 +154,7 @@ let tenants = 0
 let changes = 0
 
 async function play(steps: Step[]): Promise<void> {
-  const tenant = await server.tenantOfServers(`series ${++tenants}`)
+  const tenant = await server.tenantWithServerKey(`series ${++tenants}`)
   const bad = await server.admin.keys.create({ tenant: tenant.id, kind: 'tracking', server: true })
   for (const step of steps) {
     await carryOut(tenant, bad, step)

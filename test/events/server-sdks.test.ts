@@ -4,11 +4,11 @@ import { jitsuAnalytics } from '@jitsu/js'
 import RudderAnalytics from '@rudderstack/rudder-sdk-node'
 import { Analytics as SegmentAnalytics } from '@segment/analytics-node'
 import { eventually } from '../eventually.ts'
-import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { type OwnServer, startServer, type TestTenant } from '../server.ts'
 import { flakyWay } from './flaky.ts'
 import { type Row, rowsOf } from './rows.ts'
 
-let server: TestServer
+let server: OwnServer
 before(async () => {
   server = await startServer()
 })

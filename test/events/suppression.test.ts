@@ -6,13 +6,13 @@ import { openSuppressions, writeSuppressed } from '../../src/pipeline/identity/s
 import type { Change } from '../../src/pipeline/records/records.ts'
 import type { Transaction } from '../../src/pipeline/unit.ts'
 import { inTransaction } from '../../src/postgres/database.ts'
-import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import { json, rowsOf, tracesOf } from './rows.ts'
 
 let server: TestServer
 let adminKey: string
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
   adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
 })
 after(() => server.close())
@@ -37,7 +37,7 @@ const visitors = async ({ privateKey }: TestTenant) =>
 const namesOf = async ({ id }: TestTenant) => (await server.admin.suppressions.list(id)).results[0]!.names
 
 test('what a server calls a suppressed person beside a known name is suppressed with it, also in the same batch', async () => {
-  const tenant = await server.tenantOfServers('learning')
+  const tenant = await server.tenantWithServerKey('learning')
   await withoutEve(tenant)
   const before = (await namesOf(tenant)).length
   const key = tenant.trackingKey
@@ -132,7 +132,7 @@ async function sendUnreadable({ trackingKey }: TestTenant) {
 }
 
 async function eveWithContact(name: string) {
-  const tenant = await server.tenantOfServers(name)
+  const tenant = await server.tenantWithServerKey(name)
   const data = { email: 'eve@example.com', userId: 'u1', visitor: 'eve-1' }
   const contact = { entityType: 'contact', id: '77', sourceUpdatedAt: '2026-01-01T00:00:00Z', data }
   await post('/v1/contacts', tenant.privateKey, contact, { status: 202 })
@@ -157,7 +157,7 @@ for (const suppress of [true, false])
   })
 
 test('an erasure takes ids that a sender made of the address: of receipts and of orders', async () => {
-  const tenant = await server.tenantOfServers('ids of addresses')
+  const tenant = await server.tenantWithServerKey('ids of addresses')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const email = 'eve_1@example.com'
   for (const id of [`ticket/${email}`, 'ticket/EVE_1%40example.com', 'ticket/evex1@example.com']) {
@@ -238,7 +238,7 @@ test('with a public key nobody hangs a browser on somebody whose address stands 
 })
 
 test('what no join leads to is found by the text of the address, and what others merely mention stays theirs', async () => {
-  const tenant = await server.tenantOfServers('unjoined places')
+  const tenant = await server.tenantWithServerKey('unjoined places')
   const source = await server.admin.sources.create({ tenant: tenant.id, type: 'webhook' })
   const email = 'eve_1@example.com'
   const payloads = [
@@ -276,7 +276,7 @@ test('what no join leads to is found by the text of the address, and what others
 })
 
 test('a transaction that leaves somebody out takes the row of the count last, and what it learned counts meanwhile', async () => {
-  const tenant = await server.tenantOfServers('counting last')
+  const tenant = await server.tenantWithServerKey('counting last')
   await withoutEve(tenant)
   await post('/v1/page', tenant.trackingKey, { anonymousId: 'eve-1' })
   const tenantId = Number(tenant.id.slice(4))

@@ -4,11 +4,11 @@ import { pino } from 'pino'
 import { startWorkers, type Workers } from '../../src/runtime/workers.ts'
 import { eventually } from '../eventually.ts'
 import { makeSource } from '../inbound/source.ts'
-import { startServer, type TestServer } from '../server.ts'
+import { type OwnServer, startServer } from '../server.ts'
 
 const MAX = 1_000
 
-let server: TestServer
+let server: OwnServer
 let workers: Workers | null = null
 before(async () => {
   server = await startServer({

@@ -5,14 +5,14 @@ import { newEntryId } from '../../src/domain/ids.ts'
 import { parseTenantId } from '../../src/domain/tenants/tenants.ts'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { makeSource } from '../inbound/source.ts'
-import { startServer, type TestServer } from '../server.ts'
+import { sharedServer, type TestServer } from '../server.ts'
 
 const KIB = 1_024
 const MIB = 1_024 * KIB
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
 })
 after(() => server.close())
 

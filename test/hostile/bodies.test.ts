@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib'
 import { daysUntilFull } from '../../src/overload/disk.ts'
 import { eventually } from '../eventually.ts'
 import { makeSource } from '../inbound/source.ts'
-import { startServer, type TestServer } from '../server.ts'
+import { type OwnServer, startServer } from '../server.ts'
 
 const MIB = 1_048_576
 
@@ -21,7 +21,7 @@ function heldBytes(): number {
   return process.memoryUsage().arrayBuffers
 }
 
-let server: TestServer
+let server: OwnServer
 let free: number | null = null
 before(async () => {
   const settings = { KONTOR_MAX_IN_FLIGHT_BYTES: '4MiB', KONTOR_OPS_PORT: '0' }

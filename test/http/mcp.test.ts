@@ -7,10 +7,10 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { startKontor } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
-import { startServer } from '../server.ts'
+import { sharedServer } from '../server.ts'
 import { created, ended, item, send } from '../subscriptions/shop.ts'
 
-const server = await startServer()
+const server = await sharedServer()
 after(() => server.close())
 const { privateKey, trackingKey } = server.tenant
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))

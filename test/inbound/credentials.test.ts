@@ -3,12 +3,12 @@ import { after, before, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import Stripe from 'stripe'
 import { eventually } from '../eventually.ts'
-import { startServer, type TestServer } from '../server.ts'
+import { sharedServer, type TestServer } from '../server.ts'
 import { eventsOf, hmac, makeSource, rows, signed } from './source.ts'
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
 })
 after(() => server.close())
 

@@ -3,11 +3,11 @@ import { after, before, test } from 'node:test'
 import type { Runtime } from '../../src/runtime/runtime.ts'
 import { stretchWire } from '../events/wire.ts'
 import { eventually } from '../eventually.ts'
-import { startServer, type TestServer } from '../server.ts'
+import { type OwnServer, startServer } from '../server.ts'
 import { startInboundNode } from './node.ts'
 import { drained, eventsOf, makeSource, signed } from './source.ts'
 
-let server: TestServer
+let server: OwnServer
 let wire: Awaited<ReturnType<typeof stretchWire>>
 /** A second node on the same database, over a wire that can be cut. */
 let node: Runtime

@@ -6,11 +6,11 @@ import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openBudgets } from '../../src/overload/budgets.ts'
 import type { Runtime } from '../../src/runtime/runtime.ts'
 import { eventually } from '../eventually.ts'
-import { startServer, type TestServer } from '../server.ts'
+import { type OwnServer, startServer } from '../server.ts'
 import { startInboundNode } from './node.ts'
 import { drained, eventsOf, makeSource, rows } from './source.ts'
 
-let server: TestServer
+let server: OwnServer
 before(async () => {
   server = await startServer()
 })

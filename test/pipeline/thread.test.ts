@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startWorkerThread } from '../../src/runtime/thread.ts'
-import { startServer, type TestServer } from '../server.ts'
+import { type OwnServer, startServer } from '../server.ts'
 
-let server: TestServer
+let server: OwnServer
 before(async () => {
   server = await startServer({ KONTOR_OPS_PORT: '0' }, {}, { pipelineThread: true })
 })

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { startServer, type TestServer } from '../server.ts'
+import { sharedServer, type TestServer } from '../server.ts'
 import { ask, type Body, created, ended, inDays, invoice, item, reportOf, send, updated } from './shop.ts'
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
 })
 after(() => server.close())
 
@@ -289,7 +289,7 @@ test('items and timeline have pages of their own', async () => {
 })
 
 test('names come from the subscription, else an invoice, else the contact record, also of the same profile', async () => {
-  const tenant = await server.tenantOfServers('who')
+  const tenant = await server.tenantWithServerKey('who')
   const put = (id: string, data: object) =>
     server.request('/v1/contacts', {
       method: 'POST',

@@ -34,7 +34,7 @@ async function sourcesOf(tenant: TestTenant, query = {}): Promise<Record<string,
 }
 
 test('an account comes from where its subscription says, else its metadata, else its first touch', async () => {
-  const tenant = await server.tenantOfServers('order of words')
+  const tenant = await server.tenantWithServerKey('order of words')
   await track(tenant, {
     event_type: 'page_view',
     visitor: 'v1',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { REASONS } from '../../src/domain/billing/exclusions.ts'
 import { makeSource } from '../inbound/source.ts'
-import { startServer, type TestServer } from '../server.ts'
+import { sharedServer, type TestServer } from '../server.ts'
 import {
   type BillingEvent,
   type Body,
@@ -17,7 +17,7 @@ import {
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
 })
 after(() => server.close())
 

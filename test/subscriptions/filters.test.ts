@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { DAY_MS } from '../../src/domain/time.ts'
-import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import {
   type BillingEvent,
   type Body,
@@ -16,7 +16,7 @@ import {
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
   await send(server, eventsOf())
 })
 after(() => server.close())

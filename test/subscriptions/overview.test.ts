@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { startServer, type TestServer } from '../server.ts'
+import { sharedServer, type TestServer } from '../server.ts'
 import { type Body, created, ended, inDays, invoice, item, reportOf, send, updated } from './shop.ts'
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
 })
 after(() => server.close())
 

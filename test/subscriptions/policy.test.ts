@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { eventually } from '../eventually.ts'
-import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import { created, inDays, item, reportOf, send, updated } from './shop.ts'
 
 let server: TestServer
 let adminKey: string
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
   adminKey = (await server.admin.keys.create({ kind: 'admin' })).key
 })
 after(() => server.close())

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { startServer, type TestServer, type TestTenant } from '../server.ts'
+import { sharedServer, type TestServer, type TestTenant } from '../server.ts'
 import {
   type BillingEvent,
   created,
@@ -16,7 +16,7 @@ import {
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
 })
 after(() => server.close())
 

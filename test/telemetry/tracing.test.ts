@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
 import { wantsTraces } from '../../src/telemetry/tracing.ts'
 import { eventually } from '../eventually.ts'
-import { startServer, type TestServer } from '../server.ts'
+import { type OwnServer, startServer } from '../server.ts'
 
 type Value = { stringValue?: string; intValue?: number | string }
 type SentSpan = {
@@ -51,7 +51,7 @@ function attributesOf({ attributes }: SentSpan): Record<string, string | number 
   )
 }
 
-let server: TestServer
+let server: OwnServer
 before(async () => {
   await once(collector.listen(0, '127.0.0.1'), 'listening')
   server = await startServer()

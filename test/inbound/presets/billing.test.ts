@@ -1,12 +1,12 @@
 // Billing events of providers fill the reports as they come. Bodies are those of the providers' documentation, shortened.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { startServer, type TestServer } from '../../server.ts'
+import { sharedServer, type TestServer } from '../../server.ts'
 import { makeSource } from '../source.ts'
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
 })
 after(() => server.close())
 

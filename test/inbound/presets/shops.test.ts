@@ -1,12 +1,12 @@
 // Webhooks of shops become products, contacts and orders. Bodies are those of the providers' documentation, shortened.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { startServer, type TestServer } from '../../server.ts'
+import { sharedServer, type TestServer } from '../../server.ts'
 import { eventsOf, makeSource } from '../source.ts'
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
 })
 after(() => server.close())
 

@@ -7,13 +7,13 @@ import type { Page } from 'playwright-core'
 import { launchChromium, openContext } from '../../chromium.ts'
 import { rowsOf } from '../../events/rows.ts'
 import { eventually } from '../../eventually.ts'
-import { startServer, type TestServer, type TestTenant } from '../../server.ts'
+import { sharedServer, type TestServer, type TestTenant } from '../../server.ts'
 import { emptyProject, type Project } from './project.ts'
 
 let server: TestServer
 let project: Project
 before(async () => {
-  ;[server, project] = await Promise.all([startServer(), emptyProject()])
+  ;[server, project] = await Promise.all([sharedServer(), emptyProject()])
 })
 after(() => Promise.all([server.close(), project.remove()]))
 

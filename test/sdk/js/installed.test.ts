@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { build } from 'esbuild'
 import { makeSource } from '../../inbound/source.ts'
-import { startServer, type TestServer, type TestTenant } from '../../server.ts'
+import { sharedServer, type TestServer, type TestTenant } from '../../server.ts'
 import { emptyProject, nodes, type Project } from './project.ts'
 
 let server: TestServer
 let project: Project
 before(async () => {
-  ;[server, project] = await Promise.all([startServer(), emptyProject()])
+  ;[server, project] = await Promise.all([sharedServer(), emptyProject()])
 })
 after(() => Promise.all([server.close(), project.remove()]))
 

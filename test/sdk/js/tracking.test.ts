@@ -3,12 +3,12 @@ import { after, before, test } from 'node:test'
 import { Kontor, type KontorError, type TrackedEvent } from '../../../sdk/js/src/index.ts'
 import { rowsOf } from '../../events/rows.ts'
 import { eventually } from '../../eventually.ts'
-import { startServer, type TestServer } from '../../server.ts'
+import { sharedServer, type TestServer } from '../../server.ts'
 import { notePauses, scriptedService } from './scripted.ts'
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
 })
 after(() => server.close())
 

@@ -4,7 +4,7 @@ import { copyFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { generateTypes, typesFile } from '../../../sdk/js/scripts/types.ts'
-import { startServer } from '../../server.ts'
+import { sharedServer } from '../../server.ts'
 import { compilers, emptyProject, type Project } from './project.ts'
 
 let project: Project
@@ -39,7 +39,7 @@ function compile(compiler: string, ...args: string[]): Promise<string> {
 }
 
 test('the types are those of the OpenAPI document', async t => {
-  const server = await startServer()
+  const server = await sharedServer()
   t.after(() => server.close())
   const [made, kept] = [await generateTypes(server.url), await readFile(typesFile, 'utf8')]
   assert.ok(shape(made) === shape(kept), 'the API has changed: npm start, then npm run sdk:types')

@@ -4,11 +4,11 @@ import { Webhook } from 'standardwebhooks'
 import Stripe from 'stripe'
 import { signWebhook, verifyWebhook } from '../../../sdk/js/src/webhooks.ts'
 import { makeSource } from '../../inbound/source.ts'
-import { startServer, type TestServer } from '../../server.ts'
+import { sharedServer, type TestServer } from '../../server.ts'
 
 let server: TestServer
 before(async () => {
-  server = await startServer()
+  server = await sharedServer()
 })
 after(() => server.close())
 
