@@ -122,14 +122,15 @@ async function connect({ url, config, databaseUrl, isShared }: Connection) {
   const tenantIds: number[] = []
   const createTenant = async (name: string): Promise<TestTenant> => {
     // Another file may use the same name.
-    const { id } = await admin.tenants.create({ name: isShared ? `${name.slice(0, 60)}-${randomUUID()}` : name })
+    const uniqueName = isShared ? `${name.slice(0, 60)}-${randomUUID()}` : name
+    const { id } = await admin.tenants.create({ name: uniqueName })
     tenantIds.push(parseTenantId(id)!)
     const [privateKey, trackingKey] = await Promise.all(
       (['private', 'tracking'] as const).map(
         async kind => (await admin.keys.create({ tenant: id, kind })).key,
       ),
     )
-    return { id, name, privateKey: privateKey!, trackingKey: trackingKey! }
+    return { id, name: uniqueName, privateKey: privateKey!, trackingKey: trackingKey! }
   }
 
   return {
