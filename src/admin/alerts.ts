@@ -1,10 +1,16 @@
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
-import { RULE_NAMES, RULES, type Rule, type Thresholds, thresholdsOf } from '../domain/alerts/rules.ts'
+import {
+  RULE_NAMES,
+  RULES,
+  type Rule,
+  type Thresholds,
+  withDefaultThresholds,
+} from '../domain/alerts/rules.ts'
 import { Nullable, NullableTimestamp, Timestamp, Uuid } from '../domain/shapes.ts'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { inTransaction } from '../postgres/database.ts'
-import { type Alert, listAlerts, saveThresholds, thresholdsOfTenant } from '../store/alerts/alerts.ts'
+import { type Alert, listAlerts, readTenantThresholds, saveThresholds } from '../store/alerts/alerts.ts'
 import { lockTenant } from '../store/tenants/tenants.ts'
 import { type Actor, requireTenant, resolveTenantFilter } from './actor.ts'
 import { recordChange } from './audit.ts'
@@ -31,14 +37,14 @@ export function alertAdmin({ pool, actor }: { pool: pg.Pool; actor: Actor }) {
     },
     async rules(tenant: string): Promise<AlertRulesView> {
       const { id } = await requireTenant(pool, actor, tenant)
-      return rulesView(id, await thresholdsOfTenant(pool, id))
+      return rulesView(id, await readTenantThresholds(pool, id))
     },
     async setRules(tenant: string, change: RulesChange): Promise<AlertRulesView> {
       refuse(Object.entries(change).flatMap(([rule, value]) => faultsOf(rule, value)))
       const { id } = await requireTenant(pool, actor, tenant)
       return inTransaction(pool, async client => {
         await lockTenant(client, id)
-        const own = await thresholdsOfTenant(client, id)
+        const own = await readTenantThresholds(client, id)
         const changed = { ...own }
         for (const [rule, value] of Object.entries(change) as [Rule, number | null | 'default'][])
           if (value === 'default') delete changed[rule]
@@ -66,7 +72,7 @@ function faultsOf(rule: string, value: unknown) {
 }
 
 function rulesView(tenantId: number, own: Partial<Thresholds>): AlertRulesView {
-  return { tenant: publicTenantId(tenantId), ...thresholdsOf(own) }
+  return { tenant: publicTenantId(tenantId), ...withDefaultThresholds(own) }
 }
 
 function alertView(alert: Alert): AlertView {

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
-import { faultOfUrl, PRIVATE } from '../domain/destinations/addresses.ts'
+import { PRIVATE, validateDestinationUrl } from '../domain/destinations/addresses.ts'
 import { messageId, WHATS, type What } from '../domain/destinations/destinations.ts'
 import { MAX_EVENT_TYPE_LENGTH } from '../domain/events/events.ts'
 import { newEntryId } from '../domain/ids.ts'
@@ -20,10 +20,10 @@ import {
   insertDestination,
   listDestinations,
   lockDestination,
-  stateOf,
+  readDestinationState,
   updateDestination,
 } from '../store/destinations/destinations.ts'
-import { queueAgain } from '../store/destinations/outbox.ts'
+import { requeueMessages } from '../store/destinations/outbox.ts'
 import { type Attempt, type AttemptPage, listAttempts } from '../store/destinations/queue.ts'
 import { type Actor, CreatedBy, requireTenant, SYSTEM, sees } from './actor.ts'
 import { recordChange } from './audit.ts'
@@ -153,7 +153,7 @@ export function destinationAdmin(deps: Deps) {
       let queued = 0
       let after: { at: string; id: string } | null = null
       for (;;) {
-        const portion = await queueAgain(pool, destination, { since: from!, after })
+        const portion = await requeueMessages(pool, destination, { since: from!, after })
         if (portion === null) break
         queued += portion.queued
         after = portion.last
@@ -237,7 +237,7 @@ async function faultsOf(input: Unchecked, { allowPrivate }: Deps): Promise<Valid
   const faults = faultsOfSettings(input, DESTINATION_FIELDS)
   const { url } = input
   if (typeof url !== 'string' || faults.some(({ pointer }) => pointer === '/url')) return faults
-  const fault = faultOfUrl(url, { allowPrivate })
+  const fault = validateDestinationUrl(url, { allowPrivate })
   // Asked again for every connection: a name may lead elsewhere by then.
   const isPrivate = fault === null && !allowPrivate && (await leadsToPrivate(new URL(url).hostname))
   if (fault !== null || isPrivate) faults.push({ pointer: '/url', message: `must ${fault ?? PRIVATE}` })
@@ -269,7 +269,7 @@ function audited(destination: Destination, secrets: Secrets) {
 }
 
 async function view(db: Db, destination: Destination, secrets: Secrets): Promise<DestinationView> {
-  const state = await stateOf(db, destination.id)
+  const state = await readDestinationState(db, destination.id)
   const time = (at: Date | null) => at?.toISOString() ?? null
   return {
     ...audited(destination, secrets),

@@ -20,17 +20,15 @@ import { retentionHeldBy } from '../store/entries/retention-clock.ts'
 import { listStalled } from '../store/entries/stalled.ts'
 import {
   countSessions,
-  longTransactions,
-  type OpenTransaction,
-  settingsThatLose,
-} from '../store/health/database.ts'
-import {
   daysWithOperations,
+  listLongTransactions,
+  listUnsafeSettings,
   monthsWithEvents,
+  type OpenTransaction,
   recentDeadLetters,
   silentSources,
   summarizeParked,
-} from '../store/health/pipeline.ts'
+} from '../store/health/health.ts'
 import { countBacklog, listBacklogged } from '../store/inbound/overflow.ts'
 import { kontorCommand } from './error.ts'
 import { type Secrets, unopenedSecrets } from './secrets.ts'
@@ -292,7 +290,7 @@ const checkFailures: Check = async installation => {
 
 /** Transactions that hold back the log's readers, or the cleaning up. */
 const checkTransactions: Check = async ({ pool, limits, dataDir }) => {
-  const open = await longTransactions(pool, Math.min(limits.transactionS, limits.snapshotS))
+  const open = await listLongTransactions(pool, Math.min(limits.transactionS, limits.snapshotS))
   return open.flatMap((transaction): Finding[] => {
     const { holdsLog, seconds } = transaction
     const help = endCommand(transaction, dataDir !== null)
@@ -485,7 +483,7 @@ const checkDisk: Check = async ({ disk, minFreeDisk }) => {
 }
 
 const checkDurability: Check = async ({ pool }) => {
-  const losing = await settingsThatLose(pool)
+  const losing = await listUnsafeSettings(pool)
   if (losing.length === 0) return []
   return [
     {

@@ -10,12 +10,12 @@ import { anonymiseBilling } from '../pipeline/billing/erasure.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
 import { lockPeople } from '../postgres/locks.ts'
-import { anonymiseArchivable } from '../store/archive/archive.ts'
+import { anonymizeArchivable } from '../store/archive/archive.ts'
 import {
-  anonymiseSaleMessages,
+  anonymizeSaleMessages,
   deleteEventMessages,
   deleteRecordMessages,
-} from '../store/destinations/erasure.ts'
+} from '../store/destinations/outbox.ts'
 import { deleteRefusalExamples } from '../store/entries/refusals.ts'
 import {
   advanceErasure,
@@ -236,8 +236,8 @@ async function eraseEffects(
     await inTransaction(pool, async client => {
       erased.orders += await reduceOrders(client, tenantId, orderIds, KEPT_ORDER_FIELDS)
       const saleKeys = sales.map(({ saleKey }) => saleKey)
-      await anonymiseSaleMessages(client, tenantId, saleKeys)
-      await anonymiseArchivable(client, tenantId, saleKeys)
+      await anonymizeSaleMessages(client, tenantId, saleKeys)
+      await anonymizeArchivable(client, tenantId, saleKeys)
       await deleteRecordMessages(
         client,
         tenantId,

@@ -14,8 +14,7 @@ import {
 } from '../store/entries/issues.ts'
 import { summarizeParkedOf } from '../store/entries/parked.ts'
 import { groupRefused, type RefusedGroup } from '../store/entries/refusals.ts'
-import { destinationActivity, sourceActivity } from '../store/health/activity.ts'
-import { failuresOf } from '../store/health/failures.ts'
+import { destinationActivity, sourceActivity, summarizeFailures } from '../store/health/health.ts'
 import { findSource } from '../store/inbound/sources.ts'
 import { type Actor, requireTenant, sees } from './actor.ts'
 import { notFound } from './error.ts'
@@ -25,7 +24,7 @@ export function healthAdmin({ pool, log, actor }: { pool: pg.Pool; log: Log; act
   return {
     async show(tenant: string): Promise<Omit<HealthView, 'disk_free' | 'disk_days_left'>> {
       const { id } = await requireTenant(pool, actor, tenant)
-      const failures = await failuresOf(pool, id)
+      const failures = await summarizeFailures(pool, id)
       const { own, all } = await waitingIn(log, id)
       return {
         tenant: publicTenantId(id),

@@ -18,7 +18,7 @@ import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { DAY_MS, HOUR_MS, parseTimestamp } from '../domain/time.ts'
 import type { ValidationError } from '../domain/validation-error.ts'
 import { type Db, inTransaction } from '../postgres/database.ts'
-import { type Destination, listDestinationsMadeWith } from '../store/destinations/destinations.ts'
+import { type Destination, listDestinationsCreatedWith } from '../store/destinations/destinations.ts'
 import { listSourcesMadeWith, type Source } from '../store/inbound/sources.ts'
 import {
   type ApiKey,
@@ -159,7 +159,7 @@ async function madeWith(
   return {
     keys,
     sources: (await listSourcesMadeWith(tx, makers)).filter(isSeen),
-    destinations: (await listDestinationsMadeWith(tx, makers)).filter(isSeen),
+    destinations: (await listDestinationsCreatedWith(tx, makers)).filter(isSeen),
   }
 }
 

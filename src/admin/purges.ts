@@ -12,7 +12,7 @@ import { rebuildPeople } from '../pipeline/identity/rebuild.ts'
 import { databaseNow } from '../postgres/clock.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { ordersNamedBy } from '../store/conversions/conversions.ts'
-import { deleteEventMessages } from '../store/destinations/erasure.ts'
+import { deleteEventMessages } from '../store/destinations/outbox.ts'
 import {
   countJoins,
   deleteEntriesOfKey,

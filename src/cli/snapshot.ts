@@ -1,7 +1,7 @@
 import type { Command } from '@commander-js/extra-typings'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
-import { writeSnapshots } from '../jobs/snapshots.ts'
+import { writeSnapshots } from '../jobs/ledger.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'

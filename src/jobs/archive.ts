@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto'
+import { mkdir, open, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { zstdCompressSync } from 'node:zlib'
 import type pg from 'pg'
 import { publicTenantId } from '../domain/tenants/tenants.ts'
@@ -17,28 +20,27 @@ import {
   releaseArchive,
 } from '../store/archive/archive.ts'
 import { type EventRow, loadEvents } from '../store/events/events.ts'
-import type { Storage } from './archive-storage.ts'
 
 const READ_AT_A_TIME = 1_000
 const MAX_BACKOFF_MS = 60_000
-// A stop waits so long for the last files; what is not written by then is written by whoever starts next.
+// A stop waits this long for the last files. The next process to start writes the rest.
 const LAST_FLUSH_MS = 5_000
 
 type ArchiveOptions = {
   pool: pg.Pool
   storage: Storage
-  /** Files are closed at least so often. */
+  /** Files are written at least this often. */
   flushMs: number
   logger: { warn(facts: object, message: string): void }
 }
 
-/** Writes what took effect to files, one node at a time. */
+/** Writes applied events and conversions to files, on one node at a time. */
 export function startArchive(options: ArchiveOptions): { stop(): Promise<void> } {
   const { pool, flushMs, logger } = options
   const owner = randomUUID()
   const stopping = new AbortController()
 
-  async function flushAgainAndAgain(): Promise<void> {
+  async function flushRepeatedly(): Promise<void> {
     let failures = 0
     while (!stopping.signal.aborted) {
       const waitMs = failures > 0 ? Math.min(MAX_BACKOFF_MS, 1_000 * 2 ** failures) : flushMs
@@ -52,13 +54,13 @@ export function startArchive(options: ArchiveOptions): { stop(): Promise<void> }
       await flushArchive({ ...options, owner })
       return true
     } catch (error) {
-      logger.warn({ err: error }, 'the archive could not be written and will be tried again')
-      await recordArchiveFailure(pool, wordsOf(error)).catch(() => {})
+      logger.warn({ err: error }, 'writing the archive failed and will be retried')
+      await recordArchiveFailure(pool, errorMessage(error)).catch(() => {})
       return false
     }
   }
 
-  const running = flushAgainAndAgain()
+  const running = flushRepeatedly()
   return {
     async stop() {
       stopping.abort()
@@ -68,8 +70,8 @@ export function startArchive(options: ArchiveOptions): { stop(): Promise<void> }
 }
 
 /**
- * Everything that waits goes into files. What a file holds is decided and committed before it is written, under a name that is
- * decided with it: whoever dies in between, the next one writes the same file over it, and each row stands in one file.
+ * Writes all waiting rows to files. The name and the rows of a file are committed before the file is written. After a crash
+ * the next node overwrites the same file, so each row is in exactly one file.
  */
 export async function flushArchive({
   pool,
@@ -81,7 +83,7 @@ export async function flushArchive({
     do {
       for (let file = await nextFile(pool); file !== null; file = await nextFile(pool)) {
         const { rows, bytes } = await encode(pool, file)
-        if (rows > 0) await storage.put(pathOf(file), bytes)
+        if (rows > 0) await storage.put(filePath(file), bytes)
         await markWritten(pool, file.id, { rows, bytes: bytes.length })
         if (!(await leaseArchive(pool, owner))) return
       }
@@ -92,8 +94,8 @@ export async function flushArchive({
   }
 }
 
-/** As DuckDB, Spark and ClickHouse read it: each folder names a column and its value. */
-function pathOf({ id, tenantId, what, hour }: PlannedFile): string {
+/** Hive partitioning, as DuckDB, Spark and ClickHouse read it: each folder is column=value. */
+function filePath({ id, tenantId, what, hour }: PlannedFile): string {
   const at = hour.toISOString()
   return `tenant=${publicTenantId(tenantId)}/table=${what}/date=${at.slice(0, 10)}/hour=${at.slice(11, 13)}/${id}.parquet`
 }
@@ -122,7 +124,7 @@ const ARCHIVED_EVENT: Column<EventRow>[] = [
   { name: 'conversion', type: 'boolean', of: row => row.conversion },
 ]
 
-/** Events that were erased meanwhile are not there any more, and do not get into the file. */
+/** Events that were erased after planning are missing here, so they do not get into the file. */
 async function* eventPages(pool: pg.Pool, { tenantId, hour, ids, occurredAt }: PlannedFile) {
   const until = new Date(hour.getTime() + HOUR_MS)
   for (let from = 0; from < ids.length; from += READ_AT_A_TIME) {
@@ -168,6 +170,86 @@ async function* conversionPages({ bodies }: PlannedFile): AsyncGenerator<Convers
     yield bodies!.slice(from, from + READ_AT_A_TIME).map(body => JSON.parse(body) as ConversionBody)
 }
 
-function wordsOf(error: unknown): string {
+function errorMessage(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).slice(0, 500)
+}
+
+/** Where files are stored. `put` is atomic, and repeating it writes the same file. */
+export type Storage = { put(path: string, bytes: Uint8Array): Promise<void> }
+
+type S3Access = {
+  endpoint: string | null
+  region: string | null
+  accessKeyId: string | null
+  secretAccessKey: string | null
+  sessionToken: string | null
+}
+
+export async function openStorage(url: string, s3: S3Access): Promise<Storage> {
+  return url.startsWith('file:') ? fileStorage(fileURLToPath(url)) : s3Storage(new URL(url), s3)
+}
+
+/** Writes under another name first, so that readers of the directory only see complete files. */
+function fileStorage(root: string): Storage {
+  return {
+    async put(path, bytes) {
+      const target = join(root, path)
+      const draft = `${target}.partial`
+      await mkdir(dirname(target), { recursive: true })
+      const file = await open(draft, 'w')
+      try {
+        await file.writeFile(bytes)
+        await file.sync()
+      } catch (error) {
+        await rm(draft, { force: true })
+        throw error
+      } finally {
+        await file.close()
+      }
+      await rename(draft, target)
+      await syncDirectory(dirname(target))
+    },
+  }
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r')
+  // Windows cannot sync a directory.
+  await directory.sync().catch(() => {})
+  await directory.close()
+}
+
+const PUT_TIMEOUT_MS = 120_000
+
+/** One PUT per file, which is atomic on S3. */
+async function s3Storage({ hostname: bucket, pathname }: URL, access: S3Access): Promise<Storage> {
+  const { AwsClient } = await import('aws4fetch')
+  const region = access.region ?? 'us-east-1'
+  const client = new AwsClient({
+    accessKeyId: access.accessKeyId ?? '',
+    secretAccessKey: access.secretAccessKey ?? '',
+    ...(access.sessionToken !== null && { sessionToken: access.sessionToken }),
+    ...{ service: 's3', region, retries: 3 },
+  })
+  // The bucket is part of the path for a custom endpoint, whose host names seldom include buckets, and for a bucket with
+  // dots, which no wildcard certificate covers.
+  const endpoint = access.endpoint?.replace(/\/$/, '') ?? `https://s3.${region}.amazonaws.com`
+  const isInPath = access.endpoint !== null || bucket.includes('.')
+  const base = isInPath ? `${endpoint}/${bucket}` : `https://${bucket}.s3.${region}.amazonaws.com`
+  const prefix = pathname.replace(/^\/|\/$/g, '')
+  return {
+    async put(path, bytes) {
+      const name = [prefix, path].filter(part => part !== '').join('/')
+      const response = await client.fetch(`${base}/${name.split('/').map(encodeURIComponent).join('/')}`, {
+        ...{
+          method: 'PUT',
+          body: bytes as Uint8Array<ArrayBuffer>,
+          signal: AbortSignal.timeout(PUT_TIMEOUT_MS),
+        },
+        headers: { 'content-type': 'application/vnd.apache.parquet' },
+      })
+      const text = await response.text()
+      if (!response.ok) throw new Error(`S3 responded with ${response.status}: ${text.slice(0, 300)}`)
+    },
+  }
 }

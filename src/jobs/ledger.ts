@@ -1,22 +1,24 @@
 import type pg from 'pg'
-import { HOUR_MS } from '../domain/time.ts'
+import { DAY_MS, type Day, dayOf, HOUR_MS } from '../domain/time.ts'
 import { applyPolicy, lookThrough } from '../pipeline/billing/restatement.ts'
 import { deriveOutdated, extendAgenda } from '../pipeline/billing/subscriptions.ts'
 import { tellDueMovements } from '../pipeline/deliveries/movements.ts'
 import { inTransaction } from '../postgres/database.ts'
 import { pendingPolicies } from '../store/billing/policies.ts'
-import { compactSums } from '../store/billing/sums.ts'
+import { coverDays, forgetSnapshots, snapshotSize, tenantsToSnapshot } from '../store/billing/snapshots.ts'
+import { compactSums, rebuildSums } from '../store/billing/sums.ts'
+import { rebuildSeries } from '../store/sums/fold.ts'
 import type { Job } from './jobs.ts'
 
 const SUBSCRIPTIONS_AT_A_TIME = 500
-// Few: whoever tells of a coupon waits as long, and so does the log.
+// Few per transaction: workers that store coupon terms wait for it, and so do the readers of the log.
 const OUTDATED_AT_A_TIME = 200
 
-/** Keeps ready what reports read. They are right without it, but slower. */
-export function ledgerUpkeep(pool: pg.Pool, now: () => Date): Job[] {
+/** Precomputes what reports read. Reports are correct without these jobs, but slower. */
+export function ledgerJobs(pool: pg.Pool, now: () => Date): Job[] {
   return [
     {
-      name: 'sums of days',
+      name: 'daily sums',
       everyMs: 2_000,
       async run() {
         while (await compactSums(pool));
@@ -42,7 +44,7 @@ export function ledgerUpkeep(pool: pg.Pool, now: () => Date): Job[] {
       },
     },
     {
-      name: 'movements that come due',
+      name: 'due movements',
       everyMs: 5_000,
       run: () => inTransaction(pool, client => tellDueMovements({ client, now: now() })),
     },
@@ -56,4 +58,62 @@ export function ledgerUpkeep(pool: pg.Pool, now: () => Date): Job[] {
       },
     },
   ]
+}
+
+// Checked every minute, done once a day, so that a day is covered soon after midnight UTC.
+const SNAPSHOT_EVERY_MS = 60_000
+
+type WrittenSnapshot = { tenantId: number; from: Day; to: Day; accounts: number }
+
+/** Covers, for every tenant, the days that have ended since its last snapshot. */
+export function snapshotJob(pool: pg.Pool, now: () => Date): Job {
+  return {
+    name: 'daily snapshots',
+    everyMs: SNAPSHOT_EVERY_MS,
+    async run() {
+      await writeSnapshots(pool, now())
+    },
+  }
+}
+
+/**
+ * Writes the snapshots of one day, or of all ended days that have none. The pipeline keeps the underlying rows up to date, so
+ * a snapshot only records which days they cover. `rebuild` deletes these records first and recomputes the daily sums.
+ */
+export async function writeSnapshots(
+  pool: pg.Pool,
+  now: Date,
+  { day = null, rebuild = false }: { day?: Day | null; rebuild?: boolean } = {},
+): Promise<WrittenSnapshot[]> {
+  const today = dayOf(now)
+  if (rebuild && day === null) {
+    await forgetSnapshots(pool)
+    await rebuildSums(pool)
+    await rebuildSeries(pool)
+  }
+  const tenants = await tenantsToSnapshot(pool, today, day)
+  const until = day === null ? today : nextDay(day)
+  const due = tenants.filter(({ from }) => from < until)
+  if (due.length > 0) await coverDays(pool, due, until, now)
+  const last = dayBefore(until)
+  return Promise.all(
+    due.map(async ({ tenantId, from }) => ({
+      tenantId,
+      from,
+      to: last,
+      accounts: await snapshotSize(pool, tenantId, last),
+    })),
+  )
+}
+
+function nextDay(day: Day): Day {
+  return shifted(day, 1)
+}
+
+function dayBefore(day: Day): Day {
+  return shifted(day, -1)
+}
+
+function shifted(day: Day, days: number): Day {
+  return dayOf(Date.parse(day) + days * DAY_MS)
 }

@@ -20,13 +20,13 @@ import type { Directory } from '../store/tenants/directory.ts'
 import type { Job } from './jobs.ts'
 
 const EVERY_MS = 250
-// A budget that comes back all at once goes out little by little, so that others are not held up behind it.
+// A budget that is refilled at once is used in portions, so that other sources are not delayed.
 const MIN_EVENTS_IN_A_RUN = 500
-// Of one transaction. Sources take turns.
+// Per transaction. Sources alternate.
 const MAX_EVENTS_AT_A_TIME = 1_000
 const MAX_BYTES_AT_A_TIME = 4_000_000
-// The log's partition of a day is there for a day at least.
-const KEEPS_ITS_TIME_MS = 12 * HOUR_MS
+// An entry keeps its time of receipt as long as the log certainly has a partition for that day.
+const SAME_ENTRY_MS = 12 * HOUR_MS
 
 type Deps = {
   pool: pg.Pool
@@ -35,34 +35,34 @@ type Deps = {
   budgets: Budgets
   directory: Pick<Directory, 'source'>
   now: () => Date
-  /** Told how many events of a source went on. */
+  /** Called with the number of events moved, for metrics. */
   moved(sourceId: string, events: number): void
 }
 
-/** Moves what was over the budget into the log as there is budget again, each source's in order. */
-export function overflowDrain(deps: Deps): Job {
+/** Moves events from the overflow queue to the log when their source has budget again, in order for each source. */
+export function overflowJob(deps: Deps): Job {
   return {
     name: 'overflow drain',
     everyMs: EVERY_MS,
     async run() {
-      let turns = (await deps.overflow.refresh()).map(sourceId => ({ sourceId, moved: 0 }))
-      while (turns.length > 0) {
-        const next: typeof turns = []
-        for (const turn of turns) if (await takeTurn(deps, turn)) next.push(turn)
-        turns = next
+      let active = (await deps.overflow.refresh()).map(sourceId => ({ sourceId, moved: 0 }))
+      while (active.length > 0) {
+        const next: typeof active = []
+        for (const source of active) if (await drainPortion(deps, source)) next.push(source)
+        active = next
       }
     },
   }
 }
 
-/** Returns whether the source may have another turn in this run: a portion is not what holds it back. */
-async function takeTurn(deps: Deps, turn: { sourceId: string; moved: number }): Promise<boolean> {
-  const { sourceId } = turn
-  // What a source accepted before it was deleted is owed all the same.
+/** Returns whether this run may move another portion of the source: only the portion's size ended this one. */
+async function drainPortion(deps: Deps, source: { sourceId: string; moved: number }): Promise<boolean> {
+  const { sourceId } = source
+  // Events that were accepted before their source was deleted are still processed.
   const limit = (await deps.directory.source(sourceId))?.config.rate_limit ?? DEFAULT_SOURCE_CONFIG.rate_limit
-  const left = inARun(limit) - turn.moved
+  const left = maxPerRun(limit) - source.moved
   const { events, isEmpty } = await drain(deps, sourceId, limit, left)
-  turn.moved += events
+  source.moved += events
   if (isEmpty)
     await deps.overflow.end(sourceId, async () => (await drain(deps, sourceId, limit, left)).isEmpty)
   return !isEmpty && events > 0 && events < left
@@ -83,8 +83,8 @@ async function drain(deps: Deps, sourceId: string, limit: RateLimit, wanted: num
   return moved
 }
 
-/** Twice the limit's own pace at least, however long a run takes. */
-function inARun({ events, per_seconds }: RateLimit): number {
+/** At least one second of the limit, which is faster than the limit refills. */
+function maxPerRun({ events, per_seconds }: RateLimit): number {
   return Math.max(MIN_EVENTS_IN_A_RUN, Math.ceil(events / per_seconds))
 }
 
@@ -112,14 +112,14 @@ async function move(deps: Deps, client: pg.PoolClient, sourceId: string, budget:
   }
   if (entries.length === 0) return { events: 0, isEmpty: true }
   await deps.log.append(
-    entries.map(entry => ({ entry: asOf(entry, deps.now()), claim: null })),
+    entries.map(entry => ({ entry: renewEntry(entry, deps.now()), claim: null })),
     { client },
   )
   await deleteOverflow(client, sourceId, done)
   return { events: budget - left, isEmpty: !(await hasOverflow(client, sourceId)) }
 }
 
-/** Both parts keep the entry's id: its events are told apart by their place in the body. */
+/** Both parts keep the entry's id: `items` lists the indexes of the events in the body that each part has. */
 function split(queued: QueuedEntry, events: number): { due: Entry; later: QueuedEntry } {
   const context = JSON.parse(queued.entry.context) as EventContext
   const items = context.items ?? Array.from({ length: queued.items }, (_, index) => index)
@@ -133,9 +133,9 @@ function split(queued: QueuedEntry, events: number): { due: Entry; later: Queued
   }
 }
 
-/** What waited for long comes in under a new id; its events still count from when they first came. */
-function asOf(entry: Entry, now: Date): Entry {
-  if (now.getTime() - entry.receivedAt.getTime() < KEEPS_ITS_TIME_MS) return entry
+/** An entry that waited long gets a new id and time. `firstReceivedAt` keeps the time that its events count from. */
+function renewEntry(entry: Entry, now: Date): Entry {
+  if (now.getTime() - entry.receivedAt.getTime() < SAME_ENTRY_MS) return entry
   const context = JSON.parse(entry.context) as EventContext
   const firstReceivedAt = context.firstReceivedAt ?? entry.receivedAt.toISOString()
   return {

@@ -15,10 +15,10 @@ import { dropEventSums } from '../store/sums/fold.ts'
 import type { Job } from './jobs.ts'
 
 const IDEMPOTENCY_KEYS_MS = 30 * DAY_MS
-// What is dropped by a clock that is ahead is gone when the clock is corrected: used keys and ids would be accepted again.
+// If the clock is wrongly ahead, dropped partitions cannot come back: used idempotency keys and event ids would be accepted again.
 const JUMP_MS = 7 * DAY_MS
 const STEADY_MS = DAY_MS
-// Beyond the log's own retention, so that a log in which nothing comes in is emptied before it looks like this.
+// Added to the log's retention, so that a log that receives nothing is emptied before this check holds retention.
 const QUIET_MS = 3 * DAY_MS
 const LETTERS_AT_A_TIME = 500
 
@@ -36,24 +36,24 @@ export type Retention = {
 type RetentionOptions = {
   pool: pg.Pool
   settings: Retention
-  /** PostgreSQL's: nodes may be wrong. */
+  /** PostgreSQL's clock; the clocks of nodes may be wrong. */
   now(): Promise<Date>
   oldestUnread(): Promise<Date | null>
   log: Pick<Log, 'hasEntriesSince'>
   logger: { warn(facts: object, message: string): void }
 }
 
-/** What has been kept long enough goes, a whole partition at a time. */
-export function retention(options: RetentionOptions): Job {
+/** Drops expired data, a whole partition at a time. */
+export function retentionJob(options: RetentionOptions): Job {
   return {
     name: 'retention',
     everyMs: HOUR_MS,
     async run() {
       const { pool, settings, logger } = options
       const now = await options.now()
-      const held = await inTransaction(pool, client => heldBy(client, now, options))
-      if (held) {
-        logger.warn({ reason: held }, 'retention drops nothing')
+      const heldReason = await inTransaction(pool, client => checkClock(client, now, options))
+      if (heldReason) {
+        logger.warn({ reason: heldReason }, 'retention is on hold and drops nothing')
         return
       }
       const waiting = earliest(await options.oldestUnread(), await oldestHeldUp(pool))
@@ -63,7 +63,7 @@ export function retention(options: RetentionOptions): Job {
   }
 }
 
-/** However old: what was accepted and is not yet applied stays, and so does what it needs to be applied. */
+/** Keeps entries that are not applied yet, however old, and everything that applying them needs. */
 async function dropExpired(
   { pool, settings }: RetentionOptions,
   now: Date,
@@ -78,7 +78,7 @@ async function dropExpired(
     ['receipts', unlessNeeded(settings.receiptsRetentionMs)],
     ['archive', unlessNeeded(settings.archiveRetentionMs)],
     ['processed_events', ago(settings.processedRetentionMs)],
-    // However old: what is still to be sent stays.
+    // Unsent messages stay, however old.
     ['outbox', earliest(ago(settings.deliveriesRetentionMs), await oldestQueued(pool))!],
     ['delivery_attempts', ago(settings.deliveriesRetentionMs)],
   ]
@@ -103,8 +103,8 @@ async function deleteExpiredLetters(pool: pg.Pool, settings: Retention, now: Dat
   while ((await deleteDeadLettersBefore(pool, before, LETTERS_AT_A_TIME)) === LETTERS_AT_A_TIME);
 }
 
-/** Why nothing may be dropped at this moment; null: it may. */
-async function heldBy(
+/** Returns why nothing may be dropped now; null: dropping is allowed. */
+async function checkClock(
   client: pg.PoolClient,
   now: Date,
   { settings, log }: RetentionOptions,
@@ -114,13 +114,13 @@ async function heldBy(
   if (next.heldReason === null) {
     const quietSince = new Date(now.getTime() - settings.logRetentionMs - QUIET_MS)
     if (!(await log.hasEntriesSince(client, quietSince)))
-      next.heldReason = `The newest entry of the log is from before ${quietSince.toISOString()}: the clock of PostgreSQL may be wrong.`
+      next.heldReason = `The newest entry of the log is older than ${quietSince.toISOString()}: PostgreSQL's clock may be wrong.`
   }
   await writeRetentionClock(client, next)
   return next.heldReason
 }
 
-/** A clock that jumped, or a machine that was off: nothing is dropped until the clock has gone on from there for a day. */
+/** After a clock jump, or when the machine was off, nothing is dropped until the clock has been steady for a day. */
 export function nextClock({ trustedAt, heldSince }: RetentionClock, now: Date): RetentionClock {
   const jumped = now.getTime() - trustedAt.getTime() > JUMP_MS
   const since = heldSince === null || heldSince > now ? now : heldSince
@@ -130,6 +130,6 @@ export function nextClock({ trustedAt, heldSince }: RetentionClock, now: Date): 
   return {
     trustedAt,
     heldSince: since,
-    heldReason: `The clock went from ${trustedAt.toISOString()} to ${now.toISOString()} since retention last ran: nothing is dropped before ${until}.`,
+    heldReason: `The clock went from ${trustedAt.toISOString()} to ${now.toISOString()} since the last run: nothing is dropped before ${until}.`,
   }
 }

@@ -8,19 +8,20 @@ import { version } from '../config/version.ts'
 import type { App, Surface } from '../http/app.ts'
 import { buildServer } from '../http/server.ts'
 import { type AcceptMetrics, openAccept } from '../intake/accept.ts'
-import { alerts } from '../jobs/alerts.ts'
-import { startArchive } from '../jobs/archive.ts'
-import { openStorage } from '../jobs/archive-storage.ts'
+import { alertJob } from '../jobs/alerts.ts'
+import { openStorage, startArchive } from '../jobs/archive.ts'
 import { startDeliveries } from '../jobs/deliveries.ts'
 import { type Job, startJobs } from '../jobs/jobs.ts'
-import { ledgerUpkeep } from '../jobs/ledger.ts'
-import { leftBehind } from '../jobs/left-behind.ts'
-import { retention } from '../jobs/retention.ts'
-import { seriesUpkeep } from '../jobs/series.ts'
-import { dailySnapshots } from '../jobs/snapshots.ts'
-import { streamUpkeep } from '../jobs/stream.ts'
-import { stuckSessions } from '../jobs/stuck-sessions.ts'
-import { keyUse, partitionUpkeep } from '../jobs/upkeep.ts'
+import { ledgerJobs, snapshotJob } from '../jobs/ledger.ts'
+import {
+  keyUseJob,
+  partitionJob,
+  resumeInterruptedJobs,
+  seriesJob,
+  streamJobs,
+  stuckSessionJob,
+} from '../jobs/maintenance.ts'
+import { retentionJob } from '../jobs/retention.ts'
 import { leaveStreams } from '../log/jetstream/left-streams.ts'
 import { type Log, LogRefused, type OutsideLog } from '../log/log.ts'
 import { type Backlog, watchBacklog } from '../overload/backlog.ts'
@@ -98,8 +99,8 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     onClose(opened.close)
     const runsWorkers = config.surfaces.includes('worker')
     const jobs = [
-      keyUse(directory),
-      ...streamUpkeep(log),
+      keyUseJob(directory),
+      ...streamJobs(log),
       ...opened.jobs,
       ...(runsWorkers ? upkeep(options, parts) : []),
     ]
@@ -233,18 +234,18 @@ async function startJetStream(outside: OutsideLog, logger: Logger): Promise<void
 /** What nodes with workers do by the clock. */
 function upkeep({ config, log: logger }: RuntimeOptions, { pool, log, now }: Parts): Job[] {
   return [
-    stuckSessions(pool, logger),
-    partitionUpkeep(pool, () => databaseNow(pool)),
-    retention({
+    stuckSessionJob(pool, logger),
+    partitionJob(pool, () => databaseNow(pool)),
+    retentionJob({
       ...{ pool, log, settings: config, logger },
       now: () => databaseNow(pool),
       oldestUnread: () => oldestUnread(log),
     }),
-    ...ledgerUpkeep(pool, now),
-    seriesUpkeep(pool),
-    alerts({ pool, log }),
-    dailySnapshots(pool, now),
-    ...leftBehind({ pool, log }),
+    ...ledgerJobs(pool, now),
+    seriesJob(pool),
+    alertJob({ pool, log }),
+    snapshotJob(pool, now),
+    ...resumeInterruptedJobs({ pool, log }),
   ]
 }
 
@@ -290,7 +291,7 @@ function openDeliveries(
   const allowPrivate = config.allowPrivateDestinations
   const deliveries = startDeliveries({
     ...{ pool, secrets, allowPrivate, now, logger, configChanges },
-    counted: metrics.delivery,
+    count: metrics.delivery,
   })
   onClose(() => deliveries.stop())
 }

@@ -21,10 +21,9 @@ import { openOverflow } from '../intake/overflow.ts'
 import { openRefusals } from '../intake/refusals.ts'
 import { openRequests } from '../intake/requests.ts'
 import { openTraces } from '../intake/traces.ts'
-import { inboundUpkeep } from '../jobs/inbound-upkeep.ts'
 import type { Job } from '../jobs/jobs.ts'
-import { overflowDrain } from '../jobs/overflow.ts'
-import { refusalUpkeep } from '../jobs/refusals.ts'
+import { inboundJobs, refusalJobs } from '../jobs/maintenance.ts'
+import { overflowJob } from '../jobs/overflow.ts'
 import type { Log } from '../log/log.ts'
 import type { Backlog } from '../overload/backlog.ts'
 import { type Budgets, openBudgets } from '../overload/budgets.ts'
@@ -77,7 +76,7 @@ export async function openSurfaces(config: Config, parts: Parts): Promise<Opened
       consoleSurface({ signIn }),
     )
   }
-  const jobs = serves('data') || serves('events') ? refusalUpkeep(parts.pool, refusals, parts.now) : []
+  const jobs = serves('data') || serves('events') ? refusalJobs(parts.pool, refusals, parts.now) : []
   if (!serves('inbound')) return { surfaces, jobs, close: () => refusals.write() }
   const inbound = await openInboundSurface(config, { ...parts, budgets })
   return {
@@ -122,7 +121,7 @@ async function openInboundSurface(
   const moved = (sourceId: string, events: number) => metrics.inbound(sourceId, 'drained', events)
   return {
     surfaces: [surface],
-    jobs: [overflowDrain({ ...parts, overflow, moved }), ...inboundUpkeep(pool, traces, now)],
+    jobs: [overflowJob({ ...parts, overflow, moved }), ...inboundJobs(pool, traces, now)],
     close: () => traces.write(),
   }
 }

@@ -3,7 +3,13 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
-import { heard, nextStanding, type Rhythm, type Standing, silence } from '../../src/domain/alerts/rules.ts'
+import {
+  measureSilence,
+  nextAlertState,
+  type OpenState,
+  type Rhythm,
+  updateRhythm,
+} from '../../src/domain/alerts/rules.ts'
 import { evaluateAlerts } from '../../src/jobs/alerts.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
 import { eventually } from '../eventually.ts'
@@ -19,10 +25,10 @@ after(() => server.close())
 
 /** What a row of values raises and resolves. */
 function told(values: number[], threshold: number | null = 10): string[] {
-  let before: Standing | null = null
+  let before: OpenState | null = null
   return values.map(value => {
-    const next = nextStanding(before, value, threshold)
-    before = next === null || next.state === 'resolved' ? null : (next as Standing)
+    const next = nextAlertState(before, value, threshold)
+    before = next === null || next.state === 'resolved' ? null : (next as OpenState)
     return next?.state ?? '-'
   })
 }
@@ -32,29 +38,32 @@ test('an alert needs two evaluations in a row to be raised and three well below 
   assert.deepEqual(told([10, 12, 9, 10, 9, 8, 9]), ['pending', ...Array(6).fill('raised')], 'hovering')
   assert.deepEqual(told([10, 10, 7, 7, 8, 7, 7, 7]), ['pending', ...Array(6).fill('raised'), 'resolved'])
   assert.deepEqual(told([1e9, 1e9], null), ['-', '-'], 'off')
-  assert.deepEqual(nextStanding({ state: 'raised', streak: 0 }, 99, null), { state: 'resolved', streak: 0 })
+  assert.deepEqual(nextAlertState({ state: 'raised', streak: 0 }, 99, null), { state: 'resolved', streak: 0 })
 })
 
 test('a source is silent by its own rhythm, and never before that is known', () => {
   const minutes = (rhythm: Rhythm | null, count: number, day: string, news = false) => {
     let now = rhythm
-    for (let i = 0; i < count; i++) now = heard(now, news, day, 60)
+    for (let i = 0; i < count; i++) now = updateRhythm(now, news, day, 60)
     return now!
   }
   let busy = minutes(null, 100, '2026-01-01', true)
-  assert.equal(silence(minutes(busy, 10_000, '2026-01-01')).times, 0, 'one day tells nothing')
+  assert.equal(measureSilence(minutes(busy, 10_000, '2026-01-01')).times, 0, 'one day tells nothing')
   busy = minutes(busy, 100, '2026-01-02', true)
-  assert.ok(silence(minutes(busy, 29, '2026-01-03')).times < 3)
-  assert.ok(silence(minutes(busy, 30, '2026-01-03')).times >= 3, 'ten minutes are usual at least')
+  assert.ok(measureSilence(minutes(busy, 29, '2026-01-03')).times < 3)
+  assert.ok(measureSilence(minutes(busy, 30, '2026-01-03')).times >= 3, 'ten minutes are usual at least')
   // closed over night: 14 hours
   let nightly = busy
   for (const day of ['2026-01-03', '2026-01-04'])
     nightly = minutes(minutes(nightly, 14 * 60, day), 1, day, true)
-  assert.ok(silence(minutes(nightly, 20 * 60, '2026-01-05')).times < 3)
-  assert.ok(silence(minutes(nightly, 43 * 60, '2026-01-05')).times >= 3)
+  assert.ok(measureSilence(minutes(nightly, 20 * 60, '2026-01-05')).times < 3)
+  assert.ok(measureSilence(minutes(nightly, 43 * 60, '2026-01-05')).times >= 3)
   const later = minutes(nightly, 10, '2026-01-06', true)
   for (let day = 10; day < 19; day++) Object.assign(later, minutes(later, 2, `2026-01-${day}`, true))
-  assert.ok(silence(minutes(later, 30, '2026-01-20')).times >= 3, 'what was usual long ago is forgotten')
+  assert.ok(
+    measureSilence(minutes(later, 30, '2026-01-20')).times >= 3,
+    'what was usual long ago is forgotten',
+  )
 })
 
 const evaluate = () => evaluateAlerts({ pool: server.pool, log: server.log, everyS: 0 })
@@ -107,7 +116,7 @@ test('dead letters raise one alert, which destinations are told of once, and the
   const [alert, ...more] = await listed(tenant)
   assert.deepEqual(more, [])
   assert.equal(alert!.rule, 'dead_letters')
-  assert.equal(alert!.summary, '1 dead letter waits for a decision.')
+  assert.equal(alert!.summary, '1 dead letter needs attention.')
   assert.deepEqual(await listed(other), [])
   const bound = await server.admin.keys.create({ kind: 'admin', tenant: other.id })
   const seen = await server.request('/admin/v1/alerts?state=all', { key: bound.key })

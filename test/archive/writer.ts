@@ -1,7 +1,6 @@
 /** A process that writes the archive again and again until it is killed: DATABASE_URL, ARCHIVE_URL and S3_ENDPOINT say where. */
 import { randomUUID } from 'node:crypto'
-import { flushArchive } from '../../src/jobs/archive.ts'
-import { openStorage } from '../../src/jobs/archive-storage.ts'
+import { flushArchive, openStorage } from '../../src/jobs/archive.ts'
 import { openPool } from '../../src/postgres/database.ts'
 
 const { DATABASE_URL, ARCHIVE_URL, S3_ENDPOINT } = process.env

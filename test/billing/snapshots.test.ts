@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { writeSnapshots } from '../../src/jobs/snapshots.ts'
+import { writeSnapshots } from '../../src/jobs/ledger.ts'
 import { kontor, useDatabase } from '../cli/kontor.ts'
 import { startServer, TEST_SECRET_KEY, type TestTenant } from '../server.ts'
 import { created, inDays, reportOf, send, updated } from '../subscriptions/shop.ts'

@@ -194,11 +194,11 @@ test('PostgreSQL away: a start waits for it in words, jobs say so once, and a st
   await hears(server, END_OF_BANNER)
 
   wire.cut()
-  await hears(server, /"job":"overflow drain".*a job waits for storage/)
+  await hears(server, /"job":"overflow drain".*a job is waiting for storage/)
   await hears(server, /the pipeline waits for the database/)
   wire.mend()
-  await hears(server, /"job":"overflow drain".*a job goes on/)
-  assert.equal(server.err().match(/"job":"overflow drain".*a job waits/g)!.length, 1)
+  await hears(server, /"job":"overflow drain".*a job continues/)
+  assert.equal(server.err().match(/"job":"overflow drain".*a job is waiting/g)!.length, 1)
   assert.doesNotMatch(server.err(), /"stack"/)
 
   const { status } = await eventually('an event to be acknowledged', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { faultOfUrl, isPrivateAddress } from '../../src/domain/destinations/addresses.ts'
+import { isPrivateAddress, validateDestinationUrl } from '../../src/domain/destinations/addresses.ts'
 import { isWanted, retryAfterMs, retryDelayMs } from '../../src/domain/destinations/destinations.ts'
 import { openSender } from '../../src/pipeline/deliveries/send.ts'
 import { startReceiver } from './receiver.ts'
@@ -46,11 +46,11 @@ test('a URL into a private network is refused however it is written', () => {
     ...['https://user:pass@example.com/', 'ftp://example.com/', 'example.com', 'javascript:alert(1)'],
     ...['https://example.com:0/', 'https://example.com:65536/'],
   ]
-  for (const url of refused) assert.notEqual(faultOfUrl(url, { allowPrivate: false }), null, url)
-  assert.equal(faultOfUrl('https://example.com/hooks?a=b', { allowPrivate: false }), null)
-  assert.equal(faultOfUrl('http://10.0.0.1:8080/', { allowPrivate: true }), null)
+  for (const url of refused) assert.notEqual(validateDestinationUrl(url, { allowPrivate: false }), null, url)
+  assert.equal(validateDestinationUrl('https://example.com/hooks?a=b', { allowPrivate: false }), null)
+  assert.equal(validateDestinationUrl('http://10.0.0.1:8080/', { allowPrivate: true }), null)
   for (const url of ['file:///etc/passwd', 'http://10.0.0.1:0/'])
-    assert.notEqual(faultOfUrl(url, { allowPrivate: true }), null)
+    assert.notEqual(validateDestinationUrl(url, { allowPrivate: true }), null)
 })
 
 test('a name that leads into a private network by the time it is sent to is not connected to', async () => {

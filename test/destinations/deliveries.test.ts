@@ -418,7 +418,7 @@ test('two nodes share the sending: what waits is sent once', async () => {
   const second = startDeliveries({
     ...{ pool: server.pool, allowPrivate: true, now: () => new Date(), configChanges: () => 0 },
     secrets: openSecrets([Buffer.from(TEST_SECRET_KEY, 'hex')]),
-    ...{ logger: { warn() {}, info() {} }, counted() {} },
+    ...{ logger: { warn() {}, info() {} }, count() {} },
   })
   const batch = Array.from({ length: 300 }, (_, i) => ({
     ...{ type: 'track', event: 'page_view', messageId: `f-${i}`, anonymousId: 'v' },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { openOverflow } from '../../src/intake/overflow.ts'
-import { overflowDrain } from '../../src/jobs/overflow.ts'
+import { overflowJob } from '../../src/jobs/overflow.ts'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openBudgets } from '../../src/overload/budgets.ts'
 import type { Runtime } from '../../src/runtime/runtime.ts'
@@ -238,7 +238,7 @@ test('what waits drains at the pace of its source, event by event as in batches'
   )
   const { pool } = server
   const moved: number[] = []
-  const drain = overflowDrain({
+  const drain = overflowJob({
     pool,
     log: openPostgresLog({ pool }),
     overflow: openOverflow({ pool, maxPendingBytes: 1_000_000 }),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type pg from 'pg'
 import { DAY_MS } from '../../src/domain/time.ts'
-import { nextClock, retention } from '../../src/jobs/retention.ts'
+import { nextClock, retentionJob } from '../../src/jobs/retention.ts'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import {
@@ -120,7 +120,7 @@ const settings = {
 const warnings: unknown[] = []
 const logger = { warn: (facts: object) => warnings.push(facts) }
 const retentionAt = (now: Date, oldestUnread: Date | null = null) =>
-  retention({
+  retentionJob({
     ...{ pool, settings, logger, log: openPostgresLog({ pool }) },
     now: async () => now,
     oldestUnread: async () => oldestUnread,

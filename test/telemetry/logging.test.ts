@@ -99,7 +99,7 @@ test('what passes by itself is told in words, what nobody foresaw with its stack
     Object.assign(new Error('deadlock detected'), { code: '40P01' }),
     new Error('timeout exceeded when trying to connect'),
   ]
-  for (const err of passing) log.warn({ err, job: 'any' }, 'a job failed and will be tried again')
+  for (const err of passing) log.warn({ err, job: 'any' }, 'a job failed and will be retried')
   for (const { err } of lines) assert.deepEqual([typeof err.message, err.stack], ['string', undefined])
   assert.equal(lines[1]!.err.code, '57P03')
   const unforeseen = [

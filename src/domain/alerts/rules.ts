@@ -30,7 +30,7 @@ export const RULE_NAMES = Object.keys(RULES) as Rule[]
 /** A threshold for each rule; null: the rule is off. */
 export type Thresholds = Record<Rule, number | null>
 
-export function thresholdsOf(own: Partial<Thresholds>): Thresholds {
+export function withDefaultThresholds(own: Partial<Thresholds>): Thresholds {
   const entries = RULE_NAMES.map(rule => [rule, own[rule] === undefined ? RULES[rule].threshold : own[rule]])
   return Object.fromEntries(entries) as Thresholds
 }
@@ -39,7 +39,7 @@ export function thresholdsOf(own: Partial<Thresholds>): Thresholds {
 export type Reading = { tenantId: number; rule: Rule; subject: string; value: number; summary: string }
 
 export type AlertState = 'pending' | 'raised' | 'resolved'
-export type Standing = { state: 'pending' | 'raised'; streak: number }
+export type OpenState = { state: 'pending' | 'raised'; streak: number }
 
 /** Evaluations in a row, a minute apart: one alone may be a blink, or a clock that was set. */
 const RAISED_AFTER = 2
@@ -48,8 +48,8 @@ const RESOLVED_AFTER = 3
 const CLEAR_BELOW = 0.8
 
 /** What becomes of an alert by one more evaluation; null: there is none. `threshold` null: the rule is off. */
-export function nextStanding(
-  before: Standing | null,
+export function nextAlertState(
+  before: OpenState | null,
   value: number,
   threshold: number | null,
 ): { state: AlertState; streak: number } | null {
@@ -74,7 +74,7 @@ const DAYS_NEEDED = 2
 const SHORTEST_SILENCE_S = 600
 
 /** One more evaluation, `elapsedS` after the one before. */
-export function heard(before: Rhythm | null, isNews: boolean, day: string, elapsedS: number): Rhythm {
+export function updateRhythm(before: Rhythm | null, isNews: boolean, day: string, elapsedS: number): Rhythm {
   if (before === null) return { quietS: 0, longest: { [day]: 0 } }
   const quietS = before.quietS + elapsedS
   if (!isNews) return { ...before, quietS }
@@ -84,7 +84,7 @@ export function heard(before: Rhythm | null, isNews: boolean, day: string, elaps
 }
 
 /** How many times as long as usual it has been quiet; 0 where nothing is usual yet. */
-export function silence({ quietS, longest }: Rhythm): { times: number; usualS: number } {
+export function measureSilence({ quietS, longest }: Rhythm): { times: number; usualS: number } {
   const stretches = Object.values(longest)
   if (stretches.length < DAYS_NEEDED) return { times: 0, usualS: 0 }
   const usualS = Math.max(...stretches, SHORTEST_SILENCE_S)

@@ -32,10 +32,10 @@ const PRIVATE_IPV6: [string, number][] = [
   ['::ffff:0:0:0', 96], // translated
 ]
 
-const privateIpv4 = listOf(PRIVATE_IPV4, 'ipv4')
-const privateIpv6 = listOf(PRIVATE_IPV6, 'ipv6')
+const privateIpv4 = createBlockList(PRIVATE_IPV4, 'ipv4')
+const privateIpv6 = createBlockList(PRIVATE_IPV6, 'ipv6')
 
-function listOf(networks: [string, number][], family: 'ipv4' | 'ipv6'): BlockList {
+function createBlockList(networks: [string, number][], family: 'ipv4' | 'ipv6'): BlockList {
   const list = new BlockList()
   for (const [address, bits] of networks) list.addSubnet(address, bits, family)
   return list
@@ -49,11 +49,11 @@ export function isPrivateAddress(address: string): boolean {
   // As URLs write it: ::ffff:10.0.0.1 and 0:0:0:0:0:ffff:a00:1 are both ::ffff:a00:1.
   const canonical = new URL(`http://[${plain}]`).hostname.slice(1, -1)
   const [, high, low] = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/.exec(canonical) ?? []
-  if (high !== undefined && low !== undefined) return privateIpv4.check(ipv4Of(high, low), 'ipv4')
+  if (high !== undefined && low !== undefined) return privateIpv4.check(toIpv4(high, low), 'ipv4')
   return privateIpv6.check(canonical, 'ipv6')
 }
 
-function ipv4Of(high: string, low: string): string {
+function toIpv4(high: string, low: string): string {
   const number = Number.parseInt(high, 16) * 65_536 + Number.parseInt(low, 16)
   return [24, 16, 8, 0].map(shift => (number >>> shift) & 255).join('.')
 }
@@ -65,7 +65,10 @@ export function literalAddress(hostname: string): string | null {
 }
 
 /** What is wrong with the URL of a destination, completing "must …"; null: nothing that can be seen without asking DNS. */
-export function faultOfUrl(text: string, { allowPrivate }: { allowPrivate: boolean }): string | null {
+export function validateDestinationUrl(
+  text: string,
+  { allowPrivate }: { allowPrivate: boolean },
+): string | null {
   if (!URL.canParse(text) || text.length > 2_000) return 'be an address like https://example.com/hooks'
   const { protocol, hostname, port, username, password } = new URL(text)
   if (protocol !== 'https:' && protocol !== 'http:') return 'be an address like https://example.com/hooks'

@@ -15,7 +15,7 @@ import {
 import { namespacesOf } from '../../store/billing/feed.ts'
 import { lockInvoices } from '../../store/billing/invoices.ts'
 import { lockSubscriptions } from '../../store/billing/subscriptions.ts'
-import { anonymiseMovementMessages } from '../../store/destinations/erasure.ts'
+import { anonymizeMovementMessages } from '../../store/destinations/outbox.ts'
 
 /** What is kept of a person in the ledger. */
 export async function billingOf(db: Db, tenantId: number, named: ErasedPerson) {
@@ -42,7 +42,7 @@ export function anonymiseBilling(pool: pg.Pool, tenantId: number, named: ErasedP
     await eraseNames(client, tenantId, subscriptions, invoices)
     await eraseCustomers(client, tenantId, { ...person, customers: [...person.customers, ...accounts] })
     await forgetPeople(client, tenantId, accounts)
-    await anonymiseMovementMessages(client, tenantId, { accounts, emails: person.emails })
+    await anonymizeMovementMessages(client, tenantId, { accounts, emails: person.emails })
     const emails = new Set(person.emails)
     for (const account of accounts) {
       if (!emails.has(account.toLowerCase())) continue

@@ -1,6 +1,6 @@
 import { isWanted, type What } from '../../domain/destinations/destinations.ts'
 import { archiveState } from '../../store/archive/archive.ts'
-import { type Destination, listWanted } from '../../store/destinations/destinations.ts'
+import { type Destination, listSubscribed } from '../../store/destinations/destinations.ts'
 import { insertMessages, insertQueued, type Message } from '../../store/destinations/outbox.ts'
 import { openMemory, type Transaction } from '../unit.ts'
 
@@ -29,7 +29,7 @@ export function openAudience(): AudienceOf {
 async function loadAudience({ client }: Pick<Transaction, 'client'>): Promise<Audience> {
   const { enabled } = await archiveState(client)
   return {
-    ofTenant: Map.groupBy(await listWanted(client), ({ tenantId }) => tenantId),
+    ofTenant: Map.groupBy(await listSubscribed(client), ({ tenantId }) => tenantId),
     isArchived: enabled,
   }
 }

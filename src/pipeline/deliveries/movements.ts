@@ -2,9 +2,13 @@ import { formatMovement } from '../../domain/billing/movements.ts'
 import { idOfText } from '../../domain/ids.ts'
 import type { MovementRow } from '../../store/billing/accounts.ts'
 import type { ObjectKey } from '../../store/billing/keys.ts'
-import { listWanted } from '../../store/destinations/destinations.ts'
-import { lockMovementClock, movementsBetween } from '../../store/destinations/movements.ts'
-import { type Message, toldBefore } from '../../store/destinations/outbox.ts'
+import { listSubscribed } from '../../store/destinations/destinations.ts'
+import {
+  findSentMessages,
+  lockMovementClock,
+  type Message,
+  movementsBetween,
+} from '../../store/destinations/outbox.ts'
 import { accountNames } from '../../store/reports/accounts.ts'
 import type { Deriving } from '../unit.ts'
 import { type Audience, tell, wantsAny } from './audience.ts'
@@ -22,7 +26,9 @@ export async function tellingMovements(
   replace: (telling: boolean) => Promise<MovementRow[]>,
 ): Promise<void> {
   const tenants = new Set(accounts.map(({ tenantId }) => tenantId))
-  const listeners = (await listWanted(client, 'movements')).filter(({ tenantId }) => tenants.has(tenantId))
+  const listeners = (await listSubscribed(client, 'movements')).filter(({ tenantId }) =>
+    tenants.has(tenantId),
+  )
   const audience: TenantAudience = { ofTenant: Map.groupBy(listeners, ({ tenantId }) => tenantId) }
   const added = await replace(listeners.length > 0)
   // What lies ahead is told when it is there: until then it may still change.
@@ -41,7 +47,7 @@ async function tellMovements(
 ): Promise<void> {
   const wanted = movements.filter(({ tenantId }) => wantsAny(audience, tenantId, 'movements'))
   for (const [tenantId, own] of Map.groupBy(wanted, movement => movement.tenantId)) {
-    const known = await toldBefore(client, tenantId, own.map(movementId))
+    const known = await findSentMessages(client, tenantId, own.map(movementId))
     const fresh = own.filter(movement => !known.has(movementId(movement)))
     const names = await accountNames(client, tenantId, [...new Set(fresh.map(({ id }) => id))])
     await tell(
@@ -56,7 +62,7 @@ async function tellMovements(
 export async function tellDueMovements({ client, now }: Deriving): Promise<void> {
   const since = await lockMovementClock(client, now)
   if (since === null) return
-  const listeners = await listWanted(client, 'movements')
+  const listeners = await listSubscribed(client, 'movements')
   if (listeners.length === 0) return
   const ofTenant = Map.groupBy(listeners, ({ tenantId }) => tenantId)
   const due = await movementsBetween(client, [...ofTenant.keys()], { since, until: now })

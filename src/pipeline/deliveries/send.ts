@@ -4,8 +4,7 @@ import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { isPrivateAddress, literalAddress } from '../../domain/destinations/addresses.ts'
-import { retryAfterMs } from '../../domain/destinations/destinations.ts'
-import { signedHeaders } from '../../domain/destinations/signing.ts'
+import { retryAfterMs, signedHeaders } from '../../domain/destinations/destinations.ts'
 import { storableText } from '../../domain/json/json.ts'
 
 /** Where to, as whom. */

@@ -1,5 +1,4 @@
-import { messageId } from '../../domain/destinations/destinations.ts'
-import { signingKey } from '../../domain/destinations/signing.ts'
+import { messageId, signingKey } from '../../domain/destinations/destinations.ts'
 import type { Destination } from '../../store/destinations/destinations.ts'
 import type { Due } from '../../store/destinations/queue.ts'
 import type { Target } from './send.ts'

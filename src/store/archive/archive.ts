@@ -1,6 +1,6 @@
 import { copyTable, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
 import { type Db, queryPrepared } from '../../postgres/database.ts'
-import { NAMELESS_SALE } from '../destinations/erasure.ts'
+import { ANONYMOUS_SALE } from '../destinations/outbox.ts'
 
 type ArchivedTable = 'events' | 'conversions'
 
@@ -162,16 +162,16 @@ export async function archiveProgress(db: Db): Promise<ArchiveProgress> {
 }
 
 /** Conversions that stand in no file yet are nobody's when they get there. Events that are gone do not get there. */
-export async function anonymiseArchivable(db: Db, tenantId: number, saleKeys: string[]): Promise<void> {
+export async function anonymizeArchivable(db: Db, tenantId: number, saleKeys: string[]): Promise<void> {
   const ids = `array(select id from conversions where tenant_id = $1 and sale_key = any($2))`
   await db.query(
-    `update archive_queue set body = (body::jsonb || '${NAMELESS_SALE}')::text
+    `update archive_queue set body = (body::jsonb || '${ANONYMOUS_SALE}')::text
      where tenant_id = $1 and what = 'conversions' and id = any(${ids})`,
     [tenantId, saleKeys],
   )
   await db.query(
     `update archive_files set bodies = array(
-       select case when u.id = any(${ids}) then (u.body::jsonb || '${NAMELESS_SALE}')::text else u.body end
+       select case when u.id = any(${ids}) then (u.body::jsonb || '${ANONYMOUS_SALE}')::text else u.body end
        from unnest(ids, bodies) with ordinality as u (id, body, n) order by u.n)
      where tenant_id = $1 and what = 'conversions' and written_at is null`,
     [tenantId, saleKeys],

@@ -66,7 +66,7 @@ export async function listDestinations(db: Db, tenantId: number): Promise<Destin
 }
 
 /** Enabled destinations that were made with one of these keys. */
-export async function listDestinationsMadeWith(db: Db, keyIds: string[]): Promise<Destination[]> {
+export async function listDestinationsCreatedWith(db: Db, keyIds: string[]): Promise<Destination[]> {
   const { rows } = await db.query<Row>(
     `select ${COLUMNS} from destinations d
      where d.created_by = any($1) and d.enabled and d.deleted_at is null order by d.created_at, d.id`,
@@ -93,11 +93,11 @@ export async function listFailing(db: Db, before: Date): Promise<FailingDestinat
   return rows
 }
 
-export type Listed = Pick<Destination, 'id' | 'tenantId' | 'what' | 'eventTypes' | 'enabled'>
+export type SubscribedDestination = Pick<Destination, 'id' | 'tenantId' | 'what' | 'eventTypes' | 'enabled'>
 
 /** Of all tenants, without what only sending needs; `what`: those that want it. */
-export async function listWanted(db: Db, what: What | null = null): Promise<Listed[]> {
-  const { rows } = await queryPrepared<Listed>(
+export async function listSubscribed(db: Db, what: What | null = null): Promise<SubscribedDestination[]> {
+  const { rows } = await queryPrepared<SubscribedDestination>(
     db,
     `select id, tenant_id as "tenantId", what, event_types as "eventTypes", enabled from destinations
      where deleted_at is null and ($1::text is null or $1 = any(what))`,
@@ -155,7 +155,7 @@ export type DestinationState = {
 
 const MAX_COUNTED = 100_000
 
-export async function stateOf(db: Db, id: string): Promise<DestinationState> {
+export async function readDestinationState(db: Db, id: string): Promise<DestinationState> {
   const { rows } = await db.query<DestinationState>(
     `select last_attempt_at as "lastAttemptAt", last_success_at as "lastSuccessAt", failing_since as "failingSince",
        last_status as "lastStatus", last_error as "lastError",

@@ -1,7 +1,7 @@
+import type { Movement, MovementType } from '../../domain/billing/movements.ts'
 import type { Wanted, What } from '../../domain/destinations/destinations.ts'
 import { copyTable, int4, text, timestamp, uuid } from '../../postgres/copy.ts'
-import { type Db, queryPrepared } from '../../postgres/database.ts'
-
+import { type Db, queryLong, queryPrepared } from '../../postgres/database.ts'
 /** Something that destinations are told. */
 export type Message = {
   tenantId: number
@@ -47,7 +47,7 @@ export async function insertQueued(db: Db, queued: Queued[]): Promise<void> {
 }
 
 /** Of these ids, those that were told before. */
-export async function toldBefore(db: Db, tenantId: number, ids: string[]): Promise<Set<string>> {
+export async function findSentMessages(db: Db, tenantId: number, ids: string[]): Promise<Set<string>> {
   const { rows } = await queryPrepared<{ id: string }>(
     db,
     'select id from outbox where tenant_id = $1 and id = any($2::uuid[])',
@@ -62,7 +62,7 @@ const REPLAYED_AT_A_TIME = 5_000
  * Queues what was told since then, delivered or not, a portion at a time: `after` is where the portion before ended. Null:
  * there is no more.
  */
-export async function queueAgain(
+export async function requeueMessages(
   db: Db,
   destination: Wanted & { id: string; tenantId: number },
   { since, after }: { since: Date; after: { at: string; id: string } | null },
@@ -107,4 +107,105 @@ export async function dropQueuedBefore(db: Db, before: Date): Promise<void> {
     `delete from delivery_queue q using destinations d where d.id = q.destination_id and not d.enabled and q.at < $1`,
     [before],
   )
+}
+
+/** What the outbox holds of people. Whatever is gone from it is not sent, also where it waits to be. */
+
+/** Messages about these events, and what receivers answered to them. */
+export async function deleteEventMessages(db: Db, tenantId: number, eventIds: string[]): Promise<void> {
+  const { rowCount } = await db.query('delete from outbox where tenant_id = $1 and id = any($2::uuid[])', [
+    tenantId,
+    eventIds,
+  ])
+  if (rowCount === 0) return
+  await queryLong(
+    db,
+    'update delivery_attempts set response = null where tenant_id = $1 and id = any($2::uuid[]) and response is not null',
+    [tenantId, eventIds],
+  )
+}
+
+/** Messages about records, named like contact/ID. */
+export async function deleteRecordMessages(db: Db, tenantId: number, objects: string[]): Promise<void> {
+  if (objects.length === 0) return
+  await queryLong(db, `delete from outbox where tenant_id = $1 and what = 'records' and object = any($2)`, [
+    tenantId,
+    objects,
+  ])
+}
+
+/** What makes a sale nobody's, as it is told and archived. */
+export const ANONYMOUS_SALE = `{"visitor": null, "profile_id": null, "contact_id": null, "contact_name": null, "contact_email": null,
+  "company_name": null}`
+
+/** Sales are told all the same, as nobody's. */
+export async function anonymizeSaleMessages(db: Db, tenantId: number, saleKeys: string[]): Promise<void> {
+  await queryLong(
+    db,
+    `update outbox set data = (data::jsonb || '${ANONYMOUS_SALE}')::text
+     where tenant_id = $1 and what = 'conversions' and object = any(array(
+       select id::text from conversions where tenant_id = $1 and sale_key = any($2)))`,
+    [tenantId, saleKeys],
+  )
+}
+
+/** So are the movements of accounts; what was known by an e-mail is not. */
+export async function anonymizeMovementMessages(
+  db: Db,
+  tenantId: number,
+  { accounts, emails }: { accounts: string[]; emails: string[] },
+): Promise<void> {
+  if (accounts.length === 0) return
+  await queryLong(
+    db,
+    `delete from outbox where tenant_id = $1 and what = 'movements' and object = any($2) and lower(object) = any($3)`,
+    [tenantId, accounts, emails],
+  )
+  await queryLong(
+    db,
+    `update outbox set data = (data::jsonb || '{"customer_name": null}')::text
+     where tenant_id = $1 and what = 'movements' and object = any($2)`,
+    [tenantId, accounts],
+  )
+}
+
+// A transaction that wrote a movement ahead of its time may commit after that time: it is looked for again for a while.
+const OVERLAP_S = 600
+
+/** From when on movements whose time has come are to be looked for; the next call goes on from now. Null: another node is at it. */
+export async function lockMovementClock(db: Db, now: Date): Promise<Date | null> {
+  const { rows } = await db.query<{ since: Date }>(
+    `select until - ${OVERLAP_S} * interval '1 second' as since from movement_notifications for update skip locked`,
+  )
+  const [clock] = rows
+  if (clock) await db.query('update movement_notifications set until = $1', [now])
+  return clock?.since ?? null
+}
+
+type DueMovement = { tenantId: number; id: string; currency: string; movement: Movement }
+type Row = Omit<DueMovement, 'movement'> & {
+  at: Date
+  type: MovementType
+  before: number
+  after: number
+  changes: string
+}
+
+/** Movements of these tenants in (since, until]. */
+export async function movementsBetween(
+  db: Db,
+  tenantIds: number[],
+  { since, until }: { since: Date; until: Date },
+): Promise<DueMovement[]> {
+  const { rows } = await queryPrepared<Row>(
+    db,
+    `select tenant_id as "tenantId", account as id, currency, occurred_at as at, type, mrr_before as before, mrr_after as after,
+       changes
+     from billing_movements where tenant_id = any($1) and occurred_at > $2 and occurred_at <= $3`,
+    [tenantIds, since, until],
+  )
+  return rows.map(({ tenantId, id, currency, at, changes, ...movement }) => ({
+    ...{ tenantId, id, currency },
+    movement: { ...movement, at: at.getTime(), changes: JSON.parse(changes) },
+  }))
 }

@@ -1,0 +1,117 @@
+import type pg from 'pg'
+import { resumeErasures } from '../admin/erasure-run.ts'
+import type { Storage } from '../admin/long-work.ts'
+import { resumePurges } from '../admin/purges.ts'
+import { DAY_MS, HOUR_MS } from '../domain/time.ts'
+import type { Refusals } from '../intake/refusals.ts'
+import type { Traces } from '../intake/traces.ts'
+import type { Log } from '../log/log.ts'
+import { ensurePartitions } from '../postgres/partitions.ts'
+import { endStuckSessions } from '../postgres/sessions.ts'
+import { pruneRefusals } from '../store/entries/refusals.ts'
+import { pruneRejections } from '../store/inbound/rejections.ts'
+import { deleteRequestsBefore } from '../store/inbound/requests.ts'
+import { deleteExpiredBudgets } from '../store/inbound/volume.ts'
+import { foldSeries } from '../store/sums/fold.ts'
+import type { Directory } from '../store/tenants/directory.ts'
+import type { Job } from './jobs.ts'
+
+/** Creates partitions ahead of need. */
+export function partitionJob(pool: pg.Pool, now: () => Promise<Date>): Job {
+  return {
+    name: 'partitions',
+    everyMs: HOUR_MS,
+    async run() {
+      await ensurePartitions(pool, await now())
+    },
+  }
+}
+
+/** Stores when each key was last used. */
+export function keyUseJob(directory: Directory): Job {
+  return { name: 'key use', everyMs: 10_000, run: () => directory.writeUses() }
+}
+
+const REJECTIONS_PER_SOURCE = 1_000
+const REJECTIONS_KEPT_MS = 14 * DAY_MS
+const REQUESTS_KEPT_MS = 3 * DAY_MS
+
+/** Writes and prunes what inbound requests leave: receipts of rejected requests, raw requests, budgets. */
+export function inboundJobs(pool: pg.Pool, traces: Traces, now: () => Date): Job[] {
+  return [
+    { name: 'inbound traces', everyMs: 250, run: () => traces.write() },
+    {
+      name: 'inbound cleanup',
+      everyMs: 5 * 60_000,
+      async run() {
+        const before = new Date(now().getTime() - REJECTIONS_KEPT_MS)
+        await pruneRejections(pool, { before, perSource: REJECTIONS_PER_SOURCE })
+        await deleteExpiredBudgets(pool, now())
+        await deleteRequestsBefore(pool, new Date(now().getTime() - REQUESTS_KEPT_MS))
+      },
+    },
+  ]
+}
+
+const REFUSALS_KEPT_MS = 14 * DAY_MS
+const EXAMPLES_PER_CODE = 20
+
+/** Writes and prunes rejected requests that had a valid key. */
+export function refusalJobs(pool: pg.Pool, refusals: Refusals, now: () => Date): Job[] {
+  return [
+    { name: 'rejected requests', everyMs: 250, run: () => refusals.write() },
+    {
+      name: 'cleanup of rejected requests',
+      everyMs: 5 * 60_000,
+      run: () =>
+        pruneRefusals(pool, {
+          before: new Date(now().getTime() - REFUSALS_KEPT_MS),
+          perCode: EXAMPLES_PER_CODE,
+        }),
+    },
+  ]
+}
+
+/** Keeps series fast. Without it they are correct, but add up the sums of every transaction. */
+export function seriesJob(pool: pg.Pool): Job {
+  return {
+    name: 'series sums',
+    everyMs: 2_000,
+    async run() {
+      while (await foldSeries(pool));
+    },
+  }
+}
+
+const STREAM_EVERY_MS = 2_000
+
+/** Deletes processed messages from a log outside PostgreSQL, and records how much in it is unread. */
+export function streamJobs({ outside }: Pick<Log, 'outside'>): Job[] {
+  return outside ? [{ name: 'stream', everyMs: STREAM_EVERY_MS, run: outside.upkeep }] : []
+}
+
+// Longer than PostgreSQL's own limit for idle transactions, and short enough that a frozen host blocks no one for long.
+const STUCK_AFTER_MS = 15_000
+
+/** Every node with workers ends the stuck sessions of other nodes; a frozen node cannot do it itself. */
+export function stuckSessionJob(pool: pg.Pool, logger: { warn(facts: object, message: string): void }): Job {
+  return {
+    name: 'stuck sessions',
+    everyMs: 5_000,
+    async run() {
+      const sessions = await endStuckSessions(pool, STUCK_AFTER_MS)
+      if (sessions > 0)
+        logger.warn({ sessions }, 'ended sessions that were idle in a transaction for too long')
+    },
+  }
+}
+
+const RESUME_EVERY_MS = 10_000
+
+/** Continues erasures and purges whose process ended. */
+export function resumeInterruptedJobs(storage: Storage): Job[] {
+  return [
+    { name: 'erasures', everyMs: RESUME_EVERY_MS, run: () => resumeErasures(storage) },
+    { name: 'purges', everyMs: RESUME_EVERY_MS, run: () => resumePurges(storage) },
+  ]
+}
