@@ -51,7 +51,7 @@ test('a search finds sections, the best first, and shows what was asked for as t
       .split('</main>')[0]!
   assert.match(
     await found('idempotency key'),
-    /<ol class="results"><li><a href="\/docs\/guides\/records#repeats">/,
+    /<ol class="results"><li><a href="\/docs\/guides\/records#idempotency">/,
   )
   assert.match(await found('Dead Letters'), /<mark>Dead<\/mark> <mark>letters<\/mark>/i)
   assert.match(await found('qwertyuiop'), /Nothing has all of these words/)
