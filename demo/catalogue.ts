@@ -60,7 +60,7 @@ const DISCONTINUED = [
   { sku: 'GI-EASTER', name: 'Easter box', category: 'gift', price: priceOf(2990) },
 ] as const satisfies Product[]
 
-/** Ten per cent more dollars than euros, ending as prices end. */
+/** The dollar price is ten percent higher, and ends in 99. */
 function priceOf(cents: number): Price {
   return { EUR: cents, USD: Math.round((cents * 1.1) / 100) * 100 - 1 }
 }
@@ -75,7 +75,7 @@ export type RecordWrite = {
 }
 export type RecordDelete = { entityType: 'product'; id: string; sourceUpdatedAt: string }
 
-/** Shops of other seeds have SKUs of their own: a SKU names one product. */
+/** A SKU identifies one product, so shops with other seeds have other SKUs. */
 export function skuOf(product: Product, { label }: Year): string {
   return label === 'd1' ? product.sku : `${product.sku}-${label}`
 }

@@ -1,7 +1,7 @@
 import type { Random } from './random.ts'
 import { monthName } from './year.ts'
 
-/** How a visitor came, according to the page's URL and the browser. */
+/** How a visitor arrived, from the page's URL and the referrer. */
 export type Arrival = {
   channel: string
   utm: { source: string; medium: string; campaign: string } | null
@@ -47,7 +47,7 @@ const CHANNELS = {
 
 type ChannelName = keyof typeof CHANNELS
 
-/** Where strangers come from. */
+/** Channels of new visitors. */
 const STRANGERS: [ChannelName, number][] = [
   ['search', 30],
   ['search_ads', 18],
@@ -59,7 +59,7 @@ const STRANGERS: [ChannelName, number][] = [
   ['direct', 12],
 ]
 
-/** Where customers come from. */
+/** Channels of customers. */
 const REGULARS: [ChannelName, number][] = [
   ['newsletter', 40],
   ['direct', 35],
@@ -79,7 +79,7 @@ function arrival(channel: ChannelName, at: number, random: Random): Arrival {
   return { channel, ...CHANNELS[channel](at, random) }
 }
 
-/** The address that was opened, as the campaign's link wrote it. */
+/** The URL of the landing page with campaign parameters. */
 export function landingUrl(path: string, { utm }: Arrival): string {
   const url = `https://shop.example${path}`
   if (utm === null) return url

@@ -2,7 +2,7 @@ import type { RecordDelete, RecordWrite } from './catalogue.ts'
 import { chunksOf, eachOf, openSend, Refused, type Send } from './requests.ts'
 import type { Shop } from './shop.ts'
 
-/** The service that receives the year, and its credentials. */
+/** The server that receives the year, and its credentials. */
 export type Target = {
   url: string
   privateKey: string
@@ -10,16 +10,16 @@ export type Target = {
   source: { path: string; token: string }
 }
 
-/** `known`: what the service reported as a duplicate; duplicate tracking events are found only later. */
+/** `known`: the number of duplicates that the server reported. Duplicate tracking events are found later, during processing. */
 export type Delivery = { sent: number; known: number }
 
 const RECORDS_AT_ONCE = 500
 const CALLS_AT_ONCE = 250
 const BILLING_EVENTS_AT_ONCE = 200
-// Requests that wait together share one flush: the slower the disk, the more that helps.
+// Waiting requests share one flush, which helps most on slow disks.
 const SINGLES_IN_FLIGHT = 128
 
-/** Sends a year through the public APIs, as a shop and its tools would. */
+/** Sends a year through the public APIs. */
 export async function deliver(shop: Shop, target: Target, report: (line: string) => void): Promise<Delivery> {
   const send = openSend(target.url)
   const delivery: Delivery = { sent: 0, known: 0 }
@@ -29,9 +29,9 @@ export async function deliver(shop: Shop, target: Target, report: (line: string)
     [shop.products.length, 'products', () => sendRecords(send, target, shop.products)],
     [shop.discontinued.length, 'discontinued products', () => sendDeletes(send, target, shop.discontinued)],
     [shop.contacts.length, 'contacts', () => sendRecords(send, target, shop.contacts)],
-    [shop.orders.length, 'versions of orders', () => sendRecords(send, target, shop.orders)],
-    [calls.length, 'CDP calls of the site, in batches', () => sendCalls(send, target, calls)],
-    [singles.length, 'tracking events, one by one', () => sendSingles(send, target, singles)],
+    [shop.orders.length, 'order versions', () => sendRecords(send, target, shop.orders)],
+    [calls.length, 'CDP calls in batches', () => sendCalls(send, target, calls)],
+    [singles.length, 'single tracking events', () => sendSingles(send, target, singles)],
     [shop.billing.length, 'billing events', () => sendBilling(send, target, shop.billing)],
   ]
   for (const [count, what, work] of steps) {
@@ -41,7 +41,7 @@ export async function deliver(shop: Shop, target: Target, report: (line: string)
     delivery.sent += count
     delivery.known += known
     report(
-      `${String(count).padStart(7)} ${what}${known > 0 ? `, of which ${known} were known already` : ''} (${seconds} s)`,
+      `${String(count).padStart(7)} ${what}${known > 0 ? `, ${known} already known` : ''} (${seconds} s)`,
     )
   }
   return delivery

@@ -1,4 +1,4 @@
-/** A made-up year, and the way to send it: for the command line, tests and the console. */
+/** The entry point for the console. */
 export { deliver, type Target } from './deliver.ts'
 export { shopYear } from './shop.ts'
 export { yearOf } from './year.ts'

@@ -17,14 +17,14 @@ export type Order = {
   shippingCents: number
   totalCents: number
   coupon: string | null
-  /** What it was, and from when on: first `paid`. */
+  /** The states of the order, starting with `paid`. */
   history: { status: OrderStatus; at: number; refundedCents: number }[]
 }
 
 const FREE_SHIPPING_FROM_CENTS = 4000
 const SHIPPING_CENTS = { EUR: 490, USD: 790 }
 
-/** Three orders a person on average; a third of them never orders, some order every few weeks. */
+/** Three orders per person on average. A third of the people never order, and some order every few weeks. */
 export function ordersOf(person: Person, year: Year): Order[] {
   const random = randomFor(year.label, 'orders', person.id)
   const wanted = random.weighted([
@@ -98,14 +98,14 @@ function historyOf(
   const shippedAt = placedAt + random.int(8, 60) * HOUR_MS
   history.push({ status: 'shipped', at: shippedAt, refundedCents: 0 })
   if (random.chance(0.05)) {
-    // One line comes back; with a coupon a little less than its price was paid.
+    // One line is returned. With a coupon, the customer paid less than its price.
     const back = Math.min(random.pick(lines).cents, totalCents)
     history.push({ status: 'returned', at: shippedAt + random.int(4, 20) * DAY_MS, refundedCents: back })
   }
   return history
 }
 
-/** The order as the shop first knew it, and as it knows it now. */
+/** The first and the latest version of an order. */
 export function orderRecords(order: Order, year: Year): RecordWrite[] {
   const now = order.history.at(-1)!
   const states = now === order.history[0] ? [now] : [order.history[0]!, now]

@@ -3,7 +3,7 @@ import type { Random } from './random.ts'
 import { emit, type Simulation } from './simulation.ts'
 import { DAY_MS, HOUR_MS, isoTime, numbered } from './year.ts'
 
-/** How a charge went: `failedAt` is the first failure, `at` when it was decided. */
+/** The outcome of a charge: `failedAt` is the first failure, `at` the final outcome. */
 export type Outcome =
   | { kind: 'paid'; failedAt: null; at: number }
   | { kind: 'recovered'; failedAt: number; at: number }
@@ -20,7 +20,7 @@ const FAILURES: [{ code: string; message: string }, number][] = [
 const RETRY_DAYS = [3, 5]
 const RECOVERY_CHANCES = [0.6, 0.5]
 
-/** The invoice of a period and its payment. Nothing is invoiced where nothing is owed. */
+/** Creates the invoice of a period and simulates its payment. There is no invoice if nothing is due. */
 export function charge(simulation: Simulation, at: number, netCents: number): Outcome {
   if (netCents === 0) return { kind: 'paid', failedAt: null, at }
   const { random, agreement } = simulation
@@ -33,12 +33,12 @@ export function charge(simulation: Simulation, at: number, netCents: number): Ou
   return retry(simulation, invoice, random)
 }
 
-/** One in 17; more in the last week, so that on any day there is something that needs attention. */
+/** About 1 in 17, and more in the last week, so that there is always something that needs attention. */
 function failureRate({ until }: Simulation, at: number): number {
   return at > until - 8 * DAY_MS ? 0.3 : 0.06
 }
 
-/** What a larger plan costs for the rest of a period is paid at once. */
+/** Charges the price difference for the rest of a period immediately. */
 export function prorate(simulation: Simulation, at: number, netCents: number): void {
   if (netCents <= 0) return
   const invoice = newInvoice(simulation, at, netCents)
@@ -80,7 +80,7 @@ function settle(simulation: Simulation, invoice: InvoiceState, at: number, faile
   return failedAt === null ? { kind: 'paid', failedAt, at } : { kind: 'recovered', failedAt, at }
 }
 
-/** Due in two weeks; most pay in time. */
+/** Due in two weeks. Most customers pay on time. */
 function sendInvoice(simulation: Simulation, invoice: InvoiceState, random: Random): Outcome {
   invoice.dueAt = invoice.finalizedAt + 14 * DAY_MS
   finalize(simulation, invoice)

@@ -13,14 +13,14 @@ export type Person = {
   country: string
   city: string
   currency: Currency
-  /** Their devices, the one they came with first. */
+  /** Visitor ids of their devices; the device of the first visit comes first. */
   visitors: string[]
-  /** What brought them here for the first time. */
+  /** How they arrived at the first visit. */
   arrival: Arrival
   firstSeenAt: number
   signedUpAt: number
   readsNewsletter: boolean
-  /** Never seen on the site: they came to the stall at the fair, and order by telephone. */
+  /** Never visits the site: orders by telephone. */
   isOffline: boolean
 }
 
@@ -46,7 +46,7 @@ const LOCATIONS: [{ country: string; city: string; currency: Currency }, number]
 ]
 
 const PEOPLE_PER_SCALE = 300
-/** Of those, everyone who comes in the first weeks: the waiting list of the opening. */
+/** The share of people who sign up in the first weeks, from the waiting list. */
 const OPENING_SHARE = 0.13
 const OFFLINE_SHARE = 0.07
 
@@ -91,7 +91,7 @@ export function contactRecord(person: Person): RecordWrite {
     idempotencyKey: `${id}-1`,
     data: {
       email,
-      // whom the site logs in under this id is this contact: events alone merge no two known people
+      // connects the user id of the site with this contact, because events alone do not merge two known people
       ...(!isOffline && { userId: id }),
       firstName,
       lastName,

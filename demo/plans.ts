@@ -1,6 +1,6 @@
 import type { Currency, Price } from './catalogue.ts'
 
-/** What a subscription is billed by. */
+/** A billing period. */
 export type Term = { key: 'monthly' | 'quarterly' | 'yearly'; interval: 'month' | 'year'; count: number }
 
 export const TERMS = {
@@ -11,7 +11,7 @@ export const TERMS = {
 
 export type Plan = { key: string; name: string; rank: number; prices: Record<Term['key'], Price> }
 
-/** From small to large: an upgrade goes one further, a downgrade one back. */
+/** From small to large. An upgrade moves to the next plan, a downgrade to the previous one. */
 export const PLANS: readonly Plan[] = [
   plan('solo', 'Solo, 1 bag', 0, [1490, 1650], [4200, 4650], [15900, 17500]),
   plan('duo', 'Duo, 2 bags', 1, [2490, 2750], [6990, 7700], [26400, 29000]),
@@ -21,7 +21,7 @@ export const PLANS: readonly Plan[] = [
 export type AddOn = {
   key: string
   name: string
-  /** Minor units per month; of metered ones per unit. */
+  /** Minor units per month, or per unit of a metered add-on. */
   perMonth: Price
   usage: 'licensed' | 'metered' | 'one_time'
 }
@@ -40,10 +40,10 @@ export type Discount = {
   ends_at?: string
 }
 
-/** What a customer has at one time. Amounts are minor units. */
+/** The terms of a subscription at one time. */
 export type Terms = {
   plan: Plan
-  /** Given away: staff and partners. */
+  /** For staff and partners. */
   isFree: boolean
   term: Term
   quantity: number
@@ -80,7 +80,7 @@ export function linesOf(terms: Terms, currency: Currency): Line[] {
   ]
 }
 
-/** What a period that begins at `at` costs without tax and usage; `isFirst`: discounts for once apply. */
+/** The price of a period that starts at `at`, without tax and usage. In the first period, one-time discounts apply. */
 export function periodCents(terms: Terms, currency: Currency, at: number, isFirst: boolean): number {
   const lines = linesOf(terms, currency).filter(
     ({ usage }) => usage === 'licensed' || (isFirst && usage === 'one_time'),
@@ -104,7 +104,7 @@ function sum(numbers: number[]): number {
   return numbers.reduce((total, number) => total + number, 0)
 }
 
-/** The neighbouring plan; the same one where there is none. */
+/** The next or previous plan, or the same one if there is none. */
 export function movedPlan(plan: Plan, by: 1 | -1): Plan {
   return PLANS[plan.rank + by] ?? plan
 }

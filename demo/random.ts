@@ -10,7 +10,7 @@ export type Random = {
   weighted<T>(list: readonly (readonly [T, number])[]): T
 }
 
-/** A generator for each purpose: what is added for one changes nothing for the others. */
+/** Each purpose has its own generator, so that a change of one does not affect the others. */
 export function randomFor(...path: (string | number)[]): Random {
   let state = hashOf(path.join('/'))
   function next(): number {
@@ -34,7 +34,7 @@ export function randomFor(...path: (string | number)[]): Random {
   }
 }
 
-/** Every bit of the input moves about half of the bits of the result. */
+/** Every bit of the input changes about half of the bits of the result. */
 function scrambled(value: number): number {
   let bits = Math.imul(value ^ (value >>> 16), 0x85ebca6b)
   bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35)

@@ -1,4 +1,4 @@
-/** The service refused a request, and a repeat would not help. */
+/** The server rejected a request, and a retry would not help. */
 export class Refused extends Error {
   override name = 'Refused'
 }
@@ -9,12 +9,12 @@ export type Send = (request: Request) => Promise<Record<string, unknown>>
 const ATTEMPTS = 25
 const PAUSE_MS = 300
 
-// Not Node's: this runs in browsers, too.
+// Not from Node, because this module also runs in browsers.
 const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 
 /**
- * Sends JSON and returns the response's. Retries what may be temporary: no connection, 429, 5xx; and 401, because a
- * server may cache credentials for up to two seconds.
+ * Sends JSON and returns the JSON of the response. Retries temporary failures: no connection, 429, 5xx, and 401, because a server
+ * may cache for up to two seconds that a key does not exist.
  */
 export function openSend(url: string): Send {
   return async request => {
@@ -55,12 +55,12 @@ async function post(url: string, { path, key, body, method, idempotencyKey }: Re
 }
 
 function refusal(url: string, { path }: Request, status: number, text: string): string {
-  if (status === 0) return `${url} does not answer: ${text}`
-  const missing = status === 404 ? ' Does this server run the surfaces data, events and inbound?' : ''
+  if (status === 0) return `${url} did not respond: ${text}`
+  const missing = status === 404 ? ' Check that this server runs the surfaces data, events and inbound.' : ''
   return `${url}${path} answered ${status}: ${text.slice(0, 500)}${missing}`
 }
 
-/** Works through the list, so many at a time. */
+/** Processes the list with bounded concurrency. */
 export async function eachOf<T>(list: T[], atATime: number, work: (item: T) => Promise<void>): Promise<void> {
   let next = 0
   async function worker(): Promise<void> {

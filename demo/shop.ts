@@ -1,3 +1,4 @@
+import { webhookEvent } from '../src/domain/samples.ts'
 import type { BillingEvent } from './billing-events.ts'
 import { productRecords, type RecordDelete, type RecordWrite } from './catalogue.ts'
 import { type Order, orderRecords, ordersOf } from './orders.ts'
@@ -9,7 +10,7 @@ import { firstAgreement, returnAgreement, secondAgreement } from './subscription
 import { visitsOf } from './visits.ts'
 import { isoTime, type Year } from './year.ts'
 
-/** A year of a coffee roaster that sells by order and by subscription, in the shape of what it sends to Kontor. */
+/** A year of a coffee roaster that sells orders and subscriptions, as the requests that it sends to Kontor. */
 export type Shop = {
   products: RecordWrite[]
   discontinued: RecordDelete[]
@@ -91,28 +92,22 @@ function subscriptionsOf(person: Person, year: Year): SubscriptionHistory[] {
 function returnEvents({ id, history, person, currency }: Order): BillingEvent[] {
   return history
     .filter(({ status }) => status === 'returned')
-    .map(({ at, refundedCents }) => ({
-      inbound_event_id: `${id}-returned`,
-      event_type: 'order.returned',
-      occurred_at: isoTime(at),
-      payload: { id, contact_id: person.id, refunded: refundedCents / 100, currency },
-    }))
+    .map(({ at, refundedCents }) => {
+      const payload = { id, contact_id: person.id, refunded: refundedCents / 100, currency }
+      return webhookEvent(`${id}-returned`, 'order.returned', new Date(at), payload)
+    })
 }
 
-/** Invoices without a known subscription: of an earlier system, and of a trade fair. Reports show them as coverage. */
+/** Invoices without a known subscription: from an earlier system and from a trade fair. Reports show them as coverage. */
 function strayInvoices(people: Person[], { label, start }: Year): BillingEvent[] {
   const customer = people[0]!
-  const paid = (id: string, at: number, total: number, subscription: string | null): BillingEvent => ({
-    inbound_event_id: `${id}-paid`,
-    event_type: 'invoice.paid',
-    occurred_at: isoTime(at),
-    payload: {
+  const paid = (id: string, at: number, total: number, subscription: string | null): BillingEvent =>
+    webhookEvent(`${id}-paid`, 'invoice.paid', new Date(at), {
       ...{ id, number: id.toUpperCase(), customer: customer.id, status: 'paid', currency: 'EUR' },
       ...(subscription && { subscription }),
       ...{ total, tax: 0, amount_due: total, amount_paid: total, amount_remaining: 0, attempt_count: 1 },
       ...{ finalized_at: isoTime(at), paid_at: isoTime(at), updated_at: isoTime(at) },
-    },
-  })
+    })
   const at = Math.max(start, customer.signedUpAt)
   return [
     paid(`${label}-in-old-01`, at, 18, `${label}-sub-of-the-old-system`),

@@ -1,14 +1,15 @@
 import { addIntervals } from '../src/domain/billing/calendar.ts'
+import { webhookEvent } from '../src/domain/samples.ts'
 import { type BillingEvent, type SubscriptionState, subscriptionPayload } from './billing-events.ts'
 import type { Random } from './random.ts'
 import type { Agreement } from './subscriptions.ts'
-import { DAY_MS, isoTime, numbered } from './year.ts'
+import { DAY_MS, numbered } from './year.ts'
 
-/** A subscription as it is simulated, and the events its billing system has sent so far. */
+/** The state of a simulated subscription, and the events that its billing system has sent so far. */
 export type Simulation = {
   agreement: Agreement
   random: Random
-  /** Nothing is simulated beyond this moment. */
+  /** The simulation ends here. */
   until: number
   state: SubscriptionState
   /** Periods are counted from here. */
@@ -43,8 +44,8 @@ export function emit(
 ): void {
   const { agreement, events, until } = simulation
   if (at > until) return
-  const inbound_event_id = `${agreement.id}-evt-${numbered(events.length + 1, 3)}`
-  events.push({ inbound_event_id, event_type: eventType, occurred_at: isoTime(at), payload })
+  const id = `${agreement.id}-evt-${numbered(events.length + 1, 3)}`
+  events.push(webhookEvent(id, eventType, new Date(at), payload))
 }
 
 export function change(
@@ -73,7 +74,7 @@ export function end(simulation: Simulation, at: number, reason: string): void {
   })
 }
 
-/** A new period from `at` on: the next one of its cycle, or the first of a new cycle. */
+/** Starts a period at `at`: the next one of the cycle, or the first of a new cycle. */
 export function beginPeriod(simulation: Simulation, at: number, isNewCycle: boolean): void {
   if (at > simulation.until) return
   if (isNewCycle) {

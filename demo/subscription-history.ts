@@ -7,7 +7,7 @@ import { beginPeriod, beginSimulation, change, end, type Simulation } from './si
 import type { Agreement } from './subscriptions.ts'
 import { DAY_MS, HOUR_MS, type Year } from './year.ts'
 
-/** `endedAt` is null where a subscription outlives the year. */
+/** `endedAt` is null if the subscription continues after the year. */
 export type SubscriptionHistory = { agreement: Agreement; events: BillingEvent[]; endedAt: number | null }
 
 /** A subscription from its start to the end of the year. */
@@ -18,7 +18,7 @@ export function simulateSubscription(agreement: Agreement, year: Year): Subscrip
   return { agreement, events: simulation.events, endedAt: simulation.state.endedAt }
 }
 
-/** Like those below, returns whether the subscription continues. */
+/** Returns whether the subscription continues, like the functions below. */
 function begin(simulation: Simulation): boolean {
   const { agreement, random, state, until } = simulation
   const { startedAt } = agreement

@@ -14,7 +14,7 @@ import {
 import { type Random, randomFor } from './random.ts'
 import { DAY_MS, isoTime, type Year } from './year.ts'
 
-/** A subscription as it is agreed; subscription-history.ts simulates the rest. */
+/** The terms at the start of a subscription. */
 export type Agreement = {
   id: string
   person: Person
@@ -22,7 +22,7 @@ export type Agreement = {
   startedAt: number
   trialDays: number
   terms: Terms
-  /** The shop knows the channel, and its billing system sends it along. */
+  /** Whether the billing system reports the acquisition channel. */
   knowsAcquisition: boolean
   collectionMethod: 'charge_automatically' | 'send_invoice'
 }
@@ -38,7 +38,7 @@ export function firstAgreement(person: Person, year: Year): Agreement | null {
   return startedAt < year.end ? agreement(person, 1, startedAt, random) : null
 }
 
-/** Another one beside the first: a gift, the office. */
+/** A second subscription beside the first: a gift, or for the office. */
 export function secondAgreement(first: Agreement, year: Year): Agreement | null {
   const random = randomFor(year.label, 'second', first.person.id)
   if (!random.chance(0.08)) return null

@@ -8,7 +8,7 @@ import type { Agreement } from './subscriptions.ts'
 import { busyMoment, numbered, type Year } from './year.ts'
 
 const VISITS_PER_SCALE = 8_000
-/** Browsers that block scripts: the order is known, the visit is not. */
+/** Share of browsers that block scripts: the order is known, but not the visit. */
 const UNSEEN_SHARE = 0.15
 
 const LANDINGS: [string, number][] = [
@@ -19,7 +19,7 @@ const LANDINGS: [string, number][] = [
   ['/journal/how-to-brew', 10],
 ]
 
-/** Every visit of the year: those that lead to something, and the many more that do not. */
+/** Every visit of the year: those that lead to a sign-up, an order or a subscription, and all others. */
 export function visitsOf(year: Year, people: Person[], orders: Order[], agreements: Agreement[]): Session[] {
   const seen = (person: Person) => !person.isOffline
   const visitors = people.filter(seen)
@@ -32,7 +32,7 @@ export function visitsOf(year: Year, people: Person[], orders: Order[], agreemen
   return [...sessions, ...browsingVisits(others, visitors, year)]
 }
 
-/** The visit that brought them, and the one in which they signed up; often the same. */
+/** The first visit and the visit of the sign-up, which are often the same. */
 function firstVisits(person: Person, year: Year): Session[] {
   const random = randomFor(year.label, 'visit', person.id)
   const { arrival, firstSeenAt, signedUpAt, visitors } = person
@@ -106,7 +106,7 @@ function subscribeVisit(agreement: Agreement, year: Year): Session {
   }
 }
 
-/** Strangers, and customers who buy nothing. */
+/** Visits of unknown visitors and of customers who buy nothing. */
 function browsingVisits(count: number, people: Person[], year: Year): Session[] {
   const random = randomFor(year.label, 'browsing')
   const sessions: Session[] = []
@@ -115,7 +115,7 @@ function browsingVisits(count: number, people: Person[], year: Year): Session[] 
     const person = random.chance(0.15) ? random.pick(people) : null
     const at = busyMoment(person?.signedUpAt ?? year.start, year, random)
     const endsAt = Math.max(at, person?.signedUpAt ?? at)
-    // Three of ten have been here before.
+    // Three of ten visited before.
     const stranger = `${year.label}-w-${numbered(random.chance(0.7) ? i : random.int(0, i), 5)}`
     sessions.push({
       id,

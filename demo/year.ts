@@ -9,7 +9,7 @@ export type Year = {
   scale: number
   start: number
   end: number
-  /** Begins every id, so that shops of other seeds and scales can live beside this one. */
+  /** The prefix of every id, so that a tenant can contain shops with other seeds and scales. */
   label: string
 }
 
@@ -31,18 +31,18 @@ export function numbered(number: number, digits: number): string {
   return String(number).padStart(digits, '0')
 }
 
-// Of a hundred visits to a shop, by the hour of the day (UTC): breakfast, lunch, and the long evening.
+// Share of visits in percent by hour of the day (UTC).
 const HOURS = [1, 1, 0, 0, 0, 1, 3, 5, 6, 5, 5, 5, 6, 6, 4, 4, 5, 6, 8, 9, 8, 6, 4, 2].map(
   (weight, hour) => [hour, weight] as const,
 )
 
-/** Some moment of the day that `at` lies in, when people are awake. */
+/** A random time on the day of `at`, weighted by hour. */
 export function momentOf(at: number, random: Random): number {
   const day = Math.floor(at / DAY_MS) * DAY_MS
   return day + random.weighted(HOURS) * HOUR_MS + random.int(0, 3_599) * 1000
 }
 
-/** Shops grow, and sell more before Christmas: how busy a day is, about 1 in the middle of the year. */
+/** How busy a day is, about 1 in the middle of the year. Shops grow, and sell more before Christmas. */
 function busyness(at: number, { start, end }: Year): number {
   const month = new Date(at).getUTCMonth()
   const season = month === 10 ? 1.5 : month === 11 ? 1.7 : month === 6 || month === 7 ? 0.8 : 1
@@ -51,7 +51,7 @@ function busyness(at: number, { start, end }: Year): number {
 
 const BUSIEST = 1.3 * 1.7
 
-/** Some moment between `from` and the end of the year, more likely in busy times. */
+/** A random time between `from` and the end of the year, more likely in busy times. */
 export function busyMoment(from: number, year: Year, random: Random): number {
   for (;;) {
     const at = from + random.next() * (year.end - from)

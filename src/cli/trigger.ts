@@ -1,15 +1,33 @@
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
+import { AdminError, notFound } from '../admin/error.ts'
+import { requireTenant } from '../admin/actor.ts'
+import type { TenantView } from '../admin/tenants.ts'
+import { editorCommand } from '../config/editor.ts'
 import { nearest } from '../config/spelling.ts'
+import { signedHeaders } from '../domain/inbound/signing.ts'
+import { isObject } from '../domain/json/json.ts'
+import { type NamedSample, SAMPLES, type Sample, type SampleTarget } from '../domain/samples.ts'
+import { HOUR_MS } from '../domain/time.ts'
+import { findSource, listSources, type Source } from '../store/inbound/sources.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './examples.ts'
 import type { Output } from './output.ts'
 import { type ReachedServer, reachServer } from './reached-server.ts'
-import { edited } from './samples/edit.ts'
-import type { Sample } from './samples/sample.ts'
-import { type NamedSample, SAMPLES } from './samples/samples.ts'
-import { openSender, type Sender } from './samples/senders.ts'
-import { type Change, changed, changeOf, jsonOrText } from './samples/set.ts'
-import { dataOption, readingDatabase, requireData, urlOption } from './session.ts'
+import {
+  currentUser,
+  dataOption,
+  readingDatabase,
+  requireData,
+  type Session,
+  secretsOf,
+  urlOption,
+} from './session.ts'
 
 const NOTES = `
 A sample is a request body as documented by its sender, with new ids each time. It is sent to the same endpoint as a real one:
@@ -95,7 +113,7 @@ async function trigger(named: NamedSample, options: Options, out: Output): Promi
     try {
       server = await reachServer({ config: session.config, url: options.url, out })
       for (let i = 0; i < options.count; i++) {
-        const sample = await prepared(named.make(new Date()), options)
+        const sample = await prepared(named.create(new Date()), options)
         if (!(await send({ sample, name: named.name, server, sender, out }))) break
       }
     } finally {
@@ -152,4 +170,188 @@ function countOf(text: string): number {
   const count = Number(text)
   if (/^\d+$/.test(text) && count >= 1 && count <= MOST) return count
   throw new InvalidArgumentError(`Expected a number from 1 to ${MOST}.`)
+}
+
+/** The path to which samples are posted, and their authentication. */
+export type Sender = {
+  path: string
+  headersFor(body: string): Record<string, string>
+  /** Revokes the key that was created for it. */
+  close(): Promise<void>
+}
+
+type Choice = { tenant?: string; source?: string; token?: string }
+
+export async function openSender(session: Session, target: SampleTarget, choice: Choice): Promise<Sender> {
+  return target === 'events' ? eventSender(session, choice) : sourceSender(session, target, choice)
+}
+
+async function eventSender(session: Session, choice: Choice): Promise<Sender> {
+  const { admin } = session
+  const tenant = await tenantOf(session, choice)
+  const expires_at = new Date(Date.now() + HOUR_MS).toISOString()
+  const { id, key } = await admin.keys.create({
+    tenant: tenant.id,
+    kind: 'tracking',
+    expires_at,
+  })
+  return {
+    path: '/v1/track',
+    headersFor: () => ({ authorization: `Bearer ${key}` }),
+    close: async () => {
+      await admin.keys.revoke(id, {})
+    },
+  }
+}
+
+async function tenantOf({ admin }: Session, { tenant }: Choice): Promise<TenantView> {
+  const tenants = await admin.tenants.list()
+  if (tenant === undefined && tenants.length === 1) return tenants[0]!
+  if (tenant === undefined && tenants.length === 0)
+    throw new UsageError('There is no tenant yet. Create one with kontor start or kontor tenant create.')
+  if (tenant === undefined) throw new UsageError('There are several tenants. Choose one with --tenant.')
+  const found = tenants.find(({ id, name }) => id === tenant || name === tenant)
+  if (!found) throw notFound('tenant', tenant)
+  return found
+}
+
+async function sourceSender(
+  session: Session,
+  target: Exclude<SampleTarget, 'events'>,
+  choice: Choice,
+): Promise<Sender> {
+  const source = await sourceFor(session, target, choice)
+  const { preset, id } = source
+  const { open } = await secretsOf(session.config)
+  const secret = source.signingSecrets[0] && open(source.signingSecrets[0].sealed)
+  const token = choice.token && { authorization: `Bearer ${choice.token}` }
+  const needsToken = secret === undefined || preset === null
+  if (needsToken && !token)
+    throw new UsageError(
+      `The source ${id} requires its token${preset && ', because it has no signing secret'}. Give it with --token tok_…`,
+    )
+  const { signatureHeader } = session.config
+  return {
+    path: `/ingest/inbound/${id}`,
+    headersFor(body) {
+      const signing = { secret: secret ?? '', body, at: new Date(), signatureHeader, id: randomUUID() }
+      const signed = secret === undefined ? {} : signedHeaders(preset, signing)
+      if (signed === null)
+        throw new UsageError(
+          `The signature scheme of ${id} is not supported. Use kontor source test instead.`,
+        )
+      return { ...token, ...signed }
+    },
+    close: async () => {},
+  }
+}
+
+async function sourceFor(
+  session: Session,
+  target: Exclude<SampleTarget, 'events'>,
+  choice: Choice,
+): Promise<Source> {
+  const { pool } = session
+  if (choice.source !== undefined) {
+    const source = await findSource(pool, choice.source)
+    if (!source) throw notFound('source', choice.source)
+    if (choice.tenant !== undefined) {
+      const { id, name } = await requireTenant(pool, currentUser(), choice.tenant)
+      if (id !== source.tenantId)
+        throw new UsageError(`The source ${source.id} does not belong to tenant ${name}. Omit --tenant.`)
+    }
+    if ('preset' in target && source.preset !== null && source.preset !== target.preset)
+      throw new UsageError(
+        `The source ${source.id} accepts webhooks of ${source.preset}, but this is a sample of ${target.preset}.`,
+      )
+    return source
+  }
+  const tenant = await tenantOf(session, choice)
+  const { id } = await requireTenant(pool, currentUser(), tenant.id)
+  const fits = (source: Source) =>
+    'preset' in target
+      ? source.preset === target.preset
+      : source.preset === null && source.type === target.type
+  const found = (await listSources(pool, id)).filter(source => source.enabled && fits(source))
+  if (found.length === 1) return found[0]!
+  if (found.length > 1)
+    throw new UsageError(
+      `There are ${found.length} matching sources (${found.map(source => source.id).join(', ')}). Choose one with --source.`,
+    )
+  const how =
+    'preset' in target
+      ? `--type webhook --preset ${target.preset} --signing-secret generate`
+      : `--type ${target.type}`
+  throw new AdminError(
+    'not_found',
+    'source_not_found',
+    `The tenant ${tenant.name} has no matching source. Create one: kontor source create --tenant ${tenant.name} ${how}`,
+  )
+}
+
+/** Opens the body in the user's editor and returns the edited body. */
+export async function edited(body: Record<string, unknown>): Promise<Record<string, unknown>> {
+  const directory = await mkdtemp(join(tmpdir(), 'kontor-'))
+  const file = join(directory, 'sample.json')
+  try {
+    await writeFile(file, `${JSON.stringify(body, null, 2)}\n`)
+    const editor = editorCommand()
+    // Through a shell, because $EDITOR may contain options.
+    const child = spawn('/bin/sh', ['-c', `${editor} "$1"`, 'editor', file], { stdio: 'inherit' })
+    const [code] = await once(child, 'close')
+    if (code !== 0) throw new UsageError(`${editor} exited with code ${code}. Nothing was sent.`)
+    return objectIn(await readFile(file, 'utf8'))
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+function objectIn(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (isObject(value)) return value
+  } catch {
+    // reported below
+  }
+  throw new UsageError('The edited text is not a JSON object. Nothing was sent.')
+}
+
+/** The new value of a field. */
+export type Change = { path: string[]; value: unknown }
+
+const FORBIDDEN = new Set(['__proto__', 'prototype', 'constructor'])
+
+/** Parses `data.amount=4900`. */
+export function changeOf(text: string): Change {
+  const at = text.indexOf('=')
+  const path = text.slice(0, Math.max(at, 0)).split('.')
+  if (at < 1 || path.some(part => part === '' || FORBIDDEN.has(part)))
+    throw new InvalidArgumentError('Expected path=value, for example data.object.amount_paid=4900.')
+  return { path, value: jsonOrText(text.slice(at + 1)) }
+}
+
+/** Parses JSON; returns the string itself if it is not JSON. */
+export function jsonOrText(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+type Node = Record<string, unknown>
+
+/** Returns a copy with the changes. Creates missing parents of a field. */
+export function changed(body: Node, changes: readonly Change[]): Node {
+  const copy = structuredClone(body)
+  for (const { path, value } of changes) {
+    let node: Node = copy
+    for (const part of path.slice(0, -1)) {
+      const next = node[part]
+      if (typeof next !== 'object' || next === null) node[part] = {}
+      node = node[part] as Node
+    }
+    node[path.at(-1)!] = value
+  }
+  return copy
 }

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { parse } from 'csv-parse'
 import { FileFault, type Rejection, type Row } from './row.ts'
 
-// A quote that is never closed would take the rest of the file for one cell.
+// An unclosed quote would turn the rest of the file into one cell.
 const MAX_ROW_BYTES = 8 * 1_048_576
-// A table of more is none: a row of it would be looked up column by column.
+// A file with more columns is not a table, and looking up its columns would be slow.
 const MAX_COLUMNS = 10_000
 const OTHER_DELIMITERS: [RegExp, string][] = [
   [/;/, 'semicolons'],
@@ -15,8 +15,8 @@ const OTHER_DELIMITERS: [RegExp, string][] = [
 type Parsed = { record: string[]; raw: string }
 
 /**
- * The rows of a CSV file, by the names in its first line; an empty cell leaves its field out. Stray quotes are part of
- * their cell; a row with more or fewer cells than there are columns is rejected.
+ * Reads the rows of a CSV file; the first line names the columns. An empty cell omits its field. Stray quotes belong to their
+ * cell. A row whose number of cells differs from the number of columns is rejected.
  */
 export async function* csvRows(
   chunks: AsyncIterable<string>,
@@ -31,7 +31,7 @@ export async function* csvRows(
   })
   let parsed: Parsed[] = []
   let fault: (Error & { code?: string }) | null = null
-  // what goes wrong is told by `fault`
+  // the 'error' listener below records errors
   const ended = once(parser, 'close').catch(() => undefined)
   parser.on('data', record => parsed.push(record as Parsed))
   parser.on('error', error => {
@@ -51,7 +51,7 @@ export async function* csvRows(
   parser.end()
   await ended
   yield take()
-  if (!rows.hasHeader()) throw new FileFault('The file is empty: its first line must name the columns.')
+  if (!rows.hasHeader()) throw new FileFault('The file is empty. Its first line must name the columns.')
 }
 
 function rowReader(checkHeader: (columns: string[]) => void) {
@@ -71,7 +71,7 @@ function rowReader(checkHeader: (columns: string[]) => void) {
       return {
         line: begin,
         column: null,
-        reason: `has ${record.length} cells; there are ${columns.length} columns`,
+        reason: `has ${record.length} cells, but the file has ${columns.length} columns`,
       }
     return { line: begin, cells: cellsOf(columns, record) }
   }
@@ -81,10 +81,10 @@ function rowReader(checkHeader: (columns: string[]) => void) {
     hasHeader: () => columns !== null,
     fault({ code, message }: Error & { code?: string }): FileFault {
       if (code === 'CSV_QUOTE_NOT_CLOSED')
-        return new FileFault(`In the row at line ${line} a quote is opened and never closed.`)
+        return new FileFault(`The row at line ${line} contains an unclosed quote.`)
       if (code === 'CSV_MAX_RECORD_SIZE')
         return new FileFault(
-          `The row at line ${line} is longer than 8 MiB: is a quote in it opened and never closed?`,
+          `The row at line ${line} is longer than 8 MiB. It may contain an unclosed quote.`,
         )
       return new FileFault(`The row at line ${line} cannot be read: ${message}`)
     },
@@ -96,13 +96,13 @@ function headerOf(cells: string[]): string[] {
   const [other] = OTHER_DELIMITERS.filter(([pattern]) => columns.length === 1 && pattern.test(columns[0]!))
   if (other)
     throw new FileFault(
-      `The columns are separated by ${other[1]}: only commas are read. Save it with commas.`,
+      `The columns are separated by ${other[1]}. Save the file with commas as separators.`,
     )
   if (columns.length > MAX_COLUMNS)
-    throw new FileFault(`There are ${columns.length} columns: ${MAX_COLUMNS} are the most.`)
+    throw new FileFault(`The file has ${columns.length} columns. At most ${MAX_COLUMNS} are allowed.`)
   const seen = new Set<string>()
   for (const name of columns) {
-    if (name !== '' && seen.has(name)) throw new FileFault(`There are two columns ${JSON.stringify(name)}.`)
+    if (name !== '' && seen.has(name)) throw new FileFault(`The file has two columns named ${JSON.stringify(name)}.`)
     seen.add(name)
   }
   return columns
@@ -121,6 +121,6 @@ function cellsOf(columns: string[], record: string[]): Record<string, string> {
 function newlinesIn(text: string): number {
   let count = 0
   for (let i = text.indexOf('\n'); i >= 0; i = text.indexOf('\n', i + 1)) count++
-  // With CRLF the parser hands out a row without the newline that ends it, with LF it does not.
+  // With LF, the parser returns a row with the newline that ends it; with CRLF, without.
   return text.endsWith('\n') ? count - 1 : count
 }

@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import type { Rejection } from './row.ts'
 
-/** Where rejected rows are written: one JSON object a line, or CSV where the name says so. */
+/** The file for rejected rows: one JSON object per line, or CSV if its name ends in .csv. */
 export type ErrorsFile = {
   write(rejections: Rejection[]): Promise<void>
   bytes(): number
@@ -10,7 +10,7 @@ export type ErrorsFile = {
 
 const NONE: ErrorsFile = { write: async () => {}, bytes: () => 0, close: async () => {} }
 
-/** What an import that was cut off wrote after its last settled row is written again: it begins at `from`. */
+/** An interrupted import may have written rejections after its last settled row. They are written again, starting at byte `from`. */
 export async function openErrorsFile(path: string | null, from: number): Promise<ErrorsFile> {
   if (path === null) return NONE
   const file: FileHandle = await open(path, from > 0 ? 'r+' : 'w').catch(() => open(path, 'w'))
@@ -34,7 +34,7 @@ function ndjsonLine(rejection: Rejection): string {
 }
 
 function csvLine({ line, column, reason }: Rejection): string {
-  // a stranger's column may be what a spreadsheet takes for a formula
+  // a column name from the file may look like a formula to a spreadsheet
   const quoted = (text: string) => `"${text.replace(/^(?=[=+\-@\t\r\n])/, "'").replaceAll('"', '""')}"`
   return `${line},${quoted(column ?? '')},${quoted(reason)}\r\n`
 }

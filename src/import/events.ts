@@ -12,7 +12,7 @@ export const EVENT_FIELDS = [
 const OWN_FIELDS = new Set<string>(EVENT_FIELDS)
 const IDS = ['visitor', 'session_id', 'user_id', 'event_id']
 
-/** Rows that are tracking events: by the map, as bodies of POST /v1/track, as rows of an export, or by their columns. */
+/** Reads tracking events: with a map, as bodies of POST /v1/track, as rows of an export, or by column names. */
 export function eventReading({ mapping, time }: { mapping: Mapping | null; time: Date }): Reading {
   return rowByRow(row => {
     const wrong: WrongValue[] = []
@@ -22,19 +22,19 @@ export function eventReading({ mapping, time }: { mapping: Mapping | null; time:
   })
 }
 
-/** An event of our own form, or a call of a customer-data platform. */
+/** An event in the native format, or a CDP call. */
 function eventItem(line: number, event: JsonObject | string): Read {
   let text = typeof event === 'string' ? event : JSON.stringify(event)
   const own = typeof event === 'string' ? (JSON.parse(event) as JsonObject) : event
   const idField = own.event_type === undefined && own.type !== undefined ? 'messageId' : 'event_id'
   let id = own[idField]
   if (id === undefined || id === null || id === '') {
-    // The same row again is the same event.
+    // The same row always gets the same id, so that importing it twice adds nothing.
     id = `row-${hash('sha256', text, 'hex').slice(0, 40)}`
     text = `{"${idField}":"${id}"${text === '{}' ? '' : ','}${text.slice(1)}`
   }
   if (Buffer.byteLength(text) > MAX_ITEM_BYTES)
-    return { line, column: null, reason: `an event may have ${MAX_ITEM_BYTES} bytes` }
+    return { line, column: null, reason: `an event may have at most ${MAX_ITEM_BYTES} bytes` }
   const { faults } = inspect(openBody(`[${text}]`), { route: 'cdp', kind: 'batch', ip: null, headers: {} })
   const [fault] = faults
   if (fault) return { line, column: columnOf(fault.pointer), reason: fault.message }
@@ -50,7 +50,7 @@ function eventOf(row: Row): JsonObject | string {
   return text.trim()
 }
 
-/** What is no field of an event becomes `data.<column>`. */
+/** A column that is not an event field becomes `data.<column>`. */
 function eventOfColumns(cells: JsonObject): JsonObject {
   const event: JsonObject = {}
   for (const name of EVENT_FIELDS) if (name !== 'data' && cells[name] !== undefined) event[name] = cells[name]
@@ -64,7 +64,7 @@ function eventOfColumns(cells: JsonObject): JsonObject {
   return event
 }
 
-/** A row of `kontor export events`: its payload is what a tracking event calls data. */
+/** A row of `kontor export events`. Its `payload` is the `data` of a tracking event. */
 function eventOfExport(row: JsonObject, text: string): string {
   const facts: JsonObject = { event_type: row.event_type, occurred_at: row.occurred_at }
   for (const name of IDS) if (row[name] !== null && row[name] !== undefined) facts[name] = row[name]

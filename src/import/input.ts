@@ -3,13 +3,13 @@ import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { FileFault } from './row.ts'
 
-/** A file, or what is piped in: there is no size and no going on for the latter. */
+/** A file, or standard input, which has no size and cannot be resumed. */
 export type Input = {
   path: string | null
   bytes: number | null
-  /** When its content was last changed: what "now" means in a map. */
+  /** The modification time, which is also the value of "now" in a map. */
   time: Date
-  /** How much of it was read. */
+  /** The number of bytes read so far. */
   readBytes(): number
   chunks(): AsyncGenerator<string>
 }
@@ -25,9 +25,9 @@ export async function openInput(file: string, now: Date): Promise<Input> {
   const path = resolve(file)
   const found = await stat(path).catch(() => null)
   if (found && !found.isFile())
-    throw new FileFault(`${path} is no file: pipe it in, and give - for its name.`)
+    throw new FileFault(`${path} is not a regular file. Pipe its contents in, and use - as the file name.`)
   if (!found) throw new FileFault(`There is no file ${path}.`)
-  // A file from the future is as good as new.
+  // The modification time may be in the future.
   const time = new Date(Math.min(found.mtimeMs, now.getTime()))
   const chunks = () => decoded(createReadStream(path, { highWaterMark: 262_144 }), count)
   return { path, bytes: found.size, time, readBytes, chunks }
@@ -43,14 +43,14 @@ async function* decoded(
     try {
       return bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode()
     } catch {
-      throw new FileFault('The text is not UTF-8. Save the file as UTF-8 (in a spreadsheet: “CSV UTF-8”).')
+      throw new FileFault('The file is not UTF-8. Save it as UTF-8 (in a spreadsheet: “CSV UTF-8”).')
     }
   }
   for await (const bytes of stream) {
     count(bytes.length)
     if (isFirst && bytes[0] === 0x1f && bytes[1] === 0x8b)
       throw new FileFault(
-        'The file is compressed: unpack it, or pipe it in (gunzip -c FILE | kontor import … -).',
+        'The file is compressed. Decompress it, or pipe it in (gunzip -c FILE | kontor import … -).',
       )
     isFirst = false
     yield decode(bytes)

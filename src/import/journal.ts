@@ -3,22 +3,22 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Input } from './input.ts'
 
-/** How far an import is: so many things were read and are settled, with what became of them. */
+/** The progress of an import: the number of rows that are read and settled, and their outcomes. */
 export type Progress = {
   read: number
   accepted: number
   duplicates: number
   rejected: number
-  /** How long the errors file was then. */
+  /** The length of the errors file at that point. */
   errorsBytes: number
 }
 
 export const NO_PROGRESS: Progress = { read: 0, accepted: 0, duplicates: 0, rejected: 0, errorsBytes: 0 }
 
-/** What is kept beside the file while it is imported, so that the same command goes on where it was cut off. */
+/** The progress file beside the imported file. With it, the same command continues after an interruption. */
 export type Journal = {
   load(): Promise<Progress | null>
-  /** Now and then; `isLast`: now. */
+  /** Writes at most once per second, unless `isLast`. */
   save(progress: Progress, isLast?: boolean): Promise<void>
   end(): Promise<void>
 }
@@ -26,7 +26,7 @@ export type Journal = {
 const NONE: Journal = { load: async () => null, save: async () => {}, end: async () => {} }
 const SAVE_EVERY_MS = 1_000
 
-/** `what`: all that makes it this import and not another one of the same file. */
+/** `what`: the options that distinguish this import from other imports of the same file. */
 export function openJournal({ path, bytes, time }: Input, what: unknown): Journal {
   if (path === null) return NONE
   const key = hash('sha256', JSON.stringify([path, bytes, time, what]), 'hex').slice(0, 12)
@@ -48,7 +48,7 @@ export function openJournal({ path, bytes, time }: Input, what: unknown): Journa
         await writeFile(`${file}~`, JSON.stringify(progress))
         await rename(`${file}~`, file)
       } catch {
-        isWritable = false // the same file again still adds nothing: it only takes longer
+        isWritable = false // without a journal, a repeated import adds nothing either, but takes longer
       }
     },
     async end() {

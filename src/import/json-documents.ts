@@ -3,7 +3,7 @@ import { FileFault, type Rejection, type Row } from './row.ts'
 
 const MAX_DOCUMENT_CHARS = 64 * 1_048_576
 
-/** JSON values one after the other, on one line each or on many; the things of a list page or an array stand for themselves. */
+/** A sequence of JSON values, each on one or several lines. The items of a list page or an array become separate rows. */
 export async function* jsonDocuments(chunks: AsyncIterable<string>): AsyncGenerator<(Row | Rejection)[]> {
   let text = ''
   let [at, depth, start, line, startLine] = [0, 0, -1, 1, 1]
@@ -16,7 +16,7 @@ export async function* jsonDocuments(chunks: AsyncIterable<string>): AsyncGenera
       if (c === '\n') line++
       if (isInString) {
         if (c === '\\') {
-          // what is escaped may be in the next chunk
+          // the escaped character may be in the next chunk
           if (at + 1 === text.length) break
           at++
         } else if (c === '"') isInString = false
@@ -26,7 +26,7 @@ export async function* jsonDocuments(chunks: AsyncIterable<string>): AsyncGenera
       } else if ((c === '}' || c === ']') && depth > 0 && --depth === 0) {
         rows.push(...rowsOf(text.slice(start, at + 1), startLine))
         start = -1
-      } else if (depth === 0 && !/[\s,]/.test(c)) throw new FileFault(`Line ${line} is no JSON object.`)
+      } else if (depth === 0 && !/[\s,]/.test(c)) throw new FileFault(`Line ${line} is not a JSON object.`)
     }
     const kept = start < 0 ? at : start
     text = text.slice(kept)
@@ -34,11 +34,11 @@ export async function* jsonDocuments(chunks: AsyncIterable<string>): AsyncGenera
     if (start >= 0) start = 0
     if (text.length > MAX_DOCUMENT_CHARS)
       throw new FileFault(
-        `What begins at line ${startLine} is longer than 64 MiB: is there a bracket too many?`,
+        `The JSON value that starts at line ${startLine} is longer than 64 MiB. A closing bracket may be missing.`,
       )
     yield rows
   }
-  if (start >= 0) yield [{ line: startLine, column: null, reason: 'the JSON that begins here has no end' }]
+  if (start >= 0) yield [{ line: startLine, column: null, reason: 'the JSON value that starts here is incomplete' }]
 }
 
 function rowsOf(text: string, line: number): (Row | Rejection)[] {
@@ -51,7 +51,7 @@ function rowsOf(text: string, line: number): (Row | Rejection)[] {
   if (Array.isArray(value)) return itemRows(text, text, line)
   if (isObject(value) && value.object === 'list' && Array.isArray(value.data))
     return itemRows(text, objectFields(text).findLast(([name]) => name === 'data')![1], line)
-  return isObject(value) ? [{ line, cells: value, text }] : [{ line, column: null, reason: 'is no object' }]
+  return isObject(value) ? [{ line, cells: value, text }] : [{ line, column: null, reason: 'is not a JSON object' }]
 }
 
 function itemRows(text: string, array: string, firstLine: number): (Row | Rejection)[] {

@@ -2,17 +2,17 @@ import { isObject, type JsonObject } from '../domain/json/json.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import { FileFault } from './row.ts'
 
-/** How values of a file become fields: `{"id": "Handle", "sourceUpdatedAt": "now", "data": {"price": {"from": "Price", "as": "number"}}}`. */
+/** Maps columns to fields: `{"id": "Handle", "sourceUpdatedAt": "now", "data": {"price": {"from": "Price", "as": "number"}}}`. */
 export type Mapping = { [field: string]: Field | Mapping }
 
 const TYPES = ['text', 'number', 'boolean', 'timestamp', 'json'] as const
 type Type = (typeof TYPES)[number]
 type Field = { from: string; as: Type } | { value: unknown } | { now: true }
 
-/** A value that is not what the map says it is. */
+/** A value that does not have the type that the map declares. */
 export type WrongValue = { column: string; reason: string }
 
-/** Reads a map file; all its faults are named at once. */
+/** Parses a map file and reports all its errors together. */
 export function readMapping(text: string, fields: readonly string[]): Mapping {
   let given: unknown
   try {
@@ -20,12 +20,12 @@ export function readMapping(text: string, fields: readonly string[]): Mapping {
   } catch (error) {
     throw new FileFault(`The map file is not JSON: ${(error as Error).message}.`)
   }
-  if (!isObject(given)) throw new FileFault('The map file must hold a JSON object.')
+  if (!isObject(given)) throw new FileFault('The map file must contain a JSON object.')
   const faults: string[] = []
   for (const name of Object.keys(given))
-    if (!fields.includes(name)) faults.push(`${name} is no field; there are ${fields.join(', ')}`)
+    if (!fields.includes(name)) faults.push(`${name} is not a field; the fields are ${fields.join(', ')}`)
   const mapping = mappingOf(given, '', faults)
-  if (faults.length > 0) throw new FileFault(`The map file is at fault:\n  - ${faults.join('\n  - ')}`)
+  if (faults.length > 0) throw new FileFault(`The map file is invalid:\n  - ${faults.join('\n  - ')}`)
   return mapping
 }
 
@@ -49,7 +49,7 @@ function isTime(field: string): boolean {
 }
 
 function typeOf(as: unknown, at: string, faults: string[]): Type {
-  // a column that holds all of `data` holds it as JSON
+  // a column for the whole `data` contains JSON
   if (as === undefined) return at === 'data' ? 'json' : 'text'
   if (TYPES.includes(as as Type)) return as as Type
   faults.push(`${at}: "as" must be one of ${TYPES.join(', ')}`)
@@ -68,7 +68,7 @@ export function columnsOf(mapping: Mapping): string[] {
   })
 }
 
-/** The fields of one row; what the row does not have is left out. Wrong values are added to `wrong`. */
+/** The fields of one row. Missing values are omitted; values of the wrong type are added to `wrong`. */
 export function mapped(mapping: Mapping, cells: JsonObject, time: Date, wrong: WrongValue[]): JsonObject {
   const fields: JsonObject = {}
   for (const [name, spec] of Object.entries(mapping)) {
@@ -123,16 +123,16 @@ const BOOLEANS: Record<string, boolean> = {
 
 const PLAIN_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/
 
-/** With all its digits: what a double cannot hold goes on as it is written. */
+/** Keeps all digits: a number that a double cannot represent is sent as written. */
 export function numberOf(text: string): unknown {
   if (PLAIN_NUMBER.test(text)) return rawJson(text)
   return /^[-+]?\d+(?:\.\d*)?$/.test(text) ? Number(text) : undefined
 }
 
-// JSON.rawJSON is newer than the types.
+// The type declarations do not contain JSON.rawJSON yet.
 const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown }
 
-/** ISO 8601, and the forms with a blank in which shops write it: `2026-01-31 09:30:00 +0100`, `… UTC`. */
+/** Accepts ISO 8601, and the formats with a space that shops use: `2026-01-31 09:30:00 +0100`, `… UTC`. */
 export function timestampOf(text: string | null): string | undefined {
   if (text === null) return undefined
   const iso = text.replace(
@@ -142,7 +142,7 @@ export function timestampOf(text: string | null): string | undefined {
   return parseTimestamp(iso) ? iso : undefined
 }
 
-/** A column, or what stands at a dotted path where rows are JSON. */
+/** A column, or the value at a dotted path of a JSON row. */
 function valueAt(cells: JsonObject, column: string): unknown {
   if (Object.hasOwn(cells, column)) return cells[column]
   if (!column.includes('.')) return undefined

@@ -1,10 +1,10 @@
 import { isObject, parseJson } from '../domain/json/json.ts'
 import { FileFault, type Rejection, type Row } from './row.ts'
 
-// One record may have 1 MiB, and is sent in batches of 8.
+// A record may have 1 MiB, and a batch 8 MiB.
 const MAX_LINE_CHARS = 8 * 1_048_576
 
-/** One JSON object a line. */
+/** One JSON object per line. */
 export async function* ndjsonRows(chunks: AsyncIterable<string>): AsyncGenerator<(Row | Rejection)[]> {
   let rest = ''
   let line = 0
@@ -13,7 +13,7 @@ export async function* ndjsonRows(chunks: AsyncIterable<string>): AsyncGenerator
     rest = lines.pop()!
     if (rest.length > MAX_LINE_CHARS)
       throw new FileFault(
-        `Line ${line + lines.length + 1} is longer than 8 MiB: is this one JSON object a line?`,
+        `Line ${line + lines.length + 1} is longer than 8 MiB. The file must contain one JSON object per line.`,
       )
     yield lines.flatMap(text => rowOf(text, ++line) ?? [])
   }

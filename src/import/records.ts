@@ -7,7 +7,7 @@ import { type Read, type Reading, type Row, rowByRow } from './row.ts'
 
 export const RECORD_FIELDS = ['id', 'externalId', 'sourceUpdatedAt', 'data'] as const
 
-/** A record as it is written; `data` is JSON text, or a value. */
+/** The fields of a record write. `dataText` is the JSON of `data` as received. */
 type RecordFields = {
   id?: unknown
   externalId?: unknown
@@ -16,7 +16,7 @@ type RecordFields = {
   dataText?: string
 }
 
-/** Rows that are records: by the map, as the API's own bodies, or by their columns. */
+/** Reads records: with a map, as bodies of the API, or by column names. */
 export function recordReading(
   entityType: EntityType,
   { mapping, time }: { mapping: Mapping | null; time: Date },
@@ -29,15 +29,15 @@ export function recordReading(
   })
 }
 
-/** What the server would say of it is said here where it is easy: a dry run knows no more. */
+/** Applies the simple checks of the server, so that a dry run finds most errors. */
 export function recordItem(entityType: EntityType, line: number, fields: RecordFields): Read {
   const { id, externalId, sourceUpdatedAt, data = {} } = fields
   const refuse = (column: string, reason: string) => ({ line, column, reason })
   if (id === undefined || id === null || id === '') return refuse('id', 'is missing')
   if (typeof id !== 'string' || [...id].length > 255)
-    return refuse('id', 'must be text of 1 to 255 characters')
+    return refuse('id', 'must be a string of 1 to 255 characters')
   if (externalId !== undefined && (typeof externalId !== 'string' || [...externalId].length > 255))
-    return refuse('externalId', 'must be text of 1 to 255 characters')
+    return refuse('externalId', 'must be a string of 1 to 255 characters')
   if (sourceUpdatedAt === undefined || sourceUpdatedAt === null)
     return refuse('sourceUpdatedAt', 'is missing')
   if (parseTimestamp(sourceUpdatedAt) === null)
@@ -54,7 +54,7 @@ export function recordItem(entityType: EntityType, line: number, fields: RecordF
       column: null,
       reason: 'contains a NUL character, an unpaired surrogate or a number out of range',
     }
-  // The same row again is the same write: the key is made of all that it says.
+  // The key is a hash of the row, so that importing the same row twice adds nothing.
   const key = `import-${hash('sha256', content, 'hex').slice(0, 40)}`
   return { line, id, text: `${content},"idempotencyKey":"${key}"}` }
 }
@@ -72,7 +72,7 @@ function fieldsOf({ cells, text }: Row): RecordFields {
   const { id, externalId, sourceUpdatedAt } = cells
   const named = { id: isNumber(id) ? String(id) : id, externalId: externalId ?? undefined, sourceUpdatedAt }
   if (text === undefined) return { ...named, data: nested(cells, name => !ENVELOPE.has(name)) }
-  // A row of an export, or a body of the API: the data goes on as it is written, with all its digits.
+  // A row of an export or a body of the API: the data is sent as written, with all digits.
   if (Object.hasOwn(cells, 'data') && cells.data !== null)
     return {
       ...named,
@@ -90,7 +90,7 @@ function isNumber(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value)
 }
 
-/** Columns as fields: a dot in a name makes an object. */
+/** Converts columns to fields. A dot in a column name creates a nested object. */
 export function nested(cells: JsonObject, isWanted: (name: string) => boolean): JsonObject {
   const fields: JsonObject = Object.create(null)
   for (const [name, value] of Object.entries(cells)) {

@@ -1,20 +1,20 @@
 import type { JsonObject } from '../domain/json/json.ts'
 
-/** A row of a file as it stands there; `line` is where it begins. `text`: the JSON that it was, if it was JSON. */
+/** A row of a file that starts at `line`. `text` is its original JSON, if it was JSON. */
 export type Row = { line: number; cells: JsonObject; text?: string }
 
-/** Why a row is not taken, and in which column that is, if in one. */
+/** Why a row is rejected, and the column that causes it, if there is one. */
 export type Rejection = { line: number; column: string | null; reason: string }
 
-/** What goes into the service: `text` is JSON, `id` what it is about; of one id the order is kept. */
+/** What is sent to the service as JSON. Items with the same `id` stay in order. */
 export type Item = { line: number; id: string; text: string }
 
 export type Read = Item | Rejection
 
-/** Makes items of rows. Several rows may be one item: `end` gives what is still open. */
+/** Converts rows to items. Several rows may form one item; `end` returns the last one. */
 export type Reading = { push(row: Row): Read[]; end(): Read[] }
 
-/** The file cannot be read as what it was said to be: nothing of it is taken from here on. */
+/** The file cannot be read. The import stops. */
 export class FileFault extends Error {
   override name = 'FileFault'
 }
@@ -23,7 +23,7 @@ export function isRejection(read: Row | Read): read is Rejection {
   return 'reason' in read
 }
 
-/** A reading in which every row stands for itself. */
+/** A reading that converts each row separately. */
 export function rowByRow(read: (row: Row) => Read): Reading {
   return { push: row => [read(row)], end: () => [] }
 }

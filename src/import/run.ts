@@ -9,11 +9,10 @@ export type Totals = { read: number; accepted: number; duplicates: number; rejec
 export type ImportOptions = {
   rows: AsyncIterable<(Row | Rejection)[]>
   reading: Reading
-  /** Null: a dry run. */
+  /** Null for a dry run. */
   target: Target | null
   journal: Journal
   errors: (from: number) => Promise<ErrorsFile>
-  /** Hears of the first few. */
   onRejected: (rejections: Rejection[]) => void
   onResumed: (read: number) => void
   onProgress: (totals: Totals) => void
@@ -21,7 +20,7 @@ export type ImportOptions = {
   signal: AbortSignal
 }
 
-/** So many requests are under way at a time; what they hold is all that is held of the file. */
+/** The number of requests in flight, which also bounds how much of the file is in memory. */
 const IN_FLIGHT = 4
 const MAX_READS = 2_000
 const DRY: Target = {
@@ -34,8 +33,8 @@ type Batch = { items: Item[]; rejected: Rejection[]; bytes: number; ids: Set<str
 const newBatch = (): Batch => ({ items: [], rejected: [], bytes: 0, ids: new Set() })
 
 /**
- * Reads a file to its end and sends what it says, batch after batch. Batches are settled in their order: what was settled is
- * in the journal and is not sent again by the same command after a crash; what was under way is, and adds nothing.
+ * Reads a file and sends its items in batches. Batches are settled in order. After a crash, the same command skips the settled
+ * batches, which the journal contains. It sends batches that were in flight again, and the service recognizes the duplicates.
  */
 export async function runImport(options: ImportOptions): Promise<Totals & { isWhole: boolean }> {
   const { reading, journal, signal } = options
@@ -67,13 +66,13 @@ export async function runImport(options: ImportOptions): Promise<Totals & { isWh
 
   async function dispatch(): Promise<void> {
     if (batch.items.length + batch.rejected.length === 0) return
-    // Of two changes of one thing the later row must arrive later.
+    // Two changes with the same id must arrive in the order of their rows.
     while (underWay.length >= IN_FLIGHT || underWay.some(({ batch: other }) => overlap(other, batch)))
       await settle()
     const { items } = batch
     const done =
       items.length > 0 ? target.deliver(items) : Promise.resolve({ accepted: 0, duplicates: 0, rejected: [] })
-    done.catch(() => undefined) // it is heard of when its turn comes
+    done.catch(() => undefined) // `settle` handles the error
     underWay.push({ batch, done })
     batch = newBatch()
   }

@@ -3,7 +3,7 @@ import https from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isObject } from '../domain/json/json.ts'
 
-/** The service refused a request for good, or could not be reached for too long. */
+/** The service rejected a request permanently, or was unreachable for too long. */
 export class NotSent extends Error {
   override name = 'NotSent'
 }
@@ -14,12 +14,12 @@ export type Send = (request: { path: string; key: string; type: string; text: st
 const PATIENCE_MS = 120_000
 const PAUSE_MS = 250
 const TIMEOUT_MS = 60_000
-// A server remembers for two seconds that there is no such key.
+// A server caches for two seconds that a key does not exist.
 const KEY_PATIENCE_MS = 10_000
 
 /**
- * Posts and returns what was answered: 2xx, or a 4xx about the content. What may pass (no connection, 429, 5xx, a key that
- * is not known yet) is tried again. No user agent is sent: it would stand beside every event.
+ * Posts a request and returns the response: 2xx, or a 4xx about the content. Retries temporary failures: no connection, 429, 5xx,
+ * and 401 while the key is not yet known. Sends no user agent, because it would be stored with every event.
  */
 export function openSend(url: string, signal: AbortSignal): Send & { close(): void } {
   const { request, Agent } = url.startsWith('https:') ? https : http
@@ -44,7 +44,7 @@ export function openSend(url: string, signal: AbortSignal): Send & { close(): vo
           })
         },
       )
-      sent.on('timeout', () => sent.destroy(new Error('no answer within a minute')))
+      sent.on('timeout', () => sent.destroy(new Error('no response within a minute')))
       sent.on('error', error => resolve({ status: 0, text: error.message, retryAfterS: 0 }))
       sent.end(text)
     })
@@ -54,15 +54,15 @@ export function openSend(url: string, signal: AbortSignal): Send & { close(): vo
       const { status, text, retryAfterS } = await post(wanted)
       const body = parsed(text)
       if (status >= 200 && status < 300) {
-        if (body === null) throw new NotSent(`${url} answers, but not as Kontor does: ${text.slice(0, 200)}`)
+        if (body === null) throw new NotSent(`${url} did not respond like a Kontor server: ${text.slice(0, 200)}`)
         return { status, body }
       }
       const waited = performance.now() - startedAt
       const mayPass = status === 0 || status === 429 || status >= 500
       const patience = mayPass ? PATIENCE_MS : status === 401 ? KEY_PATIENCE_MS : 0
-      // a proxy that takes less than Kontor says so in its own words
+      // a proxy with a smaller size limit may answer with its own text
       if (status === 400 || status === 413)
-        return { status, body: body ?? { detail: `was refused with ${status}` } }
+        return { status, body: body ?? { detail: `was rejected with status ${status}` } }
       if (waited > patience || signal.aborted) throw new NotSent(refusal(url, wanted.path, status, text))
       await sleep(Math.max(PAUSE_MS, retryAfterS * 1000), undefined, { signal }).catch(() => undefined)
     }
@@ -80,7 +80,7 @@ function parsed(text: string): Answer['body'] | null {
 }
 
 function refusal(url: string, path: string, status: number, text: string): string {
-  if (status === 0) return `${url} does not answer: ${text}`
-  const missing = status === 404 ? ' Does this server run the surfaces data, events and inbound?' : ''
+  if (status === 0) return `${url} did not respond: ${text}`
+  const missing = status === 404 ? ' Check that this server runs the surfaces data, events and inbound.' : ''
   return `${url}${path} answered ${status}: ${text.slice(0, 500)}${missing}`
 }

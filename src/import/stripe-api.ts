@@ -5,7 +5,7 @@ const LISTS = ['subscriptions?status=all&', 'invoices?', 'refunds?']
 const ATTEMPTS = 6
 const FIRST_PAUSE_MS = 500
 
-/** What Stripe's list endpoints answer, page by page. */
+/** Reads Stripe's list endpoints page by page. */
 export async function* stripeRows({ url, key }: { url: string; key: string }): AsyncGenerator<Row[]> {
   for (const list of LISTS) {
     for (let after = ''; ; ) {
@@ -34,7 +34,7 @@ async function page(url: string, key: string): Promise<Page> {
 
 async function refusal(url: string, answer: Response | Error): Promise<string> {
   const where = url.split('?')[0]
-  if (answer instanceof Error) return `${where} does not answer: ${answer.message}`
+  if (answer instanceof Error) return `${where} did not respond: ${answer.message}`
   const body = (await answer.json().catch(() => null)) as { error?: { message?: string } } | null
   return `${where} answered ${answer.status}${body?.error?.message ? `: ${body.error.message}` : ''}.`
 }

@@ -2,12 +2,12 @@ import { hash } from 'node:crypto'
 import type { JsonObject } from '../domain/json/json.ts'
 import { type Read, type Reading, type Row, rowByRow } from './row.ts'
 
-/** What an object would have been sent as: the name of the event, and when; null: as of the file. */
+/** The event that describes an object. `at` is null if the time of the file applies. */
 type Event = { type: string; at: number | null }
 
 /**
- * Stripe's objects as the events that the ledger reads. An object is its state when the file was written; what it tells
- * the time of (a payment, a cancellation) happened then. The same object again is the same event.
+ * Converts Stripe's objects to the events that the ledger reads. An object shows the state when the file was written. A payment or
+ * a cancellation has its own time. The same object always becomes the same event.
  */
 export function stripeReading({ time }: { time: Date }): Reading {
   return rowByRow(row => eventItem(row, Math.floor(time.getTime() / 1000)))
@@ -19,7 +19,7 @@ function eventItem({ line, cells: object, text }: Row, fileTime: number): Read {
   const eventOf = typeof object.object === 'string' ? EVENTS[object.object] : undefined
   if (!eventOf) {
     const name = JSON.stringify(object.object) ?? 'nothing'
-    return { line, column: 'object', reason: `the ledger reads no objects of type ${name}` }
+    return { line, column: 'object', reason: `objects of type ${name} are not supported` }
   }
   const { type, at } = eventOf(object)
   const id = `import-${hash('sha256', JSON.stringify(object), 'hex').slice(0, 40)}`
@@ -50,7 +50,7 @@ const EVENTS: Record<string, (object: JsonObject) => Event> = {
   }),
   refund: object => ({ type: 'refund.created', at: seconds(object.created) }),
   credit_note: object => ({ type: 'credit_note.created', at: seconds(object.created) }),
-  // what a lost dispute takes is taken when it is lost, which the object does not tell
+  // a lost dispute takes effect when it is lost, and the object does not contain that time
   dispute: object => ({
     type: 'charge.dispute.closed',
     at: object.status === 'lost' ? null : seconds(object.created),
@@ -69,7 +69,7 @@ function invoiceEvent(invoice: JsonObject): Event {
     case 'uncollectible':
       return { type: 'invoice.marked_uncollectible', at: transition(invoice, 'marked_uncollectible_at') }
     case 'open':
-      // an attempt that left it open has failed
+      // an open invoice with an attempt has a failed payment
       return {
         type: Number(invoice.attempt_count) > 0 ? 'invoice.payment_failed' : 'invoice.finalized',
         at: null,

@@ -4,7 +4,7 @@ import type { Answer, Send } from './send.ts'
 
 export type Outcome = { accepted: number; duplicates: number; rejected: Rejection[] }
 
-/** Where items go: one of the public APIs, so many at a time. */
+/** Sends items to one of the public APIs, with bounds for one request. */
 export type Target = { maxItems: number; maxBytes: number; deliver(items: Item[]): Promise<Outcome> }
 
 const NOTHING: Outcome = { accepted: 0, duplicates: 0, rejected: [] }
@@ -33,13 +33,13 @@ function recordOutcome(items: Item[], results: RecordResult[]): Outcome {
   return outcome
 }
 
-/** Ids are remembered for a while: what was sent a moment ago is not yet known as processed. */
+/** Number of sent ids to remember: an event that was just sent is not yet found as processed. */
 const REMEMBERED_IDS = 100_000
 
 export function eventTarget(
   send: Send,
   key: string,
-  /** Of these event ids, those whose events are there already. */
+  /** Returns the event ids that are already processed. */
   known: (ids: string[]) => Promise<Set<string>>,
 ): Target {
   const sentIds = new Set<string>()
@@ -64,7 +64,7 @@ export function eventTarget(
 
 type RejectedItems = { rejected?: { index: number; message: string }[]; rejected_total?: number }
 
-/** Null where not all rejections are named. */
+/** Null if the response does not list all rejections. */
 function eventOutcome(items: Item[], { body }: Answer): Outcome | null {
   const { rejected = [], rejected_total: total } = body as RejectedItems
   if (total !== undefined) return null
@@ -93,7 +93,7 @@ export function sourceTarget(send: Send, { path, token }: { path: string; token:
 const lines = (items: Item[]) => items.map(({ text }) => text).join('\n')
 const array = (items: Item[]) => `[${items.map(({ text }) => text).join(',')}]`
 
-/** A request that is refused as a whole is halved until it is known what is at fault: a repeat adds nothing. */
+/** Bisects a rejected request to find the invalid items. Sending valid items twice adds nothing. */
 async function divided(
   items: Item[],
   post: (items: Item[]) => Promise<Answer>,
@@ -116,7 +116,7 @@ async function divided(
   }
 }
 
-function rejectionOf({ line }: Item, faults: Faults, detail = 'was refused'): Rejection {
+function rejectionOf({ line }: Item, faults: Faults, detail = 'was rejected'): Rejection {
   const [fault] = faults
   if (!fault) return { line, column: null, reason: detail }
   return { line, column: fault.pointer.slice(1).replaceAll('/', '.') || null, reason: fault.message }

@@ -226,11 +226,11 @@ test('a taken port is told in words, with exit code 1; a server ends with npm, o
   const [, port] = await hears(first, /running at http:\/\/localhost:(\d+)/)
   const second = startKontor(t, ['start', '--port', port!], env)
   assert.equal(await second.ended, 1)
-  assert.match(second.err(), new RegExp(`Port ${port} .* is taken`))
+  assert.match(second.err(), new RegExp(`Port ${port} .* is in use`))
   if (isLong) {
     const several = startKontor(t, ['start', '--port', port!], { ...env, KONTOR_PROCESSES: '2' })
     assert.equal(await several.ended, 1)
-    assert.match(several.err(), new RegExp(`Port ${port} .* is taken`))
+    assert.match(several.err(), new RegExp(`Port ${port} .* is in use`))
   }
   // The shell dies of it and passes nothing on; its pipes close when the server has ended.
   await stop(first)

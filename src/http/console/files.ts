@@ -40,7 +40,7 @@ const DEMO = {
   specifier: 'kontor-demo',
   entry: 'demo/index.ts',
   folder: 'demo',
-  beside: ['src/domain/time.ts', 'src/domain/billing/calendar.ts'],
+  beside: ['src/domain/time.ts', 'src/domain/samples.ts', 'src/domain/billing/calendar.ts'],
 }
 const STYLESHEETS = { 'lib/uplot.css': 'uplot/dist/uPlot.min.css' }
 

@@ -1,9 +1,9 @@
 import type { JsonObject } from '../../domain/json/json.ts'
 import { numberOf, timestampOf } from '../mapping.ts'
 
-/** The cells of a row of a shop's export, read by the names of their columns; a cell that is not what it should be is no value. */
+/** Reads the cells of a row by column name. An invalid cell is undefined. */
 export function cellsIn(cells: JsonObject) {
-  /** The first of these columns that is there. */
+  /** The first of these columns that has a value. */
   const text = (...columns: string[]): string | undefined => {
     for (const column of columns) {
       const value = cells[column]
@@ -37,13 +37,13 @@ export function cellsIn(cells: JsonObject) {
 
 export type Cells = ReturnType<typeof cellsIn>
 
-/** An object without what is not there; undefined where nothing is. */
+/** Removes undefined fields. Returns undefined if nothing remains. */
 export function present(fields: JsonObject): JsonObject | undefined {
   const kept = Object.entries(fields).filter(([, value]) => value !== undefined)
   return kept.length > 0 ? Object.fromEntries(kept) : undefined
 }
 
-/** Spreadsheets are kept from rounding a long number by an apostrophe before it. */
+/** Exports put an apostrophe before long numbers, so that spreadsheets do not round them. */
 export function plainId(text: string | undefined): string | undefined {
   return text?.replace(/^'/, '')
 }

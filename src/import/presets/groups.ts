@@ -1,9 +1,9 @@
 import type { Read, Reading, Row } from '../row.ts'
 
-// An order has 500 items at most, a product 2,048 variants and 250 pictures: more is held in memory for nothing.
+// Bounds memory. An order has at most 500 items, a product 2,048 variants and 250 pictures.
 const MAX_ROWS = 10_000
 
-/** A reading in which rows that follow each other and have the same name belong together. */
+/** A reading that groups consecutive rows with the same name. */
 export function grouped(
   nameOf: (row: Row) => string | null,
   read: (rows: [Row, ...Row[]]) => Read[],
@@ -24,7 +24,7 @@ export function grouped(
             {
               line: row.line,
               column: null,
-              reason: `is one of more than ${MAX_ROWS} rows of ${own.slice(0, 100)}`,
+              reason: `there are more than ${MAX_ROWS} rows of ${own.slice(0, 100)}`,
             },
           ]
         open.push(row)

@@ -5,7 +5,7 @@ import { shopifyOrders } from './shopify-orders.ts'
 import { shopifyProducts } from './shopify-products.ts'
 import { woocommerceProducts } from './woocommerce-products.ts'
 
-/** A shop's own export: what it holds, and the columns without which it is not that; of several names, one suffices. */
+/** An export format of a shop with its required columns. An array lists alternative names of one column. */
 export type Preset = {
   entityType: EntityType
   columns: readonly (string | readonly string[])[]

@@ -2,7 +2,7 @@ import { recordItem } from '../records.ts'
 import { type Reading, rowByRow } from '../row.ts'
 import { type Cells, cellsIn, plainId, present } from './cells.ts'
 
-/** Shopify's export of customers, with the names of columns that it has today and those that it had before 2023. */
+/** Shopify's customer export, with its current column names and those before 2023. */
 export const shopifyCustomers = {
   entityType: 'contact',
   columns: ['Customer ID', 'Email'],

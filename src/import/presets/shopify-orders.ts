@@ -3,7 +3,7 @@ import type { Reading, Row } from '../row.ts'
 import { type Cells, cellsIn, plainId, present } from './cells.ts'
 import { grouped } from './groups.ts'
 
-/** Shopify's export of orders: an order has a row for each of its line items, and only the first has all the rest. */
+/** Shopify's order export: one row per line item. Only the first row of an order contains the other fields. */
 export const shopifyOrders = {
   entityType: 'order',
   columns: ['Name', 'Id', 'Created at', 'Total'],
@@ -25,7 +25,7 @@ export const shopifyOrders = {
     ),
 } as const
 
-/** The last thing that the row tells a time of: what a webhook told later is newer. */
+/** The latest time in the row. Versions that a webhook reports later are newer. */
 function lastChange(order: Cells): string | undefined {
   const times = ['Created at', 'Paid at', 'Fulfilled at', 'Cancelled at'].flatMap(
     column => order.time(column) ?? [],

@@ -4,8 +4,8 @@ import { type Cells, cellsIn, plainId, present } from './cells.ts'
 import { grouped } from './groups.ts'
 
 /**
- * Shopify's export of products: a row for each variant and each further picture, of which the first has what holds for the
- * whole product. There are no ids in it: a variant is `<handle>`, or `<handle>/<options>`.
+ * Shopify's product export: one row per variant and per additional picture. The first row contains the fields of the product.
+ * The export has no ids, so the id of a variant is `<handle>` or `<handle>/<options>`.
  */
 export const shopifyProducts = {
   entityType: 'product',
@@ -31,7 +31,7 @@ function handleOf(row: Cells): string | undefined {
   return row.text('Handle', 'URL handle')
 }
 
-/** A further row without any of these only shows another picture. */
+/** A row without any of these contains only another picture. */
 function isVariant(row: Cells): boolean {
   return (
     row.text('Option1 Value', 'Option1 value', 'Variant SKU', 'SKU', 'Variant Price', 'Price') !== undefined

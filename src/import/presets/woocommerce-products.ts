@@ -2,12 +2,12 @@ import { recordItem } from '../records.ts'
 import { type Reading, rowByRow } from '../row.ts'
 import { type Cells, cellsIn, present } from './cells.ts'
 
-/** WooCommerce's own export of products. A variation has a row and an id of its own, and names its parent. */
+/** WooCommerce's product export. A variation has its own row and id, and refers to its parent. */
 export const woocommerceProducts = {
   entityType: 'product',
   columns: ['ID', 'Type', 'Name'],
   reading: (time: Date): Reading => {
-    // parents stand before their variations, whose ids are larger
+    // parents come before their variations, which have larger ids
     const parents = new Map<string, string>()
     return rowByRow(({ line, cells }) => {
       const product = cellsIn(cells)
@@ -16,7 +16,7 @@ export const woocommerceProducts = {
         return {
           line,
           column: 'Parent',
-          reason: `${product.text('Parent')} stands in no row above: export all types`,
+          reason: `there is no row above for ${product.text('Parent')}: export all product types`,
         }
       return recordItem('product', line, {
         id,
@@ -46,8 +46,8 @@ export const woocommerceProducts = {
 } as const
 
 /**
- * `<parent>/<id>` of a variation, as everywhere; null where its parent is not known: one that has a SKU is named by it.
- * `parents`: ids by SKU, to which this row is added.
+ * The id of a variation is `<parent>/<id>`, as in webhooks; null if its parent is unknown. A parent with a SKU is referred to by it.
+ * `parents` maps SKUs to ids, and this function adds the row to it.
  */
 function idOf(product: Cells, parents: Map<string, string>): string | null | undefined {
   const id = product.text('ID')
