@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type pg from 'pg'
 import { type EmbeddedConnection, joinCluster } from '../embedded-postgres/cluster.ts'
-import { announcedServer } from '../src/cli/server-file.ts'
+import { readServerFile } from '../src/cli/running-server.ts'
 import { readConfig } from '../src/config/config.ts'
 import { openPool } from '../src/postgres/database.ts'
 import { natsOf, openLog } from '../src/runtime/log.ts'
@@ -28,7 +28,7 @@ export async function startService(
   const dataDir = join(directory, 'data')
   if (options.profileTo) await recordStatements(dataDir)
   let child = await run(dataDir, [], { settings, profileTo: options.profileTo })
-  let url = (await announcedServer(dataDir))!.url
+  let url = (await readServerFile(dataDir))!.url
   const cluster = await joinCluster({ name: 'kontor', dataDir, log: () => {} })
   const pool = openPool({ connection: cluster.connection, max: 2, name: 'bench', onError: () => {} })
   const nats = natsOf(readConfig(settings))
@@ -54,7 +54,7 @@ export async function startService(
     async restart(flags: string[]) {
       await stopProcess(child)
       child = await run(dataDir, flags, { settings })
-      url = (await announcedServer(dataDir))!.url
+      url = (await readServerFile(dataDir))!.url
     },
     async drained() {
       await drained(pool)
@@ -118,7 +118,7 @@ async function run(
     output += text
   })
   for (;;) {
-    const announced = await announcedServer(dataDir)
+    const announced = await readServerFile(dataDir)
     if (announced?.pid === child.pid) return child
     if (child.exitCode !== null) throw new Error(`the service did not start:\n${output}`)
     await sleep(20)

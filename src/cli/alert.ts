@@ -1,9 +1,9 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import type { RulesChange } from '../admin/alerts.ts'
 import { RULE_NAMES, RULES } from '../domain/alerts/rules.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, readingDatabase, requireData, withDatabase } from './session.ts'
+import { dataOption, requireData, withDatabase, withReadDatabase } from './session.ts'
 
 const NOTES = `
 Rules and their default thresholds:
@@ -29,7 +29,7 @@ export function addAlert(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor alert list --tenant acme --all'))
     .action(async ({ tenant, all, ...options }) => {
       await requireData(options)
-      await readingDatabase(options, out, async ({ admin }) =>
+      await withReadDatabase(options, out, async ({ admin }) =>
         out.json(await admin.alerts.list({ tenant, all: all === true })),
       )
     })
@@ -37,7 +37,7 @@ export function addAlert(program: Command, out: Output): void {
     .command('rules')
     .description('Show or change the alert thresholds of a tenant.')
     .argument('<tenant>', 'tenant id or name')
-    .option('--set <rule=value,…>', 'a number, off, or default', changeOf)
+    .option('--set <rule=value,…>', 'a number, off, or default', parseChange)
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText(
@@ -46,24 +46,24 @@ export function addAlert(program: Command, out: Output): void {
     )
     .action(async (tenant, { set, ...options }) => {
       await requireData(options)
-      const using = set ? withDatabase : readingDatabase
+      const using = set ? withDatabase : withReadDatabase
       await using(options, out, async ({ admin: { alerts } }) =>
         out.json(set ? await alerts.setRules(tenant, set) : await alerts.rules(tenant)),
       )
     })
 }
 
-function changeOf(text: string): RulesChange {
+function parseChange(text: string): RulesChange {
   const change: RulesChange = {}
   for (const part of text.split(',')) {
     const [rule = '', value = ''] = part.split('=').map(side => side.trim())
     if (Object.hasOwn(change, rule)) throw new InvalidArgumentError(`${rule} is given twice.`)
-    change[rule] = thresholdIn(value)
+    change[rule] = parseThreshold(value)
   }
   return change
 }
 
-function thresholdIn(value: string): number | null | 'default' {
+function parseThreshold(value: string): number | null | 'default' {
   if (value === 'off') return null
   if (value === 'default') return 'default'
   if (!/^\d+(\.\d+)?$/.test(value))

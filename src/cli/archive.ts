@@ -1,8 +1,8 @@
 import type { Command } from '@commander-js/extra-typings'
 import { archiveView, switchArchive } from '../admin/archive.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { currentUser, dataOption, readingDatabase, withDatabase } from './session.ts'
+import { currentUser, dataOption, withDatabase, withReadDatabase } from './session.ts'
 
 export function addArchive(program: Command, out: Output): void {
   const archive = program
@@ -18,7 +18,7 @@ export function addArchive(program: Command, out: Output): void {
     .addHelpText('after', '\nExit code 1 if files cannot be written.')
     .addHelpText('after', examples('kontor archive status'))
     .action(options =>
-      readingDatabase(options, out, async ({ pool }) => {
+      withReadDatabase(options, out, async ({ pool }) => {
         const view = await archiveView(pool)
         out.json(view)
         out.exitCode = view.error === null ? 0 : 1

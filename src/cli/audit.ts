@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import type { AuditView } from '../admin/audit.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, readingDatabase } from './session.ts'
+import { dataOption, withReadDatabase } from './session.ts'
 
 const PAGE = 100
 const DEFAULT_ROWS = 100
@@ -16,14 +16,14 @@ export function addAudit(program: Command, out: Output): void {
     .option('--tenant <tenant>', 'only changes of this tenant (id or name)')
     .option('--since <date>', 'only changes since this time (ISO 8601)')
     .option('--until <date>', 'only changes until this time (ISO 8601)')
-    .option('--limit <n>', `maximum number of changes (default: ${DEFAULT_ROWS})`, limitOf)
+    .option('--limit <n>', `maximum number of changes (default: ${DEFAULT_ROWS})`, parseLimit)
     .addOption(dataOption())
     .addHelpText(
       'after',
       examples('kontor audit list', 'kontor audit list --tenant acme --since 2026-01-31 --limit 1000'),
     )
     .action(({ tenant, since, until, limit = DEFAULT_ROWS, ...options }) =>
-      readingDatabase(options, out, async ({ admin }) => {
+      withReadDatabase(options, out, async ({ admin }) => {
         const changes: AuditView[] = []
         for (;;) {
           const last = changes.at(-1)
@@ -37,7 +37,7 @@ export function addAudit(program: Command, out: Output): void {
     )
 }
 
-function limitOf(text: string): number {
+function parseLimit(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text.trim())) throw new InvalidArgumentError('Expected a positive integer.')
   return Number(text)
 }

@@ -6,10 +6,10 @@ import { AdminError } from '../admin/error.ts'
 import { version } from '../config/version.ts'
 import type { Log } from '../log/log.ts'
 import { UsageError } from './errors.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { progressOn } from './progress.ts'
-import { dataOption, masterKeysOf, requireData, withBareDatabase } from './session.ts'
+import { dataOption, readMasterKeys, requireData, withBareDatabase } from './session.ts'
+import { reportProgress } from './terminal.ts'
 
 const NOTES = `
 Prints {"file", "bytes", "tenants", "records", "events", "taken_at", "version"}. A running server is not affected.
@@ -39,13 +39,13 @@ export function addBackup(program: Command, out: Output): void {
       const path = await writablePath(to)
       await requireData(options)
       await withBareDatabase(options, out, async ({ pool, config, log }) => {
-        const secretKeys = includeSecretKey ? await masterKeysOf(config) : null
+        const secretKeys = includeSecretKey ? await readMasterKeys(config) : null
         if (includeSecretKey && !secretKeys?.length)
           throw new UsageError(
             '--include-secret-key: there is no master key, because KONTOR_SECRET_KEY is not set.',
           )
         await drain(log, out)
-        out.json(await backUp({ pool, path, version, secretKeys, progress: progressOn(out, 'Copied') }))
+        out.json(await backUp({ pool, path, version, secretKeys, progress: reportProgress(out, 'Copied') }))
       })
     })
   backup
@@ -54,7 +54,7 @@ export function addBackup(program: Command, out: Output): void {
     .argument('<file>')
     .addHelpText('after', '\nPrints the same object as `kontor backup`. Needs no database.')
     .addHelpText('after', examples('kontor backup verify /backup/kontor-2026-01-31.backup'))
-    .action(async file => out.json(await verifyBackup(resolve(file), progressOn(out, 'Checked'))))
+    .action(async file => out.json(await verifyBackup(resolve(file), reportProgress(out, 'Checked'))))
 }
 
 // Workers read tens of thousands of entries per second. If entries are unread after this time, no worker is running.

@@ -1,6 +1,6 @@
 import type { Command } from '@commander-js/extra-typings'
 import { inspectConfig } from '../config/config.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
 
 const NOTES = `

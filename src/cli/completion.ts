@@ -1,5 +1,5 @@
 import { Argument, type Command } from '@commander-js/extra-typings'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const

@@ -10,7 +10,7 @@ import {
 import { AdminError } from '../admin/error.ts'
 import { systemDirectory } from './embedded.ts'
 import { UsageError } from './errors.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
 
 const NOTES = `
@@ -38,7 +38,7 @@ function addList(data: Command, out: Output): void {
       'after',
       examples('kontor data list', 'kontor data list | jq -r ".[] | select(.linked | not).name"'),
     )
-    .action(async () => out.json((await listClusters(systemDirectory)).map(shown)))
+    .action(async () => out.json((await listClusters(systemDirectory)).map(toView)))
 }
 
 function addRemove(data: Command, out: Output): void {
@@ -56,14 +56,14 @@ function addRemove(data: Command, out: Output): void {
           'no_cluster',
           `There is no cluster ${JSON.stringify(name)} in ${systemDirectory}.`,
         )
-      refuse(reasonToKeep(cluster))
+      throwIfRefused(reasonToKeep(cluster))
       if (!yes && !(await isConfirmed(cluster))) return out.say('Nothing was removed.')
-      refuse(await removeCluster(cluster))
+      throwIfRefused(await removeCluster(cluster))
       out.json({ removed: cluster.name, bytes: cluster.bytes })
     })
 }
 
-function refuse(reason: string | null): void {
+function throwIfRefused(reason: string | null): void {
   if (reason !== null) throw new AdminError('conflict', 'cluster_in_use', reason)
 }
 
@@ -77,7 +77,7 @@ async function isConfirmed({ directory, dataDir, bytes }: Cluster): Promise<bool
   return /^y(es)?$/i.test(answer.trim())
 }
 
-const shown = ({ name, directory, bytes, dataDir, isLinked, isRunning }: Cluster) => ({
+const toView = ({ name, directory, bytes, dataDir, isLinked, isRunning }: Cluster) => ({
   name,
   directory,
   bytes,

@@ -3,9 +3,9 @@ import type { Admin } from '../admin/admin.ts'
 import type { DeadLetterView } from '../admin/dead-letters.ts'
 import { DEAD_LETTER_REASONS } from '../domain/entries/dead-letters.ts'
 import { UsageError } from './errors.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, readingDatabase, readyLog, tenantFilter, withDatabase } from './session.ts'
+import { dataOption, prepareLog, tenantFilter, withDatabase, withReadDatabase } from './session.ts'
 
 const PAGE = 100
 const WAIT_MS = 5_000
@@ -33,7 +33,7 @@ function addList(letters: Command, out: Output): void {
     .addOption(sourceOption())
     .addOption(reasonOption())
     .option('--id <id>', 'only the dead letter with this id')
-    .option('--limit <n>', 'maximum number of dead letters (default: no limit)', limitOf)
+    .option('--limit <n>', 'maximum number of dead letters (default: no limit)', parseLimit)
     .option('--all', 'list all dead letters (the default)')
     .addOption(dataOption())
     .addHelpText(
@@ -44,7 +44,7 @@ function addList(letters: Command, out: Output): void {
       ),
     )
     .action(options =>
-      readingDatabase(options, out, async ({ admin }) => {
+      withReadDatabase(options, out, async ({ admin }) => {
         if (options.id === undefined) return out.json(await listLetters(admin, options))
         const { body: _, ...letter } = await admin.deadLetters.show(options.id, options.tenant)
         out.json([letter])
@@ -66,7 +66,7 @@ async function listLetters(admin: Admin, { limit = Number.POSITIVE_INFINITY, ...
   }
 }
 
-function limitOf(text: string): number {
+function parseLimit(text: string): number {
   const limit = Number(text)
   if (limit >= 1) return limit
   throw new InvalidArgumentError('Expected a number of at least 1, for example 20.')
@@ -80,7 +80,7 @@ function addShow(letters: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor dead-letters show 019c1234-5678-7000-8abc-def012300003'))
     .action((id, options) =>
-      readingDatabase(options, out, async ({ admin }) => out.json(await admin.deadLetters.show(id))),
+      withReadDatabase(options, out, async ({ admin }) => out.json(await admin.deadLetters.show(id))),
     )
 }
 
@@ -113,7 +113,7 @@ function addReplay(letters: Command, out: Output): void {
       if ([id, source, reason, tenant].every(given => given === undefined) && !all)
         throw new UsageError('Select dead letters with --id, --source, --reason, --tenant or --all.')
       await withDatabase(options, out, async session => {
-        await readyLog(session)
+        await prepareLog(session)
         const progress = (replayed: number) => out.say(`${replayed} replayed …`)
         out.json(
           await session.admin.deadLetters.replay(

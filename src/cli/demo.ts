@@ -5,11 +5,10 @@ import { type Shop, shopYear } from '../../demo/shop.ts'
 import { DAY_MS, type Year, yearOf } from '../../demo/year.ts'
 import { AdminError } from '../admin/error.ts'
 import type { CreatedKey } from '../admin/keys.ts'
-import { applied } from './applied.ts'
 import { UsageError } from './errors.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { type ReachedServer, reachServer } from './reached-server.ts'
+import { type ReachedServer, reachServer, waitUntilApplied } from './running-server.ts'
 import { dataOption, type Session, urlOption, withDatabase } from './session.ts'
 
 const NOTES = `
@@ -25,9 +24,9 @@ export function addDemo(program: Command, out: Output): void {
     .command('demo')
     .description('Fill a tenant with one year of data of a fictional shop.')
     .option('--tenant <tenant>', 'tenant to fill; created if it does not exist', 'demo')
-    .option('--seed <n>', 'random seed; the same seed generates the same shop', seedOf, 1)
-    .option('--scale <n>', 'size of the shop; 1 is about 300 contacts and 8,000 visits', scaleOf, 1)
-    .option('--end <YYYY-MM-DD>', 'last day of the year (default: today)', endOf)
+    .option('--seed <n>', 'random seed; the same seed generates the same shop', parseSeed, 1)
+    .option('--scale <n>', 'size of the shop; 1 is about 300 contacts and 8,000 visits', parseScale, 1)
+    .option('--end <YYYY-MM-DD>', 'last day of the year (default: today)', parseEnd)
     .addOption(urlOption())
     .addOption(dataOption())
     .addHelpText('after', NOTES)
@@ -58,17 +57,17 @@ export function addDemo(program: Command, out: Output): void {
 
 type Shape = { tenant: string; seed: number; scale: number; end?: number | undefined }
 
-const seedOf = (text: string) => numberOf(text, 1, 1_000_000_000, /^\d+$/)
-const scaleOf = (text: string) => numberOf(text, 0.05, 100, /^\d+(\.\d+)?$/)
+const parseSeed = (text: string) => parseNumber(text, 1, 1_000_000_000, /^\d+$/)
+const parseScale = (text: string) => parseNumber(text, 0.05, 100, /^\d+(\.\d+)?$/)
 
-function numberOf(text: string, least: number, most: number, form: RegExp): number {
+function parseNumber(text: string, least: number, most: number, form: RegExp): number {
   const number = Number(text)
   if (!form.test(text) || number < least || number > most)
     throw new InvalidArgumentError(`Expected a number from ${least} to ${most}.`)
   return number
 }
 
-function endOf(text: string): number {
+function parseEnd(text: string): number {
   const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN
   if (Number.isNaN(at)) throw new InvalidArgumentError('Expected a date, for example 2025-12-31.')
   if (at > Date.now()) throw new InvalidArgumentError('The date must not be in the future.')
@@ -91,15 +90,15 @@ async function prepare({ admin }: Session, shape: Shape): Promise<DemoTenant> {
   })
   const tenant = found ?? (await admin.tenants.create({ name: shape.tenant }))
   const expires_at = found ? new Date(Date.now() + DAY_MS).toISOString() : null
-  const [source, year] = await sourceOf(admin, tenant.id, shape)
+  const [source, year] = await findOrCreateSource(admin, tenant.id, shape)
   const key = (kind: 'private' | 'tracking') => admin.keys.create({ tenant: tenant.id, kind, expires_at })
   return { tenant, privateKey: await key('private'), trackingKey: await key('tracking'), source, year }
 }
 
-const dateOf = (at: number) => new Date(at).toISOString().slice(0, 10)
+const isoDate = (at: number) => new Date(at).toISOString().slice(0, 10)
 
 /** The source's name contains the end of the year. A run on a later day with the same seed therefore continues the same year. */
-async function sourceOf(
+async function findOrCreateSource(
   admin: Session['admin'],
   tenant: string,
   { seed, scale, end }: Shape,
@@ -112,7 +111,7 @@ async function sourceOf(
     const made = await admin.sources.create({
       tenant,
       type: 'webhook',
-      name: `${prefix}${dateOf(year.end)}`,
+      name: `${prefix}${isoDate(year.end)}`,
       rate_limit: { events: 100_000_000, per_seconds: 60 },
     })
     return [made, year]
@@ -120,7 +119,7 @@ async function sourceOf(
   const begunEnd = Date.parse(known.name.slice(prefix.length))
   if (end !== undefined && end !== begunEnd)
     throw new UsageError(
-      `This tenant already has the year of seed ${seed}, ending on ${dateOf(begunEnd)}. Use another --seed or --tenant.`,
+      `This tenant already has the year of seed ${seed}, ending on ${isoDate(begunEnd)}. Use another --seed or --tenant.`,
     )
   const rotated = await admin.sources.rotate(known.id, { what: 'token' })
   return [{ ...rotated, token: rotated.token! }, yearOf({ seed, scale, end: begunEnd })]
@@ -130,12 +129,12 @@ async function fill(session: Session, target: DemoTenant, server: ReachedServer,
   const { tenant, privateKey, trackingKey, source, year } = target
   const startedAt = performance.now()
   out.say(
-    `Sending a year of shop ${year.label}, ending on ${dateOf(year.end)}, to tenant ${JSON.stringify(tenant.name)}:`,
+    `Sending a year of shop ${year.label}, ending on ${isoDate(year.end)}, to tenant ${JSON.stringify(tenant.name)}:`,
   )
   const shop = shopYear(year)
   const keys = { privateKey: privateKey.key, trackingKey: trackingKey.key }
   const delivery = await deliver(shop, { url: server.url, ...keys, source }, out.say)
-  const isApplied = await applied(session, out)
+  const isApplied = await waitUntilApplied(session, out)
   out.say(`Done in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`)
   out.json({
     tenant: tenant.id,
@@ -147,8 +146,8 @@ async function fill(session: Session, target: DemoTenant, server: ReachedServer,
     source_token: source.token,
     seed: year.seed,
     scale: year.scale,
-    start: dateOf(year.start),
-    end: dateOf(year.end),
+    start: isoDate(year.start),
+    end: isoDate(year.end),
     url: server.lasts ? server.url : null,
     counts: { ...shop.counts, sent: delivery.sent, already_there: delivery.known },
   })

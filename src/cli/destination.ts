@@ -1,10 +1,8 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { WHATS } from '../domain/destinations/destinations.ts'
-import { examples } from './examples.ts'
-import { headerOf } from './header.ts'
+import { examples, overlapOption, parseHeader } from './options.ts'
 import type { Output } from './output.ts'
-import { overlapOption } from './overlap-option.ts'
-import { dataOption, readingDatabase, withDatabase } from './session.ts'
+import { dataOption, withDatabase, withReadDatabase } from './session.ts'
 
 const ID = 'id of the destination (dst_…)'
 const EXAMPLE_ID = 'dst_4fTzQ9aXw2LmN8pB'
@@ -33,10 +31,10 @@ export function addDestination(program: Command, out: Output): void {
   addReplay(destination, out)
 }
 
-const listOf = (text: string) => text.split(',').map(part => part.trim())
+const parseList = (text: string) => text.split(',').map(part => part.trim())
 
-const headersWith = (text: string, before: Record<string, string> = {}) => {
-  const [name, value] = headerOf(text, 'authorization: Bearer abc')
+const addHeader = (text: string, before: Record<string, string> = {}) => {
+  const [name, value] = parseHeader(text, 'authorization: Bearer abc')
   return { ...before, [name]: value }
 }
 
@@ -51,9 +49,9 @@ function addCreate(destination: Command, out: Output): void {
     .requiredOption('--tenant <tenant>', 'tenant id or name')
     .requiredOption('--url <url>', 'endpoint to post to (https)')
     .option('--name <name>', 'display name (default: the host of the URL)')
-    .option('--what <list>', `${WHAT} (default: events,conversions)`, listOf)
-    .option('--event-types <list>', EVENT_TYPES, listOf)
-    .option('--header <name:value>', HEADER, headersWith)
+    .option('--what <list>', `${WHAT} (default: events,conversions)`, parseList)
+    .option('--event-types <list>', EVENT_TYPES, parseList)
+    .option('--header <name:value>', HEADER, addHeader)
     .addOption(dataOption())
     .addHelpText('after', '\nPrints the destination with its "secret". The secret is shown only once.')
     .addHelpText(
@@ -88,7 +86,7 @@ function addList(destination: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor destination list --tenant acme'))
     .action(options =>
-      readingDatabase(options, out, async ({ admin }) =>
+      withReadDatabase(options, out, async ({ admin }) =>
         out.json(await admin.destinations.list(options.tenant)),
       ),
     )
@@ -102,7 +100,7 @@ function addShow(destination: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination show ${EXAMPLE_ID}`))
     .action((id, options) =>
-      readingDatabase(options, out, async ({ admin }) => out.json(await admin.destinations.show(id))),
+      withReadDatabase(options, out, async ({ admin }) => out.json(await admin.destinations.show(id))),
     )
 }
 
@@ -113,9 +111,9 @@ function addUpdate(destination: Command, out: Output): void {
     .argument('<id>', ID)
     .option('--url <url>', 'endpoint to post to (https)')
     .option('--name <name>', 'display name')
-    .option('--what <list>', WHAT, listOf)
-    .option('--event-types <list>', `${EVENT_TYPES}; use * for all types`, listOf)
-    .option('--header <name:value>', `${HEADER}; replaces all existing headers`, headersWith)
+    .option('--what <list>', WHAT, parseList)
+    .option('--event-types <list>', `${EVENT_TYPES}; use * for all types`, parseList)
+    .option('--header <name:value>', `${HEADER}; replaces all existing headers`, addHeader)
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination update ${EXAMPLE_ID} --what events,records`))
     .action((id, options) =>
@@ -197,25 +195,25 @@ function addDeliveries(destination: Command, out: Output): void {
     .option(
       '--outcome <outcome>',
       'only attempts with this outcome: delivered, retrying or failed',
-      outcomeOf,
+      parseOutcome,
     )
-    .option('--limit <n>', 'maximum number of attempts', limitOf, 50)
+    .option('--limit <n>', 'maximum number of attempts', parseLimit, 50)
     .addOption(dataOption())
     .addHelpText('after', examples(`kontor destination deliveries ${EXAMPLE_ID} --outcome failed`))
     .action((id, options) =>
-      readingDatabase(options, out, async ({ admin }) => {
+      withReadDatabase(options, out, async ({ admin }) => {
         const { outcome = null, limit } = options
         out.json(await admin.destinations.deliveries(id, { outcome, limit, before: null }))
       }),
     )
 }
 
-function outcomeOf(text: string): 'delivered' | 'retrying' | 'failed' {
+function parseOutcome(text: string): 'delivered' | 'retrying' | 'failed' {
   if (text === 'delivered' || text === 'retrying' || text === 'failed') return text
   throw new InvalidArgumentError('Expected delivered, retrying or failed.')
 }
 
-function limitOf(text: string): number {
+function parseLimit(text: string): number {
   const limit = Number(text)
   if (Number.isInteger(limit) && limit >= 1 && limit <= 1_000) return limit
   throw new InvalidArgumentError('Expected a number from 1 to 1000.')

@@ -4,7 +4,7 @@ import { findHome } from '../../embedded-postgres/home.ts'
 import { type Disk, databaseMissing, diagnose, type Finding } from '../admin/doctor.ts'
 import { findMasterKeys, openSecrets } from '../admin/secrets.ts'
 import type { Config } from '../config/config.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { dataOption, emptyDataDir, withBareDatabase } from './session.ts'
 
@@ -23,7 +23,7 @@ export function addDoctor(program: Command, out: Output): void {
     .action(async ({ json, ...options }) => {
       const tell = (findings: readonly Finding[]) => {
         if (json) out.json({ ok: findings.length === 0, findings })
-        else out.print(`${asText(findings)}\n`)
+        else out.print(`${formatFindings(findings)}\n`)
         out.exitCode = findings.length === 0 ? 0 : 1
       }
       const empty = await emptyDataDir(options)
@@ -36,7 +36,7 @@ export function addDoctor(program: Command, out: Output): void {
           ...{ minFreeDisk, maxBacklog },
           dataDir: databaseUrl === null ? dataDir : null,
           now: () => new Date(),
-          disk: () => diskOf(config),
+          disk: () => readDisk(config),
         })
         tell(findings)
       })
@@ -44,7 +44,7 @@ export function addDoctor(program: Command, out: Output): void {
 }
 
 /** Null for an external database: its disk is not visible from here. */
-async function diskOf({ databaseUrl, dataDir }: Config): Promise<Disk | null> {
+async function readDisk({ databaseUrl, dataDir }: Config): Promise<Disk | null> {
   const home = databaseUrl === null ? await findHome(dataDir) : null
   if (home === null) return null
   const path = home.home.directory
@@ -52,7 +52,7 @@ async function diskOf({ databaseUrl, dataDir }: Config): Promise<Disk | null> {
   return { path, freeBytes: bavail * bsize, totalBytes: blocks * bsize }
 }
 
-function asText(findings: readonly Finding[]): string {
+function formatFindings(findings: readonly Finding[]): string {
   if (findings.length === 0) return 'No problems found.'
   return findings
     .map(({ code, what, means, help }) => `${code}\n  ${what}\n  ${means}\n  → ${help}`)

@@ -1,8 +1,8 @@
 import type { Command } from '@commander-js/extra-typings'
 import { UsageError } from './errors.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, readingDatabase, withDatabase } from './session.ts'
+import { dataOption, withDatabase, withReadDatabase } from './session.ts'
 
 const NOTES = `
 Prints a receipt with the number of deleted items. Kontor keeps the receipt; it contains no personal data.
@@ -40,7 +40,7 @@ export function addErase(program: Command, out: Output): void {
       const { tenant, email, profile, dryRun, yes, suppress } = options
       if ((email === undefined) === (profile === undefined))
         throw new UsageError('Give either --email or --profile.')
-      const using = dryRun ? readingDatabase : withDatabase
+      const using = dryRun ? withReadDatabase : withDatabase
       await using(options, out, async ({ admin: { erasures } }) => {
         const query = { tenant, email, profile, confirm: yes, suppress }
         out.json(dryRun ? await erasures.preview(query) : await erasures.erase(query))

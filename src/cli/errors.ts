@@ -21,9 +21,9 @@ export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | nu
     const faults = error.faults.map(({ pointer, message }) => `  - ${pointer.slice(1)} ${message}`)
     return { words: [error.message, ...faults].join('\n'), exitCode: error.kind === 'invalid' ? 2 : 1 }
   }
-  if (error instanceof EmbeddedError) return { words: `${error.message}\n${ELSEWHERE}`, exitCode: 1 }
+  if (error instanceof EmbeddedError) return { words: `${error.message}\n${DATABASE_HINT}`, exitCode: 1 }
   if (error instanceof FileFault) return { words: error.message, exitCode: 1 }
-  if (error instanceof NotSent) return { words: `${error.message}\n${GOES_ON}`, exitCode: 1 }
+  if (error instanceof NotSent) return { words: `${error.message}\n${RETRY_HINT}`, exitCode: 1 }
   if (error instanceof LogRefused || error instanceof LogUnavailable)
     return { words: error.message, exitCode: 1 }
   if (error instanceof SchemaError) return { words: error.message, exitCode: 1 }
@@ -31,8 +31,8 @@ export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | nu
   return words === null ? null : { words, exitCode: 1 }
 }
 
-const GOES_ON = 'Accepted rows are stored. Run the same command again to continue.'
-const ELSEWHERE =
+const RETRY_HINT = 'Accepted rows are stored. Run the same command again to continue.'
+const DATABASE_HINT =
   '(To use another data directory, set --data or KONTOR_DATA_DIR. To use your own PostgreSQL 15 or newer, set DATABASE_URL.)'
 
 const PORT_SETTINGS = '--port or KONTOR_PORT (KONTOR_OPS_PORT for the operations port)'

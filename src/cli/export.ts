@@ -9,10 +9,10 @@ import { parseTimestamp } from '../domain/time.ts'
 import { exportBytes, FORMATS } from '../reports/export/export.ts'
 import { TABLES, tableNamed } from '../reports/export/tables.ts'
 import { UsageError } from './errors.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { openProgressLine } from './progress-line.ts'
-import { dataOption, readingDatabase, requireData } from './session.ts'
+import { dataOption, requireData, withReadDatabase } from './session.ts'
+import { openProgressLine } from './terminal.ts'
 
 const PERSON = 'person'
 
@@ -33,8 +33,8 @@ export function addExport(program: Command, out: Output): void {
     .addOption(new Option('--tenant <tenant>', 'tenant id or name').makeOptionMandatory())
     .option('--email <address>', 'with person: e-mail address')
     .option('--id <id>', 'with person: profile id, user id, contact id or visitor id')
-    .option('--since <ISO>', 'only rows since this time (inclusive)', momentOf)
-    .option('--until <ISO>', 'only rows until this time (inclusive)', momentOf)
+    .option('--since <ISO>', 'only rows since this time (inclusive)', parseMoment)
+    .option('--until <ISO>', 'only rows until this time (inclusive)', parseMoment)
     .addOption(
       new Option('--format <format>', 'output format').choices([...FORMATS]).default('ndjson' as const),
     )
@@ -58,7 +58,7 @@ export function addExport(program: Command, out: Output): void {
       if (format === 'parquet' && file === undefined && process.stdout.isTTY)
         throw new UsageError('Parquet is a binary format. Give a file with --out FILE.')
       await requireData(options)
-      await readingDatabase(options, out, async ({ admin, pool }) => {
+      await withReadDatabase(options, out, async ({ admin, pool }) => {
         const tenant = await admin.tenants.show(options.tenant!)
         const startedAt = performance.now()
         const line = openProgressLine('rows')
@@ -69,7 +69,8 @@ export function addExport(program: Command, out: Output): void {
         }
         const wanted = { table: tableNamed(what), window: { since, until }, format, onRows }
         const bytes = exportBytes(pool, parseTenantId(tenant.id)!, wanted)
-        const written = file === undefined ? await toStdout(bytes) : await toFile(resolve(file), bytes)
+        const written =
+          file === undefined ? await writeStdout(bytes) : await writeFileWhole(resolve(file), bytes)
         line.end()
         const seconds = Math.round(performance.now() - startedAt) / 1000
         if (file !== undefined) out.json({ file: resolve(file), rows, bytes: written, seconds })
@@ -84,18 +85,18 @@ async function exportPerson({ tenant, email, id, out: file, ...options }: Person
   if ((email === undefined) === (id === undefined)) throw new UsageError('Give either --email or --id.')
   await requireData(options)
   const who = email === undefined ? id! : `email:${email}`
-  await readingDatabase(options, out, async ({ admin }) => {
+  await withReadDatabase(options, out, async ({ admin }) => {
     const text = await admin.people.export({ tenant: tenant!, id: who, format: 'json' })
     if (file === undefined) for await (const part of text) out.print(part)
-    else out.json({ file: resolve(file), bytes: await toFile(resolve(file), encoded(text)) })
+    else out.json({ file: resolve(file), bytes: await writeFileWhole(resolve(file), encode(text)) })
   })
 }
 
-async function* encoded(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+async function* encode(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
   for await (const text of texts) yield Buffer.from(text)
 }
 
-function momentOf(text: string): Date {
+function parseMoment(text: string): Date {
   const moment = parseTimestamp(text)
   if (!moment)
     throw new InvalidArgumentError('Expected an ISO 8601 timestamp, for example 2026-01-31T09:30:00Z.')
@@ -103,7 +104,7 @@ function momentOf(text: string): Date {
 }
 
 /** Writes to `path`.part and renames it when it is complete. */
-async function toFile(path: string, bytes: AsyncIterable<Uint8Array>): Promise<number> {
+async function writeFileWhole(path: string, bytes: AsyncIterable<Uint8Array>): Promise<number> {
   const part = `${path}.part`
   const stream = createWriteStream(part, { mode: 0o600 })
   try {
@@ -118,7 +119,7 @@ async function toFile(path: string, bytes: AsyncIterable<Uint8Array>): Promise<n
   return stream.bytesWritten
 }
 
-async function toStdout(bytes: AsyncIterable<Uint8Array>): Promise<number> {
+async function writeStdout(bytes: AsyncIterable<Uint8Array>): Promise<number> {
   let written = 0
   for await (const part of bytes) {
     const error = await new Promise<NodeJS.ErrnoException | null | undefined>(done =>

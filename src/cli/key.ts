@@ -2,11 +2,9 @@ import { type Command, Option } from '@commander-js/extra-typings'
 import { SCOPES } from '../domain/tenants/keys.ts'
 import { ROLES } from '../domain/tenants/roles.ts'
 import { UsageError } from './errors.ts'
-import { examples } from './examples.ts'
+import { examples, overlapOption, parseRateLimitOrOff } from './options.ts'
 import type { Output } from './output.ts'
-import { overlapOption } from './overlap-option.ts'
-import { rateLimitOrOff } from './rate-limit.ts'
-import { dataOption, readingDatabase, withDatabase } from './session.ts'
+import { dataOption, withDatabase, withReadDatabase } from './session.ts'
 
 export function addKey(program: Command, out: Output): void {
   const key = program.command('key').description('Manage API keys.')
@@ -48,7 +46,7 @@ function addCreate(key: Command, out: Output): void {
     )
     .option('--origins <a,b>', ORIGINS)
     .option('--event-types <a,b>', EVENT_TYPES)
-    .option('--rate-limit <n/s>', RATE_LIMIT, rateLimitOrOff)
+    .option('--rate-limit <n/s>', RATE_LIMIT, parseRateLimitOrOff)
     .option('--expires <date>', 'expiry date in ISO 8601 (default: never)')
     .addOption(dataOption())
     .addHelpText('after', CREATE_NOTES)
@@ -70,12 +68,12 @@ function addCreate(key: Command, out: Output): void {
         const { id, key, kind, scopes, server, role, tenant } = await admin.keys.create({
           tenant: options.tenant,
           kind: options.kind,
-          scopes: listOf(options.scopes),
+          scopes: parseList(options.scopes),
           server: options.server,
           role: options.role,
-          allowed_addresses: listOf(options.allowedAddresses),
-          origins: listOf(options.origins),
-          event_types: listOf(options.eventTypes),
+          allowed_addresses: parseList(options.allowedAddresses),
+          origins: parseList(options.origins),
+          event_types: parseList(options.eventTypes),
           rate_limit: options.rateLimit,
           expires_at: options.expires,
         })
@@ -95,7 +93,7 @@ function addUpdate(key: Command, out: Output): void {
     .argument('<id>', 'id of the key (key_…), see `kontor key list`')
     .option('--origins <a,b>', `${ORIGINS}; off allows all`)
     .option('--event-types <a,b>', `${EVENT_TYPES}; off allows all`)
-    .option('--rate-limit <n/s>', `${RATE_LIMIT}; off removes the limit`, rateLimitOrOff)
+    .option('--rate-limit <n/s>', `${RATE_LIMIT}; off removes the limit`, parseRateLimitOrOff)
     .addOption(dataOption())
     .addHelpText(
       'after',
@@ -107,8 +105,8 @@ function addUpdate(key: Command, out: Output): void {
     .action((id, { origins, eventTypes, rateLimit, ...options }) =>
       withDatabase(options, out, async ({ admin }) => {
         const limits = {
-          origins: listOrNone(origins),
-          event_types: listOrNone(eventTypes),
+          origins: parseListOrOff(origins),
+          event_types: parseListOrOff(eventTypes),
           rate_limit: rateLimit,
         }
         out.json(await admin.keys.update(id, limits))
@@ -116,8 +114,8 @@ function addUpdate(key: Command, out: Output): void {
     )
 }
 
-function listOrNone(text: string | undefined): string[] | undefined {
-  return text === 'off' ? [] : listOf(text)
+function parseListOrOff(text: string | undefined): string[] | undefined {
+  return text === 'off' ? [] : parseList(text)
 }
 
 function addList(key: Command, out: Output): void {
@@ -131,7 +129,7 @@ function addList(key: Command, out: Output): void {
     .action(async options => {
       if ((options.tenant === undefined) !== (options.admin === true))
         throw new UsageError('Give either --tenant or --admin.')
-      await readingDatabase(options, out, async ({ admin }) => {
+      await withReadDatabase(options, out, async ({ admin }) => {
         const keys = await admin.keys.list(options.tenant ?? null)
         for (const { id, hint, expires_at, expires_soon } of keys)
           if (expires_soon)
@@ -170,7 +168,7 @@ function addRotate(key: Command, out: Output): void {
     )
 }
 
-function listOf(text: string | undefined): string[] | undefined {
+function parseList(text: string | undefined): string[] | undefined {
   return text?.split(',').map(part => part.trim())
 }
 

@@ -1,14 +1,19 @@
+import { request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
+import { EmbeddedError } from '../../embedded-postgres/cluster.ts'
+import { AdminError, notFound } from '../admin/error.ts'
+import { remoteServer } from '../config/remote.ts'
 import { UNIT_MS } from '../config/values.ts'
 import { parseTimestamp } from '../domain/time.ts'
-import { bodyOf, type RequestView } from '../reports/inbound-requests.ts'
-import { examples } from './examples.ts'
-import { type Forwarded, forward } from './forward.ts'
-import { lineOf, untilStopped } from './lines.ts'
-import { followRequests, type ListenStart } from './listen-feed.ts'
+import { isUnavailable } from '../postgres/database.ts'
+import { bodyOf, type RequestsView, type RequestView, readRequests } from '../reports/inbound-requests.ts'
+import { findSource } from '../store/inbound/sources.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption } from './session.ts'
+import { dataOption, requireData, withReadDatabase } from './session.ts'
+import { createStopSignal, formatLine } from './terminal.ts'
 
 const NOTES = `
 Shows every request that the source accepts, including duplicates. With --forward, sends each request unchanged to the handler,
@@ -28,9 +33,9 @@ export function addListen(program: Command, out: Output): void {
     .option(
       '--forward <url>',
       'URL to forward each request to, for example http://localhost:3000/hook',
-      urlOf,
+      parseUrl,
     )
-    .option('--since <time>', 'start with requests since this time: 10m, 2h, 1d, or ISO 8601', sinceOf)
+    .option('--since <time>', 'start with requests since this time: 10m, 2h, 1d, or ISO 8601', parseSince)
     .option('--retry', 'while the handler is unreachable, retry the request instead of skipping it')
     .option('--json', 'print JSON lines with headers and body, also on a terminal')
     .addOption(dataOption())
@@ -48,7 +53,7 @@ export function addListen(program: Command, out: Output): void {
 
 /** Handles one request at a time, which preserves their order. */
 async function listen(sourceId: string, options: Options, out: Output): Promise<void> {
-  const signal = untilStopped()
+  const signal = createStopSignal()
   const start: ListenStart = { sourceId, since: options.since ?? null, data: options.data }
   const target = options.forward ?? null
   const onReady = () =>
@@ -65,13 +70,13 @@ async function listen(sourceId: string, options: Options, out: Output): Promise<
   await followRequests({ start, signal, out, onReady, onRequest })
 }
 
-const LONGEST_PAUSE_MS = 10_000
+const MAX_RETRY_PAUSE_MS = 10_000
 
 type Forwarding = { request: RequestView; target: URL; options: Options; signal: AbortSignal; out: Output }
 
 /** With --retry, repeats until the handler responds. Any response counts as delivered. */
 async function forwardAll({ request, target, options, signal, out }: Forwarding): Promise<Forwarded> {
-  for (let pauseMs = 500; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+  for (let pauseMs = 500; ; pauseMs = Math.min(2 * pauseMs, MAX_RETRY_PAUSE_MS)) {
     const forwarded = await forward({ target, headers: request.headers, body: bodyOf(request), signal })
     if (forwarded.error === undefined || signal.aborted) return forwarded
     const next = options.retry ? `Next attempt in ${pauseMs / 1000} s.` : 'Request skipped.'
@@ -87,7 +92,7 @@ function requestLine(request: RequestView, forwarded: Forwarded | null): string 
   const answer = forwarded && (forwarded.error ?? `→ ${forwarded.status} in ${forwarded.ms} ms`)
   const isGood = forwarded === null || (forwarded.status !== undefined && forwarded.status < 400)
   const size = `${bodyOf(request).length} bytes`
-  return lineOf(new Date(request.received_at), isGood ? 'green' : 'red', typeOf(request), [
+  return formatLine(new Date(request.received_at), isGood ? 'green' : 'red', readType(request), [
     size,
     isRepeat ? 'repeat' : null,
     answer,
@@ -98,7 +103,7 @@ function requestLine(request: RequestView, forwarded: Forwarded | null): string 
 const TYPE_HEADERS = ['x-shopify-topic', 'x-wc-webhook-topic', 'x-github-event']
 
 /** The event type, from the headers and fields that most senders use. */
-function typeOf({ headers, body }: RequestView): string {
+function readType({ headers, body }: RequestView): string {
   const header = headers.find(([name]) => TYPE_HEADERS.includes(name.toLowerCase()))
   if (header) return header[1]
   try {
@@ -110,16 +115,192 @@ function typeOf({ headers, body }: RequestView): string {
   }
 }
 
-function urlOf(text: string): URL {
+function parseUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null
   if (url && /^https?:$/.test(url.protocol)) return url
   throw new InvalidArgumentError('Expected a URL that starts with http:// or https://.')
 }
 
-function sinceOf(text: string): Date {
+function parseSince(text: string): Date {
   const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
   if (count !== undefined) return new Date(Date.now() - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS])
   const at = parseTimestamp(text)
   if (at) return at
   throw new InvalidArgumentError('Expected a time such as 10m, 2h, 1d or 2026-05-01T12:00:00Z.')
+}
+
+/** The response of a handler; `error` if there was none. */
+export type Forwarded = { status?: number; ms: number; error?: string }
+
+// Hop-by-hop headers (RFC 9110, 7.6.1), and headers that describe an encoding that the body no longer has.
+const OMITTED_HEADERS = new Set([
+  ...['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'],
+  ...['host', 'content-length', 'content-encoding', 'expect'],
+])
+
+// Providers time out after 5 to 30 seconds.
+const RESPONSE_TIMEOUT_MS = 30_000
+const NO_RESPONSE = `no response within ${RESPONSE_TIMEOUT_MS / 1000} s`
+
+/** Posts a body with its original headers. Node's client preserves their case and order. */
+export function forward({
+  target,
+  headers,
+  body,
+  signal,
+}: {
+  target: URL
+  headers: [string, string][]
+  body: Buffer
+  signal: AbortSignal
+}): Promise<Forwarded> {
+  const send = target.protocol === 'https:' ? requestHttps : requestHttp
+  const startedAt = performance.now()
+  const took = () => Math.round(performance.now() - startedAt)
+  const named = new Set(
+    (headers.find(([name]) => /^connection$/i.test(name))?.[1] ?? '').toLowerCase().split(/[\s,]+/),
+  )
+  const isKept = (name: string) => !OMITTED_HEADERS.has(name) && !named.has(name)
+  const sent = headers.filter(([name]) => isKept(name.toLowerCase()))
+  const own: [string, string][] = [
+    ['Host', target.host],
+    ['Content-Length', String(body.length)],
+  ]
+  return new Promise(resolve => {
+    const fail = (error: Error & { code?: string }) =>
+      resolve({ ms: took(), error: signal.aborted ? 'stopped' : error.message || error.code || error.name })
+    try {
+      const outgoing = send(target, {
+        method: 'POST',
+        headers: [...own, ...sent].flat(),
+        agent: false,
+        signal,
+      })
+      const timer = setTimeout(() => outgoing.destroy(new Error(NO_RESPONSE)), RESPONSE_TIMEOUT_MS)
+      outgoing.on('close', () => clearTimeout(timer))
+      outgoing.on('error', fail)
+      // A handler that sent a status has received the request. If the rest of its response breaks off, a retry would deliver twice.
+      outgoing.on('response', answer => {
+        const answered = () => resolve({ status: answer.statusCode!, ms: took() })
+        answer.on('error', answered).on('close', answered)
+        answer.resume()
+      })
+      outgoing.end(body)
+    } catch (error) {
+      fail(error as Error)
+    }
+  })
+}
+
+export type ListenStart = { sourceId: string; since: Date | null; data: string | undefined }
+
+type Following = {
+  start: ListenStart
+  signal: AbortSignal
+  out: Output
+  onReady(): void
+  /** Called for one request at a time. */
+  onRequest(request: RequestView): Promise<void>
+}
+
+/** Reads the page after a cursor; null reads the first page. */
+type ReadPage = (cursor: string | null) => Promise<RequestsView>
+
+const WAIT_S = 20
+const LIMIT = 50
+const FIRST_PAUSE_MS = 500
+const MAX_PAUSE_MS = 5_000
+
+/**
+ * Passes on each request of a source exactly once, in order. While the server or the database is unavailable, it retries, and
+ * then continues where it stopped.
+ */
+export async function followRequests({ start, signal, out, onReady, onRequest }: Following): Promise<void> {
+  let cursor: string | null = null
+  let pauseMs = FIRST_PAUSE_MS
+  const follow = async (read: ReadPage) => {
+    while (!signal.aborted) {
+      const page = await read(cursor)
+      if (cursor === null) onReady()
+      else if (pauseMs > FIRST_PAUSE_MS) out.say('Reconnected.')
+      pauseMs = FIRST_PAUSE_MS
+      for (const request of page.results) if (!signal.aborted) await onRequest(request)
+      cursor = page.next_cursor
+    }
+  }
+  while (!signal.aborted) {
+    try {
+      await connect(start, signal, out, follow)
+    } catch (error) {
+      if (signal.aborted) return
+      if (!isTemporary(error)) throw error
+      if (pauseMs === FIRST_PAUSE_MS) out.say(`Unreachable: ${(error as Error).message}. Retrying.`)
+      await pause(pauseMs, null, { signal }).catch(() => {})
+      pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)
+    }
+  }
+}
+
+function isTemporary(error: unknown): boolean {
+  return error instanceof Unreachable || error instanceof EmbeddedError || isUnavailable(error)
+}
+
+async function connect(
+  start: ListenStart,
+  signal: AbortSignal,
+  out: Output,
+  work: (read: ReadPage) => Promise<void>,
+): Promise<void> {
+  const remote = remoteServer()
+  if (remote) return work(cursor => fetchPage({ ...remote, start, signal, cursor }))
+  await requireData(start)
+  return withReadDatabase(start, out, async ({ pool }) => {
+    const source = await findSource(pool, start.sourceId)
+    if (!source) throw notFound('source', start.sourceId)
+    const of = { tenantId: source.tenantId, sourceId: source.id }
+    const begin = { since: start.since, cursor: null, limit: LIMIT, waitMs: 0 }
+    const goOn = { since: null, limit: LIMIT, waitMs: WAIT_S * 1000 }
+    await work(cursor => readRequests(pool, of, cursor === null ? begin : { ...goOn, cursor }, signal))
+  })
+}
+
+class Unreachable extends Error {
+  override name = 'Away'
+}
+
+type FetchPage = {
+  url: string
+  key: string
+  start: ListenStart
+  signal: AbortSignal
+  cursor: string | null
+}
+
+async function fetchPage({ url, key, start, signal, cursor }: FetchPage): Promise<RequestsView> {
+  const address = new URL(`${url}/v1/sources/${encodeURIComponent(start.sourceId)}/requests?limit=${LIMIT}`)
+  if (cursor !== null) address.searchParams.set('cursor', cursor)
+  else if (start.since) address.searchParams.set('since', start.since.toISOString())
+  if (cursor !== null) address.searchParams.set('wait', String(WAIT_S))
+  const response = await fetch(address, { headers: { authorization: `Bearer ${key}` }, signal }).catch(
+    ({ message, cause }: Error) => {
+      throw new Unreachable((cause as Error | undefined)?.message || message)
+    },
+  )
+  if (response.status === 429 || response.status >= 500) {
+    await response.body?.cancel()
+    throw new Unreachable(`${url} answered ${response.status}`)
+  }
+  const text = await response.text().catch(({ message }: Error) => {
+    throw new Unreachable(message)
+  })
+  if (response.ok) return JSON.parse(text) as RequestsView
+  throw new AdminError('forbidden', 'refused', `${url} answered ${response.status}: ${readDetail(text)}`)
+}
+
+function readDetail(text: string): string {
+  try {
+    return (JSON.parse(text) as { detail?: string }).detail ?? text.slice(0, 200)
+  } catch {
+    return text.slice(0, 200)
+  }
 }

@@ -3,9 +3,9 @@ import { requireTenant } from '../admin/actor.ts'
 import { AdminError } from '../admin/error.ts'
 import { isUuid } from '../domain/ids.ts'
 import { type EventOutcome, eventOutcome, outcomeOfSent, outcomeText } from '../reports/event-outcome.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { currentUser, dataOption, readingDatabase } from './session.ts'
+import { currentUser, dataOption, withReadDatabase } from './session.ts'
 
 const NOTES = `
 Prints the response of GET /v1/events/:id, and the processing steps on stderr. Exit code 1 if the event is not found.`
@@ -27,7 +27,7 @@ export function addLogs(program: Command, out: Output): void {
       ),
     )
     .action((id, options) =>
-      readingDatabase(options, out, async ({ pool, log }) => {
+      withReadDatabase(options, out, async ({ pool, log }) => {
         const tenant = await requireTenant(pool, currentUser(), options.tenant)
         const own = isUuid(id) ? await eventOutcome({ pool, log }, tenant.id, id.toLowerCase()) : null
         const query = { sentId: id, sourceId: options.source }
@@ -38,13 +38,21 @@ export function addLogs(program: Command, out: Output): void {
             'unknown_event',
             `There is no event ${JSON.stringify(id)} of this tenant.`,
           )
-        for (const line of wayOf(outcome)) out.say(line)
+        for (const line of traceLines(outcome)) out.say(line)
         out.json(JSON.parse(outcomeText(outcome)))
       }),
     )
 }
 
-function wayOf({ status, reason, receivedAt, event, letter, waiting, duplicateOf }: EventOutcome): string[] {
+function traceLines({
+  status,
+  reason,
+  receivedAt,
+  event,
+  letter,
+  waiting,
+  duplicateOf,
+}: EventOutcome): string[] {
   const way = [`✓ received   ${receivedAt.toISOString()}`]
   if (event)
     way.push(`✓ normalized ${event.eventType}, ${event.source}, occurred ${event.occurredAt.toISOString()}`)

@@ -12,7 +12,7 @@ const INTERNAL_ERROR = -32603
 const START_WITHIN_MS = 5_000
 
 /** An HTTP error response of the server. */
-class Refused extends Error {
+class ErrorResponse extends Error {
   readonly status: number
   constructor(status: number, words: string) {
     super(words)
@@ -20,13 +20,13 @@ class Refused extends Error {
   }
 }
 
-async function refusalOf(response: Response): Promise<Refused> {
+async function readErrorResponse(response: Response): Promise<ErrorResponse> {
   const text = await response.text().catch(() => '')
-  return new Refused(response.status, `HTTP ${response.status}: ${wordsOf(text)}`)
+  return new ErrorResponse(response.status, `HTTP ${response.status}: ${describeBody(text)}`)
 }
 
 /** The text of a problem document, or the beginning of any other body. */
-function wordsOf(text: string): string {
+function describeBody(text: string): string {
   try {
     const { title, detail, code } = JSON.parse(text) as Record<string, unknown>
     if (typeof detail === 'string') return `${title}. ${detail} (${code})`
@@ -43,7 +43,7 @@ async function checkKey({ url, key }: RemoteServer): Promise<void> {
     signal: AbortSignal.timeout(START_WITHIN_MS),
   }).catch(() => null)
   if (response?.status !== 401 && response?.status !== 403) return response?.body?.cancel()
-  const { message } = await refusalOf(response)
+  const { message } = await readErrorResponse(response)
   throw new AdminError('forbidden', 'refused', `${url} rejected KONTOR_KEY: ${message}`)
 }
 
@@ -56,7 +56,7 @@ export async function bridge({ url, key }: RemoteServer, out: Output): Promise<v
     async fetch(to, init) {
       const response = await fetch(to, init)
       // the transport handles the response to GET, which says that there is no event stream
-      if (init?.method === 'POST' && response.status >= 400) throw await refusalOf(response)
+      if (init?.method === 'POST' && response.status >= 400) throw await readErrorResponse(response)
       return response
     },
   })

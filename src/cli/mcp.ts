@@ -1,7 +1,7 @@
 import type { Command } from '@commander-js/extra-typings'
 import { remoteServer } from '../config/remote.ts'
 import { UsageError } from './errors.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
 
 const NOTES = `

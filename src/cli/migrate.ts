@@ -1,6 +1,6 @@
 import type { Command } from '@commander-js/extra-typings'
 import { migrate } from '../postgres/migrate.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { dataOption, withBareDatabase } from './session.ts'
 

@@ -2,9 +2,9 @@ import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Command, Option } from '@commander-js/extra-typings'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, readingDatabase, tenantOption, withDatabase } from './session.ts'
+import { dataOption, tenantOption, withDatabase, withReadDatabase } from './session.ts'
 
 const NOTES = `
 Identify a person by profile id, e-mail address, user id, contact id or visitor id. If an id matches several people, add its
@@ -33,7 +33,7 @@ function addShow(person: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor person show --tenant acme prof_17'))
     .action((id, options) =>
-      readingDatabase(options, out, async ({ admin }) =>
+      withReadDatabase(options, out, async ({ admin }) =>
         out.json(await admin.people.show({ tenant: options.tenant!, id })),
       ),
     )
@@ -94,7 +94,7 @@ function addExport(person: Command, out: Output): void {
       examples('kontor person export --tenant acme ada@example.com --format json --out ada.json'),
     )
     .action((id, options) =>
-      readingDatabase(options, out, async ({ admin }) => {
+      withReadDatabase(options, out, async ({ admin }) => {
         const { tenant, format } = options
         const text = await admin.people.export({ tenant: tenant!, id, format })
         if (options.out === undefined) for await (const part of text) out.print(part)

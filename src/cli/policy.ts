@@ -1,9 +1,9 @@
 import type { Command } from '@commander-js/extra-typings'
 import { SETTINGS } from '../domain/billing/policy.ts'
 import { UsageError } from './errors.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, readingDatabase, withDatabase } from './session.ts'
+import { dataOption, withDatabase, withReadDatabase } from './session.ts'
 
 const NOTES = `
 Settings:
@@ -27,7 +27,7 @@ export function addPolicy(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor policy show --tenant acme'))
     .action(({ tenant, ...options }) =>
-      readingDatabase(options, out, async ({ admin }) => out.json(await admin.policies.show(tenant))),
+      withReadDatabase(options, out, async ({ admin }) => out.json(await admin.policies.show(tenant))),
     )
   policy
     .command('set')
@@ -44,14 +44,14 @@ export function addPolicy(program: Command, out: Output): void {
       ),
     )
     .action(async (words, { tenant, ...options }) => {
-      const settings = settingsOf(words)
+      const settings = parseSettings(words)
       await withDatabase(options, out, async ({ admin }) =>
         out.json(await admin.policies.set(tenant, settings)),
       )
     })
 }
 
-function settingsOf(words: string[]): Record<string, string> {
+function parseSettings(words: string[]): Record<string, string> {
   const settings = new Map<string, string>()
   for (const word of words) {
     const [, name, value] = /^([^=]+)=(.*)$/s.exec(word) ?? []

@@ -1,7 +1,7 @@
 import { Command, CommanderError, type Option } from '@commander-js/extra-typings'
 import { version } from '../config/version.ts'
 import { explain } from './errors.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { dataOption } from './session.ts'
 
@@ -24,7 +24,7 @@ const COMMANDS: Record<string, () => Promise<(program: Command, out: Output) => 
   policy: async () => (await import('./policy.ts')).addPolicy,
   rates: async () => (await import('./rates.ts')).addRates,
   key: async () => (await import('./key.ts')).addKey,
-  source: async () => (await import('./source/source.ts')).addSource,
+  source: async () => (await import('./source.ts')).addSource,
   destination: async () => (await import('./destination.ts')).addDestination,
   archive: async () => (await import('./archive.ts')).addArchive,
   tail: async () => (await import('./tail.ts')).addTail,
@@ -39,7 +39,7 @@ const COMMANDS: Record<string, () => Promise<(program: Command, out: Output) => 
   suppress: async () => (await import('./suppress.ts')).addSuppress,
   events: async () => (await import('./events.ts')).addEvents,
   audit: async () => (await import('./audit.ts')).addAudit,
-  import: async () => (await import('./import/import.ts')).addImport,
+  import: async () => (await import('./import.ts')).addImport,
   export: async () => (await import('./export.ts')).addExport,
   'sql-access': async () => (await import('./sql-access.ts')).addSqlAccess,
   reconcile: async () => (await import('./reconcile.ts')).addReconcile,
@@ -58,43 +58,43 @@ export async function buildProgram(out: Output, words: readonly string[] = []): 
     .configureOutput({ writeOut: out.print, writeErr: text => out.say(text.trimEnd()) })
     .configureHelp({ subcommandTerm: command => command.name(), helpWidth: 120 })
     .exitOverride()
-  for (const add of await Promise.all(chosen(words[0]).map(load => load()))) add(program, out)
+  for (const add of await Promise.all(commandLoaders(words[0]).map(load => load()))) add(program, out)
   program.addHelpText('after', NOTES)
   program.addHelpText(
     'after',
     examples('kontor start', 'kontor tenant create acme', 'kontor key create --tenant acme --kind private'),
   )
-  polish(program)
+  prepareCommand(program)
   return program
 }
 
 /** The help, the completion script and the error for an unknown command need all commands. */
-function chosen(name: string | undefined) {
+function commandLoaders(name: string | undefined) {
   if (name !== undefined && name !== 'completion' && Object.hasOwn(COMMANDS, name)) return [COMMANDS[name]!]
   return Object.values(COMMANDS)
 }
 
 /** Applies what the help and the errors of every command have in common. */
-function polish(command: Command): void {
+function prepareCommand(command: Command): void {
   const required = command.options.filter(option => option.mandatory)
   for (const option of required) option.description += ' (required)'
-  const usage = usageOf(command)
+  const usage = usageLine(command)
   command
     .usage([...required.map(({ flags }) => flags), usage].join(' '))
-    .showHelpAfterError(`(${pathOf(command)} --help shows the usage)`)
+    .showHelpAfterError(`(${commandPath(command)} --help shows the usage)`)
     .helpCommand(false) // it supports one level only; see runCommand
-  requireLast(command, required)
-  for (const child of command.commands) polish(child as Command)
+  checkRequiredLast(command, required)
+  for (const child of command.commands) prepareCommand(child as Command)
 }
 
-function usageOf(command: Command): string {
+function usageLine(command: Command): string {
   if (command.commands.length === 0) return command.usage()
   // `kontor backup --to FILE` is a command and has subcommands.
   return command.options.some(option => option.required) ? '[options] | <command>' : '<command> [options]'
 }
 
 /** Reports a misspelled option before a missing one: `--kidn private` is reported as unknown, not as a missing --kind. */
-function requireLast(command: Command, required: readonly Option[]): void {
+function checkRequiredLast(command: Command, required: readonly Option[]): void {
   for (const option of required) option.mandatory = false
   command.hook('preAction', () => {
     for (const option of required)
@@ -112,7 +112,7 @@ export async function runCommand(words: string[], out: Output): Promise<number> 
     command = chosen as Command
     const { data } = program.opts() as { data?: string }
     if (data !== undefined) chosen.setOptionValue('data', data)
-    refuseMissingValues(chosen as Command, words)
+    rejectMissingValues(chosen as Command, words)
   })
   try {
     const [first, ...rest] = words
@@ -123,13 +123,13 @@ export async function runCommand(words: string[], out: Output): Promise<number> 
     const explained = explain(error)
     if (explained === null) throw error
     out.say(explained.words)
-    if (explained.exitCode === 2 && command) out.say(`(${pathOf(command)} --help shows the usage)`)
+    if (explained.exitCode === 2 && command) out.say(`(${commandPath(command)} --help shows the usage)`)
     return explained.exitCode
   }
 }
 
 /** Commander takes the next word as the value, even if it is an option: `--data --port 80` would create a directory `--port`. */
-function refuseMissingValues(command: Command, words: string[]): void {
+function rejectMissingValues(command: Command, words: string[]): void {
   for (const option of command.options) {
     const value = command.getOptionValue(option.attributeName())
     if (typeof value !== 'string') continue
@@ -138,6 +138,6 @@ function refuseMissingValues(command: Command, words: string[]): void {
   }
 }
 
-function pathOf(command: Command): string {
-  return command.parent ? `${pathOf(command.parent as Command)} ${command.name()}` : command.name()
+function commandPath(command: Command): string {
+  return command.parent ? `${commandPath(command.parent as Command)} ${command.name()}` : command.name()
 }

@@ -1,9 +1,8 @@
 import { text } from 'node:stream/consumers'
 import type { Command } from '@commander-js/extra-typings'
-import { examples } from './examples.ts'
+import { examples, readTextOption } from './options.ts'
 import type { Output } from './output.ts'
 import { dataOption, withDatabase } from './session.ts'
-import { readTextFile } from './text-file.ts'
 
 export function addRates(program: Command, out: Output): void {
   const rates = program
@@ -19,7 +18,7 @@ export function addRates(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples(example))
     .action(async (file, { tenant, ...options }) => {
-      const csv = file === '-' ? await text(process.stdin) : await readTextFile(file)
+      const csv = file === '-' ? await text(process.stdin) : await readTextOption(file)
       await withDatabase(options, out, async ({ admin }) => out.json(await admin.rates.import(tenant, csv)))
     })
 }

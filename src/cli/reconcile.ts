@@ -7,10 +7,9 @@ import { isRejection, type Rejection, type Row } from '../import/row.ts'
 import { stripeReading } from '../import/stripe.ts'
 import { stripeRows } from '../import/stripe-api.ts'
 import { UsageError } from './errors.ts'
-import { examples } from './examples.ts'
+import { examples, readSecretOptions } from './options.ts'
 import type { Output } from './output.ts'
-import { secretOptions } from './secret-options.ts'
-import { dataOption, readingDatabase, requireData } from './session.ts'
+import { dataOption, requireData, withReadDatabase } from './session.ts'
 
 const NOTES = `
 Compares subscriptions by status, currency and monthly amount before discounts; invoices by status, currency, total and amount
@@ -45,16 +44,16 @@ export function addReconcile(program: Command, out: Output): void {
       ),
     )
     .action(async (file, options) => {
-      const { key } = await secretOptions({ key: { value: options.key, file: options.keyFile } })
+      const { key } = await readSecretOptions({ key: { value: options.key, file: options.keyFile } })
       if ((file === undefined) === (key === undefined))
         throw new UsageError('Give either a file or a key of the account (--key, --key-file).')
       await requireData(options)
-      await readingDatabase(options, out, async ({ admin, pool, config }) => {
+      await withReadDatabase(options, out, async ({ admin, pool, config }) => {
         const tenant = await admin.tenants.show(options.tenant!)
         const input = await openInput(file ?? '-', new Date())
         const rows =
           key === undefined ? jsonDocuments(input.chunks()) : stripeRows({ url: config.stripeApiUrl, key })
-        const events = eventsOf(rows, input.time, out)
+        const events = readEvents(rows, input.time, out)
         const result = await reconcileStripe(pool, parseTenantId(tenant.id)!, events)
         out.json(result)
         if (result.difference > 0) out.exitCode = 1
@@ -63,7 +62,7 @@ export function addReconcile(program: Command, out: Output): void {
 }
 
 /** Converts objects to events. Skips objects that the ledger does not use, and reports objects that cannot be read. */
-async function* eventsOf(
+async function* readEvents(
   rows: AsyncIterable<(Row | Rejection)[]>,
   time: Date,
   out: Output,

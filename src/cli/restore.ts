@@ -7,10 +7,10 @@ import { type Backup, openBackup, type Restored, refuseNewer, restore } from '..
 import { AdminError } from '../admin/error.ts'
 import { findMasterKeys, keepMasterKeys, openSecrets, unopenedSecrets } from '../admin/secrets.ts'
 import { type Config, readConfig } from '../config/config.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { progressOn } from './progress.ts'
 import { dataOption, withBareDatabase } from './session.ts'
+import { reportProgress } from './terminal.ts'
 
 const NOTES = `
 Prints the same object as \`kontor backup\`, and "waiting": the number of accepted entries that the next start will process.
@@ -35,17 +35,17 @@ export function addRestore(program: Command, out: Output): void {
       const backup = await openBackup(resolve(from))
       try {
         refuseNewer(backup)
-        await refuseForeignDirectory(options)
+        await rejectForeignDirectory(options)
         await withBareDatabase(options, out, async ({ pool, log, config }) => {
           const { leftOut, disabled, ...restored } = await restore({
             ...{ pool, log },
             backup,
-            progress: progressOn(out, 'Read'),
+            progress: reportProgress(out, 'Read'),
           })
           for (const name of leftOut)
             out.say(`Skipped table ${JSON.stringify(name)}: it does not belong to Kontor.`)
-          sayDisabled(disabled, out)
-          await bringSecrets({ backup, pool, config, out })
+          reportDisabled(disabled, out)
+          await restoreSecrets({ backup, pool, config, out })
           out.json(restored)
         })
       } finally {
@@ -55,7 +55,7 @@ export function addRestore(program: Command, out: Output): void {
 }
 
 /** The original server may still be running, so the copy must not send everything a second time. */
-function sayDisabled({ destinations, archive }: Restored['disabled'], out: Output): void {
+function reportDisabled({ destinations, archive }: Restored['disabled'], out: Output): void {
   if (archive)
     out.say(
       'The archive is disabled. To enable it, set a different KONTOR_ARCHIVE_URL and run `kontor archive enable`.',
@@ -67,13 +67,13 @@ function sayDisabled({ destinations, archive }: Restored['disabled'], out: Outpu
 }
 
 // Allowed in a directory without a database: the master key, leftovers of a killed restore, and files that a volume contains.
-const NOBODYS = /^(secret\.key|usage|postgres\.partial-.*|lost\+found)$/
+const ALLOWED_FILES = /^(secret\.key|usage|postgres\.partial-.*|lost\+found)$/
 
 /** `restore` checks that a database is empty. Without a database, the directory must be empty. */
-async function refuseForeignDirectory(options: { data?: string | undefined }): Promise<void> {
+async function rejectForeignDirectory(options: { data?: string | undefined }): Promise<void> {
   const { databaseUrl, dataDir } = readConfig(undefined, { dataDir: options.data })
   if (databaseUrl !== null || (await findHome(dataDir)) !== null) return
-  const found = (await readdir(dataDir).catch(() => [])).find(name => !NOBODYS.test(name))
+  const found = (await readdir(dataDir).catch(() => [])).find(name => !ALLOWED_FILES.test(name))
   if (found === undefined) return
   throw new AdminError(
     'conflict',
@@ -84,7 +84,7 @@ async function refuseForeignDirectory(options: { data?: string | undefined }): P
 }
 
 /** Stores the master key where the server finds it. If it is missing, the operator must know before the first webhook arrives. */
-async function bringSecrets({
+async function restoreSecrets({
   backup,
   pool,
   config,

@@ -21,9 +21,11 @@ export const dataOption = () =>
 
 /** For commands that send requests to a server. */
 export const urlOption = () =>
-  new Option('--url <url>', 'server to send to (default: the server of the data directory)').argParser(urlOf)
+  new Option('--url <url>', 'server to send to (default: the server of the data directory)').argParser(
+    parseServerUrl,
+  )
 
-function urlOf(text: string): string {
+function parseServerUrl(text: string): string {
   if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text.replace(/\/+$/, '')
   throw new InvalidArgumentError('Expected a URL, for example http://localhost:8080.')
 }
@@ -70,7 +72,7 @@ export function withDatabase<T>(
 ): Promise<T> {
   return withBareDatabase(options, out, async database => {
     await migrate(database.pool)
-    return work(await sessionOf(database))
+    return work(await openSession(database))
   })
 }
 
@@ -78,20 +80,20 @@ export function withDatabase<T>(
  * For commands that only read: does not migrate a database of an older version, because a server of that version may be using it.
  * An empty database gets its tables, as with any other command.
  */
-export function readingDatabase<T>(
+export function withReadDatabase<T>(
   options: { data?: string | undefined },
   out: Output,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
   return withBareDatabase(options, out, async database => {
-    const fault = await schemaFault(database)
+    const fault = await schemaProblem(database)
     if (fault !== null) throw new SchemaError(fault)
-    return work(await sessionOf(database))
+    return work(await openSession(database))
   })
 }
 
 /** Why this version cannot read the database, with the command that fixes it; null if it can. Creates the tables of an empty database. */
-export async function schemaFault({ pool, config }: Database): Promise<string | null> {
+export async function schemaProblem({ pool, config }: Database): Promise<string | null> {
   const state = await schemaState(pool)
   if (state === 'empty') await migrate(pool)
   if (state === 'empty' || state === 'current') return null
@@ -100,10 +102,10 @@ export async function schemaFault({ pool, config }: Database): Promise<string | 
   return `The database has the schema of an older version of Kontor. Missing migrations: ${state.lacks.join(', ')}. Run \`${command}\`, or start the server.`
 }
 
-export async function sessionOf(database: Database): Promise<Session> {
+export async function openSession(database: Database): Promise<Session> {
   const { pool, config, log } = database
   const { allowPrivateDestinations } = config
-  const adminFor = openAdmin({ pool, log, secrets: await secretsOf(config), allowPrivateDestinations })
+  const adminFor = openAdmin({ pool, log, secrets: await loadSecrets(config), allowPrivateDestinations })
   return { ...database, admin: adminFor(currentUser()) }
 }
 
@@ -117,11 +119,11 @@ export function currentUser(): Actor {
   }
 }
 
-export async function secretsOf(config: Config): Promise<Secrets> {
-  return openSecrets(await masterKeysOf(config))
+export async function loadSecrets(config: Config): Promise<Secrets> {
+  return openSecrets(await readMasterKeys(config))
 }
 
-export function masterKeysOf({ secretKeys, dataDir, databaseUrl }: Config): Promise<Buffer[] | null> {
+export function readMasterKeys({ secretKeys, dataDir, databaseUrl }: Config): Promise<Buffer[] | null> {
   return loadMasterKeys({ secretKeys, dataDir, isEmbedded: databaseUrl === null })
 }
 
@@ -143,6 +145,6 @@ export async function emptyDataDir(options: { data?: string | undefined }): Prom
 }
 
 /** For commands that append to the log, whether a server runs or not. */
-export async function readyLog({ pool, config }: Session): Promise<void> {
+export async function prepareLog({ pool, config }: Session): Promise<void> {
   await initialiseLog(pool, { partitions: config.logPartitions, now: await databaseNow(pool) })
 }

@@ -3,7 +3,7 @@ import { publicTenantId } from '../domain/tenants/tenants.ts'
 import { parseTimestamp } from '../domain/time.ts'
 import { writeSnapshots } from '../jobs/ledger.ts'
 import { UsageError } from './errors.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { dataOption, withDatabase } from './session.ts'
 
@@ -27,7 +27,7 @@ export function addSnapshot(program: Command, out: Output): void {
     )
     .action(async options => {
       const now = new Date()
-      const day = options.date === undefined ? null : dayOf(options.date, now)
+      const day = options.date === undefined ? null : parseDay(options.date, now)
       await withDatabase(options, out, async ({ pool }) => {
         const written = await writeSnapshots(pool, now, { day, rebuild: options.rebuild ?? false })
         out.json({
@@ -37,7 +37,7 @@ export function addSnapshot(program: Command, out: Output): void {
     })
 }
 
-function dayOf(text: string, now: Date): string {
+function parseDay(text: string, now: Date): string {
   if (!/^\d{4}-\d\d-\d\d$/.test(text) || parseTimestamp(text) === null) {
     throw new UsageError(`--date ${text} is not a date. Expected a date such as 2026-01-31.`)
   }

@@ -1,15 +1,15 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import type { CreatedSqlAccess } from '../admin/sql-access.ts'
 import type { Connection } from '../postgres/database.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import {
   dataOption,
-  readingDatabase,
   requireData,
   tenantFilter,
   tenantOption,
   withDatabase,
+  withReadDatabase,
 } from './session.ts'
 
 const NOTES = `
@@ -32,7 +32,7 @@ export function addSqlAccess(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor sql-access list'))
     .action(async options => {
       await requireData(options)
-      await readingDatabase(options, out, async ({ admin }) =>
+      await withReadDatabase(options, out, async ({ admin }) =>
         out.json(await admin.sqlAccess.list(options.tenant)),
       )
     })
@@ -54,8 +54,8 @@ function addCreate(access: Command, out: Output): void {
     .description('Create a role and print its connection string.')
     .addOption(tenantOption())
     .option('--name <name>', 'label of the role', 'bi')
-    .option('--connections <n>', 'maximum number of connections', wholeNumber, 5)
-    .option('--statement-seconds <n>', 'statement timeout in seconds', wholeNumber, 60)
+    .option('--connections <n>', 'maximum number of connections', parseWholeNumber, 5)
+    .option('--statement-seconds <n>', 'statement timeout in seconds', parseWholeNumber, 60)
     .addOption(dataOption())
     .addHelpText('after', NOTES)
     .addHelpText('after', examples('kontor sql-access create --tenant acme --name metabase'))
@@ -63,18 +63,18 @@ function addCreate(access: Command, out: Output): void {
       await requireData(options)
       await withDatabase(options, out, async ({ admin, connection }) => {
         const made = await admin.sqlAccess.create({ tenant: tenant!, name, connections, statementSeconds })
-        out.json({ ...made, ...reached(connection, made) })
+        out.json({ ...made, ...describeConnection(connection, made) })
       })
     })
 }
 
-function wholeNumber(text: string): number {
+function parseWholeNumber(text: string): number {
   if (!/^\d{1,6}$/.test(text)) throw new InvalidArgumentError('Expected a whole number.')
   return Number(text)
 }
 
 /** The connection string, and from where it works. */
-function reached(
+function describeConnection(
   connection: Connection,
   { role, password, database }: CreatedSqlAccess,
 ): { connection: string; reach: string } {

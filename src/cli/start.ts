@@ -1,27 +1,30 @@
-import { resolve } from 'node:path'
+import { mkdir, open, rename } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from '@commander-js/extra-typings'
 import type pg from 'pg'
-import { onFirstStart } from '../admin/first-start.ts'
-import { type Config, type ConfigFlags, inspectConfig, readConfig } from '../config/config.ts'
+import { type FirstStart, onFirstStart } from '../admin/first-start.ts'
+import { type Config, type ConfigFlags, inspectConfig, readConfig, type Surface } from '../config/config.ts'
 import { shownAddresses } from '../config/database-url.ts'
 import { version } from '../config/version.ts'
 import { type Connection, isUnavailable, openPool } from '../postgres/database.ts'
 import { migrate } from '../postgres/migrate.ts'
 import type { HttpProcesses, Runtime } from '../runtime/runtime.ts'
 import { openLogger } from '../telemetry/logging.ts'
-import { writeAdminKey } from './admin-key-file.ts'
-import { banner, firstBanner, type StartedServer } from './banner.ts'
 import { ownEmbedded } from './embedded.ts'
-import { examples } from './examples.ts'
-import { keepHeapSmall } from './heap.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
 import { openHttpProcesses } from './processes/processes.ts'
-import { giveUpRoot, giveUpRootFirst } from './root.ts'
-import { announceServer, withdrawServer } from './server-file.ts'
-import { currentUser, dataOption, secretsOf } from './session.ts'
-import { closedInTime, STUCK_EXIT_CODE, stopSignal } from './stop-signal.ts'
-import { onceReachable } from './wait-for-database.ts'
+import { removeServerFile, writeServerFile } from './running-server.ts'
+import {
+  closeInTime,
+  dropRoot,
+  dropRootEarly,
+  limitHeapGrowth,
+  STUCK_EXIT_CODE,
+  waitForStopSignal,
+} from './server-process.ts'
+import { currentUser, dataOption, loadSecrets } from './session.ts'
 
 const NOTES = `
 The first start creates the tenant "default" with keys, and prints them once. Without a terminal, the admin key is written to
@@ -51,19 +54,19 @@ export function addStart(program: Command, out: Output): void {
     .action(({ data, ...options }) => start({ ...options, dataDir: data }, out))
 }
 
-const GREET_AGAIN_MS = 500
+const GREET_RETRY_MS = 500
 
 async function start(flags: ConfigFlags, out: Output): Promise<void> {
-  keepHeapSmall()
+  limitHeapGrowth()
   const config = readConfig(undefined, flags)
   for (const warning of inspectConfig(undefined, flags).warnings) out.say(`Warning: ${warning}`)
-  const stopped = stopSignal(out)
+  const stopped = waitForStopSignal(out)
   // Loading takes half a second, so it happens while PostgreSQL starts.
   const loading = import('../runtime/runtime.ts')
   loading.catch(() => {})
   const isEmbedded = config.databaseUrl === null
   const ports = [config.port, config.opsPort ?? 0]
-  const runsAs = isEmbedded ? await giveUpRootFirst({ ...config, ports }) : null
+  const runsAs = isEmbedded ? await dropRootEarly({ ...config, ports }) : null
   const embedded = isEmbedded ? await ownEmbedded(config, out) : null
   let isInTime = true
   try {
@@ -73,7 +76,7 @@ async function start(flags: ConfigFlags, out: Output): Promise<void> {
       const { startRuntime } = await loading
       return startNode({ startRuntime, config, connection })
     }
-    const node = await onceReachable(begin, { withinMs: config.startTimeoutMs, stopped, out })
+    const node = await retryUntilReachable(begin, { withinMs: config.startTimeoutMs, stopped, out })
     if (node !== null) isInTime = await serve(node, { config, connection, runsAs, stopped, out })
   } finally {
     await embedded?.stop()
@@ -127,21 +130,21 @@ async function serve(
   },
 ): Promise<boolean> {
   const isEmbedded = config.databaseUrl === null
-  const close = () => closedInTime(runtime.close, config.drainTimeoutMs, out)
+  const close = () => closeInTime(runtime.close, config.drainTimeoutMs, out)
   try {
-    if (isEmbedded) await announceServer(config.dataDir, announcement(runtime, processes?.count ?? 1))
+    if (isEmbedded) await writeServerFile(config.dataDir, toServerFile(runtime, processes?.count ?? 1))
     await Promise.race([
-      greeted(() => withPool(connection, pool => greet(pool, config, runtime, out))),
+      greetWithRetries(() => withPool(connection, pool => greet(pool, config, runtime, out))),
       stopped,
     ])
-    const now = runsAs ?? (await giveUpRoot({ user: config.user, isEmbedded }))
+    const now = runsAs ?? (await dropRoot({ user: config.user, isEmbedded }))
     if (now) out.say(`  ${now}\n`)
     await stopped
   } catch (error) {
     await close()
     throw error
   } finally {
-    if (isEmbedded) await withdrawServer(config.dataDir)
+    if (isEmbedded) await removeServerFile(config.dataDir)
   }
   return close()
 }
@@ -152,13 +155,13 @@ function hasSeveralProcesses({ processes, surfaces }: Config): boolean {
 }
 
 /** The service is already running, so a short outage of PostgreSQL must not end it. */
-async function greeted(greetOnce: () => Promise<void>): Promise<void> {
+async function greetWithRetries(greetOnce: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
       return await greetOnce()
     } catch (error) {
       if (!isUnavailable(error)) throw error
-      await sleep(GREET_AGAIN_MS, undefined, { ref: false })
+      await sleep(GREET_RETRY_MS, undefined, { ref: false })
     }
   }
 }
@@ -175,15 +178,15 @@ async function greet(pool: pg.Pool, config: Config, runtime: Addresses, out: Out
     surfaces: config.surfaces,
     isLoopback: config.publicUrl === null && ['127.0.0.1', '::1', 'localhost'].includes(config.host),
   }
-  const secrets = await secretsOf(config)
+  const secrets = await loadSecrets(config)
   const isFirst = await onFirstStart({ pool, secrets, actor: currentUser() }, async made =>
-    out.sayNow(firstBanner(server, made, await placeOf(made.adminKey.key, config))),
+    out.sayNow(firstBanner(server, made, await showAdminKey(made.adminKey.key, config))),
   )
   if (!isFirst) out.say(banner(server))
 }
 
 /** The admin key itself on a terminal, otherwise the file that contains it. */
-async function placeOf(adminKey: string, { dataDir }: Config): Promise<string> {
+async function showAdminKey(adminKey: string, { dataDir }: Config): Promise<string> {
   if (process.stderr.isTTY) return adminKey
   try {
     return `in the file ${await writeAdminKey(dataDir, adminKey)}`
@@ -200,7 +203,178 @@ async function withPool<T>(connection: Connection, work: (pool: pg.Pool) => Prom
 
 type Addresses = { url: string; opsUrl: string | null; promise: string | null }
 
-function announcement({ url, opsUrl }: Addresses, processes: number) {
+function toServerFile({ url, opsUrl }: Addresses, processes: number) {
   const started_at = new Date().toISOString()
   return { pid: process.pid, version, url, ops_url: opsUrl, processes, started_at }
+}
+
+/** For a start without a terminal: many people can read logs, only the owner can read this file. Returns its path. */
+export async function writeAdminKey(dataDir: string, key: string): Promise<string> {
+  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  const path = join(dataDir, 'admin-key')
+  const draft = `${path}.${process.pid}`
+  const file = await open(draft, 'w', 0o600)
+  try {
+    await file.writeFile(`${key}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(draft, path)
+  return path
+}
+
+/** What the start banner shows of the server. */
+export type StartedServer = {
+  version: string
+  url: string
+  opsUrl: string | null
+  /** The data directory or the database addresses. */
+  data: string
+  /** The --data option that commands need to find this server; empty for the default directory. */
+  dataFlag: string
+  surfaces: readonly Surface[]
+  /** The durability of an acknowledged event in JetStream; null without NATS. */
+  promise: string | null
+  /** Whether the server is reachable from this machine only. */
+  isLoopback: boolean
+}
+
+/** `adminKey`: the key, or the file that contains it. */
+export function firstBanner(server: StartedServer, made: FirstStart, adminKey: string): string {
+  return [
+    ...heading(server),
+    '',
+    `  First start: created tenant "${made.tenant.name}" (${made.tenant.id}) with these keys.`,
+    '  They are shown only once. Save them now.',
+    '',
+    `    Private key    ${made.privateKey.key}`,
+    `    Tracking key   ${made.trackingKey.key}`,
+    `    Admin key      ${adminKey}`,
+    `    Webhook URL    ${server.url}${made.source.path}`,
+    `    Webhook token  ${made.source.token}`,
+    '',
+    '  Try it. You can run each command as it is:',
+    ...exampleCommands(server, made).flatMap(({ what, line }) => ['', `    # ${what}`, `    ${line}`]),
+    '',
+    ...addresses(server),
+    '',
+  ].join('\n')
+}
+
+export function banner(server: StartedServer): string {
+  return [
+    ...heading(server),
+    '',
+    ...addresses(server),
+    `  New keys        npm run kontor -- key create --tenant default --kind private${server.dataFlag}`,
+    '  All commands    npm run kontor -- --help',
+    '',
+  ].join('\n')
+}
+
+function heading({ version, url, isLoopback }: StartedServer): string[] {
+  const note = isLoopback
+    ? ['  (reachable from this machine only; set KONTOR_HOST=0.0.0.0 to allow other machines)']
+    : []
+  return ['', `Kontor ${version} is running at ${url}`, ...note]
+}
+
+function addresses({ url, opsUrl, data, promise, surfaces }: StartedServer): string[] {
+  const hasHttp = surfaces.some(surface => surface !== 'worker')
+  return [
+    ...(surfaces.includes('console')
+      ? [`  Console         ${url}/console (sign in with the admin key)`]
+      : []),
+    ...(hasHttp ? [`  API reference   ${url}/docs`, `  Guides          ${url}/docs/guides`] : []),
+    `  Operations      ${opsUrl === null ? 'disabled (KONTOR_OPS_PORT=off)' : `${opsUrl}/healthz, /readyz, /metrics`}`,
+    `  Data            ${data}`,
+    ...(promise === null ? [] : [`  Events          stored in JetStream, durability: ${promise}`]),
+    `  Stop            Ctrl-C, or kill -TERM ${process.pid}`,
+  ]
+}
+
+function exampleCommands(
+  { url, surfaces }: StartedServer,
+  made: FirstStart,
+): { what: string; line: string }[] {
+  const json = "-H 'Content-Type: application/json'"
+  const bearer = (secret: string) => `-H 'Authorization: Bearer ${secret}'`
+  const privately = bearer(made.privateKey.key)
+  const contact = {
+    entityType: 'contact',
+    id: 'c-1',
+    sourceUpdatedAt: '2025-01-31T12:00:00Z',
+    data: { email: 'ada@example.com', name: 'Ada Lovelace' },
+  }
+  const visit = { event_type: 'page_view', visitor: 'v-1', data: { page: 'https://example.com/' } }
+  const hook = { inbound_event_id: 'evt-1', event_type: 'ticket.opened', payload: { subject: 'Hello' } }
+  const post = (path: string, credential: string, body: object, extra = '') =>
+    `curl ${url}${path} ${credential} ${json}${extra} -d '${JSON.stringify(body)}'`
+  const reading = surfaces.includes('data')
+    ? [{ what: 'list recent events', line: `curl '${url}/v1/events?limit=10' ${privately}` }]
+    : []
+  return [
+    ...(surfaces.includes('data')
+      ? [
+          {
+            what: 'create a contact and wait until it is applied',
+            line: post('/v1/contacts', privately, contact, " -H 'Prefer: wait=10'"),
+          },
+          { what: 'read it back', line: `curl ${url}/v1/contacts/c-1 ${privately}` },
+        ]
+      : []),
+    ...(surfaces.includes('events')
+      ? [{ what: 'track a page view', line: post('/v1/track/', bearer(made.trackingKey.key), visit) }]
+      : []),
+    ...(surfaces.includes('inbound')
+      ? [{ what: 'receive a webhook', line: post(made.source.path, bearer(made.source.token), hook) }]
+      : []),
+    ...reading,
+  ]
+}
+
+const AGAIN_MS = 1_000
+
+/**
+ * Retries `begin` while PostgreSQL is unavailable: it may be starting, or a standby may be taking over. Throws the last error after
+ * `withinMs`. Returns null after a stop signal.
+ */
+export async function retryUntilReachable<T>(
+  begin: () => Promise<T>,
+  { withinMs, stopped, out }: { withinMs: number; stopped: Promise<void>; out: Output },
+): Promise<T | null> {
+  const deadline = performance.now() + withinMs
+  let isStopped = false
+  void stopped.then(() => {
+    isStopped = true
+  })
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await begin()
+    } catch (error) {
+      if (isStopped) return null
+      if (!isTemporary(error) || performance.now() + AGAIN_MS > deadline) throw error
+      if (attempt === 1) out.say(waitMessage(error as Error, withinMs))
+      await Promise.race([stopped, sleep(AGAIN_MS)])
+      if (isStopped) return null
+    }
+  }
+}
+
+// At a start, a missing database means a wrong name.
+const NO_SUCH_DATABASE = '3D000'
+
+function isTemporary(error: unknown): boolean {
+  if (!isUnavailable(error)) return false
+  const { code, syscall } = error as NodeJS.ErrnoException
+  const isFile = code === 'ENOENT' && syscall !== 'connect'
+  return code !== NO_SUCH_DATABASE && !isFile
+}
+
+function waitMessage({ message }: Error, withinMs: number): string {
+  return (
+    `PostgreSQL is unreachable: ${message || 'no host responds'}. ` +
+    `Waiting up to ${withinMs / 1_000} s for it to start (KONTOR_START_TIMEOUT).`
+  )
 }

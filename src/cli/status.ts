@@ -9,15 +9,15 @@ import { countDeadLetters } from '../store/entries/dead-letters.ts'
 import { retentionHeldBy } from '../store/entries/retention-clock.ts'
 import { listStalled, type StalledPartition } from '../store/entries/stalled.ts'
 import { newestMigration } from '../store/tenants/settings.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { announcedServer, answersAt, serverAt } from './server-file.ts'
+import { fetchServer, isResponding, readServerFile } from './running-server.ts'
 import {
   type Database,
   dataOption,
+  openSession,
   type Session,
-  schemaFault,
-  sessionOf,
+  schemaProblem,
   withBareDatabase,
 } from './session.ts'
 
@@ -35,23 +35,25 @@ export function addStatus(program: Command, out: Output): void {
     .addHelpText('after', examples('kontor status', 'kontor status --data /var/lib/kontor | jq .pipeline'))
     .action(async options => {
       const config = readConfig(undefined, { dataDir: options.data })
-      const server = await serverOf(config, out)
+      const server = await findServer(config, out)
       const isFresh = config.databaseUrl === null && (await findHome(config.dataDir)) === null
-      const database = isFresh ? EMPTY : await withBareDatabase(options, out, bare => readable(bare, out))
+      const database = isFresh
+        ? EMPTY_DATABASE
+        : await withBareDatabase(options, out, bare => readSchemaOrAll(bare, out))
       const data = config.databaseUrl === null ? config.dataDir : null
-      out.json({ ...server, command_version: version, data, disk: await diskOf(config), ...database })
+      out.json({ ...server, command_version: version, data, disk: await readDisk(config), ...database })
       out.exitCode = server.running ? 0 : 1
     })
 }
 
 /** Null if unknown: the disk of an external PostgreSQL. */
-async function diskOf(config: Config) {
+async function readDisk(config: Config) {
   const free = await diskReader(config)()
   if (free === null) return null
   return { free_percent: Math.round(free * 1_000) / 10, is_low: isLow(free, config.minFreeDisk) }
 }
 
-const EMPTY = {
+const EMPTY_DATABASE = {
   schema: null,
   tenants: 0,
   pipeline: null,
@@ -64,12 +66,12 @@ const EMPTY = {
 }
 
 /** For a database of an older version, reports only the schema: a server of that version may be using it. */
-async function readable(bare: Database, out: Output) {
-  const fault = await schemaFault(bare)
-  if (fault === null) return databaseOf(await sessionOf(bare))
+async function readSchemaOrAll(bare: Database, out: Output) {
+  const fault = await schemaProblem(bare)
+  if (fault === null) return readDatabase(await openSession(bare))
   out.say(fault)
   return {
-    ...EMPTY,
+    ...EMPTY_DATABASE,
     schema: await newestMigration(bare.pool),
     tenants: null,
     dead_letters: null,
@@ -77,9 +79,9 @@ async function readable(bare: Database, out: Output) {
   }
 }
 
-async function databaseOf({ pool, config, admin, log }: Session) {
+async function readDatabase({ pool, config, admin, log }: Session) {
   const { entries, oldestAt } = totalOf(await log.lag({ withinPostgres: true }))
-  const jetstream = log.outside && (await jetstreamOf(log.outside))
+  const jetstream = log.outside && (await readJetstream(log.outside))
   return {
     schema: await newestMigration(pool),
     tenants: (await admin.tenants.list()).length,
@@ -89,7 +91,7 @@ async function databaseOf({ pool, config, admin, log }: Session) {
     },
     jetstream,
     streams: (await streamsSeen(pool)).map(streamView),
-    backlog: backlogOf(entries, jetstream, config.maxBacklog),
+    backlog: computeBacklog(entries, jetstream, config.maxBacklog),
     dead_letters: await countDeadLetters(pool),
     expiring_keys: (await admin.keys.expiringSoon()).map(({ id, kind, tenant, expires_at }) => ({
       id,
@@ -112,7 +114,7 @@ const NOT_RUNNING = {
 }
 
 /** The log in JetStream; `pipeline` describes the one in PostgreSQL. `promise`: the durability of an acknowledged event. */
-async function jetstreamOf(outside: OutsideLog) {
+async function readJetstream(outside: OutsideLog) {
   const { maxBytes, passedOver, lost, ...status } = await outside.status()
   const { foreign, unreadable } = passedOver
   return {
@@ -131,25 +133,25 @@ function streamView({ name, servers, unread, seenAt, readAt, leftAt, writers }: 
 }
 
 /** Unprocessed entries in both logs (null while NATS is unavailable), and the limit above which requests are answered 503. */
-function backlogOf(inPostgres: number, jetstream: { unread: number | null } | null, max: number | null) {
+function computeBacklog(inPostgres: number, jetstream: { unread: number | null } | null, max: number | null) {
   const outside = jetstream === null ? 0 : jetstream.unread
   const isFull = max !== null && inPostgres + (outside ?? 0) >= max
   return { entries: outside === null ? null : inPostgres + outside, max, is_full: isFull }
 }
 
-async function serverOf(config: Config, out: Output) {
-  if (config.databaseUrl !== null) return serverOfOps(config, out)
-  const server = await announcedServer(config.dataDir)
+async function findServer(config: Config, out: Output) {
+  if (config.databaseUrl !== null) return findOpsServer(config, out)
+  const server = await readServerFile(config.dataDir)
   const answers =
-    server !== null && (await answersAt(server.ops_url ? `${server.ops_url}/healthz` : server.url))
+    server !== null && (await isResponding(server.ops_url ? `${server.ops_url}/healthz` : server.url))
   if (!server || !answers) return NOT_RUNNING
   return { running: true, ...server }
 }
 
 /** Servers of an external database may run on any machine. A server on this machine has an operations port here. */
-async function serverOfOps({ opsHost, opsPort }: Config, out: Output) {
+async function findOpsServer({ opsHost, opsPort }: Config, out: Output) {
   const opsUrl = opsPort === null ? null : `http://${opsHost}:${opsPort}`
-  const server = opsUrl && (await serverAt(opsUrl))
+  const server = opsUrl && (await fetchServer(opsUrl))
   if (server) return { ...NOT_RUNNING, ...server, running: true, ops_url: opsUrl }
   const why = opsUrl ? `No server answers at ${opsUrl} (KONTOR_OPS_PORT)` : 'KONTOR_OPS_PORT is off'
   out.say(`${why}. This report covers only the database. Servers on other machines may be using it.`)

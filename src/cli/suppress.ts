@@ -1,7 +1,7 @@
 import type { Command } from '@commander-js/extra-typings'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, readingDatabase, tenantOption, withDatabase } from './session.ts'
+import { dataOption, tenantOption, withDatabase, withReadDatabase } from './session.ts'
 
 export function addSuppress(program: Command, out: Output): void {
   const suppress = program
@@ -19,7 +19,7 @@ export function addSuppress(program: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor suppress list --tenant acme'))
     .action(options =>
-      readingDatabase(options, out, async ({ admin }) => {
+      withReadDatabase(options, out, async ({ admin }) => {
         const { results, not_recorded } = await admin.suppressions.list(options.tenant!)
         const { events, records, last_at } = not_recorded
         const last = last_at === null ? '' : `, last at ${last_at}`

@@ -6,10 +6,10 @@ import { followNewest } from '../reports/newest.ts'
 import { type ConversionRow, listConversions } from '../store/conversions/conversions.ts'
 import { type EventRow, listEvents } from '../store/events/events.ts'
 import { conversionText, eventText, plainNumber } from '../store/export/row-texts.ts'
-import { examples } from './examples.ts'
-import { lineOf, untilStopped } from './lines.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { currentUser, dataOption, readingDatabase, type Session } from './session.ts'
+import { currentUser, dataOption, type Session, withReadDatabase } from './session.ts'
+import { createStopSignal, formatLine } from './terminal.ts'
 
 const NOTES = `
 Prints one line per item on a terminal, and one JSON object per line in a pipe, with the fields of the API. Press Ctrl-C to stop.
@@ -19,7 +19,7 @@ const KINDS = ['events', 'conversions', 'refused'] as const
 type Kind = (typeof KINDS)[number]
 
 const NEWEST = 100
-const MOST_BEFORE = 1_000
+const MAX_LAST = 1_000
 
 export function addTail(program: Command, out: Output): void {
   program
@@ -27,7 +27,7 @@ export function addTail(program: Command, out: Output): void {
     .description('Follow new events, conversions or rejected requests.')
     .addArgument(new Argument('[what]', 'what to follow').choices(KINDS).default('events' as const))
     .requiredOption('--tenant <tenant>', 'tenant id or name')
-    .option('--last <n>', 'number of existing items to show first', countOf, 10)
+    .option('--last <n>', 'number of existing items to show first', parseCount, 10)
     .option('--event-type <type>', 'only events of this type')
     .addOption(dataOption())
     .addHelpText('after', NOTES)
@@ -40,14 +40,14 @@ export function addTail(program: Command, out: Output): void {
       ),
     )
     .action((what, options) =>
-      readingDatabase(options, out, async session => {
-        const source = await sourceOf(session, what, options)
+      withReadDatabase(options, out, async session => {
+        const source = await createReader(session, what, options)
         const print = (lines: Line[]) => {
           for (const { text, json } of lines) out.print(`${process.stdout.isTTY ? text : json}\n`)
         }
         const newest = () => source(Math.max(NEWEST, options.last))
         let isFirst = true
-        for await (const lines of followNewest({ newest, signal: untilStopped() })) {
+        for await (const lines of followNewest({ newest, signal: createStopSignal() })) {
           print(isFirst ? lines.slice(lines.length - Math.min(options.last, lines.length)) : lines)
           isFirst = false
         }
@@ -57,7 +57,7 @@ export function addTail(program: Command, out: Output): void {
 
 type Line = { id: string; text: string; json: string }
 
-async function sourceOf(
+async function createReader(
   { pool, admin }: Session,
   what: Kind,
   { tenant, eventType = null }: { tenant: string; eventType?: string | null },
@@ -79,19 +79,19 @@ async function sourceOf(
 
 function eventLine(row: EventRow): Line {
   const parts = [row.source, row.contactId ?? row.visitor, row.id]
-  return { id: row.id, text: lineOf(row.occurredAt, 'cyan', row.eventType, parts), json: eventText(row) }
+  return { id: row.id, text: formatLine(row.occurredAt, 'cyan', row.eventType, parts), json: eventText(row) }
 }
 
 function conversionLine(row: ConversionRow): Line {
   const amount = row.amount === null ? null : `${plainNumber(row.amount)} ${row.currency ?? ''}`
   const parts = [amount, row.source, row.contactId ?? row.visitor, row.id]
-  const text = lineOf(row.occurredAt, 'green', row.conversionType, parts)
+  const text = formatLine(row.occurredAt, 'green', row.conversionType, parts)
   return { id: row.id, text, json: conversionText(row) }
 }
 
 function letterLine(letter: DeadLetterView): Line & { at: string } {
   const parts = [letter.error, letter.id]
-  const text = lineOf(new Date(letter.failed_at), 'red', letter.reason, parts)
+  const text = formatLine(new Date(letter.failed_at), 'red', letter.reason, parts)
   return { id: letter.id, at: letter.failed_at, text, json: JSON.stringify(letter) }
 }
 
@@ -106,12 +106,12 @@ function rejectionLine(rejection: RejectionView): Line & { at: string } {
     source_config_id: source,
     key_id: key,
   } = rejection
-  const text = lineOf(new Date(at), 'red', `${status} ${code}`, [route ?? source, detail, key])
+  const text = formatLine(new Date(at), 'red', `${status} ${code}`, [route ?? source, detail, key])
   return { id: `refused ${id}`, at, text, json: JSON.stringify(rejection) }
 }
 
-function countOf(text: string): number {
+function parseCount(text: string): number {
   const count = Number(text)
-  if (/^\d+$/.test(text) && count <= MOST_BEFORE) return count
-  throw new InvalidArgumentError(`Expected a number from 0 to ${MOST_BEFORE}.`)
+  if (/^\d+$/.test(text) && count <= MAX_LAST) return count
+  throw new InvalidArgumentError(`Expected a number from 0 to ${MAX_LAST}.`)
 }

@@ -1,9 +1,9 @@
 import { type Command, Option } from '@commander-js/extra-typings'
 import { IP_MODES } from '../domain/tenants/ip-addresses.ts'
 import { UsageError } from './errors.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { dataOption, readingDatabase, withDatabase } from './session.ts'
+import { dataOption, withDatabase, withReadDatabase } from './session.ts'
 
 export function addTenant(program: Command, out: Output): void {
   const tenant = program.command('tenant').description('Manage tenants.')
@@ -40,7 +40,7 @@ function addList(tenant: Command, out: Output): void {
     .addOption(dataOption())
     .addHelpText('after', examples('kontor tenant list', 'kontor tenant list | jq -r ".[].name"'))
     .action(options =>
-      readingDatabase(options, out, async ({ admin }) => out.json(await admin.tenants.list())),
+      withReadDatabase(options, out, async ({ admin }) => out.json(await admin.tenants.list())),
     )
 }
 

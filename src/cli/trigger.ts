@@ -16,17 +16,17 @@ import { type NamedSample, SAMPLES, type Sample, type SampleTarget } from '../do
 import { HOUR_MS } from '../domain/time.ts'
 import { findSource, listSources, type Source } from '../store/inbound/sources.ts'
 import { UsageError } from './errors.ts'
-import { examples } from './examples.ts'
+import { examples } from './options.ts'
 import type { Output } from './output.ts'
-import { type ReachedServer, reachServer } from './reached-server.ts'
+import { type ReachedServer, reachServer } from './running-server.ts'
 import {
   currentUser,
   dataOption,
-  readingDatabase,
+  loadSecrets,
   requireData,
   type Session,
-  secretsOf,
   urlOption,
+  withReadDatabase,
 } from './session.ts'
 
 const NOTES = `
@@ -56,11 +56,11 @@ export function addTrigger(program: Command, out: Output): void {
     .option('--tenant <tenant>', 'tenant id or name (default: the only tenant)')
     .option('--source <id>', 'source to send to (default: the only one with the preset)')
     .option('--token <token>', 'token of the source (tok_…), if it has no signing secret')
-    .option('--count <n>', 'number of requests to send', countOf, 1)
+    .option('--count <n>', 'number of requests to send', parseCount, 1)
     .option(
       '--set <path=value>',
       'change a field, for example data.object.amount_paid=4900; repeatable',
-      gather,
+      addChange,
     )
     .option('--edit', 'edit the body in $EDITOR before sending it')
     .option('--list', 'list the samples')
@@ -82,13 +82,13 @@ export function addTrigger(program: Command, out: Output): void {
         else for (const sample of SAMPLES) out.print(`${sample.name}\n`)
         return
       }
-      const sample = sampleNamed(name)
+      const sample = findSample(name)
       if (options.edit && options.count > 1) throw new UsageError('--edit and --count cannot be combined.')
       await trigger(sample, options as Options, out)
     })
 }
 
-function sampleNamed(name: string | undefined): NamedSample {
+function findSample(name: string | undefined): NamedSample {
   if (name === undefined)
     throw new UsageError('Give the name of a sample, for example page_view. --list shows all.')
   const found = SAMPLES.find(sample => sample.name === name)
@@ -107,13 +107,13 @@ async function trigger(named: NamedSample, options: Options, out: Output): Promi
       `${named.name} is sent to the event API, not to a source. Omit --source and --token.`,
     )
   await requireData(options)
-  return readingDatabase(options, out, async session => {
+  return withReadDatabase(options, out, async session => {
     const sender = await openSender(session, named.target, options)
     let server: ReachedServer | null = null
     try {
       server = await reachServer({ config: session.config, url: options.url, out })
       for (let i = 0; i < options.count; i++) {
-        const sample = await prepared(named.create(new Date()), options)
+        const sample = await prepareSample(named.create(new Date()), options)
         if (!(await send({ sample, name: named.name, server, sender, out }))) break
       }
     } finally {
@@ -123,9 +123,9 @@ async function trigger(named: NamedSample, options: Options, out: Output): Promi
   })
 }
 
-async function prepared(sample: Sample, { set = [], edit }: Options): Promise<Sample> {
-  const body = changed(sample.body, set)
-  return { ...sample, body: edit ? await edited(body) : body }
+async function prepareSample(sample: Sample, { set = [], edit }: Options): Promise<Sample> {
+  const body = applyChanges(sample.body, set)
+  return { ...sample, body: edit ? await editBody(body) : body }
 }
 
 type Sending = {
@@ -136,7 +136,7 @@ type Sending = {
   out: Output
 }
 
-const ANSWER_WITHIN_MS = 60_000
+const RESPONSE_TIMEOUT_MS = 60_000
 
 /** Returns whether the server responded. */
 async function send({ sample, name, server, sender, out }: Sending): Promise<boolean> {
@@ -145,10 +145,10 @@ async function send({ sample, name, server, sender, out }: Sending): Promise<boo
   const headers = { ...own, ...sample.headers, ...sender.headersFor(body) }
   const { path } = sender
   try {
-    const signal = AbortSignal.timeout(ANSWER_WITHIN_MS)
+    const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS)
     const answer = await fetch(server.url + path, { method: 'POST', headers, body, signal })
     const text = await answer.text()
-    out.json({ sample: name, path, status: answer.status, answer: jsonOrText(text), sent: sample.body })
+    out.json({ sample: name, path, status: answer.status, answer: parseJsonOrText(text), sent: sample.body })
     if (!answer.ok) out.exitCode = 1
     return true
   } catch (error) {
@@ -160,16 +160,16 @@ async function send({ sample, name, server, sender, out }: Sending): Promise<boo
   }
 }
 
-function gather(text: string, before: Change[] | undefined): Change[] {
-  return [...(before ?? []), changeOf(text)]
+function addChange(text: string, before: Change[] | undefined): Change[] {
+  return [...(before ?? []), parseChange(text)]
 }
 
-const MOST = 10_000
+const MAX_COUNT = 10_000
 
-function countOf(text: string): number {
+function parseCount(text: string): number {
   const count = Number(text)
-  if (/^\d+$/.test(text) && count >= 1 && count <= MOST) return count
-  throw new InvalidArgumentError(`Expected a number from 1 to ${MOST}.`)
+  if (/^\d+$/.test(text) && count >= 1 && count <= MAX_COUNT) return count
+  throw new InvalidArgumentError(`Expected a number from 1 to ${MAX_COUNT}.`)
 }
 
 /** The path to which samples are posted, and their authentication. */
@@ -183,12 +183,12 @@ export type Sender = {
 type Choice = { tenant?: string; source?: string; token?: string }
 
 export async function openSender(session: Session, target: SampleTarget, choice: Choice): Promise<Sender> {
-  return target === 'events' ? eventSender(session, choice) : sourceSender(session, target, choice)
+  return target === 'events' ? openEventSender(session, choice) : openSourceSender(session, target, choice)
 }
 
-async function eventSender(session: Session, choice: Choice): Promise<Sender> {
+async function openEventSender(session: Session, choice: Choice): Promise<Sender> {
   const { admin } = session
-  const tenant = await tenantOf(session, choice)
+  const tenant = await findTenant(session, choice)
   const expires_at = new Date(Date.now() + HOUR_MS).toISOString()
   const { id, key } = await admin.keys.create({
     tenant: tenant.id,
@@ -204,7 +204,7 @@ async function eventSender(session: Session, choice: Choice): Promise<Sender> {
   }
 }
 
-async function tenantOf({ admin }: Session, { tenant }: Choice): Promise<TenantView> {
+async function findTenant({ admin }: Session, { tenant }: Choice): Promise<TenantView> {
   const tenants = await admin.tenants.list()
   if (tenant === undefined && tenants.length === 1) return tenants[0]!
   if (tenant === undefined && tenants.length === 0)
@@ -215,14 +215,14 @@ async function tenantOf({ admin }: Session, { tenant }: Choice): Promise<TenantV
   return found
 }
 
-async function sourceSender(
+async function openSourceSender(
   session: Session,
   target: Exclude<SampleTarget, 'events'>,
   choice: Choice,
 ): Promise<Sender> {
-  const source = await sourceFor(session, target, choice)
+  const source = await chooseSource(session, target, choice)
   const { preset, id } = source
-  const { open } = await secretsOf(session.config)
+  const { open } = await loadSecrets(session.config)
   const secret = source.signingSecrets[0] && open(source.signingSecrets[0].sealed)
   const token = choice.token && { authorization: `Bearer ${choice.token}` }
   const needsToken = secret === undefined || preset === null
@@ -246,7 +246,7 @@ async function sourceSender(
   }
 }
 
-async function sourceFor(
+async function chooseSource(
   session: Session,
   target: Exclude<SampleTarget, 'events'>,
   choice: Choice,
@@ -266,7 +266,7 @@ async function sourceFor(
       )
     return source
   }
-  const tenant = await tenantOf(session, choice)
+  const tenant = await findTenant(session, choice)
   const { id } = await requireTenant(pool, currentUser(), tenant.id)
   const fits = (source: Source) =>
     'preset' in target
@@ -290,7 +290,7 @@ async function sourceFor(
 }
 
 /** Opens the body in the user's editor and returns the edited body. */
-export async function edited(body: Record<string, unknown>): Promise<Record<string, unknown>> {
+export async function editBody(body: Record<string, unknown>): Promise<Record<string, unknown>> {
   const directory = await mkdtemp(join(tmpdir(), 'kontor-'))
   const file = join(directory, 'sample.json')
   try {
@@ -300,13 +300,13 @@ export async function edited(body: Record<string, unknown>): Promise<Record<stri
     const child = spawn('/bin/sh', ['-c', `${editor} "$1"`, 'editor', file], { stdio: 'inherit' })
     const [code] = await once(child, 'close')
     if (code !== 0) throw new UsageError(`${editor} exited with code ${code}. Nothing was sent.`)
-    return objectIn(await readFile(file, 'utf8'))
+    return parseObject(await readFile(file, 'utf8'))
   } finally {
     await rm(directory, { recursive: true, force: true })
   }
 }
 
-function objectIn(text: string): Record<string, unknown> {
+function parseObject(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text)
     if (isObject(value)) return value
@@ -322,16 +322,16 @@ export type Change = { path: string[]; value: unknown }
 const FORBIDDEN = new Set(['__proto__', 'prototype', 'constructor'])
 
 /** Parses `data.amount=4900`. */
-export function changeOf(text: string): Change {
+export function parseChange(text: string): Change {
   const at = text.indexOf('=')
   const path = text.slice(0, Math.max(at, 0)).split('.')
   if (at < 1 || path.some(part => part === '' || FORBIDDEN.has(part)))
     throw new InvalidArgumentError('Expected path=value, for example data.object.amount_paid=4900.')
-  return { path, value: jsonOrText(text.slice(at + 1)) }
+  return { path, value: parseJsonOrText(text.slice(at + 1)) }
 }
 
 /** Parses JSON; returns the string itself if it is not JSON. */
-export function jsonOrText(text: string): unknown {
+export function parseJsonOrText(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
@@ -342,7 +342,7 @@ export function jsonOrText(text: string): unknown {
 type Node = Record<string, unknown>
 
 /** Returns a copy with the changes. Creates missing parents of a field. */
-export function changed(body: Node, changes: readonly Change[]): Node {
+export function applyChanges(body: Node, changes: readonly Change[]): Node {
   const copy = structuredClone(body)
   for (const { path, value } of changes) {
     let node: Node = copy

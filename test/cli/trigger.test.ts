@@ -4,10 +4,9 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { enter } from '../../embedded-postgres/ownership.ts'
 import { processOutput } from '../../src/cli/output.ts'
-import { reachServer } from '../../src/cli/reached-server.ts'
-import { SAMPLES } from '../../src/domain/samples.ts'
-import { announceServer } from '../../src/cli/server-file.ts'
+import { reachServer, writeServerFile } from '../../src/cli/running-server.ts'
 import { readConfig } from '../../src/config/config.ts'
+import { SAMPLES } from '../../src/domain/samples.ts'
 import { makeSource } from '../inbound/source.ts'
 import { sharedServer, TEST_SECRET_KEY } from '../server.ts'
 import { kontor, temporaryDirectory, useDatabase } from './kontor.ts'
@@ -130,11 +129,11 @@ test('the server of a data directory that is still starting is awaited, and foun
   const usage = join(dataDir, 'usage')
   await mkdir(usage)
   const starting = await enter(usage, 'server')
-  await announceServer(dataDir, announcement('http://127.0.0.1:1', 1)) // of one that was killed before
+  await writeServerFile(dataDir, announcement('http://127.0.0.1:1', 1)) // of one that was killed before
   const said: string[] = []
   const say = (words: string) => {
     said.push(words)
-    void announceServer(dataDir, announcement(server.url, starting.pid))
+    void writeServerFile(dataDir, announcement(server.url, starting.pid))
   }
   const config = { ...readConfig({}), databaseUrl: null, dataDir }
   const reached = await reachServer({ config, url: undefined, out: { ...processOutput(), say } })

@@ -8,7 +8,7 @@ import { joinCluster } from '../../embedded-postgres/cluster.ts'
 import { commandLineActor } from '../../src/admin/actor.ts'
 import { openAdmin } from '../../src/admin/admin.ts'
 import { openSecrets } from '../../src/admin/secrets.ts'
-import { announcedServer } from '../../src/cli/server-file.ts'
+import { readServerFile } from '../../src/cli/running-server.ts'
 import { openPostgresLog } from '../../src/log/postgres/log.ts'
 import { openPool } from '../../src/postgres/database.ts'
 import { migrate } from '../../src/postgres/migrate.ts'
@@ -43,7 +43,7 @@ export async function openService() {
       'the service to start',
       async () => {
         if (child!.exitCode !== null) throw new Error(`the service did not start:\n${stderr}`)
-        const announced = await announcedServer(dataDir)
+        const announced = await readServerFile(dataDir)
         return announced?.pid === pid && announced
       },
       { state: () => stderr },

@@ -285,7 +285,7 @@ test('listen forwards what came and what comes as it came, through a restart and
   )
   const words = ['listen', source.id, '--forward', `http://127.0.0.1:${port}/`, '--since', '1h', '--retry']
   const retrying = startKontor(t, words, { DATABASE_URL: server.databaseUrl })
-  await hears(retrying, /cannot be reached/)
+  await hears(retrying, /is unreachable/)
   const late = await handler(t, port)
   await eventually('all of them, once somebody is there', () => late.handled.length === 4)
   assert.deepEqual(

@@ -3,15 +3,13 @@ import type { AddressInfo } from 'node:net'
 import { LogRefused } from '../../log/log.ts'
 import { startRuntime } from '../../runtime/runtime.ts'
 import { openLogger } from '../../telemetry/logging.ts'
-import { keepHeapSmall } from '../heap.ts'
 import { processOutput } from '../output.ts'
-import { giveUpRoot } from '../root.ts'
-import { closedInTime, STUCK_EXIT_CODE } from '../stop-signal.ts'
+import { closeInTime, dropRoot, limitHeapGrowth, STUCK_EXIT_CODE } from '../server-process.ts'
 import type { FromHttpProcess, HttpProcessData, ToHttpProcess } from './processes.ts'
 
 // A terminal sends these signals to every process. The primary process decides when this one stops.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined)
-keepHeapSmall()
+limitHeapGrowth()
 
 const [data] = (await once(process, 'message')) as [HttpProcessData]
 const { config, connection, logging } = data
@@ -29,7 +27,7 @@ const runtime = await startRuntime({
   process.disconnect()
   return process.exit(1)
 })
-await giveUpRoot({ user: config.user, isEmbedded: config.databaseUrl === null })
+await dropRoot({ user: config.user, isEmbedded: config.databaseUrl === null })
 
 let isTold = false
 runtime.onAppend(() => {
@@ -50,6 +48,6 @@ process.on('disconnect', stop)
 tell({ is: 'listening', url: runtime.url })
 
 async function stop(): Promise<void> {
-  const isInTime = await closedInTime(runtime.close, config.drainTimeoutMs, processOutput())
+  const isInTime = await closeInTime(runtime.close, config.drainTimeoutMs, processOutput())
   process.exit(isInTime ? 0 : STUCK_EXIT_CODE)
 }

@@ -1,0 +1,420 @@
+import { readFile } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { type Command, Option } from '@commander-js/extra-typings'
+import type { EntityType } from '../domain/records/records.ts'
+import { parseTenantId } from '../domain/tenants/tenants.ts'
+import { DAY_MS } from '../domain/time.ts'
+import { csvRows } from '../import/csv.ts'
+import { openErrorsFile } from '../import/errors-file.ts'
+import { EVENT_FIELDS, eventReading } from '../import/events.ts'
+import { type Input, openInput } from '../import/input.ts'
+import { openJournal } from '../import/journal.ts'
+import { jsonDocuments } from '../import/json-documents.ts'
+import { columnsOf, type Mapping, readMapping } from '../import/mapping.ts'
+import { ndjsonRows } from '../import/ndjson.ts'
+import { PRESETS, type Preset } from '../import/presets/presets.ts'
+import { RECORD_FIELDS, recordReading } from '../import/records.ts'
+import { FileFault, type Reading, type Rejection, type Row } from '../import/row.ts'
+import { type ImportOptions, runImport, type Totals } from '../import/run.ts'
+import { openSend, type Send } from '../import/send.ts'
+import { stripeReading } from '../import/stripe.ts'
+import { eventTarget, recordTarget, sourceTarget, type Target } from '../import/target.ts'
+import { findProcessed, processedKey } from '../store/inbound/processed.ts'
+import { UsageError } from './errors.ts'
+import { examples } from './options.ts'
+import type { Output } from './output.ts'
+import { reachServer, waitUntilApplied } from './running-server.ts'
+import { dataOption, type Session, tenantOption, urlOption, withDatabase } from './session.ts'
+import { openProgressLine } from './terminal.ts'
+
+const IMPORT_NOTES = `
+Sends the rows through the public APIs of the running server. If no server runs, the command starts one until it is done.
+Importing the same file twice adds nothing. After an interruption, run the same command again to continue.
+
+Prints {"read", "accepted", "duplicates", "rejected", "seconds"}. Exit code 1 if a row was rejected.`
+
+const TABLES = { products: 'product', contacts: 'contact', orders: 'order' } as const
+const FILE = 'file to import; - reads standard input'
+
+export function addImport(program: Command, out: Output): void {
+  const group = program
+    .command('import')
+    .description('Import historical data: records, events, or a Stripe account.')
+    .addHelpText('after', IMPORT_NOTES)
+    .addHelpText(
+      'after',
+      examples(
+        'kontor import contacts customers_export.csv --tenant acme --preset shopify-customers',
+        'kontor import events history.ndjson --tenant acme --errors rejected.ndjson',
+      ),
+    )
+  for (const table of ['products', 'contacts', 'orders', 'events'] as const)
+    addTable(group as Command, table, out)
+  addStripe(group as Command, out)
+}
+
+function addTable(group: Command, table: keyof typeof TABLES | 'events', out: Output): void {
+  const presets = Object.keys(PRESETS).filter(
+    name => table !== 'events' && PRESETS[name]!.entityType === TABLES[table],
+  )
+  group
+    .command(table)
+    .description(`Import ${table} from CSV or NDJSON.`)
+    .argument('<file>', FILE)
+    .addOption(tenantOption())
+    .addOption(
+      new Option('--format <format>', 'file format (default: by file name)').choices(['csv', 'ndjson']),
+    )
+    .addOption(
+      new Option(
+        '--preset <preset>',
+        `export format of a shop${presets.length === 0 ? ' (none for events)' : ''}`,
+      ).choices(presets),
+    )
+    .option('--map <file>', 'JSON file that maps columns to fields')
+    .option('--dry-run', 'only read and check the file')
+    .option(
+      '--errors <file>',
+      'file for rejected rows with line, column and reason (NDJSON, or CSV if it ends in .csv)',
+    )
+    .addOption(urlOption())
+    .addOption(dataOption())
+    .addHelpText('after', IMPORT_NOTES)
+    .addHelpText(
+      'after',
+      examples(
+        `kontor import ${table} ${table}.csv --tenant acme --dry-run`,
+        ...presets.map(
+          preset => `kontor import ${table} ${table}_export.csv --tenant acme --preset ${preset}`,
+        ),
+      ),
+    )
+    .action((file, options) =>
+      withDatabase(options, out, async session => {
+        const plan = await planImport(file, table, options)
+        const openTarget = table === 'events' ? openEventTarget : openRecordTarget(TABLES[table])
+        await importFile(session, { ...options, tenant: options.tenant!, plan, openTarget }, out)
+      }),
+    )
+}
+
+function addStripe(group: Command, out: Output): void {
+  group
+    .command('stripe')
+    .description(
+      'Import customers, subscriptions, invoices, refunds, credit notes and events of a Stripe account.',
+    )
+    .argument('<file>', FILE)
+    .addOption(tenantOption())
+    .option('--dry-run', 'only read and check the file')
+    .option('--errors <file>', 'file for rejected objects with line and reason')
+    .addOption(urlOption())
+    .addOption(dataOption())
+    .addHelpText(
+      'after',
+      `\nThe file contains responses of Stripe's list endpoints: pages, or a sequence of objects.${IMPORT_NOTES}`,
+    )
+    .addHelpText('after', examples('kontor import stripe subscriptions.json --tenant acme'))
+    .action((file, options) =>
+      withDatabase(options, out, async session => {
+        const input = await openInput(file, new Date())
+        const rows = jsonDocuments(input.chunks())
+        const plan = { input, rows, reading: stripeReading(input), identity: 'stripe' }
+        await importFile(
+          session,
+          { ...options, tenant: options.tenant!, plan, openTarget: openStripeTarget },
+          out,
+        )
+      }),
+    )
+}
+
+type FileImport = {
+  tenant: string
+  plan: Plan
+  openTarget: OpenTarget
+  dryRun?: true | undefined
+  errors?: string | undefined
+  url?: string | undefined
+}
+
+const SHOWN_REJECTIONS = 5
+
+/** Imports one file and prints the result. */
+export async function importFile(session: Session, wanted: FileImport, out: Output): Promise<void> {
+  const startedAt = performance.now()
+  const { id: tenant } = await session.admin.tenants.show(wanted.tenant)
+  const stopping = stopOnSignal(out)
+  try {
+    const run = (target: ImportOptions['target']) =>
+      runImport(buildImportOptions({ ...wanted, tenant }, target, stopping.signal, out))
+    const totals = wanted.dryRun
+      ? await run(null)
+      : await throughServer(session, { ...wanted, tenant }, run, stopping.signal, out)
+    printTotals(totals, wanted, startedAt, out)
+  } finally {
+    stopping.end()
+  }
+}
+
+type Run = (target: ImportOptions['target']) => ReturnType<typeof runImport>
+
+async function throughServer(
+  session: Session,
+  wanted: FileImport,
+  run: Run,
+  signal: AbortSignal,
+  out: Output,
+) {
+  const server = await reachServer({ config: session.config, url: wanted.url, out })
+  const send = openSend(server.url, signal)
+  try {
+    const { target, close } = await wanted.openTarget(session, wanted.tenant, send)
+    try {
+      const totals = await run(target)
+      if (totals.isWhole && !(await waitUntilApplied(session, out))) out.exitCode = 1
+      return totals
+    } finally {
+      await close()
+    }
+  } finally {
+    send.close()
+    await server.close()
+  }
+}
+
+function buildImportOptions(
+  { plan, tenant, errors, dryRun }: FileImport,
+  target: ImportOptions['target'],
+  signal: AbortSignal,
+  out: Output,
+): ImportOptions {
+  const { input, rows, reading, identity } = plan
+  const line = openProgressLine('rows')
+  let shown = 0
+  return {
+    rows,
+    reading,
+    target,
+    signal,
+    journal: openJournal(dryRun ? { ...input, path: null } : input, [tenant, identity]),
+    errors: from => openErrorsFile(errors ?? null, from),
+    onResumed: read =>
+      out.say(`Continuing after the first ${read.toLocaleString('en')} rows, which are already imported.`),
+    onProgress: ({ read }) => line.show(read, input.bytes && input.readBytes() / input.bytes),
+    onEnd: line.end,
+    onRejected(rejections) {
+      if (errors !== undefined) return
+      for (const rejection of rejections.slice(0, SHOWN_REJECTIONS - shown))
+        out.say(formatRejection(rejection))
+      shown = Math.min(SHOWN_REJECTIONS, shown + rejections.length)
+    },
+  }
+}
+
+function formatRejection({ line, column, reason }: Rejection): string {
+  return `Line ${line}: ${column === null ? '' : `${column} `}${reason}`
+}
+
+function printTotals(
+  totals: Totals & { isWhole: boolean },
+  { errors, plan, dryRun }: FileImport,
+  startedAt: number,
+  out: Output,
+): void {
+  const { isWhole, ...counts } = totals
+  const seconds = Math.round(performance.now() - startedAt) / 1000
+  if (!isWhole) out.say('Stopped. Run the same command again to continue.')
+  else if (dryRun) out.say('Nothing was sent: this was a dry run.')
+  if (counts.rejected > 0 && isWhole) {
+    const where = errors === undefined ? 'use --errors FILE to save them' : `see ${errors}`
+    const name = plan.input.path === null ? 'the input' : basename(plan.input.path)
+    out.say(`${counts.rejected.toLocaleString('en')} rows of ${name} were rejected: ${where}.`)
+  }
+  out.json({ ...counts, seconds })
+  if (counts.rejected > 0 || !isWhole) out.exitCode = 1
+}
+
+/** The first signal ends an import after the requests in flight. A second one exits immediately. */
+function stopOnSignal(out: Output): { signal: AbortSignal; end(): void } {
+  const controller = new AbortController()
+  const stop = () => {
+    if (controller.signal.aborted) process.exit(1)
+    out.say('Stopping: waiting for requests in flight.')
+    controller.abort()
+  }
+  process.on('SIGINT', stop)
+  process.on('SIGTERM', stop)
+  return {
+    signal: controller.signal,
+    end() {
+      process.off('SIGINT', stop)
+      process.off('SIGTERM', stop)
+    },
+  }
+}
+
+/** A file, how to read it, and the options that distinguish this import from other imports of the same file. */
+export type Plan = {
+  input: Input
+  rows: AsyncIterable<(Row | Rejection)[]>
+  reading: Reading
+  identity: unknown
+}
+
+type Table = 'products' | 'contacts' | 'orders' | 'events'
+type PlanOptions = { format?: string | undefined; preset?: string | undefined; map?: string | undefined }
+
+export async function planImport(
+  file: string,
+  table: Table,
+  { format, preset: name, map }: PlanOptions,
+): Promise<Plan> {
+  if (name !== undefined && map !== undefined)
+    throw new UsageError('Give either --preset or --map, not both.')
+  const preset = name === undefined ? null : PRESETS[name]!
+  if (preset && format === 'ndjson') throw new UsageError('--preset requires a CSV file.')
+  const mapText = map === undefined ? null : await readFile(map, 'utf8').catch(() => rejectMissingFile(map))
+  const fields = table === 'events' ? EVENT_FIELDS : RECORD_FIELDS
+  const mapping = mapText === null ? null : readMapping(mapText, fields)
+  const input = await openInput(file, new Date())
+  const check = (columns: string[]) => checkColumns(columns, { table, preset, mapping })
+  const isCsv = format === 'csv' || preset !== null || (format === undefined && /\.csv$/i.test(file))
+  const isJson = format === 'ndjson' || (format === undefined && /\.(ndjson|jsonl|json)$/i.test(file))
+  const chunks = input.chunks()
+  const rows = isCsv ? csvRows(chunks, check) : isJson ? ndjsonRows(chunks) : detectRows(chunks, check)
+  return {
+    input,
+    rows,
+    reading: createReading(table, { preset, mapping, input }),
+    identity: [table, name, mapText],
+  }
+}
+
+function rejectMissingFile(path: string): never {
+  throw new FileFault(`There is no file ${path}.`)
+}
+
+type ReadOptions = { preset: Preset | null; mapping: Mapping | null }
+
+function createReading(table: Table, { preset, mapping, input }: ReadOptions & { input: Input }): Reading {
+  if (preset) return preset.reading(input.time)
+  const how = { mapping, time: input.time }
+  if (table === 'events') return eventReading(how)
+  return recordReading(table === 'products' ? 'product' : table === 'contacts' ? 'contact' : 'order', how)
+}
+
+/** JSON starts with a brace; a column name hardly ever does. */
+async function* detectRows(
+  chunks: AsyncGenerator<string>,
+  check: (columns: string[]) => void,
+): AsyncGenerator<(Row | Rejection)[]> {
+  const first = await chunks.next()
+  const begin = first.done ? '' : first.value
+  async function* all(): AsyncGenerator<string> {
+    yield begin
+    yield* chunks
+  }
+  yield* begin.trimStart().startsWith('{') ? ndjsonRows(all()) : csvRows(all(), check)
+}
+
+/** Fails before the import starts if a column is missing, because every row would be rejected or a misspelled column ignored. */
+function checkColumns(columns: string[], { table, preset, mapping }: ReadOptions & { table: Table }): void {
+  const required = preset
+    ? preset.columns
+    : mapping
+      ? columnsOf(mapping)
+      : table === 'events'
+        ? ['event_type']
+        : ['id', 'sourceUpdatedAt']
+  if (!preset && !mapping) rejectConflictingColumns(columns)
+  const missing = required
+    .filter(names => ![names].flat().some(name => columns.includes(name)))
+    .map(names => [names].flat()[0]!)
+  if (missing.length === 0) return
+  const named = missing.map(name => JSON.stringify(name)).join(', ')
+  const why = preset
+    ? 'This is not the export format of the preset.'
+    : mapping
+      ? 'The map uses it. Check its spelling.'
+      : 'Use a map file (--map) to name the column; "sourceUpdatedAt": "now" uses the time of the file.'
+  throw new FileFault(`The file has no column ${named}. ${why}`)
+}
+
+/** A field cannot have both a value and nested fields: one of them would be lost. */
+function rejectConflictingColumns(columns: string[]): void {
+  const all = new Set(columns)
+  for (const inner of columns) {
+    const name = listPrefixes(inner).find(prefix => all.has(prefix))
+    if (name === undefined) continue
+    const [field, object] = [name, inner].map(text => JSON.stringify(text))
+    throw new FileFault(
+      `The columns ${field} and ${object} conflict: ${field} cannot have both a value and nested fields. Rename one, or use a map file (--map).`,
+    )
+  }
+}
+
+/** `a.b.c` has the prefixes `a` and `a.b`. */
+function listPrefixes(name: string): string[] {
+  const prefixes: string[] = []
+  for (let i = name.indexOf('.', 1); i >= 0; i = name.indexOf('.', i + 1)) prefixes.push(name.slice(0, i))
+  return prefixes
+}
+
+/** Creates the key or source that an import needs; `close` revokes the key. */
+export type OpenTarget = (
+  session: Session,
+  tenant: string,
+  send: Send,
+) => Promise<{ target: Target; close(): Promise<void> }>
+
+const expires_at = () => new Date(Date.now() + 7 * DAY_MS).toISOString()
+
+export const openRecordTarget =
+  (entityType: EntityType): OpenTarget =>
+  async ({ admin }, tenant, send) => {
+    const scopes = [`${entityType}s:write`]
+    const { id, key } = await admin.keys.create({ tenant, kind: 'private', scopes, expires_at: expires_at() })
+    return { target: recordTarget(send, key, entityType), close: () => revoke(admin, id) }
+  }
+
+/** Uses a server key: its events may be old and may identify people. */
+export const openEventTarget: OpenTarget = async ({ admin, pool }, tenant, send) => {
+  const { id, key } = await admin.keys.create({
+    tenant,
+    kind: 'tracking',
+    server: true,
+    expires_at: expires_at(),
+  })
+  const tenantId = parseTenantId(tenant)!
+  const known = async (ids: string[]) => {
+    const byKey = new Map(ids.map(eventId => [processedKey(null, eventId), eventId]))
+    const found = await findProcessed(
+      pool,
+      [...byKey.keys()].map(each => ({ tenantId, key: each })),
+    )
+    return new Set(found.map(claim => byKey.get(claim.key)!))
+  }
+  return { target: eventTarget(send, key, known), close: () => revoke(admin, id) }
+}
+
+const STRIPE_SOURCE = 'Stripe import'
+
+/** All imports of a tenant share one source, which finds duplicates across imports. Its namespace makes ids match those of live webhooks. */
+export const openStripeTarget: OpenTarget = async ({ admin }, tenant, send) => {
+  const known = (await admin.sources.list(tenant)).find(({ name }) => name === STRIPE_SOURCE)
+  const settings = {
+    billing: true,
+    namespace: 'stripe',
+    rate_limit: { events: 100_000_000, per_seconds: 60 },
+  }
+  const source = known
+    ? await admin.sources.rotate(known.id, { what: 'token', overlapHours: 0 })
+    : await admin.sources.create({ tenant, type: 'webhook', name: STRIPE_SOURCE, ...settings })
+  if (known && !known.enabled) await admin.sources.update(known.id, { enabled: true })
+  return { target: sourceTarget(send, { path: source.path, token: source.token! }), close: async () => {} }
+}
+
+async function revoke(admin: Session['admin'], id: string): Promise<void> {
+  await admin.keys.revoke(id, {})
+}

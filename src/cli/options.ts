@@ -1,0 +1,73 @@
+import { readFile } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
+import { InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { DEFAULT_OVERLAP_HOURS } from '../admin/settings.ts'
+import { UsageError } from './errors.ts'
+
+/** The "Examples" section at the end of a command's help. */
+export function examples(...lines: string[]): string {
+  return `\nExamples:\n${lines.map(line => `  ${line}`).join('\n')}`
+}
+
+/** Parses a header given as `name: value`. */
+export function parseHeader(text: string, example: string): [name: string, value: string] {
+  const [, name, value] = /^([^\s:]+):\s*(.*)$/.exec(text) ?? []
+  if (name === undefined || value === undefined)
+    throw new InvalidArgumentError(`Expected name:value, for example ${JSON.stringify(example)}.`)
+  return [name, value]
+}
+
+export const overlapOption = () =>
+  new Option(
+    '--overlap-hours <n>',
+    `how many hours the previous one remains valid (default: ${DEFAULT_OVERLAP_HOURS})`,
+  ).argParser(text => (text.trim() === '' ? Number.NaN : Number(text)))
+
+type RateLimit = { events: number; per_seconds: number }
+
+export function parseRateLimit(text: string): RateLimit {
+  const [, events, seconds] = /^(\d{1,9})\/(\d{1,9})s?$/.exec(text.trim()) ?? []
+  if (events === undefined)
+    throw new InvalidArgumentError('Expected events/seconds, for example 100/60 for 100 events per minute.')
+  return { events: Number(events), per_seconds: Number(seconds) }
+}
+
+/** `off` removes the limit. */
+export function parseRateLimitOrOff(text: string): RateLimit | null {
+  return text === 'off' ? null : parseRateLimit(text)
+}
+
+type Given = { value: string | undefined; file: string | undefined }
+
+/**
+ * Reads secrets given as a value, on standard input (`-`) or in a file. Every user of the machine can see a command line, and
+ * the shell stores it. A trailing newline is not part of the secret.
+ */
+export async function readSecretOptions<Name extends string>(
+  given: Record<Name, Given>,
+): Promise<{ [name in Name]: string | undefined }> {
+  const entries = Object.entries(given) as [Name, Given][]
+  if (entries.filter(([, { value }]) => value === '-').length > 1)
+    throw new UsageError('Only one secret can be read from standard input.')
+  const read: Partial<Record<Name, string | undefined>> = {}
+  for (const [name, { value, file }] of entries) {
+    if (value !== undefined && file !== undefined)
+      throw new UsageError(`Give either --${name} or --${name}-file, not both.`)
+    if (value === '-') read[name] = withoutLineEnd(await text(process.stdin))
+    else read[name] = file === undefined ? value : withoutLineEnd(await readTextOption(file))
+  }
+  return read as { [name in Name]: string | undefined }
+}
+
+function withoutLineEnd(secret: string): string {
+  return secret.replace(/\r?\n$/, '')
+}
+
+/** Reads a file given on the command line. */
+export async function readTextOption(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    throw new UsageError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+  }
+}

@@ -1,0 +1,142 @@
+import { chown, mkdir, readdir, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { setFlagsFromString } from 'node:v8'
+import { type Account, accountNamed, inaccessiblePart, isRoot } from '../../embedded-postgres/account.ts'
+import { isRunByNpm } from '../config/config.ts'
+import type { Output } from './output.ts'
+
+// Ctrl-C on a terminal reaches this process twice within milliseconds: directly, and through npm.
+const ECHO_MS = 500
+const POLL_PARENT_MS = 500
+
+/** The exit code of a server that had to abort work when it stopped. */
+export const STUCK_EXIT_CODE = 3
+
+/**
+ * Closes the server: requests have `drainMs` to complete, and everything else as long again. Returns false if something hangs, for
+ * example a statement in an unresponsive PostgreSQL. Aborting it is safe, because acknowledged data is already durable.
+ */
+export async function closeInTime(
+  close: () => Promise<void>,
+  drainMs: number,
+  out: Output,
+): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<false>()
+  const timer = setTimeout(resolve, 2 * drainMs, false as const)
+  const isClosed = await Promise.race([close().then(() => true), late])
+  clearTimeout(timer)
+  if (!isClosed)
+    out.say(
+      `Shutdown took longer than ${(2 * drainMs) / 1_000} s (twice KONTOR_DRAIN_TIMEOUT). Remaining work is aborted. ` +
+        'Acknowledged data is safe, and the next start continues with it.',
+    )
+  return isClosed
+}
+
+/** Resolves with the first stop signal. A later one exits immediately. */
+export function waitForStopSignal(out: Output): Promise<void> {
+  return new Promise(resolve => {
+    let first: number | null = null
+    const stop = (why: string) => {
+      const now = Date.now()
+      if (first === null) {
+        first = now
+        out.say(`\nStopping (${why}): completing requests in flight. A second signal stops immediately.`)
+        resolve()
+      } else if (now - first > ECHO_MS) {
+        out.say('Stopped immediately. Acknowledged data is safe, and the next start recovers it.')
+        process.exit(1)
+      }
+    }
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop)
+    // After a signal, npm exits before this process. That is not a second signal.
+    if (isRunByNpm()) whenOrphaned(() => first ?? stop('npm has ended'))
+    // The caller knows only the process id of bin/kontor.mjs. If that process is gone, the caller cannot stop this one.
+    process.once('disconnect', () => first ?? stop('the kontor command has ended'))
+    process.channel?.unref()
+  })
+}
+
+/** npm forwards a signal only to the shell that it started, and the shell exits without forwarding it. */
+function whenOrphaned(tell: () => void): void {
+  const parent = process.ppid
+  const polling = setInterval(() => {
+    if (process.ppid === parent) return
+    clearInterval(polling)
+    tell()
+  }, POLL_PARENT_MS)
+  polling.unref()
+}
+
+/**
+ * Request bodies become garbage as soon as they are stored, but V8 lets a heap of 60 MB grow to 250 MB before it collects.
+ * Collecting when the heap has doubled costs a few percent of CPU and keeps the process below 300 MB.
+ */
+export function limitHeapGrowth(): void {
+  setFlagsFromString('--heap-growing-percent=100')
+}
+
+const PACKAGE = fileURLToPath(new URL('../..', import.meta.url))
+// Only root can bind lower ports.
+const FIRST_OPEN_PORT = 1024
+
+/**
+ * For the embedded PostgreSQL, called before it starts: the process that starts PostgreSQL must also stop it, so both run as the
+ * same user from the start. Returns a message, or null if that is impossible; `giveUpRoot` then returns the reason.
+ */
+export async function dropRootEarly({
+  user,
+  dataDir,
+  ports,
+}: {
+  user: string
+  dataDir: string
+  ports: number[]
+}): Promise<string | null> {
+  if (!isRoot() || ports.some(port => port > 0 && port < FIRST_OPEN_PORT)) return null
+  const account = await accountNamed(user)
+  if (account === null || (await inaccessiblePart(PACKAGE, account, 0o5))) return null
+  await mkdir(dirname(dataDir), { recursive: true })
+  if (await inaccessiblePart(dirname(dataDir), account, 0o1)) return null
+  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  const { uid } = await stat(dataDir)
+  // Existing files keep their owner: only an empty directory is handed over.
+  if (uid !== account.uid && (await readdir(dataDir)).length > 0) return null
+  await chown(dataDir, account.uid, account.gid)
+  switchUser(account)
+  return `Started as root. Kontor and PostgreSQL now run as ${user}.`
+}
+
+/**
+ * Called when the ports are bound, because nothing after that needs root. Returns a message, or null if this process is not root.
+ */
+export async function dropRoot({
+  user,
+  isEmbedded,
+}: {
+  user: string
+  isEmbedded: boolean
+}): Promise<string | null> {
+  if (!isRoot()) return null
+  const account = await accountNamed(user)
+  if (account === null)
+    return `Running as root, because there is no user "${user}". Set KONTOR_USER to an existing user.`
+  // Some modules are loaded later, when they are first needed.
+  const blocked = await inaccessiblePart(PACKAGE, account, 0o5)
+  if (blocked)
+    return `Running as root, because the user "${user}" cannot read the program. Check the permissions of ${blocked}.`
+  if (isEmbedded)
+    return (
+      `Running as root, because the embedded PostgreSQL runs as another user. Kontor switches to "${user}" if that user owns the ` +
+      `data directory (or the directory is new and accessible to it) and the ports are above ${FIRST_OPEN_PORT - 1}.`
+    )
+  switchUser(account)
+  return `Started as root. Kontor now runs as ${user}.`
+}
+
+function switchUser({ uid, gid }: Account): void {
+  process.setgroups!([gid])
+  process.setgid!(gid)
+  process.setuid!(uid)
+}
