@@ -1,8 +1,7 @@
-import { csvRows } from '../../src/import/csv.ts'
-import { recordReading } from '../../src/import/records.ts'
+import { recordReading } from '../../src/import/readings.ts'
+import { csvRows } from '../../src/import/rows.ts'
 import { runImport } from '../../src/import/run.ts'
-import { openSend } from '../../src/import/send.ts'
-import { recordTarget } from '../../src/import/target.ts'
+import { openSend, recordTarget } from '../../src/import/target.ts'
 import type { Scenario } from '../scenario.ts'
 import { startService } from '../service.ts'
 

@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { type Static, Type } from 'typebox'
 import { type Body, normalize, openBody } from '../domain/events/normalize/normalize.ts'
 import { itemId } from '../domain/ids.ts'
-import type { JsonObject } from '../domain/json/json.ts'
+import { testEvent } from '../domain/samples.ts'
 import { OpenObject } from '../domain/shapes.ts'
 import { formatValidationError, type ValidationError } from '../domain/validation-error.ts'
 import { eventEntry } from '../intake/accept.ts'
@@ -122,62 +121,12 @@ function sampleFor(source: Source, { body, headers = {} }: SourceTestOptions): S
       ? [{ pointer: '/headers', message: 'must have lower-case names and text values' }]
       : [],
   )
-  const sample = source.type === 'cdp' ? cdpSample() : samples[source.preset ?? 'none']!()
+  const sample = testEvent(source.type === 'cdp' ? 'cdp' : (source.preset ?? 'kontor'), new Date())
   const own = { 'content-type': 'application/json', 'user-agent': 'kontor source test' }
   return {
     headers: { ...own, ...sample.headers, ...headers },
     body: body ?? JSON.stringify(sample.body),
   }
-}
-
-type Sample = { headers?: Record<string, string>; body: JsonObject }
-
-const TYPE = 'kontor.test'
-const content = { test: true, message: 'A sample event sent by `kontor source test`.' }
-const newId = () => `test-${randomUUID()}`
-
-function cdpSample(): Sample {
-  return { body: { type: 'track', event: TYPE, messageId: newId(), properties: content } }
-}
-
-const samples: Record<string, () => Sample> = {
-  none: () => ({ body: { inbound_event_id: newId(), event_type: TYPE, payload: content } }),
-  stripe: () => ({
-    body: {
-      id: newId(),
-      object: 'event',
-      type: TYPE,
-      created: Math.floor(Date.now() / 1000),
-      data: { object: { object: 'kontor_test', ...content } },
-    },
-  }),
-  shopify: () => ({
-    headers: { 'x-shopify-topic': 'kontor/test', 'x-shopify-webhook-id': newId() },
-    body: content,
-  }),
-  github: () => ({
-    headers: { 'x-github-event': 'kontor_test', 'x-github-delivery': newId() },
-    body: content,
-  }),
-  woocommerce: () => ({
-    headers: { 'x-wc-webhook-topic': TYPE, 'x-wc-webhook-delivery-id': newId() },
-    body: content,
-  }),
-  paddle: () => ({
-    body: { event_id: newId(), event_type: TYPE, occurred_at: new Date().toISOString(), data: content },
-  }),
-  chargebee: () => ({ body: { id: newId(), object: 'event', event_type: TYPE, content } }),
-  recurly: () => ({ body: { id: newId(), object_type: 'kontor', event_type: 'test', ...content } }),
-  lago: () => ({
-    headers: { 'x-lago-unique-key': newId() },
-    body: { webhook_type: TYPE, object_type: 'test', test: content },
-  }),
-  revenuecat: () => ({ body: { api_version: '1.0', event: { id: newId(), type: TYPE, ...content } } }),
-  custom: () => ({ body: { inbound_event_id: newId(), event_type: TYPE, payload: content } }),
-  'standard-webhooks': () => ({
-    headers: { 'webhook-id': newId(), 'webhook-timestamp': String(Math.floor(Date.now() / 1000)) },
-    body: { type: TYPE, timestamp: new Date().toISOString(), data: content },
-  }),
 }
 
 const Headers = Type.Record(Type.String(), Type.String())

@@ -1,8 +1,8 @@
 import { EmbeddedError } from '../../embedded-postgres/cluster.ts'
 import { AdminError } from '../admin/error.ts'
 import { ConfigError } from '../config/config.ts'
-import { FileFault } from '../import/row.ts'
-import { NotSent } from '../import/send.ts'
+import { FileError } from '../import/rows.ts'
+import { NotSent } from '../import/target.ts'
 import { LogRefused, LogUnavailable } from '../log/log.ts'
 import { isUnavailable } from '../postgres/database.ts'
 import { SchemaError } from '../postgres/migrate.ts'
@@ -22,7 +22,7 @@ export function explain(error: unknown): { words: string; exitCode: 1 | 2 } | nu
     return { words: [error.message, ...faults].join('\n'), exitCode: error.kind === 'invalid' ? 2 : 1 }
   }
   if (error instanceof EmbeddedError) return { words: `${error.message}\n${DATABASE_HINT}`, exitCode: 1 }
-  if (error instanceof FileFault) return { words: error.message, exitCode: 1 }
+  if (error instanceof FileError) return { words: error.message, exitCode: 1 }
   if (error instanceof NotSent) return { words: `${error.message}\n${RETRY_HINT}`, exitCode: 1 }
   if (error instanceof LogRefused || error instanceof LogUnavailable)
     return { words: error.message, exitCode: 1 }

@@ -4,21 +4,29 @@ import { type Command, Option } from '@commander-js/extra-typings'
 import type { EntityType } from '../domain/records/records.ts'
 import { parseTenantId } from '../domain/tenants/tenants.ts'
 import { DAY_MS } from '../domain/time.ts'
-import { csvRows } from '../import/csv.ts'
-import { openErrorsFile } from '../import/errors-file.ts'
-import { EVENT_FIELDS, eventReading } from '../import/events.ts'
-import { type Input, openInput } from '../import/input.ts'
-import { openJournal } from '../import/journal.ts'
-import { jsonDocuments } from '../import/json-documents.ts'
-import { columnsOf, type Mapping, readMapping } from '../import/mapping.ts'
-import { ndjsonRows } from '../import/ndjson.ts'
-import { PRESETS, type Preset } from '../import/presets/presets.ts'
-import { RECORD_FIELDS, recordReading } from '../import/records.ts'
-import { FileFault, type Reading, type Rejection, type Row } from '../import/row.ts'
+import { type Input, openErrorsFile, openInput, openJournal } from '../import/files.ts'
+import { listColumns, type Mapping, parseMapping } from '../import/mapping.ts'
+import { PRESETS, type Preset } from '../import/presets.ts'
+import { EVENT_FIELDS, eventReading, RECORD_FIELDS, recordReading } from '../import/readings.ts'
+import {
+  csvRows,
+  FileError,
+  jsonDocuments,
+  ndjsonRows,
+  type Reading,
+  type Rejection,
+  type Row,
+} from '../import/rows.ts'
 import { type ImportOptions, runImport, type Totals } from '../import/run.ts'
-import { openSend, type Send } from '../import/send.ts'
 import { stripeReading } from '../import/stripe.ts'
-import { eventTarget, recordTarget, sourceTarget, type Target } from '../import/target.ts'
+import {
+  eventTarget,
+  openSend,
+  recordTarget,
+  type Send,
+  sourceTarget,
+  type Target,
+} from '../import/target.ts'
 import { findProcessed, processedKey } from '../store/inbound/processed.ts'
 import { UsageError } from './errors.ts'
 import { examples } from './options.ts'
@@ -276,7 +284,7 @@ export async function planImport(
   if (preset && format === 'ndjson') throw new UsageError('--preset requires a CSV file.')
   const mapText = map === undefined ? null : await readFile(map, 'utf8').catch(() => rejectMissingFile(map))
   const fields = table === 'events' ? EVENT_FIELDS : RECORD_FIELDS
-  const mapping = mapText === null ? null : readMapping(mapText, fields)
+  const mapping = mapText === null ? null : parseMapping(mapText, fields)
   const input = await openInput(file, new Date())
   const check = (columns: string[]) => checkColumns(columns, { table, preset, mapping })
   const isCsv = format === 'csv' || preset !== null || (format === undefined && /\.csv$/i.test(file))
@@ -292,7 +300,7 @@ export async function planImport(
 }
 
 function rejectMissingFile(path: string): never {
-  throw new FileFault(`There is no file ${path}.`)
+  throw new FileError(`There is no file ${path}.`)
 }
 
 type ReadOptions = { preset: Preset | null; mapping: Mapping | null }
@@ -323,7 +331,7 @@ function checkColumns(columns: string[], { table, preset, mapping }: ReadOptions
   const required = preset
     ? preset.columns
     : mapping
-      ? columnsOf(mapping)
+      ? listColumns(mapping)
       : table === 'events'
         ? ['event_type']
         : ['id', 'sourceUpdatedAt']
@@ -338,7 +346,7 @@ function checkColumns(columns: string[], { table, preset, mapping }: ReadOptions
     : mapping
       ? 'The map uses it. Check its spelling.'
       : 'Use a map file (--map) to name the column; "sourceUpdatedAt": "now" uses the time of the file.'
-  throw new FileFault(`The file has no column ${named}. ${why}`)
+  throw new FileError(`The file has no column ${named}. ${why}`)
 }
 
 /** A field cannot have both a value and nested fields: one of them would be lost. */
@@ -348,7 +356,7 @@ function rejectConflictingColumns(columns: string[]): void {
     const name = listPrefixes(inner).find(prefix => all.has(prefix))
     if (name === undefined) continue
     const [field, object] = [name, inner].map(text => JSON.stringify(text))
-    throw new FileFault(
+    throw new FileError(
       `The columns ${field} and ${object} conflict: ${field} cannot have both a value and nested fields. Rename one, or use a map file (--map).`,
     )
   }

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../domain/json/json.ts'
 import { parseTimestamp } from '../domain/time.ts'
-import { FileFault } from './row.ts'
+import { FileError } from './rows.ts'
 
 /** Maps columns to fields: `{"id": "Handle", "sourceUpdatedAt": "now", "data": {"price": {"from": "Price", "as": "number"}}}`. */
 export type Mapping = { [field: string]: Field | Mapping }
@@ -13,23 +13,23 @@ type Field = { from: string; as: Type } | { value: unknown } | { now: true }
 export type WrongValue = { column: string; reason: string }
 
 /** Parses a map file and reports all its errors together. */
-export function readMapping(text: string, fields: readonly string[]): Mapping {
+export function parseMapping(text: string, fields: readonly string[]): Mapping {
   let given: unknown
   try {
     given = JSON.parse(text)
   } catch (error) {
-    throw new FileFault(`The map file is not JSON: ${(error as Error).message}.`)
+    throw new FileError(`The map file is not JSON: ${(error as Error).message}.`)
   }
-  if (!isObject(given)) throw new FileFault('The map file must contain a JSON object.')
+  if (!isObject(given)) throw new FileError('The map file must contain a JSON object.')
   const faults: string[] = []
   for (const name of Object.keys(given))
     if (!fields.includes(name)) faults.push(`${name} is not a field; the fields are ${fields.join(', ')}`)
-  const mapping = mappingOf(given, '', faults)
-  if (faults.length > 0) throw new FileFault(`The map file is invalid:\n  - ${faults.join('\n  - ')}`)
+  const mapping = parseFields(given, '', faults)
+  if (faults.length > 0) throw new FileError(`The map file is invalid:\n  - ${faults.join('\n  - ')}`)
   return mapping
 }
 
-function mappingOf(given: JsonObject, path: string, faults: string[]): Mapping {
+function parseFields(given: JsonObject, path: string, faults: string[]): Mapping {
   const mapping: Mapping = {}
   for (const [name, spec] of Object.entries(given)) {
     const at = `${path}${name}`
@@ -38,8 +38,8 @@ function mappingOf(given: JsonObject, path: string, faults: string[]): Mapping {
     else if (!isObject(spec)) faults.push(`${at} must be the name of a column or {"from": …, "as": …}`)
     else if (Object.hasOwn(spec, 'value')) mapping[name] = { value: spec.value }
     else if (typeof spec.from === 'string')
-      mapping[name] = { from: spec.from, as: typeOf(spec.as, at, faults) }
-    else mapping[name] = mappingOf(spec, `${at}.`, faults)
+      mapping[name] = { from: spec.from, as: parseType(spec.as, at, faults) }
+    else mapping[name] = parseFields(spec, `${at}.`, faults)
   }
   return mapping
 }
@@ -48,7 +48,7 @@ function isTime(field: string): boolean {
   return field === 'sourceUpdatedAt' || field === 'occurred_at'
 }
 
-function typeOf(as: unknown, at: string, faults: string[]): Type {
+function parseType(as: unknown, at: string, faults: string[]): Type {
   // a column for the whole `data` contains JSON
   if (as === undefined) return at === 'data' ? 'json' : 'text'
   if (TYPES.includes(as as Type)) return as as Type
@@ -61,32 +61,37 @@ function isField(spec: Field | Mapping): spec is Field {
 }
 
 /** The columns that a mapping reads. */
-export function columnsOf(mapping: Mapping): string[] {
+export function listColumns(mapping: Mapping): string[] {
   return Object.values(mapping).flatMap(spec => {
-    if (!isField(spec)) return columnsOf(spec)
+    if (!isField(spec)) return listColumns(spec)
     return 'from' in spec && typeof spec.from === 'string' ? [spec.from] : []
   })
 }
 
 /** The fields of one row. Missing values are omitted; values of the wrong type are added to `wrong`. */
-export function mapped(mapping: Mapping, cells: JsonObject, time: Date, wrong: WrongValue[]): JsonObject {
+export function applyMapping(
+  mapping: Mapping,
+  cells: JsonObject,
+  time: Date,
+  wrong: WrongValue[],
+): JsonObject {
   const fields: JsonObject = {}
   for (const [name, spec] of Object.entries(mapping)) {
     if (!isField(spec)) {
-      const inner = mapped(spec, cells, time, wrong)
+      const inner = applyMapping(spec, cells, time, wrong)
       if (Object.keys(inner).length > 0) fields[name] = inner
     } else if ('now' in spec) fields[name] = time.toISOString()
     else if ('value' in spec) fields[name] = spec.value
     else {
-      const value = typed((spec as { from: string }).from, (spec as { as: Type }).as, cells, wrong)
+      const value = convertValue((spec as { from: string }).from, (spec as { as: Type }).as, cells, wrong)
       if (value !== undefined) fields[name] = value
     }
   }
   return fields
 }
 
-function typed(column: string, as: Type, cells: JsonObject, wrong: WrongValue[]): unknown {
-  const value = valueAt(cells, column)
+function convertValue(column: string, as: Type, cells: JsonObject, wrong: WrongValue[]): unknown {
+  const value = readPath(cells, column)
   if (value === undefined || value === null || value === '') return undefined
   const text = typeof value === 'string' ? value.trim() : null
   const refuse = (what: string) => {
@@ -98,7 +103,7 @@ function typed(column: string, as: Type, cells: JsonObject, wrong: WrongValue[])
       return isObject(value) || Array.isArray(value) ? value : String(value)
     case 'number':
       return (
-        (text === null ? (typeof value === 'number' ? value : undefined) : numberOf(text)) ??
+        (text === null ? (typeof value === 'number' ? value : undefined) : parseNumber(text)) ??
         refuse('a number')
       )
     case 'boolean':
@@ -106,7 +111,7 @@ function typed(column: string, as: Type, cells: JsonObject, wrong: WrongValue[])
         ? value
         : (BOOLEANS[String(value).trim().toLowerCase()] ?? refuse('a boolean'))
     case 'timestamp':
-      return timestampOf(text) ?? refuse('a timestamp')
+      return parseShopTimestamp(text) ?? refuse('a timestamp')
     case 'json':
       try {
         return text === null ? value : JSON.parse(text)
@@ -124,7 +129,7 @@ const BOOLEANS: Record<string, boolean> = {
 const PLAIN_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/
 
 /** Keeps all digits: a number that a double cannot represent is sent as written. */
-export function numberOf(text: string): unknown {
+export function parseNumber(text: string): unknown {
   if (PLAIN_NUMBER.test(text)) return rawJson(text)
   return /^[-+]?\d+(?:\.\d*)?$/.test(text) ? Number(text) : undefined
 }
@@ -133,7 +138,7 @@ export function numberOf(text: string): unknown {
 const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown }
 
 /** Accepts ISO 8601, and the formats with a space that shops use: `2026-01-31 09:30:00 +0100`, `… UTC`. */
-export function timestampOf(text: string | null): string | undefined {
+export function parseShopTimestamp(text: string | null): string | undefined {
   if (text === null) return undefined
   const iso = text.replace(
     /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d(?:\.\d+)?)?) ?(?:UTC|Z|([+-]\d\d:?\d\d))?$/,
@@ -143,7 +148,7 @@ export function timestampOf(text: string | null): string | undefined {
 }
 
 /** A column, or the value at a dotted path of a JSON row. */
-function valueAt(cells: JsonObject, column: string): unknown {
+function readPath(cells: JsonObject, column: string): unknown {
   if (Object.hasOwn(cells, column)) return cells[column]
   if (!column.includes('.')) return undefined
   let value: unknown = cells

@@ -1,7 +1,5 @@
-import type { ErrorsFile } from './errors-file.ts'
-import type { Journal, Progress } from './journal.ts'
-import { NO_PROGRESS } from './journal.ts'
-import { type Item, isRejection, type Read, type Reading, type Rejection, type Row } from './row.ts'
+import { type ErrorsFile, type Journal, NO_PROGRESS, type Progress } from './files.ts'
+import { type Item, isRejection, type Read, type Reading, type Rejection, type Row } from './rows.ts'
 import type { Target } from './target.ts'
 
 export type Totals = { read: number; accepted: number; duplicates: number; rejected: number }

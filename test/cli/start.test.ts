@@ -251,7 +251,7 @@ test('a taken port is told in words, with exit code 1; a server ends with npm, o
   await command.ended
   const ended = await kontor('status')
   assert.equal(ended.code, 1)
-  assert.match(ended.err, new RegExp(`No server answers at .*:${opsPort}.*only the database was asked`))
+  assert.match(ended.err, new RegExp(`No server answers at .*:${opsPort}.*covers only the database`))
   assert.match(command.err(), /Stopping \(the kontor command has ended\)/)
 })
 

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
+import { inspect, MAX_ITEM_BYTES, openBody } from '../domain/events/normalize/normalize.ts'
 import { isObject, type JsonObject, objectFields, storable } from '../domain/json/json.ts'
 import type { EntityType } from '../domain/records/records.ts'
 import { parseTimestamp } from '../domain/time.ts'
-import { type Mapping, mapped, type WrongValue } from './mapping.ts'
-import { type Read, type Reading, type Row, rowByRow } from './row.ts'
-
+import { applyMapping, type Mapping, parseShopTimestamp, type WrongValue } from './mapping.ts'
+import { type Read, type Reading, type Row, readEachRow } from './rows.ts'
 export const RECORD_FIELDS = ['id', 'externalId', 'sourceUpdatedAt', 'data'] as const
 
 /** The fields of a record write. `dataText` is the JSON of `data` as received. */
@@ -21,9 +21,9 @@ export function recordReading(
   entityType: EntityType,
   { mapping, time }: { mapping: Mapping | null; time: Date },
 ): Reading {
-  return rowByRow(row => {
+  return readEachRow(row => {
     const wrong: WrongValue[] = []
-    const fields = mapping ? mapped(mapping, row.cells, time, wrong) : fieldsOf(row)
+    const fields = mapping ? applyMapping(mapping, row.cells, time, wrong) : readFields(row)
     if (wrong[0]) return { line: row.line, ...wrong[0] }
     return recordItem(entityType, row.line, fields)
   })
@@ -68,10 +68,10 @@ const BESIDE_DATA = new Set([
   'deleted',
 ])
 
-function fieldsOf({ cells, text }: Row): RecordFields {
+function readFields({ cells, text }: Row): RecordFields {
   const { id, externalId, sourceUpdatedAt } = cells
   const named = { id: isNumber(id) ? String(id) : id, externalId: externalId ?? undefined, sourceUpdatedAt }
-  if (text === undefined) return { ...named, data: nested(cells, name => !ENVELOPE.has(name)) }
+  if (text === undefined) return { ...named, data: nestColumns(cells, name => !ENVELOPE.has(name)) }
   // A row of an export or a body of the API: the data is sent as written, with all digits.
   if (Object.hasOwn(cells, 'data') && cells.data !== null)
     return {
@@ -91,7 +91,7 @@ function isNumber(value: unknown): value is number {
 }
 
 /** Converts columns to fields. A dot in a column name creates a nested object. */
-export function nested(cells: JsonObject, isWanted: (name: string) => boolean): JsonObject {
+function nestColumns(cells: JsonObject, isWanted: (name: string) => boolean): JsonObject {
   const fields: JsonObject = Object.create(null)
   for (const [name, value] of Object.entries(cells)) {
     if (!isWanted(name)) continue
@@ -105,4 +105,72 @@ export function nested(cells: JsonObject, isWanted: (name: string) => boolean): 
     place[last] = value
   }
   return fields
+}
+
+export const EVENT_FIELDS = [
+  ...['event_type', 'visitor', 'session_id', 'user_id', 'event_id', 'occurred_at', 'data'],
+] as const
+
+const OWN_FIELDS = new Set<string>(EVENT_FIELDS)
+const IDS = ['visitor', 'session_id', 'user_id', 'event_id']
+
+/** Reads tracking events: with a map, as bodies of POST /v1/track, as rows of an export, or by column names. */
+export function eventReading({ mapping, time }: { mapping: Mapping | null; time: Date }): Reading {
+  return readEachRow(row => {
+    const wrong: WrongValue[] = []
+    const event = mapping ? applyMapping(mapping, row.cells, time, wrong) : readEvent(row)
+    if (wrong[0]) return { line: row.line, ...wrong[0] }
+    return eventItem(row.line, event)
+  })
+}
+
+/** An event in the native format, or a CDP call. */
+function eventItem(line: number, event: JsonObject | string): Read {
+  let text = typeof event === 'string' ? event : JSON.stringify(event)
+  const own = typeof event === 'string' ? (JSON.parse(event) as JsonObject) : event
+  const idField = own.event_type === undefined && own.type !== undefined ? 'messageId' : 'event_id'
+  let id = own[idField]
+  if (id === undefined || id === null || id === '') {
+    // The same row always gets the same id, so that importing it twice adds nothing.
+    id = `row-${hash('sha256', text, 'hex').slice(0, 40)}`
+    text = `{"${idField}":"${id}"${text === '{}' ? '' : ','}${text.slice(1)}`
+  }
+  if (Buffer.byteLength(text) > MAX_ITEM_BYTES)
+    return { line, column: null, reason: `an event may have at most ${MAX_ITEM_BYTES} bytes` }
+  const { faults } = inspect(openBody(`[${text}]`), { route: 'cdp', kind: 'batch', ip: null, headers: {} })
+  const [fault] = faults
+  if (fault) return { line, column: toColumn(fault.pointer), reason: fault.message }
+  return { line, id: String(id), text }
+}
+
+const toColumn = (pointer: string) => pointer.split('/').slice(2).join('.') || null
+
+function readEvent(row: Row): JsonObject | string {
+  const { cells, text } = row
+  if (text === undefined) return readEventColumns(cells)
+  if (isObject(cells.payload) && typeof cells.received_at === 'string') return readExportedEvent(cells, text)
+  return text.trim()
+}
+
+/** A column that is not an event field becomes `data.<column>`. */
+function readEventColumns(cells: JsonObject): JsonObject {
+  const event: JsonObject = {}
+  for (const name of EVENT_FIELDS) if (name !== 'data' && cells[name] !== undefined) event[name] = cells[name]
+  const at = event.occurred_at
+  if (typeof at === 'string') event.occurred_at = parseShopTimestamp(at.trim()) ?? at
+  const columns = Object.fromEntries(
+    Object.entries(cells).map(([name, value]) => [name.startsWith('data.') ? name.slice(5) : name, value]),
+  )
+  const data = nestColumns(columns, name => !OWN_FIELDS.has(name))
+  if (Object.keys(data).length > 0) event.data = data
+  return event
+}
+
+/** A row of `kontor export events`. Its `payload` is the `data` of a tracking event. */
+function readExportedEvent(row: JsonObject, text: string): string {
+  const facts: JsonObject = { event_type: row.event_type, occurred_at: row.occurred_at }
+  for (const name of IDS) if (row[name] !== null && row[name] !== undefined) facts[name] = row[name]
+  facts.event_id ??= row.inbound_event_id ?? row.id
+  const payload = objectFields(text).findLast(([name]) => name === 'payload')![1]
+  return `${JSON.stringify(facts).slice(0, -1)},"data":${payload}}`
 }

@@ -1,0 +1,151 @@
+import { hash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import { FileError, type Rejection } from './rows.ts'
+/** A file, or standard input, which has no size and cannot be resumed. */
+export type Input = {
+  path: string | null
+  bytes: number | null
+  /** The modification time, which is also the value of "now" in a map. */
+  time: Date
+  /** The number of bytes read so far. */
+  readBytes(): number
+  chunks(): AsyncGenerator<string>
+}
+
+export async function openInput(file: string, now: Date): Promise<Input> {
+  let read = 0
+  const count = (bytes: number) => {
+    read += bytes
+  }
+  const readBytes = () => read
+  if (file === '-')
+    return { path: null, bytes: null, time: now, readBytes, chunks: () => decoded(process.stdin, count) }
+  const path = resolve(file)
+  const found = await stat(path).catch(() => null)
+  if (found && !found.isFile())
+    throw new FileError(`${path} is not a regular file. Pipe its contents in, and use - as the file name.`)
+  if (!found) throw new FileError(`There is no file ${path}.`)
+  // The modification time may be in the future.
+  const time = new Date(Math.min(found.mtimeMs, now.getTime()))
+  const chunks = () => decoded(createReadStream(path, { highWaterMark: 262_144 }), count)
+  return { path, bytes: found.size, time, readBytes, chunks }
+}
+
+async function* decoded(
+  stream: AsyncIterable<Buffer>,
+  count: (bytes: number) => void,
+): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let isFirst = true
+  const decode = (bytes?: Buffer) => {
+    try {
+      return bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode()
+    } catch {
+      throw new FileError('The file is not UTF-8. Save it as UTF-8 (in a spreadsheet: “CSV UTF-8”).')
+    }
+  }
+  for await (const bytes of stream) {
+    count(bytes.length)
+    if (isFirst && bytes[0] === 0x1f && bytes[1] === 0x8b)
+      throw new FileError(
+        'The file is compressed. Decompress it, or pipe it in (gunzip -c FILE | kontor import … -).',
+      )
+    isFirst = false
+    yield decode(bytes)
+  }
+  yield decode()
+}
+
+/** The progress of an import: the number of rows that are read and settled, and their outcomes. */
+export type Progress = {
+  read: number
+  accepted: number
+  duplicates: number
+  rejected: number
+  /** The length of the errors file at that point. */
+  errorsBytes: number
+}
+
+export const NO_PROGRESS: Progress = { read: 0, accepted: 0, duplicates: 0, rejected: 0, errorsBytes: 0 }
+
+/** The progress file beside the imported file. With it, the same command continues after an interruption. */
+export type Journal = {
+  load(): Promise<Progress | null>
+  /** Writes at most once per second, unless `isLast`. */
+  save(progress: Progress, isLast?: boolean): Promise<void>
+  end(): Promise<void>
+}
+
+const NO_JOURNAL: Journal = { load: async () => null, save: async () => {}, end: async () => {} }
+const SAVE_EVERY_MS = 1_000
+
+/** `what`: the options that distinguish this import from other imports of the same file. */
+export function openJournal({ path, bytes, time }: Input, what: unknown): Journal {
+  if (path === null) return NO_JOURNAL
+  const key = hash('sha256', JSON.stringify([path, bytes, time, what]), 'hex').slice(0, 12)
+  const file = join(dirname(path), `.${basename(path)}.${key}.kontor-import`)
+  let isWritable = true
+  let savedAt = Number.NEGATIVE_INFINITY
+  return {
+    async load() {
+      try {
+        return { ...NO_PROGRESS, ...(JSON.parse(await readFile(file, 'utf8')) as Progress) }
+      } catch {
+        return null
+      }
+    },
+    async save(progress, isLast = false) {
+      if (!isWritable || (!isLast && performance.now() - savedAt < SAVE_EVERY_MS)) return
+      savedAt = performance.now()
+      try {
+        await writeFile(`${file}~`, JSON.stringify(progress))
+        await rename(`${file}~`, file)
+      } catch {
+        isWritable = false // without a journal, a repeated import adds nothing either, but takes longer
+      }
+    },
+    async end() {
+      await rm(file, { force: true })
+    },
+  }
+}
+
+/** The file for rejected rows: one JSON object per line, or CSV if its name ends in .csv. */
+export type ErrorsFile = {
+  write(rejections: Rejection[]): Promise<void>
+  bytes(): number
+  close(): Promise<void>
+}
+
+const NO_ERRORS_FILE: ErrorsFile = { write: async () => {}, bytes: () => 0, close: async () => {} }
+
+/** An interrupted import may have written rejections after its last settled row. They are written again, starting at byte `from`. */
+export async function openErrorsFile(path: string | null, from: number): Promise<ErrorsFile> {
+  if (path === null) return NO_ERRORS_FILE
+  const file: FileHandle = await open(path, from > 0 ? 'r+' : 'w').catch(() => open(path, 'w'))
+  const size = Math.min(from, (await file.stat()).size)
+  await file.truncate(size)
+  let written = size
+  const format = path.toLowerCase().endsWith('.csv') ? csvLine : ndjsonLine
+  const append = async (text: string) => {
+    written += (await file.write(text, written)).bytesWritten
+  }
+  if (format === csvLine && written === 0) await append('line,column,reason\r\n')
+  return {
+    write: rejections => append(rejections.map(format).join('')),
+    bytes: () => written,
+    close: () => file.close(),
+  }
+}
+
+function ndjsonLine(rejection: Rejection): string {
+  return `${JSON.stringify(rejection)}\n`
+}
+
+function csvLine({ line, column, reason }: Rejection): string {
+  // a column name from the file may look like a formula to a spreadsheet
+  const quoted = (text: string) => `"${text.replace(/^(?=[=+\-@\t\r\n])/, "'").replaceAll('"', '""')}"`
+  return `${line},${quoted(column ?? '')},${quoted(reason)}\r\n`
+}
