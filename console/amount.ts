@@ -23,20 +23,20 @@ const NUMERAL = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i
 /** Every decimal of up to 15 digits comes back from a double as it went in. */
 const SAFE_DIGITS = 15
 /** Beyond this many places a sum is no longer made digit by digit. */
-const MOST_PLACES = 400
+const MAX_PLACES = 400
 
 /** The number that is written there: a double where that keeps its value, else every digit of it. */
-export function amountOf(text: string): Amount {
+export function toAmount(text: string): Amount {
   const double = Number(text)
   if (text.length <= SAFE_DIGITS) return double
-  return isSame(decimalOf(text), decimalOf(String(double))) ? double : new ExactNumber(text)
+  return isSame(parseDecimal(text), parseDecimal(String(double))) ? double : new ExactNumber(text)
 }
 
 /** An amount in something received, where numbers are also written as text; null if it is none. */
 export function parseAmount(value: unknown): Amount | null {
   if (typeof value === 'number' || value instanceof ExactNumber) return value
   const text = typeof value === 'string' ? value.trim() : ''
-  return NUMERAL.test(text) ? amountOf(text) : null
+  return NUMERAL.test(text) ? toAmount(text) : null
 }
 
 /** For drawings and comparisons, where the nearest double will do. */
@@ -62,23 +62,23 @@ export function absolute(amount: Amount): Amount {
 }
 
 /** To the last digit: 0.1 and 0.2 are 0.3. */
-export function sumOf(amounts: Amount[]): Amount {
-  const decimals = amounts.map(amount => decimalOf(String(amount)))
+export function sumAmounts(amounts: Amount[]): Amount {
+  const decimals = amounts.map(amount => parseDecimal(String(amount)))
   const places = Math.max(0, ...decimals.map(decimal => decimal?.places ?? 0))
-  const isTooLong = decimals.some(decimal => decimal === null || decimal.places < -MOST_PLACES)
-  if (isTooLong || places > MOST_PLACES)
+  const isTooLong = decimals.some(decimal => decimal === null || decimal.places < -MAX_PLACES)
+  if (isTooLong || places > MAX_PLACES)
     return amounts.reduce<number>((sum, amount) => sum + toNumber(amount), 0)
   const units = decimals.reduce(
     (sum, decimal) => sum + decimal!.units * 10n ** BigInt(places - decimal!.places),
     0n,
   )
-  return amountOf(textOf(units, places))
+  return toAmount(formatDecimal(units, places))
 }
 
 /** units × 10^−places */
 type Decimal = { units: bigint; places: number }
 
-function decimalOf(text: string): Decimal | null {
+function parseDecimal(text: string): Decimal | null {
   const parts = NUMERAL.exec(text)
   if (!parts) return null
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = parts
@@ -94,7 +94,7 @@ function isSame(a: Decimal | null, b: Decimal | null): boolean {
   return a !== null && b !== null && a.units === b.units && a.places === b.places
 }
 
-function textOf(units: bigint, places: number): string {
+function formatDecimal(units: bigint, places: number): string {
   const digits = String(units < 0n ? -units : units).padStart(places + 1, '0')
   const whole = digits.slice(0, digits.length - places)
   return `${units < 0n ? '-' : ''}${whole}${places > 0 ? `.${digits.slice(-places)}` : ''}`

@@ -1,13 +1,13 @@
 import { computed, effect, signal, untracked } from '@preact/signals'
 import { render, type VNode } from 'preact'
-import { statusOf } from './api/request.ts'
+import { errorStatus } from './api/request.ts'
 import { Announcer } from './components/announcer.ts'
 import { DialogHost } from './components/dialog.ts'
 import { ProblemNotice } from './components/notice.ts'
 import { h, html } from './html.ts'
 import { currentRoute, go } from './navigation.ts'
 import { clear, endSession, open, signOutReason } from './opening.ts'
-import { SignIn } from './pages/sign-in/sign-in.ts'
+import { SignIn } from './pages/sign-in.ts'
 import { linkForAnyTenant } from './router.ts'
 import { isSignedIn, resume, tenant } from './session.ts'
 import { Shell } from './shell.ts'
@@ -46,7 +46,7 @@ async function begin(): Promise<void> {
   try {
     await readTenants()
   } catch (error) {
-    if (statusOf(error) === 401) endSession(error)
+    if (errorStatus(error) === 401) endSession(error)
     else failure.value = error
   }
 }

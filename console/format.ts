@@ -15,14 +15,14 @@ const percentFormat = new Intl.NumberFormat(undefined, { style: 'percent', maxim
 const moneyFormats = new Map<string, Intl.NumberFormat>()
 
 export function number(value: Maybe<Amount>): string {
-  return value === null || value === undefined ? NONE : written(numberFormat, value)
+  return value === null || value === undefined ? NONE : formatAmount(numberFormat, value)
 }
 
 /** `amount` in major units, with as many decimals as the currency has: 0 for JPY, 3 for KWD. */
 export function money(amount: Maybe<Amount>, currency: Maybe<string>): string {
   if (amount === null || amount === undefined) return NONE
   const format = moneyFormat(currency ?? '')
-  return format ? written(format, amount) : [number(amount), currency].filter(Boolean).join(' ')
+  return format ? formatAmount(format, amount) : [number(amount), currency].filter(Boolean).join(' ')
 }
 
 export function signedMoney(amount: Maybe<Amount>, currency: Maybe<string>): string {
@@ -32,7 +32,7 @@ export function signedMoney(amount: Maybe<Amount>, currency: Maybe<string>): str
 
 /** A fraction of 1. */
 export function percent(fraction: Maybe<Amount>): string {
-  return fraction === null || fraction === undefined ? NONE : written(percentFormat, fraction)
+  return fraction === null || fraction === undefined ? NONE : formatAmount(percentFormat, fraction)
 }
 
 export function plural(count: Amount, one: string, many = `${one}s`): string {
@@ -57,10 +57,10 @@ export function text(value: unknown): string {
 }
 
 /** JSON that was received, laid out where that changes nothing but blanks. */
-export function laidOut(body: string): string {
+export function formatJson(body: string): string {
   try {
     JSON.parse(body)
-    return indented(body)
+    return indentJson(body)
   } catch {
     return body
   }
@@ -69,7 +69,7 @@ export function laidOut(body: string): string {
 const JSON_TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g
 
 /** JSON text with a line for each value; every digit as it was written. */
-function indented(json: string): string {
+function indentJson(json: string): string {
   let depth = 0
   let out = ''
   let before = ''
@@ -135,7 +135,7 @@ export function relative(at: Date, now: Date): string {
 }
 
 /** Given as text a number keeps all its digits; Intl has read such text since 2023. */
-function written(format: Intl.NumberFormat, amount: Amount): string {
+function formatAmount(format: Intl.NumberFormat, amount: Amount): string {
   return format.format(String(amount) as `${number}`)
 }
 
@@ -148,3 +148,5 @@ function moneyFormat(currency: string): Intl.NumberFormat | null {
   moneyFormats.set(currency, format)
   return format
 }
+
+export const DAY_MS = 86_400_000

@@ -1,6 +1,5 @@
 import htm from 'htm'
 import { type ComponentChildren, createElement, type VNode } from 'preact'
-import { visible } from './visible.ts'
 
 /** Markup: html`<p class="faint">${text}</p>`. Text goes in as text: nothing that was received becomes markup. */
 export function html(strings: TemplateStringsArray, ...values: unknown[]): VNode {
@@ -34,4 +33,21 @@ function element(name: string, props: Record<string, unknown> | null, ...childre
 function shown(child: unknown): unknown {
   if (typeof child === 'string') return visible(child)
   return Array.isArray(child) ? child.map(shown) : child
+}
+
+/**
+ * Signs that nobody sees, and that change what is seen around them: controls, overrides of the direction of writing,
+ * marks of zero width. What joins letters (U+200C, U+200D) stays, languages and emoji need it; so do blanks and ends of lines.
+ */
+const INVISIBLE =
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g
+const HAS_INVISIBLE = new RegExp(INVISIBLE.source)
+
+/** A text of strangers, with what is not seen in it written out: an order 10‹U+202E›123 is not 321 10. */
+export function visible(text: string): string {
+  return HAS_INVISIBLE.test(text) ? text.replace(INVISIBLE, escapeCharacter) : text
+}
+
+function escapeCharacter(sign: string): string {
+  return `‹U+${sign.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}›`
 }

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import type { VNode } from 'preact'
-import { Problem, statusOf } from './api/request.ts'
+import { errorStatus, Problem } from './api/request.ts'
 import { EmptyState, ProblemNotice } from './components/notice.ts'
 import { Page } from './components/page.ts'
 import { h, html } from './html.ts'
@@ -11,7 +11,7 @@ import { link, type Route, type RouteName } from './router.ts'
 import { forget, isAdmin, tenant } from './session.ts'
 
 /** What stands on the screen. Two with the same key are the same place, drawn anew. */
-export type Shown = { key: string; content: VNode }
+type Shown = { key: string; content: VNode }
 
 export const shown = signal<Shown | null>(null)
 /** The part of the menu that is gone to, before it is there. */
@@ -49,25 +49,25 @@ async function show(onError: (error: unknown, title: string) => VNode): Promise<
   leaving = new AbortController()
   const { signal: left } = leaving
   const route = currentRoute.peek()
-  const key = keyOf(route)
+  const key = pageKey(route)
   section.value = route && pages[route.name].section
   isOpening.value = true
   try {
-    const content = route ? await contentOf(route, left) : nothingThere()
+    const content = route ? await loadContent(route, left) : notFoundPage()
     if (!left.aborted) shown.value = { key, content }
   } catch (error) {
     if (left.aborted) return
-    if (statusOf(error) === 401) endSession(error)
+    if (errorStatus(error) === 401) endSession(error)
     else shown.value = { key, content: onError(error, route ? pages[route.name].title : '') }
   } finally {
     if (!left.aborted) isOpening.value = false
   }
 }
 
-async function contentOf(route: Route, left: AbortSignal): Promise<VNode> {
+async function loadContent(route: Route, left: AbortSignal): Promise<VNode> {
   const { isAdministration, load } = pages[route.name]
   if (isAdministration && !isAdmin.peek()) throw needsAdminKey()
-  const { page } = await (load as () => Promise<{ page: PageDefinition<RouteName> }>)().catch(notLoaded)
+  const page = await (load as () => Promise<PageDefinition<RouteName>>)().catch(notLoaded)
   const draw = await page.open({ route, signal: left })
   return draw(refresh)
 }
@@ -79,11 +79,11 @@ export function endSession(reason: unknown): void {
 }
 
 /** Another tenant's page is another page. */
-function keyOf(route: Route | null): string {
+function pageKey(route: Route | null): string {
   return JSON.stringify([tenant.peek(), route?.name, route?.params])
 }
 
-function nothingThere(): VNode {
+function notFoundPage(): VNode {
   const action = html`<a href=${link('overview')}>Overview</a>`
   return h(
     Page,

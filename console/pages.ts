@@ -26,7 +26,7 @@ type Entry<Name extends RouteName> = {
   title: string
   isAdministration?: true
   /** Modules come when first opened. */
-  load(): Promise<{ page: PageDefinition<Name> }>
+  load(): Promise<PageDefinition<Name>>
 }
 
 /** The page of every route. */
@@ -34,173 +34,173 @@ export const pages: { [Name in RouteName]: Entry<Name> } = {
   overview: {
     section: 'overview',
     title: 'Overview',
-    load: () => import('./pages/overview/overview.ts'),
+    load: async () => (await import('./pages/overview.ts')).overviewPage,
   },
   events: {
     section: 'events',
     title: 'Events',
-    load: () => import('./pages/events/events.ts'),
+    load: async () => (await import('./pages/events.ts')).eventsPage,
   },
   eventLookup: {
     section: 'events',
     title: 'Event lookup',
-    load: () => import('./pages/events/lookup.ts'),
+    load: async () => (await import('./pages/event.ts')).eventLookupPage,
   },
   event: {
     section: 'events',
     title: 'Event',
-    load: () => import('./pages/events/event.ts'),
+    load: async () => (await import('./pages/event.ts')).eventPage,
   },
   conversions: {
     section: 'conversions',
     title: 'Conversions',
-    load: () => import('./pages/conversions/conversions.ts'),
+    load: async () => (await import('./pages/conversions.ts')).conversionsPage,
   },
   records: {
     section: 'records',
     title: 'Records',
-    load: () => import('./pages/records/records.ts'),
+    load: async () => (await import('./pages/records.ts')).recordsPage,
   },
   record: {
     section: 'records',
     title: 'Record',
-    load: () => import('./pages/records/record.ts'),
+    load: async () => (await import('./pages/records.ts')).recordPage,
   },
   subscriptions: {
     section: 'subscriptions',
     title: 'Subscriptions',
-    load: () => import('./pages/subscriptions/overview.ts'),
+    load: async () => (await import('./pages/subscriptions/overview.ts')).subscriptionsPage,
   },
   movements: {
     section: 'subscriptions',
     title: 'Subscriptions',
-    load: () => import('./pages/subscriptions/movements.ts'),
+    load: async () => (await import('./pages/subscriptions/movements.ts')).movementsPage,
   },
   attention: {
     section: 'subscriptions',
     title: 'Subscriptions',
-    load: () => import('./pages/subscriptions/attention.ts'),
+    load: async () => (await import('./pages/subscriptions/attention.ts')).attentionPage,
   },
   acquisition: {
     section: 'subscriptions',
     title: 'Subscriptions',
-    load: () => import('./pages/subscriptions/acquisition.ts'),
+    load: async () => (await import('./pages/subscriptions/acquisition.ts')).acquisitionPage,
   },
   cohorts: {
     section: 'subscriptions',
     title: 'Subscriptions',
-    load: () => import('./pages/subscriptions/cohorts.ts'),
+    load: async () => (await import('./pages/subscriptions/cohorts.ts')).cohortsPage,
   },
   excluded: {
     section: 'subscriptions',
     title: 'Subscriptions',
-    load: () => import('./pages/subscriptions/excluded.ts'),
+    load: async () => (await import('./pages/subscriptions/excluded.ts')).excludedPage,
   },
   account: {
     section: 'subscriptions',
     title: 'Account',
-    load: () => import('./pages/subscriptions/account.ts'),
+    load: async () => (await import('./pages/subscriptions/account.ts')).accountPage,
   },
   people: {
     section: 'people',
     title: 'People',
     isAdministration: true,
-    load: () => import('./pages/people/people.ts'),
+    load: async () => (await import('./pages/people.ts')).peoplePage,
   },
   person: {
     section: 'people',
     title: 'Person',
     isAdministration: true,
-    load: () => import('./pages/people/person.ts'),
+    load: async () => (await import('./pages/person.ts')).personPage,
   },
   privacy: {
     section: 'privacy',
     title: 'Privacy',
     isAdministration: true,
-    load: () => import('./pages/privacy/privacy.ts'),
+    load: async () => (await import('./pages/privacy.ts')).privacyPage,
   },
   connect: {
     section: 'connect',
     title: 'Connect',
     isAdministration: true,
-    load: () => import('./pages/connect/connect.ts'),
+    load: async () => (await import('./pages/connect.ts')).connectPage,
   },
   sources: {
     section: 'sources',
     title: 'Sources',
     isAdministration: true,
-    load: () => import('./pages/sources/sources.ts'),
+    load: async () => (await import('./pages/sources.ts')).sourcesPage,
   },
   newSource: {
     section: 'sources',
     title: 'New source',
     isAdministration: true,
-    load: () => import('./pages/sources/new-source.ts'),
+    load: async () => (await import('./pages/sources.ts')).newSourcePage,
   },
   source: {
     section: 'sources',
     title: 'Source',
     isAdministration: true,
-    load: () => import('./pages/sources/source.ts'),
+    load: async () => (await import('./pages/source.ts')).sourcePage,
   },
   destinations: {
     section: 'destinations',
     title: 'Destinations',
     isAdministration: true,
-    load: () => import('./pages/destinations/destinations.ts'),
+    load: async () => (await import('./pages/destinations.ts')).destinationsPage,
   },
   newDestination: {
     section: 'destinations',
     title: 'New destination',
     isAdministration: true,
-    load: () => import('./pages/destinations/new-destination.ts'),
+    load: async () => (await import('./pages/destinations.ts')).newDestinationPage,
   },
   destination: {
     section: 'destinations',
     title: 'Destination',
     isAdministration: true,
-    load: () => import('./pages/destinations/destination.ts'),
+    load: async () => (await import('./pages/destination.ts')).destinationPage,
   },
   keys: {
     section: 'keys',
     title: 'Keys',
     isAdministration: true,
-    load: () => import('./pages/keys/keys.ts'),
+    load: async () => (await import('./pages/keys.ts')).keysPage,
   },
   tenants: {
     section: 'tenants',
     title: 'Tenants',
     isAdministration: true,
-    load: () => import('./pages/tenants/tenants.ts'),
+    load: async () => (await import('./pages/tenants.ts')).tenantsPage,
   },
   issues: {
     section: 'issues',
     title: 'Issues',
     isAdministration: true,
-    load: () => import('./pages/issues/issues.ts'),
+    load: async () => (await import('./pages/issues.ts')).issuesPage,
   },
   alerts: {
     section: 'alerts',
     title: 'Alerts',
     isAdministration: true,
-    load: () => import('./pages/alerts/alerts.ts'),
+    load: async () => (await import('./pages/alerts.ts')).alertsPage,
   },
   deadLetters: {
     section: 'dead-letters',
     title: 'Dead letters',
     isAdministration: true,
-    load: () => import('./pages/dead-letters/dead-letters.ts'),
+    load: async () => (await import('./pages/dead-letters.ts')).deadLettersPage,
   },
   deadLetter: {
     section: 'dead-letters',
     title: 'Dead letter',
     isAdministration: true,
-    load: () => import('./pages/dead-letters/dead-letter.ts'),
+    load: async () => (await import('./pages/dead-letters.ts')).deadLetterPage,
   },
   audit: {
     section: 'audit',
     title: 'Audit log',
     isAdministration: true,
-    load: () => import('./pages/audit/audit.ts'),
+    load: async () => (await import('./pages/audit.ts')).auditPage,
   },
 }

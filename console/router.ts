@@ -1,5 +1,3 @@
-import { type Query, searchOf } from './query.ts'
-
 /**
  * Addresses and the routes they stand for: #/section/name?filters. Pure, so that every page can build links without
  * knowing the app. A part that starts with a colon stands for anything.
@@ -74,7 +72,7 @@ export function link<Name extends RouteName>(name: Name, ...given: LinkArguments
     .map(part =>
       part.startsWith(':') ? encodeURIComponent((params as Record<string, string>)[part.slice(1)]!) : part,
     )
-  return `#/${path.join('/')}${searchOf((query ?? {}) as Query)}`
+  return `#/${path.join('/')}${toSearch((query ?? {}) as Query)}`
 }
 
 /** The same route with other filters; those that are not named stay. */
@@ -104,11 +102,11 @@ export function linkForAnyTenant({ name, params }: Route): string {
 }
 
 /** Where an address leads; null where there is nothing. */
-export function routeOf(hash: string): Route | null {
+export function parseRoute(hash: string): Route | null {
   const [path = '', queryText = ''] = hash.replace(/^#\/?/, '').split('?')
   const parts = path.split('/').filter(Boolean).map(decoded)
   if (parts.length === 0) parts.push('overview')
-  const name = (Object.keys(PATTERNS) as RouteName[]).find(candidate => fits(candidate, parts))
+  const name = (Object.keys(PATTERNS) as RouteName[]).find(candidate => matches(candidate, parts))
   if (name === undefined) return null
   const named = PATTERNS[name].split('/').flatMap((part, index) => {
     return part.startsWith(':') ? [[part.slice(1), parts[index]!]] : []
@@ -116,7 +114,7 @@ export function routeOf(hash: string): Route | null {
   return { name, params: Object.fromEntries(named), query: new URLSearchParams(queryText) }
 }
 
-function fits(name: RouteName, parts: string[]): boolean {
+function matches(name: RouteName, parts: string[]): boolean {
   const pattern = PATTERNS[name].split('/')
   return (
     pattern.length === parts.length &&
@@ -130,4 +128,15 @@ function decoded(part: string): string {
   } catch {
     return part
   }
+}
+
+/** What stands behind the question mark of an address or a request. */
+export type Query = Record<string, string | number | null | undefined>
+
+/** ?a=1&b=2, or nothing; what is empty is left out. */
+export function toSearch(query: Query): string {
+  const given = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined || value === null || value === '' ? [] : [[name, String(value)] as [string, string]],
+  )
+  return given.length > 0 ? `?${new URLSearchParams(given)}` : ''
 }

@@ -18,7 +18,7 @@ export function convertCommand(key = '$TRACKING_KEY'): string {
 }
 
 /** The second item lacks its event name. */
-export function faultyBatchCommand(): string {
+export function invalidBatchCommand(): string {
   return curl('/v1/batch', '$TRACKING_KEY', {
     batch: [
       { type: 'track', event: 'Signed Up', messageId: 'm-1', anonymousId: 'v-1' },
@@ -89,14 +89,14 @@ export function subscriptionCommand(): string {
 }
 
 /** Where the key of a sample comes from. */
-export function whereKeysAre(kind: KeyKind): ComponentChildren {
+export function keyHint(kind: KeyKind): ComponentChildren {
   const command = `npm run kontor -- key create --tenant TENANT --kind ${kind}`
   return isAdmin.value
     ? html`<span>Need a key? <a href=${link('keys', { kind })}>Create a ${kind} key</a>.</span>`
     : html`<span>Need a key? <code>${command}</code></span>`
 }
 
-export function whereTokensAre(): ComponentChildren {
+export function tokenHint(): ComponentChildren {
   return isAdmin.value
     ? html`<span>Need a token? <a href=${link('newSource')}>Create a source</a>.</span>`
     : html`<span>Need a source? <code>npm run kontor -- source create --tenant TENANT --type webhook</code></span>`

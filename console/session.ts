@@ -32,7 +32,7 @@ const READ_SCOPES = [
 ]
 
 const state = signal<State>(JSON.parse(sessionStorage.getItem(STORED_AS) ?? '{}'))
-const readKeysInTheMaking = new Map<string, Promise<string>>()
+const pendingReadKeys = new Map<string, Promise<string>>()
 
 export const person = computed(() => state.value.person ?? null)
 export const isAdmin = computed(() => Boolean(state.value.adminKey ?? state.value.person))
@@ -55,12 +55,12 @@ export function rememberCurrency(code: string): void {
 
 /** Where people sign in, and what that is called; null where there are only keys. */
 const provider = document.querySelector<HTMLLinkElement>('link[rel=kontor-sign-in]')
-export const signInAt = provider && { name: provider.title, start: provider.href }
+export const signInProvider = provider && { name: provider.title, start: provider.href }
 
 /** A person's session goes on in every tab, and ends in all of them: a tab that holds no key asks whose it is now. */
 export async function resume(): Promise<void> {
   const { adminKey, privateKey, person: before } = state.value
-  if (signInAt === null || adminKey || privateKey) return
+  if (signInProvider === null || adminKey || privateKey) return
   const found = await nullOn(401, request<Person>(WITH_COOKIE, '/console/oidc/session'))
   if (found?.name !== before?.name) forget()
   if (found) change({ person: found })
@@ -70,17 +70,17 @@ export async function resume(): Promise<void> {
 export async function signIn(text: string): Promise<void> {
   const key = text.trim()
   if (key.startsWith('adm_')) {
-    const { results } = await admitted(request<List<Tenant>>(key, '/admin/v1/tenants'))
+    const { results } = await explainUnknownKey(request<List<Tenant>>(key, '/admin/v1/tenants'))
     replace({ adminKey: key, tenant: results[0]?.id ?? null })
   } else if (key.startsWith('private-')) {
     // A key without this scope is good too: then the events page says what it lacks.
-    await nullOn(403, admitted(request(key, '/v1/events', { query: { limit: 1 } })))
+    await nullOn(403, explainUnknownKey(request(key, '/v1/events', { query: { limit: 1 } })))
     replace({ privateKey: key })
-  } else throw new Error(whatIsWrong(key))
+  } else throw new Error(describeWrongKey(key))
 }
 
 /** Who signs in is told of keys, not of routes. */
-async function admitted<Answer>(answer: Promise<Answer>): Promise<Answer> {
+async function explainUnknownKey<Answer>(answer: Promise<Answer>): Promise<Answer> {
   try {
     return await answer
   } catch (error) {
@@ -124,8 +124,8 @@ export async function dataKey(): Promise<string> {
   const id = tenant.value ?? ''
   const known = readKeys?.[id]
   if (known && Date.parse(known.expires_at ?? '') > Date.now() + 60_000) return known.key
-  const making = readKeysInTheMaking.get(id) ?? makeReadKey(id).finally(() => readKeysInTheMaking.delete(id))
-  readKeysInTheMaking.set(id, making)
+  const making = pendingReadKeys.get(id) ?? createReadKey(id).finally(() => pendingReadKeys.delete(id))
+  pendingReadKeys.set(id, making)
   return making
 }
 
@@ -134,7 +134,7 @@ export function forgetDataKey(): void {
   change({ readKeys })
 }
 
-async function makeReadKey(tenantId: string): Promise<string> {
+async function createReadKey(tenantId: string): Promise<string> {
   // A person's key ends with their session: the server knows it by that.
   const ends = person.value?.expires_at ?? new Date(Date.now() + READ_KEY_HOURS * 3_600_000).toISOString()
   const { id, key, expires_at } = await request<CreatedKey>(adminKey(), '/admin/v1/keys', {
@@ -159,7 +159,7 @@ function replace(next: State): void {
   sessionStorage.setItem(STORED_AS, JSON.stringify(next))
 }
 
-function whatIsWrong(key: string): string {
+function describeWrongKey(key: string): string {
   if (key === '') return 'Enter an admin key (adm_…) or a private key (private-…).'
   if (key.startsWith('trk_')) return 'This is a tracking key. It can send events but cannot read data.'
   if (key.startsWith('tok_')) return 'This is a source token. It can send webhooks but cannot read data.'

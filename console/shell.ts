@@ -9,7 +9,7 @@ import { h, html } from './html.ts'
 import { ADMINISTRATION, DATA, type MenuItem } from './menu.ts'
 import { go } from './navigation.ts'
 import { isOpening, section, shown } from './opening.ts'
-import { openPalette, Palette } from './palette/palette.ts'
+import { openPalette, Palette } from './palette.ts'
 import { link } from './router.ts'
 import { chooseTenant, isAdmin, person, signOut, tenant } from './session.ts'
 

@@ -1,5 +1,5 @@
-import type { Query } from '../query.ts'
-import { fromAdmin } from './client.ts'
+import type { Query } from '../router.ts'
+import { requestAdmin } from './client.ts'
 import type {
   Alert,
   AlertRules,
@@ -48,17 +48,17 @@ import type {
 type Signal = AbortSignal | undefined
 
 const sourcePath = (id: string) => `/sources/${encodeURIComponent(id)}`
-const post = <Body>(path: string, body?: unknown) => fromAdmin<Body>(path, { method: 'POST', body })
+const post = <Body>(path: string, body?: unknown) => requestAdmin<Body>(path, { method: 'POST', body })
 
 export const tenants = {
-  list: (signal?: Signal) => fromAdmin<List<TenantSettings>>('/tenants', { signal }),
+  list: (signal?: Signal) => requestAdmin<List<TenantSettings>>('/tenants', { signal }),
   create: (name: string) => post<TenantSettings>('/tenants', { name }),
   change: (id: string, settings: Omit<TenantSettings, 'id' | 'name' | 'created_at'>) =>
-    fromAdmin<TenantSettings>(`/tenants/${encodeURIComponent(id)}`, { method: 'PATCH', body: settings }),
+    requestAdmin<TenantSettings>(`/tenants/${encodeURIComponent(id)}`, { method: 'PATCH', body: settings }),
   health: (id: string, signal?: Signal) =>
-    fromAdmin<Health>(`/tenants/${encodeURIComponent(id)}/health`, { signal }),
+    requestAdmin<Health>(`/tenants/${encodeURIComponent(id)}/health`, { signal }),
   issues: (id: string, signal?: Signal) =>
-    fromAdmin<List<Issue>>(`/tenants/${encodeURIComponent(id)}/issues`, { signal }),
+    requestAdmin<List<Issue>>(`/tenants/${encodeURIComponent(id)}/issues`, { signal }),
 }
 
 const rulesPath = (tenant: string) => `/tenants/${encodeURIComponent(tenant)}/alert-rules`
@@ -66,17 +66,17 @@ const rulesPath = (tenant: string) => `/tenants/${encodeURIComponent(tenant)}/al
 export const alerts = {
   /** Those that are raised, or all of the last 90 days. */
   list: (query: { tenant: string; state?: 'raised' | 'all' }, signal?: Signal) =>
-    fromAdmin<List<Alert>>('/alerts', { query, signal }),
-  rules: (tenant: string, signal?: Signal) => fromAdmin<AlertRules>(rulesPath(tenant), { signal }),
+    requestAdmin<List<Alert>>('/alerts', { query, signal }),
+  rules: (tenant: string, signal?: Signal) => requestAdmin<AlertRules>(rulesPath(tenant), { signal }),
   /** What is left out stays. */
   setRules: (tenant: string, rules: Partial<Record<RuleName, number | null | 'default'>>) =>
-    fromAdmin<AlertRules>(rulesPath(tenant), { method: 'PATCH', body: rules }),
+    requestAdmin<AlertRules>(rulesPath(tenant), { method: 'PATCH', body: rules }),
 }
 
 export const keys = {
   /** Of a tenant; of none: the admin keys. */
   list: (tenant: string | null, signal?: Signal) =>
-    fromAdmin<List<Key>>('/keys', { query: { tenant }, signal }),
+    requestAdmin<List<Key>>('/keys', { query: { tenant }, signal }),
   create: (key: NewKey) => post<CreatedKey>('/keys', key),
   /** The one before stays good for a day. */
   rotate: (id: string) => post<RotatedKey>(`/keys/${encodeURIComponent(id)}/rotate`, {}),
@@ -86,14 +86,14 @@ export const keys = {
 
 export const sources = {
   list: (tenant: string | null, signal?: Signal) =>
-    fromAdmin<List<Source>>('/sources', { query: { tenant }, signal }),
-  find: (id: string, signal?: Signal) => fromAdmin<Source>(sourcePath(id), { signal }),
+    requestAdmin<List<Source>>('/sources', { query: { tenant }, signal }),
+  find: (id: string, signal?: Signal) => requestAdmin<Source>(sourcePath(id), { signal }),
   activity: (id: string, signal?: Signal) =>
-    fromAdmin<SourceActivity>(`${sourcePath(id)}/activity`, { signal }),
+    requestAdmin<SourceActivity>(`${sourcePath(id)}/activity`, { signal }),
   create: (source: NewSource) => post<CreatedSource>('/sources', source),
   change: (id: string, settings: JsonObject) =>
-    fromAdmin<Source>(sourcePath(id), { method: 'PATCH', body: settings }),
-  remove: (id: string) => fromAdmin<null>(sourcePath(id), { method: 'DELETE' }),
+    requestAdmin<Source>(sourcePath(id), { method: 'PATCH', body: settings }),
+  remove: (id: string) => requestAdmin<null>(sourcePath(id), { method: 'DELETE' }),
   setEnabled: (id: string, isEnabled: boolean) =>
     post<Source>(`${sourcePath(id)}/${isEnabled ? 'enable' : 'disable'}`),
   /** The one before stays good for so many hours. */
@@ -109,15 +109,15 @@ const destinationPath = (id: string) => `/destinations/${encodeURIComponent(id)}
 
 export const destinations = {
   list: (tenant: string, signal?: Signal) =>
-    fromAdmin<List<Destination>>('/destinations', { query: { tenant }, signal }),
-  find: (id: string, signal?: Signal) => fromAdmin<Destination>(destinationPath(id), { signal }),
+    requestAdmin<List<Destination>>('/destinations', { query: { tenant }, signal }),
+  find: (id: string, signal?: Signal) => requestAdmin<Destination>(destinationPath(id), { signal }),
   activity: (id: string, signal?: Signal) =>
-    fromAdmin<DestinationActivity>(`${destinationPath(id)}/activity`, { signal }),
+    requestAdmin<DestinationActivity>(`${destinationPath(id)}/activity`, { signal }),
   create: (tenant: string, settings: DestinationSettings) =>
     post<CreatedDestination>('/destinations', { tenant, ...settings }),
   change: (id: string, settings: DestinationSettings) =>
-    fromAdmin<Destination>(destinationPath(id), { method: 'PATCH', body: settings }),
-  remove: (id: string) => fromAdmin<null>(destinationPath(id), { method: 'DELETE' }),
+    requestAdmin<Destination>(destinationPath(id), { method: 'PATCH', body: settings }),
+  remove: (id: string) => requestAdmin<null>(destinationPath(id), { method: 'DELETE' }),
   setEnabled: (id: string, isEnabled: boolean) =>
     post<Destination>(`${destinationPath(id)}/${isEnabled ? 'enable' : 'disable'}`),
   /** Messages are signed with the one before too, for so many hours. */
@@ -126,27 +126,28 @@ export const destinations = {
   test: (id: string) => post<DestinationTest>(`${destinationPath(id)}/test`),
   replay: (id: string, since: string) => post<{ queued: number }>(`${destinationPath(id)}/replay`, { since }),
   deliveries: (id: string, query: Query, signal?: Signal) =>
-    fromAdmin<List<Delivery>>(`${destinationPath(id)}/deliveries`, { query, signal }),
+    requestAdmin<List<Delivery>>(`${destinationPath(id)}/deliveries`, { query, signal }),
 }
 
 export const inbound = {
-  receipts: (query: Query, signal?: Signal) => fromAdmin<List<Receipt>>('/receipts', { query, signal }),
-  rejections: (query: Query, signal?: Signal) => fromAdmin<List<Rejection>>('/rejections', { query, signal }),
+  receipts: (query: Query, signal?: Signal) => requestAdmin<List<Receipt>>('/receipts', { query, signal }),
+  rejections: (query: Query, signal?: Signal) =>
+    requestAdmin<List<Rejection>>('/rejections', { query, signal }),
   /** Events over the limit of their source, waiting. */
-  backlogs: (signal?: Signal) => fromAdmin<List<Backlog>>('/overflow', { signal }),
+  backlogs: (signal?: Signal) => requestAdmin<List<Backlog>>('/overflow', { signal }),
   /** As it came in, while the log keeps it. */
   request: (tenant: string, id: string, signal?: Signal, isWhole = false) =>
-    fromAdmin<ReceivedRequest>(`/events/${encodeURIComponent(id)}/request`, {
+    requestAdmin<ReceivedRequest>(`/events/${encodeURIComponent(id)}/request`, {
       query: { tenant, ...(isWhole && { whole: 'true' }) },
       signal,
     }),
-  archived: (id: string) => fromAdmin<ArchivedEvent>(`/archive/${encodeURIComponent(id)}`),
+  archived: (id: string) => requestAdmin<ArchivedEvent>(`/archive/${encodeURIComponent(id)}`),
 }
 
 export const deadLetters = {
-  list: (query: Query, signal?: Signal) => fromAdmin<List<DeadLetter>>('/dead-letters', { query, signal }),
+  list: (query: Query, signal?: Signal) => requestAdmin<List<DeadLetter>>('/dead-letters', { query, signal }),
   find: (id: string, signal?: Signal) =>
-    fromAdmin<DeadLetterWithBody>(`/dead-letters/${encodeURIComponent(id)}`, { signal }),
+    requestAdmin<DeadLetterWithBody>(`/dead-letters/${encodeURIComponent(id)}`, { signal }),
   replay: (order: ReplayOrder) => post<ReplayResult>('/dead-letters/replay', order),
   /** Closes them without a replay. */
   resolve: (order: ReplayOrder) =>
@@ -154,17 +155,17 @@ export const deadLetters = {
 }
 
 export const audit = {
-  list: (query: Query, signal?: Signal) => fromAdmin<List<AuditRow>>('/audit', { query, signal }),
+  list: (query: Query, signal?: Signal) => requestAdmin<List<AuditRow>>('/audit', { query, signal }),
 }
 
 const personPath = (id: string) => `/people/${encodeURIComponent(id)}`
 
 export const people = {
   show: (tenant: string, id: string, signal?: Signal) =>
-    fromAdmin<Person>(personPath(id), { query: { tenant }, signal }),
+    requestAdmin<Person>(personPath(id), { query: { tenant }, signal }),
   /** All that is held of them, told apart by `type`. */
   everything: (tenant: string, id: string) =>
-    fromAdmin<JsonObject[]>(`${personPath(id)}/export`, { query: { tenant, format: 'json' } }),
+    requestAdmin<JsonObject[]>(`${personPath(id)}/export`, { query: { tenant, format: 'json' } }),
   /** The same as a file. */
   async save(tenant: string, id: string): Promise<void> {
     const rows = await people.everything(tenant, id)
@@ -187,9 +188,9 @@ type Subject = { tenant: string; email: string }
 export const privacy = {
   /** Receipts of erasures, newest first: the last 100. */
   erasures: (tenant: string, signal?: Signal) =>
-    fromAdmin<List<ErasureReceipt>>('/erasures', { query: { tenant }, signal }),
+    requestAdmin<List<ErasureReceipt>>('/erasures', { query: { tenant }, signal }),
   suppressions: (tenant: string, signal?: Signal) =>
-    fromAdmin<SuppressionList>('/suppressions', { query: { tenant }, signal }),
+    requestAdmin<SuppressionList>('/suppressions', { query: { tenant }, signal }),
   wouldErase: (subject: Subject) =>
     post<ErasurePreview>('/erasures', { ...subject, suppress: true, dry_run: true }),
   /** Erases what there is, and nothing is recorded of them from then on; also of somebody who was never seen. */
@@ -197,7 +198,7 @@ export const privacy = {
     post<ErasureReceipt>('/erasures', { ...subject, suppress: true, confirm: true }),
   /** By the id of the list, or by an e-mail. */
   recordAgain: (tenant: string, id: string) =>
-    fromAdmin<{ names: number }>(`/suppressions/${encodeURIComponent(id)}`, {
+    requestAdmin<{ names: number }>(`/suppressions/${encodeURIComponent(id)}`, {
       method: 'DELETE',
       query: { tenant },
     }),

@@ -1,5 +1,5 @@
 import { ExactNumber } from '../amount.ts'
-import { type Query, searchOf } from '../query.ts'
+import { type Query, toSearch } from '../router.ts'
 import { adminKey, dataKey } from '../session.ts'
 import { credentials, Problem } from './request.ts'
 
@@ -9,14 +9,14 @@ type CsvList = { api: 'admin' | 'data'; path: string; query: Query; name: string
 type CsvRows = { rows: object[]; name: string }
 export type CsvSource = CsvList | CsvRows
 
-const AT_A_TIME = 100
+const PAGE_SIZE = 100
 /** Whoever wants more than this exports: `kontor export`, or GET /v1/export. */
-const MOST_PAGES = 100
+const MAX_PAGES = 100
 
 /** Saves the whole list as a file, as the server writes it. False: it was too long, and its beginning was saved. */
 export async function saveCsv(source: CsvSource): Promise<boolean> {
   if ('path' in source) return saveList(source)
-  save(textOf(source.rows), source.name)
+  save(toCsv(source.rows), source.name)
   return true
 }
 
@@ -25,7 +25,7 @@ async function saveList({ api, path, query, name }: CsvList): Promise<boolean> {
   const base = api === 'admin' ? '/admin/v1' : '/v1'
   const parts: string[] = []
   let cursor: string | null = null
-  for (let page = 0; page < MOST_PAGES; page++) {
+  for (let page = 0; page < MAX_PAGES; page++) {
     const { text, next } = await readPage(key, base + path, { ...query, cursor })
     // The names of the columns stand in every page.
     parts.push(page === 0 ? text : text.slice(text.indexOf('\n') + 1))
@@ -37,18 +37,18 @@ async function saveList({ api, path, query, name }: CsvList): Promise<boolean> {
 }
 
 /** Lists that go on page by page take as many rows at a time as they may. */
-export function byPages(source: CsvSource): CsvSource {
-  return 'path' in source ? { ...source, query: { ...source.query, limit: AT_A_TIME } } : source
+export function withPageSize(source: CsvSource): CsvSource {
+  return 'path' in source ? { ...source, query: { ...source.query, limit: PAGE_SIZE } } : source
 }
 
-function textOf(rows: object[]): string {
+function toCsv(rows: object[]): string {
   const names = [...new Set(rows.flatMap(row => Object.keys(row)))]
-  const lines = rows.map(row => names.map(name => cellOf((row as Record<string, unknown>)[name])))
+  const lines = rows.map(row => names.map(name => toCell((row as Record<string, unknown>)[name])))
   return [names, ...lines].map(cells => `${cells.join(',')}\r\n`).join('')
 }
 
 /** What a spreadsheet would take for a formula gets an apostrophe, as in the files of the server. */
-function cellOf(value: unknown): string {
+function toCell(value: unknown): string {
   if (value === null || value === undefined) return ''
   const isPlain = typeof value !== 'object' || value instanceof ExactNumber
   const text = isPlain ? String(value) : JSON.stringify(value)
@@ -61,7 +61,7 @@ async function readPage(
   path: string,
   query: Query,
 ): Promise<{ text: string; next: string | null }> {
-  const response = await fetch(path + searchOf(query), {
+  const response = await fetch(path + toSearch(query), {
     headers: { ...credentials(key).headers, accept: 'text/csv' },
     credentials: credentials(key).credentials,
     cache: 'no-store',

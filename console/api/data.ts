@@ -1,5 +1,5 @@
-import type { Query } from '../query.ts'
-import { followData, fromData } from './client.ts'
+import type { Query } from '../router.ts'
+import { requestData, streamData } from './client.ts'
 import type {
   AccountReport,
   AcquisitionReport,
@@ -31,43 +31,45 @@ export type TimeFilter = {
   cursor?: string | null
 }
 
-export type SeriesQuery = { interval: 'minute' | 'hour' | 'day'; since?: string; until?: string }
+type SeriesQuery = { interval: 'minute' | 'hour' | 'day'; since?: string; until?: string }
 
 export const events = {
-  series: (query: SeriesQuery, signal?: Signal) => fromData<Series>('/events/series', { query, signal }),
-  list: (query: TimeFilter, signal?: Signal) => fromData<List<Event>>('/events', { query, signal }),
+  series: (query: SeriesQuery, signal?: Signal) => requestData<Series>('/events/series', { query, signal }),
+  list: (query: TimeFilter, signal?: Signal) => requestData<List<Event>>('/events', { query, signal }),
   /** As they come in. */
   follow: (query: { event_type?: string | null }, signal: AbortSignal) =>
-    followData<Event>('/events/live', { query, signal }),
+    streamData<Event>('/events/live', { query, signal }),
   /** With sales among them. */
   followAll: (signal: AbortSignal) =>
-    followData<Event | Conversion>('/events/live', { query: { conversions: 'true' }, signal }),
-  find: (id: string, signal?: Signal) => fromData<EventOutcome>(`/events/${id}`, { signal }),
+    streamData<Event | Conversion>('/events/live', { query: { conversions: 'true' }, signal }),
+  find: (id: string, signal?: Signal) => requestData<EventOutcome>(`/events/${id}`, { signal }),
   /** By the id that its sender gave it. */
   lookup: (query: { event_id: string; source_config_id: string }, signal?: Signal) =>
-    fromData<EventOutcome>('/events/lookup', { query, signal }),
+    requestData<EventOutcome>('/events/lookup', { query, signal }),
 }
 
 /** Records and events by id, people by the beginning of a name. */
 export const search = (text: string, signal?: Signal) =>
-  fromData<List<Found>>('/search', { query: { q: text }, signal })
+  requestData<List<Found>>('/search', { query: { q: text }, signal })
 
 export const conversions = {
-  series: (query: SeriesQuery, signal?: Signal) => fromData<Series>('/conversions/series', { query, signal }),
-  list: (query: TimeFilter, signal?: Signal) => fromData<List<Conversion>>('/conversions', { query, signal }),
+  series: (query: SeriesQuery, signal?: Signal) =>
+    requestData<Series>('/conversions/series', { query, signal }),
+  list: (query: TimeFilter, signal?: Signal) =>
+    requestData<List<Conversion>>('/conversions', { query, signal }),
 }
 
 export const records = {
   list: (type: RecordType, query: Query, signal?: Signal) =>
-    fromData<List<StoredRecord>>(`/${type}`, { query, signal }),
+    requestData<List<StoredRecord>>(`/${type}`, { query, signal }),
   find: (type: RecordType, id: string, signal?: Signal) =>
-    fromData<StoredRecord>(`/${type}/${encodeURIComponent(id)}`, { signal }),
+    requestData<StoredRecord>(`/${type}/${encodeURIComponent(id)}`, { signal }),
 }
 
 const report =
   <Report>(name: string) =>
   (query: Query & { currency: string }, signal?: Signal) =>
-    fromData<Report>(`/subscriptions/${name}`, { query, signal })
+    requestData<Report>(`/subscriptions/${name}`, { query, signal })
 
 export const reports = {
   overview: report<OverviewReport>('overview'),

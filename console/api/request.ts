@@ -1,5 +1,5 @@
-import { type Query, searchOf } from '../query.ts'
-import { parseJson } from './json.ts'
+import { toAmount } from '../amount.ts'
+import { type Query, toSearch } from '../router.ts'
 import type { PersonChoice, ValidationError } from './types.ts'
 
 /** The body of an answer that is not what was asked for (RFC 9457). */
@@ -42,7 +42,7 @@ export type RequestOptions = {
   keepalive?: boolean
 }
 
-const PATIENCE_MS = 30_000
+const TIMEOUT_MS = 30_000
 
 /** In place of a key: the cookie of whoever is signed in. */
 export const WITH_COOKIE = ''
@@ -63,11 +63,11 @@ export async function request<Body>(
   path: string,
   { method = 'GET', query = {}, body, signal, keepalive = false }: RequestOptions = {},
 ): Promise<Body> {
-  const signals = [AbortSignal.timeout(PATIENCE_MS), ...(signal ? [signal] : [])]
+  const signals = [AbortSignal.timeout(TIMEOUT_MS), ...(signal ? [signal] : [])]
   let response: Response
   let text: string
   try {
-    response = await fetch(path + searchOf(query), {
+    response = await fetch(path + toSearch(query), {
       method,
       headers: {
         ...credentials(key).headers,
@@ -85,7 +85,7 @@ export async function request<Body>(
     const detail = 'The server cannot be reached or takes too long to respond. Check that it is running.'
     throw new Problem({ status: 0, title: 'No response', code: 'no_answer', detail })
   }
-  const value = bodyOf(text, response.headers.get('content-type') ?? '')
+  const value = parseBody(text, response.headers.get('content-type') ?? '')
   if (response.ok) return value as Body
   throw new Problem({
     title: response.statusText || 'Error',
@@ -97,13 +97,13 @@ export async function request<Body>(
 }
 
 /** Server-sent events, as long as they come: each as its data. Throws a Problem where the answer is none. */
-export async function* streamed<Data>(
+export async function* streamEvents<Data>(
   key: string,
   path: string,
   { query = {}, signal }: { query?: Query; signal: AbortSignal },
 ): AsyncGenerator<Data> {
   const headers = { authorization: `Bearer ${key}` }
-  const response = await fetch(path + searchOf(query), { headers, signal, cache: 'no-store' })
+  const response = await fetch(path + toSearch(query), { headers, signal, cache: 'no-store' })
   if (!response.ok || !response.body)
     throw new Problem({ status: response.status, title: response.statusText || 'Error' })
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
@@ -125,20 +125,30 @@ export async function nullOn<Body>(status: number, answer: Promise<Body>): Promi
   try {
     return await answer
   } catch (error) {
-    if (statusOf(error) === status) return null
+    if (errorStatus(error) === status) return null
     throw error
   }
 }
 
-export function statusOf(error: unknown): number | null {
+export function errorStatus(error: unknown): number | null {
   return error instanceof Problem ? error.status : null
 }
 
-function bodyOf(text: string, type: string): unknown {
+function parseBody(text: string, type: string): unknown {
   if (!/json/.test(type)) return null
   try {
     return parseJson(text)
   } catch {
     return null
   }
+}
+
+type Revive = (name: string, value: unknown, context?: { source?: string }) => unknown
+const parse = JSON.parse as (text: string, revive: Revive) => unknown
+
+/** JSON, with numbers that a double cannot hold kept as they were written (see ExactNumber). */
+export function parseJson(text: string): unknown {
+  return parse(text, (_name, value, context) =>
+    typeof value === 'number' && context?.source !== undefined ? toAmount(context.source) : value,
+  )
 }

@@ -8,7 +8,7 @@ const HEIGHT = 20
 const THIN = 4
 
 /** What was lost is negative. */
-export type Change = { label: string; amount: Amount; note: string }
+type Change = { label: string; amount: Amount; note: string }
 
 type ChangeBarsProps = { caption: string; changes: Change[]; currency: string }
 
@@ -17,7 +17,7 @@ type ChangeBarsProps = { caption: string; changes: Change[]; currency: string }
  * beside it as text.
  */
 export function ChangeBars({ caption, changes, currency }: ChangeBarsProps): VNode {
-  const scale = scaleOf(changes)
+  const scale = computeScale(changes)
   return html`
     <table class="bars">
       <caption class="unseen">${caption}</caption>
@@ -43,7 +43,7 @@ export function ChangeBars({ caption, changes, currency }: ChangeBarsProps): VNo
 type Scale = { zero: number; unit: number }
 
 /** As much room to each side as its longest bar needs. */
-function scaleOf(changes: Change[]): Scale {
+function computeScale(changes: Change[]): Scale {
   const amounts = changes.map(({ amount }) => toNumber(amount))
   const [loss, gain] = [Math.max(0, ...amounts.map(amount => -amount)), Math.max(0, ...amounts)]
   const unit = loss + gain === 0 ? 0 : WIDTH / (loss + gain)

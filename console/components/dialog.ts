@@ -8,7 +8,7 @@ type OpenDialog = { title: string; content: ComponentChildren; isWide: boolean; 
 const openDialog = signal<OpenDialog | null>(null)
 
 /** Asks before something that cannot be undone; resolves with true or false. */
-export function confirmed({ title, text, yes }: { title: string; text: string; yes: string }) {
+export function askConfirmation({ title, text, yes }: { title: string; text: string; yes: string }) {
   const content = html`
     <p>${text}</p>
     <div class="actions">

@@ -124,7 +124,7 @@ export function TextArea({ id, label, hint, value, rows }: TextAreaProps): VNode
   return h(Field, { id, label, hint }, control)
 }
 
-export type Option = readonly [value: string, label: string]
+type Option = readonly [value: string, label: string]
 
 type SelectFieldProps = FieldProps & {
   options: readonly Option[]

@@ -1,9 +1,10 @@
 import type { ReadonlySignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 import { Problem } from '../api/request.ts'
 import type { ValidationError } from '../api/types.ts'
 import { h, html } from '../html.ts'
-import { Copyable } from './copyable.ts'
+import { Copyable } from './text.ts'
 
 /** What went wrong, as the server describes it, with the id that finds the request in the server's log. */
 export function ProblemNotice({ error, retry }: { error: unknown; retry?: () => unknown }): VNode {
@@ -76,4 +77,27 @@ export type Tone = 'good' | 'bad' | 'neutral'
 /** A short word about the state of something. */
 export function Badge({ text, tone = 'neutral' }: { text: string; tone?: Tone }): VNode {
   return html`<span class="badge ${tone}">${text}</span>`
+}
+
+/** What is shown only this once, such as a new key: it takes the focus, so that nobody misses it. */
+export function ShownOnce({ title, children }: { title: string; children?: ComponentChildren }): VNode {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => heading.current!.focus(), [])
+  return html`<div class="once"><h2 tabindex="-1" ref=${heading}>${title}</h2>${children}</div>`
+}
+
+/** Names and networks that nobody outside knows; a name without a dot is one of them. */
+const LOCAL_HOST =
+  /^(127\.|10\.|192\.168\.|169\.254\.|172\.(1[6-9]|2\d|3[01])\.|\[)|^[^.]+$|\.(localhost|local|internal|lan)$/
+
+/** Says so where the address that is offered to a sender out there leads nowhere. */
+export function LocalAddressNote({ sender }: { sender: string }): VNode | null {
+  if (!LOCAL_HOST.test(location.hostname)) return null
+  return html`
+    <p class="notice bad">
+      ${sender} cannot reach ${location.host}, because that address is known only on this machine or in its network. Use
+      the public address of this server (its domain, or a tunnel to it) with the same path. Until then, you can use “Send
+      test event” on the page of the source.
+    </p>
+  `
 }

@@ -1,4 +1,5 @@
 import type { ComponentChildren, VNode } from 'preact'
+import { number } from '../format.ts'
 import { h, html } from '../html.ts'
 
 type PageProps = {
@@ -85,4 +86,57 @@ export function JsonView({ value, label }: { value: unknown; label: string }): V
 
 export function TextView({ text, label }: { text: string; label: string }): VNode {
   return html`<pre class="json" tabindex="0" role="region" aria-label=${label}>${text}</pre>`
+}
+
+const WIDTH = 96
+const HEIGHT = 24
+
+/** A few counts in a row, as small bars; `label` says what they are, for those who do not see them. */
+function Spark({ label, values }: { label: string; values: number[] }): VNode {
+  const highest = Math.max(...values, 1)
+  const step = WIDTH / values.length
+  const words = `${label}: ${values.map(number).join(', ')}`
+  return html`
+    <svg class="spark" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="xMinYMax meet" role="img" aria-label=${words}>
+      <title>${words}</title>
+      ${values.map((value, index) => {
+        const height = value === 0 ? 1 : Math.max(2, (value / highest) * HEIGHT)
+        const kind = value === 0 ? 'rest' : 'gain'
+        return html`<rect class=${kind} x=${index * step} y=${HEIGHT - height} width=${step - 1} height=${height} />`
+      })}
+    </svg>
+  `
+}
+
+export type Sign = {
+  label: string
+  value: string
+  note?: ComponentChildren
+  href?: string
+  spark?: { label: string; values: number[] }
+}
+
+/** Small numbers side by side, each with how it came about where there is something to draw. */
+export function Signs({ signs }: { signs: (Sign | null)[] }): VNode {
+  return html`<ul class="tiles small">${signs.map(sign => sign && h(SignTile, sign))}</ul>`
+}
+
+function SignTile({ label, value, note, href, spark }: Sign): VNode {
+  return html`
+    <li>
+      <span class="label">${href ? html`<a href=${href}>${label}</a>` : label}</span>
+      <strong>${value}</strong>
+      ${note && html`<span class="faint">${note}</span>`}
+      ${spark && spark.values.length > 0 && h(Spark, spark)}
+    </li>
+  `
+}
+
+/** Of one day, by the hour. */
+export function activitySign(label: string, hours: { last_24_hours: number; by_hour: number[] }): Sign {
+  return {
+    label,
+    value: number(hours.last_24_hours),
+    spark: { label: `${label}, per hour`, values: hours.by_hour },
+  }
 }

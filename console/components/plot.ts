@@ -2,13 +2,10 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { RefObject, VNode } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
-import { shortTime, type TimeUnit } from '../format.ts'
+import { NONE, shortTime, type TimeUnit } from '../format.ts'
 import { h, html } from '../html.ts'
-import { type Drawn, plotOptions, type Series, stacked } from './plot-options.ts'
 import { Table } from './table.ts'
 import { Day, Time } from './time.ts'
-
-export type { Series } from './plot-options.ts'
 
 type PlotProps = Drawn & {
   /** What is drawn, in words: the name of the picture. */
@@ -35,26 +32,26 @@ function PlotTable({ title, moments, series, shown, unit = 'hour' }: PlotProps):
   return h(Table<number>, {
     caption: title,
     columns: [
-      { label: 'Time', cell: index => whenOf(moments[index]!, unit) },
+      { label: 'Time', cell: index => timeCell(moments[index]!, unit) },
       ...series.map(({ label, values }) => ({
         label,
-        cell: (index: number) => textOf(values[index], shown),
+        cell: (index: number) => formatValue(values[index], shown),
         kind: 'number' as const,
       })),
     ],
     rows: moments.map((_, index) => index),
-    csv: { rows: moments.map((at, index) => pointsAt(at, index, series)), name: title },
+    csv: { rows: moments.map((at, index) => csvRow(at, index, series)), name: title },
   })
 }
 
-function pointsAt(at: Date, index: number, series: Series[]): object {
+function csvRow(at: Date, index: number, series: Series[]): object {
   return {
     at: at.toISOString(),
     ...Object.fromEntries(series.map(({ label, values }) => [label, values[index]])),
   }
 }
 
-function whenOf(at: Date, unit: TimeUnit): VNode {
+function timeCell(at: Date, unit: TimeUnit): VNode {
   if (unit === 'month') return html`<span>${shortTime(at, unit)}</span>`
   return unit === 'day' ? h(Day, { at: at.toISOString() }) : h(Time, { at: at.toISOString() })
 }
@@ -102,6 +99,203 @@ function useDrawing(
   }, [JSON.stringify([props.moments, props.series]), isDark.value])
 }
 
-function textOf(value: number | null | undefined, shown: (value: number) => string): string {
+function formatValue(value: number | null | undefined, shown: (value: number) => string): string {
   return value === null || value === undefined ? '–' : shown(value)
+}
+
+export type Series = {
+  label: string
+  /** One a moment; null where nothing is known. */
+  values: (number | null)[]
+  /** A value that holds until the next one. */
+  isStepped?: boolean
+  /** To compare with: drawn thin and faint. */
+  isAside?: boolean
+}
+
+/** What is drawn. */
+type Drawn = {
+  /** Oldest first. */
+  moments: Date[]
+  series: Series[]
+  /** A value as text: money, a count, a share. */
+  shown(value: number): string
+  /** The same in short, for the axis. */
+  axisShown?(value: number): string
+  unit?: TimeUnit
+  /** Bars, one on top of the other; what is negative hangs below. */
+  isStacked?: boolean
+  height?: number
+}
+
+const HEIGHT = 220
+const HALF_A_LABEL = 32
+/** As wide as the labels below it. */
+const SPACES: Record<TimeUnit, number> = { hour: 66, day: 84, month: 62 }
+const COLORS = ['--accent', '--second', '--third', '--fourth', '--bad']
+const ASIDE = ['--faint', '--second']
+
+function plotOptions(Drawing: typeof uPlot, drawn: Drawn, element: HTMLElement): uPlot.Options {
+  const { shown, axisShown = shown, unit = 'hour', height = HEIGHT } = drawn
+  const style = getComputedStyle(element)
+  const color = (name: string) => style.getPropertyValue(name).trim()
+  const axis = {
+    stroke: color('--faint'),
+    grid: { stroke: color('--line'), width: 1 },
+    ticks: { show: false },
+    font: `12px ${style.fontFamily}`,
+  }
+  const times = (_plot: uPlot, ticks: number[]) => ticks.map(tick => shortTime(new Date(tick * 1000), unit))
+  return {
+    ...{ width: element.clientWidth, height },
+    // On the right half a label, which else were cut where the last moment has one.
+    padding: [12, HALF_A_LABEL, 0, 0],
+    cursor: { drag: { x: false, y: false } },
+    axes: [
+      {
+        ...axis,
+        grid: { show: false },
+        values: times,
+        space: SPACES[unit],
+        size: 30,
+        incrs: INCREMENTS[unit],
+      },
+      {
+        ...{
+          ...axis,
+          size: axisWidth,
+          values: (_plot: uPlot, ticks: number[]) => ticks.map(tick => axisShown(tick)),
+        },
+        ...(isCount(drawn) && { incrs: WHOLE_INCREMENTS }),
+      },
+    ],
+    scales: {
+      y: { range: (_plot, lowest, highest) => valueRange(lowest, highest) },
+      ...((drawn.isStacked || drawn.moments.length === 1) && {
+        x: { range: paddedRange(drawn.moments, unit) },
+      }),
+    },
+    series: [
+      {
+        label: 'Time',
+        value: (_plot, _at, _series, index) => {
+          const at = drawn.moments[index ?? lastKnown(drawn)]
+          return at ? shortTime(at, unit) : NONE
+        },
+      },
+      ...(drawn.isStacked ? bars(Drawing, drawn, color) : lines(Drawing, drawn, color)),
+    ],
+  }
+}
+
+const HOUR = 3_600
+const DAY = 24 * HOUR
+/** Steps of the axis, in seconds: never shorter than what is drawn. */
+const INCREMENTS: Record<TimeUnit, number[]> = {
+  hour: [HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY],
+  day: [DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 365 * DAY],
+  month: [30 * DAY, 61 * DAY, 91 * DAY, 182 * DAY, 365 * DAY],
+}
+
+/** 1, 2, 5, 10, 20, … as far as numbers are exact. */
+const WHOLE_INCREMENTS = Array.from({ length: 15 }, (_, power) =>
+  [1, 2, 5].map(step => step * 10 ** power),
+).flat()
+
+/** Nothing between 0 and 1 can be read off what is counted. */
+function isCount({ series }: Drawn): boolean {
+  return series.every(({ values }) => values.every(value => value === null || Number.isInteger(value)))
+}
+
+function lines(Drawing: typeof uPlot, drawn: Drawn, color: (name: string) => string): uPlot.Series[] {
+  const names = colorNames(drawn.series)
+  return drawn.series.map(({ label, values, isStepped, isAside }, index) => {
+    const stepped = isStepped && Drawing.paths.stepped?.({ align: 1 })
+    const stroke = color(names[index]!)
+    return {
+      ...{ label, stroke },
+      ...(isAside ? { width: 1, dash: index % 2 ? [4, 3] : [1, 3] } : { width: 2 }),
+      points: { show: false, filter: isolatedValues(values), size: 6, fill: stroke },
+      value: legendValue(drawn, values),
+      ...(stepped && { paths: stepped }),
+    }
+  })
+}
+
+/** What is told below the drawing: where one points at, else the newest there is. */
+function legendValue(drawn: Drawn, values: Series['values']): uPlot.Series.Value {
+  return (_plot, _drawn, _series, index) => {
+    const value = values[index ?? lastKnown(drawn)]
+    return value === null || value === undefined ? NONE : drawn.shown(value)
+  }
+}
+
+/** Of the first series, which is what the drawing is about. */
+function lastKnown({ series }: Drawn): number {
+  return series[0]?.values.findLastIndex(value => value !== null) ?? -1
+}
+
+function colorNames(series: Series[]): string[] {
+  let [main, aside] = [0, 0]
+  return series.map(({ isAside }) => (isAside ? ASIDE[aside++ % 2]! : COLORS[main++ % COLORS.length]!))
+}
+
+/** The tallest bars are drawn first, so that the shorter ones lie on them. */
+function bars(Drawing: typeof uPlot, drawn: Drawn, color: (name: string) => string): uPlot.Series[] {
+  const paths = Drawing.paths.bars?.({ size: [0.6, 40] })
+  return drawn.series.map(({ label, values }, index) => ({
+    label,
+    fill: color(COLORS[index % COLORS.length]!),
+    stroke: color(COLORS[index % COLORS.length]!),
+    width: 0,
+    points: { show: false },
+    value: legendValue(drawn, values),
+    ...(paths && { paths }),
+  }))
+}
+
+/** Each value on top of those that come after it, gains upwards and losses downwards: the first are the tallest. */
+function stacked(series: Series[]): (number | null)[][] {
+  const length = series[0]?.values.length ?? 0
+  const tops = Array.from({ length }, () => ({ gain: 0, loss: 0 }))
+  const drawn = series.toReversed().map(({ values }) =>
+    values.map((value, index) => {
+      const side = (value ?? 0) < 0 ? 'loss' : 'gain'
+      tops[index]![side] += value ?? 0
+      return value === null || value === 0 ? null : tops[index]![side]
+    }),
+  )
+  return drawn.reverse()
+}
+
+/** As wide as the longest number on it. */
+function axisWidth(_plot: uPlot, values: string[] | null): number {
+  return 16 + 7 * Math.max(3, ...(values ?? []).map(value => value.length))
+}
+
+/** Where values stand alone: no line reaches them, so that they are drawn as points. */
+function isolatedValues(values: Series['values']): number[] | null {
+  const isKnown = (index: number) => values[index] !== null && values[index] !== undefined
+  const lone = values.flatMap((_, index) =>
+    isKnown(index) && !isKnown(index - 1) && !isKnown(index + 1) ? [index] : [],
+  )
+  return lone.length > 0 ? lone : null
+}
+
+const STEPS: Record<TimeUnit, number> = { hour: HOUR, day: DAY, month: 30 * DAY }
+
+/** Half a step at both ends, where bars would be cut, and one moment alone would stand at the edge. */
+function paddedRange(moments: Date[], unit: TimeUnit): uPlot.Range.MinMax {
+  const [first, last] = [moments[0], moments.at(-1)].map(at => (at?.getTime() ?? 0) / 1000) as [
+    number,
+    number,
+  ]
+  const half = moments.length > 1 ? (last - first) / (moments.length - 1) / 2 : STEPS[unit] / 2
+  return [first - half, last + half]
+}
+
+/** From zero, so that small changes look small. */
+function valueRange(lowest: number, highest: number): [number, number] {
+  const [low, high] = [Math.min(0, lowest ?? 0), Math.max(0, highest ?? 0)]
+  return low === high ? [0, 1] : [low * 1.05, high * 1.05]
 }

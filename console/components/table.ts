@@ -1,14 +1,12 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
-import type { CsvSource } from '../api/csv.ts'
+import { type CsvSource, saveCsv, withPageSize } from '../api/csv.ts'
 import type { List, Paged } from '../api/types.ts'
 import { plural } from '../format.ts'
 import { h, html } from '../html.ts'
 import { announce } from './announcer.ts'
-import { CsvButton } from './csv-button.ts'
 import { ActionButton } from './form.ts'
 import { ProblemArea } from './notice.ts'
-
 export type Column<Row> = {
   label: string
   cell(row: Row): ComponentChildren
@@ -23,7 +21,7 @@ type TableProps<Row> = {
   /** The first one names the row. */
   columns: Column<Row>[]
   rows: Row[]
-  keyOf?(row: Row): string
+  rowKey?(row: Row): string
   /** Where the same rows come from, as a file. */
   csv?: CsvSource | undefined
 }
@@ -33,25 +31,25 @@ export function Table<Row>({ csv, ...table }: TableProps<Row>): VNode {
   return html`<div>${h(Rows<Row>, table)}<p class="more">${h(CsvButton, { csv })}</p></div>`
 }
 
-function Rows<Row>({ caption, columns, rows, keyOf }: TableProps<Row>): VNode {
+function Rows<Row>({ caption, columns, rows, rowKey }: TableProps<Row>): VNode {
   return html`
-    <div class="scroller" role="region" aria-label=${caption} tabindex="0" onMouseOver=${tellWhole}>
+    <div class="scroller" role="region" aria-label=${caption} tabindex="0" onMouseOver=${showFullText}>
       <table class="stacking" role="table">
         <caption class="unseen">${caption}</caption>
         <thead role="rowgroup">
-          <tr role="row">${headingsOf(columns)}</tr>
+          <tr role="row">${headerCells(columns)}</tr>
         </thead>
         <tbody role="rowgroup">
-          ${rows.map((row, index) => html`<tr role="row" key=${keyOf?.(row) ?? index}>${cellsOf(row, columns)}</tr>`)}
+          ${rows.map((row, index) => html`<tr role="row" key=${rowKey?.(row) ?? index}>${rowCells(row, columns)}</tr>`)}
         </tbody>
       </table>
     </div>
   `
 }
 
-export function headingsOf<Row>(columns: Column<Row>[]): VNode[] {
+export function headerCells<Row>(columns: Column<Row>[]): VNode[] {
   return columns.map(
-    column => html`<th scope="col" role="columnheader" class=${classOf(column)}>${column.label}</th>`,
+    column => html`<th scope="col" role="columnheader" class=${cellClass(column)}>${column.label}</th>`,
   )
 }
 
@@ -59,23 +57,23 @@ export function headingsOf<Row>(columns: Column<Row>[]): VNode[] {
  * The roles say what a table says by itself, until small screens lay its rows out as blocks. There every cell carries
  * its label.
  */
-export function cellsOf<Row>(row: Row, columns: Column<Row>[]): VNode[] {
+export function rowCells<Row>(row: Row, columns: Column<Row>[]): VNode[] {
   return columns.map((column, index) => {
     const content = column.cell(row)
     const cell = column.kind === 'long' ? html`<div class="clamped">${content}</div>` : content
     return index === 0
-      ? html`<th scope="row" role="rowheader" class=${classOf(column)}>${cell}</th>`
-      : html`<td role="cell" class=${classOf(column)} data-label=${column.label}>${cell}</td>`
+      ? html`<th scope="row" role="rowheader" class=${cellClass(column)}>${cell}</th>`
+      : html`<td role="cell" class=${cellClass(column)} data-label=${column.label}>${cell}</td>`
   })
 }
 
 /** What is cut after some lines is told whole to whoever points at it; who copies it gets it whole anyway. */
-export function tellWhole(event: Event): void {
+export function showFullText(event: Event): void {
   const cut = (event.target as Element).closest<HTMLElement>('.clamped')
   if (cut && cut.scrollHeight > cut.clientHeight + 1) cut.title = cut.textContent ?? ''
 }
 
-function classOf<Row>({ kind, isMinor }: Column<Row>): string | null {
+function cellClass<Row>({ kind, isMinor }: Column<Row>): string | null {
   return [kind, isMinor && 'minor'].filter(Boolean).join(' ') || null
 }
 
@@ -145,5 +143,21 @@ export function PagedTable<Row>({ list, linkTo, empty, csv, ...table }: PagedTab
         ${csv && h(CsvButton, { csv })}
       </p>
     </div>
+  `
+}
+
+/** Saves a list as a file, all of it and not only what is shown. */
+export function CsvButton({ csv, isPaged = false }: { csv: CsvSource; isPaged?: boolean }): VNode {
+  const problem = useSignal<unknown>(null)
+  const isCut = useSignal(false)
+  const run = async () => {
+    const isWhole = await saveCsv(isPaged ? withPageSize(csv) : csv)
+    isCut.value = !isWhole
+    announce('Saved')
+  }
+  return html`
+    ${h(ActionButton, { label: 'CSV', run, problem, kind: 'quiet' })}
+    ${isCut.value && html`<span class="faint">Only the first 10,000 rows were saved. To export all rows, run <code>kontor export</code>.</span>`}
+    ${h(ProblemArea, { problem })}
   `
 }

@@ -50,7 +50,7 @@ export function filterOf(query: URLSearchParams): Filter {
   return { event_type: query.get('event_type'), since: query.get('since'), until: query.get('until') }
 }
 
-export function NothingFits({ page }: { page: PlainRouteName }): VNode {
+export function NoMatches({ page }: { page: PlainRouteName }): VNode {
   return h(EmptyState, {
     title: 'No results match these filters.',
     action: html`<a href=${link(page)}>Clear filters</a>`,

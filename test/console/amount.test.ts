@@ -4,16 +4,16 @@ import fc from 'fast-check'
 import {
   type Amount,
   absolute,
-  amountOf,
   ExactNumber,
   isNegative,
   isZero,
   negate,
   parseAmount,
-  sumOf,
+  sumAmounts,
+  toAmount,
   toNumber,
 } from '../../console/amount.ts'
-import { parseJson } from '../../console/api/json.ts'
+import { parseJson } from '../../console/api/request.ts'
 import { money, number, percent, plural, signedMoney, text } from '../../console/format.ts'
 
 const LONG = '12345678901234567890'
@@ -49,10 +49,10 @@ test('money has the decimals of its currency, and every digit before them', () =
   assert.equal(digits(1234, 'JPY'), '1234')
   assert.equal(digits(1.5, 'KWD'), '1500')
   assert.equal(digits(49.9, 'EUR'), '4990')
-  const long = amountOf(LONG)
+  const long = toAmount(LONG)
   assert.equal(digits(long, 'JPY'), LONG)
   assert.equal(digits(long, 'KWD'), `${LONG}000`)
-  assert.equal(digits(amountOf(`${LONG}.25`), 'EUR'), `${LONG}25`)
+  assert.equal(digits(toAmount(`${LONG}.25`), 'EUR'), `${LONG}25`)
   assert.equal(digitsOf(number(long)), LONG)
   assert.match(money(long, 'no currency'), /no currency$/)
   assert.equal(money(null, 'EUR'), '–')
@@ -61,9 +61,9 @@ test('money has the decimals of its currency, and every digit before them', () =
 
 test('a sign stands before the amount, and nothing before zero', () => {
   for (const currency of ['EUR', 'JPY', 'KWD']) {
-    assert.match(signedMoney(amountOf(LONG), currency), /^\+/)
-    assert.match(signedMoney(amountOf(`-${LONG}`), currency), /^−[^-]*$/)
-    assert.equal(digitsOf(signedMoney(amountOf(`-${LONG}`), 'JPY')), LONG)
+    assert.match(signedMoney(toAmount(LONG), currency), /^\+/)
+    assert.match(signedMoney(toAmount(`-${LONG}`), currency), /^−[^-]*$/)
+    assert.equal(digitsOf(signedMoney(toAmount(`-${LONG}`), 'JPY')), LONG)
     assert.equal(signedMoney(0, currency), money(0, currency))
   }
 })
@@ -77,12 +77,12 @@ test('numbers of any length can be shown as shares and counts, and drawn', () =>
     '1e400',
     '0.00000000000000000001',
   ]) {
-    const amount = amountOf(written)
+    const amount = toAmount(written)
     for (const show of [percent, number]) assert.doesNotMatch(show(amount), /NaN|undefined|object/)
     assert.equal(typeof toNumber(amount), 'number')
     assert.match(plural(amount, 'row'), /rows$/)
   }
-  assert.equal(digitsOf(percent(amountOf('0.66292134831460671234'))), '663')
+  assert.equal(digitsOf(percent(toAmount('0.66292134831460671234'))), '663')
 })
 
 test('amounts that were received as text count as numbers; what is none does not', () => {
@@ -94,12 +94,12 @@ test('amounts that were received as text count as numbers; what is none does not
 })
 
 test('sums are right to the last digit', () => {
-  assert.equal(sumOf([0.1, 0.2]), 0.3)
-  assert.equal(sumOf([]), 0)
-  assert.equal(String(sumOf([amountOf(LONG), 1, 0.01])), '12345678901234567891.01')
-  assert.equal(sumOf([amountOf(LONG), amountOf(`-${LONG}`)]), 0)
-  assert.equal(sumOf([1e300, -1e300, 5]), 5)
-  assert.equal(sumOf([amountOf('1e999999999'), 1]), Number.POSITIVE_INFINITY)
+  assert.equal(sumAmounts([0.1, 0.2]), 0.3)
+  assert.equal(sumAmounts([]), 0)
+  assert.equal(String(sumAmounts([toAmount(LONG), 1, 0.01])), '12345678901234567891.01')
+  assert.equal(sumAmounts([toAmount(LONG), toAmount(`-${LONG}`)]), 0)
+  assert.equal(sumAmounts([1e300, -1e300, 5]), 5)
+  assert.equal(sumAmounts([toAmount('1e999999999'), 1]), Number.POSITIVE_INFINITY)
 })
 
 test('an amount and its negative cancel out', () => {
@@ -109,8 +109,8 @@ test('an amount and its negative cancel out', () => {
   )
   fc.assert(
     fc.property(decimal, ([units, places]) => {
-      const amount = amountOf(`${units}e-${places}`)
-      assert.ok(isZero(sumOf([amount, negate(amount)])))
+      const amount = toAmount(`${units}e-${places}`)
+      assert.ok(isZero(sumAmounts([amount, negate(amount)])))
       assert.equal(isNegative(absolute(amount)), false)
       assert.equal(isNegative(amount), units < 0n)
     }),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import axe from 'axe-core'
 import type { Page } from 'playwright-core'
-import { routeOf } from '../../console/router.ts'
+import { parseRoute } from '../../console/router.ts'
 import { deliver } from '../../demo/deliver.ts'
 import { shopYear } from '../../demo/shop.ts'
 import { DAY_MS, yearOf } from '../../demo/year.ts'
@@ -133,14 +133,14 @@ async function accessFaults(page: Page, rules?: string[]): Promise<string[]> {
 
 /** Pages that are built alike. */
 function pageOf(address: string): string {
-  const route = routeOf(address)
+  const route = parseRoute(address)
   if (!route) return address
   return `${route.name} ${(route.params as { type?: string }).type ?? ''}`
 }
 
 /** Of those, the ones that are asked for with filters of the same names. */
 function kindOf(address: string): string {
-  return `${pageOf(address)} ${[...(routeOf(address)?.query.keys() ?? [])].sort()}`
+  return `${pageOf(address)} ${[...(parseRoute(address)?.query.keys() ?? [])].sort()}`
 }
 
 type Crawl = {
@@ -192,7 +192,7 @@ test('every page and link in Chromium', { timeout: 900_000 }, async t => {
       if (isFirst) assert.deepEqual(await accessFaults(tab.page), [], address)
     }
     const seen = await crawl(tab.page, { starts: reportAddresses(), ofAKind: 2, visit })
-    const routes = new Set(seen.map(address => routeOf(address)?.name))
+    const routes = new Set(seen.map(address => parseRoute(address)?.name))
     for (const name of [
       'event',
       'record',

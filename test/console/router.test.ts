@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { link, linkForAnyTenant, linkWith, routeOf } from '../../console/router.ts'
+import { link, linkForAnyTenant, linkWith, parseRoute } from '../../console/router.ts'
 
 test('an address leads to its route, and nowhere where there is none', () => {
-  const nameOf = (hash: string) => routeOf(hash)?.name ?? null
+  const nameOf = (hash: string) => parseRoute(hash)?.name ?? null
   assert.equal(nameOf(''), 'overview')
   assert.equal(nameOf('#/'), 'overview')
   assert.equal(nameOf('#/events'), 'events')
@@ -20,7 +20,7 @@ test('whatever an id contains, its link leads back to it', () => {
   const any = fc.string({ unit: 'grapheme', minLength: 1 })
   fc.assert(
     fc.property(any, any, (id, filter) => {
-      const route = routeOf(link('record', { type: 'orders', id }, { filter, none: null, empty: '' }))
+      const route = parseRoute(link('record', { type: 'orders', id }, { filter, none: null, empty: '' }))
       assert.deepEqual({ ...route?.params }, { type: 'orders', id })
       assert.deepEqual([...route!.query], [['filter', filter]])
     }),
@@ -28,14 +28,14 @@ test('whatever an id contains, its link leads back to it', () => {
 })
 
 test('a link with other filters keeps the rest of the address', () => {
-  const route = routeOf('#/sources/src_1?outcome=dropped&page=2')!
+  const route = parseRoute('#/sources/src_1?outcome=dropped&page=2')!
   assert.equal(linkWith(route, { page: 3 }), '#/sources/src_1?outcome=dropped&page=3')
   assert.equal(linkWith(route, { outcome: null }), '#/sources/src_1?page=2')
-  assert.equal(linkWith(routeOf('#/events')!, { since: 'x' }), '#/events?since=x')
+  assert.equal(linkWith(parseRoute('#/events')!, { since: 'x' }), '#/events?since=x')
 })
 
 test('for another tenant a thing gives way to its list, and a list to itself without filters', () => {
-  const forAnother = (hash: string) => linkForAnyTenant(routeOf(hash)!)
+  const forAnother = (hash: string) => linkForAnyTenant(parseRoute(hash)!)
   assert.equal(forAnother('#/events/0190?x=1'), '#/events')
   assert.equal(forAnother('#/records/orders/o-1'), '#/records/orders')
   assert.equal(forAnother('#/subscriptions/account?customer=c-1'), '#/subscriptions')

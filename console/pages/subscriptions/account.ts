@@ -1,30 +1,39 @@
 import type { VNode } from 'preact'
+import { toNumber } from '../../amount.ts'
 import { reports, search } from '../../api/data.ts'
 import type { AccountReport, Item, TimelineEntry } from '../../api/types.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
 import { Facts, Page, Section, Tiles } from '../../components/page.ts'
-import { PagedTable } from '../../components/table.ts'
-import { Day } from '../../components/time.ts'
-import { lowerWords, money, number, text } from '../../format.ts'
+import { Plot } from '../../components/plot.ts'
+import { type Column, PagedTable } from '../../components/table.ts'
+import { Day, Time } from '../../components/time.ts'
+import {
+  compact,
+  DAY_MS,
+  lowerWords,
+  money,
+  number,
+  signedMoney,
+  type TimeUnit,
+  text,
+  words,
+} from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
 import { isAdmin } from '../../session.ts'
-import { itemColumns, timelineColumns } from './account-columns.ts'
-import { AccountHistory } from './account-history.ts'
-import { reportIn, scopeOf } from './report.ts'
-import { csvOf, pageLink } from './report-page.ts'
+import { pageLink, readReport, readScope, reportCsv } from './report-page.ts'
 
 const PARAMETERS = ['customer', 'subscription_id', 'page', 'timeline_page']
 
 /** One account: what it pays for, and how that came about. */
-export const page = definePage(
+export const accountPage = definePage(
   'account',
   async ({ route: { query }, signal }) => {
-    const scope = await scopeOf(query, signal)
+    const scope = await readScope(query, signal)
     const asked = Object.fromEntries(PARAMETERS.map(name => [name, query.get(name)]))
-    const report = await reportIn(scope, reports.account({ ...scope, ...asked }, signal))
-    return { scope, report, contact: report && (await contactOf(report, signal).catch(() => null)) }
+    const report = await readReport(scope, reports.account({ ...scope, ...asked }, signal))
+    return { scope, report, contact: report && (await findContact(report, signal).catch(() => null)) }
   },
   ({ data: { scope, report, contact }, route }) => {
     const back = html`<a href=${link('subscriptions', scope)}>All accounts</a>`
@@ -48,7 +57,7 @@ export const page = definePage(
           caption: 'Items',
           columns: itemColumns(currency),
           list: report.items,
-          csv: csvOf('account', 'items', asked),
+          csv: reportCsv('account', 'items', asked),
           linkTo: pageLink(route, 'page'),
           empty,
         }),
@@ -60,7 +69,7 @@ export const page = definePage(
           caption: 'Timeline',
           columns: timelineColumns(currency),
           list: report.timeline,
-          csv: csvOf('account', 'timeline', asked),
+          csv: reportCsv('account', 'timeline', asked),
           linkTo: pageLink(route, 'timeline_page'),
           empty,
         }),
@@ -73,7 +82,7 @@ export const page = definePage(
 /** Whom the account is of: the contact of its id, or whoever goes by its e-mail. The page does without. */
 type Contact = { recordId: string | null; personId: string }
 
-async function contactOf({ summary }: AccountReport, signal: AbortSignal): Promise<Contact | null> {
+async function findContact({ summary }: AccountReport, signal: AbortSignal): Promise<Contact | null> {
   const { customer, customer_email: email } = summary
   const byId = (await search(customer, signal)).results
   if (byId.some(({ kind, id }) => kind === 'contact' && id === customer))
@@ -83,7 +92,7 @@ async function contactOf({ summary }: AccountReport, signal: AbortSignal): Promi
   return byEmail.some(({ kind }) => kind === 'person') ? { recordId: null, personId: `email:${email}` } : null
 }
 
-function WhoPays({ contact: { recordId, personId } }: { contact: Contact }): VNode {
+function ContactLinks({ contact: { recordId, personId } }: { contact: Contact }): VNode {
   const record = recordId && html`<a href=${link('record', { type: 'contacts', id: recordId })}>contact</a>`
   const person = isAdmin.value && html`<a href=${link('person', { id: personId })}>person</a>`
   return html` (${person}${person && record && ', '}${record})`
@@ -111,7 +120,7 @@ function Summary({ report: { summary, currency }, contact }: SummaryProps): VNod
     })}
     ${h(Facts, {
       facts: [
-        ['Customer', html`<code>${summary.customer}</code>${isLinked && h(WhoPays, { contact })}`],
+        ['Customer', html`<code>${summary.customer}</code>${isLinked && h(ContactLinks, { contact })}`],
         ['E-mail', text(summary.customer_email)],
         [
           'State',
@@ -126,4 +135,119 @@ function Summary({ report: { summary, currency }, contact }: SummaryProps): VNod
       ],
     })}
   `
+}
+
+function itemColumns(currency: string): Column<Item>[] {
+  return [
+    {
+      label: 'Plan',
+      cell: ({ plan_name, price_id, item_id }) => text(plan_name ?? price_id ?? item_id),
+      kind: 'long',
+    },
+    { label: 'MRR', cell: ({ mrr }) => money(mrr, currency), kind: 'number' },
+    { label: 'Included', cell: includedCell },
+    { label: 'Price', cell: item => priceCell(item, currency), kind: 'number', isMinor: true },
+    {
+      label: 'Discount',
+      cell: ({ discount_mrr }) => money(discount_mrr, currency),
+      kind: 'number',
+      isMinor: true,
+    },
+    {
+      label: 'Subscription',
+      cell: ({ subscription_id }) => html`<code>${subscription_id}</code>`,
+      kind: 'long',
+      isMinor: true,
+    },
+    {
+      label: 'Paid until',
+      cell: ({ current_period_end }) => h(Day, { at: current_period_end }),
+      isMinor: true,
+    },
+  ]
+}
+
+function includedCell({ included, exclusion_reason }: Item): VNode {
+  if (included) return h(Badge, { text: 'yes', tone: 'good' })
+  return html`<span>${h(Badge, { text: 'no' })} ${lowerWords(text(exclusion_reason))}</span>`
+}
+
+function priceCell(
+  { quantity, unit_amount, currency, interval, interval_count }: Item,
+  reported: string,
+): string {
+  const times = quantity === null ? '' : `${number(quantity)} × `
+  const term = (interval_count ?? 1) > 1 ? `${interval_count} ${interval}s` : interval
+  return `${times}${money(unit_amount, currency ?? reported)}${interval ? ` / ${term}` : ''}`
+}
+
+const LOSSES = ['churn', 'contraction']
+
+function timelineColumns(currency: string): Column<TimelineEntry>[] {
+  return [
+    { label: 'Time', cell: ({ occurred_at }) => h(Time, { at: occurred_at }) },
+    { label: 'Description', cell: entry => h(EntryDescription, { entry }), kind: 'long' },
+    {
+      label: 'Amount',
+      cell: ({ mrr_delta, amount }) =>
+        mrr_delta === null ? money(amount, currency) : `${signedMoney(mrr_delta, currency)} MRR`,
+      kind: 'number',
+    },
+    { label: 'Kind', cell: ({ category }) => text(category), isMinor: true },
+    {
+      label: 'Subscription',
+      cell: ({ subscription_id }) => text(subscription_id),
+      kind: 'long',
+      isMinor: true,
+    },
+  ]
+}
+
+function EntryDescription({ entry }: { entry: TimelineEntry }): VNode {
+  const { description, event_id: id, movement_type: movement } = entry
+  const tone = movement && LOSSES.includes(movement) ? 'bad' : 'good'
+  return html`
+    ${id ? html`<a href=${link('event', { id })}>${description}</a>` : description}
+    ${movement && html` ${h(Badge, { text: words(movement), tone })}`}
+  `
+}
+
+/** The account's MRR after each of the movements that the timeline shows, up to the day of the report. */
+function AccountHistory({ report }: { report: AccountReport }): VNode | null {
+  const { currency, as_of, summary, timeline } = report
+  const movements = timeline.results.filter(isMovement).toReversed()
+  if (movements.length === 0 || timeline.page > 1) return null
+  const name = summary.customer_name ?? summary.customer
+  const moments = [...movements.map(({ occurred_at }) => occurred_at), as_of].map(at => new Date(at))
+  return h(
+    Section,
+    { title: 'MRR over time' },
+    h(Plot, {
+      title: `MRR of ${name} in ${currency}`,
+      moments,
+      series: [
+        {
+          label: 'MRR',
+          values: [...movements.map(({ mrr_after }) => mrr_after), summary.mrr].map(toNumber),
+          isStepped: true,
+        },
+      ],
+      shown: value => money(value, currency),
+      axisShown: compact,
+      unit: timeUnit(moments),
+    }),
+  )
+}
+
+const SHORT_MS = 3 * DAY_MS
+
+/** What tells the moments apart: hours for a few days, else days. */
+function timeUnit(moments: Date[]): TimeUnit {
+  return moments.at(-1)!.getTime() - moments[0]!.getTime() < SHORT_MS ? 'hour' : 'day'
+}
+
+type Movement = TimelineEntry & { mrr_after: NonNullable<TimelineEntry['mrr_after']> }
+
+function isMovement(entry: TimelineEntry): entry is Movement {
+  return entry.category === 'movement' && entry.mrr_after !== null
 }

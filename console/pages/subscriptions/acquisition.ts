@@ -10,19 +10,26 @@ import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
-import { reportIn, type Scope, scopeOf } from './report.ts'
-import { csvOf, NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
+import {
+  NoSubscriptions,
+  pageLink,
+  ReportPage,
+  readReport,
+  readScope,
+  reportCsv,
+  type Scope,
+} from './report-page.ts'
 
 const HORIZONS = ['30', '60', '90'].map(days => [days, `${days} days ago`] as const)
 
 /** Where today's MRR came from, and what of it has stayed. */
-export const page = definePage(
+export const acquisitionPage = definePage(
   'acquisition',
   async ({ route: { query }, signal }) => {
-    const scope = await scopeOf(query, signal)
+    const scope = await readScope(query, signal)
     const horizon = query.get('horizon') ?? '30'
     const asked = { ...scope, horizon, page: query.get('page') }
-    return { scope, horizon, report: await reportIn(scope, reports.acquisition(asked, signal)) }
+    return { scope, horizon, report: await readReport(scope, reports.acquisition(asked, signal)) }
   },
   ({ data: { scope, horizon, report }, route }) => {
     if (!report)
@@ -47,9 +54,9 @@ export const page = definePage(
       `,
       h(PagedTable<AcquisitionSource>, {
         caption: 'Acquisition sources',
-        columns: columnsIn(scope),
+        columns: sourceColumns(scope),
         list: report.sources,
-        csv: csvOf('acquisition', 'sources', { ...scope, horizon }),
+        csv: reportCsv('acquisition', 'sources', { ...scope, horizon }),
         linkTo: pageLink(route, 'page'),
         empty: h(EmptyState, { title: `No MRR in ${scope.currency} yet.` }),
       }),
@@ -57,7 +64,7 @@ export const page = definePage(
   },
 )
 
-function columnsIn({ currency }: Scope): Column<AcquisitionSource>[] {
+function sourceColumns({ currency }: Scope): Column<AcquisitionSource>[] {
   return [
     { label: 'Source', cell: row => h(SourceName, { row }), kind: 'long' },
     { label: 'MRR', cell: ({ mrr }) => money(mrr, currency), kind: 'number' },

@@ -2,16 +2,15 @@ import type { VNode } from 'preact'
 import { toNumber } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
 import type { Cohort } from '../../api/types.ts'
-import { CsvButton } from '../../components/csv-button.ts'
 import { SelectField } from '../../components/form.ts'
 import { EmptyState } from '../../components/notice.ts'
+import { CsvButton } from '../../components/table.ts'
 import { money, NONE, percent, plural } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link } from '../../router.ts'
-import { reportIn, type Scope, scopeOf } from './report.ts'
-import { csvOf, NoSubscriptions, ReportPage } from './report-page.ts'
+import { NoSubscriptions, ReportPage, readReport, readScope, reportCsv, type Scope } from './report-page.ts'
 
 const MEASURES = [
   ['net_revenue_retention', 'Net revenue'],
@@ -23,13 +22,13 @@ type Measure = (typeof MEASURES)[number][0]
 const MONTHS = 12
 
 /** What each month's new accounts still pay, month by month. */
-export const page = definePage(
+export const cohortsPage = definePage(
   'cohorts',
   async ({ route: { query }, signal }) => {
-    const scope = await scopeOf(query, signal)
+    const scope = await readScope(query, signal)
     const measure = MEASURES.find(([name]) => name === query.get('measure'))?.[0] ?? MEASURES[0][0]
     const asked = { ...scope, months: MONTHS, page_size: 100 }
-    return { scope, measure, report: await reportIn(scope, reports.retention(asked, signal)) }
+    return { scope, measure, report: await readReport(scope, reports.retention(asked, signal)) }
   },
   ({ data: { scope, measure, report } }) => {
     if (!report)
@@ -50,7 +49,7 @@ export const page = definePage(
         : html`<div>
             ${h(HeatMap, { rows: report.cohorts.results, measure, scope })}
             <p class="more">
-              ${h(CsvButton, { csv: csvOf('retention', 'cohorts', { ...scope, months: MONTHS }) })}
+              ${h(CsvButton, { csv: reportCsv('retention', 'cohorts', { ...scope, months: MONTHS }) })}
             </p>
           </div>`,
     )
@@ -81,7 +80,7 @@ function HeatMap({ rows, measure, scope }: { rows: Cohort[]; measure: Measure; s
                   ${money(own[0]!.starting_mrr, scope.currency)}
                 </td>
                 ${months.map(month =>
-                  cellOf(
+                  retentionCell(
                     own.find(row => row.month === month),
                     measure,
                   ),
@@ -96,7 +95,7 @@ function HeatMap({ rows, measure, scope }: { rows: Cohort[]; measure: Measure; s
 }
 
 /** The more is left, the fuller the colour. */
-function cellOf(row: Cohort | undefined, measure: Measure): VNode {
+function retentionCell(row: Cohort | undefined, measure: Measure): VNode {
   const value = row?.[measure]
   if (value === undefined) return html`<td></td>`
   if (value === null) return html`<td class="number">${NONE}</td>`

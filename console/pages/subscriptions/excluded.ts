@@ -2,22 +2,30 @@ import type { VNode } from 'preact'
 import { reports } from '../../api/data.ts'
 import type { Exclusion } from '../../api/types.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
-import { Prose } from '../../components/prose.ts'
 import { type Column, PagedTable } from '../../components/table.ts'
+import { Prose } from '../../components/text.ts'
 import { Day } from '../../components/time.ts'
 import { lowerWords, money } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { definePage } from '../../page-definition.ts'
-import { reportIn, type Scope, scopeOf } from './report.ts'
-import { AccountLink, csvOf, hasSubscriptions, NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
-
+import {
+  AccountLink,
+  hasSubscriptions,
+  NoSubscriptions,
+  pageLink,
+  ReportPage,
+  readReport,
+  readScope,
+  reportCsv,
+  type Scope,
+} from './report-page.ts'
 /** What does not count, why, and what can be done about it. */
-export const page = definePage(
+export const excludedPage = definePage(
   'excluded',
   async ({ route: { query }, signal }) => {
-    const scope = await scopeOf(query, signal)
+    const scope = await readScope(query, signal)
     const asked = { ...scope, exclusion_page: query.get('exclusion_page') }
-    return { scope, report: await reportIn(scope, reports.overview(asked, signal)) }
+    return { scope, report: await readReport(scope, reports.overview(asked, signal)) }
   },
   ({ data: { scope, report }, route }) =>
     h(
@@ -26,9 +34,9 @@ export const page = definePage(
       hasSubscriptions(report)
         ? h(PagedTable<Exclusion>, {
             caption: 'Excluded items',
-            columns: columnsIn(scope),
+            columns: exclusionColumns(scope),
             list: report.exclusions,
-            csv: csvOf('overview', 'exclusions', scope),
+            csv: reportCsv('overview', 'exclusions', scope),
             linkTo: pageLink(route, 'exclusion_page'),
             empty: h(EmptyState, { title: 'No excluded items.' }),
           })
@@ -36,7 +44,7 @@ export const page = definePage(
     ),
 )
 
-function columnsIn(scope: Scope): Column<Exclusion>[] {
+function exclusionColumns(scope: Scope): Column<Exclusion>[] {
   return [
     {
       label: 'Subscription',

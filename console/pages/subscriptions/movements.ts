@@ -13,33 +13,43 @@ import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link, linkWith } from '../../router.ts'
 import { MovementChanges } from './figures.ts'
-import { dayOf, followingDay, monthsUntil } from './months.ts'
-import { reportIn, type Scope, scopeOf } from './report.ts'
-import { AccountLink, csvOf, NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
+import {
+  AccountLink,
+  listMonths,
+  monthStart,
+  NoSubscriptions,
+  nextMonthStart,
+  pageLink,
+  ReportPage,
+  readReport,
+  readScope,
+  reportCsv,
+  type Scope,
+} from './report-page.ts'
 
 const ORDERS = [
   ['size', 'Largest first'],
   ['time', 'Oldest first'],
 ] as const
 
-const orderOf = (query: URLSearchParams) => (query.get('order') === 'time' ? 'time' : 'size')
+const readOrder = (query: URLSearchParams) => (query.get('order') === 'time' ? 'time' : 'size')
 
 /** By how much MRR changed in a month, and because of whom. */
-export const page = definePage(
+export const movementsPage = definePage(
   'movements',
   async ({ route: { query }, signal }) => {
-    const scope = await scopeOf(query, signal)
-    const months = monthsUntil(scope.as_of)
+    const scope = await readScope(query, signal)
+    const months = listMonths(scope.as_of)
     const month = months.find(name => name === query.get('month')) ?? months[0]!
-    const window = { since: `${month}-01`, until: followingDay(month) }
-    const asked = { ...scope, ...window, order: orderOf(query), page: query.get('page') }
-    return { scope, month, months, window, report: await reportIn(scope, reports.movements(asked, signal)) }
+    const window = { since: `${month}-01`, until: nextMonthStart(month) }
+    const asked = { ...scope, ...window, order: readOrder(query), page: query.get('page') }
+    return { scope, month, months, window, report: await readReport(scope, reports.movements(asked, signal)) }
   },
   ({ data: { scope, month, months, window, report }, route }) => {
     const filter = h(SelectField, {
       id: 'month',
       label: 'Month',
-      options: months.map(name => [name, shortTime(dayOf(name), 'month')] as const),
+      options: months.map(name => [name, shortTime(monthStart(name), 'month')] as const),
       value: month,
       onChange: chosen => go(link('movements', { ...scope, month: chosen })),
     })
@@ -57,15 +67,15 @@ export const page = definePage(
         Section,
         { title: 'Accounts behind the change' },
         h(SelectFilter, {
-          ...{ id: 'order', label: 'Order', options: ORDERS, value: orderOf(route.query) },
+          ...{ id: 'order', label: 'Order', options: ORDERS, value: readOrder(route.query) },
           onChange: order => go(linkWith(route, { order: order === 'time' ? order : null, page: null })),
         }),
         h(PagedTable<MovementRow>, {
           caption: 'Movements',
-          columns: columnsIn(scope),
+          columns: movementColumns(scope),
           list: report,
           linkTo: pageLink(route, 'page'),
-          csv: csvOf('movements', 'movements', { ...scope, ...window, order: orderOf(route.query) }),
+          csv: reportCsv('movements', 'movements', { ...scope, ...window, order: readOrder(route.query) }),
           empty: h(EmptyState, { title: `No MRR movements in ${scope.currency} this month.` }),
         }),
       ),
@@ -86,14 +96,14 @@ function NetChange({
     : `${isNegative(net) ? 'down' : 'up'} ${money(absolute(net), currency)}`
   return html`
     <p>
-      In ${shortTime(dayOf(month), 'month')} MRR is <strong>${how}</strong>: from${' '}
+      In ${shortTime(monthStart(month), 'month')} MRR is <strong>${how}</strong>: from${' '}
       ${money(opening_mrr, currency)} to ${money(closing_mrr, currency)}.
     </p>
     ${h(MovementChanges, { movements: totals, currency, caption: 'MRR movements in the month' })}
   `
 }
 
-function columnsIn(scope: Scope): Column<MovementRow>[] {
+function movementColumns(scope: Scope): Column<MovementRow>[] {
   return [
     {
       label: 'Account',
@@ -117,7 +127,7 @@ function columnsIn(scope: Scope): Column<MovementRow>[] {
       kind: 'number',
       isMinor: true,
     },
-    { label: 'Cause', cell: causeOf, isMinor: true },
+    { label: 'Cause', cell: describeCause, isMinor: true },
     {
       label: 'Event',
       cell: ({ event_id: id }) => (id === null ? NONE : html`<a href=${link('event', { id })}>Show</a>`),
@@ -127,7 +137,7 @@ function columnsIn(scope: Scope): Column<MovementRow>[] {
 }
 
 /** What is no change of a subscription is told by what it did to the account. */
-function causeOf({ cause, movement_type: type }: MovementRow): string {
+function describeCause({ cause, movement_type: type }: MovementRow): string {
   if (cause !== 'other') return lowerWords(cause)
   return type === 'new' ? 'new customer' : type === 'reactivation' ? 'returning customer' : 'other'
 }

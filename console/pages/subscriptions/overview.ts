@@ -1,37 +1,50 @@
 import type { VNode } from 'preact'
+import { type Amount, isZero, toNumber } from '../../amount.ts'
 import { reports } from '../../api/data.ts'
 import { nullOn } from '../../api/request.ts'
-import type { Account, HistoryReport, OverviewReport } from '../../api/types.ts'
+import type {
+  Account,
+  BreakdownReport,
+  BreakdownRow,
+  HistoryReport,
+  OverviewReport,
+  RateName,
+} from '../../api/types.ts'
+import { ShareBar } from '../../components/bars.ts'
 import { SelectFilter } from '../../components/form.ts'
 import { Badge, EmptyState } from '../../components/notice.ts'
 import { Section, Tiles } from '../../components/page.ts'
-import { Prose } from '../../components/prose.ts'
-import { type Column, PagedTable } from '../../components/table.ts'
+import { type Column, PagedTable, Table } from '../../components/table.ts'
+import { Prose } from '../../components/text.ts'
 import { Day } from '../../components/time.ts'
-import { lowerWords, money, number, percent, plural, text, words } from '../../format.ts'
+import { DAY_MS, lowerWords, money, NONE, number, percent, plural, text, words } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
 import { definePage } from '../../page-definition.ts'
 import { link, linkWith, type Route } from '../../router.ts'
-import { Breakdown, dimensionOf } from './breakdown.ts'
-import { Headline, MovementBars } from './figures.ts'
-import { firstOf, INTERVALS, intervalOf } from './history.ts'
-import { MovementPlot, MrrPlot, sinceTheFirst } from './history-plots.ts'
-import { RatesTable } from './rates.ts'
-import { reportIn, type Scope, scopeOf } from './report.ts'
-import { AccountLink, csvOf, hasSubscriptions, NoSubscriptions, pageLink, ReportPage } from './report-page.ts'
-
-export const page = definePage(
+import { Headline, MovementBars, MovementPlot, MrrPlot, withoutLeadingZeros } from './figures.ts'
+import {
+  AccountLink,
+  hasSubscriptions,
+  NoSubscriptions,
+  pageLink,
+  ReportPage,
+  readReport,
+  readScope,
+  reportCsv,
+  type Scope,
+} from './report-page.ts'
+export const subscriptionsPage = definePage(
   'subscriptions',
   async ({ route, signal }) => {
-    const scope = await scopeOf(route.query, signal)
+    const scope = await readScope(route.query, signal)
     const query = { ...scope, page: route.query.get('page') }
-    const interval = intervalOf(route.query)
-    const from = firstOf(interval, scope.as_of)
+    const interval = readInterval(route.query)
+    const from = historyStart(interval, scope.as_of)
     const [report, history, breakdown] = await Promise.all([
-      reportIn(scope, reports.overview(query, signal)),
+      readReport(scope, reports.overview(query, signal)),
       nullOn(404, reports.history({ ...scope, interval, from }, signal)),
-      nullOn(404, reports.breakdown({ ...scope, by: dimensionOf(route.query) }, signal)),
+      nullOn(404, reports.breakdown({ ...scope, by: readDimension(route.query) }, signal)),
     ])
     return { scope, report, history, breakdown }
   },
@@ -46,7 +59,7 @@ export const page = definePage(
       ReportPage,
       { name: 'subscriptions', scope },
       h(Headline, { report }),
-      report.coverage.subscriptions_included === 0 && h(NothingCounts, { report }),
+      report.coverage.subscriptions_included === 0 && h(NoneIncluded, { report }),
       history && h(Section, { title: 'MRR over time' }, h(OverTime, { history, route })),
       h(
         Section,
@@ -65,7 +78,7 @@ export const page = definePage(
           caption: 'Accounts',
           columns: accountColumns(scope),
           list: report.accounts,
-          csv: csvOf('overview', 'accounts', scope),
+          csv: reportCsv('overview', 'accounts', scope),
           linkTo: pageLink(route, 'page'),
           empty: h(EmptyState, { title: `No account has a subscription in ${scope.currency}.` }),
         }),
@@ -79,7 +92,7 @@ type ReportProps = { report: OverviewReport }
 
 /** MRR, and what moved it. */
 function OverTime({ history: whole, route }: { history: HistoryReport; route: Route }): VNode {
-  const history = sinceTheFirst(whole)
+  const history = withoutLeadingZeros(whole)
   return html`
     ${h(SelectFilter, {
       id: 'interval',
@@ -95,7 +108,7 @@ function OverTime({ history: whole, route }: { history: HistoryReport; route: Ro
   `
 }
 
-function NothingCounts({ report: { exclusions, currency } }: ReportProps): VNode {
+function NoneIncluded({ report: { exclusions, currency } }: ReportProps): VNode {
   const excluded =
     exclusions.count > 0 && `, and ${plural(exclusions.count, 'item is', 'items are')} excluded`
   return html`
@@ -136,7 +149,7 @@ function accountColumns(scope: Scope): Column<Account>[] {
       kind: 'long',
     },
     { label: 'MRR', cell: ({ mrr }) => money(mrr, scope.currency), kind: 'number' },
-    { label: 'State', cell: stateOf },
+    { label: 'State', cell: stateCell },
     {
       label: 'Plans',
       cell: ({ plan_names }) => text(plan_names.join(', ')),
@@ -154,7 +167,7 @@ function accountColumns(scope: Scope): Column<Account>[] {
   ]
 }
 
-function stateOf({ status, has_payment_issue }: Account): VNode {
+function stateCell({ status, has_payment_issue }: Account): VNode {
   return html`
     ${h(Badge, { text: lowerWords(status), tone: status === 'active' ? 'good' : 'neutral' })}
     ${has_payment_issue && html` ${h(Badge, { text: 'payment issue', tone: 'bad' })}`}
@@ -172,4 +185,115 @@ function CoverageText({ report: { coverage, exclusions }, scope }: ReportProps &
     </p>
     ${warnings.length > 0 && html`<ul class="notice">${warnings.map(warning => html`<li>${h(Prose, { text: warning })}</li>`)}</ul>`}
   `
+}
+
+const DIMENSIONS = ['plan', 'interval', 'source', 'country'] as const
+type Dimension = (typeof DIMENSIONS)[number]
+
+function readDimension(query: URLSearchParams): Dimension {
+  return DIMENSIONS.find(name => name === query.get('by')) ?? 'plan'
+}
+
+/** What MRR is made of: the rows add up to it. */
+function Breakdown({ report, route }: { report: BreakdownReport; route: Route }): VNode {
+  const { by, mrr, currency, results } = report
+  const share = (row: BreakdownRow) => (isZero(mrr) ? 0 : toNumber(row.mrr) / toNumber(mrr))
+  return html`
+    ${h(SelectFilter, {
+      id: 'by',
+      label: 'Break down by',
+      options: DIMENSIONS.map(name => [name, words(name)] as const),
+      value: by,
+      onChange: chosen => go(linkWith(route, { by: chosen, page: null })),
+    })}
+    ${
+      results.length === 0
+        ? h(EmptyState, { title: `No MRR in ${currency} yet.` })
+        : h(Table<BreakdownRow>, {
+            caption: `MRR by ${by}`,
+            columns: [
+              { label: words(by), cell: row => text(row[by]), kind: 'long' },
+              { label: 'MRR', cell: row => money(row.mrr, currency), kind: 'number' },
+              { label: 'Share', cell: row => h(ShareBar, { share: share(row) }), kind: 'number' },
+              { label: 'Accounts', cell: row => number(row.accounts), kind: 'number', isMinor: true },
+              {
+                label: 'Subscriptions',
+                cell: row => number(row.subscriptions),
+                kind: 'number',
+                isMinor: true,
+              },
+            ],
+            rows: results,
+            csv: reportCsv('breakdown', null, { by, currency, as_of: route.query.get('as_of') }),
+            rowKey: row => String(row[by]),
+          })
+    }
+  `
+}
+
+type Rate = { name: RateName; label: string; value: string; formula: string }
+
+const LABELS: Record<RateName, string> = {
+  customer_churn_rate: 'Customer churn',
+  gross_mrr_churn_rate: 'Gross MRR churn',
+  net_mrr_churn_rate: 'Net MRR churn',
+  gross_revenue_retention: 'Gross revenue retention',
+  net_revenue_retention: 'Net revenue retention',
+  quick_ratio: 'Quick ratio',
+  ltv: 'Lifetime value',
+}
+
+const COLUMNS: Column<Rate>[] = [
+  { label: 'Rate', cell: ({ label }) => label },
+  { label: 'Value', cell: ({ value }) => value, kind: 'number' },
+  {
+    label: 'Formula',
+    cell: ({ formula }) => html`<span class="faint">${formula}</span>`,
+    kind: 'text',
+  },
+]
+
+/** How fast MRR comes and goes, each with its formula. */
+function RatesTable({ report: { rates, policy, currency } }: { report: OverviewReport }): VNode {
+  const names = Object.keys(LABELS) as RateName[]
+  return h(Table<Rate>, {
+    caption: 'Rates of the last 30 days',
+    columns: COLUMNS,
+    csv: {
+      rows: names.map(name => ({ name, value: rates[name], formula: policy.rates[name] ?? '' })),
+      name: 'rates',
+    },
+    rows: names.map(name => ({
+      name,
+      label: LABELS[name],
+      value: formatRate(name, rates[name], currency),
+      formula: policy.rates[name] ?? '',
+    })),
+    rowKey: ({ name }) => name,
+  })
+}
+
+function formatRate(name: RateName, value: Amount | null, currency: string): string {
+  if (value === null) return NONE
+  if (name === 'ltv') return money(value, currency)
+  return name === 'quick_ratio' ? number(Math.round(Number(value) * 100) / 100) : percent(value)
+}
+
+/** By what history is read, and how far back each goes: what one can still tell apart. */
+const INTERVALS = [
+  { name: 'month', days: 730 },
+  { name: 'week', days: 364 },
+  { name: 'day', days: 90 },
+] as const
+type Interval = (typeof INTERVALS)[number]['name']
+
+function readInterval(query: URLSearchParams): Interval {
+  return INTERVALS.find(({ name }) => name === query.get('interval'))?.name ?? 'month'
+}
+
+/** Where a history that ends on a day, or now, begins. */
+function historyStart(interval: Interval, asOf: string): string {
+  const end = asOf === '' ? Date.now() : Date.parse(asOf)
+  const { days } = INTERVALS.find(({ name }) => name === interval)!
+  return new Date(end - days * DAY_MS).toISOString().slice(0, 10)
 }

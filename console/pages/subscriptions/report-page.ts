@@ -1,20 +1,20 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
+import { useEffect } from 'preact/hooks'
 import type { CsvSource } from '../../api/csv.ts'
+import { conversions, reports } from '../../api/data.ts'
+import { nullOn } from '../../api/request.ts'
 import type { OverviewReport } from '../../api/types.ts'
 import { Form, TextField } from '../../components/form.ts'
 import { EmptyState } from '../../components/notice.ts'
 import { Page, Tabs } from '../../components/page.ts'
 import { Day } from '../../components/time.ts'
-import { NONE, shortTime } from '../../format.ts'
+import { DAY_MS, NONE, shortTime } from '../../format.ts'
 import { h, html } from '../../html.ts'
 import { go } from '../../navigation.ts'
-import type { Query } from '../../query.ts'
-import { link, linkWith, type Route } from '../../router.ts'
-import { subscriptionCommand, whereTokensAre } from '../../samples.ts'
-import { useFirstDay } from './first-day.ts'
-import { dayOf, endOf, monthsUntil } from './months.ts'
-import type { Scope } from './report.ts'
+import { link, linkWith, type Query, type Route } from '../../router.ts'
+import { subscriptionCommand, tokenHint } from '../../samples.ts'
+import { currency, rememberCurrency, tenant } from '../../session.ts'
 
 const USUAL_CURRENCIES = 'EUR USD GBP CHF DKK NOK SEK PLN CZK CAD AUD NZD JPY INR BRL'.split(' ')
 
@@ -76,7 +76,7 @@ function ScopeForm({ name, scope, children }: Omit<ReportPageProps, 'filter'>): 
 /** Back through the ends of months, to the first that has data; all the way to the right is now. */
 function MonthSlider({ name, scope }: { name: ReportName; scope: Scope }): VNode | null {
   const first = useFirstDay(scope)?.slice(0, 7) ?? ''
-  const months = monthsUntil('').filter(month => month >= first)
+  const months = listMonths('').filter(month => month >= first)
   const back = scope.as_of === '' ? 0 : stepsBack(months, scope.as_of.slice(0, 7))
   const moved = useSignal<number | null>(null)
   const shown = Math.min(moved.value ?? back, months.length - 1)
@@ -86,12 +86,12 @@ function MonthSlider({ name, scope }: { name: ReportName; scope: Scope }): VNode
   }
   const choose = (event: Event) => {
     const step = stepOf(event)
-    go(link(name, { ...scope, as_of: step === 0 ? '' : endOf(months[step]!) }))
+    go(link(name, { ...scope, as_of: step === 0 ? '' : monthEnd(months[step]!) }))
   }
   if (months.length < 2) return null
   // Any day may have been picked beside it: then that is what is shown.
   const asked = shown === back && scope.as_of !== '' ? scope.as_of.slice(0, 10) : null
-  const text = asked ?? (shown === 0 ? 'now' : shortTime(dayOf(months[shown]!), 'month'))
+  const text = asked ?? (shown === 0 ? 'now' : shortTime(monthStart(months[shown]!), 'month'))
   return html`
     <div class="field slider">
       <label for="months_back">As of <output>${text}</output></label>
@@ -127,12 +127,12 @@ export function NoSubscriptions({ name, scope }: { name: ReportName; scope: Scop
     title: 'No subscription data yet.',
     text: 'Connect Stripe as a source, or send subscription and invoice events yourself:',
     command: subscriptionCommand(),
-    action: whereTokensAre(),
+    action: tokenHint(),
   })
 }
 
 /** A list of a report as a file. */
-export function csvOf(report: string, list: string | null, query: Query): CsvSource {
+export function reportCsv(report: string, list: string | null, query: Query): CsvSource {
   return { api: 'data', path: `/subscriptions/${report}`, query: { ...query, list }, name: list ?? report }
 }
 
@@ -146,4 +146,84 @@ type AccountLinkProps = { customer: string | null; scope: Scope; label?: string 
 export function AccountLink({ customer, scope, label }: AccountLinkProps): VNode {
   if (!customer) return html`<span>${label ?? NONE}</span>`
   return html`<a href=${link('account', { customer, ...scope })}>${label ?? customer}</a>`
+}
+
+/** What every report is read with; `as_of` is empty for now. */
+export type Scope = { currency: string; as_of: string }
+
+/** The currency is the one in the address, the last one, or that of the newest sale. */
+export async function readScope(query: URLSearchParams, signal: AbortSignal): Promise<Scope> {
+  const code = query.get('currency') ?? currency.peek() ?? (await findCurrency(signal))
+  return { currency: code.toUpperCase(), as_of: query.get('as_of') ?? '' }
+}
+
+async function findCurrency(signal: AbortSignal): Promise<string> {
+  const sales = await nullOn(403, conversions.list({ limit: 20 }, signal))
+  return sales?.results.find(sale => sale.currency)?.currency ?? 'EUR'
+}
+
+/** A report; null where there is nothing to report on. A currency that it was read in is remembered. */
+export async function readReport<Report>(scope: Scope, answer: Promise<Report>): Promise<Report | null> {
+  const report = await nullOn(404, answer)
+  rememberCurrency(scope.currency)
+  return report
+}
+
+/** By tenant; as long as nothing has come in it is asked for again. */
+const known = new Map<string, string>()
+
+/** The day of the first billing event, as 2026-11-02; null while that is not known, or nothing has come in. */
+function useFirstDay({ currency }: Scope): string | null {
+  const whose = tenant.value ?? ''
+  const first = useSignal(known.get(whose) ?? null)
+  useEffect(() => {
+    if (known.has(whose)) return
+    const left = new AbortController()
+    // Without it the slider only reaches further back than it needs to.
+    readFirstDay(currency, left.signal).then(
+      day => {
+        if (day === null || left.signal.aborted) return
+        known.set(whose, day)
+        first.value = day
+      },
+      () => {},
+    )
+    return () => left.abort()
+  }, [whose])
+  return known.get(whose) ?? first.value
+}
+
+async function readFirstDay(currency: string, signal: AbortSignal): Promise<string | null> {
+  const { coverage } = await reports.overview({ currency, page_size: 1 }, signal)
+  return coverage.first_event_at?.slice(0, 10) ?? null
+}
+
+/** Months as they are written in addresses: 2026-11. */
+
+const MAX_MONTHS = 24
+
+/** The one that `asOf` lies in (empty: now), and those before it. */
+export function listMonths(asOf: string): string[] {
+  const end = asOf === '' ? new Date() : new Date(asOf)
+  return Array.from({ length: MAX_MONTHS }, (_, back) =>
+    new Date(Date.UTC(end.getUTCFullYear(), end.getUTCMonth() - back, 1)).toISOString().slice(0, 7),
+  )
+}
+
+/** The first moment of a month, as dates that have no zone are drawn. */
+export function monthStart(month: string): Date {
+  return new Date(`${month}-01T00:00:00Z`)
+}
+
+/** Where a month ends: with the day after its last, which begins the next one. */
+export function nextMonthStart(month: string): string {
+  const at = monthStart(month)
+  return new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1)).toISOString().slice(0, 10)
+}
+
+/** The last day of a month; of one that is not over, today. */
+function monthEnd(month: string): string {
+  const last = new Date(Date.parse(nextMonthStart(month)) - DAY_MS).toISOString().slice(0, 10)
+  const today = new Date().toISOString().slice(0, 10)
+  return last < today ? last : today
 }

@@ -6,7 +6,7 @@ import { escaped } from './problem-page.ts'
 export type Page = { file: ConsoleFile; policy: string }
 
 /** What is needed before anything can be shown, and what most look at first. */
-const FIRST = ['app.ts', 'pages/overview/overview.ts']
+const FIRST = ['app.ts', 'pages/overview.ts']
 
 /** The one page of the console: where its modules are, what it may do, and where people sign in, if anywhere. */
 export function pageOf(

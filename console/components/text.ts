@@ -1,0 +1,69 @@
+import { useSignal } from '@preact/signals'
+import type { VNode } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import type { Credential } from '../api/types.ts'
+import { h, html } from '../html.ts'
+import { announce } from './announcer.ts'
+import { Time } from './time.ts'
+
+const SHOWN_MS = 2_000
+
+/** Text to take along, with a button for it. */
+export function Copyable({ text, label = 'Copy' }: { text: string; label?: string }): VNode {
+  const code = useRef<HTMLElement>(null)
+  const result = useSignal<'Copied' | 'Selected' | null>(null)
+  useEffect(() => {
+    if (result.value === null) return
+    const timer = setTimeout(() => {
+      result.value = null
+    }, SHOWN_MS)
+    return () => clearTimeout(timer)
+  }, [result.value])
+  const copy = async () => {
+    const isCopied = await copied(text, code.current!)
+    result.value = isCopied ? 'Copied' : 'Selected'
+    announce(isCopied ? 'Copied' : 'Selected. Copy it with the keyboard.')
+  }
+  return html`
+    <div class="copyable">
+      <pre tabindex="0"><code ref=${code}>${text}</code></pre>
+      <button type="button" class="quiet" aria-label=${label} onClick=${copy}>${result.value ?? 'Copy'}</button>
+    </div>
+  `
+}
+
+/** Browsers lend the clipboard to secure pages only; elsewhere the text is selected. */
+async function copied(text: string, element: HTMLElement): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text)
+    return true
+  } catch {
+    getSelection()?.selectAllChildren(element)
+    return false
+  }
+}
+
+/** A name like invoice.payment_failed, which breaks after its dots and dashes where it must break. */
+export function Breakable({ text }: { text: string }): VNode {
+  const parts = text.split(/(?<=[._:/-])(?=\w)/)
+  return html`<span>${parts.map((part, index) => (index > 0 ? [html`<wbr />`, part] : part))}</span>`
+}
+
+/** A sentence of the server, with what stands in `backticks` as code. */
+export function Prose({ text }: { text: string }): VNode {
+  const parts = text.split('`')
+  return html`<span>${parts.map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))}</span>`
+}
+
+/** How tokens or secrets end, and until when those that were replaced are good. */
+export function Credentials({ credentials }: { credentials: Credential[] }): VNode {
+  return html`
+    <span>
+      ${credentials.map(
+        ({ hint, expires_at }, index) => html`
+          ${index > 0 && ', '}<code>${hint}</code>${expires_at && html` until ${h(Time, { at: expires_at })}`}
+        `,
+      )}
+    </span>
+  `
+}

@@ -1,0 +1,200 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren, VNode } from 'preact'
+import { alerts } from '../api/admin.ts'
+import type { Alert, AlertRules, List, RuleName } from '../api/types.ts'
+import { announce } from '../components/announcer.ts'
+import { ActionButton, Form, type FormValues, SelectFilter, TextField } from '../components/form.ts'
+import { useLiveData } from '../components/live-data.ts'
+import { Badge, EmptyState, ProblemArea } from '../components/notice.ts'
+import { Page, Section } from '../components/page.ts'
+import { type Column, Table } from '../components/table.ts'
+import { Ago, Time } from '../components/time.ts'
+import { NONE, number, percent, plural } from '../format.ts'
+import { h, html } from '../html.ts'
+import { go } from '../navigation.ts'
+import { definePage } from '../page-definition.ts'
+import { link } from '../router.ts'
+import { tenant } from '../session.ts'
+
+const STATES = [
+  ['raised', 'Active'],
+  ['all', 'Last 90 days'],
+] as const
+
+type Shown = { list: List<Alert>; rules: AlertRules }
+
+const readState = (query: URLSearchParams) => (query.get('state') === 'all' ? 'all' : 'raised')
+const filterOf = (query: URLSearchParams) =>
+  ({ tenant: tenant.peek() ?? '', state: readState(query) }) as const
+
+/** What warns by itself, from which value on, and what it has warned of. */
+export const alertsPage = definePage(
+  'alerts',
+  async ({ route: { query }, signal }): Promise<Shown> => {
+    const [list, rules] = await Promise.all([
+      alerts.list(filterOf(query), signal),
+      alerts.rules(tenant.peek() ?? '', signal),
+    ])
+    return { list, rules }
+  },
+  ({ data, route: { query }, refresh }) => {
+    const { list, rules } = useLiveData(data, {
+      next: async (before, signal) => ({ ...before, list: await alerts.list(filterOf(query), signal) }),
+    })
+    return h(
+      Page,
+      {
+        title: 'Alerts',
+        lead: 'Kontor evaluates the rules every minute. An alert is raised after two minutes over its threshold, and resolved after three minutes below it.',
+      },
+      h(SelectFilter, {
+        ...{ id: 'state', label: 'Alerts', options: STATES, value: readState(query) },
+        onChange: state => go(link('alerts', { state: state === 'all' ? state : null })),
+      }),
+      list.results.length === 0
+        ? h(EmptyState, {
+            title: readState(query) === 'all' ? 'No alerts in the last 90 days.' : 'No active alerts.',
+            text: html`To receive alerts, <a href=${link('newDestination')}>create a destination</a> that includes them.`,
+          })
+        : h(Table<Alert>, {
+            ...{ caption: 'Alerts', columns, rows: list.results, rowKey: ({ id }) => id },
+            csv: { api: 'admin', path: '/alerts', query: filterOf(query), name: 'alerts' },
+          }),
+      h(Section, { title: 'Thresholds' }, h(ThresholdForm, { rules, refresh })),
+    )
+  },
+)
+
+const columns: Column<Alert>[] = [
+  { label: 'Alert', cell: alertCell, kind: 'text' },
+  {
+    label: 'State',
+    cell: ({ state }) => h(Badge, { text: state, tone: state === 'raised' ? 'bad' : 'good' }),
+  },
+  { label: 'Raised', cell: ({ raised_at }) => h(Ago, { at: raised_at }) },
+  {
+    label: 'Value',
+    cell: ({ rule, value }) => formatValue(rule, value),
+    kind: 'number',
+    isMinor: true,
+  },
+  {
+    label: 'Threshold',
+    cell: ({ rule, threshold }) => formatValue(rule, threshold),
+    kind: 'number',
+    isMinor: true,
+  },
+  {
+    label: 'Resolved',
+    cell: ({ resolved_at: at }) => (at === null ? NONE : h(Time, { at })),
+    isMinor: true,
+  },
+]
+
+function alertCell({ rule, subject, summary }: Alert): ComponentChildren {
+  const href = rule === 'source_silent' && subject ? link('source', { id: subject }) : RULES[rule].href
+  return html`<a href=${href}>${summary}</a>`
+}
+
+/** From which value on each rule warns. */
+function ThresholdForm({ rules, refresh }: { rules: AlertRules; refresh(): Promise<void> }): VNode {
+  const problem = useSignal<unknown>(null)
+  const set = async (change: Parameters<typeof alerts.setRules>[1], told: string) => {
+    await alerts.setRules(tenant.peek() ?? '', change)
+    announce(told)
+    await refresh()
+  }
+  const save = async (values: FormValues<RuleName>) => {
+    const typed = RULE_NAMES.map(rule => [rule, parseThreshold(rule, values[rule])] as const)
+    // What stays as it is stays the default of all, where it was that.
+    const changed = typed.filter(([rule, value]) => value !== rules[rule])
+    if (changed.length > 0) await set(Object.fromEntries(changed), 'Saved')
+  }
+  const reset = () => set(Object.fromEntries(RULE_NAMES.map(rule => [rule, 'default'])), 'Reset to defaults')
+  return html`
+    <p class="faint">An alert is raised when a value reaches its threshold. Leave a threshold empty to turn its rule off.</p>
+    ${h(ProblemArea, { problem })}
+    ${h(
+      Form<RuleName>,
+      {
+        ...{ key: JSON.stringify(rules), submit: 'Save', layout: 'stacked', run: save },
+        aside: h(ActionButton, { label: 'Reset to defaults', run: reset, problem, kind: 'quiet' }),
+      },
+      RULE_NAMES.map(rule =>
+        h(TextField, {
+          ...{ id: rule, label: RULES[rule].label, value: toInput(rule, rules[rule]) },
+          ...{ placeholder: 'off', hint: RULES[rule].means },
+        }),
+      ),
+    )}
+  `
+}
+
+type RuleText = {
+  label: string
+  means: string
+  unit: 'seconds' | 'share' | 'count' | 'times'
+  /** Where its cause is seen. */
+  href: string
+}
+
+const RULES: Record<RuleName, RuleText> = {
+  lag: {
+    label: 'Lag in seconds',
+    means: 'How long the oldest accepted request has been waiting to be processed.',
+    unit: 'seconds',
+    href: link('overview'),
+  },
+  refused_share: {
+    label: 'Rejected webhooks in %',
+    means:
+      'Share of the webhook requests with valid credentials in the last hour. Applies from ten rejected requests.',
+    unit: 'share',
+    href: link('issues'),
+  },
+  dead_letters: {
+    label: 'Dead letters',
+    means: 'Number of dead letters that are neither replayed nor resolved.',
+    unit: 'count',
+    href: link('deadLetters'),
+  },
+  source_silent: {
+    label: 'Silent source, multiple of its longest gap',
+    means:
+      'Time since the last event, relative to the longest gap of the previous week. Applies from ten minutes.',
+    unit: 'times',
+    href: link('sources'),
+  },
+  mrr_drop: {
+    label: 'Lost MRR in %',
+    means: 'Compared with the MRR of seven days ago, per currency.',
+    unit: 'share',
+    href: link('movements'),
+  },
+}
+
+const RULE_NAMES = Object.keys(RULES) as RuleName[]
+
+function formatValue(rule: RuleName, value: number): string {
+  const { unit } = RULES[rule]
+  if (unit === 'share') return percent(value)
+  if (unit === 'seconds') return plural(Math.round(value), 'second')
+  return unit === 'times' ? `${number(Math.round(value * 10) / 10)} ×` : number(value)
+}
+
+/** Shares are typed in %: what stands in the field, and back. */
+function toInput(rule: RuleName, value: number | null): string {
+  if (value === null) return ''
+  return String(RULES[rule].unit === 'share' ? Number((value * 100).toPrecision(12)) : value)
+}
+
+function parseThreshold(rule: RuleName, typed: string): number | null {
+  const text = typed.trim().replace(/\s*%$/, '')
+  if (text === '') return null
+  const value = Number(text)
+  if (!(value > 0 && Number.isFinite(value)))
+    throw new Error(`${RULES[rule].label}: enter a number above 0, or leave it empty to turn the rule off.`)
+  if (RULES[rule].unit === 'share' && value > 100)
+    throw new Error(`${RULES[rule].label}: enter at most 100 %.`)
+  return RULES[rule].unit === 'share' ? Number((value / 100).toPrecision(12)) : value
+}

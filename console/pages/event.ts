@@ -1,0 +1,382 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren, VNode } from 'preact'
+import { destinations, inbound } from '../api/admin.ts'
+import { events } from '../api/data.ts'
+import { nullOn } from '../api/request.ts'
+import type { Delivery, Event, EventOutcome, EventStatus, Receipt, ReceivedRequest } from '../api/types.ts'
+import { ActionButton } from '../components/form.ts'
+import { Badge, EmptyState, ProblemArea, type Tone } from '../components/notice.ts'
+import { type Fact, Facts, JsonView, Page, Section, TextView } from '../components/page.ts'
+import { Table } from '../components/table.ts'
+import { Time } from '../components/time.ts'
+import { formatJson, lowerWords, NONE, number, plural, text } from '../format.ts'
+import { h, html } from '../html.ts'
+import { definePage } from '../page-definition.ts'
+import { link } from '../router.ts'
+import { isAdmin, tenant } from '../session.ts'
+import { LookupForm } from './events.ts'
+export const eventPage = definePage(
+  'event',
+  async ({ route, signal }) => {
+    const outcome = await findOutcome(route.params.id, '', signal)
+    return { outcome, trace: await readTrace(outcome, signal) }
+  },
+  ({ data: { outcome, trace }, route }) =>
+    h(
+      Page,
+      { title: outcome?.event?.event_type ?? 'Event lookup' },
+      outcome ? h(Outcome, { outcome, trace }) : h(UnknownEvent, { id: route.params.id }),
+    ),
+)
+
+const STATUS: Record<EventStatus, { meaning: string; tone: Tone }> = {
+  queued: { meaning: 'Accepted and waiting to be applied.', tone: 'neutral' },
+  deferred: { meaning: 'Accepted and deferred until its source is below its rate limit.', tone: 'neutral' },
+  stored: { meaning: 'Accepted and applied.', tone: 'good' },
+  duplicate: {
+    meaning: 'An event with the same id was received earlier. This one has no effect.',
+    tone: 'neutral',
+  },
+  dead_letter: { meaning: 'It could not be processed.', tone: 'bad' },
+  dropped: { meaning: 'Dropped because its source was over its rate limit.', tone: 'bad' },
+  suppressed: {
+    meaning: 'About a person who is not tracked. Nothing was stored.',
+    tone: 'neutral',
+  },
+}
+
+/** What became of an event, and what it says. */
+function Outcome({ outcome, trace }: { outcome: EventOutcome; trace: EventTrace | null }): VNode {
+  const { event, status, id } = outcome
+  const { meaning, tone } = STATUS[status]
+  return html`
+    ${h(TraceSteps, { outcome, trace })}
+    ${h(Facts, {
+      facts: [
+        ['Status', html`${h(Badge, { text: lowerWords(status), tone })} ${meaning}`],
+        outcome.reason && ['Reason', outcome.reason],
+        ['Id', html`<code>${id}</code>`],
+        ['Received', h(Time, { at: outcome.received_at })],
+        event && ['Occurred', h(Time, { at: event.occurred_at })],
+        outcome.conversion && ['Counts as', html`<a href=${link('conversions')}>a conversion</a>`],
+        outcome.attempts !== null && ['Attempts', String(outcome.attempts)],
+        outcome.next_attempt_at && ['Next attempt', h(Time, { at: outcome.next_attempt_at })],
+        outcome.failed_at && ['Failed', h(Time, { at: outcome.failed_at })],
+        eventFact('First event', outcome.duplicate_of),
+        outcome.replayed_at && ['Replayed', h(Time, { at: outcome.replayed_at })],
+        eventFact('Replayed as', outcome.replayed_as),
+        status === 'dead_letter' &&
+          isAdmin.value && [
+            'Dead letter',
+            html`<a href=${link('deadLetter', { id })}>View body and replay</a>`,
+          ],
+      ],
+    })}
+    ${event && h(Details, { event })}
+    ${h(ReceiptsAndDeliveries, { outcome, trace })}
+    ${h(RawAndNormalized, { outcome, trace })}
+  `
+}
+
+function eventFact(label: string, id: string | null): Fact | null {
+  return id === null ? null : [label, html`<a href=${link('event', { id })}><code>${id}</code></a>`]
+}
+
+function Details({ event }: { event: Event }): VNode {
+  return html`
+    ${h(
+      Section,
+      { title: 'Person and source' },
+      h(Facts, {
+        facts: [
+          ['Source type', event.source_type],
+          event.source_config_id && ['Source', sourceLink(event.source_config_id)],
+          ["Sender's id", text(event.inbound_event_id)],
+          event.provider_event_id && ["Provider's id", event.provider_event_id],
+          ['Visitor', text(event.visitor)],
+          ['Session', text(event.session_id)],
+          ['Profile', profileLink(event.profile_id)],
+          ['Contact', contactLink(event.contact_id)],
+        ],
+      }),
+    )}
+  `
+}
+
+function sourceLink(id: string): ComponentChildren {
+  return isAdmin.value ? html`<a href=${link('source', { id })}>${id}</a>` : id
+}
+
+function profileLink(id: string | null): ComponentChildren {
+  return id !== null && isAdmin.value ? html`<a href=${link('person', { id })}>${id}</a>` : text(id)
+}
+
+function contactLink(id: string | null): ComponentChildren {
+  return id === null ? NONE : html`<a href=${link('record', { type: 'contacts', id })}>${id}</a>`
+}
+
+function UnknownEvent({ id }: { id: string }): VNode {
+  return h(EmptyState, {
+    title: 'Event not found.',
+    text: html`<span>No event has the id <code>${id}</code>. It was never accepted, has expired, or was deleted when a person was erased.</span>`,
+    action: html`<a href=${link('events')}>All events</a>`,
+  })
+}
+
+/** What became of it at one destination. */
+type Sent = { id: string; name: string; last: Delivery; attempts: number }
+
+/** What only operators may read: the request, what was said again, and where it went. */
+type EventTrace = { request: ReceivedRequest; receipts: Receipt[]; sent: Sent[]; destinations: number }
+
+const MAX_RECEIPTS = 20
+const MAX_DESTINATIONS = 20
+
+async function readTrace(outcome: EventOutcome | null, signal: AbortSignal): Promise<EventTrace | null> {
+  const id = tenant.peek()
+  if (outcome === null || !isAdmin.peek() || id === null) return null
+  const [request, receipts, sent] = await Promise.all([
+    inbound.request(id, outcome.id, signal),
+    readReceipts(id, outcome, signal),
+    readSent(id, outcome, signal),
+  ])
+  return { request, receipts, ...sent }
+}
+
+/** Every time that its sender told it. */
+async function readReceipts(tenantId: string, { event }: EventOutcome, signal: AbortSignal) {
+  const { source_config_id: source = null, inbound_event_id: sentAs = null } = event ?? {}
+  if (source === null || sentAs === null) return []
+  const query = { tenant: tenantId, source, inbound_event_id: sentAs, limit: MAX_RECEIPTS }
+  return (await inbound.receipts(query, signal)).results
+}
+
+async function readSent(tenantId: string, { id, event }: EventOutcome, signal: AbortSignal) {
+  if (!event) return { sent: [], destinations: 0 }
+  const { results } = await destinations.list(tenantId, signal)
+  const lists = await Promise.all(
+    results.slice(0, MAX_DESTINATIONS).map(async ({ id: destination, name }) => {
+      const query = { message: `msg_${id}`, limit: MAX_RECEIPTS }
+      const attempts = (await destinations.deliveries(destination, query, signal)).results
+      return attempts.map(last => ({ id: destination, name, last, attempts: attempts.length })).slice(0, 1)
+    }),
+  )
+  return { sent: lists.flat(), destinations: results.length }
+}
+
+type Step = { title: string; tone: Tone; text: ComponentChildren; at?: string | null | undefined }
+
+/** Received, normalized, applied, delivered: how far it came. */
+function TraceSteps({ outcome, trace }: { outcome: EventOutcome; trace: EventTrace | null }): VNode {
+  return html`
+    <ol class="trace">
+      ${traceSteps(outcome, trace).map(
+        ({ title, tone, text, at }) => html`
+          <li key=${title} class=${tone}>
+            <strong>${title}</strong>
+            <span>${text}</span>
+            ${at && html`<span class="faint">${h(Time, { at })}</span>`}
+          </li>
+        `,
+      )}
+    </ol>
+  `
+}
+
+function traceSteps(outcome: EventOutcome, trace: EventTrace | null): Step[] {
+  const { event, status, reason } = outcome
+  const isRejected = status === 'dead_letter' && outcome.attempts === 0
+  const source = event?.source_config_id ?? null
+  const from = event ? `from ${source ?? event.source_type}` : 'accepted'
+  const received: Step = { title: 'Received', tone: 'good', text: from, at: outcome.received_at }
+  const normalized: Step = event
+    ? { title: 'Normalized', tone: 'good', text: event.event_type, at: event.occurred_at }
+    : { title: 'Normalized', tone: isRejected ? 'bad' : 'neutral', text: isRejected ? reason : 'see below' }
+  return [received, normalized, appliedStep(outcome, isRejected), ...(trace ? [deliveredStep(trace)] : [])]
+}
+
+function appliedStep({ status, reason, conversion }: EventOutcome, isRejected: boolean): Step {
+  const title = 'Applied'
+  if (status === 'stored')
+    return {
+      title,
+      tone: 'good',
+      text: reason ?? (conversion ? 'counts as a conversion' : 'stored as an event'),
+    }
+  if (isRejected) return { title, tone: 'neutral', text: 'not reached' }
+  const tone = status === 'dead_letter' || status === 'dropped' ? 'bad' : 'neutral'
+  return { title, tone, text: reason ?? lowerWords(status) }
+}
+
+function deliveredStep({ sent, destinations: all }: EventTrace): Step {
+  const title = 'Delivered'
+  if (all === 0) return { title, tone: 'neutral', text: 'no destinations' }
+  if (sent.length === 0) return { title, tone: 'neutral', text: 'not selected by any destination' }
+  const failing = sent.filter(({ last }) => last.outcome !== 'delivered').length
+  if (failing > 0) return { title, tone: 'bad', text: `pending for ${plural(failing, 'destination')}` }
+  return {
+    title,
+    tone: 'good',
+    text: `to ${plural(sent.length, 'destination')}`,
+    at: sent[0]?.last.attempted_at,
+  }
+}
+
+/** What came in, beside what was made of it. */
+function RawAndNormalized({
+  outcome: { id, event },
+  trace,
+}: {
+  outcome: EventOutcome
+  trace: EventTrace | null
+}): VNode {
+  if (!event) return html`${h(RawSection, { id, trace })}`
+  const { payload, headers, meta } = event
+  return html`
+    <div class="beside">
+      ${h(RawSection, { id, trace })}
+      ${h(Section, { title: 'Normalized' }, h(JsonView, { value: { payload, headers, meta }, label: 'Normalized' }))}
+    </div>
+  `
+}
+
+const MISSING = {
+  expired: 'The request is no longer in the log, which keeps requests for a few days (KONTOR_LOG_RETENTION).',
+  erased:
+    'The whole request was deleted because a person named in it was erased. The normalized event is kept.',
+  unknown: 'The request is not in the log.',
+}
+
+function RawSection({ id, trace }: { id: string; trace: EventTrace | null }): VNode | null {
+  const whole = useSignal<ReceivedRequest | null>(null)
+  const problem = useSignal<unknown>(null)
+  if (!trace) return null
+  const { missing, batch, body, bytes, truncated, edited } = whole.value ?? trace.request
+  const title = edited ? 'Edited request' : 'Original request'
+  const showAll = async () => {
+    whole.value = await inbound.request(tenant.peek() ?? '', id, undefined, true)
+  }
+  return h(
+    Section,
+    { title },
+    edited &&
+      html`<p>Edited by ${edited.by}, ${h(Time, { at: edited.at })}. The${' '}
+        <a href=${link('deadLetter', { id: edited.dead_letter })}>dead letter</a> keeps the original until it expires.</p>`,
+    missing && html`<p class="faint">${MISSING[missing]}</p>`,
+    body !== null && h(TextView, { text: formatJson(body), label: title }),
+    truncated && html`<p class="faint">Truncated: the request has ${number(bytes)} bytes.</p>`,
+    batch &&
+      whole.value === null &&
+      html`<p class="faint">
+        Item ${number(batch.index + 1)} of ${number(batch.items)} in the request.${' '}
+        ${h(ActionButton, { label: 'Show whole request', run: showAll, problem, kind: 'link' })}
+      </p>`,
+    h(ProblemArea, { problem }),
+  )
+}
+
+const TONES: Record<string, Tone> = {
+  processed: 'good',
+  delivered: 'good',
+  dead_letter: 'bad',
+  failed: 'bad',
+}
+const outcomeBadge = (outcome: string) =>
+  h(Badge, { text: lowerWords(outcome), tone: TONES[outcome] ?? 'neutral' })
+
+/** Every time that the sender told of it, and every destination that was told. */
+function ReceiptsAndDeliveries({
+  outcome,
+  trace,
+}: {
+  outcome: EventOutcome
+  trace: EventTrace | null
+}): VNode | null {
+  if (!trace) return null
+  return html`
+    ${
+      trace.receipts.length > 1 &&
+      h(
+        Section,
+        { title: `Received ${plural(trace.receipts.length, 'time')}` },
+        h(Table<Receipt>, {
+          caption: 'Receipts with the same id',
+          columns: [
+            {
+              label: 'Event',
+              cell: ({ id }) =>
+                id === outcome.id
+                  ? 'this one'
+                  : html`<a href=${link('event', { id })}><code>${id}</code></a>`,
+              kind: 'long',
+            },
+            { label: 'Outcome', cell: row => outcomeBadge(row.outcome) },
+            { label: 'Received', cell: ({ received_at }) => h(Time, { at: received_at }) },
+          ],
+          rows: trace.receipts,
+          csv: { rows: trace.receipts, name: 'receipts' },
+          rowKey: ({ id, received_at }) => `${id} ${received_at}`,
+        }),
+      )
+    }
+    ${
+      trace.sent.length > 0 &&
+      h(
+        Section,
+        { title: 'Sent to' },
+        h(Table<Sent>, {
+          caption: 'Destinations',
+          columns: [
+            {
+              label: 'Destination',
+              cell: ({ id, name }) => html`<a href=${link('destination', { id })}>${name}</a>`,
+              kind: 'long',
+            },
+            {
+              label: 'Outcome',
+              cell: ({ last }) => [outcomeBadge(last.outcome), ' ', last.status ?? last.error],
+            },
+            { label: 'Attempts', cell: ({ attempts }) => number(attempts), kind: 'number' },
+            { label: 'Last attempt', cell: ({ last }) => h(Time, { at: last.attempted_at }) },
+          ],
+          rows: trace.sent,
+          csv: { rows: trace.sent.map(({ name, last }) => ({ destination: name, ...last })), name: 'sent' },
+          rowKey: ({ id }) => id,
+        }),
+      )
+    }
+  `
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** By the id here, else by the one that its sender gave it. */
+async function findOutcome(id: string, source: string, signal: AbortSignal): Promise<EventOutcome | null> {
+  if (id === '') return null
+  const found = UUID.test(id) && source === '' ? await nullOn(404, events.find(id, signal)) : null
+  return found ?? nullOn(404, events.lookup({ event_id: id, source_config_id: source }, signal))
+}
+
+/** By whatever id one has: #/events/lookup?id=…&source=… */
+const readQuery = (query: URLSearchParams) => ({
+  id: query.get('id') ?? '',
+  source: query.get('source') ?? '',
+})
+
+export const eventLookupPage = definePage(
+  'eventLookup',
+  async ({ route, signal }) => {
+    const { id, source } = readQuery(route.query)
+    const outcome = await findOutcome(id, source, signal)
+    return { outcome, trace: await readTrace(outcome, signal) }
+  },
+  ({ data: { outcome, trace }, route }) => {
+    const { id, source } = readQuery(route.query)
+    return h(
+      Page,
+      { title: outcome?.event?.event_type ?? 'Event lookup' },
+      h(LookupForm, { id, source }),
+      outcome ? h(Outcome, { outcome, trace }) : id !== '' && h(UnknownEvent, { id }),
+    )
+  },
+)

@@ -1,0 +1,420 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren, VNode } from 'preact'
+import { type Amount, toNumber } from '../amount.ts'
+import { reports } from '../api/data.ts'
+import { errorStatus, nullOn } from '../api/request.ts'
+import type {
+  Conversion,
+  Destination,
+  Event,
+  Health,
+  HistoryReport,
+  List,
+  OverviewReport,
+  SeriesRow,
+} from '../api/types.ts'
+import { useLiveData } from '../components/live-data.ts'
+import { EmptyState } from '../components/notice.ts'
+import { Page, Section, type Sign, Signs, type Tile, Tiles } from '../components/page.ts'
+import { Plot } from '../components/plot.ts'
+import { Table } from '../components/table.ts'
+import { Copyable } from '../components/text.ts'
+import { Ago, Time } from '../components/time.ts'
+import { compact, DAY_MS, lowerWords, money, number, percent, plural } from '../format.ts'
+import { h, html } from '../html.ts'
+import { definePage } from '../page-definition.ts'
+import { link } from '../router.ts'
+import { keyHint, recordCommand, trackCommand } from '../samples.ts'
+import { isAdmin, tenant } from '../session.ts'
+import {
+  type Activity,
+  compareDays,
+  type Days,
+  listCurrencies,
+  readActivity,
+  refreshActivity,
+} from './activity.ts'
+import { conversionColumns } from './conversions.ts'
+import { DemoTenantForm } from './demo-tenant.ts'
+import { eventColumns, NoEvents } from './events.ts'
+import { findSender, type Sender } from './senders.ts'
+import { Headline, MrrPlot } from './subscriptions/figures.ts'
+import { hasSubscriptions, readReport, readScope } from './subscriptions/report-page.ts'
+
+const MRR_DAYS = 90
+
+type Revenue = { report: OverviewReport; history: HistoryReport | null }
+type Overview = { activity: Activity; revenue: Revenue | null }
+
+export const overviewPage = definePage(
+  'overview',
+  async ({ signal }): Promise<Overview | null> => {
+    if (isAdmin.peek() && tenant.peek() === null) return null
+    const [activity, revenue] = await Promise.all([readActivity(signal), readRevenue(signal)])
+    return { activity, revenue }
+  },
+  ({ data }) => (data ? h(OverviewView, data) : h(Page, { title: 'Overview' }, h(NoTenant, {}))),
+)
+
+function OverviewView({ activity, revenue }: Overview): VNode {
+  const isFollowing = useSignal(true)
+  const current = useLiveData(activity, { next: refreshActivity, isOn: isFollowing })
+  const toggle = (event: { currentTarget: EventTarget | null }) => {
+    isFollowing.value = (event.currentTarget as HTMLInputElement).checked
+  }
+  return h(
+    Page,
+    {
+      title: 'Overview',
+      actions: html`
+        <label class="check">
+          <input type="checkbox" id="live" checked=${isFollowing.value} onChange=${toggle} />Live updates
+        </label>
+      `,
+    },
+    h(FirstRun, { started: current.started }),
+    h(AttentionList, { activity: current, revenue: revenue?.report ?? null }),
+    h(Today, { activity: current }),
+    revenue && h(RevenueSection, revenue),
+    current.health && h(HealthSigns, { health: current.health, hours: current.eventHours }),
+    h(Newest, { activity: current }),
+  )
+}
+
+function RevenueSection({ report, history }: Revenue): VNode {
+  return h(
+    Section,
+    { title: 'Subscriptions' },
+    h(Headline, { report }),
+    history && html`<h3>MRR in the last ${MRR_DAYS} days</h3>`,
+    history && h(MrrPlot, { history, height: 180 }),
+    html`<p class="further"><a href=${link('subscriptions')}>Full report</a></p>`,
+  )
+}
+
+/** The report's numbers, or null: the overview does not wait for a business without subscriptions. */
+async function readRevenue(signal: AbortSignal): Promise<Revenue | null> {
+  try {
+    const scope = await readScope(new URLSearchParams(), signal)
+    const report = await readReport(scope, reports.overview({ ...scope, page_size: 1 }, signal))
+    if (!hasSubscriptions(report)) return null
+    const from = new Date(Date.now() - MRR_DAYS * DAY_MS).toISOString()
+    const asked = { currency: scope.currency, interval: 'day', from }
+    return { report, history: await nullOn(404, reports.history(asked, signal)) }
+  } catch (error) {
+    if (errorStatus(error) === 401) throw error
+    return null
+  }
+}
+
+function NoTenant(): VNode {
+  return h(EmptyState, {
+    title: 'No tenant yet.',
+    text: 'A tenant holds the data of one business.',
+    action: html`<a href=${link('tenants')}>Create a tenant</a>`,
+  })
+}
+
+const SOON_DAYS = 14
+
+type StatusProps = { activity: Activity; revenue: OverviewReport | null }
+
+/** What waits for a decision, worst first; nothing where nothing does. */
+function AttentionList({ activity, revenue }: StatusProps): VNode | null {
+  const issues = listIssues({ activity, revenue })
+  if (issues.length === 0)
+    return activity.health && html`<p class="calm">${describeHealthy(activity.health)}</p>`
+  return h(
+    Section,
+    { title: 'Needs attention' },
+    html`<ul class="notice">${issues.map(issue => html`<li>${issue}</li>`)}</ul>`,
+  )
+}
+
+const LATE_MS = 60_000
+
+/** What has just come in is on its way; what has waited for longer is not. */
+function isLate(waiting: Health['retrying'] | null): boolean {
+  const oldest = waiting?.oldest_at
+  return Boolean(oldest) && Date.now() - new Date(oldest!).getTime() > LATE_MS
+}
+
+function describeHealthy({ waiting, installation }: Health): string {
+  const own =
+    waiting === null
+      ? ''
+      : waiting.entries === 0
+        ? ', nothing waiting to be processed'
+        : `, ${plural(waiting.entries, 'request')} being processed`
+  const others = (installation?.waiting?.entries ?? 0) - (waiting?.entries ?? 0)
+  const more = others > 0 ? ` ${plural(others, 'request is', 'requests are')} waiting for other tenants.` : ''
+  return `No problems: no dead letters, no rejected requests, all messages delivered${own}.${more}`
+}
+
+/** What is told by a line of its own anyway. */
+const LISTED_SEPARATELY = new Set(['dead_letters', 'refused_share'])
+
+function listIssues({ activity, revenue }: StatusProps): ComponentChildren[] {
+  const { health, alerts, lastRefused, failing } = activity
+  const payments = revenue?.attention.payment_issues ?? 0
+  const raised = (alerts ?? []).filter(({ rule }) => !LISTED_SEPARATELY.has(rule))
+  return [
+    ...raised.map(
+      ({ rule, subject, summary, raised_at }) =>
+        html`${summary} ${rule === 'source_silent' && subject && html`<a href=${link('source', { id: subject })}>View source</a>. `}Raised ${h(Ago, { at: raised_at })}.`,
+    ),
+    health &&
+      health.dead_letters.open > 0 &&
+      html`<a href=${link('deadLetters')}>${plural(health.dead_letters.open, 'dead letter')}</a> (<a href=${link('issues')}>by cause</a>).`,
+    health &&
+      health.refused.last_24_hours > 0 &&
+      html`<a href=${link('issues')}>${plural(health.refused.last_24_hours, 'request')}</a> rejected in the last 24 hours${lastRejection(lastRefused)}.`,
+    ...(failing ?? []).map(describeFailing),
+    health &&
+      isLate(health.waiting) &&
+      html`${plural(health.waiting!.entries, 'request is', 'requests are')} waiting to be processed. The oldest arrived ${h(Ago, { at: health.waiting!.oldest_at! })}.`,
+    health &&
+      health.retrying.entries > 0 &&
+      html`${plural(health.retrying.entries, 'request')} could not be processed yet and will be retried.`,
+    health &&
+      health.deferred.events > 0 &&
+      html`${plural(health.deferred.events, 'event')} deferred because a source is over its rate limit.`,
+    health &&
+      health.disk_free !== null &&
+      health.disk_free < 0.1 &&
+      html`The disk is ${Math.round((1 - health.disk_free) * 100)} % full.`,
+    health &&
+      health.disk_days_left !== null &&
+      health.disk_days_left < SOON_DAYS &&
+      html`At the current rate, the disk will be full in ${plural(Math.max(1, Math.floor(health.disk_days_left)), 'day')}.`,
+    payments > 0 && html`<a href=${link('attention')}>${plural(payments, 'payment')}</a> failed or overdue.`,
+  ].filter(Boolean) as ComponentChildren[]
+}
+
+function lastRejection(last: Activity['lastRefused']): ComponentChildren {
+  return last && html`, most recently ${h(Ago, { at: last.rejected_at })}: ${lowerWords(last.code)}`
+}
+
+function describeFailing({ id, name, health, disabled_reason: reason }: Destination): ComponentChildren {
+  const destination = html`<a href=${link('destination', { id })}>${name}</a>`
+  const waiting = health.pending > 0 && ` ${plural(health.pending, 'message is', 'messages are')} pending.`
+  if (reason !== null) return html`${destination} is disabled. ${reason}${waiting}`
+  return html`Deliveries to ${destination} have failed since ${h(Time, { at: health.failing_since })}.${waiting}`
+}
+
+/** What lies further ahead is no forecast. */
+const FAR_DAYS = 1_000
+
+/** How the service is doing, each with the last 24 hours where there is something to draw. */
+function HealthSigns({ health, hours }: { health: Health; hours: SeriesRow[] | null }): VNode {
+  const perHour = hours?.slice(-24).map(({ count }) => count) ?? []
+  const { waiting, retrying, installation, deferred, dead_letters: letters, refused } = health
+  const { disk_free: free, disk_days_left: days } = health
+  const everybody = installation?.waiting ?? null
+  const signs: (Sign | null)[] = [
+    {
+      label: 'Events in the last full hour',
+      value: number(perHour.at(-2) ?? 0),
+      spark: { label: 'Events per hour', values: perHour },
+    },
+    waiting && {
+      label: 'Waiting for processing',
+      value: number(waiting.entries),
+      note: waiting.oldest_at && html`<span>oldest ${h(Ago, { at: waiting.oldest_at })}</span>`,
+    },
+    everybody && everybody.entries !== waiting?.entries
+      ? {
+          label: 'Waiting, all tenants',
+          value: number(everybody.entries),
+          note: everybody.oldest_at && html`<span>oldest ${h(Ago, { at: everybody.oldest_at })}</span>`,
+        }
+      : null,
+    retrying.entries > 0
+      ? {
+          label: 'Being retried',
+          value: number(retrying.entries),
+          note: retrying.oldest_at && html`<span>oldest ${h(Ago, { at: retrying.oldest_at })}</span>`,
+        }
+      : null,
+    {
+      label: 'Dead letters',
+      value: number(letters.open),
+      href: link('deadLetters'),
+      spark: { label: 'Dead letters per hour', values: letters.by_hour },
+    },
+    {
+      label: 'Rejected in 24 hours',
+      value: number(refused.last_24_hours),
+      spark: { label: 'Rejected requests per hour', values: refused.by_hour },
+    },
+    {
+      label: 'Deferred',
+      value: number(deferred.events),
+      note: deferred.oldest_at && html`<span>oldest ${h(Ago, { at: deferred.oldest_at })}</span>`,
+    },
+    free === null
+      ? null
+      : {
+          label: 'Disk used, all tenants',
+          value: percent(1 - free),
+          note:
+            days !== null &&
+            days < FAR_DAYS &&
+            `full in ${plural(Math.max(1, Math.floor(days)), 'day')} at the current rate`,
+        },
+  ]
+  return h(Section, { title: 'Health' }, h(Signs, { signs }))
+}
+
+const MOST_CURRENCIES = 4
+const PLOT_HEIGHT = 160
+
+/** One number of the day, and how it compares. */
+type Figure = { label: string; days: Days; shown(value: Amount): string; href: string }
+
+/** Today against yesterday and last week: the numbers, and how they came about. */
+function Today({ activity }: { activity: Activity }): VNode | null {
+  const figures = listFigures(activity)
+  if (figures.length === 0) return null
+  return h(
+    Section,
+    { title: 'Today' },
+    h(Tiles, { tiles: figures.map(toTile) }),
+    html`<div class="plots">${figures.map(figure => h(FigurePlot, { key: figure.label, figure }))}</div>`,
+  )
+}
+
+function listFigures({ eventHours, conversionHours, readAt }: Activity): Figure[] {
+  const counts = (label: string, rows: SeriesRow[] | null, href: string): Figure[] =>
+    rows ? [{ label, days: compareDays(rows, readAt, ({ count }) => count), shown: number, href }] : []
+  const currencies = listCurrencies(conversionHours ?? []).slice(0, MOST_CURRENCIES)
+  return [
+    ...counts('Events', eventHours, link('events')),
+    ...counts('Conversions', conversionHours, link('conversions')),
+    ...currencies.map(currency => ({
+      label: currencies.length > 1 ? `Revenue in ${currency}` : 'Revenue',
+      days: compareDays(conversionHours!, readAt, ({ amounts }) => amounts?.[currency] ?? null),
+      shown: (value: Amount) => money(value, currency),
+      href: link('conversions'),
+    })),
+  ]
+}
+
+function toTile({ label, days, shown, href }: Figure): Tile {
+  const note = `${shown(days.yesterday)} yesterday, ${shown(days.weekAgo)} a week ago`
+  return { label, value: shown(days.today), note, href }
+}
+
+function FigurePlot({ figure: { label, days, shown } }: { figure: Figure }): VNode {
+  const isEmpty = [days.today, days.yesterday, days.weekAgo].every(total => toNumber(total) === 0)
+  return html`
+    <div>
+      <h3>${label} so far today</h3>
+      ${
+        isEmpty
+          ? html`<p class="faint">No data for today, yesterday or a week ago.</p>`
+          : h(Plot, {
+              title: `${label}, cumulative by hour: today, yesterday and a week ago`,
+              ...{ moments: days.moments, series: days.series, height: PLOT_HEIGHT, unit: 'hour' },
+              ...{ shown, axisShown: compact },
+            })
+      }
+    </div>
+  `
+}
+
+function Newest({ activity: { events, conversions } }: { activity: Activity }): VNode {
+  return html`
+    ${events && h(Section, { title: 'Newest events' }, h(NewestEvents, { events }))}
+    ${
+      conversions !== null &&
+      conversions.results.length > 0 &&
+      h(Section, { title: 'Newest conversions' }, h(NewestConversions, { conversions }))
+    }
+  `
+}
+
+function NewestEvents({ events: { results } }: { events: List<Event> }): VNode {
+  if (results.length === 0) return h(NoEvents, {})
+  return html`
+    ${h(Table<Event>, {
+      caption: 'Newest events',
+      columns: eventColumns,
+      rows: results,
+      rowKey: ({ id }) => id,
+    })}
+    <p class="further"><a href=${link('events')}>All events</a></p>
+  `
+}
+
+function NewestConversions({ conversions: { results } }: { conversions: List<Conversion> }): VNode {
+  return html`
+    ${h(Table<Conversion>, {
+      caption: 'Newest conversions',
+      columns: conversionColumns,
+      rows: results,
+      rowKey: ({ id }) => id,
+    })}
+    <p class="further"><a href=${link('conversions')}>All conversions</a></p>
+  `
+}
+
+type Step = { title: string; isDone: boolean; how: VNode | null }
+
+/** What to begin with; nothing once events come in, and records or webhooks too. Ticks itself while one looks. */
+function FirstRun({ started }: Pick<Activity, 'started'>): VNode | null {
+  if (started.event && (started.record || started.source)) return null
+  const steps: Step[] = [
+    {
+      title: 'Send an event',
+      isDone: started.event,
+      how: isAdmin.value
+        ? h(ConnectLinks, { senders: ['curl', 'browser', 'sdk', 'segment'] })
+        : h(Copyable, { text: trackCommand(), label: 'Copy the command' }),
+    },
+    {
+      title: 'Write a record',
+      isDone: started.record,
+      how: h(Copyable, { text: recordCommand('products'), label: 'Copy the command' }),
+    },
+    {
+      title: 'Connect Stripe, Shopify or another webhook sender',
+      isDone: started.source === true,
+      how: isAdmin.value ? h(ConnectLinks, { senders: ['stripe', 'shopify', 'woocommerce'] }) : null,
+    },
+  ]
+  const list = h(
+    Section,
+    { title: 'First steps' },
+    html`
+      <ol class="steps">
+        ${steps.map(
+          ({ title, isDone, how }) => html`
+            <li class=${isDone ? 'done' : 'open'}>
+              <p>
+                <span class="tick" aria-hidden="true">${isDone ? '✓' : ''}</span>
+                ${title}<span class="unseen">${isDone ? ', done' : ', to do'}</span>
+              </p>
+              ${!isDone && how}
+            </li>
+          `,
+        )}
+      </ol>
+      ${!started.record && html`<p class="faint">${keyHint('private')}</p>`}
+    `,
+  )
+  const isEmpty = !started.event && !started.record
+  return html`${list}${isEmpty && isAdmin.value && h(Section, { title: 'Explore with demo data' }, h(DemoTenantForm, {}))}`
+}
+
+/** Ways that lead to the first event, each with everything filled in. */
+function ConnectLinks({ senders }: { senders: Sender['name'][] }): VNode {
+  return html`
+    <p>
+      ${senders.map((name, index) => [
+        index > 0 && ' · ',
+        html`<a href=${link('connect', { sender: name })}>${findSender(name).title}</a>`,
+      ])}
+    </p>
+  `
+}

@@ -1,0 +1,330 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren, VNode } from 'preact'
+import { parseAmount } from '../amount.ts'
+import { people } from '../api/admin.ts'
+import { nullOn, Problem } from '../api/request.ts'
+import type {
+  Erased,
+  ErasurePreview,
+  ErasureReceipt,
+  JsonObject,
+  Person,
+  PersonChoice,
+  PersonName,
+} from '../api/types.ts'
+import { ActionButton, Form, TextField } from '../components/form.ts'
+import { Badge, EmptyState, ProblemArea } from '../components/notice.ts'
+import { Page, Section, Tiles } from '../components/page.ts'
+import { type Column, Table } from '../components/table.ts'
+import { Time } from '../components/time.ts'
+import { money, number, plural, text, words } from '../format.ts'
+import { h, html } from '../html.ts'
+import { definePage } from '../page-definition.ts'
+import { link } from '../router.ts'
+import { tenant } from '../session.ts'
+import { PersonForm } from './people.ts'
+export const personPage = definePage(
+  'person',
+  ({ route, signal }) => nullOn(404, withChoices(people.show(tenant.peek() ?? '', route.params.id, signal))),
+  ({ data: person, route }) => {
+    const { id } = route.params
+    if (person && 'choices' in person) return h(ChoicePage, { id, ...person })
+    if (!person)
+      return h(
+        Page,
+        { title: 'Person not found' },
+        h(PersonForm, { name: id }),
+        h(EmptyState, {
+          title: `No person has the identifier ${id}.`,
+          text: 'Enter a complete identifier: an e-mail address, a user id or a visitor id.',
+        }),
+      )
+    return h(PersonPage, { key: person.profile_id, person })
+  },
+)
+
+function PersonPage({ person }: { person: Person }): VNode {
+  const problem = useSignal<unknown>(null)
+  const done = useSignal<ErasedPageProps | null>(null)
+  const { profile_id: id, contact } = person
+  if (done.value) return h(ErasedPage, done.value)
+  const title = contact?.name ?? contact?.email ?? person.names[0]?.value ?? id
+  const save = () => people.save(person.tenant, id)
+  return h(
+    Page,
+    {
+      title,
+      actions: h(ActionButton, { label: 'Export data', run: save, problem }),
+      lead: personLead(person),
+    },
+    h(ProblemArea, { problem }),
+    h(Tiles, {
+      tiles: [
+        { label: 'Events', value: number(person.events), ...othersNote(person) },
+        { label: 'Conversions', value: number(person.conversions) },
+        { label: 'Identifiers', value: number(person.names.length), note: id },
+      ],
+    }),
+    h(
+      Section,
+      { title: 'Identifiers' },
+      h(Table<PersonName>, {
+        ...{ caption: 'Identifiers', columns: NAME_COLUMNS, rows: person.names },
+        csv: { rows: person.names, name: 'identifiers' },
+      }),
+    ),
+    h(Section, { title: 'Timeline' }, h(PersonTimeline, { person })),
+    h(
+      Section,
+      { title: 'Erase this person' },
+      h(EraseForm, { person, title, erased: (receipt, preview) => (done.value = { receipt, preview }) }),
+    ),
+  )
+}
+
+/** The time line and an erasure hold them too. */
+function othersNote({ events_of_others: others }: Person): { note?: string } {
+  return others > 0 ? { note: `plus ${number(others)} of other profiles that mention this person` } : {}
+}
+
+type ErasedPageProps = { receipt: ErasureReceipt; preview: Erased | null }
+
+/** Nothing of the person is shown any more. */
+function ErasedPage({ receipt: { id, status, erased }, preview }: ErasedPageProps): VNode {
+  const isDone = status === 'completed'
+  const isOther = isDone && preview !== null && describeErased(preview) !== describeErased(erased)
+  return h(
+    Page,
+    { title: isDone ? 'Erased' : 'Erasure in progress' },
+    html`
+      <p>Receipt <code>${id}</code>: ${describeErased(erased)}.</p>
+      ${!isDone && html`<p>The erasure continues in the background. The receipt shows its progress.</p>`}
+      ${isOther && html`<p class="faint">The preview listed ${describeErased(preview)}. The data has changed since then.</p>`}
+      <p><a href=${link('people')}>People</a> · <a href=${link('privacy')}>All receipts</a></p>
+    `,
+  )
+}
+
+function personLead({ contact, merged_profiles: merged }: Person): ComponentChildren {
+  const company = contact?.company && `${contact.company}. `
+  const record =
+    contact && html`<a href=${link('record', { type: 'contacts', id: contact.id })}>Contact ${contact.id}</a>`
+  const mergedText = merged.length > 0 && `, ${plural(merged.length, 'other profile')} merged into this one`
+  return html`${company}${record ?? 'No contact record'}${mergedText}.`
+}
+
+const NAME_COLUMNS: Column<PersonName>[] = [
+  { label: 'Identifier', cell: ({ value }) => value, kind: 'long' },
+  {
+    label: 'Kind',
+    cell: ({ kind, moved_on_at }) =>
+      html`${kind}${moved_on_at && html` ${h(Badge, { text: 'reassigned' })}`}`,
+  },
+  { label: 'First seen', cell: ({ first_seen_at }) => h(Time, { at: first_seen_at }), isMinor: true },
+  { label: 'Linked by', cell: causeCell, kind: 'long', isMinor: true },
+]
+
+/** What brought the name together with the others. */
+function causeCell({ cause }: PersonName): ComponentChildren {
+  if (!cause) return html`<span class="faint">first identifier</span>`
+  const { kind, id } = cause
+  if (kind === 'event') return html`<a href=${link('event', { id })}>an event</a>`
+  if (kind === 'sale') return html`sale of <a href=${link('record', { type: 'orders', id })}>order ${id}</a>`
+  if (kind !== 'record') return `${kind} ${id}`
+  const [type = '', ...rest] = id.split('/')
+  const recordId = rest.join('/')
+  const list = type === 'order' ? 'orders' : 'contacts'
+  return html`<a href=${link('record', { type: list, id: recordId })}>${type} ${recordId}</a>`
+}
+
+const MAX_MOMENTS = 500
+
+/** Something that happened to a person; `at` is '' where no time is told. */
+type Moment = { key: string; at: string; what: string; title: ComponentChildren; detail: string }
+
+const COLUMNS: Column<Moment>[] = [
+  { label: 'Activity', cell: ({ title }) => title, kind: 'long' },
+  { label: 'Time', cell: ({ at }) => h(Time, { at }) },
+  { label: 'Kind', cell: ({ what }) => what },
+  { label: 'Detail', cell: ({ detail }) => detail, kind: 'long', isMinor: true },
+]
+
+/** Read when asked for: it looks through all events of the tenant. */
+function PersonTimeline({ person }: { person: Person }): VNode {
+  const problem = useSignal<unknown>(null)
+  const moments = useSignal<Moment[] | null>(null)
+  const read = async () => {
+    const rows = await people.everything(person.tenant, person.profile_id)
+    moments.value = rows.flatMap(toMoments).toSorted((a, b) => (a.at < b.at ? 1 : -1))
+  }
+  const found = moments.value
+  return html`
+    ${
+      found === null &&
+      html`<p>${h(ActionButton, { label: 'Load timeline', run: read, problem })}${' '}
+        <span class="faint">Searches all events. This can take a while for large tenants.</span></p>`
+    }
+    ${h(ProblemArea, { problem })}
+    ${found !== null && found.length === 0 && h(EmptyState, { title: 'No activity yet.' })}
+    ${
+      found !== null &&
+      found.length > 0 &&
+      h(Table<Moment>, {
+        caption: 'Timeline',
+        columns: COLUMNS,
+        rows: found.slice(0, MAX_MOMENTS),
+        rowKey: ({ key }) => key,
+        csv: { rows: found.map(({ key, at, detail }) => ({ what: key, at, detail })), name: 'timeline' },
+      })
+    }
+    ${found !== null && found.length > MAX_MOMENTS && html`<p class="faint">${plural(found.length - MAX_MOMENTS, 'older entry is', 'older entries are')} not shown. Export the data to see all.</p>`}
+  `
+}
+
+function toMoments(row: JsonObject): Moment[] {
+  const id = String(row.id ?? row.customer ?? '')
+  const key = `${row.type} ${id}`
+  switch (row.type) {
+    case 'event': {
+      const title = html`<a href=${link('event', { id })}>${text(row.event_type)}</a>`
+      return [{ key, at: String(row.occurred_at), what: 'event', title, detail: `from ${row.source}` }]
+    }
+    case 'conversion': {
+      const amount = money(parseAmount(row.amount), row.currency as string | null)
+      return [
+        {
+          key,
+          at: String(row.occurred_at),
+          what: 'conversion',
+          title: text(row.conversion_type),
+          detail: amount,
+        },
+      ]
+    }
+    case 'order':
+    case 'contact': {
+      const type = row.type === 'order' ? 'orders' : 'contacts'
+      const title = html`<a href=${link('record', { type, id })}>${id}</a>`
+      return [{ key, at: String(row.sourceUpdatedAt), what: row.type, title, detail: 'latest version' }]
+    }
+    case 'billing_account':
+      return subscriptionMoments(row)
+    default:
+      return []
+  }
+}
+
+function subscriptionMoments(account: JsonObject): Moment[] {
+  const customer = String(account.customer)
+  const subscriptions = account.subscriptions as { id: string; status: string; currency: string | null }[]
+  return subscriptions.map(({ id, status, currency }) => ({
+    key: `subscription ${id}`,
+    at: '',
+    what: 'subscription',
+    title: html`<a href=${link('account', { customer, currency: currency ?? 'EUR' })}>${id}</a>`,
+    detail: status,
+  }))
+}
+
+type EraseFormProps = {
+  person: Person
+  /** As the page calls them. */
+  title: string
+  /** `preview` is what was announced. */
+  erased(receipt: ErasureReceipt, preview: Erased | null): void
+}
+
+/** First what it would take, then the person's name typed by hand, or the id: it cannot be undone. */
+function EraseForm({ person, title, erased }: EraseFormProps): VNode {
+  const problem = useSignal<unknown>(null)
+  const preview = useSignal<ErasurePreview | null>(null)
+  const { profile_id: id, tenant } = person
+  const loadPreview = async () => {
+    preview.value = await people.wouldErase(tenant, id)
+  }
+  const isConfirmed = ({ confirmation }: { confirmation: string }) =>
+    [id, title.trim()].includes(confirmation.trim())
+  const erase = async () => erased(await people.erase(tenant, id), preview.peek()?.would_erase ?? null)
+  return html`
+    <p>Events are deleted. Orders, sales and billing are kept without personal data. This cannot be undone.</p>
+    ${h(ProblemArea, { problem })}
+    ${
+      preview.value === null
+        ? html`<p>${h(ActionButton, { label: 'Preview erasure', run: loadPreview, problem })}</p>`
+        : html`
+            <p>This erases ${describeErased(preview.value.would_erase)}.</p>
+            ${preview.value.not_joined.map(other => h(OtherProfile, other))}
+            ${h(
+              Form<'confirmation'>,
+              { submit: 'Erase permanently', layout: 'filter', run: erase, isConfirmed },
+              h(TextField, {
+                ...{ id: 'confirmation', label: `Type ${title} to confirm` },
+                ...(title !== id && { hint: `Or ${id}` }),
+              }),
+            )}
+          `
+    }
+  `
+}
+
+function OtherProfile({
+  profile_id,
+  kind,
+  value,
+  remaining_events,
+}: ErasurePreview['not_joined'][number]): VNode {
+  return html`
+    <p>Another profile has the same id and is not included: <a href=${link('person', { id: profile_id })}>${profile_id}</a>
+      (${kind} ${value}). Kontor keeps its ${plural(remaining_events, 'event')}.</p>
+  `
+}
+
+/** As the preview and the receipt say it alike. */
+const WHAT: Record<string, string> = {
+  conversions: 'conversions made anonymous',
+  orders: 'orders reduced to amounts and dates',
+  identities: 'identifiers',
+  touches: 'attribution touches',
+  archived: 'archived results',
+  waiting: 'waiting events',
+  log_entries: 'received requests',
+  billing: 'billing accounts and invoices made anonymous',
+}
+
+export function describeErased(erased: Erased): string {
+  const given = Object.entries(erased).filter(([, count]) => count > 0)
+  if (given.length === 0) return 'nothing'
+  return given
+    .map(([name, count]) => `${WHAT[name] ?? words(name).toLowerCase()}: ${number(count)}`)
+    .join(', ')
+}
+
+/** Of a name that several people go by. */
+type Choices = { choices: PersonChoice[] }
+
+/** The answer, or the people that it asks to choose from. */
+async function withChoices<Answer>(answer: Promise<Answer>): Promise<Answer | Choices> {
+  try {
+    return await answer
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== 'person_ambiguous') throw error
+    return { choices: error.choices }
+  }
+}
+
+function ChoicePage({ id, choices }: Choices & { id: string }): VNode {
+  return h(
+    Page,
+    {
+      title: 'More than one person',
+      lead: html`Several people have the identifier ${id}. They are not linked to each other.`,
+    },
+    html`<ul>
+      ${choices.map(
+        ({ name, profile_id: profile }) =>
+          html`<li><a href=${link('person', { id: profile })}>${name}</a> <span class="faint">${profile}</span></li>`,
+      )}
+    </ul>`,
+    h(PersonForm, { name: id }),
+  )
+}

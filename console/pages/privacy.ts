@@ -1,0 +1,194 @@
+import { type Signal, useSignal } from '@preact/signals'
+import type { ComponentChildren, VNode } from 'preact'
+import { privacy } from '../api/admin.ts'
+import type { Erased, ErasureReceipt, Suppression, SuppressionList } from '../api/types.ts'
+import { announce } from '../components/announcer.ts'
+import { askConfirmation } from '../components/dialog.ts'
+import { ActionButton, Form, TextField } from '../components/form.ts'
+import { Badge, EmptyState, ProblemArea } from '../components/notice.ts'
+import { Page, Section } from '../components/page.ts'
+import { type Column, Table } from '../components/table.ts'
+import { Ago, Time } from '../components/time.ts'
+import { plural } from '../format.ts'
+import { h, html } from '../html.ts'
+import { definePage } from '../page-definition.ts'
+import { link } from '../router.ts'
+import { tenant } from '../session.ts'
+import { describeErased } from './person.ts'
+/** Who was erased, and who is not recorded again. */
+export const privacyPage = definePage(
+  'privacy',
+  async ({ signal }) => {
+    const id = tenant.peek() ?? ''
+    const [suppressed, erasures] = await Promise.all([
+      privacy.suppressions(id, signal),
+      privacy.erasures(id, signal),
+    ])
+    return { suppressed, erasures }
+  },
+  ({ data: { suppressed, erasures }, refresh }) => {
+    const problem = useSignal<unknown>(null)
+    const csv = (path: string) =>
+      ({ api: 'admin', path: `/${path}`, query: { tenant: tenant.peek() }, name: path }) as const
+    return h(
+      Page,
+      {
+        title: 'Privacy',
+        lead: html`Erasures, and people who are not tracked. To erase one person, find them in <a href=${link('people')}>People</a>.`,
+      },
+      h(ProblemArea, { problem }),
+      h(
+        Section,
+        { title: 'Suppressed people' },
+        suppressed.results.length > 0 && h(Discarded, { left: suppressed.not_recorded }),
+        suppressed.results.length === 0
+          ? h(EmptyState, { title: 'No suppressed people.' })
+          : h(Table<Suppression>, {
+              ...{ caption: 'Suppressed people', columns: suppressedColumns(problem, refresh) },
+              ...{ rows: suppressed.results, rowKey: ({ id }) => id, csv: csv('suppressions') },
+            }),
+      ),
+      h(Section, { title: 'Stop tracking a person' }, h(SuppressForm, { refresh })),
+      suppressed.results.length > 0 &&
+        h(Section, { title: 'Resume tracking a person' }, h(ResumeForm, { refresh })),
+      h(
+        Section,
+        { title: 'Erasures' },
+        erasures.results.length === 0
+          ? h(EmptyState, { title: 'No erasures.' })
+          : h(Table<ErasureReceipt>, {
+              ...{ caption: 'Erasures', columns: erasureColumns, rows: erasures.results },
+              ...{ rowKey: ({ id }) => id, csv: csv('erasures') },
+            }),
+      ),
+    )
+  },
+)
+
+function Discarded({ left }: { left: SuppressionList['not_recorded'] }): VNode {
+  const what = `${plural(left.events, 'event')} and ${plural(left.records, 'record')}`
+  return html`
+    <p class="faint">
+      Only hashes of their identifiers are stored. ${what} about these people were discarded${
+        left.last_at && html`, most recently ${h(Ago, { at: left.last_at })}`
+      }.
+    </p>
+  `
+}
+
+function suppressedColumns(problem: Signal<unknown>, refresh: () => Promise<void>): Column<Suppression>[] {
+  const recordAgain = async ({ id, names }: Suppression) => {
+    const title = `Resume tracking this person (${plural(names.length, 'identifier')})?`
+    const text = 'New data is recorded from now on. Data that was discarded cannot be restored.'
+    if (!(await askConfirmation({ title, text, yes: 'Resume tracking' }))) return
+    await privacy.recordAgain(tenant.peek() ?? '', id)
+    announce('Tracking resumed')
+    await refresh()
+  }
+  return [
+    { label: 'Since', cell: ({ suppressed_at }) => h(Time, { at: suppressed_at }) },
+    { label: 'Identifiers', cell: countIdentifiers },
+    { label: 'Erasure', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long', isMinor: true },
+    {
+      label: 'Action',
+      cell: row =>
+        h(ActionButton, { label: 'Resume tracking', run: () => recordAgain(row), problem, kind: 'link' }),
+    },
+  ]
+}
+
+/** 2 visitors, 1 email */
+function countIdentifiers({ names }: Suppression): string {
+  const kinds = Map.groupBy(names, ({ kind }) => kind)
+  return [...kinds].map(([kind, own]) => plural(own.length, kind)).join(', ')
+}
+
+const erasureColumns: Column<ErasureReceipt>[] = [
+  { label: 'Requested', cell: ({ requested_at }) => h(Time, { at: requested_at }) },
+  {
+    label: 'State',
+    cell: ({ status }) => h(Badge, { text: status, tone: status === 'completed' ? 'good' : 'neutral' }),
+  },
+  { label: 'Erased data', cell: erasedCell, kind: 'text' },
+  { label: 'Receipt', cell: ({ id }) => html`<code>${id}</code>`, kind: 'long', isMinor: true },
+]
+
+function erasedCell({ erased, suppressed_names: names }: ErasureReceipt): ComponentChildren {
+  return html`
+    ${describeErased(erased)}
+    ${names !== undefined && html`<span class="reason faint">${plural(names, 'identifier')} suppressed</span>`}
+  `
+}
+
+type FormProps = { refresh(): Promise<void> }
+
+/** First what it would take, then the e-mail typed once more: it cannot be undone. */
+function SuppressForm({ refresh }: FormProps): VNode {
+  const asked = useSignal<{ email: string; erased: Erased } | null>(null)
+  const look = async (values: { email: string }) => {
+    const email = parseEmail(values.email)
+    const { would_erase: erased } = await privacy.wouldErase({ tenant: tenant.peek() ?? '', email })
+    asked.value = { email, erased }
+  }
+  const isConfirmed = ({ confirmation }: { confirmation: string }) =>
+    confirmation.trim() === asked.peek()!.email
+  const suppress = async () => {
+    const { email } = asked.peek()!
+    await privacy.suppress({ tenant: tenant.peek() ?? '', email })
+    asked.value = null
+    announce('Erased and no longer tracked')
+    await refresh()
+  }
+  const chosen = asked.value
+  return html`
+    <p>
+      Use this when a person asks not to be tracked. Their data is erased, and later data with any of their identifiers is
+      discarded. Sales and billing are kept without personal data.
+    </p>
+    ${
+      chosen === null
+        ? h(
+            Form<'email'>,
+            { key: 'look', submit: 'Preview erasure', layout: 'filter', run: look },
+            h(TextField, { id: 'email', label: 'E-mail', placeholder: 'ada@example.com', size: 30 }),
+          )
+        : html`
+            <p>
+              ${
+                Object.values(chosen.erased).every(count => count === 0)
+                  ? html`No data is stored about <strong>${chosen.email}</strong>. New data will be discarded.`
+                  : html`For <strong>${chosen.email}</strong>, this erases ${describeErased(chosen.erased)}.`
+              }
+            </p>
+            ${h(
+              Form<'confirmation'>,
+              {
+                ...{ key: 'confirm', submit: 'Erase and stop tracking' },
+                ...{ layout: 'filter', run: suppress, isConfirmed },
+              },
+              h(TextField, { id: 'confirmation', label: `Type ${chosen.email} to confirm`, size: 30 }),
+            )}
+          `
+    }
+  `
+}
+
+/** The list has hashes only: whoever comes back says their e-mail. */
+function ResumeForm({ refresh }: FormProps): VNode {
+  const run = async ({ again }: { again: string }) => {
+    const { names } = await privacy.recordAgain(tenant.peek() ?? '', parseEmail(again))
+    announce(`Tracking resumed for ${plural(names, 'identifier')}`)
+    await refresh()
+  }
+  return h(
+    Form<'again'>,
+    { submit: 'Resume', layout: 'filter', run },
+    h(TextField, { id: 'again', label: 'E-mail of the person', placeholder: 'ada@example.com', size: 30 }),
+  )
+}
+
+function parseEmail(text: string): string {
+  const email = text.trim()
+  if (!email.includes('@')) throw new Error('Enter an e-mail address.')
+  return email
+}

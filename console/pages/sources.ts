@@ -1,0 +1,205 @@
+import { type Signal, useSignal } from '@preact/signals'
+import type { VNode } from 'preact'
+import { sources } from '../api/admin.ts'
+import type { CreatedSource, NewSource, RateLimit, Source } from '../api/types.ts'
+import { Form, type FormValues, SelectField, TextField } from '../components/form.ts'
+import { Badge, EmptyState, LocalAddressNote, ShownOnce } from '../components/notice.ts'
+import { Facts, Page } from '../components/page.ts'
+import { type Column, Table } from '../components/table.ts'
+import { Copyable } from '../components/text.ts'
+import { Day } from '../components/time.ts'
+import { words } from '../format.ts'
+import { h, html } from '../html.ts'
+import { definePage } from '../page-definition.ts'
+import { link } from '../router.ts'
+import { cdpCommand, signedWebhookCommand, webhookCommand } from '../samples.ts'
+import { tenant } from '../session.ts'
+export const sourcesPage = definePage(
+  'sources',
+  ({ signal }) => sources.list(tenant.peek(), signal),
+  ({ data: { results } }) =>
+    h(
+      Page,
+      {
+        title: 'Sources',
+        actions: html`<a class="button main" href=${link('newSource')}>New source</a>`,
+        lead: 'A source is an address to which an external system posts its events.',
+      },
+      results.length > 0
+        ? h(Table<Source>, {
+            ...{ caption: 'Sources', columns, rows: results, rowKey: ({ id }) => id },
+            csv: { api: 'admin', path: '/sources', query: { tenant: tenant.peek() }, name: 'sources' },
+          })
+        : h(EmptyState, {
+            title: 'No sources yet.',
+            text: 'Create a source, then send events to it with its token:',
+            command: webhookCommand(),
+            action: html`<a href=${link('newSource')}>Create a source</a>`,
+          }),
+    ),
+)
+
+const columns: Column<Source>[] = [
+  {
+    label: 'Name',
+    cell: ({ id, name }) => html`<a href=${link('source', { id })}>${name}</a>`,
+    kind: 'long',
+  },
+  { label: 'State', cell: source => h(SourceState, { source }) },
+  { label: 'Type', cell: sourceType },
+  {
+    label: 'Signed',
+    cell: ({ signing_secrets }) => (signing_secrets.length > 0 ? 'yes' : 'no'),
+    isMinor: true,
+  },
+  { label: 'Id', cell: ({ id }) => html`<code>${id}</code>`, isMinor: true },
+  { label: 'Created', cell: ({ created_at }) => h(Day, { at: created_at }), isMinor: true },
+]
+
+const TYPES = [
+  ['webhook', 'Webhook'],
+  ['automation', 'Automation platform'],
+  ['cdp', 'Customer data platform'],
+] as const
+const PRESETS = [
+  ['', 'None'],
+  ['stripe', 'Stripe'],
+  ['shopify', 'Shopify'],
+  ['woocommerce', 'WooCommerce'],
+  ['paddle', 'Paddle'],
+  ['chargebee', 'Chargebee'],
+  ['recurly', 'Recurly'],
+  ['lago', 'Lago'],
+  ['revenuecat', 'RevenueCat'],
+  ['github', 'GitHub'],
+  ['standard-webhooks', 'Standard Webhooks'],
+] as const
+const SIGNATURES = [
+  ['', 'Not signed'],
+  ['generate', 'Generate a signing secret'],
+  ['own', "Use the sender's secret"],
+] as const
+const OVERFLOWS = [
+  ['defer', 'Process later'],
+  ['drop', 'Drop and record a receipt'],
+] as const
+
+export const newSourcePage = definePage(
+  'newSource',
+  async () => null,
+  ({ route: { query } }) => {
+    const created = useSignal<CreatedSource | null>(null)
+    return h(
+      Page,
+      { title: 'New source' },
+      created.value
+        ? h(CreatedNotice, { source: created.value })
+        : h(SourceForm, { created, preset: query.get('preset') ?? '' }),
+    )
+  },
+)
+
+type Field = 'name' | 'type' | 'preset' | 'signing' | 'own_secret' | 'rate' | 'overflow'
+
+type SourceFormProps = { created: Signal<CreatedSource | null>; preset: string }
+
+function SourceForm({ created, preset }: SourceFormProps): VNode {
+  const signing = useSignal('')
+  const create = async (values: FormValues<Field>) => {
+    created.value = await sources.create(readForm(values))
+  }
+  return h(
+    Form<Field>,
+    { submit: 'Create source', layout: 'stacked', run: create },
+    h(TextField, { id: 'name', label: 'Name', placeholder: 'shop' }),
+    h(SelectField, { id: 'type', label: 'Type', options: TYPES }),
+    h(SelectField, {
+      id: 'preset',
+      label: 'Preset',
+      options: PRESETS,
+      value: preset,
+      hint: 'Defines how signatures are verified and where the event type is found.',
+    }),
+    h(SelectField, {
+      id: 'signing',
+      label: 'Signature',
+      options: SIGNATURES,
+      value: signing.value,
+      onChange: chosen => {
+        signing.value = chosen
+      },
+    }),
+    signing.value === 'own' &&
+      h(TextField, {
+        id: 'own_secret',
+        label: 'Signing secret',
+        placeholder: 'whsec_…',
+        hint: 'Copy it from the sender.',
+      }),
+    h(TextField, {
+      id: 'rate',
+      label: 'Rate limit',
+      placeholder: '6000/60',
+      hint: 'Events / seconds: 6000/60 allows 6,000 events per 60 seconds.',
+    }),
+    h(SelectField, { id: 'overflow', label: 'When over the limit', options: OVERFLOWS }),
+  )
+}
+
+function readForm(values: FormValues<Field>): NewSource {
+  const { type, preset, signing, overflow } = values
+  const name = values.name.trim()
+  const secret = signing === 'own' ? values.own_secret.trim() : signing
+  const rateLimit = parseRateLimit(values.rate)
+  return {
+    tenant: tenant.peek() ?? '',
+    type: type as NewSource['type'],
+    overflow: overflow as NewSource['overflow'],
+    ...(name && { name }),
+    ...(preset && { preset: preset as NewSource['preset'] }),
+    ...(secret && { signing_secret: secret }),
+    ...(rateLimit && { rate_limit: rateLimit }),
+  }
+}
+
+function parseRateLimit(text: string): RateLimit | null {
+  if (text.trim() === '') return null
+  const [, events, seconds] = /^\s*(\d+)\s*\/\s*(\d+)\s*$/.exec(text) ?? []
+  if (!events) throw new Error('Enter the rate limit as events/seconds, for example 6000/60.')
+  return { events: Number(events), per_seconds: Number(seconds) }
+}
+
+function CreatedNotice({ source }: { source: CreatedSource }): VNode {
+  const { id, name, path, preset, token, signing_secret: secret } = source
+  return h(
+    ShownOnce,
+    { title: `Source ${name} created` },
+    html`<p>The token is shown only once. Save it now.</p>`,
+    h(Facts, {
+      facts: [
+        ['Address', h(Copyable, { text: location.origin + path, label: 'Copy the address' })],
+        ['Token', h(Copyable, { text: token, label: 'Copy the token' })],
+        secret && ['Signing secret', h(Copyable, { text: secret, label: 'Copy the signing secret' })],
+      ],
+    }),
+    preset && h(LocalAddressNote, { sender: words(preset) }),
+    html`<p>${preset ? `Enter the address in ${words(preset)}, or send a test event:` : 'Send a test event:'}</p>`,
+    h(Copyable, { text: testCommand(source), label: 'Copy the command' }),
+    html`<p><a href=${link('source', { id })}>Open the source</a></p>`,
+  )
+}
+
+/** A sender with a preset signs in its own way, so its sample is sent from here. */
+function testCommand({ id, type, preset, path, token, signing_secret: secret }: CreatedSource): string {
+  if (preset) return `npm run kontor -- source test ${id}`
+  if (secret) return signedWebhookCommand(path, token, secret)
+  return type === 'cdp' ? cdpCommand(path, token) : webhookCommand(path, token)
+}
+
+export function SourceState({ source: { enabled } }: { source: Source }): VNode {
+  return h(Badge, enabled ? { text: 'enabled', tone: 'good' } : { text: 'disabled', tone: 'bad' })
+}
+
+export function sourceType({ type, preset }: Source): string {
+  return preset ? `${type}, ${preset}` : type
+}
